@@ -1,0 +1,1 @@
+"""What groupledger knows without Spark: decoders, assignors, step, history."""
