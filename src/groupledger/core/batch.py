@@ -1,0 +1,78 @@
+"""Many consumer groups as flat integer arrays: what an assignor takes, and what it gives.
+
+Strings became integers before (`core.javaorder` gives hashes and ranks), so that one kernel call serves a whole
+Arrow batch of groups. A group is a segment: members `member_start[g]:member_start[g + 1]`, topics likewise.
+Inside a group, topics are numbered from 0 ("local topic"), in the order first named by its members.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    IntArray = NDArray[np.int32]
+    LongArray = NDArray[np.int64]
+else:
+    IntArray = LongArray = Any
+
+NONE = -1
+"""Inside the arrays only: no generation, no instance id, no rack, no metadata for a topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupBatch:
+    """G groups with M members, T topics, S subscriptions and C claimed partitions in all.
+
+    Members of a group stand in JoinGroup order (KIP-429's leader sees them so; that order is an input).
+    Ranks are by UTF-16 code unit and comparable within the batch; hashes are Java's `String.hashCode`.
+    """
+
+    member_start: LongArray  # [G+1]
+    member_hash: IntArray  # [M]
+    member_rank: IntArray  # [M]
+    instance_rank: IntArray  # [M], NONE without a group.instance.id
+    member_rack: IntArray  # [M], code of the rack, NONE without
+    subscription_generation: IntArray  # [M], KIP-792; NONE where absent
+    claim_generation: IntArray  # [M], the generation inside the user data (KIP-54); NONE where absent
+
+    topic_start: LongArray  # [G+1]
+    topic_hash: IntArray  # [T]
+    topic_rank: IntArray  # [T]
+    topic_partitions: IntArray  # [T], partition count; NONE: the topic has no metadata
+
+    member_subscription: LongArray  # [M], index into the S subscriptions; equal lists of a group may share one
+    subscription_start: LongArray  # [S+1]
+    subscription_topic: IntArray  # local topics in the member's own order; a topic listed twice stands twice
+
+    claim_start: LongArray  # [M+1]
+    claim_topic: IntArray  # [C] local topic, in the order the member sent them
+    claim_partition: IntArray  # [C]
+
+    rack_start: LongArray | None = None  # [P+1] replica racks of each partition (topics in order, partitions in order)
+    rack_code: IntArray | None = None  # flattened codes, NONE for a replica whose rack is unknown
+    rack_topic_start: LongArray | None = None  # [T+1] first partition of each topic in rack_start
+
+    @property
+    def groups(self) -> int:
+        """Number of groups."""
+        return len(self.member_start) - 1
+
+    @property
+    def members(self) -> int:
+        """Number of members of all groups."""
+        return len(self.member_hash)
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentBatch:
+    """What an assignor answers: a list a member, in the order of Kafka's own lists, and a status a group."""
+
+    assigned_start: LongArray  # [M+1]
+    assigned_topic: IntArray  # local topics
+    assigned_partition: IntArray
+    status: IntArray  # [G], an `assignors.Status` value; a group with another status than OK has empty lists
+    path: IntArray  # [G], an `assignors.Path` value: which algorithm decided
