@@ -1,0 +1,59 @@
+"""Every Delta table of the ledger, declared once: names, types, comments, clustering.
+
+`TABLES` lists those that exist. DDL, Arrow schemas, documentation and checks of foreign input derive from here.
+"""
+
+from __future__ import annotations
+
+from groupledger.tables.declaration import Table
+from groupledger.tables.facts import (
+    COVERAGE,
+    GROUP_HEADS,
+    GROUP_SNAPSHOTS,
+    LOG_RECORDS,
+    MEMBER_SNAPSHOTS,
+    OWNERSHIP_CHANGES,
+    QUARANTINE,
+    TOPIC_SNAPSHOTS,
+)
+from groupledger.tables.results import ASSIGNMENTS, REBALANCES, VIOLATIONS
+from groupledger.tables.runs import RUNS
+
+SCHEMA_VERSION = 1
+"""Version of all declarations together; stands in `runs` and in the ledger's table properties."""
+
+TABLES: tuple[Table, ...] = (
+    LOG_RECORDS,
+    GROUP_SNAPSHOTS,
+    MEMBER_SNAPSHOTS,
+    TOPIC_SNAPSHOTS,
+    OWNERSHIP_CHANGES,
+    GROUP_HEADS,
+    COVERAGE,
+    QUARANTINE,
+    ASSIGNMENTS,
+    REBALANCES,
+    VIOLATIONS,
+    RUNS,
+)
+
+BY_NAME: dict[str, Table] = {table.name: table for table in TABLES}
+
+__all__ = [
+    "ASSIGNMENTS",
+    "BY_NAME",
+    "COVERAGE",
+    "GROUP_HEADS",
+    "GROUP_SNAPSHOTS",
+    "LOG_RECORDS",
+    "MEMBER_SNAPSHOTS",
+    "OWNERSHIP_CHANGES",
+    "QUARANTINE",
+    "REBALANCES",
+    "RUNS",
+    "SCHEMA_VERSION",
+    "TABLES",
+    "TOPIC_SNAPSHOTS",
+    "VIOLATIONS",
+    "Table",
+]

@@ -1,0 +1,54 @@
+"""How a table is declared: a frozen value from which DDL, docs and checks derive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql.types import ArrayType, DataType, IntegerType, StringType, StructField, StructType
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One Delta table. `cluster_by` names the columns of liquid clustering, most selective first."""
+
+    name: str
+    comment: str
+    schema: StructType
+    cluster_by: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> list[str]:
+        """Column names in order: every stage that fills this table ends in a `select` of them."""
+        return list(self.schema.names)
+
+
+def column(name: str, kind: DataType, comment: str, *, required: bool = False) -> StructField:
+    """A column with its comment; `required` columns are NOT NULL."""
+    return StructField(name, kind, nullable=not required, metadata={"comment": comment})
+
+
+def table(name: str, comment: str, *columns: StructField, cluster_by: tuple[str, ...] = ()) -> Table:
+    """Declare a table of `columns`, in this order."""
+    return Table(name, comment, StructType(list(columns)), cluster_by)
+
+
+INT_LIST = ArrayType(IntegerType(), containsNull=False)
+STRING_LIST = ArrayType(StringType(), containsNull=False)
+
+TOPIC_PARTITIONS = ArrayType(
+    StructType([StructField("topic", StringType(), nullable=False), StructField("partitions", INT_LIST, nullable=False)]),
+    containsNull=False,
+)
+"""The wire layout of results: a list of topics, each with its partitions, as on Kafka's wire (order kept)."""
+
+TOPIC_ID_PARTITIONS = ArrayType(
+    StructType(
+        [
+            StructField("topic_id", StringType(), nullable=True),
+            StructField("topic", StringType(), nullable=True),
+            StructField("partitions", INT_LIST, nullable=False),
+        ]
+    ),
+    containsNull=False,
+)
+"""The wire layout of facts: with the topic's id where a source gives it; the name is null where only the id is known."""

@@ -1,0 +1,178 @@
+"""Facts: what Kafka's coordinator recorded, and what could not be read. Never a result of ours.
+
+A snapshot's identity is its position, `snapshot_id` = `log/<cluster>/<log partition>/<offset>`: a group and a generation
+are no key, since a static member replaced in a stable group rewrites the record in the same generation.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampType,
+)
+
+from groupledger.tables import columns as c
+from groupledger.tables.declaration import STRING_LIST, TOPIC_ID_PARTITIONS, column, table
+
+ATTEMPT = column(c.ATTEMPT_ID, StringType(), "attempt that wrote the row; it counts once `runs` commits the attempt", required=True)
+CLUSTER = column(c.CLUSTER_ID, StringType(), "cluster, as configured", required=True)
+GROUP = column(c.GROUP_ID, StringType(), "consumer group", required=True)
+SNAPSHOT = column(c.SNAPSHOT_ID, StringType(), "position of the snapshot: source kind/cluster/log partition/offset", required=True)
+
+LOG_RECORDS = table(
+    "log_records",
+    "Records of __consumer_offsets as read, once for each position and content.",
+    CLUSTER,
+    column(c.LOG_PARTITION, IntegerType(), "partition of __consumer_offsets", required=True),
+    column(c.OFFSET, LongType(), "offset in the log partition", required=True),
+    column(c.TIMESTAMP, TimestampType(), "timestamp of the record"),
+    column(c.GROUP_ID, StringType(), "group named by the key; null where the key does not decode"),
+    column(c.KEY, BinaryType(), "key bytes"),
+    column(c.VALUE, BinaryType(), "value bytes; null is a tombstone"),
+    ATTEMPT,
+    cluster_by=(c.CLUSTER_ID, c.GROUP_ID, c.OFFSET),
+)
+
+GROUP_SNAPSHOTS = table(
+    "group_snapshots",
+    "State of a group at a position: every generation, rewrite, and fold of a KIP-848 group.",
+    SNAPSHOT,
+    CLUSTER,
+    column(c.SOURCE, StringType(), "log, admin or table", required=True),
+    column(c.LOG_PARTITION, IntegerType(), "partition of __consumer_offsets; null outside the log"),
+    column(c.OFFSET, LongType(), "offset of the record that completed the snapshot", required=True),
+    GROUP,
+    column(c.GROUP_TYPE, StringType(), "classic, consumer (KIP-848), share or streams", required=True),
+    column(c.PROTOCOL_TYPE, StringType(), "protocol type of a classic group: consumer, connect, ..."),
+    column(c.INCARNATION, IntegerType(), "grows after a tombstone, a change of type, a falling generation", required=True),
+    column(c.SNAPSHOT_KIND, StringType(), "birth, generation, rewrite, empty, deleted, fold", required=True),
+    column(c.GENERATION, IntegerType(), "generation of a classic group"),
+    column(c.GROUP_EPOCH, IntegerType(), "group epoch (KIP-848)"),
+    column(c.TARGET_EPOCH, IntegerType(), "target assignment epoch (KIP-848)"),
+    column(c.ASSIGNOR, StringType(), "assignor as recorded: the selected protocol, or the server-side assignor"),
+    column(c.LEADER, StringType(), "member id of the leader (classic)"),
+    column(c.STATE, StringType(), "Stable, Empty, Dead, Reconciling", required=True),
+    column(c.COMPLETE, BooleanType(), "false: cut by compaction or the end of a read; no verdict rests on it", required=True),
+    column(c.SHARED_TOPICS, STRING_LIST, "subscription that all members share, in their order; null where they differ"),
+    column(c.SUBSCRIBED_TOPICS, STRING_LIST, "all subscribed topics, sorted; null where shared_topics says it"),
+    column(c.MEMBERS, IntegerType(), "number of members", required=True),
+    column(c.PREVIOUS_SNAPSHOT_ID, StringType(), "snapshot before, of the same incarnation"),
+    column(c.FIRST_SNAPSHOT_ID, StringType(), "of a rewrite: the first snapshot of its generation"),
+    column(c.OBSERVED_AT, TimestampType(), "timestamp of the record; order is by offset, never by this", required=True),
+    ATTEMPT,
+    cluster_by=(c.CLUSTER_ID, c.GROUP_ID, c.OFFSET),
+)
+
+MEMBER_SNAPSHOTS = table(
+    "member_snapshots",
+    "The members of each group snapshot: what they said, and what the coordinator recorded for them.",
+    SNAPSHOT,
+    CLUSTER,
+    GROUP,
+    column(c.OFFSET, LongType(), "offset of the snapshot", required=True),
+    column(c.MEMBER_ORDER, IntegerType(), "place in the JoinGroup response, from 0: an input of the sticky assignors", required=True),
+    column(c.MEMBER_ID, StringType(), "member id", required=True),
+    column(c.GROUP_INSTANCE_ID, StringType(), "group.instance.id of a static member"),
+    column(c.CLIENT_ID, StringType(), "client.id"),
+    column(c.HOST, StringType(), "host of the client"),
+    column(c.RACK_ID, StringType(), "client.rack (KIP-881)"),
+    column(c.SUBSCRIPTION_VERSION, IntegerType(), "version of ConsumerProtocolSubscription"),
+    column(c.TOPICS, STRING_LIST, "subscription in the member's order; null where the group shares one"),
+    column(c.CLAIMED, TOPIC_ID_PARTITIONS, "partitions the member said it owned, in subscription or user data; null: said nothing"),
+    column(c.CLAIMED_GENERATION, IntegerType(), "generation the claim belongs to: the user data's, else the subscription's"),
+    column(c.SUBSCRIPTION_GENERATION, IntegerType(), "generation field of the subscription (KIP-792, v2+)"),
+    column(c.USER_DATA, BinaryType(), "user data of the subscription, as sent"),
+    column(c.RECORDED, TOPIC_ID_PARTITIONS, "assignment the coordinator recorded: the leader's answer, or what the member holds (KIP-848)"),
+    column(c.TARGET, TOPIC_ID_PARTITIONS, "target assignment (KIP-848)"),
+    column(c.PENDING_REVOCATION, TOPIC_ID_PARTITIONS, "partitions the member must still give up (KIP-848)"),
+    column(c.MEMBER_EPOCH, IntegerType(), "member epoch (KIP-848)"),
+    ATTEMPT,
+    cluster_by=(c.CLUSTER_ID, c.GROUP_ID, c.OFFSET),
+)
+
+TOPIC_SNAPSHOTS = table(
+    "topic_snapshots",
+    "Changes of topics: created, partitions added, deleted. A name used again after a deletion has another topic_id.",
+    CLUSTER,
+    column(c.TOPIC_ID, StringType(), "topic id, Kafka's base64 text; null where the source gives none"),
+    column(c.TOPIC, StringType(), "topic name", required=True),
+    column(c.PARTITION_COUNT, IntegerType(), "partitions from valid_from on; null: the topic was deleted"),
+    column(c.RACKS, ArrayType(STRING_LIST), "racks of the replicas of each partition; null where unknown"),
+    column(c.VALID_FROM, TimestampType(), "when the source first showed this state", required=True),
+    ATTEMPT,
+    cluster_by=(c.CLUSTER_ID, c.TOPIC),
+)
+
+OWNERSHIP_CHANGES = table(
+    "ownership_changes",
+    "Partitions that changed hands, as the coordinator recorded it. Answers who was assigned a partition at a time.",
+    CLUSTER,
+    column(c.TOPIC_ID, StringType(), "topic id where known"),
+    column(c.TOPIC, StringType(), "topic name; null where only the id is known"),
+    column(c.PARTITION, IntegerType(), "partition", required=True),
+    GROUP,
+    column(c.INCARNATION, IntegerType(), "incarnation of the group", required=True),
+    column(c.FROM_MEMBER_ID, StringType(), "member that had it; null: nobody"),
+    column(c.TO_MEMBER_ID, StringType(), "member that has it now; null: nobody"),
+    column(c.AT, TimestampType(), "timestamp of the record", required=True),
+    column(c.LOG_PARTITION, IntegerType(), "partition of __consumer_offsets"),
+    column(c.OFFSET, LongType(), "offset of the record", required=True),
+    SNAPSHOT,
+    column(c.HELD_SINCE, TimestampType(), "since when from_member_id had it; null where history does not reach back"),
+    ATTEMPT,
+    cluster_by=(c.CLUSTER_ID, c.TOPIC, c.PARTITION),
+)
+
+GROUP_HEADS = table(
+    "group_heads",
+    "The folded state of each group an ingest touched, from which the next ingest goes on.",
+    CLUSTER,
+    GROUP,
+    column(c.LOG_PARTITION, IntegerType(), "partition of __consumer_offsets", required=True),
+    column(c.FROM_OFFSET, LongType(), "the attempt folded the group's records after this offset; -1: from the beginning", required=True),
+    column(c.OFFSET, LongType(), "last offset folded in", required=True),
+    column(c.INCARNATION, IntegerType(), "incarnation at that offset", required=True),
+    column(c.REFOLDED, BooleanType(), "true: supersedes facts of earlier attempts after from_offset (late data)", required=True),
+    column(c.STATE, BinaryType(), "the state, in core.history's canonical encoding", required=True),
+    ATTEMPT,
+    cluster_by=(c.CLUSTER_ID, c.GROUP_ID),
+)
+
+COVERAGE = table(
+    "coverage",
+    "Gaps of the history: generations or epochs the log does not hold. A gap is normal; it is never called loss without more.",
+    CLUSTER,
+    GROUP,
+    column(c.INCARNATION, IntegerType(), "incarnation of the group", required=True),
+    column(c.KIND, StringType(), "history-begins-late, generations-skipped, epochs-skipped, fold-cut, ...", required=True),
+    column(c.FROM_VALUE, LongType(), "last generation or epoch before the gap; null: none was seen"),
+    column(c.TO_VALUE, LongType(), "first generation or epoch after the gap; null: the history ends here"),
+    column(c.REASON, StringType(), "why it matters, for a person", required=True),
+    column(c.OFFSET, LongType(), "offset of the record after the gap", required=True),
+    SNAPSHOT,
+    ATTEMPT,
+    cluster_by=(c.CLUSTER_ID, c.GROUP_ID),
+)
+
+QUARANTINE = table(
+    "quarantine",
+    "Rejected input, with the reason and the bytes or the row: nothing is lost.",
+    column(c.STAGE, StringType(), "decode, fold, topics, tables or assign", required=True),
+    column(c.SOURCE, StringType(), "file, table or topic it came from", required=True),
+    column(c.CLUSTER_ID, StringType(), "cluster"),
+    column(c.LOG_PARTITION, IntegerType(), "partition of __consumer_offsets"),
+    column(c.OFFSET, LongType(), "offset"),
+    column(c.GROUP_ID, StringType(), "group, where known"),
+    column(c.SNAPSHOT_ID, StringType(), "snapshot, where it got that far"),
+    column(c.CODE, StringType(), "code, for counting", required=True),
+    column(c.MESSAGE, StringType(), "what, got, expected, what to do", required=True),
+    column(c.KEY, BinaryType(), "key bytes"),
+    column(c.VALUE, BinaryType(), "value bytes"),
+    column(c.ROW, StringType(), "the row as text, where the input was no log record"),
+    ATTEMPT,
+)

@@ -1,0 +1,99 @@
+"""Results: what we computed from the facts, stamped with the attempt and the scenario."""
+
+from __future__ import annotations
+
+from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StringType, StructField, StructType
+
+from groupledger.tables import columns as c
+from groupledger.tables.declaration import INT_LIST, TOPIC_PARTITIONS, column, table
+from groupledger.tables.facts import ATTEMPT, CLUSTER, GROUP, SNAPSHOT
+
+SCENARIO = column(c.SCENARIO, StringType(), "name of the what-if; `recorded` is what happened", required=True)
+ROUND = column(c.ROUND, IntegerType(), "round of the rebalance, from 1", required=True)
+
+ASSIGNMENTS = table(
+    "assignments",
+    "For each member of a computed rebalance: what it held, its target, and what this round gives and takes.",
+    SCENARIO,
+    SNAPSHOT,
+    CLUSTER,
+    GROUP,
+    ROUND,
+    column(c.MEMBER_ORDER, IntegerType(), "place in the JoinGroup response, from 0", required=True),
+    column(c.MEMBER_ID, StringType(), "member id", required=True),
+    column(c.HELD, TOPIC_PARTITIONS, "recorded for this member by the snapshot before", required=True),
+    column(c.TARGET, TOPIC_PARTITIONS, "the assignor's answer, in its order", required=True),
+    column(c.ASSIGNED, TOPIC_PARTITIONS, "given in this round: the target less what others must give up first", required=True),
+    column(c.ADDED, TOPIC_PARTITIONS, "assigned and not held", required=True),
+    column(c.REVOKED, TOPIC_PARTITIONS, "held and not assigned: given up", required=True),
+    column(c.AWAITING, TOPIC_PARTITIONS, "in the target, withheld until another member has revoked it", required=True),
+    column(c.LOST, TOPIC_PARTITIONS, "held, and gone without a revocation: the topic or partition no longer exists", required=True),
+    ATTEMPT,
+    cluster_by=(c.CLUSTER_ID, c.GROUP_ID),
+)
+
+REBALANCES = table(
+    "rebalances",
+    "One row for each computed rebalance of a group: outcome, moves, balance, and the verdict against the record.",
+    SCENARIO,
+    SNAPSHOT,
+    CLUSTER,
+    GROUP,
+    ROUND,
+    column(c.GROUP_TYPE, StringType(), "classic, consumer, share or streams", required=True),
+    column(c.GENERATION, IntegerType(), "generation, or group epoch of a KIP-848 group"),
+    column(c.ASSIGNOR, StringType(), "assignor that ran; `recorded` where none did", required=True),
+    column(c.PROTOCOL, StringType(), "EAGER or COOPERATIVE, from what members did", required=True),
+    column(c.OUTCOME, StringType(), "ASSIGNED, UNCHANGED, EMPTY or REJECTED", required=True),
+    column(c.VERDICT, StringType(), "recomputed against recorded; see core.verdict", required=True),
+    column(c.MEMBERS, IntegerType(), "members", required=True),
+    column(c.PARTITIONS, LongType(), "partitions of the subscribed topics", required=True),
+    column(c.KEPT, LongType(), "partitions that stay with their holder", required=True),
+    column(c.ADDED, LongType(), "partitions members gain in this round", required=True),
+    column(c.REVOKED, LongType(), "partitions members give up", required=True),
+    column(c.LOST, LongType(), "partitions held that no longer exist", required=True),
+    column(c.UNASSIGNED, LongType(), "partitions of subscribed topics that nobody is assigned in this round", required=True),
+    column(c.MOVES, LongType(), "partitions whose target is another member than the holder", required=True),
+    column(c.LEAST_MOVES, LongType(), "a lower bound on moves for a balanced result"),
+    column(c.LOAD_MIN, LongType(), "least partitions of a member in the target"),
+    column(c.LOAD_MAX, LongType(), "most partitions of a member in the target"),
+    column(c.FOLLOW_UP, BooleanType(), "true: a further rebalance must follow", required=True),
+    column(
+        c.UNASSIGNED_PARTITIONS,
+        ArrayType(
+            StructType(
+                [
+                    StructField(c.TOPIC, StringType(), nullable=False),
+                    StructField(c.PARTITIONS, INT_LIST, nullable=False),
+                    StructField(c.REASON, StringType(), nullable=False),
+                ]
+            ),
+            containsNull=False,
+        ),
+        "the unassigned partitions with the reason",
+        required=True,
+    ),
+    column(c.CODE, StringType(), "of a rejected group: the code"),
+    column(c.MESSAGE, StringType(), "of a rejected group: what, got, expected, what to do"),
+    ATTEMPT,
+    cluster_by=(c.CLUSTER_ID, c.GROUP_ID),
+)
+
+VIOLATIONS = table(
+    "violations",
+    "Findings: what a person should look at, with the evidence.",
+    column(c.CODE, StringType(), "kind of finding", required=True),
+    column(c.SEVERITY, StringType(), "info, warning or error", required=True),
+    column(c.SCENARIO, StringType(), "scenario, for a finding on a result"),
+    column(c.CLUSTER_ID, StringType(), "cluster", required=True),
+    column(c.GROUP_ID, StringType(), "group"),
+    column(c.SNAPSHOT_ID, StringType(), "snapshot"),
+    column(c.MEMBER_ID, StringType(), "member"),
+    column(c.TOPIC, StringType(), "topic"),
+    column(c.PARTITION, IntegerType(), "partition"),
+    column(c.EVIDENCE, StringType(), "what was seen, for a person", required=True),
+    column(c.LOG_PARTITION, IntegerType(), "partition of __consumer_offsets"),
+    column(c.OFFSET, LongType(), "offset"),
+    ATTEMPT,
+    cluster_by=(c.CLUSTER_ID, c.GROUP_ID),
+)

@@ -1,0 +1,31 @@
+"""The commit marker: an attempt's rows count once its `committed` row stands here."""
+
+from __future__ import annotations
+
+from pyspark.sql.types import IntegerType, LongType, MapType, StringType, TimestampType
+
+from groupledger.tables import columns as c
+from groupledger.tables.declaration import column, table
+
+COUNTS = MapType(StringType(), LongType(), valueContainsNull=False)
+
+RUNS = table(
+    "runs",
+    "Attempts: `planned` before any row is written, `committed` once, last and by compare-and-set.",
+    column(c.RUN_ID, StringType(), "from the orchestrator, or derived from the input", required=True),
+    column(c.ATTEMPT_ID, StringType(), "UUID of the attempt, stamped on every row it writes", required=True),
+    column(c.KIND, StringType(), "ingest or assign", required=True),
+    column(c.STATUS, StringType(), "planned or committed", required=True),
+    column(c.SEQUENCE, LongType(), "order of commits, from 1; null while planned"),
+    column(c.INPUTS, StringType(), "JSON: positions, snapshot ids, files", required=True),
+    column(c.INPUT_DIGEST, StringType(), "canonical content digest of the input"),
+    column(c.CONFIG_DIGEST, StringType(), "digest of the configuration that matters for the result", required=True),
+    column(c.CODE_DIGEST, StringType(), "version and digest of the code", required=True),
+    column(c.COUNTS_IN, COUNTS, "rows in, by kind"),
+    column(c.COUNTS_OUT, COUNTS, "rows out, by table and kind"),
+    column(c.RESULT_DIGEST, StringType(), "canonical digest of the rows written, free of run, attempt and clock"),
+    column(c.VERDICT, StringType(), "done, quarantine-over-limit, ..."),
+    column(c.SCHEMA, IntegerType(), "schema version of the ledger", required=True),
+    column(c.STARTED_AT, TimestampType(), "when the attempt began"),
+    column(c.FINISHED_AT, TimestampType(), "when it committed"),
+)
