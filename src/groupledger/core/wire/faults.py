@@ -1,0 +1,37 @@
+"""What can be wrong with bytes, each with a code to count by and a message that names the byte."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from groupledger.core.faults import Fault
+
+
+class DecodeCode(StrEnum):
+    """Why bytes did not decode."""
+
+    TRUNCATED = "TRUNCATED"  # the bytes end before the field does, or a length says more than is left
+    BAD_LENGTH = "BAD_LENGTH"  # a negative length that does not mean null, or a tagged field of another size than said
+    BAD_UTF8 = "BAD_UTF8"
+    BAD_VARINT = "BAD_VARINT"  # more than 32 bits, or longer than it need be
+    BAD_TAG = "BAD_TAG"  # tags that do not rise
+    BAD_MARKER = "BAD_MARKER"  # the byte before a nullable struct is neither "null" nor "present"
+    NULL_FIELD = "NULL_FIELD"  # null where the spec allows none
+    UNKNOWN_VERSION = "UNKNOWN_VERSION"
+    BAD_KEY_TYPE = "BAD_KEY_TYPE"  # a negative record type
+    NO_KEY = "NO_KEY"  # a record without a key
+    TRAILING_BYTES = "TRAILING_BYTES"  # bytes left over where the version is known
+
+
+class DecodeFault(Fault):
+    """Bytes that are not what they should be. The caller keeps the bytes; the message says where they went wrong."""
+
+
+def fault(code: DecodeCode, what: str, position: int, got: str, expected: str) -> DecodeFault:
+    """`fault(BAD_UTF8, "GroupMetadataValue v3 leader", 17, ...)` -> a fault that says what, where, got, expected."""
+    return DecodeFault(code.value, f"{what}, byte {position}: got {got}; expected {expected}")
+
+
+def truncated(what: str, position: int, needed: int, left: int) -> DecodeFault:
+    """The field at `position` needs `needed` bytes and `left` are left."""
+    return fault(DecodeCode.TRUNCATED, what, position, f"{left} bytes", f"{needed} or more (cut, or a wrong length)")
