@@ -47,7 +47,7 @@ class _Builder:
         known = {field.tag: self.present(field, f"{path}.{field.name}") for field in tagged if field.tag is not None}
         make, take = _shape(path, [field.name for field in fields], self.flexible)
         if not self.flexible:
-            return _plain_struct(wires, make, take)
+            return plain_struct(wires, make, take)
         return _flexible_struct(wires, known, make, take, self.what(path))
 
     def field(self, field: Field, path: str) -> Wire:
@@ -121,7 +121,7 @@ def _shape(path: str, names: list[str], flexible: bool) -> tuple[Make, Take]:
     """How a struct's values become its Python type and are taken out again; `flexible` adds the unknown tagged."""
     shape = SHAPES.get(path, dict)
     if shape is tuple:
-        return tuple, lambda value: value
+        return tuple, tuple
     if shape is not dict:
         attributes = [field.name for field in dataclass_fields(shape)][: len(names) + flexible]
         return lambda values: shape(*values), attrgetter(*attributes) if len(attributes) > 1 else _only(attributes[0])
@@ -145,7 +145,8 @@ def _make_dict(names: list[str]) -> Make:
     return make
 
 
-def _plain_struct(wires: list[Wire], make: Make, take: Take) -> Wire:
+def plain_struct(wires: Sequence[Wire], make: Make = tuple, take: Take = tuple) -> Wire:
+    """Fields in a row, nothing between them; a tuple unless `make` and `take` say otherwise."""
     readers = tuple(wire.read for wire in wires)
     writers = tuple(wire.write for wire in wires)
 

@@ -14,13 +14,13 @@ from typing import TypeVar
 
 from groupledger.core.wire.codec import codec
 from groupledger.core.wire.faults import DecodeCode, fault, truncated
+from groupledger.core.wire.memo import Memo
 from groupledger.core.wire.primitives import INT16
 
 TopicPartitions = tuple[tuple[str, tuple[int, ...]], ...]
 _T = TypeVar("_T")
 
 NEWEST_VERSION = 3
-MEMO_LIMIT_BYTES = 2 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,30 +87,10 @@ def merged(owned: TopicPartitions) -> TopicPartitions:
     return tuple(together.items())
 
 
-class _Memo(dict[bytes, _T]):
-    """Values by their bytes; starts anew when the bytes kept exceed a limit."""
-
-    def __init__(self, limit_bytes: int = MEMO_LIMIT_BYTES) -> None:
-        super().__init__()
-        self.limit_bytes = limit_bytes
-        self.kept_bytes = 0
-
-    def put(self, data: bytes, value: _T) -> _T:
-        """Give the value back, kept unless its bytes are a large part of the limit."""
-        if len(data) > self.limit_bytes // 16:
-            return value
-        self.kept_bytes += len(data)
-        if self.kept_bytes > self.limit_bytes:
-            self.clear()
-            self.kept_bytes = len(data)
-        self[data] = value
-        return value
-
-
 _SUBSCRIPTION = "ConsumerProtocolSubscription"
 _ASSIGNMENT = "ConsumerProtocolAssignment"
-_subscriptions: _Memo[Subscription] = _Memo()
-_assignments: _Memo[Assignment] = _Memo()
+_subscriptions: Memo[Subscription] = Memo()
+_assignments: Memo[Assignment] = Memo()
 
 
 def _decode(make: Callable[..., _T], message: str, data: bytes) -> _T:

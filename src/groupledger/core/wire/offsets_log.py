@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 
 from groupledger.core.wire.codec import codec
 from groupledger.core.wire.faults import DecodeCode, DecodeFault, fault, truncated
@@ -144,10 +145,10 @@ def decode_key(data: bytes | None) -> LogKey:
     kind = _KINDS.get(version)
     if kind is None:
         return LogKey(RecordKind.UNKNOWN, version, None, {}, data[2:])
-    message = _KEY_MESSAGE[kind]
-    fields, end = codec(message, 0).read(data, 2)
-    _refuse_rest(data, end, message)
-    return LogKey(kind, version, fields.pop(_group_field(message)), fields)
+    fields, end = codec(_KEY_MESSAGE[kind], 0).read(data, 2)
+    if end != len(data):
+        raise _trailing(data, end, _KEY_MESSAGE[kind])
+    return LogKey(kind, version, fields.pop(_group_field(kind)), fields)
 
 
 def decode_value(kind: RecordKind, data: bytes | None) -> tuple[int | None, Value | None]:
@@ -158,7 +159,7 @@ def decode_value(kind: RecordKind, data: bytes | None) -> tuple[int | None, Valu
     version = _leading_int16(data, message)
     value, end = codec(message, version).read(data, 2)
     if end != len(data):
-        _refuse_rest(data, end, message)
+        raise _trailing(data, end, message)
     return version, value
 
 
@@ -172,8 +173,7 @@ def encode_key(key: LogKey) -> bytes:
     out = bytearray(INT16.pack(key.version))
     if key.kind is RecordKind.UNKNOWN:
         return bytes(out + key.tail)
-    message = _KEY_MESSAGE[key.kind]
-    codec(message, 0).write({_group_field(message): key.group_id, **key.fields}, out)
+    codec(_KEY_MESSAGE[key.kind], 0).write({_group_field(key.kind): key.group_id, **key.fields}, out)
     return bytes(out)
 
 
@@ -192,9 +192,10 @@ _KEY_MESSAGE = {kind: f"{kind.value}Key" for kind in RecordKind}
 _VALUE_MESSAGE = {kind: f"{kind.value}Value" for kind in RecordKind}
 
 
-def _group_field(message: str) -> str:
+@cache
+def _group_field(kind: RecordKind) -> str:
     """The group id is every key's first field, under two names."""
-    return load_spec(message).fields[0].name
+    return load_spec(_KEY_MESSAGE[kind]).fields[0].name
 
 
 def _leading_int16(data: bytes, what: str) -> int:
@@ -204,6 +205,5 @@ def _leading_int16(data: bytes, what: str) -> int:
     return number
 
 
-def _refuse_rest(data: bytes, end: int, message: str) -> None:
-    if end != len(data):
-        raise fault(DecodeCode.TRAILING_BYTES, message, end, f"{len(data) - end} more bytes", "the end")
+def _trailing(data: bytes, end: int, message: str) -> DecodeFault:
+    return fault(DecodeCode.TRAILING_BYTES, message, end, f"{len(data) - end} more bytes", "the end")

@@ -156,12 +156,23 @@ def text(what: str, *, nullable: bool, compact: bool) -> Wire:
             got = data[start + error.start : end][:4].hex()
             raise fault(DecodeCode.BAD_UTF8, what, start + error.start, got, "UTF-8 text") from None
 
+    def read_short(data: bytes, position: int) -> tuple[str | None, int]:
+        """The common case in one step; null and faults are left to `read`."""
+        start = position + INT16.size
+        try:
+            end = start + INT16.unpack_from(data, position)[0]
+            if start <= end <= len(data):
+                return data[start:end].decode(), end
+        except (StructError, UnicodeDecodeError):
+            pass
+        return read(data, position)
+
     def write(value: str | None, out: bytearray) -> None:
         raw = None if value is None else value.encode()
         _write_size(kind, what, nullable, None if raw is None else len(raw), out)
         out += raw or b""
 
-    return Wire(read, write, 1 if compact else 2)
+    return Wire(read if compact else read_short, write, 1 if compact else 2)
 
 
 @lru_cache(maxsize=65536)

@@ -1,0 +1,124 @@
+"""The bytes that sticky assignors put beside a subscription, as each client library writes them.
+
+KIP-54: the owned partitions (v0), then a generation (v1), with no version in front. Java, aiokafka and franz-go write
+that for "sticky"; librdkafka and franz-go for "cooperative-sticky" too, and librdkafka's leader echoes it in the
+assignment. kafka-python puts two bytes 0001 before it. Java's "cooperative-sticky" writes four bytes: a generation.
+Which form it is cannot be told from the bytes alone (four zero bytes are two of them), so the assignor is an argument.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from groupledger.core.wire import primitives
+from groupledger.core.wire.codec import plain_struct
+from groupledger.core.wire.consumer_protocol import TopicPartitions
+from groupledger.core.wire.faults import DecodeFault
+from groupledger.core.wire.memo import Memo
+
+STICKY = "sticky"
+COOPERATIVE_STICKY = "cooperative-sticky"
+STRAY_PREFIX = b"\x00\x01"
+NO_GENERATION = -1
+
+
+class UserDataForm(StrEnum):
+    """How the user data was written."""
+
+    NULL = "null"
+    EMPTY = "empty"
+    OWNED = "owned"  # KIP-54 v0
+    OWNED_GENERATION = "owned_generation"  # KIP-54 v1
+    PREFIXED_OWNED_GENERATION = "prefixed_owned_generation"  # the same behind kafka-python's 0001
+    GENERATION = "generation"  # Java's cooperative-sticky
+    OPAQUE = "opaque"  # another assignor's, or none of the above: `leftover` holds all of it
+
+
+@dataclass(frozen=True, slots=True)
+class UserData:
+    """What was in the user data. `generation` is None where there is none or -1; `leftover` is what follows."""
+
+    form: UserDataForm
+    owned: TopicPartitions = ()
+    generation: int | None = None
+    leftover: bytes = b""
+
+    @property
+    def states_owned(self) -> bool:
+        """Whether the form has owned partitions at all, be they none."""
+        return self.form in _STATES_OWNED
+
+
+_STATES_OWNED = {UserDataForm.OWNED, UserDataForm.OWNED_GENERATION, UserDataForm.PREFIXED_OWNED_GENERATION}
+_NULL = UserData(UserDataForm.NULL)
+_EMPTY = UserData(UserDataForm.EMPTY)
+
+_topic = primitives.text("user data topic", nullable=False, compact=False)
+_partition = primitives.integer("int32", "user data partition")
+_partitions = primitives.array("user data partitions", _partition, nullable=False, compact=False, bulk="i")
+_owned = primitives.array("user data owned", plain_struct((_topic, _partitions)), nullable=False, compact=False)
+_generation = primitives.integer("int32", "user data generation", NO_GENERATION)
+
+_memos: dict[str, Memo[UserData]] = {STICKY: Memo(), COOPERATIVE_STICKY: Memo()}
+
+
+def decode_user_data(data: bytes | None, assignor: str | None) -> UserData:
+    """What a member of a group under this assignor wrote; never fails, as any bytes may be another's (OPAQUE)."""
+    if data is None:
+        return _NULL
+    if not data:
+        return _EMPTY
+    memo = _memos.get(assignor or "")
+    if memo is None:
+        return UserData(UserDataForm.OPAQUE, leftover=data)
+    known = memo.get(data)
+    return known if known is not None else memo.put(data, _decode(data, assignor == COOPERATIVE_STICKY))
+
+
+def encode_user_data(user_data: UserData) -> bytes | None:
+    """The inverse of `decode_user_data`."""
+    form = user_data.form
+    if form is UserDataForm.NULL:
+        return None
+    out = bytearray(STRAY_PREFIX if form is UserDataForm.PREFIXED_OWNED_GENERATION else b"")
+    if user_data.states_owned:
+        _owned.write(user_data.owned, out)
+    if form in _STATES_GENERATION:
+        _generation.write(user_data.generation, out)
+    return bytes(out + user_data.leftover)
+
+
+_STATES_GENERATION = {
+    UserDataForm.OWNED_GENERATION,
+    UserDataForm.PREFIXED_OWNED_GENERATION,
+    UserDataForm.GENERATION,
+}
+
+
+def _decode(data: bytes, cooperative: bool) -> UserData:
+    if cooperative and len(data) == _generation.least:
+        return UserData(UserDataForm.GENERATION, generation=_generation.read(data, 0)[0])
+    return _kip_54(data) or _prefixed(data) or UserData(UserDataForm.OPAQUE, leftover=data)
+
+
+def _kip_54(data: bytes, start: int = 0) -> UserData | None:
+    """v1 if four bytes are left for a generation, as Java tries it first; else v0; None if it is neither."""
+    try:
+        owned, end = _owned.read(data, start)
+    except DecodeFault:
+        return None
+    if len(data) - end < _generation.least:
+        return UserData(UserDataForm.OWNED, owned, None, data[end:])
+    generation, end = _generation.read(data, end)
+    return UserData(UserDataForm.OWNED_GENERATION, owned, generation, data[end:])
+
+
+def _prefixed(data: bytes) -> UserData | None:
+    """KIP-54 v1 behind kafka-python's prefix; read without it, those bytes claim 65,536 topics: no form is both."""
+    if not data.startswith(STRAY_PREFIX):
+        return None
+    inner = _kip_54(data, len(STRAY_PREFIX))
+    if inner is None or inner.form is not UserDataForm.OWNED_GENERATION:
+        return None
+    return UserData(UserDataForm.PREFIXED_OWNED_GENERATION, inner.owned, inner.generation, inner.leftover)
