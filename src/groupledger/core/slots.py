@@ -1,0 +1,132 @@
+"""The partitions of a batch of groups as dense numbers ("slots"), so that a set of partitions is a mask.
+
+Topics of all groups stand in one row ("topic row": a topic of one group). Each partition that a topic has is a slot;
+so is each partition that somebody merely names (a claim can name anything), so that no name costs more than itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from groupledger.core import ragged
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from groupledger.core.batch import IntArray, LongArray
+
+    Mask = NDArray[np.bool_]
+
+
+class Topics(NamedTuple):
+    """The topic rows of a batch, as a source of topic listings knows them."""
+
+    group: LongArray  # [T]
+    partitions: IntArray  # [T], NONE: no listing says
+    gone: Mask  # [T], deleted as far as the listings say
+    subscribed: Mask  # [T], at least one member of the group subscribes to it
+
+
+class Naming(NamedTuple):
+    """Partitions that somebody names: topic row, partition, and whether an earlier topic of that name is meant."""
+
+    topic: LongArray
+    partition: IntArray
+    earlier: Mask | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """N slots: first those that the topics have, topic row by topic row, then those that are only named."""
+
+    topic: LongArray  # [N] topic row
+    partition: IntArray  # [N]
+    group: LongArray  # [N]
+    exists: Mask  # [N], false: the listings say there is no such partition (any more)
+    wanted: Mask  # [N], exists for sure, and its topic is subscribed to: somebody should be assigned it
+
+    def __len__(self) -> int:
+        return len(self.topic)
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """A list of slots for each of M members, in the order of Kafka's own lists."""
+
+    start: LongArray  # [M+1]
+    slot: LongArray
+
+    @property
+    def member(self) -> LongArray:
+        """For each entry, the member whose list it is in."""
+        return ragged.owners(self.start)
+
+    def only(self, wanted: Mask) -> Lists:
+        """The entries where the mask is true, order kept."""
+        kept = np.concatenate(([0], np.cumsum(wanted)))
+        return Lists(kept[self.start], self.slot[wanted])
+
+    def mask(self, slots: int) -> Mask:
+        """Which slots occur in any list: [N]."""
+        occurs = np.zeros(slots, np.bool_)
+        occurs[self.slot] = True
+        return occurs
+
+    def holders(self, slots: int) -> IntArray:
+        """In how many lists each slot stands: [N]. Lists are `distinct`."""
+        return np.bincount(self.slot, minlength=slots).astype(np.int32)
+
+    def distinct(self, slots: int) -> Lists:
+        """Each list without repetitions, first occurrence kept."""
+        if len(self.slot) == 0 or np.bincount(self.slot, minlength=slots).max() <= 1:
+            return self
+        _, first = np.unique(self.member * slots + self.slot, return_index=True)
+        wanted = np.zeros(len(self.slot), np.bool_)
+        wanted[first] = True
+        return self.only(wanted)
+
+
+def number(topics: Topics, namings: Sequence[Naming]) -> tuple[Slots, list[LongArray]]:
+    """Number all partitions of `topics` and of `namings`; gives the slots, and the slot of each naming's entries."""
+    counts = np.maximum(topics.partitions, 0).astype(np.int64)
+    first = ragged.starts(counts)
+    inside = [_inside(counts, naming) for naming in namings]
+    keys = [_key(naming)[~known] for naming, known in zip(namings, inside, strict=True)]
+    extra = np.unique(np.concatenate([np.zeros(0, np.int64), *keys]))
+    numbered = [_slot_of(naming, known, first, extra) for naming, known in zip(namings, inside, strict=True)]
+    return _slots(topics, first, extra), numbered
+
+
+def _inside(counts: LongArray, naming: Naming) -> Mask:
+    known: Mask = (naming.partition >= 0) & (naming.partition < counts[naming.topic])
+    return known if naming.earlier is None else known & ~naming.earlier
+
+
+def _key(naming: Naming) -> LongArray:
+    """One number for each name outside: topic row, earlier or not, partition (as 32 unsigned bits)."""
+    earlier = 0 if naming.earlier is None else naming.earlier.astype(np.int64)
+    key: LongArray = (naming.topic.astype(np.int64) * 2 + earlier) << 32
+    return key | (naming.partition.astype(np.int64) & 0xFFFFFFFF)
+
+
+def _slot_of(naming: Naming, known: Mask, first: LongArray, extra: LongArray) -> LongArray:
+    slot: LongArray = first[naming.topic] + naming.partition
+    if not known.all():
+        slot[~known] = first[-1] + np.searchsorted(extra, _key(naming)[~known])
+    return slot
+
+
+def _slots(topics: Topics, first: LongArray, extra: LongArray) -> Slots:
+    extra_topic = extra >> 33
+    extra_partition = (extra & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+    may_exist = (topics.partitions[extra_topic] < 0) & ~topics.gone[extra_topic] & (extra >> 32 & 1 == 0)
+    known = ragged.owners(first)
+    topic = np.concatenate((known, extra_topic))
+    exists = np.concatenate((np.ones(len(known), np.bool_), may_exist & (extra_partition >= 0)))
+    wanted = np.concatenate((topics.subscribed[known], np.zeros(len(extra), np.bool_)))
+    partition = np.concatenate((ragged.places(first).astype(np.int32), extra_partition))
+    return Slots(topic, partition, topics.group[topic], exists, wanted)

@@ -1,0 +1,213 @@
+"""The leader's part of an incremental cooperative rebalance (KIP-429, "Proposed changes", step 2), for many groups.
+
+What members own and what an assignor wants give three exclusive sets of partitions; from them, what each member is
+assigned in this round, what it gains and gives up, and what waits until its old owner has revoked it. The step is
+derived from (owned, target) alone, never from what an algorithm left behind.
+
+Worked example: A owns t-0 and t-1, the target gives t-1 to B. t-1 is *maybe revoking* and changes its owner, so B
+does not get it yet: A is assigned t-0 and revokes t-1, B awaits t-1, and a further rebalance must follow.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from groupledger.core import ragged
+from groupledger.core.slots import Lists, Slots
+
+if TYPE_CHECKING:
+    from groupledger.core.batch import IntArray, LongArray
+    from groupledger.core.slots import Mask
+
+UNBOUNDED = -1
+"""Inside the arrays only: no lower bound on moves is known."""
+
+
+class Form(enum.StrEnum):
+    """Two readings of the step: the KIP's text, and what Kafka's own client does."""
+
+    KIP = "kip"  # unknown-but-owned partitions are given back to whoever claimed them
+    AS_KAFKA = "as-kafka"  # they are not: only maybe-revoking partitions are adjusted
+
+
+class Reason(enum.IntEnum):
+    """Why a partition of a subscribed topic is assigned to nobody in this round."""
+
+    AWAITING_REVOCATION = 0
+    ASSIGNOR_LEFT_OUT = 1
+    TOPIC_UNKNOWN = 2  # of a topic without metadata no partition can be named
+
+    @property
+    def text(self) -> str:
+        """As written in the ledger."""
+        return self.name.lower().replace("_", "-")
+
+
+class Sets(NamedTuple):
+    """KIP-429's three exclusive sets, as masks over the slots: [N] each. Their union is owned or targeted."""
+
+    maybe_revoking: Mask
+    ready_to_migrate: Mask
+    unknown_but_owned: Mask
+
+
+class Party(NamedTuple):
+    """Who takes part: G groups, M members."""
+
+    member_start: LongArray  # [G+1]
+    incremental: Mask  # [G], true: members keep what they own while they rejoin, whatever the protocol's name
+
+    @property
+    def group(self) -> LongArray:
+        """The group of each member: [M]."""
+        return ragged.owners(self.member_start)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one round does. Of each member: assigned = kept + added; held = kept + revoked + lost."""
+
+    assigned: Lists  # given in this round, in the target's order
+    added: Lists  # assigned, and not held (eager: all that is assigned)
+    revoked: Lists  # held, and not assigned (eager: all that was held)
+    awaiting: Lists  # in the target, withheld until another member has revoked it
+    lost: Lists  # held, not assigned, and it no longer exists: gone without a revocation
+    follow_up: Mask  # [G], a member gives up what it said it owned: it will join again
+    unassigned: LongArray  # slots that nobody is assigned, ascending
+    reason: IntArray  # of each of them, a `Reason`
+
+
+def three_sets(owned: Lists, target: Lists, slots: Slots) -> Sets:
+    """Split all owned and targeted partitions into the three sets of KIP-429, step 2.3."""
+    is_owned = owned.mask(len(slots))
+    is_target = target.mask(len(slots))
+    return Sets(is_owned & is_target, is_target & ~is_owned, is_owned & ~is_target)
+
+
+def withhold(owned: Lists, target: Lists, slots: Slots) -> Lists:
+    """The target less what another member owns and its new owner does not (KIP-429, step 2.4)."""
+    free = owned.holders(len(slots))[target.slot] == 0
+    return target.only(free | contains(owned, target.member, target.slot, slots))
+
+
+def give_back(owned: Lists, target: Lists, assigned: Lists, slots: Slots) -> Lists:
+    """`assigned`, and each unknown-but-owned partition back to its one owner (KIP-429, step 2.6).
+
+    Where two members claim it, one of the claims is wrong and nobody gets it.
+    """
+    unknown = three_sets(owned, target, slots).unknown_but_owned
+    back = owned.only(unknown[owned.slot] & (owned.holders(len(slots))[owned.slot] == 1))
+    return _joined(assigned, back)
+
+
+def assign_round(form: Form, owned: Lists, target: Lists, slots: Slots) -> Lists:
+    """What the leader may assign in this round, in one of the two forms. Lists are `distinct`."""
+    assigned = withhold(owned, target, slots)
+    return give_back(owned, target, assigned, slots) if form is Form.KIP else assigned
+
+
+def measure(party: Party, slots: Slots, held: Lists, owned: Lists, target: Lists, assigned: Lists) -> Step:
+    """What a round means for each member: `held` is what moves are measured from, `owned` what members kept.
+
+    A member that kept nothing while it rejoined has revoked everything first (KIP-429, "Eager"), also in a group
+    where others are incremental.
+    """
+    kept = _kept(party, slots, held, owned, assigned)
+    stays = contains(kept, held.member, held.slot, slots)
+    gone = ~stays & ~slots.exists[held.slot] & party.incremental[party.group[held.member]]
+    awaiting = target.only(~contains(assigned, target.member, target.slot, slots))
+    unassigned, reason = _unassigned(slots, assigned, awaiting)
+    return Step(
+        assigned=assigned,
+        added=assigned.only(~contains(kept, assigned.member, assigned.slot, slots)),
+        revoked=held.only(~stays & ~gone),
+        awaiting=awaiting,
+        lost=held.only(gone),
+        follow_up=_follow_up(party, slots, owned, assigned),
+        unassigned=unassigned,
+        reason=reason,
+    )
+
+
+def _kept(party: Party, slots: Slots, held: Lists, owned: Lists, assigned: Lists) -> Lists:
+    """Held before, assigned now, by a member that did not let go of everything in between."""
+    stated = (ragged.lengths(owned.start) > 0) & party.incremental[party.group]
+    return assigned.only(stated[assigned.member] & contains(held, assigned.member, assigned.slot, slots))
+
+
+def _follow_up(party: Party, slots: Slots, owned: Lists, assigned: Lists) -> Mask:
+    """A consumer that must revoke something it owns rejoins (KIP-429, step 3.3)."""
+    leaves = ~contains(assigned, owned.member, owned.slot, slots)
+    counted = np.bincount(party.group[owned.member[leaves]], minlength=len(party.incremental))
+    return (counted > 0) & party.incremental
+
+
+def _unassigned(slots: Slots, assigned: Lists, awaiting: Lists) -> tuple[LongArray, IntArray]:
+    left = np.flatnonzero(slots.wanted & ~assigned.mask(len(slots)))
+    waits = awaiting.mask(len(slots))[left]
+    return left, np.where(waits, Reason.AWAITING_REVOCATION, Reason.ASSIGNOR_LEFT_OUT).astype(np.int32)
+
+
+def contains(lists: Lists, member: LongArray, slot: LongArray, slots: Slots) -> Mask:
+    """For each (member, slot): does that member's list hold that slot?"""
+    last = np.full(len(slots), -1, np.int64)
+    last[lists.slot] = lists.member
+    found: Mask = last[slot] == member
+    shared = lists.holders(len(slots)) > 1  # several claim it: `last` knows one of them
+    doubtful = shared[slot] & ~found if shared.any() else np.zeros(0, np.bool_)
+    if doubtful.any():
+        among = shared[lists.slot]
+        keys = lists.member[among] * len(slots) + lists.slot[among]
+        found[doubtful] = np.isin(member[doubtful] * len(slots) + slot[doubtful], keys)
+    return found
+
+
+def moves(party: Party, slots: Slots, held: Lists, target: Lists) -> LongArray:
+    """Of each group, partitions whose target is another member than the one that holds it: [G]."""
+    elsewhere = held.holders(len(slots))[target.slot] > 0
+    elsewhere &= ~contains(held, target.member, target.slot, slots)
+    return by_group(party, target.only(elsewhere))
+
+
+def least_moves(party: Party, slots: Slots, held: Lists, equal: Mask) -> LongArray:
+    """A lower bound on `moves` of a result whose loads differ by at most one: [G].
+
+    Known only where all members of a group share one subscription (`equal` [G]), else UNBOUNDED.
+    7 partitions, held 5, 2, 0 -> loads 3, 2, 2 keep most: 2 moves.
+    """
+    groups = len(equal)
+    load = ragged.lengths(held.only(slots.wanted[held.slot]).start)
+    wanted = np.bincount(slots.group[slots.wanted], minlength=groups)
+    members = np.maximum(ragged.lengths(party.member_start), 1)
+    over = np.maximum(load - (wanted // members)[party.group], 0)
+    surplus = np.bincount(party.group, weights=over, minlength=groups).astype(np.int64)
+    keepers = np.bincount(party.group, weights=over > 0, minlength=groups).astype(np.int64)
+    return np.where(equal, surplus - np.minimum(keepers, wanted % members), UNBOUNDED)
+
+
+def by_group(party: Party, lists: Lists) -> LongArray:
+    """Entries of all members of each group: [G]."""
+    return np.diff(lists.start[party.member_start])
+
+
+def load_range(party: Party, target: Lists) -> tuple[LongArray, LongArray]:
+    """Least and most partitions of a member of each group: [G], [G]. Groups without members: 0, 0."""
+    load = ragged.lengths(target.start)
+    least, most = (np.zeros(len(party.incremental), np.int64) for _ in range(2))
+    peopled = np.flatnonzero(ragged.lengths(party.member_start) > 0)
+    if len(peopled) > 0:
+        first = party.member_start[peopled]
+        least[peopled] = np.minimum.reduceat(load, first)
+        most[peopled] = np.maximum.reduceat(load, first)
+    return least, most
+
+
+def _joined(one: Lists, other: Lists) -> Lists:
+    """Each member's list of `one`, then of `other`."""
+    member = np.concatenate((one.member, other.member))
+    order = np.argsort(member, kind="stable")
+    return Lists(one.start + other.start, np.concatenate((one.slot, other.slot))[order])
