@@ -113,10 +113,10 @@ def assign_round(form: Form, owned: Lists, target: Lists, slots: Slots) -> Lists
 def measure(party: Party, slots: Slots, held: Lists, owned: Lists, target: Lists, assigned: Lists) -> Step:
     """What a round means for each member: `held` is what moves are measured from, `owned` what members kept.
 
-    A member that kept nothing while it rejoined has revoked everything first (KIP-429, "Eager"), also in a group
-    where others are incremental.
+    A member that owned nothing any more when it rejoined has revoked everything first (KIP-429, "Eager"), also in a
+    group where others are incremental. In an eager group all `owned` lists are empty.
     """
-    kept = _kept(party, slots, held, owned, assigned)
+    kept = _kept(slots, held, owned, assigned)
     stays = contains(kept, held.member, held.slot, slots)
     gone = ~stays & ~slots.exists[held.slot] & party.incremental[party.group[held.member]]
     awaiting = target.only(~contains(assigned, target.member, target.slot, slots))
@@ -133,9 +133,9 @@ def measure(party: Party, slots: Slots, held: Lists, owned: Lists, target: Lists
     )
 
 
-def _kept(party: Party, slots: Slots, held: Lists, owned: Lists, assigned: Lists) -> Lists:
+def _kept(slots: Slots, held: Lists, owned: Lists, assigned: Lists) -> Lists:
     """Held before, assigned now, by a member that did not let go of everything in between."""
-    stated = (ragged.lengths(owned.start) > 0) & party.incremental[party.group]
+    stated = ragged.lengths(owned.start) > 0
     return assigned.only(stated[assigned.member] & contains(held, assigned.member, assigned.slot, slots))
 
 
@@ -143,7 +143,7 @@ def _follow_up(party: Party, slots: Slots, owned: Lists, assigned: Lists) -> Mas
     """A consumer that must revoke something it owns rejoins (KIP-429, step 3.3)."""
     leaves = ~contains(assigned, owned.member, owned.slot, slots)
     counted = np.bincount(party.group[owned.member[leaves]], minlength=len(party.incremental))
-    return (counted > 0) & party.incremental
+    return counted > 0
 
 
 def _unassigned(slots: Slots, assigned: Lists, awaiting: Lists) -> tuple[LongArray, IntArray]:

@@ -158,10 +158,14 @@ def test_an_earlier_topic_of_the_same_name_is_another_topic():
     assert [bool(slots.exists[before[0]]), bool(slots.exists[now[0]])] == [False, True]
 
 
-@pytest.mark.parametrize(("partitions", "gone", "exists"), [(-1, False, True), (-1, True, False), (4, False, False)])
-def test_what_no_listing_knows_is_not_called_gone(partitions, gone, exists):
+@pytest.mark.parametrize(
+    ("partitions", "gone", "earlier", "exists"),
+    [(-1, False, False, True), (-1, False, True, False), (-1, True, False, False), (4, False, False, False)],
+)
+def test_what_no_listing_knows_is_not_called_gone(partitions, gone, earlier, exists):
     topics = Topics(np.zeros(1, np.int64), np.array([partitions]), np.array([gone]), np.ones(1, bool))
-    slots, (slot,) = number(topics, [Naming(np.zeros(1, np.int64), np.array([5], np.int32))])
+    naming = Naming(np.zeros(1, np.int64), np.array([5], np.int32), np.array([earlier]))
+    slots, (slot,) = number(topics, [naming])
     assert bool(slots.exists[slot[0]]) is exists
 
 
