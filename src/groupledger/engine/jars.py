@@ -43,18 +43,19 @@ def configurations() -> list[str]:
 def ensure(confs: Iterable[str], directory: Path | None = None) -> list[Path]:
     """Every jar of these configurations, fetched where missing; sorted inside each configuration.
 
-    `directory` replaces the root. Raises JarsFault (JARS_UNKNOWN, JARS_UNAVAILABLE, JARS_DIFFER, JARS_INCOMPLETE) or JavaFault.
+    `directory` replaces the root. Raises JavaFault, or JarsFault with the code JARS_UNKNOWN, JARS_UNAVAILABLE,
+    JARS_DIFFER or JARS_INCOMPLETE.
     """
     wanted = list(confs)
     known = _listed()
     for conf in wanted:
         if conf not in known:
             raise JarsFault("JARS_UNKNOWN", f"no set of jars is called {conf!r}; there are: {', '.join(sorted(known))}")
-    home = _home(directory)
-    missing = [conf for conf in wanted if not (home / conf).is_dir()]
+    folder = home(directory)
+    missing = [conf for conf in wanted if not (folder / conf).is_dir()]
     if missing:
-        _fetch(missing, home)
-    jars = [home / conf / name for conf in wanted for name in sorted(known[conf])]
+        _fetch(missing, folder)
+    jars = [folder / conf / name for conf in wanted for name in sorted(known[conf])]
     for jar in jars:
         if not jar.is_file():
             raise JarsFault("JARS_INCOMPLETE", f"{jar} is missing: put it there, or remove {jar.parent} and try again")
@@ -66,7 +67,7 @@ def class_path(conf: str, directory: Path | None = None) -> str:
     return os.pathsep.join(str(jar) for jar in ensure([conf], directory))
 
 
-def _home(directory: Path | None) -> Path:
+def home(directory: Path | None = None) -> Path:
     """The folder of this version's jars, one folder a configuration below it."""
     root = directory or _root_from_environment()
     pins = hashlib.sha256(_PINS.read_bytes() + _DIGESTS.read_bytes()).hexdigest()
@@ -106,8 +107,9 @@ def _fetch(confs: Sequence[str], home: Path) -> None:
 def _retrieve(confs: Sequence[str], into: Path, home: Path) -> None:
     """Let Ivy resolve and copy the jars to `<into>/<configuration>/<artifact>-<revision>.jar`; unchecked."""
     settings = os.environ.get(SETTINGS_VARIABLE)
+    [ivy] = spark_jars().glob("ivy-*.jar")
     command = [
-        *(str(java()), "-cp", str(_ivy()), "org.apache.ivy.Main"),
+        *(str(java()), "-cp", str(ivy), "org.apache.ivy.Main"),
         *(("-settings", settings) if settings else ()),
         *("-ivy", str(_PINS), "-cache", str(into / "ivy"), "-types", "jar", "-confs", *confs),
         *("-retrieve", f"{into}/[conf]/[artifact]-[revision].[ext]"),
@@ -122,15 +124,12 @@ def _retrieve(confs: Sequence[str], into: Path, home: Path) -> None:
         )
 
 
-def _ivy() -> Path:
+def spark_jars() -> Path:
+    """The folder of jars that pyspark brings with it; found without importing pyspark."""
     spark = find_spec("pyspark")
-    folders = spark.submodule_search_locations if spark else None
-    found = sorted(Path(folders[0], "jars").glob("ivy-*.jar")) if folders else []
-    if not found:
-        raise JarsFault(
-            "JARS_UNAVAILABLE", "pyspark with its own jars is not installed here: pip install pyspark==4.2.0"
-        )
-    return found[-1]
+    for folder in (spark.submodule_search_locations if spark else None) or ():
+        return Path(folder, "jars")
+    raise JarsFault("JARS_UNAVAILABLE", "pyspark is not installed here: pip install pyspark==4.2.0")
 
 
 def _reason(log: str) -> str:

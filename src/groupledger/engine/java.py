@@ -1,4 +1,4 @@
-"""The Java that Spark will start: where it is, and whether it is new enough; found out without starting it, if possible."""
+"""The Java that Spark will start: where it is, and whether it is new enough. Asking starts no JVM, if possible."""
 
 from __future__ import annotations
 

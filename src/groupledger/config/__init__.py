@@ -1,0 +1,26 @@
+"""The configuration: what can be set (`settings`), how it is read (`loading`), how it is described (`reference`)."""
+
+from groupledger.config.loading import load, parse
+from groupledger.config.settings import (
+    AssignSettings,
+    Config,
+    ConfigFault,
+    LedgerSettings,
+    LimitSettings,
+    OverrideSettings,
+    SourceSettings,
+    SparkSettings,
+)
+
+__all__ = [
+    "AssignSettings",
+    "Config",
+    "ConfigFault",
+    "LedgerSettings",
+    "LimitSettings",
+    "OverrideSettings",
+    "SourceSettings",
+    "SparkSettings",
+    "load",
+    "parse",
+]

@@ -1,0 +1,172 @@
+"""YAML and `--set a.b=c` into a checked, frozen Config; a complaint names the key, the file, and what is allowed."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+
+import yaml
+
+from groupledger.config.settings import Config, ConfigFault, Rule
+
+_NAMES = {str: "a text", int: "a whole number", bool: "true or false", type(None): "null"}
+
+
+class Place(NamedTuple):
+    """Where a value stands: the file (or "--set", or another name for people) and the dotted key."""
+
+    source: str
+    key: str = ""
+
+    def below(self, name: object) -> Place:
+        """The place of one key or list entry in here."""
+        return Place(self.source, f"{self.key}.{name}" if self.key else str(name))
+
+    def fault(self, complaint: str) -> ConfigFault:
+        """A complaint about this place."""
+        return ConfigFault("CONFIG_INVALID", f"{self.source}: {self.key or 'the top level'} {complaint}")
+
+
+def load(path: Path, overrides: Sequence[str] = ()) -> Config:
+    """The configuration in a YAML file, changed by overrides such as "assign.snapshots=every".
+
+    Raises ConfigFault: CONFIG_MISSING (no such file), CONFIG_SYNTAX (not YAML), CONFIG_INVALID (a key or value).
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigFault("CONFIG_MISSING", f"{path}: cannot read the configuration: {reason}") from error
+    return parse(text, str(path), overrides)
+
+
+def parse(text: str, source: str, overrides: Sequence[str] = ()) -> Config:
+    """As `load`, from a text; `source` is what complaints call it."""
+    raw = _yaml(text, source)
+    tree = {} if raw is None else raw
+    for override in overrides:
+        tree = _overridden(tree, override)
+    config: Config = _section(Config, tree, Place(source))
+    _check_together(config, Place(source))
+    return config
+
+
+def _yaml(text: str, source: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        told = " ".join(str(error).split())
+        raise ConfigFault("CONFIG_SYNTAX", f"{source}: not YAML: {told}") from error
+
+
+def _overridden(tree: Any, override: str) -> Any:
+    path, equals, text = override.partition("=")
+    if not equals or not path.strip():
+        raise ConfigFault("CONFIG_INVALID", f"--set {override}: expected key=value, as in assign.snapshots=every")
+    return _with(tree, path.strip().split("."), _yaml(text, f"--set {override}"), Place(f"--set {override}"))
+
+
+def _with(tree: Any, path: Sequence[str], value: Any, place: Place) -> Any:
+    """The tree with one value replaced; an index in a list is its position, one past the end appends.
+
+    Setting names may hold dots themselves: below `conf` the rest of the path is one name.
+    """
+    if not path:
+        return value
+    name, rest = path[0], path[1:]
+    if isinstance(tree, list):
+        if not name.isdecimal() or int(name) > len(tree):
+            raise place.below(name).fault(f"is not an index of a list of {len(tree)}; expected 0 to {len(tree)}")
+        entries = [*tree, None] if int(name) == len(tree) else list(tree)
+        entries[int(name)] = _with(entries[int(name)], rest, value, place.below(name))
+        return entries
+    if tree is not None and not isinstance(tree, dict):
+        raise place.fault(f"is {tree!r}, which has no key {name!r} below it")
+    if place.key.endswith("conf"):
+        name, rest = ".".join(path), ()
+    return {**(tree or {}), name: _with((tree or {}).get(name), rest, value, place.below(name))}
+
+
+def _section(kind: type[Any], raw: Any, place: Place) -> Any:
+    """One dataclass of settings from a mapping; None means all defaults."""
+    given = {} if raw is None else raw
+    if not isinstance(given, dict):
+        raise place.fault(f"is {raw!r}; expected keys: {', '.join(one.name for one in fields(kind))}")
+    known = {one.name: one for one in fields(kind)}
+    for name in given:
+        if name not in known:
+            raise place.below(name).fault(f"is not a key; {_allowed_names(str(name), list(known))}")
+    hints = get_type_hints(kind)
+    values = {
+        name: _value(hints[name], given[name], place.below(name), known[name].metadata["rule"])
+        for name in known
+        if name in given
+    }
+    for name, one in known.items():
+        if name not in values and _is_required(one):
+            raise place.below(name).fault(f"is missing; {one.metadata['doc']}")
+    return kind(**values)
+
+
+def _is_required(one: Field[Any]) -> bool:
+    return one.default is MISSING and one.default_factory is MISSING
+
+
+def _allowed_names(name: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    return f"{hint}allowed: {', '.join(known)}"
+
+
+def _value(hint: Any, raw: Any, place: Place, rule: Rule | None) -> Any:
+    """A value of the declared type that its rule allows."""
+    origin = get_origin(hint)
+    if is_dataclass(hint):
+        return _section(hint, raw, place)  # type: ignore[arg-type]  # a dataclass type, not an instance
+    if origin is tuple:
+        return _entries(get_args(hint)[0], raw, place)
+    if origin is Mapping:
+        return _settings(raw, place)
+    kinds = get_args(hint) if origin is UnionType else (hint,)
+    expected = rule.words if rule else " or ".join(_NAMES[kind] for kind in kinds)
+    if raw is None and NoneType in kinds:
+        return None
+    if type(raw) not in kinds or (rule is not None and not rule.allows(raw)):
+        raise place.fault(f"is {raw!r}; expected {expected}{' or null' if NoneType in kinds else ''}")
+    return raw
+
+
+def _entries(kind: Any, raw: Any, place: Place) -> tuple[Any, ...]:
+    if raw is None:
+        return ()
+    if not isinstance(raw, list):
+        raise place.fault(f"is {raw!r}; expected a list")
+    return tuple(_section(kind, entry, place.below(index)) for index, entry in enumerate(raw))
+
+
+def _settings(raw: Any, place: Place) -> dict[str, str]:
+    """Spark's settings: names to texts; YAML's true and 2 are written as Spark writes them."""
+    if raw is None:
+        return {}
+    if not isinstance(raw, dict):
+        raise place.fault(f"is {raw!r}; expected names and values")
+    for name, value in raw.items():
+        if not isinstance(name, str) or not isinstance(value, str | int | float | bool):
+            raise place.below(name).fault(f"is {value!r}; expected a text, a number, or true or false")
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in raw.items()}
+
+
+def _check_together(config: Config, place: Place) -> None:
+    """What no single key can say."""
+    ledger = config.ledger
+    if (ledger.location is None) == (ledger.catalog is None):
+        got = "neither" if ledger.location is None else "both"
+        raise place.below("ledger").fault(f"has {got} of location and catalog; expected exactly one")
+    if config.assign.scenario == "recorded" and (config.assign.assignor != "recorded" or config.assign.overrides):
+        raise place.below("assign.scenario").fault(
+            "is 'recorded', which runs no assignor; expected another name beside assignor or overrides"
+        )

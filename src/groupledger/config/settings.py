@@ -1,0 +1,163 @@
+"""Every setting of groupledger, declared once: type, default, what is allowed, and what it means.
+
+`docs/configuration.md` and `conf/local.yaml` are held against this module by a test. Loading needs no engine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, is_dataclass
+from typing import Any
+
+from groupledger.core.faults import Fault
+
+ASSIGNORS = ("recorded", "range", "roundrobin", "sticky", "cooperative-sticky")
+SOURCE_KINDS = ("offsets-jsonl", "offsets-parquet", "offsets-delta", "topics-jsonl", "snapshots")
+SNAPSHOT_FORMATS = ("parquet", "delta", "json", "csv")
+PROFILES = ("small", "local", "cluster")
+
+
+class ConfigFault(Fault):
+    """A configuration that cannot be used: which key, where, what it is, what is allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a value must satisfy beyond its type: `allows(value)`, and the same in words."""
+
+    words: str
+    allows: Callable[[Any], bool]
+
+
+def one_of(*names: str) -> Rule:
+    """Exactly one of these words."""
+    return Rule("one of " + ", ".join(names), lambda value: value in names)
+
+
+def at_least(least: int) -> Rule:
+    """A whole number that is not smaller."""
+    return Rule(f"a whole number >= {least:,}", lambda value: value >= least)
+
+
+def matching(pattern: str, words: str) -> Rule:
+    """A text of this form from end to end."""
+    return Rule(words, lambda value: re.fullmatch(pattern, value) is not None)
+
+
+NOT_EMPTY = Rule("a text that is not empty", lambda value: value.strip() != "")
+
+
+def key(doc: str, rule: Rule | None = None, default: Any = MISSING) -> Any:
+    """One key of a section: its meaning, the rule for its value, and its default; required without one."""
+    metadata = {"doc": doc, "rule": rule}
+    if isinstance(default, dict):
+        return field(default_factory=lambda: dict(default), metadata=metadata)
+    if isinstance(default, type) and is_dataclass(default):
+        return field(default_factory=default, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerSettings:
+    """Where the Delta tables are: exactly one of the two."""
+
+    location: str | None = key(
+        "Folder of the tables, one folder a table; a path or a URL Spark can write.", NOT_EMPTY, None
+    )
+    catalog: str | None = key(
+        "Catalog and schema of the tables instead of a folder, such as main.kafka_ledger.",
+        matching(r"\w+(\.\w+)?", "schema or catalog.schema"),
+        None,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSettings:
+    """One input of `ingest`."""
+
+    kind: str = key("What is read: the raw offsets log, a topic listing, or snapshot tables.", one_of(*SOURCE_KINDS))
+    path: str = key("File or folder; for snapshots the folder that holds group_snapshots and the others.", NOT_EMPTY)
+    format: str = key("Format of the tables; only for the kind snapshots.", one_of(*SNAPSHOT_FORMATS), "parquet")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverrideSettings:
+    """Another assignor for some groups."""
+
+    groups: str = key("Glob over group ids, such as payments-*.", NOT_EMPTY)
+    assignor: str = key("The assignor of these groups.", one_of(*ASSIGNORS))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignSettings:
+    """What `assign` computes."""
+
+    assignor: str = key("The assignor to run; recorded: the one each group had.", one_of(*ASSIGNORS), "recorded")
+    overrides: tuple[OverrideSettings, ...] = key("Other assignors by group; the first that matches counts.", None, ())
+    scenario: str = key(
+        "Name the results stand under; recorded is reserved: no assignor runs, the step goes from held to recorded.",
+        matching(r"[a-z0-9][a-z0-9._-]{0,63}", "up to 64 of a-z 0-9 . _ - starting with a letter or digit"),
+        "baseline",
+    )
+    snapshots: str = key("Which snapshots of each group.", one_of("latest", "every"), "latest")
+    mode: str = key(
+        "Form of the cooperative step: kip has all three sets of KIP-429, as-kafka does what Kafka's client does.",
+        one_of("as-kafka", "kip"),
+        "as-kafka",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitSettings:
+    """Bounds on hostile or broken input; what exceeds one is quarantined, and the rest goes on."""
+
+    max_quarantined: int = key(
+        "Rejected records and groups a run may have before it ends with exit code 3.", at_least(0), 0
+    )
+    max_record_bytes: int = key("Bytes of one record's value.", at_least(1), 16_777_216)
+    max_id_bytes: int = key("Bytes of a group, member, client, topic or instance id in UTF-8.", at_least(1), 4_096)
+    max_members_per_group: int = key("Members of one group.", at_least(1), 100_000)
+    max_partitions_per_group: int = key("Partitions of all topics one group subscribes to.", at_least(1), 4_000_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkSettings:
+    """The Spark session. In the profile cluster only `conf` is used, on top of what spark-submit was given."""
+
+    profile: str = key(
+        "small: fast start, right up to about 100,000 records; local: one machine, long jobs; cluster: as submitted.",
+        one_of(*PROFILES),
+        "local",
+    )
+    master: str = key(
+        "Master of the profiles small and local.",
+        matching(
+            r"local(\[(\d+|\*)(,\d+)?\])?|local-cluster\[.+\]|spark://.+", "local[N], local[*] or spark://host:port"
+        ),
+        "local[*]",
+    )
+    driver_memory: str = key(
+        "Heap of the driver in the profiles small and local.", matching(r"\d+[mg]", "as in 2g or 1500m"), "2g"
+    )
+    jars: str | None = key(
+        "Folder the jars are fetched to; null: $GROUPLEDGER_JARS, else a folder of the user's cache.", NOT_EMPTY, None
+    )
+    conf: Mapping[str, str] = key("Any other Spark setting by its own name; overrides the profile's.", None, {})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """The whole configuration of a command or job."""
+
+    cluster_id: str = key("Which Kafka cluster this is; part of every identity in the ledger.", NOT_EMPTY)
+    ledger: LedgerSettings = key("Where the tables are.", None, LedgerSettings)
+    sources: tuple[SourceSettings, ...] = key("What ingest reads, in this order.", None, ())
+    assign: AssignSettings = key("What assign computes.", None, AssignSettings)
+    limits: LimitSettings = key("Bounds on hostile or broken input.", None, LimitSettings)
+    spark: SparkSettings = key("The Spark session.", None, SparkSettings)
+    buckets: int | None = key(
+        "Hash buckets of groups a run is cut into, one UDF call each; null: from the number of groups.",
+        at_least(1),
+        None,
+    )

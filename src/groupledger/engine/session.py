@@ -1,0 +1,131 @@
+"""The one place where a Spark session is made.
+
+In the profiles `small` and `local` the driver's JVM is ours: the jars are on its class path (nothing is resolved at a
+start), and it maps the classes a job needs from an archive where `engine.archive` made one. Under spark-submit, and in
+the profile `cluster`, the JVM is the submitter's, and so are its jars.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from groupledger.config.settings import SparkSettings
+from groupledger.core.faults import Fault
+from groupledger.engine import jars
+from groupledger.engine.java import java, version
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+_LOCAL = {
+    **DELTA,
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",  # no lookup of this machine's name
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.catalogImplementation": "in-memory",  # no Hive, no Derby files where the command was started
+    "spark.databricks.delta.snapshotPartitions": "1",  # the state of a small log in one task, not in fifty
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.adaptive.coalescePartitions.enabled": "false",  # or small shuffles end on one core
+}
+CLASS_PATH = "spark.driver.extraClassPath"
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_LOGGING = Path(__file__).with_name("log4j2.properties")
+_SILENT = ("-Xlog:disable", "-Xlog:all=error:stderr")  # an archive that no longer fits is passed over without a word
+
+
+class SessionFault(Fault):
+    """No session can be had as the caller asked."""
+
+
+def session(settings: SparkSettings, app_name: str) -> SparkSession:
+    """The Spark session these settings describe; one that is active already is returned as it is.
+
+    Raises JavaFault and JarsFault before a JVM is started, SessionFault (DELTA_MISSING) where a submitted job was
+    given no Delta.
+    """
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    options = session_options(settings, submitted=submitted)
+    from pyspark.sql import SparkSession  # 0.1 s, and not needed to explain a missing Java
+
+    builder = SparkSession.builder.appName(app_name)
+    for name, value in options.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    if submitted or settings.profile == "cluster":
+        _expect_delta(spark)
+    return spark
+
+
+def session_options(settings: SparkSettings, *, submitted: bool) -> dict[str, str]:
+    """Every Spark setting of such a session. What the user set under `spark.conf` wins; class paths and JVM options
+    are joined to ours.
+    """
+    if settings.profile == "cluster":
+        return dict(settings.conf)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers import this very package
+    options = _LOCAL | {"spark.sql.shuffle.partitions": str(cores(settings.master))}
+    if submitted:
+        return options | dict(settings.conf)
+    options |= {"spark.master": settings.master, "spark.driver.memory": settings.driver_memory}
+    return _joined(options | _jvm_options(settings), settings.conf)
+
+
+def cores(master: str) -> int:
+    """How many tasks a local master runs at once; for another master the cores of this machine."""
+    count = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\d+)?\])?", master)
+    if count is None or count[1] == "*":
+        return os.cpu_count() or 1
+    return int(count[1] or 1)
+
+
+def class_archive(directory: Path | None = None) -> Path:
+    """Where the archive of loaded classes for this Java, Spark and set of jars belongs (made by `engine.archive`)."""
+    command = java().resolve()
+    made_of = f"{command} {version(command)} {jars.spark_jars()} {jars.class_path('delta', directory)}"
+    return jars.home(directory) / f"spark-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}.jsa"
+
+
+def _jvm_options(settings: SparkSettings) -> dict[str, str]:
+    """Jars and flags of a driver that is still to be started."""
+    java()
+    directory = Path(settings.jars) if settings.jars else None
+    flags = [f'-Dlog4j2.configurationFile="{_LOGGING}"', *_SILENT]
+    archive = class_archive(directory)
+    if archive.is_file():
+        flags.append(f'-XX:SharedArchiveFile="{archive}"')
+    if settings.profile == "small":
+        flags.append("-XX:TieredStopAtLevel=1")  # a short job ends before the second compiler pays
+    return {CLASS_PATH: jars.class_path("delta", directory), JAVA_OPTIONS: " ".join(flags)}
+
+
+def _joined(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:
+    joined = {**ours, **theirs}
+    for name, separator in ((CLASS_PATH, os.pathsep), (JAVA_OPTIONS, " ")):
+        joined[name] = separator.join(text for text in (ours.get(name), theirs.get(name)) if text)
+    return joined
+
+
+def _expect_delta(spark: SparkSession) -> None:
+    """Fail now with the remedy, not at the first table with a stack trace."""
+    from pyspark.errors import PySparkException
+
+    try:
+        spark.catalog.currentDatabase()
+        spark.read.format("delta")
+    except PySparkException as error:
+        raise SessionFault(
+            "DELTA_MISSING",
+            'this Spark was started without Delta: spark-submit --jars "$(groupledger-jars)"',
+        ) from error
