@@ -1,0 +1,5 @@
+"""`python -m groupledger` is the command `groupledger`."""
+
+from groupledger.cli import main
+
+main()

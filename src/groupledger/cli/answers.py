@@ -1,0 +1,139 @@
+"""The answers of `show` in words and tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from groupledger.cli.output import plain
+from groupledger.core.moment import iso
+from groupledger.pipeline.ownership import Ownership
+from groupledger.pipeline.rebalance import Rebalance
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from groupledger.cli.output import Output
+    from groupledger.pipeline.ownership import Change, Holding
+    from groupledger.pipeline.rebalance import MemberMove, TopicPartition
+    from groupledger.pipeline.show import Listing
+
+Answer = Ownership | Rebalance | list["Listing"]
+
+
+def as_json(answer: Answer) -> dict[str, Any]:
+    """The answer in what JSON has; a listing's rows as objects."""
+    if isinstance(answer, list):
+        return {listing.title: _listing_json(listing) for listing in answer}
+    kind = "ownership" if isinstance(answer, Ownership) else "rebalance"
+    return {kind: plain(answer)}
+
+
+def _listing_json(listing: Listing) -> dict[str, Any]:
+    rows = [dict(zip(listing.columns, row, strict=True)) for row in listing.rows]
+    return {"total": listing.total, "rows": plain(rows)}
+
+
+def tell(output: Output, answer: Answer) -> None:
+    """Print the answer for a person."""
+    if isinstance(answer, Ownership):
+        tell_ownership(output, answer)
+    elif isinstance(answer, Rebalance):
+        tell_rebalance(output, answer)
+    else:
+        for listing in answer:
+            tell_listing(output, listing)
+
+
+def tell_listing(output: Output, listing: Listing) -> None:
+    """A table; how many rows were left off, and that there are none, is said."""
+    output.title(listing.title)
+    if not listing.rows:
+        output.line("none")
+    output.table([name.replace("_", " ") for name in listing.columns], listing.rows)
+    if listing.left_off:
+        output.line(f"... and {listing.left_off:,} more (--limit)")
+
+
+def tell_ownership(output: Output, answer: Ownership) -> None:
+    """One sentence a group, then the topic's lives, then what limits the answer."""
+    output.title(f"{answer.topic}-{answer.partition} at {iso(answer.at)}")
+    for holding in answer.holdings:
+        output.line(_sentence(holding))
+        if holding.next is not None:
+            output.line(f"    next: {_change(holding.next)}")
+    if len({life.topic_id for life in answer.topics}) > 1:
+        output.table(
+            ["cluster", "topic id", "partitions", "since", "until"],
+            [(life.cluster_id, life.topic_id, life.partition_count, life.since, life.until) for life in answer.topics],
+        )
+    for note in answer.notes:
+        output.line(f"note: {note}")
+
+
+def _sentence(holding: Holding) -> str:
+    group = f"{holding.group_id} (cluster {holding.cluster_id})"
+    topic = f", topic id {holding.topic_id}" if holding.topic_id else ""
+    member, last = holding.member, holding.last
+    if member is None:
+        return (
+            f"{group}: {'nobody' if last else 'not known: recorded history of it begins later'}{_since(holding)}{topic}"
+        )
+    names = ((member.client_id, "client"), (member.group_instance_id, "instance"), (member.host, "host"))
+    details = ", ".join(f"{label} {name}" for name, label in names if name)
+    return f"{group}: {member.member_id}{f' ({details})' if details else ''}{_since(holding)}{topic}"
+
+
+def _since(holding: Holding) -> str:
+    if holding.since is None:
+        return ""
+    return f", since {iso(holding.since)}" + (f" [{holding.last.snapshot_id}]" if holding.last else "")
+
+
+def _change(change: Change) -> str:
+    return f"{change.to_member_id or 'nobody'}, from {iso(change.at)} on [{change.snapshot_id}]"
+
+
+def tell_rebalance(output: Output, answer: Rebalance) -> None:
+    """Who had what, who was given what, and what our own run says."""
+    output.title(answer.title)
+    output.line(f"{iso(answer.observed_at)}  {answer.state}  {answer.snapshot_kind}  [{answer.snapshot_id}]")
+    if not answer.complete:
+        output.line("incomplete: the log was cut here, no verdict rests on it")
+    if answer.previous_snapshot_id is None:
+        output.line("no snapshot before it in this incarnation of the group: nothing held is known")
+    if answer.same_generation:
+        output.line(f"other records of this generation: {', '.join(answer.same_generation)}")
+    output.table(["member", "held", "assigned", "added", "revoked"], [_member(move) for move in answer.members])
+    output.title("computed")
+    if not answer.results:
+        output.line("nothing yet: run `groupledger assign`")
+    output.table(
+        ["scenario", "assignor", "protocol", "outcome", "verdict", "moves", "least moves", "unassigned", "follow-up"],
+        [(r.scenario, r.assignor, r.protocol, r.outcome, r.verdict, r.moves, r.least_moves, r.unassigned, r.follow_up)
+         for r in answer.results],
+    )  # fmt: skip
+    for finding in answer.findings:
+        output.line(f"finding: {finding}")
+
+
+def _member(move: MemberMove) -> tuple[str, ...]:
+    name = move.member_id if move.stays else f"{move.member_id} (left)"
+    return name, *(spans(places) for places in (move.held, move.assigned, move.added, move.revoked))
+
+
+def spans(places: Iterable[TopicPartition]) -> str:
+    """(orders, 0), (orders, 1), (orders, 3), (audit, 2) -> `audit:2 orders:0-1,3`; nothing is `-`."""
+    numbers: dict[str, list[int]] = {}
+    for topic, number in sorted(places):
+        numbers.setdefault(topic, []).append(number)
+    return " ".join(f"{topic}:{_runs(found)}" for topic, found in numbers.items()) or "-"
+
+
+def _runs(numbers: list[int]) -> str:
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)

@@ -1,0 +1,28 @@
+"""The group of commands. Each command imports what it needs when it runs."""
+
+from __future__ import annotations
+
+import click
+
+from groupledger import __version__
+from groupledger.cli.exits import Commands
+from groupledger.cli.setup import doctor, init, jars
+from groupledger.cli.show import show
+from groupledger.cli.solve import solve
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="groupledger")
+def main() -> None:
+    """Flight recorder and simulator for Kafka consumer-group rebalances.
+
+    A first session: `init`, `ingest`, `assign`, `show`. Without data of your own: `demo`.
+
+    \b
+    Exit codes: 0 done, 1 a bug of ours (with its traceback), 2 usage or configuration,
+    3 input over the quarantine limit, 4 audit violations, 5 write conflict, worth a retry.
+    """
+
+
+for command in (init, show, solve, doctor, jars):
+    main.add_command(command)

@@ -1,0 +1,37 @@
+"""`groupledger init`, `doctor` and `jars`: what stands before the work."""
+
+from __future__ import annotations
+
+import click
+
+from groupledger.cli.options import Job, takes_config
+
+
+@click.command(short_help="Make the ledger's tables; harmless where they are.")
+@takes_config
+def init(job: Job) -> None:
+    """Make the ledger's tables where the configuration says. Run again, it changes nothing."""
+    raise NotImplementedError
+
+
+@click.command(short_help="Versions, jars, rights, and whether the ledger is sound.")
+@takes_config
+def doctor(job: Job) -> None:
+    """Check versions, jars, rights and the ledger itself; say what to do about each thing that is wrong."""
+    raise NotImplementedError
+
+
+@click.command(short_help="Fetch the jars Spark lacks and print them for spark-submit.")
+@click.argument("configurations", nargs=-1)
+@click.option("--class-path", is_flag=True, help="Divided as for a class path, not by commas.")
+def jars(configurations: tuple[str, ...], *, class_path: bool) -> None:
+    """Print the jars of CONFIGURATIONS (default: delta), fetched where they are missing.
+
+    \b
+    spark-submit --jars "$(groupledger jars)" jobs/assign.py --config conf/local.yaml
+    """
+    import os
+
+    from groupledger.engine.jars import ensure
+
+    click.echo((os.pathsep if class_path else ",").join(str(jar) for jar in ensure(configurations or ("delta",))))

@@ -1,0 +1,122 @@
+"""`groupledger show`: what the ledger knows, for a person or as one JSON line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from groupledger.cli.options import Job, takes_config
+from groupledger.core.moment import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from groupledger.pipeline.ledger import Ledger
+
+
+@click.command(short_help="What the ledger knows: groups, a rebalance, who had a partition.")
+@click.option("--group", metavar="GROUP", help="History of a group; with --generation or --last one rebalance.")
+@click.option("--generation", type=int, metavar="N", help="The rebalance that led to this generation or group epoch.")
+@click.option("--last", is_flag=True, help="The last rebalance of the group.")
+@click.option("--partition", metavar="TOPIC-N", help="Who was assigned it; needs --at.")
+@click.option("--at", metavar="TIME", help="ISO 8601 (UTC unless it names a zone) or milliseconds since 1970.")
+@click.option("--findings", "listing", flag_value="findings", help="What a person should look at.")
+@click.option("--coverage", "listing", flag_value="coverage", help="Gaps of the history.")
+@click.option("--quarantine", "listing", flag_value="quarantine", help="Rejected input, with the reason.")
+@click.option("--cluster", metavar="CLUSTER", help="Only this cluster.")
+@click.option("--scenario", metavar="NAME", help="Whose moves and verdicts to show; default: assign.scenario.")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Most rows of a table.")
+@takes_config
+def show(job: Job, **asked: Any) -> None:
+    """Show the ledger at a glance, a group, one rebalance, or who was assigned a partition at a time.
+
+    \b
+    groupledger show
+    groupledger show --group payments
+    groupledger show --group payments --generation 7
+    groupledger show --partition orders-7 --at 2026-11-21T14:03Z
+    """
+    asked["scenario"] = asked["scenario"] or job.config.assign.scenario
+    ask = question(**asked)  # what is wrong with the question is said before Spark starts
+    ledger = job.ledger()
+    with job.output.status("reading the ledger"):
+        answer = ask(ledger)
+    from groupledger.cli.answers import as_json, tell
+
+    tell(job.output, answer)
+    job.output.result({"status": "done", "command": "show", **as_json(answer)})
+
+
+def question(
+    *,
+    group: str | None,
+    generation: int | None,
+    last: bool,
+    partition: str | None,
+    at: str | None,
+    listing: str | None,
+    cluster: str | None,
+    scenario: str,
+    limit: int,
+) -> Callable[[Ledger], Any]:
+    """What is asked, as a function of the ledger; options that say nothing together are a usage error."""
+    if (partition is None) != (at is None):
+        raise click.UsageError("--partition and --at go together: --partition orders-7 --at 2026-11-21T14:03Z")
+    if partition is not None and (group or listing):
+        raise click.UsageError("--partition asks all groups; leave out --group and the listings")
+    if (last or generation is not None) and (group is None or listing):
+        raise click.UsageError("--generation and --last tell one rebalance of a --group")
+    if last and generation is not None:
+        raise click.UsageError("--last or --generation, not both")
+    if partition is not None and at is not None:
+        return _who_had(partition, at, cluster)
+    if listing is not None:
+        return _listed(listing, limit, cluster, group)
+    if group is not None and (last or generation is not None):
+        return lambda ledger: ledger.group(group, cluster).rebalance(generation)
+    return _group_history(group, cluster, scenario, limit) if group is not None else _overview(limit, cluster)
+
+
+def _who_had(partition: str, at: str, cluster: str | None) -> Callable[[Ledger], Any]:
+    from groupledger.core.partition import topic_partition
+
+    moment, zone_assumed = parse(at)
+    topic, number = topic_partition(partition)
+
+    def ask(ledger: Ledger) -> Any:
+        from groupledger.pipeline.ownership import ownership
+
+        return ownership(ledger, topic, number, moment, cluster)
+
+    if zone_assumed:
+        click.echo(f"no time zone in {at!r}: UTC assumed", err=True)
+    return ask
+
+
+def _listed(listing: str, limit: int, cluster: str | None, group: str | None) -> Callable[[Ledger], Any]:
+    def ask(ledger: Ledger) -> Any:
+        from groupledger.pipeline import show as queries
+
+        by_name = {"findings": queries.findings, "coverage": queries.coverage, "quarantine": queries.quarantine}
+        return [by_name[listing](ledger, limit, cluster, group)]
+
+    return ask
+
+
+def _group_history(group: str, cluster: str | None, scenario: str, limit: int) -> Callable[[Ledger], Any]:
+    def ask(ledger: Ledger) -> Any:
+        from groupledger.pipeline import show as queries
+
+        return [queries.history(ledger.group(group, cluster), scenario, limit)]
+
+    return ask
+
+
+def _overview(limit: int, cluster: str | None) -> Callable[[Ledger], Any]:
+    def ask(ledger: Ledger) -> Any:
+        from groupledger.pipeline import show as queries
+
+        return [queries.clusters(ledger, limit), queries.groups(ledger, limit, cluster), queries.runs(ledger, limit)]
+
+    return ask

@@ -1,0 +1,1 @@
+"""Jobs in order: facts in, results out, questions answered. Session, clock and run id are arguments."""

@@ -1,0 +1,72 @@
+"""The ledger as a notebook sees it: tables and groups as DataFrames, committed rows only.
+
+ledger = Ledger(spark, "build/demo-ledger")
+ledger.group("payments").rebalances.where("moves > least_moves").show()
+ledger.group("payments").rebalance(generation=7)      # one past rebalance, as a value to print or draw
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from groupledger.tables import GROUP_SNAPSHOTS, OWNERSHIP_CHANGES, REBALANCES, Table
+from groupledger.tables import columns as c
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from groupledger.pipeline.rebalance import Rebalance
+
+
+class Ledger:
+    """An existing ledger. A place that holds none, or one of another schema version, is a `Fault` that says so."""
+
+    def __init__(self, spark: SparkSession, location: str) -> None:
+        self.spark = spark
+        self.location = location
+
+    def current(self, table: Table) -> DataFrame:
+        """The rows that count: those of committed attempts that no later attempt superseded."""
+        raise NotImplementedError
+
+    def group(self, group_id: str, cluster_id: str | None = None) -> Group:
+        """A group by its id; in every cluster, or in one."""
+        return Group(self, group_id, cluster_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One group's rows. DataFrames are lazy: nothing runs before a `show` or a `toPandas`."""
+
+    ledger: Ledger
+    group_id: str
+    cluster_id: str | None
+
+    def of(self, table: Table) -> DataFrame:
+        """The group's current rows of a table."""
+        rows = self.ledger.current(table).where(F.col(c.GROUP_ID) == self.group_id)
+        return rows if self.cluster_id is None else rows.where(F.col(c.CLUSTER_ID) == self.cluster_id)
+
+    @property
+    def snapshots(self) -> DataFrame:
+        """Every recorded state of the group, in order of position."""
+        return self.of(GROUP_SNAPSHOTS).sort(c.CLUSTER_ID, c.OFFSET)
+
+    @property
+    def rebalances(self) -> DataFrame:
+        """Every computed rebalance of the group: moves, least moves, verdict."""
+        return self.of(REBALANCES)
+
+    def timeline(self, topic: str, partition: int) -> DataFrame:
+        """Each time the partition changed hands in this group, in order of position."""
+        rows = self.of(OWNERSHIP_CHANGES).where((F.col(c.TOPIC) == topic) & (F.col(c.PARTITION) == partition))
+        return rows.sort(c.CLUSTER_ID, c.OFFSET)
+
+    def rebalance(self, generation: int | None = None) -> Rebalance:
+        """What changed hands at a generation (or epoch; default: the last): members, before and after, verdicts."""
+        from groupledger.pipeline.rebalance import rebalance
+
+        return rebalance(self, generation)

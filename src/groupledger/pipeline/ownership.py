@@ -1,0 +1,212 @@
+"""Who was assigned a partition at a time, from recorded facts only.
+
+The answer rests on `ownership_changes`: the last change at or before the moment, and the first one after it. Changes
+are ordered by offset, never by clock; the clock only says which of them came before the moment asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from groupledger.core.moment import from_millis, iso, millis
+from groupledger.pipeline.topics import TopicLife, topic_lives, unknown_topic
+from groupledger.tables import COVERAGE, GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, OWNERSHIP_CHANGES
+from groupledger.tables import columns as c
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from pyspark.sql import DataFrame, Row
+
+    from groupledger.pipeline.ledger import Ledger
+
+Holder = tuple[str, str, str | None]
+"""Cluster, group, topic id: a partition has at most one holder within it."""
+
+GAPS_NAMED = 10
+IS_BEFORE, BEFORE, AFTER = "is_before", "before", "after"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A partition changing hands: from `at` on `to_member_id` has it, no longer `from_member_id`. None is nobody."""
+
+    at: datetime
+    from_member_id: str | None
+    to_member_id: str | None
+    held_since: datetime | None
+    snapshot_id: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member as its group's snapshot names it."""
+
+    member_id: str
+    client_id: str | None = None
+    group_instance_id: str | None = None
+    host: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """One group's record of the partition: `last` made the state at the moment, `next` ended it.
+
+    `last` is None where the group's history of this partition begins after the moment.
+    """
+
+    cluster_id: str
+    group_id: str
+    topic_id: str | None
+    last: Change | None
+    next: Change | None
+    member: Member | None
+
+    @property
+    def since(self) -> datetime | None:
+        """Since when the member had it; None where history does not reach back, or nobody did."""
+        if self.last is not None:
+            return self.last.at
+        return self.next.held_since if self.next is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """The answer for a partition and a moment. `notes` say in plain words what limits it."""
+
+    topic: str
+    partition: int
+    at: datetime
+    holdings: tuple[Holding, ...]
+    topics: tuple[TopicLife, ...]
+    notes: tuple[str, ...]
+
+
+def ownership(ledger: Ledger, topic: str, partition: int, at: datetime, cluster: str | None = None) -> Ownership:
+    """Who was assigned `topic`-`partition` by the coordinator at `at`, for every group that ever was.
+
+    A topic the ledger never heard of is a `Fault`; whatever else it cannot tell is a note.
+    """
+    lives = topic_lives(ledger, topic, cluster)
+    changes = _changes_around(_changes_of(ledger, topic, partition, lives, cluster), at)
+    if not lives and not changes:
+        raise unknown_topic(ledger, topic)
+    holdings = _with_members(ledger, changes)
+    clusters = [cluster] if cluster else sorted({holding.cluster_id for holding in holdings})
+    notes = [*_topic_notes(topic, partition, at, lives), *_reach_notes(ledger, at, clusters)]
+    notes += _gap_notes(ledger, holdings)
+    if not holdings:
+        notes.insert(0, f"no group in this ledger was ever assigned {topic}-{partition}")
+    return Ownership(topic, partition, at, holdings, lives, tuple(notes))
+
+
+def _changes_of(
+    ledger: Ledger, topic: str, partition: int, lives: tuple[TopicLife, ...], cluster: str | None
+) -> DataFrame:
+    ids = [life.topic_id for life in lives if life.topic_id]
+    named = (F.col(c.TOPIC) == topic) | (F.col(c.TOPIC).isNull() & F.col(c.TOPIC_ID).isin(ids))
+    rows = ledger.current(OWNERSHIP_CHANGES).where(named & (F.col(c.PARTITION) == partition))
+    return rows if cluster is None else rows.where(F.col(c.CLUSTER_ID) == cluster)
+
+
+def _changes_around(rows: DataFrame, at: datetime) -> dict[Holder, dict[str, Change]]:
+    """For each holder the last change before and the first one after: two rows at most leave Spark."""
+    change = F.struct(
+        F.unix_millis(c.AT).alias(c.AT),
+        c.FROM_MEMBER_ID,
+        c.TO_MEMBER_ID,
+        F.unix_millis(c.HELD_SINCE).alias(c.HELD_SINCE),
+        c.SNAPSHOT_ID,
+        c.OFFSET,
+    )
+    around = (
+        rows.withColumn(IS_BEFORE, F.col(c.AT) <= F.timestamp_millis(F.lit(millis(at))))
+        .groupBy(c.CLUSTER_ID, c.GROUP_ID, c.TOPIC_ID, IS_BEFORE)
+        .agg(F.max_by(change, c.OFFSET).alias(BEFORE), F.min_by(change, c.OFFSET).alias(AFTER))
+    )
+    found: dict[Holder, dict[str, Change]] = {}
+    for row in around.collect():
+        side = BEFORE if row[IS_BEFORE] else AFTER
+        found.setdefault((row[c.CLUSTER_ID], row[c.GROUP_ID], row[c.TOPIC_ID]), {})[side] = _change(row[side])
+    return found
+
+
+def _change(row: Row) -> Change:
+    since = row[c.HELD_SINCE]
+    return Change(
+        from_millis(row[c.AT]),
+        row[c.FROM_MEMBER_ID],
+        row[c.TO_MEMBER_ID],
+        None if since is None else from_millis(since),
+        row[c.SNAPSHOT_ID],
+        row[c.OFFSET],
+    )
+
+
+def _with_members(ledger: Ledger, changes: dict[Holder, dict[str, Change]]) -> tuple[Holding, ...]:
+    """In order of cluster, group, topic id; each with the member that held it at the moment."""
+    snapshots = {change.snapshot_id for sides in changes.values() for change in sides.values()}
+    members = _members_of(ledger, sorted(snapshots))
+    holdings = []
+    for cluster, group, topic_id in sorted(changes, key=lambda holder: (*holder[:2], holder[2] or "")):
+        sides = changes[cluster, group, topic_id]
+        last, following = sides.get(BEFORE), sides.get(AFTER)
+        member_id = last.to_member_id if last else following.from_member_id if following else None
+        member = members.get((last.snapshot_id, member_id)) if last and member_id else None
+        holdings.append(
+            Holding(cluster, group, topic_id, last, following, member or (Member(member_id) if member_id else None))
+        )
+    return tuple(holdings)
+
+
+def _members_of(ledger: Ledger, snapshot_ids: list[str]) -> dict[tuple[str, str], Member]:
+    if not snapshot_ids:
+        return {}
+    rows = ledger.current(MEMBER_SNAPSHOTS).where(F.col(c.SNAPSHOT_ID).isin(snapshot_ids))
+    found = rows.select(c.SNAPSHOT_ID, c.MEMBER_ID, c.CLIENT_ID, c.GROUP_INSTANCE_ID, c.HOST).collect()
+    return {(row[0], row[1]): Member(row[1], row[2], row[3], row[4]) for row in found}
+
+
+def _topic_notes(topic: str, partition: int, at: datetime, lives: tuple[TopicLife, ...]) -> Iterator[str]:
+    """Says where the name stood for another topic, for none, or had fewer partitions."""
+    ids = {life.topic_id for life in lives}
+    if len(ids) > 1:
+        yield f"{topic} was deleted and made again: {len(ids)} topic ids, each another topic"
+    if not lives:
+        yield f"no topic listing names {topic}: its ids and partition counts are not known"
+    alive = [life for life in lives if life.since <= at and (life.until is None or at < life.until)]
+    if lives and not alive:
+        yield f"{topic} is in no topic listing at that time; first listed {iso(lives[0].since)}"
+    for life in alive:
+        if partition >= life.partition_count:
+            last = life.partition_count - 1
+            yield f"{topic} had partitions 0 to {last} at that time (cluster {life.cluster_id})"
+
+
+def _reach_notes(ledger: Ledger, at: datetime, clusters: list[str]) -> Iterator[str]:
+    """Says where the moment lies before the first or after the last snapshot of a cluster."""
+    first, last = F.unix_millis(F.min(c.OBSERVED_AT)), F.unix_millis(F.max(c.OBSERVED_AT))
+    snapshots = ledger.current(GROUP_SNAPSHOTS).groupBy(c.CLUSTER_ID).agg(first, last)
+    rows = snapshots.where(F.col(c.CLUSTER_ID).isin(clusters)) if clusters else snapshots
+    for cluster, begin, end in rows.sort(c.CLUSTER_ID).collect():
+        if at < from_millis(begin):
+            yield f"history of cluster {cluster} begins at {iso(from_millis(begin))}: what was before is not known"
+        elif at > from_millis(end):
+            yield f"the last snapshot of cluster {cluster} is of {iso(from_millis(end))}: nothing later is known"
+
+
+def _gap_notes(ledger: Ledger, holdings: tuple[Holding, ...]) -> Iterator[str]:
+    """Names the gaps between the change before the moment and the one after it: they may hide another."""
+    around = F.lit(False)
+    for holding in holdings:
+        here = (F.col(c.CLUSTER_ID) == holding.cluster_id) & (F.col(c.GROUP_ID) == holding.group_id)
+        here &= F.col(c.OFFSET) > (holding.last.offset if holding.last else -1)
+        around |= here & (F.col(c.OFFSET) <= holding.next.offset) if holding.next else here
+    gaps = ledger.current(COVERAGE).where(around).sort(c.CLUSTER_ID, c.GROUP_ID, c.OFFSET)
+    for group, kind, reason in gaps.select(c.GROUP_ID, c.KIND, c.REASON).limit(GAPS_NAMED).collect():
+        yield f"gap in the history of {group} ({kind}): {reason}"

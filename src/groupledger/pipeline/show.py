@@ -1,0 +1,150 @@
+"""What `show` lists: the ledger at a glance, a group's history, findings, gaps and rejected input.
+
+Every query ends in a bounded collect; what was left off is counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from groupledger.core.moment import from_millis
+from groupledger.pipeline.rebalance import unknown_group
+from groupledger.tables import COVERAGE, GROUP_SNAPSHOTS, QUARANTINE, REBALANCES, RUNS, VIOLATIONS
+from groupledger.tables import columns as c
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+    from groupledger.pipeline.ledger import Group, Ledger
+
+FIRST, LAST, GROUPS, SNAPSHOTS, TOTAL = "first", "last", "groups", "snapshots", "total"
+_HISTORY_COLUMNS = (
+    c.CLUSTER_ID,
+    c.INCARNATION,
+    c.GENERATION,
+    c.SNAPSHOT_KIND,
+    c.OBSERVED_AT,
+    c.STATE,
+    c.ASSIGNOR,
+    c.PROTOCOL,
+    c.MEMBERS,
+    c.MOVES,
+    c.LEAST_MOVES,
+    c.VERDICT,
+    c.SNAPSHOT_ID,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Rows for a person, in order; `total` counts those left off, too."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    total: int
+
+    @property
+    def left_off(self) -> int:
+        """Rows that exist and are not here."""
+        return self.total - len(self.rows)
+
+
+def clusters(ledger: Ledger, limit: int) -> Listing:
+    """A line a cluster: how many groups and snapshots, from when to when."""
+    rows = ledger.current(GROUP_SNAPSHOTS).groupBy(c.CLUSTER_ID)
+    counted = rows.agg(
+        F.count_distinct(c.GROUP_ID).alias(GROUPS),
+        F.count("*").alias(SNAPSHOTS),
+        F.min(c.OBSERVED_AT).alias(FIRST),
+        F.max(c.OBSERVED_AT).alias(LAST),
+    )
+    return _listing("clusters", counted, (c.CLUSTER_ID, GROUPS, SNAPSHOTS, FIRST, LAST), [c.CLUSTER_ID], limit)
+
+
+def groups(ledger: Ledger, limit: int, cluster: str | None = None) -> Listing:
+    """A line a group: its last recorded state, and how many snapshots led there."""
+    rows = _within(ledger.current(GROUP_SNAPSHOTS), cluster).withColumn(
+        c.GENERATION, F.coalesce(c.GENERATION, c.GROUP_EPOCH)
+    )
+    shown = (c.GROUP_TYPE, c.GENERATION, c.ASSIGNOR, c.STATE, c.MEMBERS, c.OBSERVED_AT)
+    latest = rows.groupBy(c.CLUSTER_ID, c.GROUP_ID).agg(
+        F.count("*").alias(SNAPSHOTS), F.max_by(F.struct(*shown), c.OFFSET).alias(LAST)
+    )
+    flat = latest.select(c.CLUSTER_ID, c.GROUP_ID, SNAPSHOTS, f"{LAST}.*")
+    return _listing("groups", flat, tuple(flat.columns), [c.CLUSTER_ID, c.GROUP_ID], limit)
+
+
+def runs(ledger: Ledger, limit: int) -> Listing:
+    """A line a committed run, the latest first."""
+    shown = (c.SEQUENCE, c.KIND, c.RUN_ID, c.VERDICT, c.STARTED_AT, c.FINISHED_AT)
+    return _listing("runs", ledger.current(RUNS), shown, [F.desc(c.SEQUENCE)], limit)
+
+
+def history(group: Group, scenario: str, limit: int) -> Listing:
+    """A line a snapshot of the group, the latest last, with the moves and the verdict of a scenario.
+
+    No snapshot is a `Fault` that names groups alike.
+    """
+    result = group.of(REBALANCES).where((F.col(c.SCENARIO) == scenario) & (F.col(c.ROUND) == 1))
+    result = result.select(c.SNAPSHOT_ID, c.PROTOCOL, c.MOVES, c.LEAST_MOVES, c.VERDICT)
+    rows = (
+        group.of(GROUP_SNAPSHOTS)
+        .withColumn(c.GENERATION, F.coalesce(c.GENERATION, c.GROUP_EPOCH))
+        .join(result, c.SNAPSHOT_ID, "left")
+    )
+    listing = _listing(
+        f"history of {group.group_id}", rows, _HISTORY_COLUMNS, [F.desc(c.CLUSTER_ID), F.desc(c.OFFSET)], limit
+    )
+    if not listing.rows:
+        raise unknown_group(group)
+    return Listing(listing.title, listing.columns, listing.rows[::-1], listing.total)
+
+
+def findings(ledger: Ledger, limit: int, cluster: str | None = None, group_id: str | None = None) -> Listing:
+    """A line a finding: what a person should look at, with the evidence and the position."""
+    rows = _within(ledger.current(VIOLATIONS), cluster, group_id)
+    shown = (c.SEVERITY, c.CODE, c.CLUSTER_ID, c.GROUP_ID, c.SNAPSHOT_ID, c.MEMBER_ID, c.EVIDENCE)
+    order = [c.CLUSTER_ID, c.GROUP_ID, c.OFFSET, c.CODE, c.MEMBER_ID, c.EVIDENCE]
+    return _listing("findings", rows, shown, order, limit)
+
+
+def coverage(ledger: Ledger, limit: int, cluster: str | None = None, group_id: str | None = None) -> Listing:
+    """A line a gap of the history. A gap is normal: it says what cannot be told."""
+    rows = _within(ledger.current(COVERAGE), cluster, group_id)
+    shown = (c.CLUSTER_ID, c.GROUP_ID, c.INCARNATION, c.KIND, c.FROM_VALUE, c.TO_VALUE, c.REASON, c.SNAPSHOT_ID)
+    return _listing("coverage", rows, shown, [c.CLUSTER_ID, c.GROUP_ID, c.OFFSET, c.KIND], limit)
+
+
+def quarantine(ledger: Ledger, limit: int, cluster: str | None = None, group_id: str | None = None) -> Listing:
+    """A line a rejected record, row or group, with the reason; the bytes stay in the table."""
+    rows = _within(ledger.current(QUARANTINE), cluster, group_id)
+    shown = (c.STAGE, c.CODE, c.CLUSTER_ID, c.GROUP_ID, c.LOG_PARTITION, c.OFFSET, c.MESSAGE)
+    order = [c.CLUSTER_ID, c.LOG_PARTITION, c.OFFSET, c.STAGE, c.CODE, c.GROUP_ID, c.MESSAGE]
+    return _listing("quarantine", rows, shown, order, limit)
+
+
+def _within(rows: DataFrame, cluster: str | None, group_id: str | None = None) -> DataFrame:
+    rows = rows if cluster is None else rows.where(F.col(c.CLUSTER_ID) == cluster)
+    return rows if group_id is None else rows.where(F.col(c.GROUP_ID) == group_id)
+
+
+def _listing(title: str, rows: DataFrame, shown: tuple[str, ...], order: Sequence[str | Column], limit: int) -> Listing:
+    """The first `limit` rows in this order; times leave Spark as milliseconds, so that no local zone gets in."""
+    times = {field.name for field in rows.schema.fields if field.dataType.typeName() == "timestamp"}
+    columns = [F.unix_millis(name).alias(name) if name in times else F.col(name) for name in shown]
+    found = rows.sort(*order).limit(limit + 1).select(*columns).collect()
+    total = len(found) if len(found) <= limit else rows.count()
+    values = (
+        tuple(
+            from_millis(value) if name in times and value is not None else value
+            for name, value in zip(shown, row, strict=True)
+        )
+        for row in found[:limit]
+    )
+    return Listing(title, shown, tuple(values), total)

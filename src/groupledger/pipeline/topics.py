@@ -1,0 +1,68 @@
+"""The lives of a topic name: a name used again after a deletion is another topic."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from groupledger.core.faults import Fault
+from groupledger.core.moment import from_millis
+from groupledger.tables import OWNERSHIP_CHANGES, TOPIC_SNAPSHOTS
+from groupledger.tables import columns as c
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from groupledger.pipeline.ledger import Ledger
+
+AT_MILLIS = "at_millis"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLife:
+    """A stretch of time in which a topic had one id and one partition count. `until` is None while it lasts."""
+
+    cluster_id: str
+    topic_id: str | None
+    partition_count: int
+    since: datetime
+    until: datetime | None
+
+
+def topic_lives(ledger: Ledger, topic: str, cluster: str | None = None) -> tuple[TopicLife, ...]:
+    """All that the topic listings said of the name, in order of cluster and time."""
+    rows = ledger.current(TOPIC_SNAPSHOTS).where(F.col(c.TOPIC) == topic)
+    rows = rows if cluster is None else rows.where(F.col(c.CLUSTER_ID) == cluster)
+    changes = rows.select(
+        c.CLUSTER_ID, c.TOPIC_ID, c.PARTITION_COUNT, F.unix_millis(c.VALID_FROM).alias(AT_MILLIS)
+    ).collect()
+    return lives((row[0], row[1], row[2], row[3]) for row in changes)
+
+
+def lives(changes: Iterable[tuple[str, str | None, int | None, int]]) -> tuple[TopicLife, ...]:
+    """Changes (cluster, topic id, partition count or None for deleted, since when) -> the stretches between them.
+
+    At one moment a deletion comes before a creation: that is a topic made again within one listing.
+    """
+    ordered = sorted(changes, key=lambda change: (change[0], change[3], change[2] is not None))
+    found = []
+    for index, (cluster, topic_id, count, since) in enumerate(ordered):
+        later = ordered[index + 1] if index + 1 < len(ordered) and ordered[index + 1][0] == cluster else None
+        if count is not None:
+            until = from_millis(later[3]) if later else None
+            found.append(TopicLife(cluster, topic_id, count, from_millis(since), until))
+    return tuple(found)
+
+
+def unknown_topic(ledger: Ledger, topic: str) -> Fault:
+    """Names the topics the ledger knows that look alike."""
+    listed = ledger.current(TOPIC_SNAPSHOTS).select(c.TOPIC)
+    owned = ledger.current(OWNERSHIP_CHANGES).select(c.TOPIC)
+    known = [row[0] for row in listed.union(owned).where(F.col(c.TOPIC).isNotNull()).distinct().sort(c.TOPIC).collect()]
+    alike = difflib.get_close_matches(topic, known, n=3) or known[:10]
+    hint = f"known: {', '.join(alike)}" if alike else "it knows no topic at all: ingest a topic listing or a log first"
+    return Fault("UNKNOWN_TOPIC", f"no topic {topic!r} in this ledger; {hint}")

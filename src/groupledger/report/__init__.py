@@ -1,0 +1,1 @@
+"""Pictures of what the ledger holds. matplotlib is an extra: `pip install groupledger[report]`."""
