@@ -1,6 +1,7 @@
 """The jars beside Spark's own: fetched once by the Ivy that pyspark ships, from the pins in ivy.xml.
 
     python -m groupledger.engine.jars delta         # fetch if need be; prints a list for spark-submit --jars
+    python -m groupledger.engine.jars --pin         # write jars.sha256 anew from ivy.xml (part of `make lock`)
 
 `jars.sha256` says which files each configuration consists of. They lie in `<root>/<digest>/<configuration>`, where
 `<root>` is GROUPLEDGER_JARS or a folder of the user's cache, and the digest is that of both files: a change of pins
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -82,6 +84,7 @@ def _root_from_environment() -> Path:
     return Path(cache, "groupledger", "jars")
 
 
+@cache
 def _listed() -> dict[str, dict[str, str]]:
     """Configuration -> file name -> SHA-256, from jars.sha256 (the format of `sha256sum`)."""
     listed: dict[str, dict[str, str]] = {}
@@ -150,6 +153,16 @@ def _check(folder: Path, listed: dict[str, str]) -> None:
         )
 
 
+def pin() -> None:
+    """Resolve ivy.xml afresh and write down what came."""
+    confs = configurations()
+    with tempfile.TemporaryDirectory() as scratch:
+        _retrieve(confs, Path(scratch), home())
+        got = sorted(jar for conf in confs for jar in Path(scratch, conf).glob("*.jar"))
+        lines = [f"{hashlib.sha256(jar.read_bytes()).hexdigest()}  {jar.parent.name}/{jar.name}\n" for jar in got]
+    _DIGESTS.write_text("".join(lines), encoding="ascii")
+
+
 def _adopt(made: Path, final: Path) -> None:
     """Another process may have been faster: then its folder, checked likewise, stays."""
     try:
@@ -163,6 +176,9 @@ def _adopt(made: Path, final: Path) -> None:
 def main(arguments: Sequence[str]) -> int:
     """Fetch the named configurations (all without names) and print the jars, separated by commas."""
     try:
+        if list(arguments) == ["--pin"]:
+            pin()
+            return 0
         jars = ensure(arguments or configurations())
     except Fault as fault:
         print(fault.message, file=sys.stderr)  # noqa: T201 a command's answer

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from groupledger.core.faults import Fault
@@ -63,3 +64,17 @@ def _command() -> Path:
 def _ask(command: Path) -> str:
     asked = subprocess.run([command, "-version"], capture_output=True, text=True, check=False)  # noqa: S603 the user's Java
     return asked.stderr + asked.stdout
+
+
+def main() -> int:
+    """Say in one line what is wrong with the Java here, if anything; the Makefile asks before it installs anything."""
+    try:
+        java()
+    except JavaFault as fault:
+        print(fault.message, file=sys.stderr)  # noqa: T201 a command's answer
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -41,6 +41,10 @@ _LOCAL = {
 }
 CLASS_PATH = "spark.driver.extraClassPath"
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_NO_DELTA = (
+    "this Spark has no Delta on its class path: give spark-submit"
+    ' --jars "$(python -m groupledger.engine.jars delta)", or use a cluster that has Delta 4.4'
+)
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 _SILENT = ("-Xlog:disable", "-Xlog:all=error:stderr")  # an archive that no longer fits is passed over without a word
 
@@ -118,14 +122,18 @@ def _joined(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str
 
 
 def _expect_delta(spark: SparkSession) -> None:
-    """Fail now with the remedy, not at the first table with a stack trace."""
-    from pyspark.errors import PySparkException
+    """Fail now with the remedy, not at the first table with a stack trace.
+
+    A Spark with Delta looks for the table and says there is none; one without says in Java what class it lacks.
+    """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import AnalysisException
 
     try:
-        spark.catalog.currentDatabase()
-        spark.read.format("delta")
-    except PySparkException as error:
-        raise SessionFault(
-            "DELTA_MISSING",
-            'this Spark was started without Delta: spark-submit --jars "$(groupledger-jars)"',
-        ) from error
+        spark.read.format("delta").load("groupledger/no/such/table")
+    except AnalysisException as error:
+        if error.getCondition() != "DATA_SOURCE_NOT_FOUND":
+            return
+        raise SessionFault("DELTA_MISSING", _NO_DELTA) from error
+    except Py4JJavaError as error:
+        raise SessionFault("DELTA_MISSING", _NO_DELTA) from error

@@ -1,0 +1,51 @@
+# Everything a person or CI runs. `make help` lists it. Only Python 3.11+ and Java 17+ must be there.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export GROUPLEDGER_JARS ?= $(CURDIR)/.jars
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check lock clean
+
+help:  ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.installed $(GROUPLEDGER_JARS)/.ready  ## Install Python packages (.venv) and jars (.jars); once
+
+demo: setup  ## The main job on real Kafka data, with a summary to read
+	@$(BIN)/groupledger demo
+
+test: setup check  ## Every check and every test
+	@$(BIN)/python -m pytest
+
+check: setup  ## Format, lint, types, layers, tidiness
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/python -m pytest -q tests/test_tidy.py
+
+lock: setup  ## Write requirements.lock and the digests of the jars anew
+	@$(BIN)/pip install --quiet --disable-pip-version-check 'uv>=0.5'
+	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url \
+	  --no-emit-find-links --no-annotate --extra dev --output-file requirements.lock pyproject.toml
+	@$(BIN)/python -m groupledger.engine.jars --pin
+
+clean:  ## Remove everything the other targets made
+	@rm -rf $(VENV) .jars .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist spark-warehouse
+
+$(VENV)/.installed: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "$(PYTHON) is not Python 3.11 or newer: install one and name it, as in: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 2; }
+	@PYTHONPATH=src $(PYTHON) -m groupledger.engine.java
+	@echo "installing Python packages into $(VENV) (once)" >&2
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(GROUPLEDGER_JARS)/.ready: $(VENV)/.installed src/groupledger/engine/ivy.xml src/groupledger/engine/jars.sha256
+	@$(BIN)/python -m groupledger.engine.jars delta >/dev/null
+	@echo "making an archive of Spark's classes, so that it starts in half the time (once)" >&2
+	@$(BIN)/python -m groupledger.engine.archive >/dev/null
+	@touch $@
