@@ -28,7 +28,8 @@ class GroupBatch:
     """G groups with M members, T topics, S subscriptions and C claimed partitions in all.
 
     Members of a group stand in JoinGroup order (KIP-429's leader sees them so; that order is an input).
-    Ranks are by UTF-16 code unit and comparable within the batch; hashes are Java's `String.hashCode`.
+    Ranks are by UTF-16 code unit and comparable within a group; hashes are Java's `String.hashCode`.
+    Claims to a topic that nobody subscribes to may be left out, or name a topic no subscription names.
     """
 
     member_start: LongArray  # [G+1]
@@ -69,10 +70,17 @@ class GroupBatch:
 
 @dataclass(frozen=True, slots=True)
 class AssignmentBatch:
-    """What an assignor answers: a list a member, in the order of Kafka's own lists, and a status a group."""
+    """What an assignor answers: a list a member, in the order of Kafka's own lists, and a status a group.
+
+    `assigned` is Kafka's answer. `target` is where the assignor wants the group to be: the same arrays, but for
+    cooperative-sticky, whose answer withholds each partition that its owner must first give back (KIP-429).
+    """
 
     assigned_start: LongArray  # [M+1]
     assigned_topic: IntArray  # local topics
     assigned_partition: IntArray
-    status: IntArray  # [G], an `assignors.Status` value; a group with another status than OK has empty lists
-    path: IntArray  # [G], an `assignors.Path` value: which algorithm decided
+    target_start: LongArray  # [M+1]
+    target_topic: IntArray
+    target_partition: IntArray
+    status: IntArray  # [G], an `outcome.Status` value; a group with another status than OK has empty lists
+    path: IntArray  # [G], an `outcome.Path` value: which algorithm decided

@@ -1,0 +1,145 @@
+"""Whose claim to a partition counts (KIP-792): the higher generation wins, and two of one generation void each other.
+
+Partitions get slots: `base[topic] + partition` where the topic has that partition, and `total + k` for the k-th
+distinct claimed partition that does not exist ("phantom"), in order of topic name and number.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from groupledger.core.assignors.group import Group, mark_subscribed
+from groupledger.core.batch import NONE
+from groupledger.core.kernels import kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from groupledger.core.batch import IntArray, LongArray
+
+BIAS = 1 << 31
+
+
+class Claims(NamedTuple):
+    """The settled claims of one group."""
+
+    base: LongArray  # [topics + 1], first slot of each topic; topics without subscriber or metadata have no slots
+    total: int  # partitions that exist
+    phantom: LongArray  # sorted keys of the claimed partitions that do not exist, see `phantom_key`
+    holder: IntArray  # [slots], the claim (index into claim_topic) that counts, NONE where nobody's does
+    claimant: IntArray  # [slots], member whose claim was looked at last, NONE without any
+    doubly: NDArray[np.bool_]  # [slots], two members claimed it in one generation
+    generation: LongArray  # [members], what each member's own claim is dated
+    max_generation: int  # the highest of all, -1 without any
+
+
+@kernel
+def slots(g: Group) -> LongArray:
+    """First slot of each topic, [topics + 1]."""
+    subscribed = np.zeros(g.topics, np.int32)
+    mark_subscribed(g, subscribed)
+    base = np.zeros(g.topics + 1, np.int64)
+    for local in range(g.topics):
+        known = subscribed[local] == 1 and g.topic_partitions[local] > 0
+        base[local + 1] = base[local] + (g.topic_partitions[local] if known else 0)
+    return base
+
+
+@kernel
+def settle(g: Group, members: IntArray, cooperative: bool) -> Claims:
+    """Look at all claims in the order in which the leader walks its members."""
+    base = slots(g)
+    total = base[g.topics]
+    generation = _generations(g, cooperative)
+    max_generation = -1
+    for member in range(g.members):
+        max_generation = max(max_generation, generation[member])
+    phantom = _phantoms(g, base)
+    claimed = g.claim_start[g.members] > g.claim_start[0]
+    size = total + len(phantom) if claimed else 0
+    claims = Claims(
+        base,
+        total,
+        phantom,
+        np.full(size, NONE, np.int32),
+        np.full(size, NONE, np.int32),
+        np.zeros(size, np.bool_),
+        generation,
+        max_generation,
+    )
+    if claimed:
+        for member in members:
+            _settle_member(g, claims, member)
+    return claims
+
+
+@kernel
+def _generations(g: Group, cooperative: bool) -> LongArray:
+    """A cooperative member is dated by its subscription, else by its user data; an eager one by user data alone."""
+    generation = np.empty(g.members, np.int64)
+    for member in range(g.members):
+        generation[member] = g.claim_generation[member]
+        if cooperative and g.subscription_generation[member] >= 0:
+            generation[member] = g.subscription_generation[member]
+    return generation
+
+
+@kernel
+def _settle_member(g: Group, claims: Claims, member: int) -> None:
+    for claim in range(g.claim_start[member], g.claim_start[member + 1]):
+        slot = slot_of(g, claims.base, claims.phantom, g.claim_topic[claim], g.claim_partition[claim])
+        if slot == NONE:
+            continue
+        other = claims.claimant[slot]
+        rival = g.subscription_generation[other] if other != NONE else NONE  # never the rival's user data, as Kafka
+        if other == NONE or claims.generation[member] > rival:
+            claims.holder[slot] = claim
+            claims.claimant[slot] = member
+        elif claims.generation[member] == rival:
+            claims.holder[slot] = NONE
+            claims.claimant[slot] = member
+            claims.doubly[slot] = True
+
+
+@kernel
+def slot_of(g: Group, base: LongArray, phantom: LongArray, topic: int, partition: int) -> int:
+    """The slot of a claimed partition; NONE where the topic has no subscriber or no metadata."""
+    count = base[topic + 1] - base[topic]
+    if count == 0:
+        return NONE
+    if 0 <= partition < count:
+        return int(base[topic] + partition)
+    return int(base[g.topics] + np.searchsorted(phantom, phantom_key(g, topic, partition)))
+
+
+@kernel
+def phantom_key(g: Group, topic: int, partition: int) -> int:
+    """Sorts by topic name, then partition number."""
+    return (int(g.topic_rank[topic]) << 32) | (int(partition) + BIAS)
+
+
+@kernel
+def _phantoms(g: Group, base: LongArray) -> LongArray:
+    """Distinct keys of claimed partitions that their topic does not have, sorted."""
+    count = 0
+    for claim in range(g.claim_start[0], g.claim_start[g.members]):
+        count += 1 if _is_phantom(g, base, claim) else 0
+    keys = np.empty(count, np.int64)
+    if count == 0:
+        return keys
+    at = 0
+    for claim in range(g.claim_start[0], g.claim_start[g.members]):
+        if _is_phantom(g, base, claim):
+            keys[at] = phantom_key(g, g.claim_topic[claim], g.claim_partition[claim])
+            at += 1
+    return np.unique(keys)
+
+
+@kernel
+def _is_phantom(g: Group, base: LongArray, claim: int) -> bool:
+    topic = g.claim_topic[claim]
+    count = base[topic + 1] - base[topic]
+    partition = g.claim_partition[claim]
+    return count > 0 and not 0 <= partition < count

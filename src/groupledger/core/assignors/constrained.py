@@ -1,0 +1,303 @@
+"""The sticky assignors where all members subscribe to the same topics: keep up to the quota, deal the rest in turns.
+
+KIP-54's goals by the faster algorithm of KIP-615. With P partitions and n members each gets P // n, and P % n
+members one more. Members keep their lowest partitions; a list is what was kept, then what is new.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from groupledger.core.assignors.claims import BIAS, Claims, settle
+from groupledger.core.assignors.constrained_racks import deal_near, scarce_first
+from groupledger.core.assignors.group import Group, sort_by_rank
+from groupledger.core.assignors.outcome import Status
+from groupledger.core.assignors.racks import far_from, racks_matter
+from groupledger.core.batch import NONE
+from groupledger.core.kernels import kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from groupledger.core.assignors.lists import Lists
+    from groupledger.core.batch import IntArray, LongArray
+
+OK = int(Status.OK)
+NO_MEMBERS = int(Status.NO_MEMBERS_TO_DIVIDE_BY)
+NO_UNFILLED_MEMBER = int(Status.NO_UNFILLED_MEMBER)
+
+FREE = 0
+KEPT = 1
+REVOKED = 2
+
+
+class Plan(NamedTuple):
+    """One group's assignment in the making."""
+
+    low: int  # quota of each member
+    spare: int  # members that get one more
+    size: LongArray  # [members], partitions so far
+    under: IntArray  # members below the quota, by member id; count[0] of them
+    exact: IntArray  # members at the quota that may get one more: first those by member id; count[1] of them
+    count: LongArray  # [3], members under, members exact, members above the quota
+    mark: NDArray[np.int8]  # [slots], FREE, KEPT or REVOKED; empty without claims
+
+
+@kernel
+def constrained(g: Group, members: IntArray, cooperative: bool, out: Lists) -> int:
+    """Assign one group; `members` in the order of the leader's map. Returns a Status, the lists in `out`."""
+    if g.members == 0:
+        return NO_MEMBERS
+    claims = settle(g, members, cooperative)
+    topics = topics_by_name(g, claims.base)
+    racked = racks_matter(g, members, g.members, topics, len(topics))
+    plan = _keep_up_to_quota(g, claims, members, racked)
+    kept_topic, kept_partition, kept_start = _kept_lists(g, claims, plan, topics)
+    free_topic, free_partition = _free(g, claims, plan, topics)
+    taker = np.empty(len(free_topic), np.int32)
+    dealt = 0
+    if racked:
+        scarce_first(g, members, free_topic, free_partition)
+        dealt = deal_near(g, plan, free_topic, free_partition, taker)
+    if not _deal_in_turns(plan, taker, dealt):
+        return NO_UNFILLED_MEMBER
+    _write_kept(g, plan, kept_start, kept_topic, kept_partition, out)
+    _write_new(g, claims, plan, free_topic, free_partition, taker, out)
+    return OK
+
+
+@kernel
+def topics_by_name(g: Group, base: LongArray) -> IntArray:
+    """The subscribed topics that have partitions."""
+    topics = np.empty(g.topics, np.int32)
+    count = 0
+    for local in range(g.topics):
+        if base[local + 1] > base[local]:
+            topics[count] = local
+            count += 1
+    sort_by_rank(g.topic_rank, topics, count)
+    return topics[:count]
+
+
+@kernel
+def _keep_up_to_quota(g: Group, claims: Claims, members: IntArray, racked: bool) -> Plan:
+    """Decide how many of its claims each member keeps; the first P % n with more than the quota keep one more."""
+    plan = Plan(
+        claims.total // g.members,
+        claims.total % g.members,
+        np.zeros(g.members, np.int64),
+        np.empty(g.members, np.int32),
+        np.empty(g.members, np.int32),
+        np.zeros(3, np.int64),
+        np.zeros(len(claims.holder), np.int8),
+    )
+    owned = _count_owned(g, claims, plan.mark, racked)
+    high = plan.low + (1 if plan.spare > 0 else 0)
+    for member in members:
+        if owned[member] < plan.low:
+            plan.size[member] = owned[member]
+            plan.under[plan.count[0]] = member
+            plan.count[0] += 1
+        elif owned[member] >= high and plan.count[2] < plan.spare:
+            plan.size[member] = high
+            plan.count[2] += 1
+            if plan.count[2] == plan.spare:
+                plan.count[1] = 0
+        else:
+            plan.size[member] = plan.low
+            if plan.count[2] < plan.spare:
+                plan.exact[plan.count[1]] = member
+                plan.count[1] += 1
+    sort_by_rank(g.member_rank, plan.under, plan.count[0])
+    sort_by_rank(g.member_rank, plan.exact, plan.count[1])
+    return plan
+
+
+@kernel
+def _count_owned(g: Group, claims: Claims, mark: NDArray[np.int8], racked: bool) -> LongArray:
+    """Partitions each member may keep: not claimed twice, and near it where racks matter (far ones are revoked)."""
+    owned = np.zeros(g.members, np.int64)
+    for slot in range(len(claims.holder)):
+        claim = claims.holder[slot]
+        if claim == NONE:
+            continue
+        member = claims.claimant[slot]
+        if racked and far_from(g, member, g.claim_topic[claim], g.claim_partition[claim]):
+            mark[slot] = REVOKED
+        elif not claims.doubly[slot]:
+            owned[member] += 1
+    return owned
+
+
+@kernel
+def _kept_lists(g: Group, claims: Claims, plan: Plan, topics: IntArray) -> tuple[IntArray, IntArray, LongArray]:
+    """The lowest partitions of each member, by number, then topic; the rest of its claims are marked as revoked."""
+    start = np.zeros(g.members + 1, np.int64)
+    for member in range(g.members):
+        start[member + 1] = start[member] + plan.size[member]
+    total = start[g.members]
+    topic = np.empty(total, np.int32)
+    partition = np.empty(total, np.int32)
+    if len(claims.holder) == 0:
+        return topic, partition, start
+    next_at = start[: g.members].copy()
+    for slot in _held_by_number(g, claims, topics):
+        if plan.mark[slot] != FREE or claims.doubly[slot]:
+            continue
+        member = claims.claimant[slot]
+        at = next_at[member]
+        if at < start[member + 1]:
+            topic[at] = g.claim_topic[claims.holder[slot]]
+            partition[at] = g.claim_partition[claims.holder[slot]]
+            next_at[member] = at + 1
+            plan.mark[slot] = KEPT
+        else:
+            plan.mark[slot] = REVOKED
+    return topic, partition, start
+
+
+@kernel
+def _held_by_number(g: Group, claims: Claims, topics: IntArray) -> IntArray:
+    """The slots somebody holds, by partition number, then topic name."""
+    held = np.empty(len(claims.holder), np.int32)
+    count = 0
+    alive = topics.copy()
+    living = len(alive)
+    number = 0
+    while living > 0:
+        left = 0
+        for at in range(living):
+            local = alive[at]
+            slot = claims.base[local] + number
+            if slot < claims.base[local + 1]:
+                if claims.holder[slot] != NONE:
+                    held[count] = slot
+                    count += 1
+                alive[left] = local
+                left += 1
+        living = left
+        number += 1
+    if len(claims.phantom) > 0:
+        return _sort_phantoms_in(g, claims, topics, held, count)
+    return held[:count]
+
+
+@kernel
+def _sort_phantoms_in(g: Group, claims: Claims, topics: IntArray, held: IntArray, count: int) -> IntArray:
+    for slot in range(claims.total, len(claims.holder)):
+        if claims.holder[slot] != NONE:
+            held[count] = slot
+            count += 1
+    place = np.zeros(g.topics, np.int64)
+    for at in range(len(topics)):
+        place[topics[at]] = at
+    key = np.empty(count, np.int64)
+    for at in range(count):
+        claim = claims.holder[held[at]]
+        key[at] = (int(g.claim_partition[claim]) + BIAS) * len(topics) + place[g.claim_topic[claim]]
+    return held[:count][np.argsort(key)]
+
+
+@kernel
+def _free(g: Group, claims: Claims, plan: Plan, topics: IntArray) -> tuple[IntArray, IntArray]:
+    """What is left to deal, by topic name and number.
+
+    Kafka walks all partitions beside the sorted kept ones and never gets past one that does not exist: everything
+    after it is dealt, kept or not.
+    """
+    stuck = _first_kept_phantom(claims, plan)
+    topic = np.empty(claims.total, np.int32)
+    partition = np.empty(claims.total, np.int32)
+    count = 0
+    for local in topics:
+        partitions = g.topic_partitions[local]
+        honoured = partitions if len(plan.mark) > 0 else 0
+        if int(g.topic_rank[local]) > stuck >> 32:
+            honoured = 0
+        elif int(g.topic_rank[local]) == stuck >> 32 and stuck & 0xFFFFFFFF < BIAS:
+            honoured = 0
+        for number in range(partitions):
+            if number >= honoured or plan.mark[claims.base[local] + number] != KEPT:
+                topic[count] = local
+                partition[count] = number
+                count += 1
+    return topic[:count], partition[:count]
+
+
+@kernel
+def _first_kept_phantom(claims: Claims, plan: Plan) -> int:
+    """Key of the first partition that somebody keeps though it does not exist; beyond all keys where there is none."""
+    for at in range(len(claims.phantom)):
+        if plan.mark[claims.total + at] == KEPT:
+            return int(claims.phantom[at])
+    return 1 << 62
+
+
+@kernel
+def _deal_in_turns(plan: Plan, taker: IntArray, dealt: int) -> bool:
+    """Members under the quota take turns until they reach it; then each that may have one more gets it."""
+    under = plan.count[0]
+    exact = plan.count[1]
+    while under > 0 and dealt < len(taker):
+        left = 0
+        for at in range(min(under, len(taker) - dealt)):
+            member = plan.under[at]
+            taker[dealt] = member
+            dealt += 1
+            plan.size[member] += 1
+            if plan.size[member] == plan.low:
+                plan.exact[exact] = member
+                exact += 1
+            else:
+                plan.under[left] = member
+                left += 1
+        under = left
+    if len(taker) - dealt > exact:
+        return False
+    for at in range(len(taker) - dealt):
+        taker[dealt + at] = plan.exact[at]
+        plan.size[plan.exact[at]] += 1
+    return True
+
+
+@kernel
+def _write_kept(
+    g: Group, plan: Plan, kept_start: LongArray, kept_topic: IntArray, kept_partition: IntArray, out: Lists
+) -> None:
+    for member in range(g.members):
+        out.start[member + 1] = out.start[member] + plan.size[member]
+        to = out.start[member]
+        for at in range(kept_start[member], kept_start[member + 1]):
+            out.topic[to] = kept_topic[at]
+            out.partition[to] = kept_partition[at]
+            to += 1
+        plan.size[member] = to  # from here on: where the member's next new partition goes
+
+
+@kernel
+def _write_new(
+    g: Group,
+    claims: Claims,
+    plan: Plan,
+    free_topic: IntArray,
+    free_partition: IntArray,
+    taker: IntArray,
+    out: Lists,
+) -> None:
+    """New partitions in the order dealt; withheld where another member must give the partition back first."""
+    for at in range(len(taker)):
+        member = taker[at]
+        to = plan.size[member]
+        plan.size[member] = to + 1
+        out.topic[to] = free_topic[at]
+        out.partition[to] = free_partition[at]
+    if len(claims.holder) == 0:
+        return
+    for at in range(len(taker) - 1, -1, -1):
+        member = taker[at]
+        plan.size[member] -= 1
+        slot = claims.base[free_topic[at]] + free_partition[at]
+        revoked = plan.mark[slot] == REVOKED and claims.claimant[slot] != member
+        out.withheld[plan.size[member]] = revoked or claims.doubly[slot]

@@ -1,0 +1,191 @@
+"""One group of a batch as the kernels see it: views of its arrays, and what all assignors derive from them first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from groupledger.core.batch import NONE, GroupBatch
+from groupledger.core.javaorder import TREE, map_order
+from groupledger.core.kernels import kernel
+
+if TYPE_CHECKING:
+    from groupledger.core.batch import IntArray, LongArray
+
+
+class Arrays(NamedTuple):
+    """The arrays of a `GroupBatch` under the same names; racks are empty arrays where the batch has none."""
+
+    member_start: LongArray
+    member_hash: IntArray
+    member_rank: IntArray
+    instance_rank: IntArray
+    member_rack: IntArray
+    subscription_generation: IntArray
+    claim_generation: IntArray
+    topic_start: LongArray
+    topic_hash: IntArray
+    topic_rank: IntArray
+    topic_partitions: IntArray
+    member_subscription: LongArray
+    subscription_start: LongArray
+    subscription_topic: IntArray
+    claim_start: LongArray
+    claim_topic: IntArray
+    claim_partition: IntArray
+    rack_start: LongArray
+    rack_code: IntArray
+    rack_topic_start: LongArray
+
+
+class Group(NamedTuple):
+    """Views of one group; members and topics count from 0. `topics_of` and claims still index the whole batch."""
+
+    members: int
+    topics: int
+    member_hash: IntArray
+    member_rank: IntArray
+    instance_rank: IntArray
+    member_rack: IntArray
+    subscription_generation: IntArray
+    claim_generation: IntArray
+    topic_hash: IntArray
+    topic_rank: IntArray
+    topic_partitions: IntArray
+    subscription: LongArray  # [members], index into subscription_start
+    subscription_start: LongArray
+    topics_of: IntArray
+    claim_start: LongArray  # [members + 1]
+    claim_topic: IntArray
+    claim_partition: IntArray
+    rack_topic_start: LongArray
+    rack_start: LongArray
+    rack_code: IntArray
+
+
+def arrays(batch: GroupBatch) -> Arrays:
+    """The batch for a kernel."""
+    racks = batch.rack_start is not None and batch.rack_code is not None and batch.rack_topic_start is not None
+    nothing = np.zeros(0, np.int64)
+    return Arrays(
+        *(getattr(batch, name) for name in Arrays._fields[:-3]),
+        rack_start=batch.rack_start if racks else nothing,
+        rack_code=batch.rack_code if racks else np.zeros(0, np.int32),
+        rack_topic_start=batch.rack_topic_start if racks else nothing,
+    )
+
+
+@kernel
+def group_at(b: Arrays, index: int) -> Group:
+    """The views of group `index`."""
+    m = b.member_start[index]
+    n = b.member_start[index + 1]
+    t = b.topic_start[index]
+    u = b.topic_start[index + 1]
+    return Group(
+        n - m,
+        u - t,
+        b.member_hash[m:n],
+        b.member_rank[m:n],
+        b.instance_rank[m:n],
+        b.member_rack[m:n],
+        b.subscription_generation[m:n],
+        b.claim_generation[m:n],
+        b.topic_hash[t:u],
+        b.topic_rank[t:u],
+        b.topic_partitions[t:u],
+        b.member_subscription[m:n],
+        b.subscription_start,
+        b.subscription_topic,
+        b.claim_start[m : n + 1],
+        b.claim_topic,
+        b.claim_partition,
+        b.rack_topic_start[t:u],
+        b.rack_start,
+        b.rack_code,
+    )
+
+
+@kernel
+def walk_members(g: Group, order: IntArray) -> int:
+    """Fill `order` with the members as the leader's subscription map is walked; TREE where that is not emulated."""
+    for member in range(g.members):
+        order[member] = member
+    return map_order(g.member_hash, order, g.members)
+
+
+@kernel
+def walk_topics(g: Group, members: IntArray, order: IntArray) -> int:
+    """Fill `order` with the topics that have partitions, as `partitionsPerTopic` is walked; how many, or TREE.
+
+    Kafka collects all subscribed topics in a hash set, member by member, then copies those with metadata to a map.
+    """
+    seen = np.zeros(g.topics, np.bool_)
+    count = 0
+    before = -1
+    for at in range(g.members):
+        subscription = g.subscription[members[at]]
+        if subscription == before:
+            continue
+        before = subscription
+        for entry in range(g.subscription_start[subscription], g.subscription_start[subscription + 1]):
+            topic = g.topics_of[entry]
+            if not seen[topic]:
+                seen[topic] = True
+                order[count] = topic
+                count += 1
+    if map_order(g.topic_hash, order, count) == TREE:
+        return TREE
+    known = 0
+    for at in range(count):
+        if g.topic_partitions[order[at]] > 0:
+            order[known] = order[at]
+            known += 1
+    return TREE if map_order(g.topic_hash, order, known) == TREE else known
+
+
+@kernel
+def mark_subscribed(g: Group, subscribed: IntArray) -> None:
+    """Set `subscribed[topic]` to 1 for each topic that some member names."""
+    before = -1
+    for member in range(g.members):
+        subscription = g.subscription[member]
+        if subscription != before:
+            before = subscription
+            for entry in range(g.subscription_start[subscription], g.subscription_start[subscription + 1]):
+                subscribed[g.topics_of[entry]] = 1
+
+
+@kernel
+def sort_by_rank(rank: IntArray, order: IntArray, count: int) -> None:
+    """Sort `order[:count]` by the rank of what it names, stable."""
+    if count > 32:
+        keys = np.empty(count, np.int64)
+        for at in range(count):
+            keys[at] = (np.int64(rank[order[at]]) << 32) | at
+        keys.sort()
+        before = order[:count].copy()
+        for at in range(count):
+            order[at] = before[keys[at] & 0xFFFFFFFF]
+        return
+    for at in range(1, count):
+        key = order[at]
+        to = at
+        while to > 0 and rank[order[to - 1]] > rank[key]:
+            order[to] = order[to - 1]
+            to -= 1
+        order[to] = key
+
+
+@kernel
+def sort_static_first(g: Group, order: IntArray) -> None:
+    """Sort members: those with an instance id first, by it; then by member id (Kafka's MemberInfo order), stable."""
+    key = np.empty(g.members, np.int64)
+    for member in range(g.members):
+        static = g.instance_rank[member] != NONE
+        key[member] = g.instance_rank[member] if static else (np.int64(1) << 31) + g.member_rank[member]
+    by_key = np.argsort(key[order[: g.members]], kind="mergesort")
+    before = order[: g.members].copy()
+    for at in range(g.members):
+        order[at] = before[by_key[at]]

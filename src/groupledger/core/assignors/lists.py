@@ -1,0 +1,30 @@
+"""Where kernels write a group's answer: one list a member, back to back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from groupledger.core.kernels import kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from groupledger.core.batch import IntArray, LongArray
+
+
+class Lists(NamedTuple):
+    """The target of one group: member m's list is start[m]:start[m + 1] of topic and partition."""
+
+    start: LongArray  # view that begins at the group's first member; start[0] is set
+    topic: IntArray
+    partition: IntArray
+    withheld: NDArray[np.bool_]  # in the target, not in a cooperative answer: its owner must give it back first
+
+
+@kernel
+def clear(out: Lists, members: int) -> None:
+    """Empty lists for all members."""
+    for member in range(members):
+        out.start[member + 1] = out.start[0]

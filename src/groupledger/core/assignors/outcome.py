@@ -1,0 +1,42 @@
+"""How a group's assignment ended, as small integers for the kernels and as Kafka's words for people."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Path(IntEnum):
+    """Which algorithm decided: the sticky assignors have two."""
+
+    ONLY = 0
+    CONSTRAINED = 1
+    GENERAL = 2
+
+
+class Status(IntEnum):
+    """OK, one of the ways Kafka's own code fails, or an order that is not emulated."""
+
+    OK = 0
+    NO_MEMBERS_TO_DIVIDE_BY = 1
+    NO_MEMBERS_TO_CIRCLE = 2
+    NO_UNFILLED_MEMBER = 3
+    NULL_POINTER = 4
+    NO_SUCH_ELEMENT = 5
+    ORDER_NOT_EMULATED = 6
+
+
+MESSAGES: dict[Status, str] = {
+    Status.NO_MEMBERS_TO_DIVIDE_BY: "ArithmeticException: / by zero",
+    Status.NO_MEMBERS_TO_CIRCLE: "IllegalArgumentException: CircularIterator can only be used on non-empty lists",
+    Status.NO_UNFILLED_MEMBER: "IllegalStateException: No more unfilled consumers to be assigned.",
+    Status.NULL_POINTER: (
+        'NullPointerException: Cannot invoke "java.util.List.size()" because the return value of '
+        '"java.util.Map.get(Object)" is null'
+    ),
+    Status.NO_SUCH_ELEMENT: "NoSuchElementException: null",
+    Status.ORDER_NOT_EMULATED: (
+        "OrderNotEmulated: nine or more ids share one bucket of Java's hash map, which turns it into a tree; "
+        "expected fewer; such ids are crafted, judge this group by its invariants instead"
+    ),
+}
+"""What Kafka throws, class and message (kafka-clients 4.4.0 on Java 17), or why we do not answer."""

@@ -1,0 +1,88 @@
+"""Racks as KIP-881's leader sees them: which replicas a partition has near whom, and whether it matters at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from groupledger.core.assignors.group import Group
+from groupledger.core.batch import NONE
+from groupledger.core.kernels import kernel
+
+if TYPE_CHECKING:
+    from groupledger.core.batch import IntArray
+
+
+@kernel
+def has_replica(g: Group, topic: int, partition: int, rack: int) -> bool:
+    """Whether a replica of the partition stands in `rack`; never for a partition the topic does not have."""
+    if partition < 0 or partition >= g.topic_partitions[topic]:
+        return False
+    at = g.rack_topic_start[topic] + partition
+    for replica in range(g.rack_start[at], g.rack_start[at + 1]):
+        if g.rack_code[replica] == rack:
+            return True
+    return False
+
+
+@kernel
+def far_from(g: Group, member: int, topic: int, partition: int) -> bool:
+    """Whether the member names a rack that has no replica of the partition."""
+    rack = g.member_rack[member]
+    return rack != NONE and not has_replica(g, topic, partition, rack)
+
+
+@kernel
+def racks_matter(g: Group, consumers: IntArray, consumer_count: int, topics: IntArray, topic_count: int) -> bool:
+    """KIP-881: some consumer shares a rack with some replica, and not every partition is in all of the racks."""
+    if len(g.rack_topic_start) == 0:
+        return False
+    highest = -1
+    for at in range(consumer_count):
+        highest = max(highest, g.member_rack[consumers[at]])
+    if highest < 0:
+        return False
+    consumer_racks = np.zeros(highest + 1, np.bool_)
+    for at in range(consumer_count):
+        if g.member_rack[consumers[at]] != NONE:
+            consumer_racks[g.member_rack[consumers[at]]] = True
+    every = np.zeros(_rack_bound(g, topics, topic_count), np.int32)
+    most, least = _count_racks(g, topics, topic_count, every)
+    shared = False
+    for rack in range(min(len(every), highest + 1)):
+        shared = shared or (consumer_racks[rack] and every[rack] > 0)
+    return shared and least < most
+
+
+@kernel
+def _rack_bound(g: Group, topics: IntArray, topic_count: int) -> int:
+    """One more than the highest rack code of these topics."""
+    bound = 0
+    for at in range(topic_count):
+        first = g.rack_topic_start[topics[at]]
+        last = first + g.topic_partitions[topics[at]]
+        for replica in range(g.rack_start[first], g.rack_start[last]):
+            bound = max(bound, g.rack_code[replica] + 1)
+    return bound
+
+
+@kernel
+def _count_racks(g: Group, topics: IntArray, topic_count: int, seen: IntArray) -> tuple[int, int]:
+    """How many racks there are in all, and how many the partition with the fewest is in; stamps `seen[rack]`."""
+    total = 0
+    least = len(seen)
+    stamp = 0
+    for at in range(topic_count):
+        first = g.rack_topic_start[topics[at]]
+        for each in range(first, first + g.topic_partitions[topics[at]]):
+            stamp += 1
+            here = 0
+            for replica in range(g.rack_start[each], g.rack_start[each + 1]):
+                rack = g.rack_code[replica]
+                if rack != NONE and seen[rack] != stamp:
+                    total += 1 if seen[rack] == 0 else 0
+                    here += 1
+                    seen[rack] = stamp
+            least = min(least, here)
+    return total, least

@@ -1,0 +1,122 @@
+"""`roundrobin`: partitions in order of topic and number, members in a circle, skipping who does not subscribe."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from groupledger.core.assignors.group import (
+    Arrays,
+    Group,
+    group_at,
+    mark_subscribed,
+    sort_by_rank,
+    sort_static_first,
+    walk_members,
+)
+from groupledger.core.assignors.outcome import Status
+from groupledger.core.assignors.subscribers import subscribers
+from groupledger.core.javaorder import TREE
+from groupledger.core.kernels import kernel
+
+if TYPE_CHECKING:
+    from groupledger.core.batch import IntArray, LongArray
+
+OK = int(Status.OK)
+NO_MEMBERS = int(Status.NO_MEMBERS_TO_CIRCLE)
+NOT_EMULATED = int(Status.ORDER_NOT_EMULATED)
+
+
+@kernel
+def roundrobin_groups(
+    b: Arrays, start: LongArray, topic: IntArray, partition: IntArray, status: IntArray, path: IntArray
+) -> None:
+    """Assign every group of the batch; lists of member m stand at start[m]:start[m + 1]."""
+    for index in range(len(b.member_start) - 1):
+        first = b.member_start[index]
+        status[index] = roundrobin(group_at(b, index), start[first:], topic, partition)
+
+
+@kernel
+def roundrobin(g: Group, start: LongArray, topic: IntArray, partition: IntArray) -> int:
+    """7 partitions over 3 members -> 3, 2, 2. Members: static ones first, by instance id; then by member id."""
+    for member in range(g.members):
+        start[member + 1] = start[0]
+    if g.members == 0:
+        return NO_MEMBERS
+    circle = np.empty(g.members, np.int32)
+    if walk_members(g, circle) == TREE:
+        return NOT_EMULATED
+    sort_static_first(g, circle)
+    topics = np.empty(g.topics, np.int32)
+    known = _topics_by_name(g, topics)
+    heads, seats = subscribers(g, circle)
+    total = 0
+    for at in range(known):
+        total += g.topic_partitions[topics[at]]
+    taker = np.empty(total, np.int32)
+    _go_round(g, topics[:known], heads, seats, taker)
+    _write(g, topics[:known], circle, taker, start, topic, partition)
+    return OK
+
+
+@kernel
+def _topics_by_name(g: Group, topics: IntArray) -> int:
+    subscribed = np.zeros(g.topics, np.int32)
+    mark_subscribed(g, subscribed)
+    known = 0
+    for local in range(g.topics):
+        if subscribed[local] == 1 and g.topic_partitions[local] > 0:
+            topics[known] = local
+            known += 1
+    sort_by_rank(g.topic_rank, topics, known)
+    return known
+
+
+@kernel
+def _go_round(g: Group, topics: IntArray, heads: LongArray, seats: IntArray, taker: IntArray) -> None:
+    """Who takes each partition, as a seat in the circle: the next subscriber at or after the last taker's neighbour."""
+    at = 0
+    hand = 0
+    for local in topics:
+        low = heads[local]
+        count = heads[local + 1] - low
+        here = np.searchsorted(seats[low : low + count], hand)
+        for _ in range(g.topic_partitions[local]):
+            if here >= count:
+                here = 0
+            taker[at] = seats[low + here]
+            here += 1
+            at += 1
+        hand = taker[at - 1] + 1
+
+
+@kernel
+def _write(
+    g: Group,
+    topics: IntArray,
+    circle: IntArray,
+    taker: IntArray,
+    start: LongArray,
+    topic: IntArray,
+    partition: IntArray,
+) -> None:
+    size = np.zeros(g.members, np.int64)
+    for seat in taker:
+        size[seat] += 1
+    next_at = np.empty(g.members, np.int64)
+    for seat in range(g.members):
+        start[circle[seat] + 1] = size[seat]
+    for member in range(g.members):
+        start[member + 1] += start[member]
+    for seat in range(g.members):
+        next_at[seat] = start[circle[seat]]
+    at = 0
+    for local in topics:
+        for number in range(g.topic_partitions[local]):
+            to = next_at[taker[at]]
+            topic[to] = local
+            partition[to] = number
+            next_at[taker[at]] = to + 1
+            at += 1

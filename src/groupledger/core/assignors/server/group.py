@@ -1,0 +1,171 @@
+"""A KIP-848 group in words, and the arrays of many: where strings and topic ids become integers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import NewType
+
+import numpy as np
+
+from groupledger.core.assignors.server.order import (
+    JOINED,
+    timeline_bits,
+    timeline_keys,
+    uuid_halves,
+    uuid_hashes,
+)
+from groupledger.core.assignors.server.spec import ServerBatch
+from groupledger.core.batch import NONE
+from groupledger.core.javaorder import hash_texts
+
+TopicId = NewType("TopicId", bytes)
+"""The 16 bytes of a Kafka Uuid."""
+
+Partitions = tuple[tuple[TopicId, tuple[int, ...]], ...]
+"""Partitions under topic ids, in the order of a record; each topic once."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerMember:
+    """A member as its records say; `topics` in the order of the record (a joining member's: of its request)."""
+
+    member_id: str
+    topics: tuple[str, ...]
+    target: Partitions = ()
+    instance_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic of the moment the coordinator computed in."""
+
+    topic_id: TopicId
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServerGroup:
+    """A group before it is assigned anew.
+
+    `members` in the order in which they joined. `changes`: 1 for each join and -1 for each leave since the coordinator
+    loaded the group, the joining member left out; None: nobody left. `joining`: the member whose heartbeat caused the
+    assignment, where it is not in the group's table yet. `homogeneous`: None derives it from the subscriptions as
+    ConsumerGroup does; a group with a regular expression beside names is heterogeneous.
+    """
+
+    members: tuple[ServerMember, ...]
+    topics: Mapping[str, Topic]
+    changes: tuple[int, ...] | None = None
+    joining: str | None = None
+    homogeneous: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names behind a batch's integers: member ids [M], topics [T] (None for an id that has no name now)."""
+
+    members: tuple[str, ...]
+    topics: tuple[str | None, ...]
+
+
+def encode(groups: Sequence[ServerGroup]) -> tuple[ServerBatch, Names]:
+    """Many groups as arrays. Ranks are inside a group; equal groups give equal arrays whatever stands beside them."""
+    members = [member for group in groups for member in group.members]
+    tables = [_TopicTable.of(group) for group in groups]
+    topics = [(name, topic_id) for table in tables for name, topic_id in table.topics]
+    subscriptions = [
+        [table.by_name[name] for name in dict.fromkeys(member.topics)]
+        for group, table in zip(groups, tables, strict=True)
+        for member in group.members
+    ]
+    targets = [
+        [(table.by_id[topic_id], partition) for topic_id, partitions in member.target for partition in partitions]
+        for group, table in zip(groups, tables, strict=True)
+        for member in group.members
+    ]
+    member_hash = hash_texts([member.member_id for member in members])
+    upper, lower = uuid_halves(topic_id or bytes(16) for _, topic_id in topics)
+    target = np.array([entry for entries in targets for entry in entries], np.int32).reshape(-1, 2)
+    batch = ServerBatch(
+        member_start=_starts(len(group.members) for group in groups),
+        member_hash=member_hash,
+        member_rank=_ints(rank for group in groups for rank in _ranks(m.member_id for m in group.members)),
+        instance_rank=_ints(rank for group in groups for rank in _ranks(m.instance_id for m in group.members)),
+        timeline_key=timeline_keys(member_hash),
+        joining=_ints(_joining(group) for group in groups),
+        timeline_bits=_ints(_timeline_bits(group) for group in groups),
+        same_subscriptions=_ints(NONE if group.homogeneous is None else int(group.homogeneous) for group in groups),
+        topic_start=_starts(len(table.topics) for table in tables),
+        name_hash=hash_texts([name or "" for name, _ in topics]),
+        name_rank=_ints(rank for table in tables for rank in _ranks(name for name, _ in table.topics)),
+        id_hash=uuid_hashes(upper, lower),
+        id_rank=_ints(rank for table in tables for rank in _id_ranks([each for _, each in table.topics])),
+        topic_partitions=_ints(count for table in tables for count in table.partitions),
+        subscription_start=_starts(map(len, subscriptions)),
+        subscription_topic=_ints(topic for each in subscriptions for topic in each),
+        target_start=_starts(map(len, targets)),
+        target_topic=np.ascontiguousarray(target[:, 0]),
+        target_partition=np.ascontiguousarray(target[:, 1]),
+    )
+    return batch, Names(tuple(m.member_id for m in members), tuple(name for name, _ in topics))
+
+
+@dataclass(frozen=True, slots=True)
+class _TopicTable:
+    """The local topics of a group: known ones in the order of their names, then names without one, then lone ids."""
+
+    topics: tuple[tuple[str | None, TopicId | None], ...]
+    partitions: tuple[int, ...]
+    by_name: dict[str, int]
+    by_id: dict[TopicId, int]
+
+    @classmethod
+    def of(cls, group: ServerGroup) -> _TopicTable:
+        known = sorted(group.topics.items())
+        names = dict.fromkeys(name for member in group.members for name in member.topics if name not in group.topics)
+        ids = dict.fromkeys(topic_id for member in group.members for topic_id, _ in member.target)
+        lone = [each for each in ids if each not in {topic.topic_id for _, topic in known}]
+        topics: list[tuple[str | None, TopicId | None]] = [(name, topic.topic_id) for name, topic in known]
+        topics += [(name, None) for name in names]
+        topics += [(None, topic_id) for topic_id in lone]
+        counts = [topic.partitions for _, topic in known]
+        return cls(
+            tuple(topics),
+            tuple(counts + [NONE] * (len(topics) - len(known))),
+            {name: at for at, (name, _) in enumerate(topics) if name is not None},
+            {topic_id: at for at, (_, topic_id) in enumerate(topics) if topic_id is not None},
+        )
+
+
+def _joining(group: ServerGroup) -> int:
+    return next((at for at, member in enumerate(group.members) if member.member_id == group.joining), NONE)
+
+
+def _timeline_bits(group: ServerGroup) -> int:
+    if group.changes is not None:
+        return timeline_bits(group.changes)
+    return timeline_bits([JOINED] * (len(group.members) - (group.joining is not None)))
+
+
+def _ranks(texts: Iterable[str | None]) -> list[int]:
+    """Dense ranks in Java's order (UTF-16 units); NONE where there is no text."""
+    keys = [None if text is None else text.encode("utf-16-be", "surrogatepass") for text in texts]
+    ranks = {key: rank for rank, key in enumerate(sorted({key for key in keys if key is not None}))}
+    return [NONE if key is None else ranks[key] for key in keys]
+
+
+def _id_ranks(ids: Sequence[TopicId | None]) -> list[int]:
+    """Ranks in `Uuid.compareTo` order, which is that of signed longs, the upper first; NONE without an id."""
+    signed = {each: tuple(zip(*(half.tolist() for half in uuid_halves([each])), strict=True)) for each in ids if each}
+    ranks = {each: rank for rank, each in enumerate(sorted(signed, key=signed.__getitem__))}
+    return [NONE if each is None else ranks[each] for each in ids]
+
+
+def _starts(lengths: Iterable[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.array([0, *accumulate(lengths)], np.int64)
+
+
+def _ints(values: Iterable[int]) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    return np.fromiter(values, np.int32)

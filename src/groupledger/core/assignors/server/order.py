@@ -1,0 +1,137 @@
+"""Orders that only the coordinator's collections have: TimelineHashMap slots, Uuid, tables of a given capacity.
+
+Worked example: `new HashSet(ids)` of 24 ids has 64 buckets on Java 17 (24 / 0.75 + 1 = 33, rounded up), 32 on 19+.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from groupledger.core.javaorder import LEAST_CAPACITY, TREE, TREE_CAPACITY, TREE_CHAIN, spread
+from groupledger.core.kernels import kernel
+
+if TYPE_CHECKING:
+    from groupledger.core.batch import IntArray, LongArray
+
+GOLDEN = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: Kafka's BaseHashTable.findSlot
+JOINED, LEFT = 1, -1
+
+
+def timeline_keys(hashes: IntArray) -> LongArray:
+    """Upper 31 bits of the multiplied hash; its upper b bits are the slot in a TimelineHashMap of capacity 2^b."""
+    wide = hashes.astype(np.int64).astype(np.uint64) * np.uint64(GOLDEN)
+    return (wide >> np.uint64(33)).astype(np.int64)
+
+
+def timeline_bits(changes: Iterable[int]) -> int:
+    """log2 of a TimelineHashMap's capacity after these joins (1) and leaves (-1); it starts at 2 and never shrinks."""
+    bits, size = 1, 0
+    for change in changes:
+        if change == JOINED and 3 * (size + 1) > 4 << bits:
+            bits += 1
+        size += change
+    return bits
+
+
+def uuid_halves(ids: Iterable[bytes]) -> tuple[LongArray, LongArray]:
+    """The signed upper and lower longs of 16-byte ids."""
+    halves = np.frombuffer(b"".join(ids), ">i8").astype(np.int64).reshape(-1, 2)
+    return halves[:, 0], halves[:, 1]
+
+
+def uuid_hashes(upper: LongArray, lower: LongArray) -> IntArray:
+    """`Uuid.hashCode`."""
+    mixed = upper ^ lower
+    return (mixed >> 32).astype(np.int32) ^ mixed.astype(np.int32)
+
+
+@kernel
+def table_size(least: int) -> int:
+    """Buckets of `new HashMap(least)`: the next power of two, at least 1."""
+    size = 1
+    while size < least:
+        size *= 2
+    return size
+
+
+@kernel
+def copy_size(count: int) -> int:
+    """Buckets of `new HashSet(collection)` on Java 17, which is what wrote the gold."""
+    return table_size(max(room(count), LEAST_CAPACITY))
+
+
+@kernel
+def room(count: int) -> int:
+    """Kafka's and Java's usual request for `count` keys: `(int) (count / 0.75f + 1)`."""
+    return count * 4 // 3 + 1
+
+
+@kernel
+def after_puts(hashes: IntArray, keys: IntArray, count: int, capacity: int) -> int:
+    """Capacity of a table that began at `capacity` and got `keys[:count]` by `put`; TREE where a bucket overflowed.
+
+    Keys index `hashes`. A table that never holds nine keys in a bucket only grows by its load.
+    """
+    if count <= TREE_CHAIN:
+        return _by_load(count, capacity)
+    chains = np.zeros(4 * max(count, capacity, 32), np.int32)
+    for size in range(count):
+        bucket = spread(hashes[keys[size]]) & (capacity - 1)
+        chains[bucket] += 1
+        doublings = 0
+        if chains[bucket] > TREE_CHAIN:
+            if capacity >= TREE_CAPACITY:
+                return TREE
+            doublings += 1
+        if 4 * (size + 1) > 3 * (capacity << doublings):
+            doublings += 1
+        if doublings > 0:
+            capacity <<= doublings
+            chains[:capacity] = 0
+            for at in range(size + 1):
+                chains[spread(hashes[keys[at]]) & (capacity - 1)] += 1
+    return capacity
+
+
+@kernel
+def _by_load(count: int, capacity: int) -> int:
+    while 4 * count > 3 * capacity:
+        capacity *= 2
+    return capacity
+
+
+@kernel
+def sort_by_bucket(hashes: IntArray, keys: IntArray, count: int, capacity: int) -> None:
+    """Stable: `keys[:count]` in the order of insertion become the order a table of `capacity` buckets is walked in."""
+    if count <= 2 * TREE_CHAIN:
+        for at in range(1, count):
+            key = keys[at]
+            bucket = spread(hashes[key]) & (capacity - 1)
+            to = at
+            while to > 0 and spread(hashes[keys[to - 1]]) & (capacity - 1) > bucket:
+                keys[to] = keys[to - 1]
+                to -= 1
+            keys[to] = key
+        return
+    slot = np.zeros(capacity + 1, np.int32)
+    for at in range(count):
+        slot[(spread(hashes[keys[at]]) & (capacity - 1)) + 1] += 1
+    for bucket in range(capacity):
+        slot[bucket + 1] += slot[bucket]
+    inserted = keys[:count].copy()
+    for at in range(count):
+        bucket = spread(hashes[inserted[at]]) & (capacity - 1)
+        keys[slot[bucket]] = inserted[at]
+        slot[bucket] += 1
+
+
+@kernel
+def walk(hashes: IntArray, keys: IntArray, count: int, capacity: int) -> int:
+    """Reorder `keys[:count]` as a table that began at `capacity` is walked; returns its capacity then, or TREE."""
+    capacity = after_puts(hashes, keys, count, capacity)
+    if capacity != TREE:
+        sort_by_bucket(hashes, keys, count, capacity)
+    return capacity

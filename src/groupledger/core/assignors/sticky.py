@@ -1,0 +1,84 @@
+"""`sticky` (KIP-54) and the target of `cooperative-sticky` (KIP-429): which of Kafka's two algorithms a group gets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from groupledger.core.assignors.constrained import constrained
+from groupledger.core.assignors.general import general
+from groupledger.core.assignors.group import Arrays, Group, group_at, walk_members
+from groupledger.core.assignors.lists import Lists, clear
+from groupledger.core.assignors.outcome import Path, Status
+from groupledger.core.javaorder import TREE
+from groupledger.core.kernels import kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from groupledger.core.batch import IntArray, LongArray
+
+OK = int(Status.OK)
+NOT_EMULATED = int(Status.ORDER_NOT_EMULATED)
+CONSTRAINED = int(Path.CONSTRAINED)
+GENERAL = int(Path.GENERAL)
+
+
+@kernel
+def sticky_groups(
+    b: Arrays,
+    cooperative: bool,
+    start: LongArray,
+    topic: IntArray,
+    partition: IntArray,
+    withheld: NDArray[np.bool_],
+    status: IntArray,
+    path: IntArray,
+) -> None:
+    """Assign every group of the batch; lists of member m stand at start[m]:start[m + 1]."""
+    for index in range(len(b.member_start) - 1):
+        g = group_at(b, index)
+        out = Lists(start[b.member_start[index] :], topic, partition, withheld)
+        members = np.empty(g.members, np.int32)
+        walked = walk_members(g, members)
+        equal = subscriptions_equal(g, members)
+        path[index] = CONSTRAINED if equal else GENERAL
+        if walked == TREE:
+            status[index] = NOT_EMULATED
+        elif equal:
+            status[index] = constrained(g, members, cooperative, out)
+        else:
+            status[index] = general(g, members, cooperative, out)
+        if status[index] != OK:
+            clear(out, g.members)
+
+
+@kernel
+def subscriptions_equal(g: Group, members: IntArray) -> bool:
+    """Kafka's test: each list has as many entries as the first non-empty one has topics, and no other topic.
+
+    A list that names a topic twice counts it twice; members before the first non-empty list may be without topics.
+    """
+    named = np.zeros(g.topics, np.bool_)
+    topics = 0
+    model = -1
+    for member in members:
+        subscription = g.subscription[member]
+        first = g.subscription_start[subscription]
+        last = g.subscription_start[subscription + 1]
+        if topics == 0:
+            model = subscription
+            for entry in range(first, last):
+                topics += 0 if named[g.topics_of[entry]] else 1
+                named[g.topics_of[entry]] = True
+            if topics == last - first:
+                continue
+            model = -1
+        elif subscription != model:
+            if last - first != topics:
+                return False
+            for entry in range(first, last):
+                if not named[g.topics_of[entry]]:
+                    return False
+    return True

@@ -1,0 +1,47 @@
+"""Who subscribes to each topic, in a given order of the members."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from groupledger.core.assignors.group import Group
+from groupledger.core.kernels import kernel
+
+if TYPE_CHECKING:
+    from groupledger.core.batch import IntArray, LongArray
+
+
+@kernel
+def subscribers(g: Group, order: IntArray) -> tuple[LongArray, IntArray]:
+    """Seats (positions in `order`) of the subscribers of each topic, ascending: seats[heads[t]:heads[t + 1]].
+
+    A member that lists a topic twice stands there once.
+    """
+    last = np.full(g.topics, -1, np.int32)
+    heads = np.zeros(g.topics + 1, np.int64)
+    for seat in range(g.members):
+        for entry in range(*_entries(g, order[seat])):
+            topic = g.topics_of[entry]
+            heads[topic + 1] += 1 if last[topic] != seat else 0
+            last[topic] = seat
+    for topic in range(g.topics):
+        heads[topic + 1] += heads[topic]
+    seats = np.empty(heads[g.topics], np.int32)
+    free = heads[: g.topics].copy()
+    last[:] = -1
+    for seat in range(g.members):
+        for entry in range(*_entries(g, order[seat])):
+            topic = g.topics_of[entry]
+            if last[topic] != seat:
+                seats[free[topic]] = seat
+                free[topic] += 1
+                last[topic] = seat
+    return heads, seats
+
+
+@kernel
+def _entries(g: Group, member: int) -> tuple[int, int]:
+    subscription = g.subscription[member]
+    return g.subscription_start[subscription], g.subscription_start[subscription + 1]

@@ -1,0 +1,220 @@
+"""Java's orders as numbers: String.hashCode, comparison by UTF-16 unit, and the order a HashMap is walked in.
+
+Kafka's assignors let hash maps decide ties (who keeps the extra partition, which topic comes first in a list), so
+their answers depend on these orders. Everything is 32-bit and deterministic: equal input, equal order.
+
+Worked example: "Aa" and "BB" both hash to 2112, so a map holds them in one bucket, in the order of insertion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from groupledger.core.kernels import kernel, run
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from groupledger.core.batch import IntArray, LongArray
+
+LEAST_CAPACITY = 16
+TREE_CHAIN = 8  # a bucket that holds this many and gets one more becomes a tree (or doubles a small table)
+TREE_CAPACITY = 64
+TREE = -1
+
+
+def hash_texts(texts: Sequence[str]) -> IntArray:
+    """`String.hashCode` of each text."""
+    return hash_utf8(*utf8(texts))
+
+
+def rank_texts(texts: Sequence[str]) -> IntArray:
+    """Dense rank of each text in Java's order (by UTF-16 unit); equal texts share a rank."""
+    keys = [text.encode("utf-16-be", "surrogatepass") for text in texts]
+    ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
+    return np.array([ranks[key] for key in keys], np.int32)
+
+
+def utf8(texts: Sequence[str]) -> tuple[LongArray, NDArray[np.uint8]]:
+    """Offsets [n+1] and bytes, as Arrow lays strings out."""
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    offsets = np.zeros(len(encoded) + 1, np.int64)
+    np.cumsum([len(each) for each in encoded], out=offsets[1:])
+    return offsets, np.frombuffer(b"".join(encoded), np.uint8)
+
+
+def hash_utf8(offsets: LongArray, data: NDArray[np.uint8]) -> IntArray:
+    """`String.hashCode` of strings laid out as offsets [n+1] and UTF-8 bytes."""
+    hashes = np.empty(len(offsets) - 1, np.int32)
+    run(_hash_all, offsets, data, hashes, cells=len(data))
+    return hashes
+
+
+def rank_utf8(offsets: LongArray, data: NDArray[np.uint8], segment_start: LongArray) -> IntArray:
+    """Dense rank by UTF-16 unit of each string inside its segment (a group); equal strings share a rank."""
+    ranks = np.empty(len(offsets) - 1, np.int32)
+    run(_rank_all, offsets, data, segment_start, ranks, cells=len(data))
+    return ranks
+
+
+@kernel
+def _hash_all(offsets: LongArray, data: NDArray[np.uint8], hashes: IntArray) -> None:
+    for each in range(len(hashes)):
+        hashed = 0
+        at = offsets[each]
+        end = offsets[each + 1]
+        while at < end:
+            lead = int(data[at])
+            if lead < 0x80:
+                hashed = (hashed * 31 + lead) & 0xFFFFFFFF
+                at += 1
+            elif lead < 0xE0:
+                hashed = (hashed * 31 + ((lead & 0x1F) << 6 | int(data[at + 1]) & 0x3F)) & 0xFFFFFFFF
+                at += 2
+            elif lead < 0xF0:
+                unit = (lead & 0x0F) << 12 | (int(data[at + 1]) & 0x3F) << 6 | int(data[at + 2]) & 0x3F
+                hashed = (hashed * 31 + unit) & 0xFFFFFFFF
+                at += 3
+            else:
+                point = (lead & 0x07) << 18 | (int(data[at + 1]) & 0x3F) << 12
+                point = (point | (int(data[at + 2]) & 0x3F) << 6 | int(data[at + 3]) & 0x3F) - 0x10000
+                hashed = (hashed * 31 + (0xD800 | point >> 10)) & 0xFFFFFFFF
+                hashed = (hashed * 31 + (0xDC00 | point & 0x3FF)) & 0xFFFFFFFF
+                at += 4
+        hashes[each] = hashed - (hashed >> 31 << 32)
+
+
+@kernel
+def _rank_all(offsets: LongArray, data: NDArray[np.uint8], segment_start: LongArray, ranks: IntArray) -> None:
+    order = np.empty(len(ranks), np.int64)
+    spare = np.empty(len(ranks), np.int64)
+    for segment in range(len(segment_start) - 1):
+        low = segment_start[segment]
+        high = segment_start[segment + 1]
+        for each in range(low, high):
+            order[each] = each
+        _merge_sort(offsets, data, order, spare, low, high)
+        rank = -1
+        for at in range(low, high):
+            if at == low or _utf16_compare(offsets, data, order[at - 1], order[at]) != 0:
+                rank += 1
+            ranks[order[at]] = rank
+
+
+@kernel
+def _merge_sort(
+    offsets: LongArray, data: NDArray[np.uint8], order: LongArray, spare: LongArray, low: int, high: int
+) -> None:
+    width = 1
+    while width < high - low:
+        for left in range(low, high, 2 * width):
+            middle = min(left + width, high)
+            end = min(left + 2 * width, high)
+            a = left
+            b = middle
+            for at in range(left, end):
+                if b >= end or (a < middle and _utf16_compare(offsets, data, order[a], order[b]) <= 0):
+                    spare[at] = order[a]
+                    a += 1
+                else:
+                    spare[at] = order[b]
+                    b += 1
+        for at in range(low, high):
+            order[at] = spare[at]
+        width *= 2
+
+
+@kernel
+def _utf16_compare(offsets: LongArray, data: NDArray[np.uint8], one: int, other: int) -> int:
+    """Below, at or above 0. UTF-8 sorts by code point; UTF-16 puts surrogates (lead F0-F4) below U+E000 (EE, EF)."""
+    a = offsets[one]
+    b = offsets[other]
+    shared = min(offsets[one + 1] - a, offsets[other + 1] - b)
+    for at in range(shared):
+        x = int(data[a + at])
+        y = int(data[b + at])
+        if x != y:
+            x += 16 if x == 0xEE or x == 0xEF else 0
+            y += 16 if y == 0xEE or y == 0xEF else 0
+            return x - y
+    return int(offsets[one + 1] - a) - int(offsets[other + 1] - b)
+
+
+@kernel
+def spread(hashed: int) -> int:
+    """HashMap's bits of a hash code: the upper half folded onto the lower, unsigned."""
+    unsigned = int(hashed) & 0xFFFFFFFF
+    return unsigned ^ (unsigned >> 16)
+
+
+@kernel
+def map_capacity(hashes: IntArray, keys: IntArray, count: int) -> int:
+    """Table size of a HashMap that got `count` distinct keys in this order; TREE where a bucket became a tree.
+
+    It doubles past three quarters full, and also when a ninth key meets in one bucket of a table below 64.
+    """
+    capacity = LEAST_CAPACITY
+    if count <= TREE_CHAIN:
+        return capacity
+    chains = np.zeros(4 * max(count, LEAST_CAPACITY), np.int32)
+    for size in range(count):
+        bucket = spread(hashes[keys[size]]) & (capacity - 1)
+        chain = chains[bucket]
+        chains[bucket] += 1
+        if chain >= TREE_CHAIN and capacity >= TREE_CAPACITY:
+            return TREE
+        grown = capacity * 2 if chain >= TREE_CHAIN else capacity
+        if (size + 1) * 4 > grown * 3:
+            grown *= 2
+        if grown != capacity:
+            capacity = grown
+            chains[:capacity] = 0
+            for at in range(size + 1):
+                chains[spread(hashes[keys[at]]) & (capacity - 1)] += 1
+    return capacity
+
+
+@kernel
+def map_order(hashes: IntArray, keys: IntArray, count: int) -> int:
+    """Reorder `keys[:count]` from the order of insertion to the order a HashMap is walked in; returns its capacity.
+
+    Keys are indices into `hashes`. TREE is returned, and nothing promised of the order, where a bucket became a tree.
+    """
+    capacity = map_capacity(hashes, keys, count)
+    if capacity == TREE:
+        return TREE
+    if count <= 2 * TREE_CHAIN:
+        _insertion_sort(hashes, keys, count, capacity)
+        return capacity
+    slot = np.zeros(capacity + 1, np.int32)
+    for at in range(count):
+        slot[(spread(hashes[keys[at]]) & (capacity - 1)) + 1] += 1
+    for bucket in range(capacity):
+        slot[bucket + 1] += slot[bucket]
+    inserted = keys[:count].copy()
+    for at in range(count):
+        bucket = spread(hashes[inserted[at]]) & (capacity - 1)
+        keys[slot[bucket]] = inserted[at]
+        slot[bucket] += 1
+    return capacity
+
+
+@kernel
+def _insertion_sort(hashes: IntArray, keys: IntArray, count: int, capacity: int) -> None:
+    for at in range(1, count):
+        key = keys[at]
+        bucket = spread(hashes[key]) & (capacity - 1)
+        to = at
+        while to > 0 and spread(hashes[keys[to - 1]]) & (capacity - 1) > bucket:
+            keys[to] = keys[to - 1]
+            to -= 1
+        keys[to] = key
+
+
+@kernel
+def partition_hash(topic_hash: int, partition: int) -> int:
+    """`TopicPartition.hashCode`, as an unsigned 32-bit number."""
+    return (31 * (31 + int(partition)) + int(topic_hash)) & 0xFFFFFFFF

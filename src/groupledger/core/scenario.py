@@ -1,0 +1,193 @@
+"""One group as a JSON scenario, one assignment as a JSON result: the format of the parity files, without Spark.
+
+A scenario: {"id", "assignor", "topics": {name: partitions}, "members": [{"id", "instance_id", "topics", "owned",
+"generation", "rack", "user_data"}], "racks": {name: [[rack or null of each replica], ..]} (optional)}; members in
+the order of the JoinGroup response. A result: {"id", "assignment": {member: [[topic, partition], ..]}, "path"} or
+{"id", "error": "ExceptionClass: message"}.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from groupledger.core.assignors import MESSAGES, Mode, Path, Status, assign
+from groupledger.core.batch import NONE, AssignmentBatch, GroupBatch
+from groupledger.core.faults import Fault
+from groupledger.core.javaorder import hash_texts, rank_texts
+
+Claim = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A batch of one group, and the topic names its local topics stand for."""
+
+    batch: GroupBatch
+    topics: list[str]
+
+
+def solve(scenario: dict[str, Any], *, mode: Mode = "as-kafka") -> dict[str, Any]:
+    """The result of one scenario; a scenario that cannot be used raises Fault."""
+    encoded = encode(scenario)
+    answer = assign(scenario["assignor"], encoded.batch, mode=mode)
+    return _result(scenario, encoded, answer)
+
+
+def solve_lines(lines: Iterable[str], *, mode: Mode = "as-kafka") -> Iterator[str]:
+    """One result line for each scenario line; a bad line becomes an error result with its number, the others go on."""
+    for number, line in enumerate(lines, 1):
+        yield json.dumps(_solve_line(number, line, mode), ensure_ascii=False)
+
+
+def _solve_line(number: int, line: str, mode: Mode) -> dict[str, Any]:
+    name = None
+    try:
+        scenario = json.loads(line)
+        if not isinstance(scenario, dict):
+            raise Fault("bad-scenario", f"the line holds a {type(scenario).__name__}; expected a JSON object")
+        name = scenario.get("id")
+        return solve(scenario, mode=mode)
+    except json.JSONDecodeError as error:
+        return {"id": name, "line": number, "error": f"bad-json: {error}; expected one JSON object a line"}
+    except Fault as fault:
+        return {"id": name, "line": number, "error": f"{fault.code}: {fault.message}"}
+
+
+def encode(scenario: dict[str, Any]) -> Encoded:
+    """The scenario as a batch of one group."""
+    members = scenario["members"]
+    claims = [_claims(scenario["assignor"], member) for member in members]
+    names = list(dict.fromkeys(topic for member in members for topic in member["topics"]))
+    local = {name: at for at, name in enumerate(names)}
+    kept = [[(local[t], p) for t, p in owned if t in local] for owned, _ in claims]
+    subscribed = [local[topic] for member in members for topic in member["topics"]]
+    batch = GroupBatch(
+        member_start=_ints([0, len(members)]),
+        member_hash=hash_texts([member["id"] for member in members]),
+        member_rank=rank_texts([member["id"] for member in members]),
+        instance_rank=_rank_some([member.get("instance_id") for member in members]),
+        member_rack=_rack_codes(scenario)[1],
+        subscription_generation=_small([_generation(member) for member in members]),
+        claim_generation=_small([generation for _, generation in claims]),
+        topic_start=_ints([0, len(names)]),
+        topic_hash=hash_texts(names),
+        topic_rank=rank_texts(names),
+        topic_partitions=_small([scenario["topics"].get(name, NONE) for name in names]),
+        member_subscription=np.arange(len(members)),
+        subscription_start=_starts([len(member["topics"]) for member in members]),
+        subscription_topic=_small(subscribed),
+        claim_start=_starts([len(owned) for owned in kept]),
+        claim_topic=_small([topic for owned in kept for topic, _ in owned]),
+        claim_partition=_small([partition for owned in kept for _, partition in owned]),
+        **_racks(scenario, names),
+    )
+    return Encoded(batch, names)
+
+
+def _result(scenario: dict[str, Any], encoded: Encoded, answer: AssignmentBatch) -> dict[str, Any]:
+    status = Status(int(answer.status[0]))
+    if status is not Status.OK:
+        return {"id": scenario.get("id"), "error": MESSAGES[status]}
+    topics = [encoded.topics[topic] for topic in answer.assigned_topic.tolist()]
+    pairs = [list(pair) for pair in zip(topics, answer.assigned_partition.tolist(), strict=True)]
+    start = answer.assigned_start.tolist()
+    lists = {m["id"]: pairs[start[at] : start[at + 1]] for at, m in enumerate(scenario["members"])}
+    result: dict[str, Any] = {"id": scenario.get("id"), "assignment": lists}
+    if answer.path[0] != Path.ONLY:
+        result["path"] = Path(int(answer.path[0])).name.lower()
+    return result
+
+
+def _claims(assignor: str, member: dict[str, Any]) -> tuple[list[Claim], int]:
+    """What the member claims and the generation its user data dates that with (NONE without)."""
+    data = member.get("user_data")
+    owned = [(topic, partition) for topic, partition in member.get("owned") or []]
+    if assignor == "sticky":
+        if data is None:
+            return owned, (_generation(member) if owned else NONE)
+        return _sticky_user_data(base64.b64decode(data))
+    return owned, _cooperative_user_data(data)
+
+
+def _generation(member: dict[str, Any]) -> int:
+    generation = member.get("generation")
+    return NONE if generation is None or generation < 0 else int(generation)
+
+
+def _cooperative_user_data(data: str | None) -> int:
+    raw = base64.b64decode(data) if data is not None else b""
+    return int(struct.unpack_from(">i", raw)[0]) if len(raw) >= 4 else NONE
+
+
+def _sticky_user_data(raw: bytes) -> tuple[list[Claim], int]:
+    """KIP-54: topics with partitions, then (v1) a generation; what cannot be read claims nothing."""
+    try:
+        claims, at = _topic_partitions(raw)
+    except (struct.error, UnicodeDecodeError, ValueError):
+        return [], NONE
+    return claims, int(struct.unpack_from(">i", raw, at)[0]) if len(raw) >= at + 4 else NONE
+
+
+def _topic_partitions(raw: bytes) -> tuple[list[Claim], int]:
+    claims = []
+    (topics,) = struct.unpack_from(">i", raw)
+    at = 4
+    for _ in range(topics):
+        (length,) = struct.unpack_from(">h", raw, at)
+        name = raw[at + 2 : at + 2 + length].decode()
+        (count,) = struct.unpack_from(">i", raw, at + 2 + length)
+        numbers = struct.unpack_from(f">{count}i", raw, at + 6 + length)
+        claims += [(name, number) for number in numbers]
+        at += 6 + length + 4 * count
+    return claims, at
+
+
+def _racks(scenario: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    """Replica racks of all partitions of all topics, as the batch lays them out; nothing without racks."""
+    racks = scenario.get("racks")
+    if not racks:
+        return {}
+    codes, _ = _rack_codes(scenario)
+    starts, first, flat = [0], [0], []
+    for name in names:
+        known = racks.get(name, [])
+        for partition in range(max(scenario["topics"].get(name, 0), 0)):
+            replicas = known[partition] if partition < len(known) else []
+            flat += [NONE if rack is None else codes[rack] for rack in replicas]
+            starts.append(len(flat))
+        first.append(len(starts) - 1)
+    return {"rack_start": _ints(starts), "rack_code": _small(flat), "rack_topic_start": _ints(first)}
+
+
+def _rack_codes(scenario: dict[str, Any]) -> tuple[dict[str, int], np.ndarray]:
+    """A number for each rack, and the rack of each member: an empty one is none."""
+    replicas = [rack for topic in (scenario.get("racks") or {}).values() for each in topic for rack in each]
+    mine = [member.get("rack") or None for member in scenario["members"]]
+    codes = {rack: code for code, rack in enumerate(sorted({rack for rack in replicas + mine if rack is not None}))}
+    return codes, _small([NONE if rack is None else codes[rack] for rack in mine])
+
+
+def _rank_some(texts: list[str | None]) -> np.ndarray:
+    ranks = np.full(len(texts), NONE, np.int32)
+    present = [at for at, text in enumerate(texts) if text is not None]
+    ranks[present] = rank_texts([text for text in texts if text is not None])
+    return ranks
+
+
+def _ints(values: list[int]) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
+def _small(values: list[int]) -> np.ndarray:
+    return np.array(values, np.int32)
+
+
+def _starts(lengths: list[int]) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
