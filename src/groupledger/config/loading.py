@@ -50,8 +50,9 @@ def parse(text: str, source: str, overrides: Sequence[str] = ()) -> Config:
     tree = {} if raw is None else raw
     for override in overrides:
         tree = _overridden(tree, override)
-    config: Config = _section(Config, tree, Place(source))
-    _check_together(config, Place(source))
+    place = Place(" ".join([source, *(f"--set {override}" for override in overrides)]))
+    config: Config = _section(Config, tree, place)
+    _check_together(config, place)
     return config
 
 
@@ -78,6 +79,8 @@ def _with(tree: Any, path: Sequence[str], value: Any, place: Place) -> Any:
     if not path:
         return value
     name, rest = path[0], path[1:]
+    if tree is None and name.isdecimal():
+        tree = []
     if isinstance(tree, list):
         if not name.isdecimal() or int(name) > len(tree):
             raise place.below(name).fault(f"is not an index of a list of {len(tree)}; expected 0 to {len(tree)}")
