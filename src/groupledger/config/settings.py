@@ -45,6 +45,7 @@ def matching(pattern: str, words: str) -> Rule:
     return Rule(words, lambda value: re.fullmatch(pattern, value) is not None)
 
 
+CLUSTER = matching(r"[A-Za-z0-9._-]{1,200}", "1 to 200 of A-Z a-z 0-9 . _ -")
 NOT_EMPTY = Rule("a text that is not empty", lambda value: value.strip() != "")
 
 
@@ -79,6 +80,7 @@ class SourceSettings:
     kind: str = key("What is read: the raw offsets log, a topic listing, or snapshot tables.", one_of(*SOURCE_KINDS))
     path: str = key("File or folder; for snapshots the folder that holds group_snapshots and the others.", NOT_EMPTY)
     format: str = key("Format of the tables; only for the kind snapshots.", one_of(*SNAPSHOT_FORMATS), "parquet")
+    cluster_id: str | None = key("The cluster this input is of; null: the cluster_id of the whole file.", CLUSTER, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +152,7 @@ class SparkSettings:
 class Config:
     """The whole configuration of a command or job."""
 
-    cluster_id: str = key("Which Kafka cluster this is; part of every identity in the ledger.", NOT_EMPTY)
+    cluster_id: str = key("Which Kafka cluster this is; part of every identity in the ledger.", CLUSTER)
     ledger: LedgerSettings = key("Where the tables are.", None, LedgerSettings)
     sources: tuple[SourceSettings, ...] = key("What ingest reads, in this order.", None, ())
     assign: AssignSettings = key("What assign computes.", None, AssignSettings)
