@@ -192,6 +192,12 @@ def uuid_bytes(printed: str) -> bytes:
     return raw
 
 
+def canonical_uuid(printed: str) -> str:
+    """A uuid in Kafka's spelling; librdkafka prints the other base64 alphabet: `".../.."` -> `"..._.."`."""
+    spelled = printed.rstrip("=").replace("+", "-").replace("/", "_")
+    return uuid_text(uuid_bytes(spelled))
+
+
 def uuid(what: str) -> Wire:
     """A uuid, in Python as Kafka prints it."""
 

@@ -1,0 +1,85 @@
+"""What members claim, from tables and from the captured groups that were made to claim wrongly."""
+
+from __future__ import annotations
+
+import pytest
+
+from groupledger.core.wire.claims import Claim, ClaimSource, claim
+from groupledger.core.wire.consumer_protocol import Subscription, decode_subscription
+from groupledger.core.wire.offsets_log import GroupMetadata, decode
+from groupledger.core.wire.user_data import COOPERATIVE_STICKY, STICKY, UserData, UserDataForm, encode_user_data
+from tests.core.wire.captured import log
+
+A = (("a", (0, 1)),)
+B = (("b", (2,)),)
+SAID, CARRIED, NONE = ClaimSource.SUBSCRIPTION, ClaimSource.USER_DATA, ClaimSource.NONE
+
+
+def kip_54(owned, generation, form=UserDataForm.OWNED_GENERATION):
+    return encode_user_data(UserData(form, owned, generation))
+
+
+FOUR_BYTES_3 = encode_user_data(UserData(UserDataForm.GENERATION, generation=3))
+
+
+@pytest.mark.parametrize(
+    ("assignor", "subscription", "expected"),
+    [
+        # Java cooperative-sticky after a missed assignment: two generations, the assignor's is the subscription's
+        (COOPERATIVE_STICKY, Subscription(3, ("a",), FOUR_BYTES_3, A, 4), Claim(A, 4, SAID, 4, 3)),
+        # before v2 the generation is the user data's
+        (COOPERATIVE_STICKY, Subscription(1, ("a",), FOUR_BYTES_3, A), Claim(A, 3, SAID, None, 3)),
+        (COOPERATIVE_STICKY, Subscription(1, ("a",), b"", A), Claim(A, None, SAID, None, None)),
+        # librdkafka: both say it
+        (COOPERATIVE_STICKY, Subscription(3, ("a",), kip_54(B, 3), A, 3, ""), Claim(A, 3, SAID, 3, 3)),
+        # a newcomer states that it owns nothing; a v0 member states nothing
+        (COOPERATIVE_STICKY, Subscription(3, ("a",), kip_54((), None)), Claim((), None, SAID, None, None)),
+        (COOPERATIVE_STICKY, Subscription(0, ("a",)), Claim((), None, NONE, None, None)),
+        # sticky: the user data alone, whatever the subscription says
+        (STICKY, Subscription(3, ("a",), kip_54(A, 3), B, 4), Claim(A, 3, CARRIED, 4, 3)),
+        (STICKY, Subscription(0, ("a",), kip_54(A, None, UserDataForm.OWNED)), Claim(A, None, CARRIED, None, None)),
+        (
+            STICKY,
+            Subscription(0, ("a",), kip_54(A, 1, UserDataForm.PREFIXED_OWNED_GENERATION)),
+            Claim(A, 1, CARRIED, None, 1),
+        ),
+        (STICKY, Subscription(3, ("a",), None, B, 4), Claim((), None, NONE, 4, None)),
+        (STICKY, Subscription(3, ("a",), b"\x07nonsense", B, 4), Claim((), None, NONE, 4, None)),
+        # assignors without user data of their own
+        ("range", Subscription(3, ("a",), kip_54(A, 3), B, 4), Claim(B, 4, SAID, 4, None)),
+        ("range", Subscription(0, ("a",), b""), Claim((), None, NONE, None, None)),
+        (None, Subscription(None), Claim((), None, NONE, None, None)),
+        # a negative generation is none
+        (COOPERATIVE_STICKY, Subscription(3, ("a",), FOUR_BYTES_3, A, -7), Claim(A, 3, SAID, None, 3)),
+        (STICKY, Subscription(0, ("a",), kip_54(A, -7)), Claim(A, None, CARRIED, None, None)),
+    ],
+)
+def test_claims(assignor, subscription, expected):
+    assert claim(subscription, assignor) == expected
+
+
+def claims_of(group_id, generation):
+    """client_id -> claim, in the first record of a generation of a captured edge group."""
+    for key, value in log("edge/offsets"):
+        record = decode(key, value)
+        group = record.value
+        if record.group_id == group_id and isinstance(group, GroupMetadata) and group.generation == generation:
+            members = group.members
+            return {m.client_id: claim(decode_subscription(m.subscription), group.protocol) for m in members}
+    raise AssertionError((group_id, generation))
+
+
+@pytest.mark.parametrize(
+    ("group_id", "generation", "said", "carried"),
+    [("stale-java", 5, 4, 3), ("stale-java", 6, 5, 3), ("stale-rdk", 5, 3, 3)],
+)
+def test_stale_claims_are_of_generation_3(group_id, generation, said, carried):
+    found = claims_of(group_id, generation)[f"{group_id}-z"]
+    assert (found.generation, found.subscription_generation, found.user_data_generation) == (said, said, carried)
+    assert found.owned
+
+
+def test_an_eager_member_of_an_upgrade_states_an_empty_claim():
+    found = claims_of("up-coop-first", 12)
+    assert {one.source for one in found.values()} == {SAID}
+    assert any(not one.owned for one in found.values())
