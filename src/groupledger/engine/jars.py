@@ -138,7 +138,7 @@ def spark_jars() -> Path:
 def _reason(log: str) -> str:
     """The first line in which Ivy says what it could not do."""
     lines = [line.strip(" :\t") for line in log.splitlines()]
-    telling = [line for line in lines if "unresolved dependency" in line or "exception" in line.lower()]
+    telling = [line for line in lines if "not found" in line or "exception" in line.lower()]
     return (telling or lines[-1:] or ["Ivy said nothing"])[0]
 
 

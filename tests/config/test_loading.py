@@ -1,0 +1,138 @@
+"""Configuration: what is read, and that every complaint names the key, the place and what is allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from groupledger.config import Config, ConfigFault, LedgerSettings, SourceSettings, load, parse
+from groupledger.config.reference import entries, page
+
+ROOT = Path(__file__).parent.parent.parent
+LEAST = "cluster_id: c\nledger: {location: tables}\n"
+
+
+def test_the_least_configuration_takes_every_default():
+    assert parse(LEAST, "a.yaml") == Config(cluster_id="c", ledger=LedgerSettings(location="tables"))
+
+
+@pytest.mark.parametrize(
+    ("overrides", "read", "expected"),
+    [
+        (["assign.snapshots=every"], lambda c: c.assign.snapshots, "every"),
+        (["assign.mode=kip", "assign.mode=as-kafka"], lambda c: c.assign.mode, "as-kafka"),
+        (["buckets=8"], lambda c: c.buckets, 8),
+        (["buckets=8", "buckets=null"], lambda c: c.buckets, None),
+        (["ledger.location=a=b"], lambda c: c.ledger.location, "a=b"),
+        (["spark.conf.spark.sql.shuffle.partitions=4"], lambda c: c.spark.conf, {"spark.sql.shuffle.partitions": "4"}),
+        (["spark.conf.spark.ui.enabled=true"], lambda c: c.spark.conf, {"spark.ui.enabled": "true"}),
+        (
+            ["sources.0.kind=topics-jsonl", "sources.0.path=x"],
+            lambda c: c.sources,
+            (SourceSettings(kind="topics-jsonl", path="x"),),
+        ),
+        (["limits={max_quarantined: 3}"], lambda c: c.limits.max_quarantined, 3),
+        (["sources="], lambda c: c.sources, ()),
+    ],
+)
+def test_an_override_replaces_one_key(overrides, read, expected):
+    assert read(parse(LEAST, "a.yaml", overrides)) == expected
+
+
+def test_a_later_source_is_appended_and_an_earlier_one_changed():
+    text = LEAST + "sources: [{kind: offsets-jsonl, path: a}]"
+    config = parse(text, "a.yaml", ["sources.0.path=b", "sources.1={kind: snapshots, path: c, format: csv}"])
+    assert config.sources == (
+        SourceSettings(kind="offsets-jsonl", path="b"),
+        SourceSettings(kind="snapshots", path="c", format="csv"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "says"),
+    [
+        ("clusterid: x", "clusterid", "did you mean cluster_id? allowed: cluster_id, ledger"),
+        ("ledger: {location: a}", "cluster_id", "is missing"),
+        (LEAST + "assign: {asignor: range}", "assign.asignor", "did you mean assignor?"),
+        (LEAST + "assign: {assignor: rnge}", "assign.assignor", "is 'rnge'; expected one of recorded, range"),
+        (LEAST + "assign: {overrides: [{groups: a}]}", "assign.overrides.0.assignor", "is missing"),
+        (LEAST + "assign: {scenario: A b}", "assign.scenario", "up to 64 of"),
+        (LEAST + "assign: {scenario: recorded, assignor: range}", "assign.scenario", "runs no assignor"),
+        (LEAST + "assign: [1]", "assign", "expected keys: assignor"),
+        (LEAST + "sources: {kind: a}", "sources", "expected a list"),
+        (LEAST + "sources: [{kind: kafka, path: x}]", "sources.0.kind", "one of offsets-jsonl"),
+        (LEAST + "sources: [{kind: snapshots, path: ''}]", "sources.0.path", "not empty"),
+        (LEAST + "limits: {max_id_bytes: 0}", "limits.max_id_bytes", "a whole number >= 1"),
+        (LEAST + "limits: {max_id_bytes: true}", "limits.max_id_bytes", "is True"),
+        (LEAST + "limits: {max_id_bytes: 1.5}", "limits.max_id_bytes", "is 1.5"),
+        (LEAST + "spark: {driver_memory: 2 GB}", "spark.driver_memory", "as in 2g"),
+        (LEAST + "spark: {master: yarn}", "spark.master", "local[N]"),
+        (LEAST + "spark: {conf: {a: [1]}}", "spark.conf.a", "a text, a number"),
+        (LEAST + "spark: {conf: 1}", "spark.conf", "expected names and values"),
+        (LEAST + "buckets: 0", "buckets", "a whole number >= 1 or null"),
+        (LEAST + "1: 2", "1", "is not a key"),
+        ("cluster_id: c\nledger: {}", "ledger", "has neither of location and catalog"),
+        ("cluster_id: c\nledger: {location: a, catalog: b}", "ledger", "has both"),
+        ("- a", "the top level", "expected keys: cluster_id"),
+        ("", "cluster_id", "is missing"),
+    ],
+)
+def test_a_bad_value_is_named(text, key, says):
+    with pytest.raises(ConfigFault) as raised:
+        parse(text, "conf/a.yaml")
+    assert raised.value.code == "CONFIG_INVALID"
+    assert raised.value.message.startswith(f"conf/a.yaml: {key} ")
+    assert says in raised.value.message
+    assert "\n" not in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("override", "says"),
+    [
+        ("assign", "expected key=value"),
+        ("=1", "expected key=value"),
+        ("assign.mode=kap", "assign.mode is 'kap'"),
+        ("cluster_id.x=1", "has no key 'x' below it"),
+        ("sources.1.path=x", "expected 0 to 0"),
+        ("sources.first.path=x", "sources is {'first'"),
+        ("buckets=[", "not YAML"),
+    ],
+)
+def test_a_bad_override_is_named(override, says):
+    with pytest.raises(ConfigFault) as raised:
+        parse(LEAST, "a.yaml", [override])
+    assert f"--set {override}" in raised.value.message
+    assert says in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [(None, "CONFIG_MISSING"), (b"\xff\xfe\x00", "CONFIG_MISSING"), (b"a: [", "CONFIG_SYNTAX")],
+)
+def test_a_file_that_cannot_be_read_is_one_line(tmp_path, content, code):
+    path = tmp_path / "a.yaml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ConfigFault) as raised:
+        load(path)
+    assert raised.value.code == code
+    assert str(path) in raised.value.message
+    assert "\n" not in raised.value.message
+
+
+@pytest.mark.parametrize("name", ["local", "cluster"])
+def test_the_example_configurations_load(name):
+    assert load(ROOT / "conf" / f"{name}.yaml").cluster_id
+
+
+def test_local_yaml_names_and_explains_every_key():
+    text = " ".join((ROOT / "conf" / "local.yaml").read_text(encoding="utf-8").replace("#", " ").split())
+    for entry in entries():
+        assert f"{entry.name.split('.')[-1]}:" in text
+        assert entry.doc in text, f"conf/local.yaml does not say of {entry.name}: {entry.doc}"
+
+
+def test_the_configuration_page_is_the_declaration():
+    written = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    assert written == page(), "python -m groupledger.config.reference > docs/configuration.md"

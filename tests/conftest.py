@@ -1,0 +1,29 @@
+"""What all tests share: the one Spark session, started by the first test that asks for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from groupledger.config import SparkSettings
+
+
+def pytest_collection_modifyitems(items):
+    """Whatever uses the session is a Spark test: `pytest -m "not spark"` starts no JVM."""
+    for item in items:
+        if "spark" in item.fixturenames:
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    from groupledger.engine.session import session
+
+    settings = SparkSettings(
+        profile="small",
+        master="local[2]",
+        driver_memory="1g",
+        conf={"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))},
+    )
+    made = session(settings, "groupledger tests")
+    yield made
+    made.stop()

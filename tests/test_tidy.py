@@ -1,0 +1,162 @@
+"""The limits of CONTRIBUTING.md that no other tool checks; each check also sees a violation planted for it.
+
+The limits only ever go down.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from groupledger.tables import columns
+
+ROOT = Path(__file__).parent.parent
+FUNCTION_LINES = 50
+FILE_LINES = 400
+VAGUE_NAMES = {"utils", "util", "common", "helpers", "helper", "misc", "stuff"}
+COLUMNS = {value for name, value in vars(columns).items() if name.isupper()}
+COLUMN_METHODS = {
+    *("col", "column", "select", "groupBy", "withColumn", "withColumnRenamed", "orderBy", "sort", "drop", "alias"),
+    *("repartition", "repartitionByRange", "sortWithinPartitions", "dropDuplicates", "partitionBy"),
+}
+FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
+MACHINE_PATH = re.compile(r"(?<![\w.])/(?:home|root|Users|work)/\w")
+HOST_IN_LOCK = re.compile(r"://|--(?:extra-)?index-url|--find-links")
+TEXT_ENDINGS = {".py", ".md", ".toml", ".yaml", ".yml", ".xml", ".cfg", ".sh", ".ipynb", ".lock", ".properties", ""}
+FOLDERS = ("src", "tests", "jobs", "conf", "docs", "benchmarks", "notebooks", ".ci")
+
+
+def long_functions(path: Path, text: str) -> Iterator[str]:
+    """Functions over the limit; a docstring does not count."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, FUNCTION) and (lines := _code_lines(node)) > FUNCTION_LINES:
+            yield f"{path}:{node.lineno} {node.name} has {lines} lines; at most {FUNCTION_LINES}: split it"
+
+
+def _code_lines(node: FUNCTION) -> int:
+    lines = (node.end_lineno or node.lineno) - node.lineno + 1
+    first = node.body[0]
+    if ast.get_docstring(node) is not None:
+        lines -= (first.end_lineno or first.lineno) - first.lineno + 1
+    return lines
+
+
+def long_file(path: Path, text: str) -> Iterator[str]:
+    """A file over the limit."""
+    lines = text.count("\n")
+    if lines > FILE_LINES:
+        yield f"{path} has {lines} lines; at most {FILE_LINES}: split it by noun"
+
+
+def vague_name(path: Path, _text: str) -> Iterator[str]:
+    """A file or folder whose name says nothing."""
+    for part in path.with_suffix("").parts:
+        if part.lower() in VAGUE_NAMES:
+            yield f"{path} is named {part}: name it after the noun of the domain it holds"
+
+
+def column_literals(path: Path, text: str) -> Iterator[str]:
+    """A column named by a literal where `tables.columns` has its constant; only our own layers above `tables`."""
+    if path.parts[:2] != ("src", "groupledger") or path.parts[2] in {"tables", "core"}:
+        return
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and _called(node) in COLUMN_METHODS:
+            for argument in node.args:
+                if isinstance(argument, ast.Constant) and argument.value in COLUMNS:
+                    yield f"{path}:{argument.lineno} column {argument.value!r}: use the constant of tables.columns"
+
+
+def _called(node: ast.Call) -> str:
+    return str(getattr(node.func, "attr", None) or getattr(node.func, "id", ""))
+
+
+def untidy_notebook(path: Path, text: str) -> Iterator[str]:
+    """A notebook with outputs, or with logic that belongs in the package."""
+    for number, cell in enumerate(json.loads(text)["cells"]):
+        source = "".join(cell["source"])
+        if cell.get("outputs") or cell.get("execution_count"):
+            yield f"{path} cell {number} holds outputs: clear them"
+        if cell["cell_type"] == "code" and re.search(r"^\s*(def|class) ", source, re.MULTILINE):
+            yield f"{path} cell {number} defines logic: move it into the package"
+
+
+def machine_paths(path: Path, text: str) -> Iterator[str]:
+    """A path of somebody's machine."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if MACHINE_PATH.search(line):
+            yield f"{path}:{number} names a path of one machine"
+
+
+def hosts_in_lock(path: Path, text: str) -> Iterator[str]:
+    """An index or a host name in the lock file, which must install from any mirror."""
+    if path.suffix == ".lock" and HOST_IN_LOCK.search(text):
+        yield f"{path} names a host: write it with `make lock`"
+
+
+Check = Callable[[Path, str], Iterator[str]]
+PYTHON_CHECKS: tuple[Check, ...] = (long_functions, long_file, column_literals)
+TEXT_CHECKS: tuple[Check, ...] = (machine_paths, hosts_in_lock)
+
+
+def _files() -> list[Path]:
+    inside = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file()]
+    files = [*inside, *(path for path in ROOT.iterdir() if path.is_file())]
+    return sorted(path for path in files if path.suffix in TEXT_ENDINGS and "__pycache__" not in path.parts)
+
+
+def _checks(path: Path) -> tuple[Check, ...]:
+    checks: tuple[Check, ...] = (vague_name,)
+    if path.suffix == ".py":
+        checks += PYTHON_CHECKS
+    if path.suffix == ".ipynb":
+        checks += (untidy_notebook,)
+    return checks + TEXT_CHECKS
+
+
+def test_every_file_is_tidy():
+    files = _files()
+    complaints = [
+        complaint
+        for file in files
+        for check in _checks(file.relative_to(ROOT))
+        for complaint in check(file.relative_to(ROOT), file.read_text(encoding="utf-8"))
+    ]
+    assert len(files) > 20
+    assert complaints == []
+
+
+LONG = "def f():\n" + "    pass\n" * FUNCTION_LINES
+FITTING = 'def f():\n    """Two\n    lines."""\n' + "    pass\n" * (FUNCTION_LINES - 1)
+CELL = '{{"cells": [{{"cell_type": "code", "source": ["{}"], "outputs": [{}], "execution_count": null}}]}}'
+HOME = "/ho" + "me/somebody"
+
+
+@pytest.mark.parametrize(
+    ("check", "path", "text", "complaints"),
+    [
+        (long_functions, "src/groupledger/core/a.py", LONG, 1),
+        (long_functions, "src/groupledger/core/a.py", FITTING, 0),
+        (long_file, "tests/a.py", "\n" * (FILE_LINES + 1), 1),
+        (long_file, "tests/a.py", "\n" * FILE_LINES, 0),
+        (vague_name, "src/groupledger/core/utils.py", "", 1),
+        (vague_name, "src/groupledger/common/a.py", "", 1),
+        (vague_name, "src/groupledger/core/step.py", "", 0),
+        (column_literals, "src/groupledger/pipeline/a.py", "df.select('group_id', F.col('member_id'))", 2),
+        (column_literals, "src/groupledger/pipeline/a.py", "df.select(GROUP_ID, 'elsewhere')\nd['group_id']", 0),
+        (column_literals, "tests/pipeline/a.py", "df.select('group_id')", 0),
+        (untidy_notebook, "notebooks/a.ipynb", CELL.format("x = 1", '{"text": "1"}'), 1),
+        (untidy_notebook, "notebooks/a.ipynb", CELL.format("def f(): pass", ""), 1),
+        (untidy_notebook, "notebooks/a.ipynb", CELL.format("x = 1", ""), 0),
+        (machine_paths, "conf/a.yaml", f"path: {HOME}", 1),
+        (machine_paths, "conf/a.yaml", "path: ./homework", 0),
+        (hosts_in_lock, "requirements.lock", "--index-url https" + "://mirror", 1),
+        (hosts_in_lock, "requirements.lock", "a==1 --hash=sha256:0", 0),
+    ],
+)
+def test_a_planted_violation_is_seen(check, path, text, complaints):
+    assert len(list(check(Path(path), text))) == complaints
