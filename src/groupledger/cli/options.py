@@ -42,7 +42,8 @@ class Job:
         """The configured ledger, which must be there."""
         from groupledger.pipeline.ledger import Ledger
 
-        return Ledger.configured(self.spark(), self.config.ledger)
+        place = self.config.ledger
+        return Ledger(self.spark(), place.location, catalog=place.catalog)
 
 
 def takes_json(command: Callable[..., Any]) -> Callable[..., Any]:

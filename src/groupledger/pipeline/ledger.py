@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from groupledger.sinks.current import current
+from groupledger.sinks.ledger import LedgerLocation, check
 from groupledger.tables import GROUP_SNAPSHOTS, OWNERSHIP_CHANGES, REBALANCES, Table
 from groupledger.tables import columns as c
 
@@ -22,15 +24,16 @@ if TYPE_CHECKING:
 
 
 class Ledger:
-    """An existing ledger. A place that holds none, or one of another schema version, is a `Fault` that says so."""
+    """An existing ledger, at a path or in a catalog. A place that holds none is a `Fault` that says so."""
 
-    def __init__(self, spark: SparkSession, location: str) -> None:
+    def __init__(self, spark: SparkSession, path: str | None = None, *, catalog: str | None = None) -> None:
         self.spark = spark
-        self.location = location
+        self.location = LedgerLocation(path=path, catalog=catalog)
+        check(spark, self.location)
 
     def current(self, table: Table) -> DataFrame:
-        """The rows that count: those of committed attempts that no later attempt superseded."""
-        raise NotImplementedError
+        """The rows that count: those of committed attempts that no later attempt supersedes."""
+        return current(self.spark, self.location, table)
 
     def group(self, group_id: str, cluster_id: str | None = None) -> Group:
         """A group by its id; in every cluster, or in one."""

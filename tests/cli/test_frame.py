@@ -1,0 +1,108 @@
+"""The frame of the command: what it costs to ask for help, what a fault looks like, what JSON promises."""
+
+import json
+import subprocess
+import sys
+import time
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from groupledger.cli import main
+from groupledger.cli.commands import main as group
+from groupledger.cli.exits import Commands, Exit
+from groupledger.cli.options import takes_json
+from groupledger.core.faults import Fault
+
+
+def frame_with(fault):
+    @click.group(cls=Commands)
+    def commands():
+        pass
+
+    @commands.command()
+    @takes_json
+    def work(output):
+        output.line("working")
+        raise fault
+
+    return commands
+
+
+@pytest.mark.parametrize(
+    ("code", "exit_code"),
+    [("CONFIG_INVALID", 2), ("ANY_OTHER", 2), ("QUARANTINE_OVER_LIMIT", 3), ("WRITE_CONFLICT", 5)],
+)
+def test_a_fault_is_one_line_and_an_exit_code(code, exit_code):
+    ran = CliRunner().invoke(frame_with(Fault(code, "no such\n  thing")), ["work"])
+    assert (ran.exit_code, ran.stderr) == (exit_code, f"groupledger: no such thing [{code}]\n")
+    assert ran.stdout == "working\n"
+
+
+def test_a_fault_under_json_is_one_json_line():
+    ran = CliRunner().invoke(frame_with(Fault("WRITE_CONFLICT", "another run committed")), ["work", "--json"])
+    assert json.loads(ran.stdout) == {
+        "status": "failed", "code": "WRITE_CONFLICT", "message": "another run committed",
+    }  # fmt: skip
+    assert ran.stdout.count("\n") == 1
+
+
+def test_a_bug_keeps_its_traceback():
+    ran = CliRunner().invoke(frame_with(KeyError("ours")), ["work"])
+    assert isinstance(ran.exception, KeyError)
+    assert ran.exit_code == 1
+
+
+def test_the_exit_codes_are_those_of_the_help():
+    ran = CliRunner().invoke(main, ["--help"])
+    assert all(f"{int(code)} " in ran.stdout for code in Exit)
+
+
+def test_every_command_has_a_line_in_the_help():
+    listed = CliRunner().invoke(main, ["--help"]).stdout
+    assert all(command.short_help in listed for command in group.commands.values())
+
+
+def test_help_imports_nothing_heavy():
+    program = (
+        "import sys; from groupledger.cli import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print([name for name in ('pyspark', 'pandas', 'pyarrow', 'numpy', 'numba', 'rich', 'yaml', 'delta')"
+        " if name in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[-1] == "[]"
+
+
+def test_help_answers_at_once():
+    def seconds():
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "groupledger", "--help"], capture_output=True, check=True)
+        return time.perf_counter() - start
+
+    assert min(seconds() for _ in range(3)) < 0.3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["show", "--partition", "orders-7"], "--partition and --at go together"),
+        (["show", "--at", "0"], "--partition and --at go together"),
+        (["show", "--partition", "orders-7", "--at", "0", "--group", "g"], "asks all groups"),
+        (["show", "--last"], "one rebalance of a --group"),
+        (["show", "--generation", "3", "--last", "--group", "g"], "not both"),
+        (["show", "--partition", "orders", "--at", "0"], "a partition is TOPIC-NUMBER"),
+        (["show", "--partition", "orders-7", "--at", "noon"], "a time is ISO 8601"),
+        (["show", "--set", "sprak.master=x"], "did you mean spark?"),
+        (["show", "--set", "nonsense"], "expected key=value"),
+        (["show", "--config", "nowhere.yaml"], "nowhere.yaml: cannot read the configuration"),
+        (["sohw"], "No such command 'sohw'"),
+    ],
+)
+def test_a_wrong_question_is_answered_before_spark_starts(arguments, said, monkeypatch):
+    monkeypatch.setattr("groupledger.cli.options.Job.spark", lambda _: pytest.fail("started Spark"))
+    ran = CliRunner().invoke(main, arguments)
+    assert ran.exit_code == 2
+    assert said in ran.stderr

@@ -1,0 +1,135 @@
+"""Who had a partition: every row a question an auditor asks, answered from facts written down here."""
+
+import pytest
+
+from groupledger.core.faults import Fault
+from groupledger.pipeline.ownership import Member, ownership
+from tests.pipeline.written_ledger import WrittenLedger, at
+
+pytestmark = pytest.mark.spark
+
+
+def change(minute, before, after, offset, **more):
+    base = {"cluster_id": "dev", "group_id": "pay", "topic": "orders", "partition": 7, "at": at(minute)}
+    moved = {"from_member_id": before, "to_member_id": after, "offset": offset, "snapshot_id": f"log/dev/0/{offset}"}
+    return base | moved | more
+
+
+def listed(topic, topic_id, count, minute, cluster="dev"):
+    seen = {"cluster_id": cluster, "topic": topic, "topic_id": topic_id}
+    return seen | {"partition_count": count, "valid_from": at(minute)}
+
+
+CHANGES = [
+    change(10, None, "m1", 5),
+    change(20, "m1", "m2", 9, held_since=at(10)),
+    change(19, "m2", "m3", 12, held_since=at(20)),  # the clock went back: offsets say it came later
+    change(15, None, "c1", 6, group_id="audit"),
+    change(40, "c1", None, 14, group_id="audit"),
+    change(12, None, "x1", 3, cluster_id="eu"),
+    change(10, None, "other", 4, partition=6),
+    change(10, None, "other", 4, topic="orders-7"),
+]
+SNAPSHOTS = [
+    {"cluster_id": cluster, "group_id": "pay", "snapshot_id": f"log/{cluster}/{minute}", "observed_at": at(minute)}
+    for cluster, minute in [("dev", 10), ("dev", 50), ("eu", 12)]
+]
+MEMBERS = [
+    {"snapshot_id": "log/dev/0/5", "member_id": "m1", "client_id": "app-1", "group_instance_id": "i1", "host": "/h"},
+    {"snapshot_id": "log/dev/0/5", "member_id": "m2", "client_id": "app-2"},
+]
+TOPICS = [listed("orders", "A", 8, 0), listed("orders", None, None, 30), listed("orders", "B", 4, 35)]
+
+
+@pytest.fixture(scope="module")
+def ledger(spark):
+    gap = {"cluster_id": "dev", "group_id": "pay", "kind": "generations-skipped", "reason": "3 to 5", "offset": 8}
+    return WrittenLedger(
+        spark,
+        ownership_changes=CHANGES,
+        group_snapshots=SNAPSHOTS,
+        member_snapshots=MEMBERS,
+        topic_snapshots=TOPICS,
+        coverage=[gap],
+    )
+
+
+def holders(answer):
+    return {
+        (holding.cluster_id, holding.group_id): holding.member and holding.member.member_id
+        for holding in answer.holdings
+        if holding.last is not None
+    }
+
+
+@pytest.mark.parametrize(
+    ("minute", "expected"),
+    [
+        (9, {}),
+        (10, {("dev", "pay"): "m1"}),
+        (12, {("dev", "pay"): "m1", ("eu", "pay"): "x1"}),
+        (18, {("dev", "pay"): "m1", ("eu", "pay"): "x1", ("dev", "audit"): "c1"}),
+        (19, {("dev", "pay"): "m3", ("eu", "pay"): "x1", ("dev", "audit"): "c1"}),
+        (20, {("dev", "pay"): "m3", ("eu", "pay"): "x1", ("dev", "audit"): "c1"}),
+        (40, {("dev", "pay"): "m3", ("eu", "pay"): "x1", ("dev", "audit"): None}),
+    ],
+)
+def test_the_last_change_by_offset_tells_the_holder(ledger, minute, expected):
+    assert holders(ownership(ledger, "orders", 7, at(minute))) == expected
+
+
+def test_the_answer_says_since_when_who_it_was_and_what_came_next(ledger):
+    answer = ownership(ledger, "orders", 7, at(11), "dev")
+    (pay,) = (holding for holding in answer.holdings if holding.group_id == "pay")
+    assert pay.member == Member("m1", "app-1", "i1", "/h")
+    assert (pay.since, pay.last.snapshot_id) == (at(10), "log/dev/0/5")
+    assert (pay.next.at, pay.next.to_member_id) == (at(20), "m2")
+
+
+def test_before_the_first_change_the_holder_is_who_it_was_taken_from(spark):
+    rows = [change(20, "m0", "m1", 9), change(20, None, "m2", 8, group_id="new")]
+    answer = ownership(WrittenLedger(spark, ownership_changes=rows), "orders", 7, at(1))
+    found = {holding.group_id: (holding.member, holding.last, holding.since) for holding in answer.holdings}
+    assert found == {"pay": (Member("m0"), None, None), "new": (None, None, None)}
+
+
+def test_one_cluster_only(ledger):
+    assert set(holders(ownership(ledger, "orders", 7, at(45), "eu"))) == {("eu", "pay")}
+
+
+@pytest.mark.parametrize(
+    ("partition", "minute", "note"),
+    [
+        (7, 1, "history of cluster dev begins at 2026-11-21T14:10:00.000Z: what was before is not known"),
+        (7, 55, "the last snapshot of cluster dev is of 2026-11-21T14:50:00.000Z: nothing later is known"),
+        (7, 32, "orders is in no topic listing at that time; first listed 2026-11-21T14:00:00.000Z"),
+        (7, 36, "orders had partitions 0 to 3 at that time (cluster dev)"),
+        (7, 36, "orders was deleted and made again: 2 topic ids, each another topic"),
+        (7, 11, "gap in the history of pay (generations-skipped): 3 to 5"),
+        (99, 11, "no group in this ledger was ever assigned orders-99"),
+    ],
+)
+def test_what_limits_the_answer_is_said(ledger, partition, minute, note):
+    assert note in ownership(ledger, "orders", partition, at(minute)).notes
+
+
+def test_a_gap_elsewhere_is_not_said(ledger):
+    assert not [note for note in ownership(ledger, "orders", 7, at(45), "dev").notes if note.startswith("gap")]
+
+
+def test_a_topic_known_by_its_id_alone_is_found(spark):
+    rows = [change(10, None, "m1", 5, topic=None, topic_id="A"), change(10, None, "m2", 6, topic=None, topic_id="Z")]
+    written = WrittenLedger(spark, ownership_changes=rows, topic_snapshots=[listed("orders", "A", 8, 0)])
+    assert [holding.member.member_id for holding in ownership(written, "orders", 7, at(11)).holdings] == ["m1"]
+
+
+def test_a_topic_made_again_has_a_holder_for_each_id(spark):
+    rows = [change(10, None, "m1", 5, topic_id="A"), change(40, None, "m2", 9, topic_id="B")]
+    answer = ownership(WrittenLedger(spark, ownership_changes=rows, topic_snapshots=TOPICS), "orders", 7, at(45))
+    assert {holding.topic_id: holding.member.member_id for holding in answer.holdings} == {"A": "m1", "B": "m2"}
+    assert [(life.topic_id, life.until) for life in answer.topics] == [("A", at(30)), ("B", None)]
+
+
+def test_an_unknown_topic_names_those_alike(ledger):
+    with pytest.raises(Fault, match="no topic 'ordres' in this ledger; known: orders"):
+        ownership(ledger, "ordres", 7, at(11))

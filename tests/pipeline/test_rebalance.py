@@ -1,0 +1,180 @@
+"""One past rebalance, and the listings of `show`, from rows written down here."""
+
+import pytest
+
+from groupledger.core.faults import Fault
+from groupledger.pipeline.rebalance import moves
+from groupledger.pipeline.show import clusters, coverage, findings, groups, history, quarantine, runs
+from tests.pipeline.written_ledger import WrittenLedger, at, wire
+
+pytestmark = pytest.mark.spark
+
+
+def snapshot(offset, generation, kind="generation", group="pay", cluster="dev", **more):
+    identity = {"cluster_id": cluster, "group_id": group, "offset": offset, "snapshot_id": f"log/{cluster}/0/{offset}"}
+    said = {"group_type": "classic", "snapshot_kind": kind, "generation": generation, "assignor": "range", "members": 2}
+    return identity | said | {"state": "Stable", "observed_at": at(offset)} | more
+
+
+def member(offset, order, name, recorded, instance=None, **more):
+    identity = {"cluster_id": "dev", "group_id": "pay", "offset": offset, "snapshot_id": f"log/dev/0/{offset}"}
+    said = {"member_order": order, "member_id": name, "group_instance_id": instance, "recorded": recorded}
+    return identity | said | more
+
+
+def result(offset, scenario="baseline", moved=2, round_=1, **more):
+    identity = {"scenario": scenario, "snapshot_id": f"log/dev/0/{offset}", "cluster_id": "dev", "group_id": "pay"}
+    return (
+        identity
+        | {"round": round_, "assignor": "range", "verdict": "exact", "moves": moved, "protocol": "EAGER"}
+        | more
+    )
+
+
+SNAPSHOTS = [
+    snapshot(1, 0, "birth", members=0),
+    snapshot(2, 1, previous_snapshot_id="log/dev/0/1"),
+    snapshot(5, 2, previous_snapshot_id="log/dev/0/2"),
+    snapshot(6, 2, "rewrite", previous_snapshot_id="log/dev/0/5"),
+    snapshot(9, 1, incarnation=1),
+    snapshot(3, None, "fold", "new", group_type="consumer", group_epoch=2, assignor="uniform"),
+    snapshot(4, None, "fold", "new", group_type="consumer", group_epoch=2, assignor="uniform"),
+    snapshot(7, 1, group="both"),
+    snapshot(7, 1, group="both", cluster="eu"),
+]
+MEMBERS = [
+    member(2, 0, "m1", wire("a:0,1 b:0")),
+    member(2, 1, "s1-x", wire("a:2"), "s1"),
+    member(2, 2, "gone", wire("b:1")),
+    member(5, 1, "s1-y", wire("a:2 a:1"), "s1"),
+    member(5, 0, "m1", wire("a:0 b:0")),
+    member(5, 2, "m2", None),
+]
+
+
+@pytest.fixture(scope="module")
+def ledger(spark):
+    finding = {"code": "STALE_CLAIM", "cluster_id": "dev", "group_id": "pay", "snapshot_id": "log/dev/0/5", "offset": 5}
+    rejected = {
+        "stage": "decode",
+        "code": "TRUNCATED",
+        "cluster_id": "dev",
+        "log_partition": 0,
+        "message": "3 bytes left",
+    }
+    gap = {"cluster_id": "dev", "group_id": "pay", "kind": "generations-skipped", "from_value": 3, "to_value": 5}
+    return WrittenLedger(
+        spark,
+        group_snapshots=SNAPSHOTS,
+        member_snapshots=MEMBERS,
+        rebalances=[result(5), result(5, "what-if", 0), result(5, moved=9, round_=2)],
+        violations=[finding | {"evidence": text} for text in ("b said", "a said", "a said")],
+        quarantine=[rejected | {"offset": offset} for offset in range(5)],
+        coverage=[gap],
+        runs=[
+            {"run_id": f"r{number}", "sequence": number, "kind": "ingest", "finished_at": at(5)} for number in (1, 2)
+        ],
+    )
+
+
+def test_who_had_what_before_and_after(ledger):
+    found = ledger.group("pay").rebalance(2)
+    rows = {move.member_id: (move.stays, move.held, move.assigned, move.added, move.revoked) for move in found.members}
+    a0, a1, a2, b0, b1 = ("a", 0), ("a", 1), ("a", 2), ("b", 0), ("b", 1)
+    assert rows == {
+        "m1": (True, (a0, a1, b0), (a0, b0), (), (a1,)),
+        "s1-y": (True, (a2,), (a1, a2), (a1,), ()),
+        "m2": (True, (), (), (), ()),
+        "gone": (False, (b1,), (), (), (b1,)),
+    }
+    assert [move.member_id for move in found.members] == ["m1", "s1-y", "m2", "gone"]
+    assert found.title == "pay, generation 2 (range, cluster dev)"
+
+
+def test_a_rewrite_is_not_the_rebalance_but_is_named(ledger):
+    found = ledger.group("pay").rebalance(2)
+    assert (found.snapshot_id, found.same_generation) == ("log/dev/0/5", ("log/dev/0/6",))
+    assert found.findings == ("STALE_CLAIM: a said", "STALE_CLAIM: b said")
+    assert [(one.scenario, one.moves) for one in found.results] == [("baseline", 2), ("baseline", 9), ("what-if", 0)]
+
+
+@pytest.mark.parametrize(
+    ("group", "generation", "snapshot_id"),
+    [("pay", None, "log/dev/0/9"), ("pay", 1, "log/dev/0/9"), ("pay", 0, "log/dev/0/1"), ("new", 2, "log/dev/0/4")],
+)
+def test_the_last_incarnation_and_the_settled_epoch_are_told(ledger, group, generation, snapshot_id):
+    assert ledger.group(group).rebalance(generation).snapshot_id == snapshot_id
+
+
+@pytest.mark.parametrize(
+    ("group", "cluster", "generation", "said"),
+    [
+        ("pya", None, None, "no group 'pya' in this ledger; known: pay"),
+        ("pay", "eu", None, "no group 'pay' in cluster 'eu'; known: both"),
+        ("pay", None, 7, "group 'pay' has no generation 7 in this ledger; last known: 0, 1, 2"),
+        ("both", None, None, "group 'both' is in clusters dev, eu: choose one with --cluster"),
+    ],
+)
+def test_what_is_not_there_is_said_with_what_is(ledger, group, cluster, generation, said):
+    with pytest.raises(Fault) as raised:
+        ledger.group(group, cluster).rebalance(generation)
+    assert raised.value.message == said
+
+
+def test_an_empty_ledger_says_what_to_do(spark):
+    with pytest.raises(Fault, match="it holds no group: run `groupledger ingest` first"):
+        WrittenLedger(spark).group("pay").rebalance()
+
+
+def test_moves_of_nothing():
+    assert moves([], []) == ()
+
+
+def shown(listing, *columns):
+    rows = [dict(zip(listing.columns, row, strict=True)) for row in listing.rows]
+    return [tuple(row[column] for column in columns) for row in rows]
+
+
+def test_clusters_and_groups_at_a_glance(ledger):
+    assert shown(clusters(ledger, 9), "cluster_id", "groups", "snapshots") == [("dev", 3, 8), ("eu", 1, 1)]
+    last = shown(groups(ledger, 9), "cluster_id", "group_id", "snapshots", "generation", "observed_at")
+    assert last == [
+        ("dev", "both", 1, 1, at(7)),
+        ("dev", "new", 2, 2, at(4)),
+        ("dev", "pay", 5, 1, at(9)),
+        ("eu", "both", 1, 1, at(7)),
+    ]
+    assert shown(groups(ledger, 9, "eu"), "group_id") == [("both",)]
+    assert shown(runs(ledger, 9), "sequence", "run_id") == [(2, "r2"), (1, "r1")]
+
+
+def test_a_history_is_in_order_and_has_the_moves_of_its_scenario(ledger):
+    listing = history(ledger.group("pay"), "baseline", 3)
+    assert shown(listing, "generation", "snapshot_kind", "moves") == [
+        (2, "generation", 2),
+        (2, "rewrite", None),
+        (1, "generation", None),
+    ]
+    assert (listing.total, listing.left_off) == (5, 2)
+    assert shown(history(ledger.group("pay"), "what-if", 9), "moves")[2] == (0,)
+
+
+def test_the_history_of_nobody_is_a_fault(ledger):
+    with pytest.raises(Fault, match="no group 'nobody'"):
+        history(ledger.group("nobody"), "baseline", 9)
+
+
+@pytest.mark.parametrize(
+    ("query", "total", "first"),
+    [
+        (findings, 3, {"code": "STALE_CLAIM", "evidence": "a said"}),
+        (coverage, 1, {"from_value": 3, "to_value": 5}),
+        (quarantine, 5, {"code": "TRUNCATED", "offset": 0, "message": "3 bytes left"}),
+    ],
+)
+def test_listings_are_in_order_cut_and_counted(ledger, query, total, first):
+    listing = query(ledger, 1)
+    assert (listing.total, len(listing.rows)) == (total, 1)
+    assert dict(zip(listing.columns, listing.rows[0], strict=True)).items() >= first.items()
+    assert query(ledger, 9, "eu").rows == ()
+    assert len(query(ledger, 9, None, "nobody").rows) == 0
