@@ -46,6 +46,5 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 
 $(GROUPLEDGER_JARS)/.ready: $(VENV)/.installed src/groupledger/engine/ivy.xml src/groupledger/engine/jars.sha256
 	@$(BIN)/python -m groupledger.engine.jars delta >/dev/null
-	@echo "making an archive of Spark's classes, so that it starts in half the time (once)" >&2
 	@$(BIN)/python -m groupledger.engine.archive >/dev/null
 	@touch $@

@@ -27,6 +27,7 @@ def make(directory: Path | None = None) -> Path | None:
     archive = class_archive(directory)
     if archive.is_file():
         return archive
+    print("making an archive of Spark's classes: sessions then start in half the time", file=sys.stderr)  # noqa: T201
     with tempfile.TemporaryDirectory(prefix=".archive-", dir=archive.parent) as scratch:
         made = Path(scratch, archive.name)
         settings = SparkSettings(
