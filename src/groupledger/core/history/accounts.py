@@ -1,0 +1,30 @@
+"""What became of each record, counted: nothing read may vanish."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from groupledger.core.history.rows import Counts
+
+
+class Accounts:
+    """Counts records by class; `close` proves that the classes add up to the records."""
+
+    def __init__(self) -> None:
+        self.used: Counter[str] = Counter()
+        self.unused: Counter[str] = Counter()
+        self.tombstones: Counter[str] = Counter()
+        self.quarantined: Counter[str] = Counter()
+        self.duplicates = 0
+
+    def close(self, records: int) -> Counts:
+        """The counts of a fold that was given so many records."""
+        by_kind = (_sorted(self.used), _sorted(self.unused), _sorted(self.tombstones))
+        counts = Counts(records, *by_kind, self.duplicates, _sorted(self.quarantined))
+        if counts.accounted != records:
+            raise AssertionError(f"{records} records came, {counts.accounted} are accounted for: {counts}")
+        return counts
+
+
+def _sorted(counter: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counter.items()))

@@ -1,0 +1,79 @@
+"""What is wrong with a recorded assignment by itself: findings that need no assignor."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from groupledger.core.history.chronicle import Chronicle, Generation
+from groupledger.core.history.ownership import Change, Ownership, Topic
+from groupledger.core.history.rows import Assignment, LogRow
+from groupledger.core.history.spans import spans
+from groupledger.core.history.words import Said, Told
+from groupledger.core.wire.offsets_log import GroupMember
+
+
+class ClassicMember(NamedTuple):
+    """A member with its words; none of them where the protocol type is not the consumer's."""
+
+    wire: GroupMember
+    said: Said | None
+    told: Told | None
+    recorded: Assignment | None
+
+
+def check_assignment(chronicle: Chronicle, row: LogRow, members: list[ClassicMember]) -> None:
+    """TOPIC_REPEATED, ASSIGNED_NOT_SUBSCRIBED for each member and topic; DOUBLE_ASSIGNED for the group."""
+    for wire, said, told, _ in members:
+        if said is None or told is None:
+            continue
+        for topic in told.repeated:
+            evidence = f"topic {topic!r} stands twice in the assignment; its partitions are merged here"
+            chronicle.found("TOPIC_REPEATED", "warning", row, evidence, member_id=wire.member_id, topic=topic)
+        for topic, partitions in told.partitions:
+            if topic not in said.topics and partitions:
+                evidence = f"assigned {topic} {spans(partitions)}, but its subscription does not name the topic"
+                chronicle.found(
+                    "ASSIGNED_NOT_SUBSCRIBED", "error", row, evidence, member_id=wire.member_id, topic=topic
+                )
+    check_doubles(chronicle, row)
+
+
+def check_doubles(chronicle: Chronicle, row: LogRow) -> None:
+    """DOUBLE_ASSIGNED for each topic and set of members that hold some partitions of it at once."""
+    ownership = chronicle.state.ownership
+    if not ownership.doubles:
+        return
+    for topic, holders, partitions in double_holdings(ownership):
+        name = topic.name or topic.topic_id
+        evidence = f"{name} {spans(partitions)} recorded for {len(holders)} members at once: {', '.join(holders)}"
+        single = partitions[0] if len(partitions) == 1 else None
+        chronicle.found(
+            "DOUBLE_ASSIGNED", "error", row, evidence, member_id=holders[0], topic=topic.name, partition=single
+        )
+
+
+def double_holdings(ownership: Ownership) -> list[tuple[Topic, list[str], list[int]]]:
+    """(topic, members, partitions) held by more than one, in a total order."""
+    together: dict[tuple[Topic, tuple[str, ...]], list[int]] = {}
+    for topic, partition in ownership.doubles:
+        together.setdefault((topic, tuple(ownership.holders(topic, partition))), []).append(partition)
+    held = [(topic, list(holders), sorted(partitions)) for (topic, holders), partitions in together.items()]
+    return sorted(held, key=lambda hold: (hold[0].name or "", hold[0].topic_id or "", hold[1]))
+
+
+def check_rewrite(
+    chronicle: Chronicle, row: LogRow, members: list[ClassicMember], last: Generation, changes: list[Change]
+) -> None:
+    """REWRITE_DIFFERS, unless all that changed is that static members have new member ids."""
+    instances = {member.wire.member_id: member.wire.group_instance_id for member in members}
+    for change in changes:
+        before = None if change.from_member_id is None else last.members.get(change.from_member_id)
+        after = None if change.to_member_id is None else instances.get(change.to_member_id)
+        if before is None or before != after:
+            evidence = (
+                f"generation {last.number} was recorded again with another assignment: {change.topic} "
+                f"{change.partition} went from {change.from_member_id} to {change.to_member_id}; the first record's "
+                "verdict does not hold for this one"
+            )
+            chronicle.found("REWRITE_DIFFERS", "warning", row, evidence, topic=change.topic, partition=change.partition)
+            return

@@ -1,0 +1,170 @@
+"""The state of one group's fold, and the rows written on the way.
+
+An incarnation of a group ends with a tombstone, with a change of type, and where its generation falls; `previous` and
+holdings never cross it. What the log does not hold is stated as coverage; whether it was lost, nobody can tell from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from groupledger.core.history.members import ModernGroup
+from groupledger.core.history.ownership import Change, Ownership
+from groupledger.core.history.rows import (
+    CoverageRow,
+    FindingRow,
+    GroupSnapshotRow,
+    LogRow,
+    MemberSnapshotRow,
+    OwnershipChangeRow,
+    QuarantineRow,
+)
+from groupledger.core.history.topics import TopicCatalog
+from groupledger.core.history.words import Words
+
+SOURCE = "log"
+
+
+class GroupType(StrEnum):
+    """Which protocol a group follows; of share and streams groups no history is kept yet."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+
+
+def snapshot_id(cluster_id: str, log_partition: int, offset: int) -> str:
+    """A snapshot's identity is its position: `log/eu-1/17/4711`."""
+    return f"{SOURCE}/{cluster_id}/{log_partition}/{offset}"
+
+
+@dataclass(slots=True)
+class Generation:
+    """What the next record of a classic group is measured by: the last one. `members`: member id -> instance id."""
+
+    number: int
+    first_offset: int
+    timestamp_ms: int
+    members: dict[str, str | None]
+
+
+@dataclass(slots=True)
+class GroupState:
+    """What of a group's history the records to come depend on.
+
+    `offset` is the last one folded in, -1 before the first. `incarnation` is 0 before the first one. `number` is the
+    last generation or epoch seen, also of an incarnation that ended, since a group that changes its type counts on.
+    `hole`: a record could not be read since the last snapshot.
+    """
+
+    group_id: str
+    log_partition: int
+    offset: int = -1
+    incarnation: int = 0
+    group_type: str | None = None
+    alive: bool = False
+    number: int | None = None
+    previous_offset: int | None = None
+    hole: bool = False
+    ownership: Ownership = field(default_factory=Ownership)
+    generation: Generation | None = None
+    modern: ModernGroup | None = None
+
+
+class Chronicle:
+    """Writes the rows of one group, with what every row of it has in common."""
+
+    def __init__(self, cluster_id: str, state: GroupState, topics: TopicCatalog) -> None:
+        self.cluster_id = cluster_id
+        self.state = state
+        self.topics = topics
+        self.words = Words(topics)
+        self.group_snapshots: list[GroupSnapshotRow] = []
+        self.member_snapshots: list[MemberSnapshotRow] = []
+        self.ownership_changes: list[OwnershipChangeRow] = []
+        self.coverage: list[CoverageRow] = []
+        self.quarantine: list[QuarantineRow] = []
+        self.violations: list[FindingRow] = []
+
+    def snapshot_id(self, offset: int) -> str:
+        """The snapshot at that offset."""
+        return snapshot_id(self.cluster_id, self.state.log_partition, offset)
+
+    def previous_snapshot_id(self) -> str | None:
+        """The snapshot before, of the same incarnation; None also after a record that could not be read."""
+        offset = self.state.previous_offset
+        return None if offset is None or self.state.hole else self.snapshot_id(offset)
+
+    def snapshot(self, group: GroupSnapshotRow, members: Iterable[MemberSnapshotRow]) -> None:
+        """Write a snapshot; it is the previous one of the next."""
+        self.group_snapshots.append(group)
+        self.member_snapshots.extend(members)
+        self.state.previous_offset = group.offset
+        self.state.hole = False
+
+    def begin(self, group_type: GroupType, row: LogRow) -> None:
+        """Start an incarnation at this record; one that is still alive ends here."""
+        if self.state.alive:
+            self.end(row)
+        self.state.incarnation += 1
+        self.state.group_type = group_type.value
+        self.state.alive = True
+
+    def end(self, row: LogRow) -> None:
+        """End the incarnation: nobody holds anything any more."""
+        state = self.state
+        self.changed(state.ownership.settle({}, None), row)
+        state.ownership = Ownership()
+        state.alive = False
+        state.previous_offset = None
+        state.hole = False
+        state.generation = None
+        state.modern = None
+
+    def changed(self, changes: list[Change], row: LogRow) -> None:
+        """Write partitions that changed hands at this record."""
+        state, identity = self.state, self.snapshot_id(row.offset)
+        self.ownership_changes += [
+            OwnershipChangeRow(
+                self.cluster_id,
+                change.topic_id,
+                change.topic,
+                change.partition,
+                state.group_id,
+                state.incarnation,
+                change.from_member_id,
+                change.to_member_id,
+                row.timestamp_ms,
+                row.log_partition,
+                row.offset,
+                identity,
+                change.held_since,
+            )
+            for change in changes
+        ]
+
+    def gap(self, kind: str, row: LogRow, span: tuple[int | None, int | None], reason: str) -> None:
+        """State what the log does not hold: `span` is the last value before the gap and the first after it."""
+        self.coverage.append(self.coverage_row(kind, row, span, reason))
+
+    def coverage_row(self, kind: str, row: LogRow, span: tuple[int | None, int | None], reason: str) -> CoverageRow:
+        """A row of coverage at this record."""
+        state, incarnation = self.state, max(1, self.state.incarnation)
+        identity = self.snapshot_id(row.offset)
+        return CoverageRow(self.cluster_id, state.group_id, incarnation, kind, *span, reason, row.offset, identity)
+
+    def found(
+        self,
+        code: str,
+        severity: str,
+        row: LogRow,
+        evidence: str,
+        *,
+        member_id: str | None = None,
+        topic: str | None = None,
+        partition: int | None = None,
+    ) -> None:
+        """Write a finding about the snapshot at this record."""
+        about = (self.cluster_id, self.state.group_id, self.snapshot_id(row.offset), member_id, topic, partition)
+        self.violations.append(FindingRow(code, severity, None, *about, evidence, row.log_partition, row.offset))

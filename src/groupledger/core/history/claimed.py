@@ -1,0 +1,116 @@
+"""Where a member's claim and the coordinator's record disagree: what the assignor was told is not what was held.
+
+Compared are the partitions that a member says it owns with those recorded for it one snapshot before; a static member
+that came back is compared with its predecessor of the same instance id. Members that state no claim are not, nor those
+of assignors that read none (range, roundrobin), whose empty list says nothing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from groupledger.core.history.assigned import ClassicMember
+from groupledger.core.history.chronicle import Chronicle, Generation
+from groupledger.core.history.rows import LogRow
+from groupledger.core.history.spans import topic_spans
+from groupledger.core.history.words import Said
+from groupledger.core.wire.user_data import COOPERATIVE_STICKY, STICKY
+
+STALE = "stale"
+READS_CLAIMS = {COOPERATIVE_STICKY, STICKY}
+
+Partitions = dict[str, set[int]]
+"""Topic -> partitions."""
+
+
+class Disagreement(NamedTuple):
+    """One member's claim against what it held."""
+
+    claimed: Partitions
+    held: Partitions
+    generation: int | None
+    was_member: bool
+    has_predecessor: bool
+
+    @property
+    def beyond(self) -> Partitions:
+        """Claimed and not held."""
+        return less(self.claimed, self.held)
+
+    @property
+    def missing(self) -> Partitions:
+        """Held and not claimed."""
+        return less(self.held, self.claimed)
+
+
+def less(partitions: Partitions, taken: Partitions) -> Partitions:
+    """Topic -> partitions that are not taken; topics with none left out."""
+    rest = {topic: numbers - taken.get(topic, set()) for topic, numbers in partitions.items()}
+    return {topic: numbers for topic, numbers in rest.items() if numbers}
+
+
+def check_claims(
+    chronicle: Chronicle, row: LogRow, spoken: tuple[str | None, list[ClassicMember]], last: Generation
+) -> None:
+    """CLAIM_DIFFERS and STALE_CLAIM, at most one a member; `spoken` is the assignor and who spoke since `last`.
+
+    After a record that could not be read it is not known what was held, and nothing is compared.
+    """
+    assignor, members = spoken
+    if chronicle.state.hole:
+        return
+    predecessors = {instance: member for member, instance in last.members.items() if instance is not None}
+    for wire, said, _, _ in members:
+        if said is None or not said.states_claim:
+            continue
+        was_member = wire.member_id in last.members
+        predecessor = None if was_member else predecessors.get(wire.group_instance_id or "")
+        held = chronicle.state.ownership.held_by(wire.member_id if predecessor is None else predecessor)
+        claimed = claimed_by(said)
+        if claimed != held and (claimed or assignor in READS_CLAIMS):
+            claim = Disagreement(claimed, held, said.claimed_generation, was_member, predecessor is not None)
+            report(chronicle, row, wire.member_id, claim, last)
+
+
+def claimed_by(said: Said) -> Partitions:
+    """Topic -> partitions of the claim; repeats are one."""
+    claimed: Partitions = {}
+    for topic, partitions in said.claim.owned:
+        if partitions:
+            claimed.setdefault(topic, set()).update(partitions)
+    return claimed
+
+
+def report(chronicle: Chronicle, row: LogRow, member_id: str, claim: Disagreement, last: Generation) -> None:
+    """Write the finding: what is claimed beyond the record, what is left out, and how that may have come."""
+    how, severity = explain(chronicle, row, claim, last)
+    said = "no generation" if claim.generation is None else f"generation {claim.generation}"
+    evidence = (
+        f"{how}: claims {topic_spans(claim.beyond)} that it did not hold, leaves out {topic_spans(claim.missing)} "
+        f"that it held; the claim is of {said}, the record before of generation {last.number}"
+    )
+    code = "STALE_CLAIM" if how == STALE else "CLAIM_DIFFERS"
+    chronicle.found(code, severity, row, evidence, member_id=member_id)
+
+
+def explain(chronicle: Chronicle, row: LogRow, claim: Disagreement, last: Generation) -> tuple[str, str]:
+    """(how the difference came, severity). Only what no normal course of a group explains is a warning."""
+    if claim.has_predecessor and not claim.claimed:
+        return "static-replacement", "info"
+    if claim.generation is not None and claim.generation < last.number and claim.claimed:
+        return STALE, "warning"
+    if not claim.claimed:
+        return "eager-empty", "info"
+    differing = claim.beyond.keys() | claim.missing.keys()
+    if all(topic_changed(chronicle, topic, last.timestamp_ms, row.timestamp_ms) for topic in differing):
+        return "topic-deleted", "info"
+    if not claim.was_member and not claim.has_predecessor:
+        return "not-a-member-before", "warning"
+    return "other", "warning"
+
+
+def topic_changed(chronicle: Chronicle, topic: str, before_ms: int, now_ms: int) -> bool:
+    """Whether the topic of that name was deleted, or made again, between the two records."""
+    before = chronicle.topics.as_of(topic, before_ms)
+    now = chronicle.topics.as_of(topic, now_ms)
+    return before is not None and (now is None or now[0] != before[0])

@@ -1,0 +1,232 @@
+"""One group's log records, in order of offset, folded into facts.
+
+Folding in parts, each from the head of the one before, gives the same rows and the same last head, byte for byte, as
+folding all at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+
+from groupledger.core.faults import Fault
+from groupledger.core.history.accounts import Accounts
+from groupledger.core.history.chronicle import Chronicle, GroupState
+from groupledger.core.history.classic import delete_classic, fold_classic
+from groupledger.core.history.head import decode_head, encode_head
+from groupledger.core.history.modern import fold_modern, fold_modern_tombstone, mark_hole, unfinished
+from groupledger.core.history.rows import Folded, GroupHeadRow, LogRow, QuarantineRow
+from groupledger.core.history.topics import TopicCatalog
+from groupledger.core.wire.faults import DecodeFault
+from groupledger.core.wire.memo import Memo
+from groupledger.core.wire.offsets_log import GroupMetadata, LogKey, RecordKind, decode_key, decode_value
+
+BEGINNING = -1
+"""Offset before the first record."""
+
+_position = itemgetter(0, 1)
+
+MODERN = {
+    RecordKind.CONSUMER_GROUP_METADATA,
+    RecordKind.CONSUMER_GROUP_MEMBER_METADATA,
+    RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA,
+    RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,
+    RecordKind.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+    RecordKind.CONSUMER_GROUP_REGULAR_EXPRESSION,
+}
+USED = MODERN | {RecordKind.GROUP_METADATA}
+
+
+@dataclass(frozen=True, slots=True)
+class FoldSettings:
+    """`source` names the input in quarantine rows. `check_unused`: decode also the values that no fact needs (offset
+    commits, share and streams groups), so that broken ones are quarantined."""
+
+    source: str = "__consumer_offsets"
+    check_unused: bool = True
+
+
+def fold_group(
+    cluster_id: str,
+    rows: Sequence[LogRow],
+    head: bytes | None,
+    topics: TopicCatalog,
+    *,
+    settings: FoldSettings = FoldSettings(),
+    refolded: bool = False,
+) -> Folded:
+    """Fold the records of one group that come after `head` (None: from the beginning), in any order of arrival.
+
+    `refolded` is only written to the head: the facts supersede earlier ones after `head`. Records of no group at all
+    (their keys do not decode) fold to quarantine rows, and to no head. ValueError for a record at or before the head,
+    which would be lost silently: `start_of_refold` says which head to start from.
+    """
+    return Fold(cluster_id, rows, head, topics, settings).run(refolded)
+
+
+class Fold:
+    """One run of `fold_group`."""
+
+    def __init__(
+        self, cluster_id: str, rows: Sequence[LogRow], head: bytes | None, topics: TopicCatalog, settings: FoldSettings
+    ) -> None:
+        self.settings = settings
+        self.accounts = Accounts()
+        self._keys: Memo[LogKey] = Memo()
+        self.rows = sorted(rows, key=_position)
+        self.group_id: str | None = None
+        self.from_offset = BEGINNING
+        if head is None:
+            self.group_id = self._first_group()
+            log_partition = self.rows[0].log_partition if self.rows else 0
+            state = GroupState(self.group_id or "", log_partition)
+        else:
+            state = decode_head(head, topics)
+            self.group_id, self.from_offset = state.group_id, state.offset
+        self.chronicle = Chronicle(cluster_id, state, topics)
+
+    def run(self, refolded: bool) -> Folded:
+        """Take each position's record once."""
+        chronicle, last = self.chronicle, None
+        for row in self._one_a_position():
+            self._take(row)
+            last = row
+        cut = None if last is None else unfinished(chronicle, last)
+        if last is not None:
+            chronicle.state.offset = last.offset
+        return Folded(
+            chronicle.group_snapshots,
+            chronicle.member_snapshots,
+            chronicle.ownership_changes,
+            chronicle.coverage,
+            chronicle.quarantine,
+            chronicle.violations,
+            self._head(refolded),
+            self.accounts.close(len(self.rows)),
+            cut,
+        )
+
+    def _head(self, refolded: bool) -> GroupHeadRow | None:
+        state = self.chronicle.state
+        if self.group_id is None:
+            return None
+        place = (self.chronicle.cluster_id, self.group_id, state.log_partition, self.from_offset, state.offset)
+        return GroupHeadRow(*place, state.incarnation, refolded, encode_head(state))
+
+    def _one_a_position(self) -> Iterator[LogRow]:
+        """The records of the group's log partition, one for each offset."""
+        log_partition = self.chronicle.state.log_partition
+        waiting: list[LogRow] = []
+        for row in self.rows:
+            if row.log_partition != log_partition and self.group_id is not None:
+                self._refuse_partition(row)
+            elif waiting and waiting[0][:2] != row[:2]:
+                yield self._choose(waiting)
+                waiting = [row]
+            else:
+                waiting.append(row)
+            if row.offset <= self.from_offset and row.log_partition == log_partition:
+                message = f"record at offset {row.offset} is not after the head's {self.from_offset}"
+                raise ValueError(f"{message}; start from the head that start_of_refold names")
+        if waiting:
+            yield self._choose(waiting)
+
+    def _choose(self, rows: list[LogRow]) -> LogRow:
+        """Of records at one offset the one with the least timestamp, then key, then value: arrival does not matter."""
+        if len(rows) == 1:
+            return rows[0]
+        kept, *others = sorted(rows, key=_content)
+        seen = {kept[3:]}
+        for row in others:
+            if row[3:] in seen:
+                self.accounts.duplicates += 1
+                continue
+            seen.add(row[3:])
+            evidence = (
+                f"offset {row.offset} was read with other bytes too: kept is the record of {kept.timestamp_ms} ms, "
+                f"quarantined that of {row.timestamp_ms} ms; the log was truncated and written again, or two clusters "
+                "share this cluster id"
+            )
+            self._quarantine(row, "OFFSET_REWRITTEN", evidence)
+            if self.group_id is not None:
+                self.chronicle.found("OFFSET_REWRITTEN", "error", row, evidence)
+        return kept
+
+    def _take(self, row: LogRow) -> None:
+        try:
+            key = self._key(row.key)
+            if key.group_id is not None and key.group_id != self.group_id:
+                message = f"key names group {key.group_id!r}; expected {self.group_id!r}: the read mixed groups"
+                self._quarantine(row, "OTHER_GROUP", message)
+                return
+        except DecodeFault as fault:
+            self._quarantine(row, fault.code, fault.message)
+            self._hole(row, "key", fault)
+            return
+        try:
+            self._fold(row, key)
+        except DecodeFault as fault:
+            self._quarantine(row, fault.code, fault.message)
+            if key.kind in USED:
+                self._hole(row, key.kind.value, fault)
+
+    def _fold(self, row: LogRow, key: LogKey) -> None:
+        kind = key.kind
+        if kind is RecordKind.UNKNOWN:
+            self.accounts.unused[f"{kind.value} type {key.version}"] += 1
+        elif row.value is None:
+            if kind is RecordKind.GROUP_METADATA:
+                delete_classic(self.chronicle, row)
+            elif kind in MODERN:
+                fold_modern_tombstone(self.chronicle, row, key)
+            self.accounts.tombstones[kind.value] += 1
+        elif kind in USED:
+            _, value = decode_value(kind, row.value)
+            if isinstance(value, GroupMetadata):
+                fold_classic(self.chronicle, row, value)
+            else:
+                fold_modern(self.chronicle, row, key, value)
+            self.accounts.used[kind.value] += 1
+        else:
+            if self.settings.check_unused:
+                decode_value(kind, row.value)
+            self.accounts.unused[kind.value] += 1
+
+    def _hole(self, row: LogRow, what: str, fault: Fault) -> None:
+        if self.group_id is not None:
+            mark_hole(self.chronicle, row, f"{what} at offset {row.offset} does not decode ({fault.code})")
+
+    def _refuse_partition(self, row: LogRow) -> None:
+        message = (
+            f"group {self.group_id!r} has a record in log partition {row.log_partition}; expected "
+            f"{self.chronicle.state.log_partition}: are two clusters read under one cluster id?"
+        )
+        self._quarantine(row, "OTHER_LOG_PARTITION", message)
+
+    def _quarantine(self, row: LogRow, code: str, message: str) -> None:
+        self.accounts.quarantined[code] += 1
+        place = (self.chronicle.cluster_id, row.log_partition, row.offset, self.group_id)
+        rejected = QuarantineRow("fold", self.settings.source, *place, None, code, message, row.key, row.value, None)
+        self.chronicle.quarantine.append(rejected)
+
+    def _key(self, data: bytes | None) -> LogKey:
+        known = None if data is None else self._keys.get(data)
+        if known is None:
+            known = decode_key(data)
+            self._keys.put(data or b"", known)
+        return known
+
+    def _first_group(self) -> str | None:
+        for row in self.rows:
+            try:
+                group_id = self._key(row.key).group_id
+            except DecodeFault:
+                continue
+            if group_id is not None:
+                return group_id
+        return None
+
+
+def _content(row: LogRow) -> tuple[int, bytes, bool, bytes]:
+    return row.timestamp_ms, row.key or b"", row.value is not None, row.value or b""

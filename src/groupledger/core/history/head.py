@@ -1,0 +1,158 @@
+"""A group's state between two reads, as bytes: canonical JSON, the same for the same state wherever it was made.
+
+Of a KIP-848 group it holds the last value of each living key, as compaction would keep them.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
+
+from groupledger.core.faults import Fault
+from groupledger.core.history.chronicle import Generation, GroupState
+from groupledger.core.history.members import (
+    Current,
+    Expression,
+    Metadata,
+    ModernGroup,
+    Target,
+    read_current,
+    read_expression,
+    read_metadata,
+    read_target,
+)
+from groupledger.core.history.ownership import Ownership
+from groupledger.core.history.rows import Assignment
+from groupledger.core.history.topics import TopicCatalog
+from groupledger.core.wire.offsets_log import (
+    CurrentMemberAssignment,
+    MemberMetadata,
+    RecordKind,
+    RegularExpression,
+    TargetAssignmentMember,
+    decode_value,
+)
+
+HEAD_VERSION = 1
+
+
+def encode_head(state: GroupState) -> bytes:
+    """The state as bytes; equal states give equal bytes."""
+    generation = state.generation
+    document = {
+        "version": HEAD_VERSION,
+        "group_id": state.group_id,
+        "log_partition": state.log_partition,
+        "offset": state.offset,
+        "incarnation": state.incarnation,
+        "group_type": state.group_type,
+        "alive": state.alive,
+        "number": state.number,
+        "previous_offset": state.previous_offset,
+        "hole": state.hole,
+        "held": [list(tenure) for tenure in state.ownership.tenures()],
+        "generation": None if generation is None else _generation(generation),
+        "modern": None if state.modern is None else _modern(state.modern),
+    }
+    return json.dumps(document, separators=(",", ":"), sort_keys=True, ensure_ascii=True).encode()
+
+
+def decode_head(head: bytes, topics: TopicCatalog) -> GroupState:
+    """The state that `encode_head` wrote; a `Fault` for bytes of another version."""
+    document: dict[str, Any] = json.loads(head)
+    version = document.pop("version", None)
+    if version != HEAD_VERSION:
+        message = f"head has version {version}; expected {HEAD_VERSION}: fold the group again from the beginning"
+        raise Fault("HEAD_VERSION", message)
+    held, generation, modern = (document.pop(name) for name in ("held", "generation", "modern"))
+    state = GroupState(**document)
+    state.ownership = _restored_ownership(held)
+    state.generation = (
+        None if generation is None else Generation(**{**generation, "members": dict(generation["members"])})
+    )
+    state.modern = None if modern is None else _restored_modern(modern, topics)
+    return state
+
+
+def heads_agree(one: bytes, other: bytes) -> bool:
+    """Whether two heads of a group at one offset are the same: then all facts after it stand as they are."""
+    return one == other
+
+
+def start_of_refold(head_offsets: Iterable[int], late_offset: int) -> int | None:
+    """Of a group's heads the one to fold again from, for a record that came late: the last before it; None: none is.
+
+    `start_of_refold([10, 20, 30], 25)` -> 20. All records after it go through `fold_group` again, those of before and
+    the late one together, until a new head agrees with the old one at its offset.
+    """
+    return max((offset for offset in head_offsets if offset < late_offset), default=None)
+
+
+def _generation(generation: Generation) -> dict[str, object]:
+    return {
+        "number": generation.number,
+        "first_offset": generation.first_offset,
+        "timestamp_ms": generation.timestamp_ms,
+        "members": [list(member) for member in generation.members.items()],
+    }
+
+
+def _restored_ownership(held: list[list[Any]]) -> Ownership:
+    ownership = Ownership()
+    for member_id, since, topics in held:
+        assignment: Assignment = tuple((topic_id, name, tuple(partitions)) for topic_id, name, partitions in topics)
+        ownership.restore(member_id, since, assignment)
+    return ownership
+
+
+def _modern(group: ModernGroup) -> dict[str, object]:
+    return {
+        "group_epoch": group.group_epoch,
+        "target_epoch": group.target_epoch,
+        "cut": group.cut,
+        "open": group.open,
+        "metadata": _raw(group.metadata),
+        "targets": _raw(group.targets),
+        "current": _raw(group.current),
+        "expressions": _raw(group.expressions),
+        "leaving": sorted(group.leaving),
+        "unsettled": sorted(group.unsettled),
+    }
+
+
+def _raw(
+    values: dict[str, Metadata] | dict[str, Target] | dict[str, Current] | dict[str, Expression],
+) -> list[list[str]]:
+    return [[key, b64encode(value.raw).decode()] for key, value in values.items()]
+
+
+def _restored_modern(document: dict[str, Any], topics: TopicCatalog) -> ModernGroup:
+    group = ModernGroup(document["group_epoch"], document["target_epoch"], document["cut"], document["open"])
+    group.leaving, group.unsettled = set(document["leaving"]), set(document["unsettled"])
+    for key, raw, value in _values(document["metadata"], RecordKind.CONSUMER_GROUP_MEMBER_METADATA, MemberMetadata):
+        group.metadata[key] = read_metadata(raw, value)
+    kind = RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER
+    for key, raw, target in _values(document["targets"], kind, TargetAssignmentMember):
+        group.targets[key] = read_target(raw, target, topics)
+    kind = RecordKind.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT
+    for key, raw, current in _values(document["current"], kind, CurrentMemberAssignment):
+        group.current[key] = read_current(raw, current, topics)
+    kind = RecordKind.CONSUMER_GROUP_REGULAR_EXPRESSION
+    for key, raw, expression in _values(document["expressions"], kind, RegularExpression):
+        group.expressions[key] = read_expression(raw, expression)
+    return group
+
+
+_V = TypeVar("_V")
+
+
+def _values(entries: list[list[str]], kind: RecordKind, shape: type[_V]) -> Iterator[tuple[str, bytes, _V]]:
+    """Key, bytes and decoded value of the entries; they decoded before they were kept."""
+    for key, text in entries:
+        raw = b64decode(text)
+        _, value = decode_value(kind, raw)
+        if not isinstance(value, shape):
+            raise TypeError(f"{kind} decodes to {type(value).__name__}; expected {shape.__name__}")
+        yield key, raw, value

@@ -1,0 +1,219 @@
+"""Who holds which partition, and since when: the state behind `ownership_changes`.
+
+A holding is a pair of member and partition, so that a partition recorded for two members at once is two holdings, and
+each ends by itself. A topic is its id; where a source gives none, its name: an id that was not known before joins the
+name's holdings, another id ends them, since a name used again is another topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from groupledger.core.history.rows import Assignment
+
+
+class Topic:
+    """A topic that somebody holds partitions of. `holders`: partition -> (member id, since ms or None), by member."""
+
+    __slots__ = ("holders", "name", "topic_id")
+
+    def __init__(self, topic_id: str | None, name: str | None) -> None:
+        self.topic_id = topic_id
+        self.name = name
+        self.holders: dict[int, tuple[Tenure, ...]] = {}
+
+
+class Tenure(NamedTuple):
+    """That a member holds a partition, since `since` ms; None: history does not reach back to it."""
+
+    member_id: str
+    since: int | None
+
+
+class Change(NamedTuple):
+    """A partition that `from_member_id` lost and `to_member_id` got; None is nobody."""
+
+    topic_id: str | None
+    topic: str | None
+    partition: int
+    from_member_id: str | None
+    to_member_id: str | None
+    held_since: int | None
+
+
+Holding = dict[Topic, tuple[int, ...]]
+
+
+class Ownership:
+    """The holdings of one incarnation of a group."""
+
+    __slots__ = ("_by_id", "_by_name", "_held", "_recorded", "doubles")
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, Topic] = {}
+        self._by_name: dict[str, Topic] = {}
+        self._held: dict[str, Holding] = {}
+        self._recorded: dict[str, Assignment] = {}
+        self.doubles: set[tuple[Topic, int]] = set()
+
+    def settle(self, recorded: dict[str, Assignment], since: int | None) -> list[Change]:
+        """The group is now exactly `recorded`: members that are not in it hold nothing."""
+        gone = sorted(self._held.keys() - recorded.keys())
+        return self.record([*((member, ()) for member in gone), *recorded.items()], since)
+
+    def record(self, assignments: Iterable[tuple[str, Assignment]], since: int | None) -> list[Change]:
+        """These members now hold exactly that, from `since` on; the changes by topic, partition and member."""
+        news = [new for new in assignments if self._recorded.get(new[0]) != new[1]]
+        if not news:
+            return []
+        moves = [(member, self._held.get(member, {}), self._holding(recorded)) for member, recorded in news]
+        lost = self._release(moves)
+        changes = self._take(moves, lost, since)
+        changes += [
+            Change(topic.topic_id, topic.name, partition, tenure.member_id, None, tenure.since)
+            for (topic, partition), tenures in lost.items()
+            for tenure in tenures
+        ]
+        for (member, recorded), (_, _, holding) in zip(news, moves, strict=True):
+            self._remember(member, recorded, holding)
+        self._forget_unheld({topic for _, held, _ in moves for topic in held})
+        return sorted(changes, key=_change_order)
+
+    def restore(self, member_id: str, since: int | None, recorded: Assignment) -> None:
+        """Take back what `tenures` gave for a member."""
+        holding = self._held.setdefault(member_id, {})
+        for topic, partitions in self._holding(recorded).items():
+            holding[topic] = (*holding.get(topic, ()), *partitions)
+            for partition in partitions:
+                self._hold(topic, partition, Tenure(member_id, since))
+
+    def tenures(self) -> list[tuple[str, int | None, Assignment]]:
+        """All holdings, grouped by member and since, in one order whatever the way there."""
+        spans: dict[tuple[str, int | None], dict[Topic, list[int]]] = {}
+        for topic in {topic for held in self._held.values() for topic in held}:
+            for partition, tenures in topic.holders.items():
+                for tenure in tenures:
+                    spans.setdefault(tenure, {}).setdefault(topic, []).append(partition)
+        ordered = sorted(spans.items(), key=lambda span: (span[0][0], span[0][1] is not None, span[0][1] or 0))
+        return [(member, since, _assignment(topics)) for (member, since), topics in ordered]
+
+    def held_by(self, member_id: str) -> dict[str, set[int]]:
+        """Topic (its id where the name is not known) -> partitions that the member holds."""
+        held = self._held.get(member_id, {})
+        return {topic.name or topic.topic_id or "": set(partitions) for topic, partitions in held.items()}
+
+    def holders(self, topic: Topic, partition: int) -> list[str]:
+        """Members that hold the partition, sorted."""
+        return sorted(tenure.member_id for tenure in topic.holders.get(partition, ()))
+
+    def _holding(self, recorded: Assignment) -> Holding:
+        holding: Holding = {}
+        for topic_id, name, partitions in recorded:
+            if partitions:
+                topic = self._topic(topic_id, name)
+                known = holding.get(topic)
+                holding[topic] = partitions if known is None else (*known, *partitions)
+        return holding
+
+    def _topic(self, topic_id: str | None, name: str | None) -> Topic:
+        known = None if topic_id is None else self._by_id.get(topic_id)
+        if known is None and name is not None:
+            namesake = self._by_name.get(name)
+            if namesake is not None and (topic_id is None or namesake.topic_id is None):
+                known = namesake
+        if known is None:
+            known = Topic(topic_id, name)
+        return self._know(known, topic_id, name)
+
+    def _know(self, topic: Topic, topic_id: str | None, name: str | None) -> Topic:
+        if topic_id is not None:
+            topic.topic_id = topic_id
+            self._by_id[topic_id] = topic
+        if name is not None:
+            topic.name = name
+            self._by_name[name] = topic
+        return topic
+
+    def _release(self, moves: list[tuple[str, Holding, Holding]]) -> dict[tuple[Topic, int], list[Tenure]]:
+        lost: dict[tuple[Topic, int], list[Tenure]] = {}
+        for member, held, holding in moves:
+            for topic, partitions in held.items():
+                now = holding.get(topic, ())
+                if now == partitions:
+                    continue
+                for partition in set(partitions).difference(now):
+                    lost.setdefault((topic, partition), []).append(self._let_go(topic, partition, member))
+        for tenures in lost.values():
+            tenures.sort(key=lambda tenure: tenure.member_id, reverse=True)
+        return lost
+
+    def _take(
+        self,
+        moves: list[tuple[str, Holding, Holding]],
+        lost: dict[tuple[Topic, int], list[Tenure]],
+        since: int | None,
+    ) -> list[Change]:
+        changes = []
+        for member, held, holding in moves:
+            tenure = Tenure(member, since)
+            for topic, partitions in holding.items():
+                before = held.get(topic, ())
+                if before == partitions:
+                    continue
+                for partition in set(partitions).difference(before):
+                    tenures = lost.get((topic, partition))
+                    source, held_since = tenures.pop() if tenures else (None, None)
+                    self._hold(topic, partition, tenure)
+                    changes.append(Change(topic.topic_id, topic.name, partition, source, member, held_since))
+        return changes
+
+    def _hold(self, topic: Topic, partition: int, tenure: Tenure) -> None:
+        others = topic.holders.get(partition)
+        if others is None:
+            topic.holders[partition] = (tenure,)
+        else:
+            topic.holders[partition] = (*others, tenure)
+            self.doubles.add((topic, partition))
+
+    def _let_go(self, topic: Topic, partition: int, member_id: str) -> Tenure:
+        tenures = topic.holders[partition]
+        if len(tenures) == 1:
+            del topic.holders[partition]
+            return tenures[0]
+        rest = tuple(tenure for tenure in tenures if tenure.member_id != member_id)
+        topic.holders[partition] = rest
+        if len(rest) == 1:
+            self.doubles.discard((topic, partition))
+        return next(tenure for tenure in tenures if tenure.member_id == member_id)
+
+    def _remember(self, member_id: str, recorded: Assignment, holding: Holding) -> None:
+        if recorded:
+            self._held[member_id], self._recorded[member_id] = holding, recorded
+        else:
+            self._held.pop(member_id, None)
+            self._recorded.pop(member_id, None)
+
+    def _forget_unheld(self, topics: set[Topic]) -> None:
+        """A topic that nobody holds is no state: after a head it would not be known either."""
+        for topic in topics:
+            if topic.holders:
+                continue
+            if topic.topic_id is not None:
+                self._by_id.pop(topic.topic_id, None)
+            if topic.name is not None and self._by_name.get(topic.name) is topic:
+                del self._by_name[topic.name]
+
+
+def _assignment(topics: dict[Topic, list[int]]) -> Assignment:
+    return tuple(
+        sorted(
+            ((topic.topic_id, topic.name, tuple(sorted(partitions))) for topic, partitions in topics.items()),
+            key=lambda holding: (holding[1] or "", holding[0] or ""),
+        )
+    )
+
+
+def _change_order(change: Change) -> tuple[str, str, int, str, str]:
+    topic = change.topic or "", change.topic_id or "", change.partition
+    return *topic, change.from_member_id or "", change.to_member_id or ""

@@ -1,0 +1,71 @@
+"""Topics as they were at a moment: name -> (topic id, partition count), from the rows of `topic_snapshots`."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from typing import NamedTuple
+
+URL_SAFE = str.maketrans("+/", "-_")
+
+
+def canonical_topic_id(topic_id: str | None) -> str | None:
+    """Kafka's own, url-safe spelling: librdkafka prints ids in plain base64, with + and /."""
+    return None if topic_id is None else topic_id.translate(URL_SAFE).rstrip("=")
+
+
+class TopicChange(NamedTuple):
+    """A row of `topic_snapshots`; no partition count: the topic was deleted. `valid_from` in ms."""
+
+    topic: str
+    topic_id: str | None
+    partition_count: int | None
+    racks: tuple[tuple[str, ...], ...] | None
+    valid_from: int
+
+
+class TopicCatalog:
+    """What is known of topics. A moment before the first change knows nothing of the topic."""
+
+    def __init__(self, changes: Iterable[TopicChange] = ()) -> None:
+        self._states: dict[str, list[tuple[str | None, int] | None]] = {}
+        self._starts: dict[str, list[int]] = {}
+        self._names: dict[str, str] = {}
+        for change in sorted(changes, key=_by_time):
+            self._learn(change)
+        self._moments = sorted({start for starts in self._starts.values() for start in starts})
+
+    def as_of(self, name: str, timestamp_ms: int) -> tuple[str | None, int] | None:
+        """(topic id, partition count) of the topic of that name then; None: deleted, or not known yet."""
+        starts = self._starts.get(name)
+        if starts is None:
+            return None
+        place = bisect_right(starts, timestamp_ms)
+        return self._states[name][place - 1] if place else None
+
+    def id_as_of(self, name: str, timestamp_ms: int) -> str | None:
+        """The topic id alone."""
+        state = self.as_of(name, timestamp_ms)
+        return None if state is None else state[0]
+
+    def name_of(self, topic_id: str) -> str | None:
+        """The topic's name; an id never has another."""
+        return self._names.get(topic_id)
+
+    def epoch(self, timestamp_ms: int) -> int:
+        """A number that is the same for two moments between which no topic changed."""
+        return bisect_right(self._moments, timestamp_ms)
+
+    def _learn(self, change: TopicChange) -> None:
+        topic_id = canonical_topic_id(change.topic_id)
+        if topic_id is not None:
+            self._names[topic_id] = change.topic
+        state = None if change.partition_count is None else (topic_id, change.partition_count)
+        self._starts.setdefault(change.topic, []).append(change.valid_from)
+        self._states.setdefault(change.topic, []).append(state)
+
+
+def _by_time(change: TopicChange) -> tuple[int, bool, str, str, int]:
+    """A total order: at one moment a deletion comes before a creation."""
+    deleted = change.partition_count is None
+    return change.valid_from, not deleted, change.topic, change.topic_id or "", change.partition_count or 0

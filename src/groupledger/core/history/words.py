@@ -1,0 +1,109 @@
+"""What a classic member said (subscription) and was told (assignment), read once for the same bytes.
+
+A topic that a leader wrote twice in one assignment is merged, as the broker's own readers must: librdkafka does that.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from groupledger.core.history.rows import Assignment
+from groupledger.core.history.topics import TopicCatalog
+from groupledger.core.wire.claims import Claim, ClaimSource, claim
+from groupledger.core.wire.consumer_protocol import (
+    Subscription,
+    TopicPartitions,
+    decode_assignment,
+    decode_subscription,
+    merged,
+)
+from groupledger.core.wire.memo import Memo
+
+
+class Said(NamedTuple):
+    """A subscription: `rack` is None where the client sent none or an empty one."""
+
+    version: int | None
+    topics: tuple[str, ...]
+    rack: str | None
+    user_data: bytes | None
+    claim: Claim
+
+    @property
+    def claimed_generation(self) -> int | None:
+        """The generation the claim belongs to: the user data's, which a stale claim does not renew."""
+        carried = self.claim.user_data_generation
+        return self.claim.subscription_generation if carried is None else carried
+
+    @property
+    def states_claim(self) -> bool:
+        """Whether the member said what it owns at all."""
+        return self.claim.source is not ClaimSource.NONE
+
+
+class Told(NamedTuple):
+    """An assignment with each topic and each partition once; `repeated`: topics that stood twice, sorted."""
+
+    partitions: TopicPartitions
+    repeated: tuple[str, ...]
+
+
+class Words:
+    """Reads members' bytes for one fold, topic ids as of a record's time."""
+
+    def __init__(self, topics: TopicCatalog) -> None:
+        self._topics = topics
+        self._epoch = -1
+        self._told: Memo[tuple[Told, Assignment]] = Memo()
+        self._ids: dict[str, str | None] = {}
+
+    def at(self, timestamp_ms: int) -> Words:
+        """Resolve topic names as of then from now on."""
+        epoch = self._topics.epoch(timestamp_ms)
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._told.clear()
+            self._told.kept_bytes = 0
+            self._ids.clear()
+        self._now = timestamp_ms
+        return self
+
+    def told(self, data: bytes) -> tuple[Told, Assignment]:
+        """What assignment bytes say, and the same with topic ids; `DecodeFault` for bytes that are no assignment."""
+        known = self._told.get(data)
+        if known is None:
+            told = read_told(data)
+            known = self._told.put(data, (told, self.with_ids(told.partitions)))
+        return known
+
+    def with_ids(self, partitions: TopicPartitions) -> Assignment:
+        """Topic names with the ids of that time."""
+        return tuple((self._id(topic), topic, numbers) for topic, numbers in partitions)
+
+    def _id(self, topic: str) -> str | None:
+        if topic not in self._ids:
+            self._ids[topic] = self._topics.id_as_of(topic, self._now)
+        return self._ids[topic]
+
+
+def read_said(data: bytes, assignor: str | None) -> Said:
+    """A subscription's bytes under the group's protocol; `DecodeFault` if they are none."""
+    subscription: Subscription = decode_subscription(data)
+    said = claim(subscription, assignor)
+    return Said(subscription.version, subscription.topics, subscription.rack or None, subscription.user_data, said)
+
+
+def read_told(data: bytes) -> Told:
+    """An assignment's bytes; no bytes at all are the broker's for a member whom the leader left out."""
+    partitions = decode_assignment(data).partitions
+    if len(dict(partitions)) == len(partitions):
+        return Told(tuple((topic, _once(numbers)) for topic, numbers in partitions), ())
+    counts = Counter(topic for topic, _ in partitions)
+    once = tuple((topic, _once(numbers)) for topic, numbers in merged(partitions))
+    return Told(once, tuple(sorted(topic for topic, count in counts.items() if count > 1)))
+
+
+def _once(partitions: tuple[int, ...]) -> tuple[int, ...]:
+    """The partitions without repeats, in their order."""
+    return partitions if len(set(partitions)) == len(partitions) else tuple(dict.fromkeys(partitions))
