@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from typing import TYPE_CHECKING, TextIO
@@ -11,29 +12,33 @@ import click
 from groupledger.cli.exits import Exit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 
 @click.command(short_help="JSON lines in, assignments out; no Spark.")
 @click.argument("scenarios", type=click.File("r", encoding="utf-8", errors="surrogateescape"), default="-")
-@click.option("--strict", is_flag=True, help="Exit with 3 when any line was not a scenario.")
+@click.option("--strict", is_flag=True, help="Exit with 3 when any line was no scenario.")
 def solve(scenarios: TextIO, *, strict: bool) -> None:
-    """Read one scenario a line from SCENARIOS (default: stdin), write one result a line.
+    """Read one scenario a line from SCENARIOS (default: stdin), write one result a line, as soon as it is there.
 
     A line that is no scenario gives an error object with its line number; the others are answered all the same.
+
+    \b
+    {"id": "a", "assignor": "range", "topics": {"orders": 3}, "members": [{"id": "m1", "topics": ["orders"]}]}
     """
-    bad_lines = answer(scenarios)
-    if strict and bad_lines:
+    if isinstance(sys.stdout, io.TextIOWrapper):  # what UTF-8 cannot say is escaped as JSON does it
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+    bad_lines = 0
+    for answer in _answers(scenarios):
+        sys.stdout.write(answer + "\n")
+        sys.stdout.flush()
+        bad_lines += strict and "line" in json.loads(answer)
+    if bad_lines:
         click.echo(f"groupledger: {bad_lines} lines were no scenario [BAD_LINE]", err=True)
-        sys.exit(Exit.QUARANTINE)
+        click.get_current_context().exit(Exit.QUARANTINE)
 
 
-def answer(lines: Iterable[str]) -> int:
-    """Print a result for each line as soon as it is there; return how many lines were no scenario."""
+def _answers(lines: Iterable[str]) -> Iterator[str]:
     from groupledger.core.scenario import solve_lines
 
-    bad_lines = 0
-    for result in solve_lines(lines):
-        click.echo(result)
-        bad_lines += "line" in json.loads(result)
-    return bad_lines
+    return solve_lines(lines)

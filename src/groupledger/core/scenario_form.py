@@ -1,0 +1,86 @@
+"""Whether a JSON object has the form of a scenario; a complaint says where, what it got, and what is expected."""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+from typing import Any, NoReturn
+
+from groupledger.core.faults import Fault
+
+MOST_PARTITIONS = 10_000_000
+"""Of one scenario: more is a slip of the pen, and would end the process for want of memory."""
+
+INT32 = range(-(2**31), 2**31)
+
+
+def require_form(scenario: dict[str, Any]) -> None:
+    """Nothing where the object is a scenario; else a `Fault` BAD_SCENARIO about the first thing that is wrong."""
+    _text(scenario.get("assignor"), "assignor")
+    topics = _object(scenario.get("topics"), "topics")
+    for topic, count in topics.items():
+        _whole(count, f"topics.{topic}", range(2**31))
+    if sum(topics.values()) > MOST_PARTITIONS:
+        _complain("topics", f"{sum(topics.values()):,} partitions in all", f"at most {MOST_PARTITIONS:,}")
+    members = _list(scenario.get("members"), "members")
+    for index, member in enumerate(members):
+        _member(_object(member, f"members.{index}"), f"members.{index}")
+    ids = [member["id"] for member in members]
+    if len(set(ids)) < len(ids):
+        twice = next(name for name in ids if ids.count(name) > 1)
+        _complain("members", f"the id {twice!r} twice", "every member once")
+    for topic, partitions in _object(scenario.get("racks") or {}, "racks").items():
+        for number, replicas in enumerate(_list(partitions, f"racks.{topic}")):
+            for rack in _list(replicas, f"racks.{topic}.{number}"):
+                _text_or_null(rack, f"racks.{topic}.{number}")
+
+
+def _member(member: dict[str, Any], place: str) -> None:
+    _text(member.get("id"), f"{place}.id")
+    for topic in _list(member.get("topics"), f"{place}.topics"):
+        _text(topic, f"{place}.topics")
+    for pair in _list(member.get("owned") or [], f"{place}.owned"):
+        if not isinstance(pair, list) or len(pair) != 2:
+            _complain(f"{place}.owned", pair, "[topic, partition]")
+        _text(pair[0], f"{place}.owned")
+        _whole(pair[1], f"{place}.owned", INT32)
+    if member.get("generation") is not None:
+        _whole(member["generation"], f"{place}.generation", INT32)
+    for name in ("instance_id", "rack", "user_data"):
+        _text_or_null(member.get(name), f"{place}.{name}")
+    _base64(member.get("user_data") or "", f"{place}.user_data")
+
+
+def _text(value: Any, place: str) -> None:
+    if not isinstance(value, str):
+        _complain(place, value, "a text")
+
+
+def _text_or_null(value: Any, place: str) -> None:
+    if value is not None and not isinstance(value, str):
+        _complain(place, value, "a text or null")
+
+
+def _whole(value: Any, place: str, allowed: range) -> None:
+    if type(value) is not int or value not in allowed:
+        _complain(place, value, f"a whole number from {allowed.start:,} to {allowed.stop - 1:,}")
+
+
+def _object(value: Any, place: str) -> dict[str, Any]:
+    return value if isinstance(value, dict) else _complain(place, value, "an object")
+
+
+def _list(value: Any, place: str) -> list[Any]:
+    return value if isinstance(value, list) else _complain(place, value, "a list")
+
+
+def _base64(value: str, place: str) -> None:
+    try:
+        b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        _complain(place, value, "base64")
+
+
+def _complain(place: str, got: Any, expected: str) -> NoReturn:
+    shown = "nothing" if got is None else got if isinstance(got, str) and " " in got else repr(got)
+    raise Fault("bad-scenario", f"{place} is {shown[:80]}; expected {expected}")
