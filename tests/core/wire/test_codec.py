@@ -79,7 +79,20 @@ def test_a_prefix_is_a_fault(name, version, data):
             "0000 00000007 02 00 08 0000000000000001 ac02 02 abcd",
             ConsumerGroupMetadata(7, 1, ((300, b"\xab\xcd"),)),
         ),
-        # a nullable struct in a tagged field: size, then 01 and the struct, or 00 for null (never written by Kafka)
+        # a tagged number is None when it was not sent, whatever its default (here -1)
+        (
+            RecordKind.STREAMS_GROUP_METADATA,
+            "0000 00000007 0000000000000001 02 00 04 ffffffff 02 04 fffffffe",
+            {
+                "epoch": 7,
+                "metadata_hash": 1,
+                "validated_topology_epoch": -1,
+                "last_assignment_configs": None,
+                "stored_description_topology_epoch": -2,
+                "failed_description_topology_epoch": None,
+            },
+        ),
+        # a nullable struct in a tagged field: size, then 01 and the struct, or 00 for null (as Kafka writes it)
         (
             MEMBER,
             MEMBER_PLAIN + "01 00 07 01 00000005 01 00",
@@ -240,6 +253,8 @@ def test_a_tombstone_has_no_value():
         (0, OffsetCommit(1, 4, "", 1, None, None), "leader_epoch is 4"),
         (3, OffsetCommit(1, 4, "", 1, None, "AAAAAAAAAAAAAAAAAAAAAA"), "topic_id is 'AAAA"),
         (4, OffsetCommit(1, 4, "", 1, None, "not a uuid"), "uuid is 'not a uuid'"),
+        (4, OffsetCommit(1, 4, "", 1, None, "AAAAAAAAAAAAAAAAAAAAAB"), "uuid is 'AAAA.*B'"),
+        (4, OffsetCommit(1, 4, "", 1, None, "AAAAAAAAAAAA AAAAAAAAAA"), "uuid is 'AAAA"),
     ],
 )
 def test_what_cannot_be_written_is_refused_not_dropped(version, value, message):

@@ -190,7 +190,7 @@ def _flexible_struct(wires: list[Wire], known: dict[int, Wire], make: Make, take
 def _tagged_section(known: Mapping[int, Wire], what: str) -> tuple[Reader, Writer]:
     """Reads and writes [value of each known tag or None..., unknown tagged]; KIP-482.
 
-    A known tag that was sent and means None (an explicit null) is kept among the unknown ones: its bytes come back.
+    A known tag that was sent as null is kept among the unknown ones, so that it is not written as absent.
     """
     tags = sorted(known)
     nothing: list[Any] = [*(None for _ in tags), ()]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from groupledger.core.wire.codec import codec
-from groupledger.core.wire.faults import DecodeCode, fault, truncated
+from groupledger.core.wire.faults import truncated
 from groupledger.core.wire.memo import Memo
 from groupledger.core.wire.primitives import INT16
 
@@ -99,8 +99,6 @@ def _decode(make: Callable[..., _T], message: str, data: bytes) -> _T:
     if len(data) < INT16.size:
         raise truncated(message, 0, INT16.size, len(data))
     version: int = INT16.unpack_from(data)[0]
-    if version < 0:
-        raise fault(DecodeCode.UNKNOWN_VERSION, message, 0, f"version {version}", "0 or more")
     fields, end = codec(message, min(version, NEWEST_VERSION)).read(data, INT16.size)
     return make(version, *fields, data[end:])
 

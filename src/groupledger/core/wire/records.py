@@ -1,7 +1,8 @@
 """The records of `__consumer_offsets` as frozen types, fields in the order of Kafka's specs.
 
 Absent is None: an integer whose default is -1 and a tagged field that was not sent are None. `tagged` keeps, as
-(tag, bytes), the tagged fields that our specs do not know (KIP-482, KIP-915), so that they are written back.
+(tag, bytes), the tagged fields that our specs do not know (KIP-482, KIP-915) and those sent as an explicit null (Kafka
+does so with `classic_member_metadata`), so that the same bytes are written back.
 The records that nothing here folds (share groups, streams groups) are plain dicts of field name and value.
 """
 
