@@ -23,14 +23,17 @@ class ClassicMember(NamedTuple):
 
 def check_assignment(chronicle: Chronicle, row: LogRow, members: list[ClassicMember]) -> None:
     """TOPIC_REPEATED, ASSIGNED_NOT_SUBSCRIBED for each member and topic; DOUBLE_ASSIGNED for the group."""
+    topics, named = None, frozenset[str]()
     for wire, said, told, _ in members:
         if said is None or told is None:
             continue
+        if said.topics != topics:
+            topics, named = said.topics, frozenset(said.topics)
         for topic in told.repeated:
             evidence = f"topic {topic!r} stands twice in the assignment; its partitions are merged here"
             chronicle.found("TOPIC_REPEATED", "warning", row, evidence, member_id=wire.member_id, topic=topic)
         for topic, partitions in told.partitions:
-            if topic not in said.topics and partitions:
+            if topic not in named and partitions:
                 evidence = f"assigned {topic} {spans(partitions)}, but its subscription does not name the topic"
                 chronicle.found(
                     "ASSIGNED_NOT_SUBSCRIBED", "error", row, evidence, member_id=wire.member_id, topic=topic

@@ -59,17 +59,24 @@ def check_claims(
     assignor, members = spoken
     if chronicle.state.hole:
         return
-    predecessors = {instance: member for member, instance in last.members.items() if instance is not None}
+    predecessors: dict[str, str] | None = None
     for wire, said, _, _ in members:
-        if said is None or not said.states_claim:
+        if said is None or not said.states_claim or not (said.claim.owned or assignor in READS_CLAIMS):
             continue
-        was_member = wire.member_id in last.members
-        predecessor = None if was_member else predecessors.get(wire.group_instance_id or "")
-        held = chronicle.state.ownership.held_by(wire.member_id if predecessor is None else predecessor)
+        was_member, predecessor = wire.member_id in last.members, None
+        if not was_member and wire.group_instance_id is not None:
+            predecessors = predecessors or by_instance(last)
+            predecessor = predecessors.get(wire.group_instance_id)
+        held = chronicle.state.ownership.held_by(predecessor or wire.member_id)
         claimed = claimed_by(said)
-        if claimed != held and (claimed or assignor in READS_CLAIMS):
+        if claimed != held:
             claim = Disagreement(claimed, held, said.claimed_generation, was_member, predecessor is not None)
             report(chronicle, row, wire.member_id, claim, last)
+
+
+def by_instance(generation: Generation) -> dict[str, str]:
+    """Instance id -> member id of the static members."""
+    return {instance: member for member, instance in generation.members.items() if instance is not None}
 
 
 def claimed_by(said: Said) -> Partitions:
@@ -77,7 +84,8 @@ def claimed_by(said: Said) -> Partitions:
     claimed: Partitions = {}
     for topic, partitions in said.claim.owned:
         if partitions:
-            claimed.setdefault(topic, set()).update(partitions)
+            known = claimed.get(topic)
+            claimed[topic] = set(partitions) if known is None else known.union(partitions)
     return claimed
 
 

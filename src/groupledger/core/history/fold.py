@@ -116,21 +116,30 @@ class Fold:
 
     def _one_a_position(self) -> Iterator[LogRow]:
         """The records of the group's log partition, one for each offset."""
-        log_partition = self.chronicle.state.log_partition
-        waiting: list[LogRow] = []
-        for row in self.rows:
-            if row.log_partition != log_partition and self.group_id is not None:
-                self._refuse_partition(row)
-            elif waiting and waiting[0][:2] != row[:2]:
-                yield self._choose(waiting)
-                waiting = [row]
+        same: list[LogRow] = []
+        for row in self._own_partition():
+            if same and row[:2] != same[0][:2]:
+                yield self._choose(same)
+                same = [row]
             else:
-                waiting.append(row)
-            if row.offset <= self.from_offset and row.log_partition == log_partition:
+                same.append(row)
+        if same:
+            yield self._choose(same)
+
+    def _own_partition(self) -> Iterator[LogRow]:
+        """The records of the group's log partition; those that name no group may come from any."""
+        if self.group_id is None:
+            yield from self.rows
+            return
+        log_partition = self.chronicle.state.log_partition
+        for row in self.rows:
+            if row.log_partition != log_partition:
+                self._refuse_partition(row)
+            elif row.offset <= self.from_offset:
                 message = f"record at offset {row.offset} is not after the head's {self.from_offset}"
                 raise ValueError(f"{message}; start from the head that start_of_refold names")
-        if waiting:
-            yield self._choose(waiting)
+            else:
+                yield row
 
     def _choose(self, rows: list[LogRow]) -> LogRow:
         """Of records at one offset the one with the least timestamp, then key, then value: arrival does not matter."""

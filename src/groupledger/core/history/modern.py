@@ -155,7 +155,8 @@ def complete_target(chronicle: Chronicle, row: LogRow, epoch: int) -> None:
 def hold(chronicle: Chronicle, row: LogRow, member_id: str, now: Current) -> None:
     """What a member holds from now on; a snapshot if its partitions changed."""
     group = enter(chronicle, row)
-    lacks_epoch(group)
+    if now.epoch >= FIRST_EPOCH:  # a member that waits for its regular expression is at 1 before the group is at 2
+        lacks_epoch(group)
     before = group.current.get(member_id)
     group.leaving.discard(member_id)
     group.current[member_id] = now

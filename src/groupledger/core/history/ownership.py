@@ -118,13 +118,13 @@ class Ownership:
 
     def _topic(self, topic_id: str | None, name: str | None) -> Topic:
         known = None if topic_id is None else self._by_id.get(topic_id)
+        if known is not None and known.name == name:
+            return known
         if known is None and name is not None:
             namesake = self._by_name.get(name)
             if namesake is not None and (topic_id is None or namesake.topic_id is None):
                 known = namesake
-        if known is None:
-            known = Topic(topic_id, name)
-        return self._know(known, topic_id, name)
+        return self._know(known or Topic(topic_id, name), topic_id, name)
 
     def _know(self, topic: Topic, topic_id: str | None, name: str | None) -> Topic:
         if topic_id is not None:

@@ -54,19 +54,17 @@ class Words:
 
     def __init__(self, topics: TopicCatalog) -> None:
         self._topics = topics
-        self._epoch = -1
+        self._epoch: int | None = None
+        self._ids = _Ids(topics, 0)
         self._told: Memo[tuple[Told, Assignment]] = Memo()
-        self._ids: dict[str, str | None] = {}
 
     def at(self, timestamp_ms: int) -> Words:
         """Resolve topic names as of then from now on."""
         epoch = self._topics.epoch(timestamp_ms)
         if epoch != self._epoch:
             self._epoch = epoch
-            self._told.clear()
-            self._told.kept_bytes = 0
-            self._ids.clear()
-        self._now = timestamp_ms
+            self._ids = _Ids(self._topics, timestamp_ms)
+            self._told = Memo()
         return self
 
     def told(self, data: bytes) -> tuple[Told, Assignment]:
@@ -79,12 +77,21 @@ class Words:
 
     def with_ids(self, partitions: TopicPartitions) -> Assignment:
         """Topic names with the ids of that time."""
-        return tuple((self._id(topic), topic, numbers) for topic, numbers in partitions)
+        ids = self._ids
+        return tuple([(ids[topic], topic, numbers) for topic, numbers in partitions])
 
-    def _id(self, topic: str) -> str | None:
-        if topic not in self._ids:
-            self._ids[topic] = self._topics.id_as_of(topic, self._now)
-        return self._ids[topic]
+
+class _Ids(dict[str, str | None]):
+    """Topic name -> topic id at one time, looked up once."""
+
+    def __init__(self, topics: TopicCatalog, timestamp_ms: int) -> None:
+        super().__init__()
+        self._topics = topics
+        self._timestamp_ms = timestamp_ms
+
+    def __missing__(self, topic: str) -> str | None:
+        topic_id = self[topic] = self._topics.id_as_of(topic, self._timestamp_ms)
+        return topic_id
 
 
 def read_said(data: bytes, assignor: str | None) -> Said:
@@ -98,7 +105,7 @@ def read_told(data: bytes) -> Told:
     """An assignment's bytes; no bytes at all are the broker's for a member whom the leader left out."""
     partitions = decode_assignment(data).partitions
     if len(dict(partitions)) == len(partitions):
-        return Told(tuple((topic, _once(numbers)) for topic, numbers in partitions), ())
+        return Told(tuple([(topic, _once(numbers)) for topic, numbers in partitions]), ())
     counts = Counter(topic for topic, _ in partitions)
     once = tuple((topic, _once(numbers)) for topic, numbers in merged(partitions))
     return Told(once, tuple(sorted(topic for topic, count in counts.items() if count > 1)))
