@@ -203,6 +203,17 @@ def map_order(hashes: IntArray, keys: IntArray, count: int) -> int:
 
 
 @kernel
+def computed_map_order(hashes: IntArray, keys: IntArray, count: int) -> None:
+    """The same for a HashMap filled by `computeIfAbsent`, as Kafka's sticky user data is.
+
+    That method puts a newcomer in front of its bucket, and doubles the table one key later than `put`.
+    """
+    capacity = map_capacity(hashes, keys, max(count - 1, 0))
+    keys[:count] = keys[:count][::-1].copy()
+    _insertion_sort(hashes, keys, count, capacity if capacity != TREE else TREE_CAPACITY)
+
+
+@kernel
 def _insertion_sort(hashes: IntArray, keys: IntArray, count: int, capacity: int) -> None:
     for at in range(1, count):
         key = keys[at]

@@ -1,4 +1,4 @@
-"""One source, two ways to run it: loops over integers, compiled by numba when there is much to do, plain Python otherwise.
+"""One source, two ways to run it: loops over integers, compiled by numba for much work, plain Python otherwise.
 
 A kernel is a module-level function over numpy arrays, numbers and named tuples of them. It stays an ordinary Python
 function; `run` compiles it and the kernels it calls on first need. `import numba` costs 0.65 s and the compiler
@@ -54,38 +54,47 @@ def _numba_found() -> bool:
 
 @functools.cache
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The numba dispatcher of a kernel, its callees compiled with it, cached on disk under a digest of all kernels."""
+    """The numba dispatcher of a kernel, its callees compiled with it, cached on disk under a digest of all of them."""
     import numba
 
-    assert isinstance(function, FunctionType)
-    module = sys.modules[function.__module__]
-    namespace = dict(vars(module))
-    for name in function.__code__.co_names:
-        if callable(namespace.get(name)) and _is_kernel(namespace[name]):
-            namespace[name] = compiled(namespace[name])
+    namespace = dict(_globals(function)) | {name: compiled(callee) for name, callee in _callees(function)}
     twin = FunctionType(function.__code__, namespace, function.__name__, function.__defaults__)
-    twin.__qualname__ = function.__qualname__
     twin.__module__ = function.__module__
-    kept = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(_cache_home())
+    twin.__qualname__ = f"{function.__name__}_{_digest(function)[:12]}"
+    settings: Any = numba.config
+    kept = settings.CACHE_DIR
+    settings.CACHE_DIR = str(_cache_home())
     try:
         dispatcher: Callable[..., Any] = numba.njit(cache=True)(twin)
     finally:
-        numba.config.CACHE_DIR = kept
+        settings.CACHE_DIR = kept
     return dispatcher
 
 
-def _is_kernel(candidate: Any) -> bool:
-    return isinstance(candidate, FunctionType) and candidate in _KERNELS
+def _globals(function: Callable[..., Any]) -> dict[str, Any]:
+    return vars(sys.modules[function.__module__])
+
+
+def _callees(function: Callable[..., Any]) -> list[tuple[str, Any]]:
+    """The kernels that a kernel calls, under the names it calls them by."""
+    known = _globals(function)
+    named = [(name, known[name]) for name in function.__code__.co_names if name in known]
+    return [(name, value) for name, value in named if isinstance(value, FunctionType) and value in _KERNELS]
+
+
+@functools.cache
+def _digest(function: Callable[..., Any]) -> str:
+    """Of a kernel's code, constants and callees: numba's own cache does not notice that a callee has changed."""
+    code, known = function.__code__, _globals(function)
+    constants = [(name, known[name]) for name in code.co_names if isinstance(known.get(name), int)]
+    callees = [(name, _digest(callee)) for name, callee in _callees(function)]
+    told = repr((code.co_code, code.co_consts, code.co_names, code.co_varnames, constants, callees))
+    return hashlib.sha256(told.encode()).hexdigest()
 
 
 @functools.cache
 def _cache_home() -> Path:
-    """Machine code belongs to one state of all sources: numba itself notices a change in the calling file only."""
-    digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.rglob("*.py")):
-        digest.update(source.read_bytes())
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     if not os.access(home if home.exists() else home.parent, os.W_OK):
         home = Path(tempfile.gettempdir())
-    return home / "groupledger" / f"kernels-{digest.hexdigest()[:16]}"
+    return home / "groupledger" / "kernels"

@@ -20,7 +20,8 @@ import numpy as np
 from groupledger.core.assignors import MESSAGES, Mode, Path, Status, assign
 from groupledger.core.batch import NONE, AssignmentBatch, GroupBatch
 from groupledger.core.faults import Fault
-from groupledger.core.javaorder import hash_texts, rank_texts
+from groupledger.core.javaorder import computed_map_order, hash_texts, rank_texts
+from groupledger.core.scenario_form import require_form
 
 Claim = tuple[str, int]
 
@@ -49,15 +50,22 @@ def solve_lines(lines: Iterable[str], *, mode: Mode = "as-kafka") -> Iterator[st
 def _solve_line(number: int, line: str, mode: Mode) -> dict[str, Any]:
     name = None
     try:
-        scenario = json.loads(line)
-        if not isinstance(scenario, dict):
-            raise Fault("bad-scenario", f"the line holds a {type(scenario).__name__}; expected a JSON object")
+        scenario = _parsed(line)
         name = scenario.get("id")
+        require_form(scenario)
         return solve(scenario, mode=mode)
-    except json.JSONDecodeError as error:
-        return {"id": name, "line": number, "error": f"bad-json: {error}; expected one JSON object a line"}
     except Fault as fault:
         return {"id": name, "line": number, "error": f"{fault.code}: {fault.message}"}
+
+
+def _parsed(line: str) -> dict[str, Any]:
+    try:
+        scenario = json.loads(line)
+    except (ValueError, RecursionError) as error:  # no JSON, a number of 5,000 digits, brackets 1,000 deep
+        raise Fault("bad-json", f"{error}; expected one JSON object a line") from error
+    if not isinstance(scenario, dict):
+        raise Fault("bad-scenario", f"the line holds a {type(scenario).__name__}; expected a JSON object")
+    return scenario
 
 
 def encode(scenario: dict[str, Any]) -> Encoded:
@@ -111,9 +119,17 @@ def _claims(assignor: str, member: dict[str, Any]) -> tuple[list[Claim], int]:
     owned = [(topic, partition) for topic, partition in member.get("owned") or []]
     if assignor == "sticky":
         if data is None:
-            return owned, (_generation(member) if owned else NONE)
+            return _through_user_data(owned), _generation(member)
         return _sticky_user_data(base64.b64decode(data))
     return owned, _cooperative_user_data(data)
+
+
+def _through_user_data(owned: list[Claim]) -> list[Claim]:
+    """The claims in the order in which StickyAssignor writes them: by topic, as its hash map of topics is walked."""
+    names = list(dict.fromkeys(topic for topic, _ in owned))
+    order = np.arange(len(names), dtype=np.int32)
+    computed_map_order(hash_texts(names), order, len(names))
+    return [(topic, partition) for at in order for topic, partition in owned if topic == names[at]]
 
 
 def _generation(member: dict[str, Any]) -> int:

@@ -8,16 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-import numpy as np
-
-from groupledger.core.assignors.group import Arrays, arrays
+from groupledger.core.assignors.answer import answer
 from groupledger.core.assignors.outcome import MESSAGES, Path, Status
 from groupledger.core.assignors.range_ import range_groups
 from groupledger.core.assignors.roundrobin import roundrobin_groups
+from groupledger.core.assignors.safe import safe_claims
 from groupledger.core.assignors.sticky import sticky_groups
 from groupledger.core.batch import AssignmentBatch, GroupBatch
 from groupledger.core.faults import Fault
-from groupledger.core.kernels import run
 
 __all__ = ["ASSIGNORS", "MESSAGES", "Mode", "Path", "Status", "assign"]
 
@@ -32,23 +30,23 @@ def assign(name: str, batch: GroupBatch, *, mode: Mode = "as-kafka") -> Assignme
     """
     if name not in ASSIGNORS:
         raise Fault("unknown-assignor", f"assignor is {name!r}; expected one of {', '.join(ASSIGNORS)}")
-    return ASSIGNORS[name](batch)
+    return ASSIGNORS[name](batch if mode == "as-kafka" else safe_claims(batch, name))
 
 
 def _range(batch: GroupBatch) -> AssignmentBatch:
-    return _plain(range_groups, batch)
+    return answer(range_groups, batch, None)
 
 
 def _roundrobin(batch: GroupBatch) -> AssignmentBatch:
-    return _plain(roundrobin_groups, batch)
+    return answer(roundrobin_groups, batch, None)
 
 
 def _sticky(batch: GroupBatch) -> AssignmentBatch:
-    return _stick(batch, cooperative=False)
+    return answer(sticky_groups, batch, False)
 
 
 def _cooperative_sticky(batch: GroupBatch) -> AssignmentBatch:
-    return _stick(batch, cooperative=True)
+    return answer(sticky_groups, batch, True)
 
 
 ASSIGNORS: dict[str, Callable[[GroupBatch], AssignmentBatch]] = {
@@ -57,62 +55,3 @@ ASSIGNORS: dict[str, Callable[[GroupBatch], AssignmentBatch]] = {
     "sticky": _sticky,
     "cooperative-sticky": _cooperative_sticky,
 }
-
-
-class _Answer:
-    """Room for the answer: no group gets more list entries than it has partitions and claims."""
-
-    def __init__(self, batch: GroupBatch) -> None:
-        counts = batch.topic_partitions
-        self.room = int(counts[counts > 0].sum()) + len(batch.claim_topic)
-        self.start = np.zeros(batch.members + 1, np.int64)
-        self.topic = np.empty(self.room, np.int32)
-        self.partition = np.empty(self.room, np.int32)
-        self.status = np.zeros(batch.groups, np.int32)
-        self.path = np.zeros(batch.groups, np.int32)
-        self.cells = self.room + 8 * batch.members + len(batch.subscription_topic)
-
-    def finish(self, withheld: np.ndarray | None = None) -> AssignmentBatch:
-        size = int(self.start[-1])
-        target = (self.start, self.topic[:size], self.partition[:size])
-        given = target if withheld is None or not withheld[:size].any() else _without(*target, withheld[:size])
-        return AssignmentBatch(*given, *target, status=self.status, path=self.path)
-
-
-def _plain(kernel: Callable[..., None], batch: GroupBatch) -> AssignmentBatch:
-    answer = _Answer(batch)
-    run(
-        kernel,
-        arrays(batch),
-        answer.start,
-        answer.topic,
-        answer.partition,
-        answer.status,
-        answer.path,
-        cells=answer.cells,
-    )
-    return answer.finish()
-
-
-def _stick(batch: GroupBatch, *, cooperative: bool) -> AssignmentBatch:
-    answer = _Answer(batch)
-    withheld = np.zeros(answer.room, np.bool_)
-    run(
-        sticky_groups,
-        arrays(batch),
-        cooperative,
-        answer.start,
-        answer.topic,
-        answer.partition,
-        withheld,
-        answer.status,
-        answer.path,
-        cells=answer.cells,
-    )
-    return answer.finish(withheld if cooperative else None)
-
-
-def _without(start, topic, partition, withheld):
-    """Lists without the withheld entries."""
-    kept_before = np.concatenate([[0], np.cumsum(~withheld)])
-    return kept_before[start], topic[~withheld], partition[~withheld]

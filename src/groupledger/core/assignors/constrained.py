@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from groupledger.core.assignors.claims import BIAS, Claims, settle
+from groupledger.core.assignors.claims import BIAS, Claims, phantom_key, settle
 from groupledger.core.assignors.constrained_racks import deal_near, scarce_first
 from groupledger.core.assignors.group import Group, sort_by_rank
 from groupledger.core.assignors.outcome import Status
@@ -39,9 +39,9 @@ class Plan(NamedTuple):
     low: int  # quota of each member
     spare: int  # members that get one more
     size: LongArray  # [members], partitions so far
-    under: IntArray  # members below the quota, by member id; count[0] of them
-    exact: IntArray  # members at the quota that may get one more: first those by member id; count[1] of them
-    count: LongArray  # [3], members under, members exact, members above the quota
+    under: IntArray  # members below the quota, by member id; counts[0] of them
+    exact: IntArray  # members at the quota that may get one more: first those by member id; counts[1] of them
+    counts: LongArray  # [3], members under, members exact, members above the quota
     mark: NDArray[np.int8]  # [slots], FREE, KEPT or REVOKED; empty without claims
 
 
@@ -53,7 +53,7 @@ def constrained(g: Group, members: IntArray, cooperative: bool, out: Lists) -> i
     claims = settle(g, members, cooperative)
     topics = topics_by_name(g, claims.base)
     racked = racks_matter(g, members, g.members, topics, len(topics))
-    plan = _keep_up_to_quota(g, claims, members, racked)
+    plan = _keep_up_to_quota(g, claims, g.told.keep if len(g.told.keep) > 0 else members, racked)
     kept_topic, kept_partition, kept_start = _kept_lists(g, claims, plan, topics)
     free_topic, free_partition = _free(g, claims, plan, topics)
     taker = np.empty(len(free_topic), np.int32)
@@ -98,20 +98,20 @@ def _keep_up_to_quota(g: Group, claims: Claims, members: IntArray, racked: bool)
     for member in members:
         if owned[member] < plan.low:
             plan.size[member] = owned[member]
-            plan.under[plan.count[0]] = member
-            plan.count[0] += 1
-        elif owned[member] >= high and plan.count[2] < plan.spare:
+            plan.under[plan.counts[0]] = member
+            plan.counts[0] += 1
+        elif owned[member] >= high and plan.counts[2] < plan.spare:
             plan.size[member] = high
-            plan.count[2] += 1
-            if plan.count[2] == plan.spare:
-                plan.count[1] = 0
+            plan.counts[2] += 1
+            if plan.counts[2] == plan.spare:
+                plan.counts[1] = 0
         else:
             plan.size[member] = plan.low
-            if plan.count[2] < plan.spare:
-                plan.exact[plan.count[1]] = member
-                plan.count[1] += 1
-    sort_by_rank(g.member_rank, plan.under, plan.count[0])
-    sort_by_rank(g.member_rank, plan.exact, plan.count[1])
+            if plan.counts[2] < plan.spare:
+                plan.exact[plan.counts[1]] = member
+                plan.counts[1] += 1
+    sort_by_rank(g.member_rank, plan.under, plan.counts[0])
+    sort_by_rank(g.member_rank, plan.exact, plan.counts[1])
     return plan
 
 
@@ -214,9 +214,7 @@ def _free(g: Group, claims: Claims, plan: Plan, topics: IntArray) -> tuple[IntAr
     for local in topics:
         partitions = g.topic_partitions[local]
         honoured = partitions if len(plan.mark) > 0 else 0
-        if int(g.topic_rank[local]) > stuck >> 32:
-            honoured = 0
-        elif int(g.topic_rank[local]) == stuck >> 32 and stuck & 0xFFFFFFFF < BIAS:
+        if phantom_key(g, local, 0) > stuck:
             honoured = 0
         for number in range(partitions):
             if number >= honoured or plan.mark[claims.base[local] + number] != KEPT:
@@ -238,8 +236,8 @@ def _first_kept_phantom(claims: Claims, plan: Plan) -> int:
 @kernel
 def _deal_in_turns(plan: Plan, taker: IntArray, dealt: int) -> bool:
     """Members under the quota take turns until they reach it; then each that may have one more gets it."""
-    under = plan.count[0]
-    exact = plan.count[1]
+    under = plan.counts[0]
+    exact = plan.counts[1]
     while under > 0 and dealt < len(taker):
         left = 0
         for at in range(min(under, len(taker) - dealt)):

@@ -41,11 +41,11 @@ def deal_near(g: Group, plan: Plan, free_topic: IntArray, free_partition: IntArr
     turn = 0
     for at in range(len(taker)):
         taker[at] = NONE
-        found = _next_near(g, plan.under, plan.count[0], turn, free_topic[at], free_partition[at])
+        found = _next_near(g, plan.under, plan.counts[0], turn, free_topic[at], free_partition[at])
         if found != NONE:
             turn = _give_under(plan, found, high, taker, at)
             continue
-        found = _next_near(g, plan.exact, plan.count[1], 0, free_topic[at], free_partition[at])
+        found = _next_near(g, plan.exact, plan.counts[1], 0, free_topic[at], free_partition[at])
         if found != NONE:
             _give_exact(plan, found, high, taker, at)
     return _dealt_first(free_topic, free_partition, taker)
@@ -69,13 +69,13 @@ def _give_under(plan: Plan, found: int, high: int, taker: IntArray, at: int) -> 
     taker[at] = member
     plan.size[member] += 1
     if plan.size[member] < plan.low:
-        return int((found + 1) % plan.count[0])
-    _leave(plan.under, plan.count[0], found)
-    plan.count[0] -= 1
-    if plan.size[member] < high and plan.count[2] < plan.spare:
-        plan.exact[plan.count[1]] = member
-        plan.count[1] += 1
-    return int(found % plan.count[0]) if plan.count[0] > 0 else 0
+        return int((found + 1) % plan.counts[0])
+    _leave(plan.under, plan.counts[0], found)
+    plan.counts[0] -= 1
+    if plan.size[member] < high and plan.counts[2] < plan.spare:
+        plan.exact[plan.counts[1]] = member
+        plan.counts[1] += 1
+    return int(found % plan.counts[0]) if plan.counts[0] > 0 else 0
 
 
 @kernel
@@ -85,11 +85,11 @@ def _give_exact(plan: Plan, found: int, high: int, taker: IntArray, at: int) -> 
     taker[at] = member
     plan.size[member] += 1
     if plan.size[member] == high:
-        _leave(plan.exact, plan.count[1], found)
-        plan.count[1] -= 1
-        plan.count[2] += 1
-        if plan.count[2] == plan.spare:
-            plan.count[1] = 0
+        _leave(plan.exact, plan.counts[1], found)
+        plan.counts[1] -= 1
+        plan.counts[2] += 1
+        if plan.counts[2] == plan.spare:
+            plan.counts[1] = 0
 
 
 @kernel

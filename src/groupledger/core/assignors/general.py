@@ -1,8 +1,283 @@
-"""stub"""
+"""The sticky assignors where subscriptions differ (KIP-54): keep what may be kept, fill up, then move for balance.
 
+Kafka's decisions, one by one, with other data structures: a heap for each topic's subscribers instead of a walk over
+all members, and no balance check before each partition (see `balance`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from groupledger.core.assignors.balance import rebalance
+from groupledger.core.assignors.claims import Claims, settle, slot_of
+from groupledger.core.assignors.fill import fill
+from groupledger.core.assignors.group import Group, sort_by_rank
+from groupledger.core.assignors.holdings import REVOCATION, STRICT, Holdings, append, slot_at, subscribes
+from groupledger.core.assignors.outcome import Status
+from groupledger.core.assignors.racks import far_from, racks_matter
+from groupledger.core.assignors.subscribers import subscribers
+from groupledger.core.batch import NONE
 from groupledger.core.kernels import kernel
+
+if TYPE_CHECKING:
+    from groupledger.core.assignors.lists import Lists
+    from groupledger.core.batch import IntArray, LongArray
+
+OK = int(Status.OK)
 
 
 @kernel
-def general(g, members, cooperative, out):
-    return 6
+def general(g: Group, members: IntArray, cooperative: bool, out: Lists) -> int:
+    """Assign one group; `members` in the order of the leader's map. Returns a Status, the lists in `out`."""
+    claims = settle(g, members, cooperative)
+    h = _holdings(g, claims, members)
+    _keep_owned(g, claims, h)
+    _mark_fresh(g, claims, h)
+    _note_previous(g, claims, h)
+    initializing = h.size.max() == 0
+    fill(h)
+    _settle_active(g, claims, h)
+    status = rebalance(h, initializing)
+    if status == OK:
+        _write(g, claims, h, out)
+        if cooperative:
+            _withhold(g, claims, h, out)
+    return int(status)
+
+
+@kernel
+def _holdings(g: Group, claims: Claims, members: IntArray) -> Holdings:
+    n = g.members
+    member_at = np.arange(n).astype(np.int32)
+    sort_by_rank(g.member_rank, member_at, n)
+    place_of = np.empty(n, np.int32)
+    for place in range(n):
+        place_of[member_at[place]] = place
+    crowd, most = _potential(g, claims, member_at)
+    topics = _fewest_first(g, claims.base, crowd)
+    heads, seats = subscribers(g, member_at)
+    slots = claims.total + len(claims.phantom)
+    dated = False
+    for member in range(n):
+        dated = dated or claims.generation[member] < claims.max_generation
+    extras = claims.total if len(claims.phantom) > 0 else 0
+    return Holdings(
+        g,
+        member_at,
+        place_of[members],
+        claims.base,
+        claims.total,
+        slots,
+        topics,
+        crowd,
+        heads,
+        seats,
+        most,
+        racks_matter(g, members, n, topics, len(topics)),
+        np.zeros(n, np.int64),
+        np.full(n, NONE, np.int32),
+        np.full(n, NONE, np.int32),
+        np.empty(slots + extras, np.int32),
+        np.empty(slots + extras, np.int32),
+        np.empty(extras, np.int32),
+        np.full(slots, NONE, np.int32),
+        np.zeros(slots, np.bool_),
+        np.ones(claims.total, np.bool_),
+        np.full(claims.total if dated else 0, NONE, np.int32),
+        np.ones(n, np.bool_),
+        np.zeros(4, np.int64),
+    )
+
+
+@kernel
+def _potential(g: Group, claims: Claims, member_at: IntArray) -> tuple[IntArray, LongArray]:
+    """How many subscription entries name each topic; how many partitions each member's entries add up to.
+
+    A member with as many entries as there are topics is taken to subscribe to all, as Kafka does.
+    """
+    crowd = np.zeros(g.topics, np.int32)
+    most = np.zeros(g.members, np.int64)
+    known = 0
+    for local in range(g.topics):
+        known += 1 if claims.base[local + 1] > claims.base[local] else 0
+    for place in range(g.members):
+        subscription = g.subscription[member_at[place]]
+        entries = 0
+        for entry in range(g.subscription_start[subscription], g.subscription_start[subscription + 1]):
+            local = g.topics_of[entry]
+            count = claims.base[local + 1] - claims.base[local]
+            if count > 0:
+                entries += 1
+                crowd[local] += 1
+                most[place] += count
+        if entries == known:
+            most[place] = claims.total
+    return crowd, most
+
+
+@kernel
+def _fewest_first(g: Group, base: LongArray, crowd: IntArray) -> IntArray:
+    """Topics with partitions: fewest subscribers first, then by name."""
+    topics = np.empty(g.topics, np.int32)
+    count = 0
+    for local in range(g.topics):
+        if base[local + 1] > base[local]:
+            topics[count] = local
+            count += 1
+    sort_by_rank(g.topic_rank, topics, count)
+    sort_by_rank(crowd, topics, count)
+    return topics[:count]
+
+
+@kernel
+def _keep_owned(g: Group, claims: Claims, h: Holdings) -> None:
+    """Each member keeps what it rightly claims, is subscribed to and, where racks matter, is near."""
+    if len(claims.holder) == 0:
+        return
+    stamp = np.full(g.topics, NONE, np.int32)
+    for place in range(g.members):
+        member = h.member_at[place]
+        subscription = g.subscription[member]
+        for entry in range(g.subscription_start[subscription], g.subscription_start[subscription + 1]):
+            stamp[g.topics_of[entry]] = place
+        for claim in range(g.claim_start[member], g.claim_start[member + 1]):
+            topic = g.claim_topic[claim]
+            slot = slot_of(g, claims.base, claims.phantom, topic, g.claim_partition[claim])
+            if slot == NONE or claims.holder[slot] != claim:
+                continue
+            if stamp[topic] != place or (h.racked and far_from(g, member, topic, g.claim_partition[claim])):
+                h.flag[REVOCATION] = 1
+            else:
+                append(h, place, slot)
+                h.owner[slot] = place
+                h.kept[slot] = True
+
+
+@kernel
+def _mark_fresh(g: Group, claims: Claims, h: Holdings) -> None:
+    """What must be handed out: all that nobody keeps, and all after the first kept one that does not exist.
+
+    Kafka walks all partitions beside the sorted kept ones and never gets past one that does not exist.
+    """
+    stuck = np.int64(1) << 62
+    stuck_topic = NONE
+    for at in range(len(claims.phantom)):
+        if h.kept[claims.total + at]:
+            topic = g.claim_topic[claims.holder[claims.total + at]]
+            key = (np.int64(h.crowd[topic]) << 32) + g.topic_rank[topic]
+            h.flag[STRICT] = 1
+            if key < stuck:
+                stuck = key
+                stuck_topic = topic
+                negative = g.claim_partition[claims.holder[claims.total + at]] < 0
+    passed = False
+    for topic in h.topics:
+        passed = passed or (topic == stuck_topic and negative)
+        if not passed:
+            for slot in range(h.base[topic], h.base[topic + 1]):
+                h.fresh[slot] = not h.kept[slot]
+        passed = passed or topic == stuck_topic
+
+
+@kernel
+def _note_previous(g: Group, claims: Claims, h: Holdings) -> None:
+    """The latest older claim of each partition: where balance allows, the partition goes back there."""
+    if len(h.previous) == 0:
+        return
+    for place in h.walk:
+        member = h.member_at[place]
+        if claims.generation[member] >= claims.max_generation:
+            continue
+        for claim in range(g.claim_start[member], g.claim_start[member + 1]):
+            slot = slot_of(g, claims.base, claims.phantom, g.claim_topic[claim], g.claim_partition[claim])
+            if slot == NONE or slot >= h.total:
+                continue
+            known = h.previous[slot]
+            if known == NONE or claims.generation[member] > claims.generation[h.member_at[known]]:
+                h.previous[slot] = place
+
+
+@kernel
+def _settle_active(g: Group, claims: Claims, h: Holdings) -> None:
+    """Members that have all they can have, none of it contended, take no part in reassignment."""
+    for place in range(g.members):
+        if h.size[place] < h.most[place]:
+            continue
+        contended = False
+        node = h.first[place]
+        while node != NONE and not contended:
+            slot = slot_at(h, node)
+            contended = h.crowd[_topic_of(g, claims, h, slot)] >= 2
+            node = h.after[node]
+        h.active[place] = contended
+    for topic in h.topics:
+        for slot in range(h.base[topic], h.base[topic + 1] if len(h.previous) > 0 else 0):
+            place = h.previous[slot]
+            if place != NONE and not (h.active[place] and subscribes(h, place, topic)):
+                h.flag[STRICT] = 1
+
+
+@kernel
+def _topic_of(g: Group, claims: Claims, h: Holdings, slot: int) -> int:
+    if slot >= h.total:
+        return int(g.claim_topic[claims.holder[slot]])
+    return int(np.searchsorted(h.base, slot, side="right")) - 1
+
+
+@kernel
+def _write(g: Group, claims: Claims, h: Holdings, out: Lists) -> None:
+    for place in range(g.members):
+        out.start[h.member_at[place] + 1] = h.size[place]
+    for member in range(g.members):
+        out.start[member + 1] += out.start[member]
+    for place in range(g.members):
+        to = out.start[h.member_at[place]]
+        node = h.first[place]
+        while node != NONE:
+            slot = slot_at(h, node)
+            topic = _topic_of(g, claims, h, slot)
+            out.topic[to] = topic
+            out.partition[to] = slot - h.base[topic]
+            if slot >= h.total:
+                out.partition[to] = g.claim_partition[claims.holder[slot]]
+            to += 1
+            node = h.after[node]
+
+
+@kernel
+def _withhold(g: Group, claims: Claims, h: Holdings, out: Lists) -> None:
+    """Mark what a member gains while another that claims it has to give it back (Kafka's cooperative adjustment)."""
+    if len(claims.holder) == 0:
+        return
+    assigned = np.full(h.slots, NONE, np.int32)
+    claimed = np.full(h.slots, NONE, np.int32)
+    gained = np.full(h.slots, NONE, np.int32)
+    lost = np.zeros(h.slots, np.bool_)
+    for place in h.walk:
+        member = h.member_at[place]
+        node = h.first[place]
+        while node != NONE:
+            assigned[slot_at(h, node)] = place
+            node = h.after[node]
+        for claim in range(g.claim_start[member], g.claim_start[member + 1]):
+            slot = slot_of(g, claims.base, claims.phantom, g.claim_topic[claim], g.claim_partition[claim])
+            if slot != NONE:
+                claimed[slot] = place
+                lost[slot] = lost[slot] or assigned[slot] != place
+        node = h.first[place]
+        while node != NONE:
+            if claimed[slot_at(h, node)] != place:
+                gained[slot_at(h, node)] = place
+            node = h.after[node]
+    for place in range(g.members):
+        at = out.start[h.member_at[place]]
+        node = h.first[place]
+        while node != NONE:
+            slot = slot_at(h, node)
+            if gained[slot] == place and lost[slot]:
+                out.withheld[at] = True
+                gained[slot] = NONE
+            at += 1
+            node = h.after[node]

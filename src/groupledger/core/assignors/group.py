@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from groupledger.core.batch import IntArray, LongArray
 
 
+class Told(NamedTuple):
+    """Orders of one group that were found outside the kernels, see `crafted`; empty arrays otherwise."""
+
+    walk: IntArray  # members, as the leader's map of subscriptions is walked
+    keep: IntArray  # members, as the map of claims is walked, which is filled in the order of the other
+    topics: IntArray  # topics that have partitions, as `partitionsPerTopic` is walked
+
+
 class Arrays(NamedTuple):
     """The arrays of a `GroupBatch` under the same names; racks are empty arrays where the batch has none."""
 
@@ -37,6 +45,7 @@ class Arrays(NamedTuple):
     rack_start: LongArray
     rack_code: IntArray
     rack_topic_start: LongArray
+    told: Told
 
 
 class Group(NamedTuple):
@@ -62,18 +71,16 @@ class Group(NamedTuple):
     rack_topic_start: LongArray
     rack_start: LongArray
     rack_code: IntArray
+    told: Told
 
 
-def arrays(batch: GroupBatch) -> Arrays:
+def arrays(batch: GroupBatch, told: Told | None = None) -> Arrays:
     """The batch for a kernel."""
-    racks = batch.rack_start is not None and batch.rack_code is not None and batch.rack_topic_start is not None
-    nothing = np.zeros(0, np.int64)
-    return Arrays(
-        *(getattr(batch, name) for name in Arrays._fields[:-3]),
-        rack_start=batch.rack_start if racks else nothing,
-        rack_code=batch.rack_code if racks else np.zeros(0, np.int32),
-        rack_topic_start=batch.rack_topic_start if racks else nothing,
-    )
+    nothing, none = np.zeros(0, np.int64), np.zeros(0, np.int32)
+    values = {name: getattr(batch, name, None) for name in Arrays._fields}
+    values |= {name: nothing for name in ("rack_start", "rack_topic_start") if values[name] is None}
+    values |= {"rack_code": none} if batch.rack_code is None else {}
+    return Arrays(**values | {"told": Told(none, none, none) if told is None else told})
 
 
 @kernel
@@ -104,12 +111,16 @@ def group_at(b: Arrays, index: int) -> Group:
         b.rack_topic_start[t:u],
         b.rack_start,
         b.rack_code,
+        b.told,
     )
 
 
 @kernel
 def walk_members(g: Group, order: IntArray) -> int:
     """Fill `order` with the members as the leader's subscription map is walked; TREE where that is not emulated."""
+    if len(g.told.walk) > 0:
+        order[:] = g.told.walk
+        return 0
     for member in range(g.members):
         order[member] = member
     return map_order(g.member_hash, order, g.members)
@@ -121,6 +132,9 @@ def walk_topics(g: Group, members: IntArray, order: IntArray) -> int:
 
     Kafka collects all subscribed topics in a hash set, member by member, then copies those with metadata to a map.
     """
+    if len(g.told.walk) > 0:
+        order[: len(g.told.topics)] = g.told.topics
+        return len(g.told.topics)
     seen = np.zeros(g.topics, np.bool_)
     count = 0
     before = -1

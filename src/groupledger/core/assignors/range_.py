@@ -1,4 +1,4 @@
-"""`range`: topic by topic, each member gets one run of neighbouring partitions; with racks where they matter (KIP-881)."""
+"""`range`: topic by topic, each member gets a run of neighbouring partitions; by rack where that matters (KIP-881)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from groupledger.core.javaorder import TREE
 from groupledger.core.kernels import kernel
 
 if TYPE_CHECKING:
+    from groupledger.core.assignors.lists import Lists
     from groupledger.core.batch import IntArray, LongArray
 
 OK = int(Status.OK)
@@ -21,13 +22,11 @@ NOT_EMULATED = int(Status.ORDER_NOT_EMULATED)
 
 
 @kernel
-def range_groups(
-    b: Arrays, start: LongArray, topic: IntArray, partition: IntArray, status: IntArray, path: IntArray
-) -> None:
-    """Assign every group of the batch; lists of member m stand at start[m]:start[m + 1]."""
+def range_groups(b: Arrays, cooperative: bool, every: Lists, status: IntArray, path: IntArray) -> None:
+    """Assign every group of the batch into `every`."""
     for index in range(len(b.member_start) - 1):
         first = b.member_start[index]
-        status[index] = assign_ranges(group_at(b, index), start[first:], topic, partition)
+        status[index] = assign_ranges(group_at(b, index), every.start[first:], every.topic, every.partition)
 
 
 @kernel

@@ -21,6 +21,7 @@ from groupledger.core.javaorder import TREE
 from groupledger.core.kernels import kernel
 
 if TYPE_CHECKING:
+    from groupledger.core.assignors.lists import Lists
     from groupledger.core.batch import IntArray, LongArray
 
 OK = int(Status.OK)
@@ -29,13 +30,11 @@ NOT_EMULATED = int(Status.ORDER_NOT_EMULATED)
 
 
 @kernel
-def roundrobin_groups(
-    b: Arrays, start: LongArray, topic: IntArray, partition: IntArray, status: IntArray, path: IntArray
-) -> None:
-    """Assign every group of the batch; lists of member m stand at start[m]:start[m + 1]."""
+def roundrobin_groups(b: Arrays, cooperative: bool, every: Lists, status: IntArray, path: IntArray) -> None:
+    """Assign every group of the batch into `every`."""
     for index in range(len(b.member_start) - 1):
         first = b.member_start[index]
-        status[index] = roundrobin(group_at(b, index), start[first:], topic, partition)
+        status[index] = roundrobin(group_at(b, index), every.start[first:], every.topic, every.partition)
 
 
 @kernel
@@ -82,7 +81,7 @@ def _go_round(g: Group, topics: IntArray, heads: LongArray, seats: IntArray, tak
     for local in topics:
         low = heads[local]
         count = heads[local + 1] - low
-        here = np.searchsorted(seats[low : low + count], hand)
+        here = int(np.searchsorted(seats[low : low + count], hand))
         for _ in range(g.topic_partitions[local]):
             if here >= count:
                 here = 0

@@ -15,9 +15,7 @@ from groupledger.core.javaorder import TREE
 from groupledger.core.kernels import kernel
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from groupledger.core.batch import IntArray, LongArray
+    from groupledger.core.batch import IntArray
 
 OK = int(Status.OK)
 NOT_EMULATED = int(Status.ORDER_NOT_EMULATED)
@@ -26,20 +24,11 @@ GENERAL = int(Path.GENERAL)
 
 
 @kernel
-def sticky_groups(
-    b: Arrays,
-    cooperative: bool,
-    start: LongArray,
-    topic: IntArray,
-    partition: IntArray,
-    withheld: NDArray[np.bool_],
-    status: IntArray,
-    path: IntArray,
-) -> None:
-    """Assign every group of the batch; lists of member m stand at start[m]:start[m + 1]."""
+def sticky_groups(b: Arrays, cooperative: bool, every: Lists, status: IntArray, path: IntArray) -> None:
+    """Assign every group of the batch into `every`."""
     for index in range(len(b.member_start) - 1):
         g = group_at(b, index)
-        out = Lists(start[b.member_start[index] :], topic, partition, withheld)
+        out = Lists(every.start[b.member_start[index] :], every.topic, every.partition, every.withheld)
         members = np.empty(g.members, np.int32)
         walked = walk_members(g, members)
         equal = subscriptions_equal(g, members)

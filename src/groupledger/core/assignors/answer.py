@@ -1,0 +1,73 @@
+"""From a batch to its answer: run a kernel over all groups, look again at those it left, take out what is withheld."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from groupledger.core.assignors.group import Told, arrays
+from groupledger.core.assignors.lists import Lists
+from groupledger.core.assignors.outcome import Status
+from groupledger.core.batch import AssignmentBatch, GroupBatch
+from groupledger.core.kernels import run
+
+if TYPE_CHECKING:
+    from groupledger.core.batch import IntArray, LongArray
+
+    Kernel = Callable[..., None]
+
+
+def answer(kernel: Kernel, batch: GroupBatch, cooperative: bool | None) -> AssignmentBatch:
+    """What the assignor of this kernel answers; `cooperative` None for one without a cooperative form."""
+    lists, status, path = _run(kernel, batch, bool(cooperative), None)
+    for group in np.flatnonzero(status == Status.ORDER_NOT_EMULATED):
+        lists = _look_again(kernel, batch, bool(cooperative), int(group), lists, status)
+    size = int(lists.start[-1])
+    target = lists.start, lists.topic[:size], lists.partition[:size]
+    given = target
+    if cooperative and lists.withheld[:size].any():
+        given = _without(*target, lists.withheld[:size])
+    return AssignmentBatch(*given, *target, status, path)
+
+
+def _run(kernel: Kernel, batch: GroupBatch, cooperative: bool, told: Told | None) -> tuple[Lists, IntArray, IntArray]:
+    """Lists of all members; no group gets more entries than it has partitions and claims."""
+    counts = batch.topic_partitions
+    room = int(counts[counts > 0].sum()) + len(batch.claim_topic)
+    start = np.zeros(batch.members + 1, np.int64)
+    lists = Lists(start, np.empty(room, np.int32), np.empty(room, np.int32), np.zeros(room, np.bool_))
+    status, path = np.zeros(batch.groups, np.int32), np.zeros(batch.groups, np.int32)
+    cells = 4 * room + 8 * batch.members + len(batch.subscription_topic)
+    run(kernel, arrays(batch, told), cooperative, lists, status, path, cells=cells)
+    return lists, status, path
+
+
+def _without(
+    start: LongArray, topic: IntArray, partition: IntArray, withheld: np.ndarray
+) -> tuple[LongArray, IntArray, IntArray]:
+    """The lists without what is withheld."""
+    given = ~withheld
+    before = np.zeros(len(given) + 1, np.int64)
+    np.cumsum(given, out=before[1:])
+    return before[start], topic[given], partition[given]
+
+
+def _look_again(
+    kernel: Kernel, batch: GroupBatch, cooperative: bool, group: int, lists: Lists, status: IntArray
+) -> Lists:
+    """Assign one group with crafted ids by orders found key by key, and put its lists in place."""
+    from groupledger.core.assignors.crafted import only, told_orders
+
+    alone = only(batch, group)
+    found, found_status, _ = _run(kernel, alone, cooperative, told_orders(alone))
+    status[group] = found_status[0]
+    if found_status[0] != Status.OK:
+        return lists
+    first, last = batch.member_start[group], batch.member_start[group + 1]
+    at, size = int(lists.start[first]), int(found.start[-1])
+    start = lists.start.copy()
+    start[first : last + 1] = at + found.start
+    start[last + 1 :] += size
+    return Lists(start, *(np.insert(old, at, new[:size]) for old, new in zip(lists[1:], found[1:], strict=True)))
