@@ -127,7 +127,7 @@ def measure(party: Party, slots: Slots, held: Lists, owned: Lists, target: Lists
         revoked=held.only(~stays & ~gone),
         awaiting=awaiting,
         lost=held.only(gone),
-        follow_up=_follow_up(party, slots, owned, assigned),
+        follow_up=_follow_up(party, slots, owned, assigned) | (by_group(party, awaiting) > 0),
         unassigned=unassigned,
         reason=reason,
     )

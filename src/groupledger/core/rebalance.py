@@ -1,0 +1,301 @@
+"""Snapshots in, rebalances out: the assignor's target, the step towards it, and the verdict on what was recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from groupledger.core import ragged
+from groupledger.core.assignors import Status, assign
+from groupledger.core.batch import NONE, AssignmentBatch, GroupBatch
+from groupledger.core.kernels import run
+from groupledger.core.slots import Lists, Naming, Slots, Topics, number
+from groupledger.core.snapshots import NamedLists, Snapshots, Subscribed, by_topic, select
+from groupledger.core.step import Form, Party, Step, assign_round, measure
+from groupledger.core.verdict import (
+    TRIED,
+    Breaches,
+    Verdict,
+    breaches,
+    compare,
+    other_moments,
+    without_unrecorded,
+)
+
+if TYPE_CHECKING:
+    from groupledger.core.batch import IntArray, LongArray
+    from groupledger.core.slots import Mask
+
+COOPERATIVE = frozenset({"cooperative-sticky"})
+"""Assignors whose members may keep what they own while they rejoin: decides in a what-if; in history, members do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What runs on each group. Indices into `names`; NONE in `chosen`: no assignor, the step goes to the record."""
+
+    names: tuple[str, ...]
+    chosen: IntArray  # [G]
+    recorded: IntArray  # [G] assignor of the record, NONE: not one of `names`
+    prejudged: IntArray  # [G] a `Verdict` that needs no comparison, NONE otherwise
+    form: Form
+
+    @property
+    def what_if(self) -> Mask:
+        """Groups that run another assignor than they had: members would own what they held."""
+        differs: Mask = (self.chosen != NONE) & (self.chosen != self.recorded)
+        return differs
+
+    @property
+    def cooperative(self) -> Mask:
+        """Groups whose chosen assignor is made for members that keep what they own."""
+        made: Mask = np.array([name in COOPERATIVE for name in (*self.names, "")])[self.chosen]
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class Rebalances:
+    """One round of each group. Lists of members stand topic by topic."""
+
+    party: Party
+    slots: Slots
+    held: Lists
+    target: Lists
+    step: Step
+    status: IntArray  # [G] `assignors.Status`
+    verdict: IntArray  # [G] `Verdict`
+    breaches: Breaches  # of groups whose record is judged by its invariants
+    subscribed: Subscribed
+
+
+def rebalance(snapshots: Snapshots, choice: Choice) -> Rebalances:
+    """Run the chosen assignor of each group, derive the step, and judge the record."""
+    subscribed = Subscribed(snapshots.batch)
+    basis = _basis(snapshots, choice, subscribed)
+    answer = _answers(_with_claims(snapshots, basis, choice), choice)
+    slots, lists = _number(snapshots, subscribed, basis, answer)
+    party, owned = _owned(snapshots, choice, lists)
+    target = _merged((choice.chosen != NONE)[party.group], lists.target, lists.goal)
+    assigned = _assigned(choice, party, slots, owned, lists, target)
+    step = measure(party, slots, lists.held, owned, target, assigned)
+    verdict, broken = _judge(snapshots, choice, _Case(party, slots, owned, lists, subscribed, answer.status, basis))
+    return Rebalances(party, slots, lists.held, target, step, answer.status, verdict, broken, subscribed)
+
+
+def _assigned(choice: Choice, party: Party, slots: Slots, owned: Lists, lists: _Numbered, target: Lists) -> Lists:
+    """What this round assigns. Kafka withholds in cooperative-sticky alone, the KIP wherever members kept something."""
+    withholds = choice.cooperative if choice.form is Form.AS_KAFKA else choice.chosen != NONE
+    adjusted = _grouped(assign_round(choice.form, owned, target, slots), slots)
+    given = _merged(withholds[party.group], adjusted, target)
+    return _merged((choice.chosen != NONE)[party.group], given, lists.recorded)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    target: NamedLists
+    assigned: NamedLists  # Kafka's own answer: cooperative-sticky withholds in it
+    status: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbered:
+    claimed: Lists
+    held: Lists
+    recorded: Lists
+    goal: Lists
+    target: Lists
+    assigned: Lists
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    party: Party
+    slots: Slots
+    owned: Lists
+    lists: _Numbered
+    subscribed: Subscribed
+    status: IntArray
+    basis: NamedLists
+
+
+def _basis(snapshots: Snapshots, choice: Choice, subscribed: Subscribed) -> NamedLists:
+    """What the assignor is told that members own: their claims as sent; in a what-if, what they held and still may."""
+    what_if = choice.what_if[snapshots.member_group]
+    claims = snapshots.claims
+    if not what_if.any():
+        return claims
+    held = snapshots.held
+    count = snapshots.topics.now[held.topic]
+    there = (held.partition < count) | ((count == NONE) & ~snapshots.topics.gone[held.topic])
+    if held.earlier is not None:
+        there &= ~held.earlier
+    kept = held.only(there & subscribed.names(held.member, held.topic) & what_if[held.member])
+    return _joined(claims.only(~what_if[claims.member]), replace(kept, earlier=None))
+
+
+def _joined(one: NamedLists, other: NamedLists) -> NamedLists:
+    order = np.argsort(np.concatenate((one.member, other.member)), kind="stable")
+    topic = np.concatenate((one.topic, other.topic))[order]
+    return NamedLists(one.start + other.start, topic, np.concatenate((one.partition, other.partition))[order])
+
+
+def _with_claims(snapshots: Snapshots, basis: NamedLists, choice: Choice) -> GroupBatch:
+    """The batch with `basis` as claims; what-if claims are all of one generation."""
+    batch = snapshots.batch
+    local = basis.topic - batch.topic_start[snapshots.member_group[basis.member]]
+    what_if = choice.what_if[snapshots.member_group]
+    return replace(
+        batch,
+        claim_start=basis.start,
+        claim_topic=local.astype(np.int32),
+        claim_partition=basis.partition,
+        subscription_generation=np.where(what_if, 0, batch.subscription_generation).astype(np.int32),
+        claim_generation=np.where(what_if, 0, batch.claim_generation).astype(np.int32),
+    )
+
+
+def _answers(batch: GroupBatch, choice: Choice) -> _Answers:
+    """Run each chosen assignor once, over all its groups. Groups without members get nothing."""
+    peopled = np.diff(batch.member_start) > 0
+    status = np.zeros(batch.groups, np.int32)
+    parts = []
+    for index in range(len(choice.names)):
+        groups = np.flatnonzero((choice.chosen == index) & peopled)
+        if len(groups) > 0:
+            part, member, topic = select(batch, groups)
+            answer = assign(choice.names[index], part)
+            status[groups] = answer.status
+            parts.append((part, member, topic, answer))
+    return _Answers(_scattered(batch, parts, "target"), _scattered(batch, parts, "assigned"), status)
+
+
+def _scattered(
+    batch: GroupBatch, parts: list[tuple[GroupBatch, LongArray, LongArray, AssignmentBatch]], which: str
+) -> NamedLists:
+    """One of the two lists of all parts, put back at their members."""
+    length = np.zeros(batch.members, np.int64)
+    for _, member, _, answer in parts:
+        length[member] = np.diff(getattr(answer, f"{which}_start"))
+    start = ragged.starts(length)
+    topic_row, partition = np.empty(start[-1], np.int64), np.empty(start[-1], np.int32)
+    for part, member, topic, answer in parts:
+        own = getattr(answer, f"{which}_start")
+        owner = ragged.owners(own)
+        at = start[member[owner]] + ragged.places(own)
+        first = part.topic_start[ragged.owners(part.member_start)]
+        topic_row[at] = topic[first[owner] + getattr(answer, f"{which}_topic")]
+        partition[at] = getattr(answer, f"{which}_partition")
+    return NamedLists(start, topic_row, partition)
+
+
+def _number(
+    snapshots: Snapshots, subscribed: Subscribed, basis: NamedLists, answer: _Answers
+) -> tuple[Slots, _Numbered]:
+    """Slots for everything anybody names; lists topic by topic, without repetitions."""
+    views = snapshots.topics
+    topics = Topics(snapshots.topic_group, views.now, views.gone, subscribed.any())
+    named = [basis, snapshots.held, snapshots.recorded, snapshots.goal, answer.target, answer.assigned]
+    slots, numbered = number(topics, [Naming(each.topic, each.partition, each.earlier) for each in named])
+    lists = [
+        _grouped(Lists(each.start, slot), slots).distinct(len(slots))
+        for each, slot in zip(named, numbered, strict=True)
+    ]
+    return slots, _Numbered(*lists)
+
+
+def _grouped(lists: Lists, slots: Slots) -> Lists:
+    """The same lists, each topic by topic, as the wire has them."""
+    topic = slots.topic[lists.slot]
+    order = np.empty(len(topic), np.int64)
+    topics = int(slots.topic.max(initial=-1)) + 1
+    work = np.full(topics, NONE, np.int64), np.zeros(topics, np.int64)
+    run(by_topic, lists.start, topic, *work, order, cells=len(topic) + len(lists.start))
+    return Lists(lists.start, lists.slot[order])
+
+
+def _merged(wanted: Mask, one: Lists, other: Lists) -> Lists:
+    """The lists of `one` for the members in the mask, of `other` for the rest."""
+    if wanted.all():
+        return one
+    if not wanted.any():
+        return other
+    first, second = one.only(wanted[one.member]), other.only(~wanted[other.member])
+    order = np.argsort(np.concatenate((first.member, second.member)), kind="stable")
+    return Lists(first.start + second.start, np.concatenate((first.slot, second.slot))[order])
+
+
+def _owned(snapshots: Snapshots, choice: Choice, lists: _Numbered) -> tuple[Party, Lists]:
+    """What members keep while they rejoin, and which groups are incremental: by what members did, not by a name.
+
+    A claim that is a memory (KIP-54) was revoked before it was sent. In a what-if the assignor's own protocol counts.
+    """
+    group = snapshots.member_group
+    keeps = np.where(choice.what_if, choice.cooperative, True)[group] & ~(snapshots.memory & ~choice.what_if[group])
+    stated = lists.claimed.only(keeps[lists.claimed.member])
+    owned = _merged(snapshots.modern[group], lists.held, stated)
+    by_deed = np.diff(owned.start[snapshots.batch.member_start]) > 0
+    incremental = by_deed | snapshots.modern | (choice.what_if & choice.cooperative)
+    return Party(snapshots.batch.member_start, incremental), owned
+
+
+def _judge(snapshots: Snapshots, choice: Choice, case: _Case) -> tuple[IntArray, Breaches]:
+    """A verdict a group; the invariants are counted only where an answer differs."""
+    judged = (choice.chosen != NONE) & ~choice.what_if & (choice.prejudged == NONE)
+    found = compare(case.party, case.slots, case.lists.recorded, case.lists.assigned)
+    verdict = np.where(found.exact, Verdict.EXACT, Verdict.EQUAL_SETS)
+    differs = judged & ~found.equal & (case.status == Status.OK)
+    broken = _breaches(case, differs)
+    verdict = np.where(differs, np.where(broken.any, Verdict.INVALID, Verdict.VALID_DIFFERENT), verdict)
+    verdict = np.where(differs & _without_counts(snapshots, case), Verdict.CANNOT_TELL_NO_COUNTS, verdict)
+    for groups_tried, meaning in _tried(snapshots, choice, case, np.flatnonzero(differs)):
+        verdict[groups_tried] = meaning
+    verdict = np.where(case.status != Status.OK, Verdict.CANNOT_TELL_ASSIGNOR_FAILS, verdict)
+    verdict = np.where(judged, verdict, np.where(choice.prejudged != NONE, choice.prejudged, Verdict.NOT_COMPARED))
+    explained = ~np.isin(verdict, (Verdict.INVALID, Verdict.VALID_DIFFERENT))
+    return verdict.astype(np.int32), Breaches(*(np.where(explained, 0, each) for each in broken))
+
+
+def _breaches(case: _Case, differs: Mask) -> Breaches:
+    """Breaches of the groups whose record differs; most batches have none to look at."""
+    if not differs.any():
+        return Breaches(*np.zeros((4, len(differs)), np.int64))
+    broken = breaches(case.party, case.slots, case.subscribed, case.owned, case.lists.recorded)
+    return Breaches(*(np.where(differs, each, 0) for each in broken))
+
+
+def _without_counts(snapshots: Snapshots, case: _Case) -> Mask:
+    """Groups whose record gives partitions of a topic that no listing knows."""
+    unknown = (snapshots.topics.now == NONE) & ~snapshots.topics.gone
+    entries = case.lists.recorded
+    named = unknown[case.slots.topic[entries.slot]]
+    found: Mask = np.bincount(case.party.group[entries.member[named]], minlength=len(case.status)) > 0
+    return found
+
+
+def _tried(snapshots: Snapshots, choice: Choice, case: _Case, groups: LongArray) -> list[tuple[LongArray, Verdict]]:
+    """Groups whose record is the answer under another view of the topics, and which; later entries weigh more."""
+    if len(groups) == 0:
+        return []
+    moments = other_moments(snapshots.topics, snapshots.topic_group, case.subscribed.any(), len(choice.chosen))
+    unrecorded = without_unrecorded(snapshots.topics.now, case.slots, case.lists.recorded)
+    views = [*zip(moments[::-1], TRIED[::-1], strict=True), (unrecorded, Verdict.TOPIC_UNKNOWN_TO_LEADER)]
+    return [(_agreeing(snapshots, choice, case, groups, counts), meaning) for counts, meaning in views]
+
+
+def _agreeing(snapshots: Snapshots, choice: Choice, case: _Case, groups: LongArray, counts: IntArray) -> LongArray:
+    """Those of `groups` whose record is the answer with `counts`; only groups whose topics differ are tried."""
+    changed = np.bincount(snapshots.topic_group, weights=counts != snapshots.topics.now, minlength=len(choice.chosen))
+    tried = groups[changed[groups] > 0]
+    if len(tried) == 0:
+        return tried
+    only = replace(choice, chosen=np.where(np.isin(np.arange(len(choice.chosen)), tried), choice.chosen, NONE))
+    batch = replace(_with_claims(snapshots, case.basis, choice), topic_partitions=counts)
+    grows = bool((counts > snapshots.topics.now).any())
+    answer = _answers(replace(batch, rack_start=None) if grows else batch, only)
+    topics = replace(snapshots.topics, now=counts)
+    slots, lists = _number(replace(snapshots, topics=topics), case.subscribed, case.basis, answer)
+    equal = compare(case.party, slots, lists.recorded, lists.assigned).equal & (answer.status == Status.OK)
+    agreeing: LongArray = tried[equal[tried]]
+    return agreeing

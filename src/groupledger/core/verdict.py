@@ -1,0 +1,159 @@
+"""What a leader recorded, against what the named assignor answers to the same input: a verdict a group.
+
+The recorded bytes hold the assignor's name, the subscriptions and the answer, but not the topics as the leader saw
+them. So an answer that differs is tried again with the topics before their last changes, after the next one, and
+without the topics the leader gave nothing of. What still differs is judged by what any assignor must keep to.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from groupledger.core import ragged
+from groupledger.core.batch import NONE
+from groupledger.core.slots import Lists, Slots
+from groupledger.core.snapshots import GREATEST, LEAST, TopicViews
+from groupledger.core.step import Party, contains
+
+if TYPE_CHECKING:
+    from groupledger.core.batch import IntArray, LongArray
+    from groupledger.core.slots import Mask
+    from groupledger.core.snapshots import Subscribed
+
+
+class Verdict(enum.IntEnum):
+    """Recorded against recomputed. `text` is what the ledger says."""
+
+    EXACT = 0  # the same partitions in the same order inside each topic
+    EQUAL_SETS = 1
+    EXACT_OLDER_TOPICS = 2  # equal, with the topics as they were before
+    EXACT_NEWER_TOPICS = 3
+    TOPIC_UNKNOWN_TO_LEADER = 4  # equal, without the topics the leader gave nothing of
+    REWRITE = 5  # same generation written again: carries the verdict of its first record, not recomputed
+    VALID_DIFFERENT = 6  # another answer, which keeps to what any assignor must keep to
+    INVALID = 7
+    NOT_COMPARED = 8  # another assignor ran than the recorded one, or none
+    CANNOT_TELL_ASSIGNOR = 9
+    CANNOT_TELL_NO_COUNTS = 10
+    CANNOT_TELL_INCOMPLETE = 11
+    CANNOT_TELL_NO_RECORD = 12
+    CANNOT_TELL_PROTOCOL_TYPE = 13
+    CANNOT_TELL_ASSIGNOR_FAILS = 14  # Kafka's own code fails on this input, yet something was recorded
+
+    @property
+    def text(self) -> str:
+        """`cannot-tell` is followed by its reason."""
+        return _TEXTS.get(self) or self.name.lower().replace("_", "-")
+
+
+_TEXTS = {
+    Verdict.CANNOT_TELL_ASSIGNOR: "cannot-tell: unknown assignor",
+    Verdict.CANNOT_TELL_NO_COUNTS: "cannot-tell: no partition counts",
+    Verdict.CANNOT_TELL_INCOMPLETE: "cannot-tell: incomplete snapshot",
+    Verdict.CANNOT_TELL_NO_RECORD: "cannot-tell: nothing recorded",
+    Verdict.CANNOT_TELL_PROTOCOL_TYPE: "cannot-tell: other protocol type",
+    Verdict.CANNOT_TELL_ASSIGNOR_FAILS: "cannot-tell: the assignor fails on this input",
+}
+
+TRIED = (Verdict.EXACT_OLDER_TOPICS, Verdict.EXACT_OLDER_TOPICS, Verdict.EXACT_NEWER_TOPICS)
+"""What equality means under each of `other_moments`."""
+
+
+class Comparison(NamedTuple):
+    """Of each group: [G]. `exact` implies `equal`."""
+
+    exact: Mask
+    equal: Mask
+
+
+class Breaches(NamedTuple):
+    """Entries or partitions of each group that break a rule any assignor must keep: [G] counts."""
+
+    assigned_twice: LongArray
+    not_subscribed: LongArray
+    left_out: LongArray  # partitions of a topic that others were given partitions of
+    handed_over: LongArray  # given to a new owner while another said it owns it
+
+    @property
+    def any(self) -> Mask:
+        """Groups with a breach."""
+        found: Mask = np.sum(self, axis=0) > 0
+        return found
+
+
+def compare(party: Party, slots: Slots, recorded: Lists, answer: Lists) -> Comparison:
+    """Whether two answers give the same partitions to the same members, and in the same order inside each topic.
+
+    The wire groups partitions by topic, so the order across topics is not recorded. Lists are grouped by topic.
+    """
+    group = party.group
+    differs = np.bincount(
+        group, weights=np.diff(recorded.start) != np.diff(answer.start), minlength=len(party.incremental)
+    )
+    wrong = answer.only(~contains(recorded, answer.member, answer.slot, slots))
+    differs += np.bincount(group[wrong.member], minlength=len(differs))
+    place = np.full(len(slots), NONE, np.int64)
+    place[recorded.slot] = _place_in_topic(recorded, slots)
+    moved = answer.only(place[answer.slot] != _place_in_topic(answer, slots))
+    disordered = np.bincount(group[moved.member], minlength=len(differs))
+    equal: Mask = differs == 0
+    return Comparison(equal & (disordered == 0), equal)
+
+
+def _place_in_topic(lists: Lists, slots: Slots) -> LongArray:
+    """Of each entry, its place among the entries of its member and topic."""
+    topic, member = slots.topic[lists.slot], lists.member
+    begins = np.ones(len(topic), np.bool_)
+    begins[1:] = (topic[1:] != topic[:-1]) | (member[1:] != member[:-1])
+    return ragged.places(np.append(np.flatnonzero(begins), len(topic)))
+
+
+def other_moments(topics: TopicViews, topic_group: LongArray, subscribed: Mask, groups: int) -> list[IntArray]:
+    """Partition counts [T] just before a group's last change of topics, before the one before, and after the next."""
+    last = _extreme(np.maximum, LEAST, topics.changed, topic_group, subscribed, groups)[topic_group]
+    changed = (topics.changed == last) & (last > LEAST)
+    older = np.where(changed, topics.before, topics.now)
+    older_changed = np.where(changed, topics.changed_before, topics.changed)
+    last_but_one = _extreme(np.maximum, LEAST, older_changed, topic_group, subscribed, groups)[topic_group]
+    again = (older_changed == last_but_one) & (last_but_one > LEAST)
+    oldest = np.where(again, np.where(changed, topics.before_that, topics.before), older)
+    following = _extreme(np.minimum, GREATEST, topics.changed_after, topic_group, subscribed, groups)[topic_group]
+    newer = np.where((topics.changed_after == following) & (following < GREATEST), topics.after, topics.now)
+    return [each.astype(np.int32) for each in (older, oldest, newer)]
+
+
+def _extreme(
+    pick: np.ufunc, nothing: int, times: LongArray, topic_group: LongArray, subscribed: Mask, groups: int
+) -> LongArray:
+    found = np.full(groups, nothing, np.int64)
+    pick.at(found, topic_group[subscribed], times[subscribed])
+    return found
+
+
+def without_unrecorded(counts: IntArray, slots: Slots, recorded: Lists) -> IntArray:
+    """Partition counts [T] with NONE for each topic of which nothing was recorded."""
+    given = np.zeros(len(counts), np.bool_)
+    given[slots.topic[recorded.slot]] = True
+    return np.where(given, counts, NONE).astype(np.int32)
+
+
+def breaches(party: Party, slots: Slots, subscribed: Subscribed, owned: Lists, recorded: Lists) -> Breaches:
+    """Hold a recorded answer against what any assignor must keep to. Withheld partitions are no breach."""
+    groups = len(party.incremental)
+    given = recorded.mask(len(slots))
+    topic_given = np.zeros(int(slots.topic.max(initial=-1)) + 1, np.bool_)
+    topic_given[slots.topic[recorded.slot]] = True
+    claims = owned.holders(len(slots))
+    twice = recorded.holders(len(slots)) > 1
+    left = slots.wanted & ~given & (claims == 0) & topic_given[slots.topic]
+    stranger = ~subscribed.names(recorded.member, slots.topic[recorded.slot])
+    taken = (claims[recorded.slot] > 0) & ~contains(owned, recorded.member, recorded.slot, slots)
+    return Breaches(
+        np.bincount(slots.group[twice], minlength=groups),
+        np.bincount(slots.group[recorded.slot[stranger]], minlength=groups),
+        np.bincount(slots.group[left], minlength=groups),
+        np.bincount(slots.group[recorded.slot[taken]], minlength=groups),
+    )

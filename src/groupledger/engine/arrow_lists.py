@@ -1,0 +1,140 @@
+"""Arrow's nested columns as flat numpy arrays, and back: offsets and values, no Python object for a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from groupledger.core import ragged
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from groupledger.core.batch import IntArray, LongArray
+    from groupledger.core.slots import Lists, Mask, Slots
+
+Column = Any
+"""A pyarrow array. Its stubs name one class a type, and these columns' types are data."""
+
+ROOM_OF_SMALL_OFFSETS = 2**31 - 1
+
+
+class Wire(NamedTuple):
+    """Rows of `array<struct<topic_id?, topic, partitions>>`: R rows, E entries (a topic with its partitions)."""
+
+    start: LongArray  # [R+1] into entries
+    topic: Column  # [E] the name, or the id where no name is known
+    topic_id: Column  # [E]
+    part_start: LongArray  # [E+1]
+    partition: IntArray
+
+    @property
+    def partition_start(self) -> LongArray:
+        """Where each row's partitions begin: [R+1]."""
+        begins: LongArray = self.part_start[self.start]
+        return begins
+
+
+def whole(table: pa.Table) -> pa.Table:
+    """The table in one chunk a column, with 64-bit offsets where 32 bits would not reach."""
+    if table.nbytes > ROOM_OF_SMALL_OFFSETS:
+        table = table.cast(pa.schema([field.with_type(_large(field.type)) for field in table.schema]))
+    return table.combine_chunks()
+
+
+def _large(kind: Any) -> Any:
+    if pa.types.is_string(kind):
+        return pa.large_string()
+    if pa.types.is_binary(kind):
+        return pa.large_binary()
+    if pa.types.is_list(kind):
+        return pa.large_list(kind.value_field.with_type(_large(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_large(field.type)) for field in kind])
+    return kind
+
+
+def column(table: pa.Table, name: str) -> Column:
+    """A column of a `whole` table as one array."""
+    chunked = table.column(name)
+    if chunked.num_chunks == 1:
+        return chunked.chunk(0)
+    return pa.concat_arrays(chunked.chunks) if chunked.num_chunks else pa.array([], chunked.type)
+
+
+def integers(array: Column, null: int) -> NDArray[Any]:
+    """A column of numbers, nulls replaced."""
+    values: NDArray[Any] = pc.fill_null(array, null).to_numpy(zero_copy_only=False)
+    return values
+
+
+def valid(array: Column) -> Mask:
+    """Where the column is not null."""
+    mask: Mask = array.is_valid().to_numpy(zero_copy_only=False)
+    return mask
+
+
+def list_starts(array: Column) -> LongArray:
+    """Where each list begins in `pc.list_flatten(array)`: [n+1]; a null list is empty."""
+    return ragged.starts(integers(pc.list_value_length(array), 0).astype(np.int64))
+
+
+def wire(array: Column) -> Wire:
+    """Take a column of assignments apart."""
+    entries = pc.list_flatten(array)
+    fields = dict(zip((field.name for field in entries.type), entries.flatten(), strict=True))
+    partitions = fields["partitions"]
+    return Wire(
+        start=list_starts(array),
+        topic=pc.coalesce(fields["topic"], fields["topic_id"]),
+        topic_id=fields["topic_id"],
+        part_start=list_starts(partitions),
+        partition=pc.list_flatten(partitions).to_numpy(zero_copy_only=False),
+    )
+
+
+def encode(columns: Sequence[Column]) -> tuple[Column, list[IntArray]]:
+    """One dictionary for several columns of strings, and each column as codes into it; null is -1."""
+    encoded = [array.dictionary_encode() for array in columns]
+    union = pa.concat_arrays([each.dictionary for each in encoded]).dictionary_encode()
+    mapping = np.append(union.indices.to_numpy(zero_copy_only=False), -1).astype(np.int32)
+    first = np.cumsum([0, *(len(each.dictionary) for each in encoded)])
+    codes = []
+    for each, offset in zip(encoded, first[:-1], strict=True):
+        index = integers(each.indices, -1).astype(np.int64)
+        codes.append(mapping[np.where(index < 0, -1, index + offset)])
+    return union.dictionary, codes
+
+
+def utf8(array: Column) -> tuple[LongArray, NDArray[np.uint8]]:
+    """Offsets [n+1] and bytes of a column of strings without nulls."""
+    width = np.int64 if pa.types.is_large_string(array.type) else np.int32
+    _, offsets, data = array.buffers()
+    if len(array) == 0 or data is None:
+        return np.zeros(len(array) + 1, np.int64), np.zeros(0, np.uint8)
+    begins = np.frombuffer(offsets, width)[array.offset : array.offset + len(array) + 1]
+    return begins.astype(np.int64), np.frombuffer(data, np.uint8)
+
+
+def wire_array(lists: Lists, slots: Slots, names: Column, kind: Any) -> Column:
+    """Lists that stand topic by topic as a column of `array<struct<topic, partitions>>`.
+
+    `names` holds the name of each topic row.
+    """
+    topic, member = slots.topic[lists.slot], lists.member
+    begins = np.ones(len(topic), np.bool_)
+    begins[1:] = (topic[1:] != topic[:-1]) | (member[1:] != member[:-1])
+    entries = np.concatenate(([0], np.cumsum(begins)))
+    at = np.flatnonzero(begins)
+    partitions = listed(np.append(at, len(topic)), pa.array(slots.partition[lists.slot]), kind.value_type[1].type)
+    entry = pa.StructArray.from_arrays([names.take(pa.array(topic[at])), partitions], fields=list(kind.value_type))
+    return listed(entries[lists.start], entry, kind)
+
+
+def listed(start: LongArray, values: Column, kind: Any) -> Column:
+    """A list column from where each list begins, and the values."""
+    return pa.ListArray.from_arrays(pa.array(start.astype(np.int32)), values, type=kind)

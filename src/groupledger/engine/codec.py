@@ -1,0 +1,329 @@
+"""One Arrow table of group, member and topic rows -> the arrays the core takes. Strings become integers once.
+
+Rows come in any order. Groups are put in the order of their snapshot ids, members in JoinGroup order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from groupledger.core import ragged
+from groupledger.core.assignors import ASSIGNORS
+from groupledger.core.batch import NONE, GroupBatch
+from groupledger.core.javaorder import hash_utf8, rank_utf8
+from groupledger.core.kernels import run
+from groupledger.core.rebalance import Choice
+from groupledger.core.snapshots import GREATEST, LEAST, NamedLists, Snapshots, TopicViews, number_topics
+from groupledger.core.verdict import Verdict
+from groupledger.engine import rows as r
+from groupledger.engine.arrow_lists import Column, Wire, column, encode, integers, list_starts, utf8, valid, whole, wire
+from groupledger.engine.rejections import Rejections
+from groupledger.engine.replica_racks import with_racks
+from groupledger.tables import columns as c
+
+if TYPE_CHECKING:
+    from groupledger.core.batch import IntArray, LongArray
+    from groupledger.core.slots import Mask
+    from groupledger.core.step import Form
+
+NAMES = tuple(sorted(ASSIGNORS))
+MEMORY_PROTOCOL = "sticky"
+"""Its members put what they *had* into the user data (KIP-54) after they have revoked it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A bucket as arrays. A rejected group has no members here."""
+
+    groups: pa.Table  # group rows, in the order of the arrays
+    members: pa.Table  # member rows, likewise
+    snapshots: Snapshots
+    choice: Choice
+    topic_names: Column  # [T]
+    rejections: Rejections
+
+
+def decode(table: pa.Table, form: Form) -> Decoded:
+    """Take a bucket's table apart. Every row is used: a row of no known kind is a bug of ours."""
+    table = whole(table)
+    kind = integers(column(table, r.ROW_KIND), -1)
+    groups, members, topics = (
+        table.filter(pa.array(kind == each)) for each in (r.GROUP_ROW, r.MEMBER_ROW, r.TOPIC_ROW)
+    )
+    if len(groups) + len(members) + len(topics) != len(table):
+        unknown = sorted(set(kind.tolist()) - {r.GROUP_ROW, r.MEMBER_ROW, r.TOPIC_ROW})
+        raise AssertionError(f"rows of kinds {unknown} in a bucket; expected 0, 1 or 2")
+    groups = groups.sort_by(c.SNAPSHOT_ID).combine_chunks()
+    ties = _tie(groups, members, topics)
+    rejections = Rejections.find(groups, members, topics, ties.member, ties.topic)
+    order, member_start = _member_order(members, np.where(rejections.mask[ties.member], NONE, ties.member), len(groups))
+    own = members.take(pa.array(order)).combine_chunks()
+    held = _held_rows(groups, members, own, ragged.owners(member_start))
+    encoder = _Encoder(groups, own, member_start, column(members, c.RECORDED).take(held), topics, ties.topic)
+    snapshots, names = encoder.snapshots()
+    return Decoded(groups, own, snapshots, _choice(groups, own, member_start, rejections, form), names, rejections)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ties:
+    member: LongArray  # group row of each member row; NONE: only its successor is here
+    topic: LongArray
+
+
+def _tie(groups: pa.Table, members: pa.Table, topics: pa.Table) -> _Ties:
+    ids = column(groups, c.SNAPSHOT_ID)
+
+    def group_of(rows: pa.Table) -> LongArray:
+        return integers(pc.index_in(column(rows, c.SNAPSHOT_ID), value_set=ids), NONE).astype(np.int64)
+
+    return _Ties(group_of(members), group_of(topics))
+
+
+def _member_order(members: pa.Table, group: LongArray, groups: int) -> tuple[LongArray, LongArray]:
+    """The rows of members that are in a group, by group and place in the JoinGroup response; where groups begin."""
+    own = np.flatnonzero(group >= 0)
+    place = integers(column(members, c.MEMBER_ORDER), 0).astype(np.int64)[own]
+    key = (group[own] << 32) | place
+    steps = np.diff(key)
+    if (steps <= 0).any():
+        ids = column(members, c.MEMBER_ID).take(pa.array(own))
+        order = pc.sort_indices(
+            pa.table({"key": key, "id": ids}), sort_keys=[("key", "ascending"), ("id", "ascending")]
+        )
+        own = own[order.to_numpy()]
+    return own, ragged.starts(np.bincount(group[own], minlength=groups))
+
+
+def _held_rows(groups: pa.Table, members: pa.Table, own: pa.Table, group: LongArray) -> Column:
+    """For each member, its row in the snapshot before: by member id, else by instance id (KIP-345); null without."""
+    snapshots = column(members, c.SNAPSHOT_ID).dictionary_encode()
+    previous = pc.index_in(column(groups, c.PREVIOUS_SNAPSHOT_ID), value_set=snapshots.dictionary)
+    before = integers(previous, NONE).astype(np.int64)
+    snapshot = integers(snapshots.indices, NONE).astype(np.int64)
+    wanted = np.zeros(len(snapshots.dictionary) + 1, np.bool_)
+    wanted[before] = True
+    candidates = np.flatnonzero(wanted[:-1][snapshot])
+    found = np.full(len(own), NONE, np.int64)
+    for name in (c.MEMBER_ID, c.GROUP_INSTANCE_ID):
+        _, (ids, sought) = encode([column(members, name).take(pa.array(candidates)), column(own, name)])
+        missing = (found == NONE) & (sought != NONE) & (before[group] != NONE)
+        _look_up(snapshot[candidates], ids, candidates, before[group], sought, missing, found)
+    return pa.array(found, mask=found == NONE)
+
+
+def _look_up(
+    snapshot: LongArray,
+    ids: IntArray,
+    row: LongArray,
+    before: LongArray,
+    sought: IntArray,
+    missing: Mask,
+    found: LongArray,
+) -> None:
+    """Fill `found` where `missing`: the row of the same id in the snapshot before."""
+    named = ids != NONE
+    width = int(max(ids.max(initial=0), sought.max(initial=0))) + 1
+    keys = snapshot[named] * width + ids[named]
+    order = np.argsort(keys, kind="stable")
+    asked = before[missing] * width + sought[missing]
+    if len(keys) == 0 or len(asked) == 0:
+        return
+    at = np.minimum(np.searchsorted(keys[order], asked), len(keys) - 1)
+    hit = keys[order][at] == asked
+    found[np.flatnonzero(missing)[hit]] = row[named][order[at[hit]]]
+
+
+def _choice(groups: pa.Table, own: pa.Table, member_start: LongArray, rejections: Rejections, form: Form) -> Choice:
+    names = pa.array(NAMES)
+    chosen = integers(pc.index_in(column(groups, r.CHOSEN), value_set=names), NONE)
+    recorded = integers(pc.index_in(column(groups, c.ASSIGNOR), value_set=names), NONE)
+    rewrite = _is(groups, c.SNAPSHOT_KIND, "rewrite")
+    chosen = np.where(rejections.mask[:-1] | rewrite, NONE, chosen)
+    return Choice(
+        NAMES, chosen.astype(np.int32), recorded.astype(np.int32), _prejudge(groups, own, member_start, rewrite), form
+    )
+
+
+def _is(table: pa.Table, name: str, value: str) -> Mask:
+    mask: Mask = pc.fill_null(pc.equal(column(table, name), value), False).to_numpy(zero_copy_only=False)
+    return mask
+
+
+def _prejudge(groups: pa.Table, own: pa.Table, member_start: LongArray, rewrite: Mask) -> IntArray:
+    """Verdicts that need no comparison; a later rule overrides an earlier one."""
+    classic = _is(groups, c.GROUP_TYPE, "classic")
+    written = np.concatenate(([0], np.cumsum(valid(column(own, c.RECORDED)))))
+    verdict = np.full(len(groups), NONE, np.int32)
+    verdict[np.diff(written[member_start]) == 0] = Verdict.CANNOT_TELL_NO_RECORD
+    verdict[~classic] = Verdict.CANNOT_TELL_ASSIGNOR
+    verdict[classic & ~_is(groups, c.PROTOCOL_TYPE, "consumer")] = Verdict.CANNOT_TELL_PROTOCOL_TYPE
+    verdict[np.diff(member_start) == 0] = Verdict.CANNOT_TELL_NO_RECORD
+    verdict[rewrite] = Verdict.REWRITE
+    complete = pc.fill_null(column(groups, c.COMPLETE), True).to_numpy(zero_copy_only=False)
+    verdict[~complete] = Verdict.CANNOT_TELL_INCOMPLETE
+    return verdict
+
+
+class _Encoder:
+    """Builds the arrays of one bucket. Attributes are set once, in the order in which they build on one another."""
+
+    def __init__(
+        self,
+        groups: pa.Table,
+        own: pa.Table,
+        member_start: LongArray,
+        held: Column,
+        topics: pa.Table,
+        topic_group: LongArray,
+    ) -> None:
+        """`held` is the recorded assignment of each member in the snapshot before."""
+        self.groups, self.own, self.member_start = groups, own, member_start
+        listed = np.flatnonzero(topic_group != NONE)
+        listed = listed[np.argsort(topic_group[listed], kind="stable")]
+        self.listings = topics.take(pa.array(listed)).combine_chunks()
+        self.listing_start = ragged.starts(np.bincount(topic_group[listed], minlength=len(groups)))
+        recorded, target = column(own, c.RECORDED), column(own, c.TARGET)
+        self.wires = [wire(each) for each in (column(own, c.CLAIMED), held, recorded, pc.coalesce(target, recorded))]
+        self._read_subscriptions()
+        self._number_topics()
+
+    def _read_subscriptions(self) -> None:
+        """A list shared by a group stands once; the group's list is dropped where no member uses it."""
+        shared, single = column(self.groups, c.SHARED_TOPICS), column(self.own, c.TOPICS)
+        has_own = valid(single)
+        group = ragged.owners(self.member_start)
+        uses = np.bincount(group[~has_own], minlength=len(self.groups)) > 0
+        shared = shared.filter(pa.array(uses))
+        single = single.filter(pa.array(has_own))
+        place = np.cumsum(uses) - 1
+        self.member_subscription = np.where(has_own, int(uses.sum()) + np.cumsum(has_own) - 1, place[group])
+        self.subscriptions = [pc.list_flatten(shared), pc.list_flatten(single)]
+        self.shared_start, self.single_start = list_starts(shared), list_starts(single)
+        used = np.concatenate(([0], np.cumsum(uses)))
+        singles = np.concatenate(([0], np.cumsum(has_own)))
+        self.subscription_groups = [self.shared_start[used], self.single_start[singles[self.member_start]]]
+
+    def _number_topics(self) -> None:
+        """Topic rows of all groups, from every list that names a topic."""
+        naming = [*self.subscriptions, column(self.listings, c.TOPIC), *(each.topic for each in self.wires)]
+        self.dictionary, codes = encode(naming)
+        starts = [
+            *self.subscription_groups,
+            self.listing_start,
+            *(each.start[self.member_start] for each in self.wires),
+        ]
+        first = np.cumsum([0, *(len(each) for each in codes)])
+        start = np.stack([each + offset for each, offset in zip(starts, first[:-1], strict=True)])
+        code = np.concatenate(codes)
+        row, topic_code = np.empty(len(code), np.int64), np.empty(len(code), np.int32)
+        work = np.full(len(self.dictionary), NONE, np.int32), np.zeros(len(self.dictionary), np.int64)
+        count = run(number_topics, start, code, *work, row, topic_code, cells=len(code))
+        self.topic_code = topic_code[:count]
+        self.topic_row = np.split(row, first[1:-1])
+        self.topic_start = self._topic_starts(start, row)
+
+    def _topic_starts(self, start: LongArray, row: LongArray) -> LongArray:
+        """Topic rows are numbered group by group: a group's begin after the highest row of those before."""
+        highest = np.zeros(len(self.groups) + 1, np.int64)
+        for each in start:
+            named = np.diff(each) > 0
+            if named.any():
+                most = np.maximum.reduceat(row[: each[-1]], each[:-1][named])
+                highest[1:][named] = np.maximum(highest[1:][named], most + 1)
+        begins: LongArray = np.maximum.accumulate(highest)
+        return begins
+
+    def snapshots(self) -> tuple[Snapshots, Column]:
+        """The arrays, and the name of each topic row."""
+        views = self._views()
+        claims, held, recorded, goal = (self._named(at) for at in range(4))
+        held = NamedLists(held.start, held.topic, held.partition, self._earlier())
+        first = self.topic_start[ragged.owners(self.member_start)]
+        local = (claims.topic - np.repeat(first, ragged.lengths(claims.start))).astype(np.int32)
+        batch = with_racks(self._batch(claims, local, views.now), self.own, self.listings, self.topic_row[2])
+        modern = ~_is(self.groups, c.GROUP_TYPE, "classic")
+        names = self.dictionary.take(pa.array(self.topic_code))
+        return Snapshots(batch, views, held, recorded, goal, self._memory(), modern), names
+
+    def _named(self, which: int) -> NamedLists:
+        lists: Wire = self.wires[which]
+        topic = np.repeat(self.topic_row[3 + which], ragged.lengths(lists.part_start))
+        return NamedLists(lists.partition_start, topic, lists.partition)
+
+    def _earlier(self) -> Mask | None:
+        """Held partitions of a topic whose id is not the one listed now: another topic of the same name."""
+        held = self.wires[1]
+        if held.topic_id.null_count == len(held.topic_id):
+            return None
+        _, (held_id, listed_id) = encode([held.topic_id, column(self.listings, c.TOPIC_ID)])
+        now = np.full(len(self.topic_code), NONE, np.int32)
+        now[self.topic_row[2]] = listed_id
+        expected = now[self.topic_row[4]]
+        other: Mask = (held_id != NONE) & (expected != NONE) & (held_id != expected)
+        return np.repeat(other, ragged.lengths(held.part_start))
+
+    def _views(self) -> TopicViews:
+        def spread(name: str, null: int, kind: Any) -> Any:
+            values = np.full(len(self.topic_code), null, kind)
+            values[self.topic_row[2]] = integers(column(self.listings, name), null)
+            return values
+
+        counts = [
+            spread(name, NONE, np.int32) for name in (r.COUNT_NOW, r.COUNT_BEFORE, r.COUNT_BEFORE_THAT, r.COUNT_AFTER)
+        ]
+        times = [
+            spread(name, null, np.int64)
+            for name, null in ((r.CHANGED, LEAST), (r.CHANGED_BEFORE, LEAST), (r.CHANGED_AFTER, GREATEST))
+        ]
+        listed = np.zeros(len(self.topic_code), np.bool_)
+        listed[self.topic_row[2]] = pc.fill_null(column(self.listings, r.LISTED), False).to_numpy(zero_copy_only=False)
+        now, before, before_that, after = counts
+        changed, changed_before, changed_after = times
+        gone = listed & (now == NONE)
+        return TopicViews(now, before, before_that, after, changed, changed_before, changed_after, gone)
+
+    def _batch(self, claims: NamedLists, claim_topic: IntArray, counts: IntArray) -> GroupBatch:
+        subscription_start = np.concatenate((self.shared_start, self.shared_start[-1] + self.single_start[1:]))
+        rows = np.concatenate(self.topic_row[:2])
+        groups = np.searchsorted(self.topic_start, rows, side="right") - 1
+        offsets, data = utf8(self.dictionary)
+        ids = utf8(column(self.own, c.MEMBER_ID))
+        return GroupBatch(
+            member_start=self.member_start,
+            member_hash=hash_utf8(*ids),
+            member_rank=rank_utf8(*ids, self.member_start),
+            instance_rank=self._instance_ranks(),
+            member_rack=np.full(len(self.own), NONE, np.int32),
+            subscription_generation=integers(column(self.own, c.SUBSCRIPTION_GENERATION), NONE),
+            claim_generation=integers(column(self.own, c.CLAIMED_GENERATION), NONE),
+            topic_start=self.topic_start,
+            topic_hash=hash_utf8(offsets, data)[self.topic_code],
+            topic_rank=rank_utf8(offsets, data, np.array([0, len(self.dictionary)]))[self.topic_code],
+            topic_partitions=counts,
+            member_subscription=self.member_subscription,
+            subscription_start=subscription_start,
+            subscription_topic=(rows - self.topic_start[groups]).astype(np.int32),
+            claim_start=claims.start,
+            claim_topic=claim_topic,
+            claim_partition=claims.partition,
+        )
+
+    def _instance_ranks(self) -> IntArray:
+        instance = column(self.own, c.GROUP_INSTANCE_ID)
+        ranks = np.full(len(instance), NONE, np.int32)
+        static = valid(instance)
+        if static.any():
+            begins = np.concatenate(([0], np.cumsum(static)))[self.member_start]
+            ranks[static] = rank_utf8(*utf8(instance.filter(pa.array(static))), begins)
+        return ranks
+
+    def _memory(self) -> Mask:
+        """Claims that were sent in user data alone: ownedPartitions came with version 1."""
+        eager = _is(self.groups, c.ASSIGNOR, MEMORY_PROTOCOL)[ragged.owners(self.member_start)]
+        memory: Mask = eager | (integers(column(self.own, c.SUBSCRIPTION_VERSION), 1) == 0)
+        return memory

@@ -1,0 +1,256 @@
+"""Computed rebalances -> one Arrow table of result rows: a struct column a table, all but one of them null in a row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from groupledger.core import ragged, step
+from groupledger.core.assignors import MESSAGES, Status
+from groupledger.core.batch import NONE
+from groupledger.core.rebalance import Rebalances
+from groupledger.core.slots import Lists
+from groupledger.core.verdict import Verdict
+from groupledger.engine import rows as r
+from groupledger.engine.arrow_lists import Column, column, listed, wire_array
+from groupledger.engine.codec import Decoded
+from groupledger.tables import ASSIGNMENTS, QUARANTINE, REBALANCES, VIOLATIONS, Table
+from groupledger.tables import columns as c
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from groupledger.core.batch import IntArray, LongArray
+    from groupledger.core.slots import Mask
+
+FIRST_ROUND = 1
+STAGE = "assign"
+
+BREACHES = (
+    ("DOUBLE_ASSIGNED", "error", "{} partitions were assigned to two members; expected one owner each"),
+    ("ASSIGNED_NOT_SUBSCRIBED", "error", "{} partitions were assigned to members that do not subscribe to their topic"),
+    ("LEFT_OUT", "warning", "{} partitions of topics that others got partitions of were assigned to nobody"),
+    ("HANDED_OVER", "error", "{} partitions went to a new owner while another said it owned them (KIP-429)"),
+)
+"""Code, severity and evidence of each of `verdict.Breaches`."""
+
+
+def encode_results(decoded: Decoded, result: Rebalances, scenario: str, schema: pa.Schema) -> pa.Table:
+    """The rows of all result tables. `schema` is Arrow's form of `rows.OUTPUT`."""
+    refused = _refusals(decoded, result)
+    computed = Outcome(decoded, result, scenario, refused, schema)
+    parts = {
+        ASSIGNMENTS.name: computed.assignments(),
+        REBALANCES.name: computed.rebalances(),
+        VIOLATIONS.name: computed.violations(),
+        QUARANTINE.name: computed.quarantine(),
+    }
+    return pa.concat_tables(_widened(name, rows, schema) for name, rows in parts.items() if len(rows) > 0)
+
+
+def _refusals(decoded: Decoded, result: Rebalances) -> dict[int, tuple[str, str]]:
+    """Code and message by group row: rejected input, and input that Kafka's own code fails on."""
+    failed = np.flatnonzero(result.status != Status.OK)
+    return dict(decoded.rejections.by_group) | {
+        int(row): (Status(result.status[row]).name, MESSAGES[Status(result.status[row])]) for row in failed
+    }
+
+
+def _widened(name: str, rows: pa.StructArray, schema: pa.Schema) -> pa.Table:
+    nothing = {field.name: pa.nulls(len(rows), field.type) for field in schema if field.name != name}
+    return pa.table([rows if field.name == name else nothing[field.name] for field in schema], schema=schema)
+
+
+class Outcome:
+    """The columns of each result table, from flat arrays."""
+
+    def __init__(
+        self,
+        decoded: Decoded,
+        result: Rebalances,
+        scenario: str,
+        refused: Mapping[int, tuple[str, str]],
+        schema: pa.Schema,
+    ) -> None:
+        """Rows of refused groups appear in `rebalances` and `quarantine` alone."""
+        self.decoded, self.result, self.scenario, self.refused, self.schema = decoded, result, scenario, refused, schema
+        self.is_refused = np.zeros(len(decoded.groups), np.bool_)
+        self.is_refused[list(refused)] = True
+
+    def assignments(self) -> pa.StructArray:
+        """A row a member of each group that got an outcome."""
+        made = self.result.step
+        member_group = self.result.party.group
+        kind = self.schema.field(ASSIGNMENTS.name).type
+        lists = {
+            c.HELD: self.result.held,
+            c.TARGET: self.result.target,
+            c.ASSIGNED: made.assigned,
+            c.ADDED: made.added,
+            c.REVOKED: made.revoked,
+            c.AWAITING: made.awaiting,
+            c.LOST: made.lost,
+        }
+        values = self._identity(self.decoded.groups.take(pa.array(member_group))) | {
+            c.MEMBER_ORDER: column(self.decoded.members, c.MEMBER_ORDER),
+            c.MEMBER_ID: column(self.decoded.members, c.MEMBER_ID),
+            **{name: self._wire(each, kind.field(name).type) for name, each in lists.items()},
+        }
+        rows = self._struct(ASSIGNMENTS, values)
+        return rows.filter(pa.array(~self.is_refused[member_group])) if self.refused else rows
+
+    def rebalances(self) -> pa.StructArray:
+        """A row a group, whatever became of it."""
+        groups, choice = self.decoded.groups, self.decoded.choice
+        names = pa.array([*choice.names, "recorded"])
+        codes, messages = zip(*(self.refused.get(row, (None, None)) for row in range(len(groups))), strict=True)
+        values = self._identity(groups) | {
+            c.GROUP_TYPE: column(groups, c.GROUP_TYPE),
+            c.GENERATION: column(groups, c.GENERATION),
+            c.ASSIGNOR: pc.if_else(
+                pa.array(self.is_refused),
+                pc.coalesce(column(groups, r.CHOSEN), "recorded"),
+                names.take(pa.array(np.where(choice.chosen == NONE, len(choice.names), choice.chosen))),
+            ),
+            c.PROTOCOL: _named(self.result.party.incremental.astype(np.int8), ["EAGER", "COOPERATIVE"]),
+            c.OUTCOME: _named(self._outcome(), ["ASSIGNED", "UNCHANGED", "EMPTY", "REJECTED"]),
+            c.VERDICT: _named(self.result.verdict, [each.text for each in Verdict]),
+            c.CODE: pa.array(codes, pa.string()),
+            c.MESSAGE: pa.array(messages, pa.string()),
+            c.FOLLOW_UP: pa.array(self.result.step.follow_up & ~self.is_refused),
+            c.UNASSIGNED_PARTITIONS: self._unassigned(),
+            c.MEMBERS: pc.coalesce(
+                column(groups, c.MEMBERS), pa.array(np.diff(self.result.party.member_start), pa.int32())
+            ),
+            **self._numbers(),
+        }
+        return self._struct(REBALANCES, values)
+
+    def violations(self) -> pa.StructArray:
+        """A row a group and rule that its record breaks."""
+        found = [
+            (int(row), code, severity, words.format(int(counts[row])))
+            for (code, severity, words), counts in zip(BREACHES, self.result.breaches, strict=True)
+            for row in np.flatnonzero((counts > 0) & ~self.is_refused)
+        ]
+        groups = self.decoded.groups.take(pa.array([row for row, *_ in found], pa.int64()))
+        return self._struct(
+            VIOLATIONS,
+            self._identity(groups)
+            | {
+                c.CODE: pa.array([code for _, code, _, _ in found], pa.string()),
+                c.SEVERITY: pa.array([severity for _, _, severity, _ in found], pa.string()),
+                c.EVIDENCE: pa.array([words for *_, words in found], pa.string()),
+                c.LOG_PARTITION: column(groups.combine_chunks(), c.LOG_PARTITION),
+                c.OFFSET: column(groups.combine_chunks(), c.OFFSET),
+            },
+        )
+
+    def quarantine(self) -> pa.StructArray:
+        """A row a refused group."""
+        refused = sorted(self.refused)
+        groups = self.decoded.groups.take(pa.array(refused, pa.int64())).combine_chunks()
+        return self._struct(
+            QUARANTINE,
+            self._identity(groups)
+            | {
+                c.STAGE: pa.array([STAGE] * len(refused), pa.string()),
+                c.SOURCE: pa.array(["group_snapshots"] * len(refused), pa.string()),
+                c.CODE: pa.array([self.refused[row][0] for row in refused], pa.string()),
+                c.MESSAGE: pa.array([self.refused[row][1] for row in refused], pa.string()),
+                c.LOG_PARTITION: column(groups, c.LOG_PARTITION),
+                c.OFFSET: column(groups, c.OFFSET),
+            },
+        )
+
+    def _identity(self, groups: pa.Table) -> dict[str, Column]:
+        groups = groups.combine_chunks()
+        return {
+            c.SCENARIO: pa.repeat(self.scenario, len(groups)),
+            c.ROUND: pa.repeat(pa.scalar(FIRST_ROUND, pa.int32()), len(groups)),
+            **{name: column(groups, name) for name in (c.SNAPSHOT_ID, c.CLUSTER_ID, c.GROUP_ID)},
+        }
+
+    def _struct(self, table: Table, values: Mapping[str, Column]) -> pa.StructArray:
+        """The row type of a table from its columns; a column that is not given is null."""
+        fields = list(self.schema.field(table.name).type)
+        length = len(values[c.SNAPSHOT_ID])
+        columns = [
+            values[each.name].cast(each.type) if each.name in values else pa.nulls(length, each.type) for each in fields
+        ]
+        return pa.StructArray.from_arrays(columns, fields=fields)
+
+    def _wire(self, lists: Lists, kind: Any) -> Column:
+        return wire_array(lists, self.result.slots, self.decoded.topic_names, kind)
+
+    def _outcome(self) -> LongArray:
+        result = self.result
+        party, assigned, held = result.party, result.step.assigned, result.held
+        fresh = assigned.only(~step.contains(held, assigned.member, assigned.slot, result.slots))
+        same = (step.by_group(party, fresh) == 0) & (step.by_group(party, assigned) == step.by_group(party, held))
+        empty = np.diff(party.member_start) == 0
+        return np.where(self.is_refused, 3, np.where(empty, 2, np.where(same, 1, 0)))
+
+    def _numbers(self) -> dict[str, Column]:
+        """Counts of each group; zero where it was refused."""
+        result, party, made = self.result, self.result.party, self.result.step
+        groups = len(self.is_refused)
+        least, most = step.load_range(party, result.target)
+        bound = step.least_moves(party, result.slots, result.held, result.subscribed.equal())
+        slots = result.slots
+        counts = {
+            c.PARTITIONS: np.bincount(slots.group[slots.wanted], minlength=groups),
+            c.KEPT: step.by_group(party, made.assigned) - step.by_group(party, made.added),
+            c.ADDED: step.by_group(party, made.added),
+            c.REVOKED: step.by_group(party, made.revoked),
+            c.LOST: step.by_group(party, made.lost),
+            c.UNASSIGNED: np.bincount(slots.group[made.unassigned], minlength=groups),
+            c.MOVES: step.moves(party, slots, result.held, result.target),
+        }
+        peopled = (np.diff(party.member_start) > 0) & ~self.is_refused
+        return {name: pa.array(np.where(self.is_refused, 0, each)) for name, each in counts.items()} | {
+            c.LEAST_MOVES: pa.array(bound, mask=(bound == step.UNBOUNDED) | ~peopled),
+            c.LOAD_MIN: pa.array(least, mask=~peopled),
+            c.LOAD_MAX: pa.array(most, mask=~peopled),
+        }
+
+    def _unassigned(self) -> Column:
+        """The unassigned partitions of each group by topic and reason; an unknown topic with no partitions."""
+        kind = self.schema.field(REBALANCES.name).type.field(c.UNASSIGNED_PARTITIONS).type
+        topic, reason, partition = self._unassigned_entries()
+        begins = np.ones(len(topic), np.bool_)
+        begins[1:] = (topic[1:] != topic[:-1]) | (reason[1:] != reason[:-1])
+        at = np.flatnonzero(begins)
+        named = partition != NONE
+        part_start = np.concatenate(([0], np.cumsum(named)))[np.append(at, len(topic))]
+        fields = list(kind.value_type)
+        entry = pa.StructArray.from_arrays(
+            [
+                self.decoded.topic_names.take(pa.array(topic[at])),
+                listed(part_start, pa.array(partition[named]), fields[1].type),
+                _named(reason[at], [each.text for each in step.Reason]),
+            ],
+            fields=fields,
+        )
+        group = self.decoded.snapshots.topic_group[topic[at]]
+        return listed(ragged.starts(np.bincount(group, minlength=len(self.is_refused))), entry, kind)
+
+    def _unassigned_entries(self) -> tuple[LongArray, IntArray, IntArray]:
+        """Topic row, reason, partition of each, in this order; groups that were refused have none."""
+        made, slots, decoded = self.result.step, self.result.slots, self.decoded
+        unknown: Mask = (decoded.snapshots.topics.now == NONE) & self.result.subscribed.any()
+        rows = np.flatnonzero(unknown)
+        topic = np.concatenate((slots.topic[made.unassigned], rows))
+        reason = np.concatenate((made.reason, np.full(len(rows), step.Reason.TOPIC_UNKNOWN, np.int32)))
+        partition = np.concatenate((slots.partition[made.unassigned], np.full(len(rows), NONE, np.int32)))
+        wanted = ~self.is_refused[decoded.snapshots.topic_group[topic]]
+        order = np.lexsort((partition, reason, topic))
+        order = order[wanted[order]]
+        return topic[order], reason[order], partition[order]
+
+
+def _named(codes: Any, names: list[str]) -> Column:
+    return pa.array(names).take(pa.array(codes))
