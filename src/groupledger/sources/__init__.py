@@ -1,0 +1,1 @@
+"""Reading what users have: the raw offsets log, topic listings, tables of snapshots."""

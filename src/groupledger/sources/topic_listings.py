@@ -1,0 +1,146 @@
+"""Listings of topics into changes of topics.
+
+A listing is a moment (`ts`, ms) with every topic there is then: topic, topic_id, partitions, racks. A topic that a later
+listing leaves out was deleted by then. A name that comes back has another id: it is another topic.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+
+from groupledger.sources.opening import CORRUPT, PROBLEM, Rows, open_json, problem, split
+from groupledger.tables import TOPIC_SNAPSHOTS
+from groupledger.tables import columns as c
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+MOMENT = "ts"
+JSON_FORM = StructType(
+    [
+        StructField(MOMENT, LongType()),
+        StructField(c.TOPIC, StringType()),
+        StructField(c.TOPIC_ID, StringType()),
+        StructField(c.PARTITIONS, IntegerType()),
+        StructField(c.RACKS, StringType()),  # as JSON: a list of racks, or a list of them for each partition
+    ]
+)
+STAGE = "topics"
+STATE, NEXT = "state", "next_ts"
+BEFORE = -1
+"""The moment of what is known already: before every listing."""
+
+
+def read_json(spark: SparkSession, path: str, cluster_id: str) -> Rows:
+    """The listed topics, one row a moment and topic: `ts`, cluster_id, topic, and its state (null: said wrongly).
+
+    A row with a wrong partition count is rejected, and still says that the topic was there.
+    """
+    rows = open_json(spark, path, JSON_FORM).withColumn(PROBLEM, _problem())
+    rejected = {
+        c.STAGE: F.lit(STAGE),
+        c.CLUSTER_ID: F.lit(cluster_id),
+        c.ROW: F.coalesce(CORRUPT, F.to_json(F.struct(*JSON_FORM.names))),
+    }
+    found = split(rows, [F.col(name) for name in JSON_FORM.names], path, rejected)
+    state = F.struct(
+        canonical_topic_id(F.col(c.TOPIC_ID)).alias(c.TOPIC_ID),
+        F.col(c.PARTITIONS).alias(c.PARTITION_COUNT),
+        _racks().alias(c.RACKS),
+    )
+    there = rows.where(F.col(CORRUPT).isNull() & F.col(c.TOPIC).isNotNull() & F.col(MOMENT).isNotNull())
+    listed = there.select(
+        F.lit(cluster_id).alias(c.CLUSTER_ID), MOMENT, c.TOPIC, F.when(F.col(PROBLEM).isNull(), state).alias(STATE)
+    )
+    return Rows(listed, found.rejected)
+
+
+def changes(listed: DataFrame, known: DataFrame) -> DataFrame:
+    """Rows of `topic_snapshots` (without the attempt) that `listed` adds to `known`, the rows that count already."""
+    everything = listed.unionByName(_known_before(listed, known)).dropDuplicates([c.CLUSTER_ID, MOMENT, c.TOPIC])
+    moments = everything.select(c.CLUSTER_ID, MOMENT).distinct()
+    following = moments.withColumn(NEXT, F.lead(MOMENT).over(Window.partitionBy(c.CLUSTER_ID).orderBy(MOMENT)))
+    by_topic = Window.partitionBy(c.CLUSTER_ID, c.TOPIC).orderBy(MOMENT)
+    rows = (
+        everything.join(F.broadcast(following), [c.CLUSTER_ID, MOMENT])
+        .withColumn(STATE, F.last(STATE, ignorenulls=True).over(by_topic))
+        .withColumn("before", F.when(F.lag(NEXT).over(by_topic) == F.col(MOMENT), F.lag(STATE).over(by_topic)))
+        .withColumn("seen_again", F.lead(MOMENT).over(by_topic))
+    )
+    changed = (F.col(MOMENT) != BEFORE) & F.col(STATE).isNotNull() & ~F.col(STATE).eqNullSafe(F.col("before"))
+    gone = F.col(NEXT).isNotNull() & ~F.col("seen_again").eqNullSafe(F.col(NEXT)) & F.col(STATE).isNotNull()
+    found = _rows(rows.where(changed), MOMENT, F.col(STATE)[c.PARTITION_COUNT], F.col(STATE)[c.RACKS])
+    deleted = _rows(rows.where(gone), NEXT, F.lit(None), F.lit(None))
+    return _new(found.unionByName(deleted), known)
+
+
+def _known_before(listed: DataFrame, known: DataFrame) -> DataFrame:
+    """What was known just before the first moment of `listed`, as a listing of its own."""
+    first = listed.groupBy(c.CLUSTER_ID).agg(F.timestamp_millis(F.min(MOMENT)).alias(NEXT))
+    earlier = known.join(F.broadcast(first), c.CLUSTER_ID).where(F.col(c.VALID_FROM) < F.col(NEXT))
+    state = F.struct(c.TOPIC_ID, c.PARTITION_COUNT, c.RACKS)
+    order = F.struct(c.VALID_FROM, F.col(c.PARTITION_COUNT).isNotNull())  # at one moment a deletion comes first
+    last = earlier.groupBy(c.CLUSTER_ID, c.TOPIC).agg(F.max_by(state, order).alias(STATE))
+    alive = last.where(F.col(STATE)[c.PARTITION_COUNT].isNotNull())
+    return alive.select(c.CLUSTER_ID, F.lit(BEFORE).cast("long").alias(MOMENT), c.TOPIC, STATE)
+
+
+def _rows(rows: DataFrame, moment: str, count: Column, racks: Column) -> DataFrame:
+    kinds = {field.name: field.dataType for field in TOPIC_SNAPSHOTS.schema}
+    return rows.select(
+        c.CLUSTER_ID,
+        F.col(STATE)[c.TOPIC_ID].alias(c.TOPIC_ID),
+        c.TOPIC,
+        count.cast(kinds[c.PARTITION_COUNT]).alias(c.PARTITION_COUNT),
+        racks.cast(kinds[c.RACKS]).alias(c.RACKS),
+        F.timestamp_millis(moment).alias(c.VALID_FROM),
+    )
+
+
+def _new(found: DataFrame, known: DataFrame) -> DataFrame:
+    """Those that no attempt has said before: the same listings read again change nothing."""
+    names = [c.CLUSTER_ID, c.TOPIC_ID, c.TOPIC, c.PARTITION_COUNT, c.VALID_FROM]
+    left, right = found.alias("found"), known.alias("known")
+    same = [F.col(f"found.{name}").eqNullSafe(F.col(f"known.{name}")) for name in names]
+    condition = same[0]
+    for equal in same[1:]:
+        condition &= equal
+    return left.join(right, condition, "left_anti")
+
+
+def canonical_topic_id(topic_id: Column) -> Column:
+    """Kafka's own, url-safe spelling, as `core.history.canonical_topic_id`."""
+    return F.rtrim(F.translate(topic_id, "+/", "-_"), F.lit("="))
+
+
+def _racks() -> Column:
+    """Racks of each partition's replicas. A topic's racks say as much only where they are one."""
+    by_partition = F.from_json(c.RACKS, "array<array<string>>")
+    of_topic = F.array_distinct(F.from_json(c.RACKS, "array<string>"))
+    count = F.col(c.PARTITIONS)
+    each = F.when((F.size(of_topic) == 1) & (count > 0), F.array_repeat(of_topic, count))
+    return F.when(F.col(c.RACKS).startswith("[["), by_partition).otherwise(each)
+
+
+def _problem() -> Column:
+    count = F.col(c.PARTITIONS)
+    line = F.lit(
+        "MALFORMED_LINE: the line is not a JSON object of a topic listing; expected ts (ms), topic, topic_id, partitions, racks"
+    )
+    named = F.concat(
+        F.lit("BAD_PARTITION_COUNT: partition count of topic "),
+        c.TOPIC,
+        F.lit(" is "),
+        F.coalesce(count.cast("string"), F.lit("missing")),
+        F.lit("; expected 0 or more; correct the listing"),
+    )
+    return (
+        F.when(F.col(CORRUPT).isNotNull(), line)
+        .when(F.col(MOMENT).isNull(), problem("BAD_MOMENT", MOMENT, F.col(MOMENT), "milliseconds since 1970"))
+        .when(F.col(c.TOPIC).isNull(), problem("BAD_TOPIC", c.TOPIC, F.col(c.TOPIC), "the topic's name"))
+        .when(count.isNull() | (count < 0), named)
+    )
