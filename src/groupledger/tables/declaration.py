@@ -9,12 +9,15 @@ from pyspark.sql.types import ArrayType, DataType, IntegerType, StringType, Stru
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One Delta table. `cluster_by` names the columns of liquid clustering, most selective first."""
+    """One Delta table. `cluster_by` names the columns of liquid clustering, most selective first; a table that is
+    partitioned instead names its columns in `partition_by`.
+    """
 
     name: str
     comment: str
     schema: StructType
     cluster_by: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -27,16 +30,24 @@ def column(name: str, kind: DataType, comment: str, *, required: bool = False) -
     return StructField(name, kind, nullable=not required, metadata={"comment": comment})
 
 
-def table(name: str, comment: str, *columns: StructField, cluster_by: tuple[str, ...] = ()) -> Table:
+def table(
+    name: str,
+    comment: str,
+    *columns: StructField,
+    cluster_by: tuple[str, ...] = (),
+    partition_by: tuple[str, ...] = (),
+) -> Table:
     """Declare a table of `columns`, in this order."""
-    return Table(name, comment, StructType(list(columns)), cluster_by)
+    return Table(name, comment, StructType(list(columns)), cluster_by, partition_by)
 
 
 INT_LIST = ArrayType(IntegerType(), containsNull=False)
 STRING_LIST = ArrayType(StringType(), containsNull=False)
 
 TOPIC_PARTITIONS = ArrayType(
-    StructType([StructField("topic", StringType(), nullable=False), StructField("partitions", INT_LIST, nullable=False)]),
+    StructType(
+        [StructField("topic", StringType(), nullable=False), StructField("partitions", INT_LIST, nullable=False)]
+    ),
     containsNull=False,
 )
 """The wire layout of results: a list of topics, each with its partitions, as on Kafka's wire (order kept)."""
@@ -51,4 +62,4 @@ TOPIC_ID_PARTITIONS = ArrayType(
     ),
     containsNull=False,
 )
-"""The wire layout of facts: with the topic's id where a source gives it; the name is null where only the id is known."""
+"""The wire layout of facts: with the topic's id where a source gives it; the name is null if only the id is known."""

@@ -1,7 +1,7 @@
 """Facts: what Kafka's coordinator recorded, and what could not be read. Never a result of ours.
 
-A snapshot's identity is its position, `snapshot_id` = `log/<cluster>/<log partition>/<offset>`: a group and a generation
-are no key, since a static member replaced in a stable group rewrites the record in the same generation.
+A snapshot's identity is its position, `snapshot_id` = `log/<cluster>/<log partition>/<offset>`: a group and a
+generation are no key, since a static member replaced in a stable group rewrites the record in the same generation.
 """
 
 from __future__ import annotations
@@ -19,10 +19,14 @@ from pyspark.sql.types import (
 from groupledger.tables import columns as c
 from groupledger.tables.declaration import STRING_LIST, TOPIC_ID_PARTITIONS, column, table
 
-ATTEMPT = column(c.ATTEMPT_ID, StringType(), "attempt that wrote the row; it counts once `runs` commits the attempt", required=True)
+ATTEMPT = column(
+    c.ATTEMPT_ID, StringType(), "attempt that wrote the row; it counts once `runs` commits the attempt", required=True
+)
 CLUSTER = column(c.CLUSTER_ID, StringType(), "cluster, as configured", required=True)
 GROUP = column(c.GROUP_ID, StringType(), "consumer group", required=True)
-SNAPSHOT = column(c.SNAPSHOT_ID, StringType(), "position of the snapshot: source kind/cluster/log partition/offset", required=True)
+SNAPSHOT = column(
+    c.SNAPSHOT_ID, StringType(), "position of the snapshot: source kind/cluster/log partition/offset", required=True
+)
 
 LOG_RECORDS = table(
     "log_records",
@@ -49,7 +53,9 @@ GROUP_SNAPSHOTS = table(
     GROUP,
     column(c.GROUP_TYPE, StringType(), "classic, consumer (KIP-848), share or streams", required=True),
     column(c.PROTOCOL_TYPE, StringType(), "protocol type of a classic group: consumer, connect, ..."),
-    column(c.INCARNATION, IntegerType(), "grows after a tombstone, a change of type, a falling generation", required=True),
+    column(
+        c.INCARNATION, IntegerType(), "grows after a tombstone, a change of type, a falling generation", required=True
+    ),
     column(c.SNAPSHOT_KIND, StringType(), "birth, generation, rewrite, empty, deleted, fold", required=True),
     column(c.GENERATION, IntegerType(), "generation of a classic group"),
     column(c.GROUP_EPOCH, IntegerType(), "group epoch (KIP-848)"),
@@ -57,7 +63,12 @@ GROUP_SNAPSHOTS = table(
     column(c.ASSIGNOR, StringType(), "assignor as recorded: the selected protocol, or the server-side assignor"),
     column(c.LEADER, StringType(), "member id of the leader (classic)"),
     column(c.STATE, StringType(), "Stable, Empty, Dead, Reconciling", required=True),
-    column(c.COMPLETE, BooleanType(), "false: cut by compaction or the end of a read; no verdict rests on it", required=True),
+    column(
+        c.COMPLETE,
+        BooleanType(),
+        "false: cut by compaction or the end of a read; no verdict rests on it",
+        required=True,
+    ),
     column(c.SHARED_TOPICS, STRING_LIST, "subscription that all members share, in their order; null where they differ"),
     column(c.SUBSCRIBED_TOPICS, STRING_LIST, "all subscribed topics, sorted; null where shared_topics says it"),
     column(c.MEMBERS, IntegerType(), "number of members", required=True),
@@ -75,7 +86,12 @@ MEMBER_SNAPSHOTS = table(
     CLUSTER,
     GROUP,
     column(c.OFFSET, LongType(), "offset of the snapshot", required=True),
-    column(c.MEMBER_ORDER, IntegerType(), "place in the JoinGroup response, from 0: an input of the sticky assignors", required=True),
+    column(
+        c.MEMBER_ORDER,
+        IntegerType(),
+        "place in the JoinGroup response, from 0: an input of the sticky assignors",
+        required=True,
+    ),
     column(c.MEMBER_ID, StringType(), "member id", required=True),
     column(c.GROUP_INSTANCE_ID, StringType(), "group.instance.id of a static member"),
     column(c.CLIENT_ID, StringType(), "client.id"),
@@ -83,11 +99,21 @@ MEMBER_SNAPSHOTS = table(
     column(c.RACK_ID, StringType(), "client.rack (KIP-881)"),
     column(c.SUBSCRIPTION_VERSION, IntegerType(), "version of ConsumerProtocolSubscription"),
     column(c.TOPICS, STRING_LIST, "subscription in the member's order; null where the group shares one"),
-    column(c.CLAIMED, TOPIC_ID_PARTITIONS, "partitions the member said it owned, in subscription or user data; null: said nothing"),
-    column(c.CLAIMED_GENERATION, IntegerType(), "generation the claim belongs to: the user data's, else the subscription's"),
+    column(
+        c.CLAIMED,
+        TOPIC_ID_PARTITIONS,
+        "partitions the member said it owned, in subscription or user data; null: said nothing",
+    ),
+    column(
+        c.CLAIMED_GENERATION, IntegerType(), "generation the claim belongs to: the user data's, else the subscription's"
+    ),
     column(c.SUBSCRIPTION_GENERATION, IntegerType(), "generation field of the subscription (KIP-792, v2+)"),
     column(c.USER_DATA, BinaryType(), "user data of the subscription, as sent"),
-    column(c.RECORDED, TOPIC_ID_PARTITIONS, "assignment the coordinator recorded: the leader's answer, or what the member holds (KIP-848)"),
+    column(
+        c.RECORDED,
+        TOPIC_ID_PARTITIONS,
+        "assignment the coordinator recorded: the leader's answer, or what the member holds (KIP-848)",
+    ),
     column(c.TARGET, TOPIC_ID_PARTITIONS, "target assignment (KIP-848)"),
     column(c.PENDING_REVOCATION, TOPIC_ID_PARTITIONS, "partitions the member must still give up (KIP-848)"),
     column(c.MEMBER_EPOCH, IntegerType(), "member epoch (KIP-848)"),
@@ -134,10 +160,20 @@ GROUP_HEADS = table(
     CLUSTER,
     GROUP,
     column(c.LOG_PARTITION, IntegerType(), "partition of __consumer_offsets", required=True),
-    column(c.FROM_OFFSET, LongType(), "the attempt folded the group's records after this offset; -1: from the beginning", required=True),
+    column(
+        c.FROM_OFFSET,
+        LongType(),
+        "the attempt folded the group's records after this offset; -1: from the beginning",
+        required=True,
+    ),
     column(c.OFFSET, LongType(), "last offset folded in", required=True),
     column(c.INCARNATION, IntegerType(), "incarnation at that offset", required=True),
-    column(c.REFOLDED, BooleanType(), "true: supersedes facts of earlier attempts after from_offset (late data)", required=True),
+    column(
+        c.REFOLDED,
+        BooleanType(),
+        "true: supersedes facts of earlier attempts after from_offset (late data)",
+        required=True,
+    ),
     column(c.STATE, BinaryType(), "the state, in core.history's canonical encoding", required=True),
     ATTEMPT,
     cluster_by=(c.CLUSTER_ID, c.GROUP_ID),
@@ -145,11 +181,13 @@ GROUP_HEADS = table(
 
 COVERAGE = table(
     "coverage",
-    "Gaps of the history: generations or epochs the log does not hold. A gap is normal; it is never called loss without more.",
+    "Gaps of the history: generations or epochs the log does not hold. A gap is normal, and no proof of loss.",
     CLUSTER,
     GROUP,
     column(c.INCARNATION, IntegerType(), "incarnation of the group", required=True),
-    column(c.KIND, StringType(), "history-begins-late, generations-skipped, epochs-skipped, fold-cut, ...", required=True),
+    column(
+        c.KIND, StringType(), "history-begins-late, generations-skipped, epochs-skipped, fold-cut, ...", required=True
+    ),
     column(c.FROM_VALUE, LongType(), "last generation or epoch before the gap; null: none was seen"),
     column(c.TO_VALUE, LongType(), "first generation or epoch after the gap; null: the history ends here"),
     column(c.REASON, StringType(), "why it matters, for a person", required=True),

@@ -23,11 +23,21 @@ ASSIGNMENTS = table(
     column(c.MEMBER_ID, StringType(), "member id", required=True),
     column(c.HELD, TOPIC_PARTITIONS, "recorded for this member by the snapshot before", required=True),
     column(c.TARGET, TOPIC_PARTITIONS, "the assignor's answer, in its order", required=True),
-    column(c.ASSIGNED, TOPIC_PARTITIONS, "given in this round: the target less what others must give up first", required=True),
+    column(
+        c.ASSIGNED,
+        TOPIC_PARTITIONS,
+        "given in this round: the target less what others must give up first",
+        required=True,
+    ),
     column(c.ADDED, TOPIC_PARTITIONS, "assigned and not held", required=True),
     column(c.REVOKED, TOPIC_PARTITIONS, "held and not assigned: given up", required=True),
     column(c.AWAITING, TOPIC_PARTITIONS, "in the target, withheld until another member has revoked it", required=True),
-    column(c.LOST, TOPIC_PARTITIONS, "held, and gone without a revocation: the topic or partition no longer exists", required=True),
+    column(
+        c.LOST,
+        TOPIC_PARTITIONS,
+        "held, and gone without a revocation: the topic or partition no longer exists",
+        required=True,
+    ),
     ATTEMPT,
     cluster_by=(c.CLUSTER_ID, c.GROUP_ID),
 )
@@ -52,7 +62,9 @@ REBALANCES = table(
     column(c.ADDED, LongType(), "partitions members gain in this round", required=True),
     column(c.REVOKED, LongType(), "partitions members give up", required=True),
     column(c.LOST, LongType(), "partitions held that no longer exist", required=True),
-    column(c.UNASSIGNED, LongType(), "partitions of subscribed topics that nobody is assigned in this round", required=True),
+    column(
+        c.UNASSIGNED, LongType(), "partitions of subscribed topics that nobody is assigned in this round", required=True
+    ),
     column(c.MOVES, LongType(), "partitions whose target is another member than the holder", required=True),
     column(c.LEAST_MOVES, LongType(), "a lower bound on moves for a balanced result"),
     column(c.LOAD_MIN, LongType(), "least partitions of a member in the target"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql.types import IntegerType, LongType, MapType, StringType, TimestampType
 
 from groupledger.tables import columns as c
-from groupledger.tables.declaration import column, table
+from groupledger.tables.declaration import STRING_LIST, column, table
 
 COUNTS = MapType(StringType(), LongType(), valueContainsNull=False)
 
@@ -17,6 +17,12 @@ RUNS = table(
     column(c.KIND, StringType(), "ingest or assign", required=True),
     column(c.STATUS, StringType(), "planned or committed", required=True),
     column(c.SEQUENCE, LongType(), "order of commits, from 1; null while planned"),
+    column(
+        c.GUARDS,
+        STRING_LIST,
+        "what no two attempts may commit side by side, such as dev/log: the later one starts again",
+        required=True,
+    ),
     column(c.INPUTS, StringType(), "JSON: positions, snapshot ids, files", required=True),
     column(c.INPUT_DIGEST, StringType(), "canonical content digest of the input"),
     column(c.CONFIG_DIGEST, StringType(), "digest of the configuration that matters for the result", required=True),
@@ -28,4 +34,5 @@ RUNS = table(
     column(c.SCHEMA, IntegerType(), "schema version of the ledger", required=True),
     column(c.STARTED_AT, TimestampType(), "when the attempt began"),
     column(c.FINISHED_AT, TimestampType(), "when it committed"),
+    partition_by=(c.STATUS,),  # so that a commit, which reads the committed rows, conflicts with no plan
 )

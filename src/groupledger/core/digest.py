@@ -1,0 +1,46 @@
+"""Digests that say whether two things are the same, whatever order they came in and whenever they were computed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from importlib.resources.abc import Traversable
+from typing import Any
+
+
+def canonical(value: Any) -> str:
+    """JSON with sorted keys and no blanks, ASCII only: `{"b": 1, "a": None}` -> `{"a":null,"b":1}`.
+
+    Raises TypeError for what JSON does not have, ValueError for NaN and the infinities.
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of the canonical JSON, as hexadecimal text."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
+
+
+def rows_digest(count: int, sums: Iterable[int]) -> str:
+    """Digest of a bag of rows from their number and the sums of their hashes: no order is left in it."""
+    return digest([count, *sums])
+
+
+def result_digest(by_table: Mapping[str, str]) -> str:
+    """Digest of a whole result from the digests of its tables."""
+    return digest(dict(by_table))
+
+
+def code_digest(package: Traversable, version: str) -> str:
+    """`<version>+<digest of every Python and JSON file of the package>`, as in `0.1.0+9f86d081884c7d65`."""
+    files = {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in _files(package, "")}
+    return f"{version}+{digest(files)[:16]}"
+
+
+def _files(folder: Traversable, prefix: str) -> Iterable[tuple[str, Traversable]]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _files(entry, f"{prefix}{entry.name}/")
+        elif entry.name.endswith((".py", ".json")):
+            yield prefix + entry.name, entry

@@ -1,0 +1,93 @@
+"""Appending rows of an attempt to a table: counted and digested in the pass that writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Observation
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, StructField, StructType
+
+from groupledger.core.digest import rows_digest
+from groupledger.tables import columns as c
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from groupledger.sinks.ledger import LedgerLocation
+    from groupledger.tables import Table
+
+_LOW_HALF = 0xFFFFFFFF
+_ROWS = "rows_written"
+_SEEDS = (1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What one append wrote. `digest` is free of attempt, run, clock, order and partitioning."""
+
+    table: str
+    rows: int
+    digest: str
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+
+
+def append(
+    location: LedgerLocation,
+    table: Table,
+    rows: DataFrame,
+    attempt_id: str,
+    metrics: Mapping[str, Column] = MappingProxyType({}),
+) -> Written:
+    """Append `rows`, stamped with the attempt, in one Delta commit; nobody sees them before `runs.commit`.
+
+    `rows` has the table's columns by name, in any order, `attempt_id` apart. `metrics` are further aggregates to
+    observe in the same pass.
+    """
+    stamped = rows.withColumn(c.ATTEMPT_ID, F.lit(attempt_id))
+    contract = [F.col(column.name).cast(column.dataType).alias(column.name) for column in table.schema]
+    observation = Observation()
+    aggregates = [F.count(F.lit(1)).alias(_ROWS), *_hash_sums(table)]
+    aggregates += [aggregate.alias(name) for name, aggregate in metrics.items()]
+    stamped.select(contract).observe(observation, *aggregates).writeTo(location.identifier(table)).append()
+    seen = observation.get
+    sums = [seen[name] or 0 for name in _sum_names()]
+    return Written(table.name, seen[_ROWS], rows_digest(seen[_ROWS], sums), {name: seen[name] for name in metrics})
+
+
+def _sum_names() -> list[str]:
+    return [f"{half}_{seed}" for seed in _SEEDS for half in ("low", "high")]
+
+
+def _hash_sums(table: Table) -> Iterator[Column]:
+    """Sums of the 32-bit halves of two 64-bit row hashes: no order in them, no overflow below 2^31 rows."""
+    for seed in _SEEDS:
+        row_hash = F.xxhash64(F.lit(seed), *_terms(table))
+        yield F.sum(row_hash.bitwiseAND(F.lit(_LOW_HALF))).alias(f"low_{seed}")
+        yield F.sum(F.shiftright(row_hash, 32)).alias(f"high_{seed}")
+
+
+def _terms(table: Table) -> Iterator[Column]:
+    """The row as hash input. A number before each column says where it begins, since the hash passes over nulls."""
+    columns = [column for column in table.schema if column.name != c.ATTEMPT_ID]
+    for position, column in enumerate(columns):
+        yield F.lit(position)
+        yield _term(column)
+
+
+def _term(column: StructField) -> Column:
+    """The column itself, or its JSON where the hash would not see what stands inside: nulls, bounds of lists."""
+    if not _ambiguous(column.dataType):
+        return F.col(column.name)
+    return F.to_json(column.name, {"ignoreNullFields": "false"})
+
+
+def _ambiguous(kind: DataType) -> bool:
+    if isinstance(kind, ArrayType):
+        return kind.containsNull or isinstance(kind.elementType, ArrayType) or _ambiguous(kind.elementType)
+    if isinstance(kind, StructType):
+        return any(inner.nullable or _ambiguous(inner.dataType) for inner in kind)
+    return False

@@ -1,0 +1,202 @@
+"""Where a ledger is, how its tables are made, and how a place that holds something else is told from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql.types import ArrayType, DataType, StructType
+
+from groupledger.core.faults import Fault
+from groupledger.tables import RUNS, SCHEMA_VERSION, TABLES, Table
+from groupledger.tables import columns as c
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+VERSION_PROPERTY = "groupledger.schemaVersion"
+CHECKPOINT_INTERVAL = 50
+"""Commits of a table between two checkpoints: each costs a small job 1-2 s, and so many log files are read fast."""
+
+_MISSING = {
+    "TABLE_OR_VIEW_NOT_FOUND",
+    "SCHEMA_NOT_FOUND",
+    "PATH_NOT_FOUND",
+    "DELTA_PATH_DOES_NOT_EXIST",
+    "DELTA_TABLE_NOT_FOUND",
+    "DELTA_MISSING_DELTA_TABLE",
+    "DELTA_TABLE_ONLY_OPERATION",
+}
+_SKIPPED_BY = (c.CLUSTER_ID, c.GROUP_ID, c.TOPIC, c.PARTITION, c.OFFSET, c.SNAPSHOT_ID, c.ATTEMPT_ID, c.SEQUENCE)
+"""Columns readers filter by: only they get statistics, which are a good part of a small commit."""
+
+
+class LedgerFault(Fault):
+    """There is no ledger at the place, or one that this version cannot use."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerLocation:
+    """Where the tables are: a folder with one folder a table, or a `schema` or `catalog.schema` of Spark's catalogs."""
+
+    path: str | None = None
+    catalog: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.path is None) == (self.catalog is None):
+            message = f"a ledger is at a path or in a catalog; got path {self.path!r} and catalog {self.catalog!r}"
+            raise LedgerFault("BAD_LOCATION", message)
+
+    def __str__(self) -> str:
+        return self.path if self.path is not None else str(self.catalog)
+
+    def identifier(self, table: Table) -> str:
+        """The table's name in SQL, every part quoted."""
+        if self.path is not None:
+            return f"delta.{quoted(self.path.rstrip('/') + '/' + table.name)}"
+        return ".".join(quoted(part) for part in [*str(self.catalog).split("."), table.name])
+
+    def rows(self, spark: SparkSession, table: Table) -> DataFrame:
+        """Every row of a table, those of dead attempts too. Readers want `sinks.current.current`."""
+        return spark.table(self.identifier(table))
+
+
+def quoted(name: str) -> str:
+    """A name as SQL takes it whatever characters it has: `` a`b `` -> `` `a``b` ``."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def literal(text: str) -> str:
+    """A text as an SQL literal."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def init(spark: SparkSession, location: LedgerLocation) -> list[str]:
+    """Make the tables that are missing; give their names. `runs` comes last: where it stands, the others do.
+
+    Raises LedgerFault as `check` does, before anything is made, where a table stands that is not this ledger's; where
+    files stand that are no table, when it comes to them.
+    """
+    missing = [table for table in TABLES if not _stands(spark, location, table)]
+    if location.catalog is not None:
+        schema = ".".join(quoted(part) for part in location.catalog.split("."))
+        spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+    for table in missing:
+        _create(spark, location, table)
+    return [table.name for table in missing]
+
+
+def check(spark: SparkSession, location: LedgerLocation, tables: Iterable[Table] = (RUNS,)) -> None:
+    """Nothing where these tables stand as this version declares them.
+
+    Raises LedgerFault: LEDGER_MISSING, LEDGER_UNREADABLE, FOREIGN_TABLE, LEDGER_OLDER, LEDGER_NEWER.
+    """
+    for table in tables:
+        if not _stands(spark, location, table):
+            message = f"there is no ledger at {location} (no table {table.name}): `groupledger init` makes one"
+            raise LedgerFault("LEDGER_MISSING", message)
+
+
+def ddl(location: LedgerLocation, table: Table) -> str:
+    """CREATE TABLE with every comment, no feature a second reader lacks, and the schema version."""
+    columns = ", ".join(
+        f"{quoted(field.name)} {field.dataType.simpleString()}{'' if field.nullable else ' NOT NULL'}"
+        f" COMMENT {literal(field.metadata['comment'])}"
+        for field in table.schema
+    )
+    properties = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in _properties(table).items())
+    layout = _layout("CLUSTER BY", table.cluster_by) + _layout("PARTITIONED BY", table.partition_by)
+    return (
+        f"CREATE TABLE IF NOT EXISTS {location.identifier(table)} ({columns}) USING delta{layout}"
+        f" COMMENT {literal(table.comment)} TBLPROPERTIES ({properties})"
+    )
+
+
+def _layout(keyword: str, names: tuple[str, ...]) -> str:
+    return f" {keyword} ({', '.join(map(quoted, names))})" if names else ""
+
+
+def _properties(table: Table) -> dict[str, str]:
+    skipped_by = [name for name in _SKIPPED_BY if name in table.columns]
+    return {
+        VERSION_PROPERTY: str(SCHEMA_VERSION),
+        "delta.checkpointInterval": str(CHECKPOINT_INTERVAL),
+        "delta.isolationLevel": "Serializable",
+        "delta.dataSkippingStatsColumns": ",".join(skipped_by),
+    }
+
+
+def _create(spark: SparkSession, location: LedgerLocation, table: Table) -> None:
+    try:
+        spark.sql(ddl(location, table))
+    except AnalysisException as error:
+        got = next(iter(str(error).splitlines()), "")
+        raise _foreign(location, table, f"Delta refuses to make it there: {got}") from error
+    if not _stands(spark, location, table):
+        raise _foreign(
+            location, table, "its folder is not empty and holds no Delta table (left by a killed init? then remove it)"
+        )
+
+
+def _stands(spark: SparkSession, location: LedgerLocation, table: Table) -> bool:
+    """Whether the table is there; a LedgerFault where something else is."""
+    try:
+        schema = location.rows(spark, table).schema
+    except (PySparkException, Py4JJavaError) as error:
+        if isinstance(error, AnalysisException) and error.getCondition() in _MISSING:
+            return False
+        raise _unreadable(location, table, error) from error
+    difference = first_difference(schema, table.schema)
+    _check_version(spark, location, table)
+    if difference is not None:
+        raise _foreign(location, table, difference)
+    return True
+
+
+def _check_version(spark: SparkSession, location: LedgerLocation, table: Table) -> None:
+    rows = spark.sql(f"SHOW TBLPROPERTIES {location.identifier(table)}").collect()  # DESCRIBE DETAIL reads all the log
+    text = {row["key"]: row["value"] for row in rows}.get(VERSION_PROPERTY)
+    if text is None or not text.isdecimal():
+        raise _foreign(location, table, f"its property {VERSION_PROPERTY} is {text!r}, expected a number")
+    version = int(text)
+    if version > SCHEMA_VERSION:
+        message = f"the ledger at {location} has schema version {version}, this groupledger knows {SCHEMA_VERSION}"
+        raise LedgerFault("LEDGER_NEWER", f"{message}: use a groupledger that knows version {version}")
+    if version < SCHEMA_VERSION:
+        message = f"the ledger at {location} has schema version {version}, this groupledger writes {SCHEMA_VERSION}"
+        raise LedgerFault("LEDGER_OLDER", f"{message}: ingest into a new place, or use the groupledger that made it")
+
+
+def _unreadable(location: LedgerLocation, table: Table, error: Exception) -> LedgerFault:
+    first_line = next(iter(str(error).splitlines()), type(error).__name__)
+    return LedgerFault("LEDGER_UNREADABLE", f"{location.identifier(table)} cannot be read: {first_line}")
+
+
+def _foreign(location: LedgerLocation, table: Table, got: str) -> LedgerFault:
+    message = f"{location.identifier(table)} is not this ledger's table {table.name}: {got}; choose another place"
+    return LedgerFault("FOREIGN_TABLE", message)
+
+
+def first_difference(got: StructType, expected: StructType) -> str | None:
+    """The first column that differs, in words; None where names and types agree. Order and nullability may differ."""
+    for field in expected:
+        if field.name not in got.names:
+            return f"column {field.name} is missing, expected {field.dataType.simpleString()}"
+        kind = got[field.name].dataType
+        if not same_type(kind, field.dataType):
+            return f"column {field.name} is {kind.simpleString()}, expected {field.dataType.simpleString()}"
+    others = [name for name in got.names if name not in expected.names]
+    return f"column {others[0]} is not known" if others else None
+
+
+def same_type(got: DataType, expected: DataType) -> bool:
+    """Equal but for nullability inside."""
+    if isinstance(got, ArrayType) and isinstance(expected, ArrayType):
+        return same_type(got.elementType, expected.elementType)
+    if isinstance(got, StructType) and isinstance(expected, StructType):
+        return first_difference(got, expected) is None and got.names == expected.names
+    return got.simpleString() == expected.simpleString()

@@ -1,0 +1,248 @@
+"""Attempts of a run, of which one counts: the row in `runs` that is written last and by compare-and-set.
+
+    seen = runs.look(spark, location, run_id, guards)       # before the inputs are read
+    if seen.committed: return seen.committed                # the run has counted already
+    runs.plan(spark, location, attempt)                     # before any row of the attempt is written
+    ...append...
+    run = runs.commit(spark, location, attempt, seen.sequence, outcome)
+
+Commits are numbered 1, 2, 3, ... over the whole ledger. A commit writes number n + 1 on condition that n is still the
+last; if not, it looks again: what was committed meanwhile either does not concern it, and it tries the next number, or
+it is the same run, which then has counted, or it shares a guard, and the work rests on inputs that are no longer the
+last ones: WriteConflict.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from groupledger.core.digest import canonical
+from groupledger.core.faults import Fault
+from groupledger.tables import RUNS, SCHEMA_VERSION
+from groupledger.tables import columns as c
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from groupledger.sinks.ledger import LedgerLocation
+
+PLANNED, COMMITTED = "planned", "committed"
+TRIES = 10
+"""Commits of others that may come in between before this one gives up."""
+
+_CONFLICT = re.compile(r"DELTA_CONCURRENT|Concurrent\w+Exception|MetadataChangedException|ProtocolChangedException")
+_LAST, _FOUND, _GUARD = "last", "found", "guard_{}"
+
+
+class WriteConflict(Fault):
+    """Another attempt changed what this one rests on: start again from what is committed now."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("WRITE_CONFLICT", message)
+
+    def __reduce__(self) -> tuple[type[Fault], tuple[str]]:  # type: ignore[override]
+        return type(self), (self.message,)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try at a run: what it reads and what computes it. `inputs` is anything JSON can say.
+
+    `guards` name what no two attempts may commit side by side, such as `dev/log`: each ingest from a cluster's log
+    starts where the one before ended.
+    """
+
+    run_id: str
+    attempt_id: str
+    kind: str
+    inputs: Mapping[str, Any]
+    config_digest: str
+    code_digest: str
+    started_at: datetime
+    input_digest: str | None = None
+    guards: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an attempt has to say once all its rows are written."""
+
+    counts_in: Mapping[str, int]
+    counts_out: Mapping[str, int]
+    result_digest: str
+    verdict: str
+    finished_at: datetime
+    input_digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A committed row of `runs`."""
+
+    run_id: str
+    attempt_id: str
+    kind: str
+    sequence: int
+    guards: tuple[str, ...]
+    inputs: Mapping[str, Any]
+    input_digest: str | None
+    config_digest: str
+    code_digest: str
+    counts_in: Mapping[str, int]
+    counts_out: Mapping[str, int]
+    result_digest: str
+    verdict: str
+
+
+_READ = (
+    c.RUN_ID,
+    c.ATTEMPT_ID,
+    c.KIND,
+    c.SEQUENCE,
+    c.GUARDS,
+    c.INPUTS,
+    c.INPUT_DIGEST,
+    c.CONFIG_DIGEST,
+    c.CODE_DIGEST,
+    c.COUNTS_IN,
+    c.COUNTS_OUT,
+    c.RESULT_DIGEST,
+    c.VERDICT,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The ledger at one moment: number of the last commit (0: none), the run if it counts, the last run by guard."""
+
+    sequence: int
+    committed: Run | None
+    last: Mapping[str, Run] = field(default_factory=dict)
+
+
+def look(spark: SparkSession, location: LedgerLocation, run_id: str, guards: tuple[str, ...] = ()) -> Look:
+    """One read of the committed rows."""
+    row = F.struct(*_READ)
+    aggregates = [F.max(c.SEQUENCE).alias(_LAST), _newest(row, F.col(c.RUN_ID) == run_id).alias(_FOUND)]
+    for number, guard in enumerate(guards):
+        held = F.array_contains(F.col(c.GUARDS), F.lit(guard))
+        aggregates.append(_newest(row, held).alias(_GUARD.format(number)))
+    found = committed_runs(spark, location).agg(*aggregates).collect()[0]
+    last = {guard: found[_GUARD.format(number)] for number, guard in enumerate(guards)}
+    runs = {guard: _run(row) for guard, row in last.items() if row is not None}
+    return Look(found[_LAST] or 0, None if found[_FOUND] is None else _run(found[_FOUND]), runs)
+
+
+def committed_runs(spark: SparkSession, location: LedgerLocation) -> DataFrame:
+    """The rows of `runs` that count."""
+    return location.rows(spark, RUNS).where(F.col(c.STATUS) == COMMITTED)
+
+
+def plan(spark: SparkSession, location: LedgerLocation, attempt: Attempt) -> None:
+    """Say what an attempt is about to do, before it writes any row: what is left of a dead one can be told by it."""
+    _row(spark, attempt, None, None).writeTo(location.identifier(RUNS)).append()
+
+
+def commit(spark: SparkSession, location: LedgerLocation, attempt: Attempt, since: int, outcome: Outcome) -> Run:
+    """Make the attempt count, or give the attempt of the same run that counts already.
+
+    `since` is the number the attempt saw before it read its inputs. Raises WriteConflict where a later commit shares
+    a guard, or where others kept coming in between.
+    """
+    seen = Look(since, None)
+    for _ in range(TRIES):
+        if seen.committed is not None:
+            return seen.committed
+        _require_unchanged(attempt, since, seen)
+        if _compare_and_set(spark, location, attempt, seen.sequence + 1, outcome):
+            return _as_run(attempt, seen.sequence + 1, outcome)
+        seen = look(spark, location, attempt.run_id, attempt.guards)
+    raise WriteConflict(f"run {attempt.run_id!r}: {TRIES} other commits came in between; run it again")
+
+
+def _require_unchanged(attempt: Attempt, since: int, seen: Look) -> None:
+    for guard, run in seen.last.items():
+        if run.sequence > since:
+            message = f"run {attempt.run_id!r} read {guard} as of commit {since}, and run {run.run_id!r} committed"
+            raise WriteConflict(f"{message} it as number {run.sequence} meanwhile; run it again")
+
+
+def _compare_and_set(
+    spark: SparkSession, location: LedgerLocation, attempt: Attempt, sequence: int, outcome: Outcome
+) -> bool:
+    """Whether the row went in: only where no commit has this number or a later one, and none is of this run."""
+    view = f"groupledger_commit_{hashlib.sha256(attempt.attempt_id.encode()).hexdigest()}"
+    _row(spark, attempt, sequence, outcome).createOrReplaceTempView(view)
+    try:
+        merged = spark.sql(
+            f"MERGE INTO {location.identifier(RUNS)} t USING {view} s"
+            f" ON t.{c.STATUS} = '{COMMITTED}' AND (t.{c.SEQUENCE} >= s.{c.SEQUENCE} OR t.{c.RUN_ID} = s.{c.RUN_ID})"
+            " WHEN NOT MATCHED THEN INSERT *"
+        ).collect()
+        return bool(merged[0]["num_inserted_rows"] == 1)
+    except (PySparkException, Py4JJavaError) as error:
+        if _CONFLICT.search(str(error)) is None:
+            raise
+        return False
+    finally:
+        spark.catalog.dropTempView(view)
+
+
+def _newest(row: Column, condition: Column) -> Column:
+    return F.max_by(row, F.when(condition, F.col(c.SEQUENCE)))
+
+
+def _row(spark: SparkSession, attempt: Attempt, sequence: int | None, outcome: Outcome | None) -> DataFrame:
+    values = {
+        c.RUN_ID: attempt.run_id,
+        c.ATTEMPT_ID: attempt.attempt_id,
+        c.KIND: attempt.kind,
+        c.STATUS: PLANNED if outcome is None else COMMITTED,
+        c.SEQUENCE: sequence,
+        c.GUARDS: list(attempt.guards),
+        c.INPUTS: canonical(attempt.inputs),
+        c.INPUT_DIGEST: (outcome and outcome.input_digest) or attempt.input_digest,
+        c.CONFIG_DIGEST: attempt.config_digest,
+        c.CODE_DIGEST: attempt.code_digest,
+        c.COUNTS_IN: outcome and dict(outcome.counts_in),
+        c.COUNTS_OUT: outcome and dict(outcome.counts_out),
+        c.RESULT_DIGEST: outcome and outcome.result_digest,
+        c.VERDICT: outcome and outcome.verdict,
+        c.SCHEMA: SCHEMA_VERSION,
+        c.STARTED_AT: attempt.started_at,
+        c.FINISHED_AT: outcome and outcome.finished_at,
+    }
+    return spark.createDataFrame([tuple(values[name] for name in RUNS.columns)], RUNS.schema)
+
+
+def _as_run(attempt: Attempt, sequence: int, outcome: Outcome) -> Run:
+    return Run(
+        attempt.run_id,
+        attempt.attempt_id,
+        attempt.kind,
+        sequence,
+        attempt.guards,
+        json.loads(canonical(attempt.inputs)),
+        outcome.input_digest or attempt.input_digest,
+        attempt.config_digest,
+        attempt.code_digest,
+        dict(outcome.counts_in),
+        dict(outcome.counts_out),
+        outcome.result_digest,
+        outcome.verdict,
+    )
+
+
+def _run(row: Any) -> Run:
+    values = row.asDict()
+    return Run(**values | {c.GUARDS: tuple(values[c.GUARDS]), c.INPUTS: json.loads(values[c.INPUTS])})

@@ -1,0 +1,153 @@
+"""One attempt of a run counts, whatever happens beside it."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from groupledger.core.faults import Fault
+from groupledger.sinks import runs
+from groupledger.sinks.ledger import LedgerLocation, ddl
+from groupledger.sinks.runs import Attempt, Outcome, WriteConflict
+from groupledger.tables import RUNS
+from groupledger.tables import columns as c
+
+pytestmark = pytest.mark.spark
+
+START = datetime(2026, 11, 21, 14, 3, tzinfo=UTC)
+OUTCOME = Outcome({"records": 7}, {"assignments": 3}, "digest", "done", START)
+
+
+def attempt(run_id, attempt_id, guards=(), kind="ingest"):
+    return Attempt(run_id, attempt_id, kind, {"ends": {"0": 7}}, "config", "code", START, guards=guards)
+
+
+@pytest.fixture
+def place(spark, tmp_path):
+    location = LedgerLocation(path=str(tmp_path / "ledger"))
+    spark.sql(ddl(location, RUNS))
+    return location
+
+
+def committed(spark, place):
+    rows = runs.committed_runs(spark, place).select(c.SEQUENCE, c.RUN_ID, c.ATTEMPT_ID).collect()
+    return sorted(tuple(row) for row in rows)
+
+
+def test_a_run_is_planned_then_committed_then_read_back(spark, place):
+    first = attempt("run-1", "a-1", guards=("dev/log",))
+    seen = runs.look(spark, place, "run-1", ("dev/log",))
+    assert seen == runs.Look(0, None, {})
+    runs.plan(spark, place, first)
+    assert runs.look(spark, place, "run-1", ("dev/log",)) == seen, "a plan does not count"
+    run = runs.commit(spark, place, first, seen.sequence, OUTCOME)
+    assert runs.look(spark, place, "run-1", ("dev/log",)) == runs.Look(1, run, {"dev/log": run})
+    assert (run.sequence, run.inputs, run.counts_in, run.guards) == (
+        1,
+        {"ends": {"0": 7}},
+        {"records": 7},
+        ("dev/log",),
+    )
+    stored = place.rows(spark, RUNS).orderBy(c.STATUS).collect()
+    assert [row[c.STATUS] for row in stored] == ["committed", "planned"]
+    assert stored[0][c.STARTED_AT].timestamp() == START.timestamp()
+
+
+def test_a_committed_run_stays_as_it_is(spark, place):
+    first = runs.commit(spark, place, attempt("run-1", "a-1"), 0, OUTCOME)
+    for since in (0, 1):
+        again = runs.commit(spark, place, attempt("run-1", "a-2"), since, replace(OUTCOME, result_digest="other"))
+        assert again == first
+    assert committed(spark, place) == [(1, "run-1", "a-1")]
+
+
+def test_commits_are_numbered_in_their_order(spark, place):
+    for number in range(1, 4):
+        assert runs.commit(spark, place, attempt(f"run-{number}", f"a-{number}"), 0, OUTCOME).sequence == number
+    assert committed(spark, place) == [(number, f"run-{number}", f"a-{number}") for number in range(1, 4)]
+
+
+GUARDED = [
+    pytest.param(("dev/log",), ("dev/log",), True, id="same source"),
+    pytest.param(("dev/log",), ("dev/topics", "dev/log"), True, id="one source of two"),
+    pytest.param(("dev/log",), ("prod/log",), False, id="another cluster"),
+    pytest.param((), ("dev/log",), False, id="no guard"),
+]
+
+
+@pytest.mark.parametrize(("mine", "theirs", "conflict"), GUARDED)
+def test_two_attempts_that_share_a_guard_do_not_both_count(spark, place, mine, theirs, conflict):
+    seen = runs.look(spark, place, "mine", mine)
+    runs.commit(spark, place, attempt("theirs", "a-theirs", theirs), 0, OUTCOME)
+    if conflict:
+        with pytest.raises(WriteConflict, match="read dev/log as of commit 0, and run 'theirs'") as caught:
+            runs.commit(spark, place, attempt("mine", "a-mine", mine), seen.sequence, OUTCOME)
+        assert caught.value.code == "WRITE_CONFLICT"
+        assert isinstance(caught.value, Fault)
+    else:
+        assert runs.commit(spark, place, attempt("mine", "a-mine", mine), seen.sequence, OUTCOME).sequence == 2
+    assert len(committed(spark, place)) == 2 - conflict
+
+
+def race(spark, place, attempts):
+    def one(mine):
+        try:
+            return runs.commit(spark, place, mine, 0, OUTCOME)
+        except WriteConflict as conflict:
+            return conflict
+
+    with ThreadPoolExecutor(len(attempts)) as pool:
+        return list(pool.map(one, attempts))
+
+
+def test_of_attempts_of_one_run_at_once_one_counts_and_all_learn_which(spark, place):
+    results = race(spark, place, [attempt("run", f"a-{number}", ("dev/log",)) for number in range(4)])
+    [(sequence, _, winner)] = committed(spark, place)
+    assert sequence == 1
+    assert {run.attempt_id for run in results} == {winner}
+
+
+def test_of_ingests_from_the_same_offsets_at_once_one_counts(spark, place):
+    results = race(spark, place, [attempt(f"run-{number}", f"a-{number}", ("dev/log",)) for number in range(3)])
+    assert sorted(isinstance(result, WriteConflict) for result in results) == [False, True, True]
+    assert len(committed(spark, place)) == 1
+
+
+def test_runs_that_do_not_concern_each_other_all_count(spark, place):
+    results = race(spark, place, [attempt(f"run-{number}", f"a-{number}", kind="assign") for number in range(4)])
+    assert sorted(run.sequence for run in results) == [1, 2, 3, 4]
+    assert [row[0] for row in committed(spark, place)] == [1, 2, 3, 4]
+
+
+def test_who_is_overtaken_for_ever_gives_up(spark, place, monkeypatch):
+    monkeypatch.setattr(runs, "_compare_and_set", lambda *_: False)
+    with pytest.raises(WriteConflict, match="10 other commits"):
+        runs.commit(spark, place, attempt("run", "a"), 0, OUTCOME)
+
+
+HOSTILE = [
+    "it's",
+    "`; DROP TABLE x; --",
+    "\\' OR 1=1 --",
+    "{view}",
+    ":name",
+    "\u00fc\u2028\U0001f600",
+    "a" * 10_000,
+    "n\nl",
+]
+
+
+def test_no_value_is_taken_for_sql(spark, place):
+    texts = tuple(HOSTILE)
+    for number, text in enumerate(("'`\\;--", "{view} :name"), start=1):
+        mine = replace(attempt(text, text, texts, kind=text), inputs=dict.fromkeys(texts, texts[0]))
+        outcome = replace(OUTCOME, counts_in=dict.fromkeys(texts, 1), verdict="".join(texts))
+        run = runs.commit(spark, place, mine, number - 1, outcome)
+        assert runs.look(spark, place, text, texts) == runs.Look(number, run, dict.fromkeys(texts, run))
+
+
+def test_any_other_failure_is_told_as_it_is(spark, tmp_path):
+    with pytest.raises(Exception, match="runs") as caught:
+        runs.commit(spark, LedgerLocation(path=str(tmp_path)), attempt("run", "a"), 0, OUTCOME)
+    assert not isinstance(caught.value, WriteConflict)
