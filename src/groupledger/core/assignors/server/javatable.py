@@ -11,10 +11,10 @@ Worked example: `JavaTable(64)` with 0, 64, 128, .., 512 is walked 192, 0, 64, 1
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from groupledger.core.assignors.server.redblack import Leaf, Tree
+from groupledger.core.assignors.server.redblack import NIL, Leaf, Tree
 from groupledger.core.javaorder import spread
 
 TREE_FROM = 8  # keys in a bucket when one more makes it a tree
@@ -22,7 +22,7 @@ LIST_UPTO = 6  # keys in half a split tree that fall back to a list
 TREE_CAPACITY = 64
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Key:
     """What a table knows of a key: Java's hash code, what `compareTo` compares, and the caller's own name for it."""
 
@@ -31,45 +31,44 @@ class Key:
     name: Any
 
 
-@dataclass(slots=True)
 class Bucket:
-    """The keys of one bucket in the order they are walked in, and the tree over them where there is one."""
+    """The keys of one bucket in the order they are walked in, with a tree over them once there were too many."""
 
-    leaves: list[Leaf] = field(default_factory=list)
-    tree: Tree | None = None
+    def __init__(self, leaves: list[Leaf]) -> None:
+        self.leaves = leaves
+        self.tree = Tree()
+
+    def is_tree(self) -> bool:
+        """Whether it was planted."""
+        return self.tree.root is not NIL
 
     def plant(self) -> None:
         """Make a tree of the list, key by key in its order; the root moves to the front."""
         self.tree = Tree()
         for leaf in self.leaves:
-            leaf.reset()
+            leaf.uproot()
             self.tree.insert(leaf)
         self._root_first()
 
     def grow(self, leaf: Leaf) -> None:
         """Add a key to the tree: behind its parent in the list."""
-        assert self.tree is not None
         parent = self.tree.insert(leaf)
         self.leaves.insert(self.leaves.index(parent) + 1, leaf)
         self._root_first()
 
     def fell(self, leaf: Leaf) -> None:
-        """Remove a key from the tree; a tree that is too small becomes a list."""
-        assert self.tree is not None
-        small = self.tree.is_small()
+        """Remove a key from the tree; a tree that was too small already becomes a list."""
         self.leaves.remove(leaf)
-        if small or not self.leaves:
-            self.tree = None
+        if self.tree.is_small():
+            self.tree = Tree()
             return
         self.tree.remove(leaf)
         self._root_first()
 
     def _root_first(self) -> None:
-        assert self.tree is not None
-        root = self.tree.root
-        if root is not None and self.leaves[0] is not root:
-            self.leaves.remove(root)
-            self.leaves.insert(0, root)
+        if self.leaves[0] is not self.tree.root:
+            self.leaves.remove(self.tree.root)
+            self.leaves.insert(0, self.tree.root)
 
 
 class JavaTable:
@@ -114,17 +113,17 @@ class JavaTable:
             return
         index = spread(leaf.key.hashed) & (self.capacity - 1)
         bucket = self.buckets[index]
-        if bucket.tree is None:
-            bucket.leaves.remove(leaf)
-        else:
+        if bucket.is_tree():
             bucket.fell(leaf)
+        else:
+            bucket.leaves.remove(leaf)
         if not bucket.leaves:
             del self.buckets[index]
 
     def _add(self, key: Key, *, behind: bool) -> None:
         leaf = self.leaves[key.name] = Leaf(key, (_signed(spread(key.hashed)), key.rank))
-        bucket = self.buckets.setdefault(spread(key.hashed) & (self.capacity - 1), Bucket())
-        if bucket.tree is not None:
+        bucket = self.buckets.setdefault(spread(key.hashed) & (self.capacity - 1), Bucket([]))
+        if bucket.is_tree():
             bucket.grow(leaf)
             return
         bucket.leaves.insert(len(bucket.leaves) if behind else 0, leaf)
@@ -136,17 +135,16 @@ class JavaTable:
 
     def _double(self) -> None:
         before, self.capacity, self.buckets = self.buckets, 2 * self.capacity, {}
-        for index, bucket in before.items():
+        for bucket in before.values():
             halves: dict[int, list[Leaf]] = {}
             for leaf in bucket.leaves:
                 halves.setdefault(spread(leaf.key.hashed) & (self.capacity - 1), []).append(leaf)
             for half in sorted(halves):
-                assert half & (self.capacity // 2 - 1) == index
                 self.buckets[half] = _half(bucket, halves[half])
 
 
 def _half(whole: Bucket, leaves: list[Leaf]) -> Bucket:
-    if whole.tree is None or len(leaves) <= LIST_UPTO:
+    if not whole.is_tree() or len(leaves) <= LIST_UPTO:
         return Bucket(leaves)
     if len(leaves) == len(whole.leaves):
         return whole

@@ -70,35 +70,37 @@ def room(count: int) -> int:
 
 
 @kernel
-def after_puts(hashes: IntArray, keys: IntArray, count: int, capacity: int) -> int:
-    """Capacity of a table that began at `capacity` and got `keys[:count]` by `put`; TREE where a bucket overflowed.
+def after_changes(hashes: IntArray, signs: IntArray, count: int, capacity: int) -> int:
+    """Capacity of a table that began at `capacity` and saw these changes: `put` of a new key (1), `remove` (-1).
 
-    Keys index `hashes`. A table that never holds nine keys in a bucket only grows by its load.
+    `hashes[:count]` stand in the order of time. TREE where a bucket overflows and becomes a tree.
     """
-    if count <= TREE_CHAIN:
-        return _by_load(count, capacity)
-    chains = np.zeros(4 * max(count, capacity, 32), np.int32)
-    for size in range(count):
-        bucket = spread(hashes[keys[size]]) & (capacity - 1)
-        chains[bucket] += 1
+    chains = np.zeros(4 * max(count, capacity, TREE_CAPACITY // 2) if count > TREE_CHAIN else 0, np.int32)
+    size = 0
+    for at in range(count):
+        size += signs[at]
         doublings = 0
-        if chains[bucket] > TREE_CHAIN:
-            if capacity >= TREE_CAPACITY:
-                return TREE
+        if len(chains) > 0:
+            bucket = spread(hashes[at]) & (capacity - 1)
+            chains[bucket] += signs[at]
+            if signs[at] > 0 and chains[bucket] > TREE_CHAIN:
+                if capacity >= TREE_CAPACITY:
+                    return TREE
+                doublings += 1
+        if 4 * size > 3 * (capacity << doublings):
             doublings += 1
-        if 4 * (size + 1) > 3 * (capacity << doublings):
-            doublings += 1
-        if doublings > 0:
-            capacity <<= doublings
+        capacity <<= doublings
+        if doublings > 0 and len(chains) > 0:
             chains[:capacity] = 0
-            for at in range(size + 1):
-                chains[spread(hashes[keys[at]]) & (capacity - 1)] += 1
+            for before in range(at + 1):
+                chains[spread(hashes[before]) & (capacity - 1)] += signs[before]
     return capacity
 
 
 @kernel
-def _by_load(count: int, capacity: int) -> int:
-    while 4 * count > 3 * capacity:
+def after_load(size: int, capacity: int) -> int:
+    """Capacity of a table that began at `capacity` and got `size` keys by `put`, no bucket ever overflowing."""
+    while 4 * size > 3 * capacity:
         capacity *= 2
     return capacity
 
@@ -131,7 +133,31 @@ def sort_by_bucket(hashes: IntArray, keys: IntArray, count: int, capacity: int) 
 @kernel
 def walk(hashes: IntArray, keys: IntArray, count: int, capacity: int) -> int:
     """Reorder `keys[:count]` as a table that began at `capacity` is walked; returns its capacity then, or TREE."""
-    capacity = after_puts(hashes, keys, count, capacity)
+    inserted = hashes[keys[:count]]
+    capacity = after_changes(inserted, np.ones(count, np.int32), count, capacity)
     if capacity != TREE:
         sort_by_bucket(hashes, keys, count, capacity)
     return capacity
+
+
+@kernel
+def walk_added(numbers: IntArray, capacity: int, partition: IntArray) -> bool:
+    """As `walk`, for the partitions of a set, at least one; False for TREE, with nothing promised of the order.
+
+    One run of neighbours, the usual case, needs no look at the buckets.
+    """
+    count = len(numbers)
+    ascending = True
+    for at in range(1, count):
+        ascending = ascending and numbers[at - 1] < numbers[at]
+    if ascending and numbers[count - 1] - numbers[0] == count - 1:
+        capacity = after_load(count, capacity)
+        if numbers[count - 1] < capacity:
+            partition[:] = numbers
+            return True
+    seats = np.arange(count).astype(np.int32)
+    if walk(numbers, seats, count, capacity) == TREE:
+        return False
+    for at in range(count):
+        partition[at] = numbers[seats[at]]
+    return True

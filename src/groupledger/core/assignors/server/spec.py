@@ -69,5 +69,5 @@ class ServerAssignment:
     assigned_partition: IntArray
     status: IntArray  # [G], a `Status`; any other than OK has empty lists
     path: IntArray  # [G], a `Path`
-    bad_partition: IntArray  # [G], the partition an OUT_OF_BOUNDS is about, and below its topic (local)
-    bad_topic: IntArray  # [G]
+    bad_topic: IntArray  # [G], local topic and partition that an OUT_OF_BOUNDS is about, else -1
+    bad_partition: IntArray  # [G]

@@ -1,0 +1,24 @@
+"""Kafka's server-side assignors (KIP-848), as kafka-group-coordinator 4.1 to 4.4 runs them: `uniform` and `range`.
+
+Sets and the order of the records are Kafka's, so a result can be the next round's input. See docs/decisions/0020.
+"""
+
+from __future__ import annotations
+
+from groupledger.core.assignors.server.assign import ASSIGNORS, assign
+from groupledger.core.assignors.server.group import ServerGroup, ServerMember, Topic, TopicId, encode
+from groupledger.core.assignors.server.spec import Path, ServerAssignment, ServerBatch, Status
+
+__all__ = [
+    "ASSIGNORS",
+    "Path",
+    "ServerAssignment",
+    "ServerBatch",
+    "ServerGroup",
+    "ServerMember",
+    "Status",
+    "Topic",
+    "TopicId",
+    "assign",
+    "encode",
+]

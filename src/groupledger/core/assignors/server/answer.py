@@ -1,0 +1,47 @@
+"""A server-side assignment in words: the coordinator's records, and Kafka's error where it fails."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from groupledger.core.assignors.server.group import Names
+from groupledger.core.assignors.server.spec import Path, ServerAssignment, ServerBatch, Status
+
+if TYPE_CHECKING:
+    Records = dict[str, list[tuple[str, list[int]]]]
+
+PATHS = {Path.HOMOGENEOUS: "homogeneous", Path.HETEROGENEOUS: "heterogeneous"}
+
+
+def written(batch: ServerBatch, names: Names, result: ServerAssignment, group: int) -> Records:
+    """Each member's topics and partitions in the order of its target record: {"m": [("orders", [0, 2])]}."""
+    first_topic = int(batch.topic_start[group])
+    records: Records = {}
+    for member in range(batch.member_start[group], batch.member_start[group + 1]):
+        record: list[tuple[str, list[int]]] = []
+        mine = slice(result.assigned_start[member], result.assigned_start[member + 1])
+        pairs = zip(result.assigned_topic[mine].tolist(), result.assigned_partition[mine].tolist(), strict=True)
+        for local, partition in pairs:
+            topic = names.topics[first_topic + local] or ""
+            if not record or record[-1][0] != topic:
+                record.append((topic, []))
+            record[-1][1].append(partition)
+        records[names.members[member]] = record
+    return records
+
+
+def path_word(result: ServerAssignment, group: int) -> str:
+    """`homogeneous` or `heterogeneous`."""
+    return PATHS[Path(int(result.path[group]))]
+
+
+def failure(batch: ServerBatch, result: ServerAssignment, group: int) -> str | None:
+    """What Kafka throws, class and message; None where it answers."""
+    status = Status(int(result.status[group]))
+    if status == Status.OK:
+        return None
+    if status == Status.LEFT_UNASSIGNED:
+        return "PartitionAssignorException: Partitions were left unassigned"
+    partition = int(result.bad_partition[group])
+    count = int(batch.topic_partitions[batch.topic_start[group] + result.bad_topic[group]])
+    return f"ArrayIndexOutOfBoundsException: Index {partition} out of bounds for length {count}"

@@ -1,0 +1,190 @@
+"""The two server-side assignors over a batch of groups, and the few walks that must be answered key by key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from groupledger.core.assignors.server import exact
+from groupledger.core.assignors.server.changes import Targets
+from groupledger.core.assignors.server.range_ import count_batch, sorted_members, write_batch
+from groupledger.core.assignors.server.record import fresh_sizes
+from groupledger.core.assignors.server.spec import ServerAssignment, ServerBatch
+from groupledger.core.assignors.server.uniform import count_records, decide, write_records
+from groupledger.core.assignors.server.walks import (
+    find_paths,
+    group_at,
+    walk_members,
+    walk_shared,
+    walk_targets,
+)
+from groupledger.core.kernels import run
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from groupledger.core.batch import IntArray
+
+
+class Walks(NamedTuple):
+    """What `uniform` meets: members [M], the topics of homogeneous groups [T] and how many [G], current targets."""
+
+    members: IntArray
+    shared: IntArray
+    shared_count: IntArray
+    owned: Targets
+
+
+def assign(name: str, batch: ServerBatch) -> ServerAssignment:
+    """Assign every group of the batch by `uniform` or `range`; KeyError for another name.
+
+    3 partitions over 2 members, nobody owning any -> 2 for the first in the walk, 1 for the other.
+    """
+    return ASSIGNORS[name](batch)
+
+
+def uniform(batch: ServerBatch) -> ServerAssignment:
+    """`uniform`: each group by the algorithm of its subscriptions."""
+    groups, members, cells = len(batch.joining), len(batch.member_hash), _cells(batch)
+    path, status, bad = _paths(batch), np.zeros(groups, np.int32), np.zeros(groups, np.int64)
+    walks = _walks(batch, path)
+    remade = np.zeros(members, np.bool_)
+    log, rows = run(
+        decide,
+        batch,
+        walks.members,
+        walks.shared,
+        walks.shared_count,
+        walks.owned,
+        path,
+        status,
+        bad,
+        remade,
+        cells=cells,
+    )
+    start = np.zeros(members + 1, np.int64)
+    run(count_records, batch, log, rows, status, start, cells=cells)
+    topic, partition = np.empty(start[-1], np.int32), np.empty(start[-1], np.int32)
+    tree = np.zeros(members, np.bool_)
+    run(write_records, batch, walks.owned, log, rows, path, remade, start, topic, partition, tree, cells=cells)
+    result = ServerAssignment(start, topic, partition, status, path, *_offenders(walks.owned, bad))
+    _write_trees(batch, walks.owned, log, rows, result, tree)
+    return result
+
+
+def range_(batch: ServerBatch) -> ServerAssignment:
+    """`range`: a run of neighbouring partitions of each topic for each of its subscribers."""
+    groups, members, cells = len(batch.joining), len(batch.member_hash), _cells(batch)
+    path = _paths(batch)
+    start = np.zeros(members + 1, np.int64)
+    run(count_batch, batch, start, cells=cells)
+    topic, partition = np.empty(start[-1], np.int32), np.empty(start[-1], np.int32)
+    tree = np.zeros(members, np.bool_)
+    run(write_batch, batch, path, start, topic, partition, tree, cells=cells)
+    nobody = np.full(groups, -1, np.int32)
+    result = ServerAssignment(start, topic, partition, np.zeros(groups, np.int32), path, nobody, nobody)
+    for member in np.flatnonzero(tree).tolist():
+        _write_range_tree(batch, result, member)
+    return result
+
+
+ASSIGNORS: dict[str, Callable[[ServerBatch], ServerAssignment]] = {"range": range_, "uniform": uniform}
+
+
+def _cells(batch: ServerBatch) -> int:
+    """How much there is to do, for the choice between compiled and plain kernels."""
+    wanted = int(np.maximum(batch.topic_partitions, 0).sum())
+    return 4 * (wanted + len(batch.target_topic) + len(batch.subscription_topic)) + 8 * len(batch.member_hash)
+
+
+def _paths(batch: ServerBatch) -> IntArray:
+    path = np.zeros(len(batch.joining), np.int32)
+    run(find_paths, batch, path, cells=_cells(batch))
+    return path
+
+
+def _walks(batch: ServerBatch, path: IntArray) -> Walks:
+    """All walks before the decision; what a tree decides is answered by `exact`."""
+    cells, groups = _cells(batch), len(path)
+    order, crowded = np.empty(len(batch.member_hash), np.int32), np.zeros(groups, np.bool_)
+    run(walk_members, batch, order, crowded, cells=cells)
+    for group in np.flatnonzero(crowded).tolist():
+        seats = slice(batch.member_start[group], batch.member_start[group + 1])
+        order[seats] = exact.member_order(batch, group, order[seats])
+    shared, count, crowded = np.empty(len(batch.name_hash), np.int32), np.zeros(groups, np.int32), crowded.copy()
+    crowded[:] = False
+    run(walk_shared, batch, order, path, shared, count, crowded, cells=cells)
+    for group in np.flatnonzero(crowded).tolist():
+        first = batch.member_start[group] + order[batch.member_start[group]]
+        walked = exact.shared_topics(exact.Topics(batch, group), _named(batch, first))
+        shared[batch.topic_start[group] :][: len(walked)] = walked
+    return Walks(order, shared, count, _owned(batch))
+
+
+def _owned(batch: ServerBatch) -> Targets:
+    topic, partition = np.empty_like(batch.target_topic), np.empty_like(batch.target_partition)
+    tree = np.zeros(len(batch.member_hash), np.bool_)
+    run(walk_targets, batch, topic, partition, tree, cells=_cells(batch))
+    for member in np.flatnonzero(tree).tolist():
+        held = slice(batch.target_start[member], batch.target_start[member + 1])
+        record = exact.pairs(batch.target_topic[held], batch.target_partition[held])
+        topic[held], partition[held] = exact.columns(exact.target(_topics(batch, member), record))
+    return Targets(topic, partition)
+
+
+def _offenders(owned: Targets, bad: NDArray[np.int64]) -> tuple[IntArray, IntArray]:
+    """Topic and partition of each group's offender, -1 where there is none."""
+    none = np.full(len(bad), -1, np.int32)
+    if not (bad >= 0).any():
+        return none, none
+    return np.where(bad >= 0, owned.topic[bad], none), np.where(bad >= 0, owned.partition[bad], none)
+
+
+def _write_trees(
+    batch: ServerBatch, owned: Targets, log: IntArray, rows: IntArray, result: ServerAssignment, tree: NDArray[np.bool_]
+) -> None:
+    """Write the records that a tree decides."""
+    for member in np.flatnonzero(tree).tolist():
+        group = _group_of(batch, member)
+        mine = log[rows[group] : rows[group + 1]]
+        mine = mine[mine[:, 0] == member - batch.member_start[group]]
+        held = slice(batch.target_start[member], batch.target_start[member + 1])
+        fresh = fresh_sizes(group_at(batch, group), bool(result.path[group]))
+        walked = exact.record(
+            exact.Topics(batch, group),
+            exact.pairs(owned.topic[held], owned.partition[held]),
+            exact.pairs(mine[:, 1], mine[:, 2]),
+            fresh,
+        )
+        _put(result, member, walked)
+
+
+def _write_range_tree(batch: ServerBatch, result: ServerAssignment, member: int) -> None:
+    group = _group_of(batch, member)
+    homogeneous = bool(result.path[group])
+    first = batch.member_start[group] + sorted_members(group_at(batch, group))[0]
+    topics, named = exact.Topics(batch, group), _named(batch, first if homogeneous else member)
+    known = len(exact.subscription(topics, named))
+    capacity = exact.range_capacity(len(named), known, homogeneous=homogeneous)
+    mine = slice(result.assigned_start[member], result.assigned_start[member + 1])
+    given = exact.pairs(result.assigned_topic[mine], result.assigned_partition[mine])
+    _put(result, member, exact.range_record(topics, named, capacity, given))
+
+
+def _put(result: ServerAssignment, member: int, walked: exact.Pairs) -> None:
+    mine = slice(result.assigned_start[member], result.assigned_start[member + 1])
+    result.assigned_topic[mine], result.assigned_partition[mine] = exact.columns(walked)
+
+
+def _group_of(batch: ServerBatch, member: int) -> int:
+    return int(np.searchsorted(batch.member_start, member, side="right")) - 1
+
+
+def _topics(batch: ServerBatch, member: int) -> exact.Topics:
+    return exact.Topics(batch, _group_of(batch, member))
+
+
+def _named(batch: ServerBatch, member: int) -> IntArray:
+    return batch.subscription_topic[batch.subscription_start[member] : batch.subscription_start[member + 1]]

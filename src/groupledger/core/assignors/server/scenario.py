@@ -1,0 +1,83 @@
+"""A KIP-848 group as one JSON scenario, and its result: what `solve` answers for `server-uniform` and `server-range`.
+
+The format is that of `tests/data/parity/README.md`. `map`, the collection under the group's members, is not an input
+here: production's TimelineHashMap is the only one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from groupledger.core.assignors.server.answer import failure, path_word, written
+from groupledger.core.assignors.server.assign import ASSIGNORS, assign
+from groupledger.core.assignors.server.group import ServerGroup, ServerMember, Topic, TopicId, encode
+from groupledger.core.faults import Fault
+from groupledger.core.wire.primitives import uuid_bytes
+
+PREFIX = "server-"
+NAMES = tuple(PREFIX + name for name in ASSIGNORS)
+HOMOGENEOUS = {"homogeneous": True, "heterogeneous": False}
+
+
+def solve(scenario: Mapping[str, Any]) -> dict[str, Any]:
+    """One scenario in, one result out: `assignment` sorted, `order` as the records are written, or Kafka's `error`.
+
+    Fault `scenario` where the scenario is not of the format.
+    """
+    name = scenario["assignor"].removeprefix(PREFIX)
+    batch, names = encode([read(scenario)])
+    result = assign(name, batch)
+    error = failure(batch, result, 0)
+    if error is not None:
+        return {"id": scenario.get("id"), "error": error, "path": path_word(result, 0)}
+    order = written(batch, names, result, 0)
+    return {
+        "id": scenario.get("id"),
+        "assignment": {member: _pairs(record) for member, record in order.items()},
+        "order": {member: [[topic, list(each)] for topic, each in record] for member, record in order.items()},
+        "path": path_word(result, 0),
+    }
+
+
+def read(scenario: Mapping[str, Any]) -> ServerGroup:
+    """The group a scenario describes; Fault `scenario` says what is wrong with it."""
+    try:
+        return _read(scenario)
+    except (KeyError, TypeError, ValueError, AttributeError) as wrong:
+        what = f"{type(wrong).__name__}: {wrong}"
+        expected = "expected topics {name: {id, partitions}} and members [{id, topics, assigned}], see the README"
+        raise Fault("scenario", f"scenario {scenario.get('id')!r} cannot be read ({what}); {expected}") from wrong
+
+
+def _read(scenario: Mapping[str, Any]) -> ServerGroup:
+    topics = {name: Topic(_id(fact["id"]), int(fact["partitions"])) for name, fact in scenario["topics"].items()}
+    ids = {name: topic.topic_id for name, topic in topics.items()}
+    ids |= {name: _id(text) for name, text in (scenario.get("deleted") or {}).items()}
+    history = scenario.get("history")
+    kind = scenario.get("subscription_type")
+    return ServerGroup(
+        tuple(_member(member, ids) for member in scenario["members"]),
+        topics,
+        changes=None if history is None else tuple(int(change) for _, change in history),
+        joining=scenario.get("joining"),
+        homogeneous=None if kind is None else HOMOGENEOUS[kind],
+    )
+
+
+def _member(member: Mapping[str, Any], ids: Mapping[str, TopicId]) -> ServerMember:
+    target: dict[TopicId, list[int]] = {}
+    for topic, partition in member.get("assigned") or ():
+        target.setdefault(ids[topic], []).append(int(partition))
+    held = tuple((topic, tuple(partitions)) for topic, partitions in target.items())
+    return ServerMember(member["id"], tuple(member["topics"]), held, member.get("instance_id"))
+
+
+def _id(text: str) -> TopicId:
+    return TopicId(uuid_bytes(text))
+
+
+def _pairs(record: Sequence[tuple[str, Sequence[int]]]) -> list[list[Any]]:
+    """Sorted by topic, in Java's order (UTF-16 units), then by partition."""
+    by_topic = sorted(record, key=lambda each: each[0].encode("utf-16-be", "surrogatepass"))
+    return [[topic, partition] for topic, each in by_topic for partition in sorted(each)]

@@ -1,0 +1,115 @@
+"""What the coordinator's assignors promise, on seeded chains of rebalances, and how they fail."""
+
+import pytest
+
+from groupledger.core.assignors.server import ServerGroup, ServerMember, Topic, TopicId, assign, encode
+from groupledger.core.assignors.server.answer import failure, written
+from groupledger.core.assignors.server.scenario import solve
+from groupledger.core.faults import Fault
+
+from .scenarios import chains
+
+ONE, TWO = TopicId(bytes(15) + b"\1"), TopicId(bytes(15) + b"\2")
+
+
+def held(record):
+    return sorted((topic, partition) for topic, partitions in record for partition in partitions)
+
+
+@pytest.fixture(scope="module")
+def solved():
+    return [(scenario, solve(scenario)) for scenario in chains(seed=3, groups=60, rounds=4)]
+
+
+def test_each_partition_of_a_subscribed_topic_has_one_owner_who_subscribes(solved):
+    for scenario, result in solved:
+        subscribed = {member["id"]: set(member["topics"]) for member in scenario["members"]}
+        wanted = sorted(
+            (name, partition)
+            for name, fact in scenario["topics"].items()
+            if any(name in topics for topics in subscribed.values())
+            for partition in range(fact["partitions"])
+        )
+        assert sorted(tuple(pair) for each in result["assignment"].values() for pair in each) == wanted
+        for member, pairs in result["assignment"].items():
+            assert {topic for topic, _ in pairs} <= subscribed[member]
+
+
+def test_homogeneous_counts_differ_by_one_at_most(solved):
+    counted = 0
+    for scenario, result in solved:
+        if scenario["assignor"] == "server-uniform" and result["path"] == "homogeneous":
+            sizes = [len(pairs) for pairs in result["assignment"].values()]
+            assert max(sizes) - min(sizes) <= 1
+            counted += 1
+    assert counted > 50
+
+
+def test_nothing_moves_when_nothing_changed(solved):
+    """Homogeneous groups only: Kafka's heterogeneous balancing may stop unfinished after 16 rounds."""
+    for scenario, result in solved:
+        if result["path"] == "homogeneous":
+            again = [{**member, "assigned": result["assignment"][member["id"]]} for member in scenario["members"]]
+            second = solve({**scenario, "members": again})
+            assert second["assignment"] == result["assignment"]
+
+
+def test_batches_are_only_batches(solved):
+    """A group's answer does not depend on what stands beside it."""
+    some = [(scenario, result) for scenario, result in solved if scenario["assignor"] == "server-uniform"][:40]
+    from groupledger.core.assignors.server.scenario import read
+
+    batch, names = encode([read(scenario) for scenario, _ in some])
+    result = assign("uniform", batch)
+    for group, (_, alone) in enumerate(some):
+        records = written(batch, names, result, group)
+        assert {member: [[t, p] for t, p in record] for member, record in records.items()} == alone["order"]
+
+
+def group(*members, partitions=3):
+    return ServerGroup(members, {"t": Topic(ONE, partitions), "u": Topic(TWO, partitions)})
+
+
+@pytest.mark.parametrize("name", ["range", "uniform"])
+def test_a_group_without_members_or_topics_is_answered(name):
+    lone = ServerMember("m", ("nowhere",), ((ONE, (0, 1)),))
+    batch, names = encode([ServerGroup((), {}), ServerGroup((lone,), {})])
+    result = assign(name, batch)
+    assert written(batch, names, result, 0) == {}
+    assert written(batch, names, result, 1) == {"m": []}
+
+
+def test_a_target_beyond_the_count_fails_as_in_kafka_where_subscriptions_differ():
+    batch, _ = encode([group(ServerMember("a", ("t",), ((ONE, (0, 7)),)), ServerMember("b", ("t", "u")))])
+    result = assign("uniform", batch)
+    assert failure(batch, result, 0) == "ArrayIndexOutOfBoundsException: Index 7 out of bounds for length 3"
+    assert result.assigned_start.tolist() == [0, 0, 0]
+
+
+def test_targets_beyond_the_counts_leave_no_room_where_subscriptions_are_equal():
+    ghost = ServerMember("a", ("t",), ((ONE, (3, 4, 5)),))
+    batch, names = encode([group(ghost), group(ServerMember("a", ("t",)))])
+    result = assign("uniform", batch)
+    assert failure(batch, result, 0) == "PartitionAssignorException: Partitions were left unassigned"
+    assert failure(batch, result, 1) is None
+    assert held(written(batch, names, result, 1)["a"]) == [("t", 0), ("t", 1), ("t", 2)]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"topics": {"t": {"id": "short", "partitions": 1}}},
+        {"members": [{"id": "m", "topics": ["t"], "assigned": [["never", 0]]}]},
+        {"members": None},
+        {"subscription_type": "mixed"},
+    ],
+)
+def test_a_broken_scenario_says_what_is_wrong(broken):
+    sound = {"id": "s", "assignor": "server-uniform", "topics": {}, "members": []}
+    with pytest.raises(Fault, match="scenario 's' cannot be read"):
+        solve(sound | broken)
+
+
+def test_an_unknown_assignor_is_a_key_error():
+    with pytest.raises(KeyError):
+        assign("sticky", encode([])[0])
