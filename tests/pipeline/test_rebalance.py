@@ -38,7 +38,10 @@ SNAPSHOTS = [
     snapshot(6, 2, "rewrite", previous_snapshot_id="log/dev/0/5"),
     snapshot(9, 1, incarnation=1),
     snapshot(3, None, "fold", "new", group_type="consumer", group_epoch=2, assignor="uniform"),
-    snapshot(4, None, "fold", "new", group_type="consumer", group_epoch=2, assignor="uniform"),
+    snapshot(
+        4, None, "fold", "new", group_type="consumer", group_epoch=2, assignor="uniform", previous_snapshot_id="x"
+    ),
+    snapshot(8, None, "deleted", "dead", members=0),
     snapshot(7, 1, group="both"),
     snapshot(7, 1, group="both", cluster="eu"),
 ]
@@ -100,7 +103,13 @@ def test_a_rewrite_is_not_the_rebalance_but_is_named(ledger):
 
 @pytest.mark.parametrize(
     ("group", "generation", "snapshot_id"),
-    [("pay", None, "log/dev/0/9"), ("pay", 1, "log/dev/0/9"), ("pay", 0, "log/dev/0/1"), ("new", 2, "log/dev/0/4")],
+    [
+        ("pay", None, "log/dev/0/9"),
+        ("pay", 1, "log/dev/0/9"),
+        ("pay", 0, "log/dev/0/1"),
+        ("new", 2, "log/dev/0/4"),
+        ("dead", None, "log/dev/0/8"),
+    ],
 )
 def test_the_last_incarnation_and_the_settled_epoch_are_told(ledger, group, generation, snapshot_id):
     assert ledger.group(group).rebalance(generation).snapshot_id == snapshot_id
@@ -126,6 +135,10 @@ def test_an_empty_ledger_says_what_to_do(spark):
         WrittenLedger(spark).group("pay").rebalance()
 
 
+def test_an_epoch_is_held_against_what_was_before_it(ledger):
+    assert ledger.group("new").rebalance(2).previous_snapshot_id is None
+
+
 def test_moves_of_nothing():
     assert moves([], []) == ()
 
@@ -136,10 +149,11 @@ def shown(listing, *columns):
 
 
 def test_clusters_and_groups_at_a_glance(ledger):
-    assert shown(clusters(ledger, 9), "cluster_id", "groups", "snapshots") == [("dev", 3, 8), ("eu", 1, 1)]
+    assert shown(clusters(ledger, 9), "cluster_id", "groups", "snapshots") == [("dev", 4, 9), ("eu", 1, 1)]
     last = shown(groups(ledger, 9), "cluster_id", "group_id", "snapshots", "generation", "observed_at")
     assert last == [
         ("dev", "both", 1, 1, at(7)),
+        ("dev", "dead", 1, None, at(8)),
         ("dev", "new", 2, 2, at(4)),
         ("dev", "pay", 5, 1, at(9)),
         ("eu", "both", 1, 1, at(7)),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 TopicPartition = tuple[str, int]
 
 GENERATIONS_NAMED = 12
-REWRITE = "rewrite"
+CLASSIC = "classic"
 
 _SNAPSHOT_COLUMNS = (
     c.CLUSTER_ID,
@@ -113,21 +113,21 @@ class Rebalance:
     @property
     def title(self) -> str:
         """`java-range, generation 3 (range, cluster dev)`."""
-        counted = "generation" if self.group_type == "classic" else "epoch"
+        counted = "generation" if self.group_type == CLASSIC else "epoch"
         assignor = self.assignor or "no assignor"
         return f"{self.group_id}, {counted} {self.generation} ({assignor}, cluster {self.cluster_id})"
 
 
 def rebalance(group: Group, generation: int | None = None) -> Rebalance:
-    """The rebalance that led to a generation (classic) or group epoch (KIP-848); default: the last snapshot.
+    """The rebalance that led to a generation (classic) or group epoch (KIP-848); default: the last one.
 
     Of several records with one generation the first of the last incarnation is told (a rewrite computed nothing), of a
-    KIP-848 epoch the last (the settled one); `same_generation` names the others.
+    KIP-848 epoch the last (the settled one) against what was before the epoch; `same_generation` names the others.
     """
     found = _snapshots_of(group, generation)
-    chosen = _choose(found)
-    members = _members(group, [chosen[c.SNAPSHOT_ID], chosen[c.PREVIOUS_SNAPSHOT_ID]])
-    before, after = members.get(chosen[c.PREVIOUS_SNAPSHOT_ID], []), members.get(chosen[c.SNAPSHOT_ID], [])
+    chosen, previous = _choose(found)
+    members = _members(group, [chosen[c.SNAPSHOT_ID], previous])
+    before, after = members.get(previous, []), members.get(chosen[c.SNAPSHOT_ID], [])
     return Rebalance(
         cluster_id=chosen[c.CLUSTER_ID],
         group_id=chosen[c.GROUP_ID],
@@ -136,7 +136,7 @@ def rebalance(group: Group, generation: int | None = None) -> Rebalance:
         snapshot_kind=chosen[c.SNAPSHOT_KIND],
         incarnation=chosen[c.INCARNATION],
         generation=chosen[c.GENERATION],
-        previous_snapshot_id=chosen[c.PREVIOUS_SNAPSHOT_ID],
+        previous_snapshot_id=previous,
         assignor=chosen[c.ASSIGNOR],
         state=chosen[c.STATE],
         complete=chosen[c.COMPLETE],
@@ -181,18 +181,21 @@ def partitions(wire: Iterable[Mapping[str, Any]] | None) -> tuple[TopicPartition
 
 
 def _snapshots_of(group: Group, generation: int | None) -> list[Row]:
-    """The snapshots of a generation in order of position, or the last one alone; a `Fault` where there is none."""
+    """The snapshots of a generation, or of the last one, in order of position; a `Fault` where there is none."""
     rows = group.of(GROUP_SNAPSHOTS)
     number = F.coalesce(c.GENERATION, c.GROUP_EPOCH).alias(c.GENERATION)
     rows = rows.select(*_SNAPSHOT_COLUMNS, number, F.unix_millis(c.OBSERVED_AT).alias(c.OBSERVED_AT))
     _require_one_cluster(group, [row[0] for row in rows.select(c.CLUSTER_ID).distinct().sort(c.CLUSTER_ID).collect()])
     if generation is None:
-        return rows.sort(F.desc(c.OFFSET)).limit(1).collect()
+        last = rows.sort(F.desc(c.OFFSET)).limit(1).collect()
+        generation = last[0][c.GENERATION]
+        if generation is None:  # a deleted group has none any more
+            return last
     found = rows.where(F.col(c.GENERATION) == generation).sort(c.OFFSET).collect()
     if not found:
         known = rows.select(c.GENERATION).distinct().sort(F.desc(c.GENERATION)).limit(GENERATIONS_NAMED).collect()
-        last = ", ".join(str(row[0]) for row in reversed(known))
-        text = f"group {group.group_id!r} has no generation {generation} in this ledger; last known: {last}"
+        last_known = ", ".join(str(row[0]) for row in reversed(known) if row[0] is not None)
+        text = f"group {group.group_id!r} has no generation {generation} in this ledger; last known: {last_known}"
         raise Fault("UNKNOWN_GENERATION", text)
     return found
 
@@ -216,12 +219,12 @@ def unknown_group(group: Group) -> Fault:
     return Fault("UNKNOWN_GROUP", f"no group {group.group_id!r} in {where}; {hint}")
 
 
-def _choose(found: list[Row]) -> Row:
+def _choose(found: list[Row]) -> tuple[Row, str | None]:
+    """The snapshot to tell of, and the id of the one before it."""
     incarnation = max(row[c.INCARNATION] for row in found)
     last = [row for row in found if row[c.INCARNATION] == incarnation]
-    if last[0][c.GROUP_TYPE] != "classic":
-        return last[-1]
-    return next((row for row in last if row[c.SNAPSHOT_KIND] != REWRITE), last[0])
+    chosen = last[0] if last[0][c.GROUP_TYPE] == CLASSIC else last[-1]
+    return chosen, last[0][c.PREVIOUS_SNAPSHOT_ID]
 
 
 def _members(group: Group, snapshot_ids: list[str | None]) -> dict[str | None, list[dict[str, Any]]]:

@@ -1,0 +1,84 @@
+"""What the runs say of each group: generations, assignors, members, moves, and how often we agree with the record."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from groupledger.tables import GROUP_SNAPSHOTS, REBALANCES
+from groupledger.tables import columns as c
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pyspark.sql import Row
+
+    from groupledger.pipeline.ledger import Ledger
+
+SNAPSHOTS, MEMBERS_MAX, ASSIGNORS, FIRST, LAST = "snapshots", "members_max", "assignors", "first", "last"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupVerdicts:
+    """One group in one scenario. `verdicts` counts its rebalances by verdict; `first` and `last` are generations."""
+
+    cluster_id: str
+    group_id: str
+    group_type: str
+    assignors: tuple[str, ...]
+    snapshots: int
+    first: int | None
+    last: int | None
+    members: int
+    moves: int
+    verdicts: Mapping[str, int]
+
+
+def group_verdicts(ledger: Ledger, scenario: str, clusters: Iterable[str]) -> tuple[GroupVerdicts, ...]:
+    """Every group of these clusters, in order; a row or two a group leave Spark, however long its history is."""
+    wanted = F.col(c.CLUSTER_ID).isin(sorted(clusters))
+    number = F.coalesce(c.GENERATION, c.GROUP_EPOCH)
+    snapshots = ledger.current(GROUP_SNAPSHOTS).where(wanted).groupBy(c.CLUSTER_ID, c.GROUP_ID)
+    groups = snapshots.agg(
+        F.count("*").alias(SNAPSHOTS),
+        F.min(number).alias(FIRST),
+        F.max(number).alias(LAST),
+        F.max(c.MEMBERS).alias(MEMBERS_MAX),
+        F.array_sort(F.collect_set(c.ASSIGNOR)).alias(ASSIGNORS),
+        F.max_by(c.GROUP_TYPE, c.OFFSET).alias(c.GROUP_TYPE),
+    )
+    results = ledger.current(REBALANCES).where(wanted & (F.col(c.SCENARIO) == scenario) & (F.col(c.ROUND) == 1))
+    counted = results.groupBy(c.CLUSTER_ID, c.GROUP_ID, c.VERDICT).agg(
+        F.count("*").alias(SNAPSHOTS), F.sum(c.MOVES).alias(c.MOVES)
+    )
+    by_group: dict[tuple[str, str], list[Row]] = {}
+    for row in counted.sort(c.CLUSTER_ID, c.GROUP_ID, c.VERDICT).collect():
+        by_group.setdefault((row[c.CLUSTER_ID], row[c.GROUP_ID]), []).append(row)
+    rows = groups.sort(c.CLUSTER_ID, c.GROUP_ID).collect()
+    return tuple(_verdicts(row, by_group.get((row[c.CLUSTER_ID], row[c.GROUP_ID]), [])) for row in rows)
+
+
+def _verdicts(group: Row, results: list[Row]) -> GroupVerdicts:
+    return GroupVerdicts(
+        group[c.CLUSTER_ID],
+        group[c.GROUP_ID],
+        group[c.GROUP_TYPE],
+        tuple(group[ASSIGNORS]),
+        group[SNAPSHOTS],
+        group[FIRST],
+        group[LAST],
+        group[MEMBERS_MAX],
+        sum(row[c.MOVES] for row in results),
+        {row[c.VERDICT]: row[SNAPSHOTS] for row in results},
+    )
+
+
+def total(groups: Iterable[GroupVerdicts]) -> dict[str, int]:
+    """All rebalances by verdict, the most frequent first."""
+    counted: Counter[str] = Counter()
+    for group in groups:
+        counted.update(group.verdicts)
+    return dict(sorted(counted.items(), key=lambda item: (-item[1], item[0])))
