@@ -1,0 +1,54 @@
+"""The captures as a fold takes them: log rows by group, and the topics of each moment."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from functools import cache
+
+from groupledger.core.history import Folded, LogRow, TopicCatalog, TopicChange, fold_group
+from groupledger.core.wire.offsets_log import decode_key
+from tests.core.wire.captured import LOGS, lines
+
+CLUSTER = "eu-1"
+
+
+@cache
+def log_rows(name: str) -> dict[str, tuple[LogRow, ...]]:
+    """The rows of each group of a log (`edge/offsets`), by offset."""
+    groups: dict[str, list[LogRow]] = {}
+    for line in lines(name):
+        key, value = b64decode(line["key"]), line["value"]
+        row = LogRow(
+            line["partition"], line["offset"], line["timestamp"], key, None if value is None else b64decode(value)
+        )
+        groups.setdefault(decode_key(key).group_id or "", []).append(row)
+    return {group: tuple(sorted(rows, key=lambda row: row.offset)) for group, rows in sorted(groups.items())}
+
+
+@cache
+def catalog(capture: str) -> TopicCatalog:
+    """The topics of a capture: each listing is whole, and a topic that is no longer listed was deleted."""
+    listings: dict[int, dict[str, tuple[str, int]]] = {}
+    for line in lines(f"{capture}/topics"):
+        listings.setdefault(line["ts"], {})[line["topic"]] = (line["topic_id"], line["partitions"])
+    changes: list[TopicChange] = []
+    before: dict[str, tuple[str, int]] = {}
+    for moment, listed in sorted(listings.items()):
+        gone = [TopicChange(topic, before[topic][0], None, None, moment) for topic in before.keys() - listed.keys()]
+        new = [
+            TopicChange(topic, *state, None, moment) for topic, state in listed.items() if before.get(topic) != state
+        ]
+        changes += gone + new
+        before = listed
+    return TopicCatalog(changes)
+
+
+@cache
+def folded(name: str, group: str) -> Folded:
+    """One captured group, folded all at once."""
+    return fold_group(CLUSTER, log_rows(name)[group], None, catalog(name.split("/")[0]))
+
+
+def every_group() -> list[tuple[str, str]]:
+    """(log, group) of all captures."""
+    return [(name, group) for name in LOGS for group in log_rows(name)]

@@ -1,0 +1,161 @@
+"""Records made by hand, for the histories that no capture has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import count
+
+from groupledger.core.history import Folded, GroupHeadRow, LogRow, TopicCatalog, TopicChange, fold_group
+from groupledger.core.wire.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
+from groupledger.core.wire.offsets_log import (
+    AssignedTopic,
+    ClassicMemberMetadata,
+    ClassicProtocol,
+    ConsumerGroupMetadata,
+    CurrentMemberAssignment,
+    GroupMember,
+    GroupMetadata,
+    LogKey,
+    MemberMetadata,
+    RecordKind,
+    RegularExpression,
+    TargetAssignmentMember,
+    TargetAssignmentMetadata,
+    TopicIdPartitions,
+    Value,
+    encode_key,
+    encode_value,
+)
+
+GROUP = "payments"
+CLICKS = "V1YOFAs_SRGmS1V4W0hINg"
+GROW = "y5UtV25JQb2GKdG4vimCbQ"
+TOPICS = TopicCatalog([TopicChange("clicks", CLICKS, 6, None, 0), TopicChange("grow", GROW, 2, None, 0)])
+
+Partitions = dict[str, tuple[int, ...]]
+TYPES = {
+    RecordKind.OFFSET_COMMIT: 1,
+    RecordKind.GROUP_METADATA: 2,
+    RecordKind.CONSUMER_GROUP_METADATA: 3,
+    RecordKind.CONSUMER_GROUP_MEMBER_METADATA: 5,
+    RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: 6,
+    RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: 7,
+    RecordKind.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: 8,
+    RecordKind.CONSUMER_GROUP_REGULAR_EXPRESSION: 16,
+}
+
+
+class Log:
+    """A group's log, written record by record: offsets from 0, a second between two records."""
+
+    def __init__(self, group: str = GROUP) -> None:
+        self.group = group
+        self.rows: list[LogRow] = []
+        self._offsets = count()
+
+    def put(self, kind: RecordKind, value: Value | None, version: int = 0, /, **key: object) -> LogRow:
+        """Append a record; no value is a tombstone."""
+        offset = next(self._offsets)
+        name = encode_key(LogKey(kind, TYPES[kind], self.group, key))
+        data = None if value is None else encode_value(kind, version, value)
+        self.rows.append(LogRow(3, offset, 1_000 * offset, name, data))
+        return self.rows[-1]
+
+    def fold(self, head: bytes | None = None, topics: TopicCatalog = TOPICS) -> Folded:
+        """Fold what was written."""
+        return fold_group("eu-1", self.rows, head, topics)
+
+    def classic(
+        self, generation: int, members: Iterable[GroupMember] = (), protocol: str = "range", kind: str = "consumer"
+    ) -> LogRow:
+        """A generation of a classic group."""
+        group = GroupMetadata(kind, generation, protocol, None, None, tuple(members))
+        return self.put(RecordKind.GROUP_METADATA, group, 3)
+
+    def broken(self, kind: RecordKind = RecordKind.GROUP_METADATA, **key: object) -> LogRow:
+        """A record whose value was cut short."""
+        self.put(kind, None, **key)
+        self.rows[-1] = self.rows[-1]._replace(value=b"\x00")
+        return self.rows[-1]
+
+    def deleted(self) -> LogRow:
+        """The tombstone of a classic group."""
+        return self.put(RecordKind.GROUP_METADATA, None)
+
+    def epoch(self, epoch: int | None) -> LogRow:
+        """A group epoch; None deletes the group."""
+        value = None if epoch is None else ConsumerGroupMetadata(epoch)
+        return self.put(RecordKind.CONSUMER_GROUP_METADATA, value)
+
+    def joined(
+        self,
+        member: str,
+        topics: tuple[str, ...] = ("clicks",),
+        regex: str | None = None,
+        classic: Subscription | None = None,
+    ) -> LogRow:
+        """A member's subscription."""
+        protocols = () if classic is None else (ClassicProtocol("range", encode_subscription(classic)),)
+        inside = None if classic is None else ClassicMemberMetadata(10_000, protocols)
+        value = MemberMetadata(None, None, member, "/h", topics, regex, 300_000, None, inside)
+        return self.put(RecordKind.CONSUMER_GROUP_MEMBER_METADATA, value, member_id=member)
+
+    def expression(self, regex: str, topics: tuple[str, ...]) -> LogRow:
+        """What a regular expression resolved to."""
+        value = RegularExpression(topics, 1, 0)
+        return self.put(RecordKind.CONSUMER_GROUP_REGULAR_EXPRESSION, value, regular_expression=regex)
+
+    def target(self, member: str, partitions: Partitions) -> LogRow:
+        """What a member is to get."""
+        value = TargetAssignmentMember(tuple(AssignedTopic(*item) for item in partitions.items()))
+        return self.put(RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, value, member_id=member)
+
+    def target_epoch(self, epoch: int) -> LogRow:
+        """The end of an epoch's target."""
+        return self.put(RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA, TargetAssignmentMetadata(epoch))
+
+    def current(self, member: str, epoch: int, held: Partitions, pending: Partitions | None = None) -> LogRow:
+        """What a member holds, and must give up."""
+        value = CurrentMemberAssignment(epoch, epoch, 0, _topics(held), _topics(pending or {}))
+        return self.put(RecordKind.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT, value, member_id=member)
+
+    def left(self, member: str) -> None:
+        """The three tombstones of a member, in the broker's order."""
+        self.put(RecordKind.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT, None, member_id=member)
+        self.put(RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, None, member_id=member)
+        self.put(RecordKind.CONSUMER_GROUP_MEMBER_METADATA, None, member_id=member)
+
+    def step(self, epoch: int, targets: dict[str, Partitions]) -> None:
+        """A whole epoch: group epoch, targets, their end, and every member at once where it should be."""
+        self.epoch(epoch)
+        for member, partitions in targets.items():
+            self.target(member, partitions)
+        self.target_epoch(epoch)
+        for member, partitions in targets.items():
+            self.current(member, epoch, partitions)
+
+
+def head_of(fold: Folded) -> GroupHeadRow:
+    """The head of a fold that has one."""
+    assert fold.head is not None
+    return fold.head
+
+
+def member(
+    member_id: str,
+    partitions: Partitions,
+    *,
+    topics: tuple[str, ...] = ("clicks", "grow"),
+    instance: str | None = None,
+    owned: Partitions | None = None,
+    generation: int | None = None,
+    assignment: bytes | None = None,
+) -> GroupMember:
+    """A classic member with its subscription (v3) and its assignment."""
+    said = Subscription(3, topics, None, tuple((owned or {}).items()), generation)
+    told = encode_assignment(Assignment(3, tuple(partitions.items()))) if assignment is None else assignment
+    return GroupMember(member_id, instance, member_id, "/h", 300_000, 10_000, encode_subscription(said), told)
+
+
+def _topics(partitions: Partitions) -> tuple[TopicIdPartitions, ...]:
+    return tuple(TopicIdPartitions(topic, numbers) for topic, numbers in partitions.items())

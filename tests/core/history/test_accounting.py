@@ -1,0 +1,220 @@
+"""Every record is used, unused, a tombstone, a duplicate or quarantined; none is lost, none stops the fold."""
+
+import random
+from collections import Counter
+
+import pytest
+
+from groupledger.core.history import Counts, FoldSettings, LogRow, TopicCatalog, fold_group
+from groupledger.core.wire.offsets_log import LogKey, OffsetCommit, RecordKind, encode_key
+from tests.core.history.captured import CLUSTER, catalog, every_group, folded, log_rows
+from tests.core.history.records import CLICKS, TOPICS, Log, head_of, member
+from tests.core.wire.captured import LOGS
+
+
+@pytest.mark.parametrize(("name", "records"), LOGS.items())
+def test_every_captured_record_is_accounted_for(name, records):
+    counts = [folded(name, group).counts for group in log_rows(name)]
+    assert sum(c.records for c in counts) == sum(c.accounted for c in counts) == records
+    assert {code for c in counts for code in c.quarantined} == set()
+    assert {kind for c in counts for kind in c.unused} <= {"OffsetCommit"}
+
+
+def test_the_edge_cases_in_numbers():
+    total: Counter[str] = Counter()
+    for group in log_rows("edge/offsets"):
+        counts = folded("edge/offsets", group).counts
+        for name in ("used", "unused", "tombstones"):
+            total[name] += sum(getattr(counts, name).values())
+    assert total == {"used": 605, "unused": 197, "tombstones": 186}
+
+
+def test_counts_that_do_not_add_up_are_a_bug():
+    assert Counts(7, {"a": 2}, {"b": 1}, {"a": 1}, 1, {"X": 2}).accounted == 7
+
+
+def test_a_group_of_commits_only_has_no_snapshot():
+    fold = folded("edge/offsets", "tool-only")
+    assert [fold.group_snapshots, fold.ownership_changes, fold.coverage] == [[], [], []]
+    assert fold.counts.unused == {"OffsetCommit": 1}
+    assert (head_of(fold).incarnation, head_of(fold).offset) == (0, log_rows("edge/offsets")["tool-only"][0].offset)
+
+
+@pytest.mark.parametrize("group", ["tx-classic", "tx-new"])
+def test_transactional_commits_count_as_commits(group):
+    assert folded("edge/offsets", group).counts.unused == {"OffsetCommit": 24}
+
+
+def test_another_protocol_type_is_recorded_and_not_read():
+    log = Log()
+    connect = member("worker-1", {})
+    log.classic(1, [connect], protocol="sessioned", kind="connect")
+    opaque = (log.rows[-1].value or b"").replace(connect.subscription, b"\xff" * len(connect.subscription))
+    log.rows[-1] = log.rows[-1]._replace(value=opaque)
+    fold = log.fold()
+    (snapshot,) = fold.group_snapshots
+    assert (snapshot.protocol_type, snapshot.assignor, snapshot.snapshot_kind) == ("connect", "sessioned", "generation")
+    (row,) = fold.member_snapshots
+    assert (row.member_id, row.topics, row.claimed, row.recorded) == ("worker-1", None, None, None)
+    assert fold.quarantine == []
+
+
+@pytest.mark.parametrize("kind", [10, 12, 17, 21, 9, 99])
+def test_records_of_other_groups_and_later_types_are_unused_by_kind(kind):
+    key = kind.to_bytes(2, "big") + b"\x00\x01g" + (b"\x00\x01m" if kind in (10, 21) else b"")
+    value = None if kind == 17 else b"\x00\x00"
+    fold = fold_group("c", [LogRow(0, 5, 9, key, value)], None, TOPICS, settings=FoldSettings(check_unused=False))
+    assert fold.counts.accounted == 1
+    assert sum(fold.counts.unused.values()) == (0 if kind == 17 else 1)
+    assert fold.group_snapshots == []
+
+
+def test_unused_values_are_checked_unless_told_not_to():
+    log = Log()
+    log.put(RecordKind.OFFSET_COMMIT, OffsetCommit(1, None, "", 0, None, None), 3, topic="clicks", partition=0)
+    log.rows[-1] = log.rows[-1]._replace(value=(log.rows[-1].value or b"")[:-3])
+    assert log.fold().counts.quarantined == {"TRUNCATED": 1}
+    assert log.fold().coverage == [], "no fact rests on a commit"
+    lenient = fold_group("c", log.rows, None, TOPICS, settings=FoldSettings(check_unused=False))
+    assert lenient.counts.unused == {"OffsetCommit": 1}
+
+
+def test_a_broken_generation_is_quarantined_and_nothing_is_measured_across_it():
+    log = Log()
+    log.classic(0)
+    log.classic(1, [member("m", {"clicks": (0,)})])
+    broken = log.broken()
+    log.classic(3, [member("n", {"clicks": (0,)})])
+    log.classic(4, [member("n", {"clicks": ()})])
+    fold = log.fold()
+    (row,) = fold.quarantine
+    assert (row.stage, row.source, row.code, row.offset, row.group_id) == (
+        "fold",
+        "__consumer_offsets",
+        "TRUNCATED",
+        2,
+        "payments",
+    )
+    assert (row.key, row.value) == (broken.key, broken.value)
+    assert "byte 0" in row.message
+    assert [(gap.kind, gap.from_value, gap.to_value, gap.offset) for gap in fold.coverage] == [
+        ("record-unreadable", 1, None, 2),
+        ("generations-skipped", 1, 3, 3),
+    ]
+    after = fold.group_snapshots[2]
+    assert (after.generation, after.previous_snapshot_id) == (3, None)
+    assert fold.group_snapshots[3].previous_snapshot_id == after.snapshot_id
+    assert [(c.from_member_id, c.to_member_id, c.held_since) for c in fold.ownership_changes] == [
+        (None, "m", None),
+        ("m", "n", 1_000),
+        ("n", None, None),
+    ]
+
+
+def test_one_member_whose_bytes_do_not_decode_quarantines_the_record_and_changes_nothing():
+    log = Log()
+    log.classic(1, [member("m", {"clicks": (0,)})])
+    log.classic(2, [member("n", {"clicks": (0,)}), member("o", {}, assignment=b"\x00\x03\x00\x00\x00\x09")])
+    fold = log.fold()
+    assert [s.generation for s in fold.group_snapshots] == [1]
+    assert [c.to_member_id for c in fold.ownership_changes] == ["m"]
+    assert fold.counts.quarantined == {"TRUNCATED": 1}
+
+
+def test_a_member_whom_the_leader_left_out_has_no_bytes_and_no_partitions():
+    log = Log()
+    log.classic(1, [member("m", {"clicks": (0,)}), member("n", {}, assignment=b"")])
+    assert [m.recorded for m in log.fold().member_snapshots] == [((CLICKS, "clicks", (0,)),), ()]
+    assert log.fold().quarantine == []
+
+
+def test_a_record_read_twice_is_a_duplicate_whatever_its_timestamp():
+    log = Log()
+    log.classic(0)
+    log.classic(1, [member("m", {"clicks": (0,)})])
+    once = log.fold()
+    log.rows += [log.rows[1], log.rows[1]._replace(timestamp_ms=99_000)]
+    again = log.fold()
+    assert (again.counts.duplicates, again.counts.records) == (2, 4)
+    assert again.head == once.head
+    assert again.group_snapshots == once.group_snapshots
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_offset_with_other_bytes_is_a_finding_and_the_choice_does_not_depend_on_arrival(seed):
+    """An unclean log: its end was lost and written again."""
+    log, other = Log(), Log()
+    for one, partition in ((log, 0), (other, 1)):
+        one.classic(0)
+        one.classic(1, [member("m", {"clicks": (partition,)})])
+    rows = [*log.rows, other.rows[1]._replace(timestamp_ms=5_000), other.rows[1]._replace(timestamp_ms=6_000)]
+    random.Random(seed).shuffle(rows)  # noqa: S311 - seeded on purpose
+    fold = fold_group("eu-1", rows, None, TOPICS)
+    assert [m.recorded for m in fold.member_snapshots] == [((CLICKS, "clicks", (0,)),)], "the earlier one stays"
+    (finding,) = fold.violations
+    assert (finding.code, finding.severity, finding.offset) == ("OFFSET_REWRITTEN", "error", 1)
+    (rejected,) = fold.quarantine
+    assert (rejected.code, rejected.value) == ("OFFSET_REWRITTEN", other.rows[1].value)
+    assert (fold.counts.duplicates, fold.counts.quarantined) == (1, {"OFFSET_REWRITTEN": 1})
+    assert head_of(fold).state == head_of(fold_group("eu-1", sorted(rows), None, TOPICS)).state
+
+
+def test_records_of_no_group_are_quarantined_without_a_head():
+    rows = [LogRow(0, 1, 5, b"\x00", b"x"), LogRow(1, 1, 5, None, None), LogRow(2, 4, 5, b"\x00\x63abc", b"y")]
+    fold = fold_group("c", rows, None, TopicCatalog())
+    assert fold.head is None
+    assert [(row.log_partition, row.code, row.group_id) for row in fold.quarantine] == [
+        (0, "TRUNCATED", None),
+        (1, "NO_KEY", None),
+    ]
+    assert fold.counts.unused == {"Unknown type 99": 1}
+    assert fold.coverage == []
+
+
+def test_records_of_another_group_or_log_partition_are_quarantined_with_the_reason():
+    log, other = Log(), Log("other")
+    log.classic(0)
+    stray = other.classic(0)._replace(offset=7)
+    moved = log.rows[0]._replace(log_partition=9)
+    fold = fold_group("eu-1", [*log.rows, stray, moved], None, TOPICS)
+    assert fold.counts.quarantined == {"OTHER_GROUP": 1, "OTHER_LOG_PARTITION": 1}
+    assert "are two clusters read under one cluster id?" in " ".join(row.message for row in fold.quarantine)
+
+
+def test_a_thousand_mutated_records_never_stop_a_fold_and_are_all_accounted_for():
+    """Flipped, cut and grown values and keys among the good records of every group."""
+    chosen = random.Random(20)  # noqa: S311 - seeded on purpose
+    codes: Counter[str] = Counter()
+    mutated = 0
+    while mutated < 1_000:
+        name, group = chosen.choice(every_group())
+        rows = list(log_rows(name)[group])
+        for place in chosen.sample(range(len(rows)), min(4, len(rows))):
+            rows[place] = mutate(rows[place], chosen)
+            mutated += 1
+        fold = fold_group(CLUSTER, rows, None, catalog(name.split("/")[0]))
+        assert fold.counts.accounted == len(rows)
+        assert len(fold.quarantine) == sum(fold.counts.quarantined.values())
+        codes.update(fold.counts.quarantined)
+    assert len(codes) >= 6
+
+
+def mutate(row, chosen):
+    """A row with one of its two blobs flipped, cut or grown."""
+    field = "value" if row.value and chosen.random() < 0.8 else "key"
+    data = bytearray(getattr(row, field))
+    place = chosen.randrange(len(data))
+    match chosen.randrange(3):
+        case 0:
+            data[place] ^= 1 << chosen.randrange(8)
+        case 1:
+            del data[place:]
+        case _:
+            data[place:place] = chosen.randbytes(chosen.randrange(1, 9))
+    return row._replace(**{field: bytes(data)})
+
+
+def test_a_key_is_read_once_for_its_bytes():
+    key = encode_key(LogKey(RecordKind.GROUP_METADATA, 2, "g", {}))
+    fold = fold_group("c", [LogRow(0, offset, 0, key, None) for offset in range(3)], None, TOPICS)
+    assert fold.counts.tombstones == {"GroupMetadata": 3}
