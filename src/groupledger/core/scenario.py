@@ -35,7 +35,15 @@ class Encoded:
 
 
 def solve(scenario: dict[str, Any], *, mode: Mode = "as-kafka") -> dict[str, Any]:
-    """The result of one scenario; a scenario that cannot be used raises Fault."""
+    """The result of one scenario; a scenario that cannot be used raises Fault.
+
+    `server-uniform` and `server-range` (KIP-848) have a format and a result of their own: `assignors.server.scenario`.
+    """
+    if str(scenario.get("assignor")).startswith("server-"):
+        from groupledger.core.assignors.server.scenario import solve as solve_server
+
+        return solve_server(scenario)
+    require_form(scenario)
     encoded = encode(scenario)
     answer = assign(scenario["assignor"], encoded.batch, mode=mode)
     return _result(scenario, encoded, answer)
@@ -52,7 +60,6 @@ def _solve_line(number: int, line: str, mode: Mode) -> dict[str, Any]:
     try:
         scenario = _parsed(line)
         name = scenario.get("id")
-        require_form(scenario)
         return solve(scenario, mode=mode)
     except Fault as fault:
         return {"id": name, "line": number, "error": f"{fault.code}: {fault.message}"}

@@ -1,11 +1,15 @@
 """What the coordinator's assignors promise, on seeded chains of rebalances, and how they fail."""
 
+import json
+
 import pytest
 
 from groupledger.core.assignors.server import ServerGroup, ServerMember, Topic, TopicId, assign, encode
 from groupledger.core.assignors.server.answer import failure, written
-from groupledger.core.assignors.server.scenario import solve
+from groupledger.core.assignors.server.scenario import read, solve
 from groupledger.core.faults import Fault
+from groupledger.core.scenario import solve as solve_any
+from groupledger.core.scenario import solve_lines
 
 from .scenarios import chains
 
@@ -57,8 +61,6 @@ def test_nothing_moves_when_nothing_changed(solved):
 def test_batches_are_only_batches(solved):
     """A group's answer does not depend on what stands beside it."""
     some = [(scenario, result) for scenario, result in solved if scenario["assignor"] == "server-uniform"][:40]
-    from groupledger.core.assignors.server.scenario import read
-
     batch, names = encode([read(scenario) for scenario, _ in some])
     result = assign("uniform", batch)
     for group, (_, alone) in enumerate(some):
@@ -95,19 +97,46 @@ def test_targets_beyond_the_counts_leave_no_room_where_subscriptions_are_equal()
     assert held(written(batch, names, result, 1)["a"]) == [("t", 0), ("t", 1), ("t", 2)]
 
 
+SOUND = {
+    "id": "s",
+    "assignor": "server-uniform",
+    "topics": {"t": {"id": "AAAAAAAAAAAAAAAAAAAAAQ", "partitions": 2}},
+    "members": [{"id": "m", "instance_id": None, "rack": None, "topics": ["t"], "assigned": [["t", 0]]}],
+}
+
+
 @pytest.mark.parametrize(
-    "broken",
+    ("broken", "complaint"),
     [
-        {"topics": {"t": {"id": "short", "partitions": 1}}},
-        {"members": [{"id": "m", "topics": ["t"], "assigned": [["never", 0]]}]},
-        {"members": None},
-        {"subscription_type": "mixed"},
+        ({"topics": {"t": {"id": "short", "partitions": 1}}}, "uuid is 'short'; expected 22 characters"),
+        ({"topics": {"t": {"id": "AAAAAAAAAAAAAAAAAAAAAQ", "partitions": -1}}}, "topics.t is -1; expected"),
+        ({"topics": {"t": 3}}, "not subscriptable"),
+        ({"members": None}, "expected topics"),
+        ({"members": [{"id": "m", "topics": "t"}]}, "members.0.topics is 't'; expected a list"),
+        ({"members": [{"id": "m", "topics": ["t"], "assigned": [["never", 0]]}]}, "KeyError: 'never'"),
+        ({"members": [{"id": "m", "topics": ["t"], "assigned": ["t", 0]}]}, "members.0.assigned is 't'; expected"),
+        ({"members": [{"id": "m", "topics": ["t"], "assigned": [["t", -1]]}]}, "holds partition -1; expected >= 0"),
+        ({"members": [{"id": "m", "topics": ["t"], "assigned": [["t", 1]] * 2}]}, "holds a partition twice"),
+        ({"subscription_type": "mixed"}, "KeyError: 'mixed'"),
+        ({"joining": "nobody"}, "joining is 'nobody'; expected a member's id"),
     ],
 )
-def test_a_broken_scenario_says_what_is_wrong(broken):
-    sound = {"id": "s", "assignor": "server-uniform", "topics": {}, "members": []}
-    with pytest.raises(Fault, match="scenario 's' cannot be read"):
-        solve(sound | broken)
+def test_a_broken_scenario_says_what_is_wrong(broken, complaint):
+    with pytest.raises(Fault) as caught:
+        solve_any(SOUND | broken)
+    assert complaint in caught.value.message
+
+
+def test_solve_takes_server_scenarios_beside_clients():
+    lines = [json.dumps(SOUND), "{", json.dumps(SOUND | {"members": None})]
+    answers = [json.loads(line) for line in solve_lines(lines)]
+    assert answers[0] == {
+        "id": "s",
+        "assignment": {"m": [["t", 0], ["t", 1]]},
+        "order": {"m": [["t", [0, 1]]]},
+        "path": "homogeneous",
+    }
+    assert [answer.get("line") for answer in answers] == [None, 2, 3]
 
 
 def test_an_unknown_assignor_is_a_key_error():

@@ -18,7 +18,11 @@ from groupledger.core.assignors.server.order import (
 )
 from groupledger.core.assignors.server.spec import ServerBatch
 from groupledger.core.batch import NONE
+from groupledger.core.faults import Fault
 from groupledger.core.javaorder import hash_texts
+
+UUID_BYTES = 16
+INT32 = 2**31
 
 TopicId = NewType("TopicId", bytes)
 """The 16 bytes of a Kafka Uuid."""
@@ -52,7 +56,8 @@ class ServerGroup:
     `members` in the order in which they joined. `changes`: 1 for each join and -1 for each leave since the coordinator
     loaded the group, the joining member left out; None: nobody left. `joining`: the member whose heartbeat caused the
     assignment, where it is not in the group's table yet. `homogeneous`: None derives it from the subscriptions as
-    ConsumerGroup does; a group with a regular expression beside names is heterogeneous.
+    ConsumerGroup does; a group with a regular expression beside names is heterogeneous. Fault `server-group` for a
+    group that cannot be.
     """
 
     members: tuple[ServerMember, ...]
@@ -60,6 +65,31 @@ class ServerGroup:
     changes: tuple[int, ...] | None = None
     joining: str | None = None
     homogeneous: bool | None = None
+
+    def __post_init__(self) -> None:
+        """What the arrays could not say later."""
+        ids = [member.member_id for member in self.members]
+        _require(len(set(ids)) == len(ids), "members hold an id twice", "every member once")
+        _require(self.joining is None or self.joining in ids, f"joining is {self.joining!r}", "a member's id")
+        for name, topic in self.topics.items():
+            _require(len(topic.topic_id) == UUID_BYTES, f"id of topic {name!r} is {topic.topic_id!r}", "16 bytes")
+            _require(
+                0 <= topic.partitions < INT32, f"topic {name!r} has {topic.partitions:,} partitions", "an int >= 0"
+            )
+        for member in self.members:
+            target = [each for each, _ in member.target]
+            _require(len(set(target)) == len(target), f"target of {member.member_id!r} names a topic twice", "once")
+            for topic_id, partitions in member.target:
+                _require(len(topic_id) == UUID_BYTES, f"a target's topic id is {topic_id!r}", "16 bytes")
+                known = not partitions or 0 <= min(partitions) <= max(partitions) < INT32
+                _require(known, f"target of {member.member_id!r} holds partition {min(partitions, default=0)}", ">= 0")
+                unique = len(set(partitions)) == len(partitions)
+                _require(unique, f"target of {member.member_id!r} holds a partition twice", "each once")
+
+
+def _require(fine: bool, what: str, expected: str) -> None:
+    if not fine:
+        raise Fault("server-group", f"{what}; expected {expected}: correct the group or leave it out")
 
 
 @dataclass(frozen=True, slots=True)

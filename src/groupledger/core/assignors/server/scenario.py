@@ -13,6 +13,7 @@ from groupledger.core.assignors.server.answer import failure, path_word, written
 from groupledger.core.assignors.server.assign import ASSIGNORS, assign
 from groupledger.core.assignors.server.group import ServerGroup, ServerMember, Topic, TopicId, encode
 from groupledger.core.faults import Fault
+from groupledger.core.scenario_form import require_form
 from groupledger.core.wire.primitives import uuid_bytes
 
 PREFIX = "server-"
@@ -20,14 +21,18 @@ NAMES = tuple(PREFIX + name for name in ASSIGNORS)
 HOMOGENEOUS = {"homogeneous": True, "heterogeneous": False}
 
 
+def is_server(scenario: Mapping[str, Any]) -> bool:
+    """Whether the scenario is for one of NAMES."""
+    return scenario.get("assignor") in NAMES
+
+
 def solve(scenario: Mapping[str, Any]) -> dict[str, Any]:
     """One scenario in, one result out: `assignment` sorted, `order` as the records are written, or Kafka's `error`.
 
-    Fault `scenario` where the scenario is not of the format.
+    Raises Fault where the scenario is not of the format, or its group cannot be.
     """
-    name = scenario["assignor"].removeprefix(PREFIX)
     batch, names = encode([read(scenario)])
-    result = assign(name, batch)
+    result = assign(scenario["assignor"].removeprefix(PREFIX), batch)
     error = failure(batch, result, 0)
     if error is not None:
         return {"id": scenario.get("id"), "error": error, "path": path_word(result, 0)}
@@ -41,13 +46,23 @@ def solve(scenario: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read(scenario: Mapping[str, Any]) -> ServerGroup:
-    """The group a scenario describes; Fault `scenario` says what is wrong with it."""
+    """The group a scenario describes; Fault `bad-scenario` says what is wrong with its form."""
     try:
+        _require_form(scenario)
         return _read(scenario)
     except (KeyError, TypeError, ValueError, AttributeError) as wrong:
-        what = f"{type(wrong).__name__}: {wrong}"
-        expected = "expected topics {name: {id, partitions}} and members [{id, topics, assigned}], see the README"
-        raise Fault("scenario", f"scenario {scenario.get('id')!r} cannot be read ({what}); {expected}") from wrong
+        expected = "topics {name: {id, partitions}} and members [{id, topics, assigned}] (tests/data/parity/README.md)"
+        raise Fault("bad-scenario", f"{type(wrong).__name__}: {wrong}; expected {expected}") from wrong
+
+
+def _require_form(scenario: Mapping[str, Any]) -> None:
+    """What a client's scenario has too, checked as there: `assigned` in the place of `owned`."""
+    members = [{**member, "owned": member.get("assigned")} for member in scenario["members"]]
+    counts = {name: fact["partitions"] for name, fact in scenario["topics"].items()}
+    try:
+        require_form({"assignor": scenario["assignor"], "topics": counts, "members": members})
+    except Fault as fault:
+        raise Fault(fault.code, fault.message.replace(".owned", ".assigned")) from fault
 
 
 def _read(scenario: Mapping[str, Any]) -> ServerGroup:
