@@ -35,7 +35,7 @@ class Verdict(enum.IntEnum):
     REWRITE = 5  # same generation written again: carries the verdict of its first record, not recomputed
     VALID_DIFFERENT = 6  # another answer, which keeps to what any assignor must keep to
     INVALID = 7
-    NOT_COMPARED = 8  # another assignor ran than the recorded one, or none
+    NOT_COMPARED = 8  # nobody is in the group, or another assignor ran than the recorded one, or none
     CANNOT_TELL_ASSIGNOR = 9
     CANNOT_TELL_NO_COUNTS = 10
     CANNOT_TELL_INCOMPLETE = 11

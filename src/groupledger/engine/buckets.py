@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 GROUPS_A_BUCKET = 4_000
+"""Enough that the call itself costs nothing, few enough for a worker's memory."""
+GROUPS_A_CORE = 1_000
+"""Fewer are not worth another task."""
+GIANT_MEMBERS = 5_000
+"""A group with as many members gets a bucket of its own."""
+GIANT_BUCKETS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +32,22 @@ class Calculation:
 
     scenario: str
     form: Form
+    max_partitions: int = 4_000_000  # of the topics of one group
 
 
-def bucket(buckets: int) -> Column:
-    """The bucket of a row's group: all snapshots of a group meet in one."""
-    return F.pmod(F.xxhash64(F.col(c.CLUSTER_ID), F.col(c.GROUP_ID)), F.lit(buckets)).cast("int")
+def bucket_of(buckets: int) -> Column:
+    """The bucket of a group row."""
+    group = F.xxhash64(F.col(c.CLUSTER_ID), F.col(c.GROUP_ID))
+    own = F.pmod(group, F.lit(GIANT_BUCKETS)) + buckets
+    return F.when(F.col(c.MEMBERS) >= GIANT_MEMBERS, own).otherwise(F.pmod(group, F.lit(buckets))).cast("int")
 
 
 def bucket_count(groups: int, parallelism: int) -> int:
-    """Buckets for so many group rows: enough work a call, and no core idle."""
+    """Buckets for so many group rows: enough work a call, and no core idle while another has much."""
     wanted = -(-groups // GROUPS_A_BUCKET)
-    return wanted if wanted <= 1 else -(-wanted // parallelism) * parallelism
+    if wanted < parallelism:
+        return max(1, min(parallelism, -(-groups // GROUPS_A_CORE)))
+    return -(-wanted // parallelism) * parallelism
 
 
 def compute(table: pa.Table, calculation: Calculation) -> pa.Table:
@@ -45,7 +56,7 @@ def compute(table: pa.Table, calculation: Calculation) -> pa.Table:
     from groupledger.engine.codec import decode
     from groupledger.engine.results import encode_results
 
-    decoded = decode(table, calculation.form)
+    decoded = decode(table, calculation.form, calculation.max_partitions)
     result = rebalance(decoded.snapshots, decoded.choice)
     rows = encode_results(decoded, result, calculation.scenario, to_arrow_schema(r.OUTPUT))
     assert_accounted(decoded.groups, rows)

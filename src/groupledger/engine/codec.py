@@ -22,7 +22,7 @@ from groupledger.core.snapshots import GREATEST, LEAST, NamedLists, Snapshots, T
 from groupledger.core.verdict import Verdict
 from groupledger.engine import rows as r
 from groupledger.engine.arrow_lists import Column, Wire, column, encode, integers, list_starts, utf8, valid, whole, wire
-from groupledger.engine.rejections import Rejections
+from groupledger.engine.rejections import Rejections, Ties
 from groupledger.engine.replica_racks import with_racks
 from groupledger.tables import columns as c
 
@@ -48,7 +48,7 @@ class Decoded:
     rejections: Rejections
 
 
-def decode(table: pa.Table, form: Form) -> Decoded:
+def decode(table: pa.Table, form: Form, max_partitions: int) -> Decoded:
     """Take a bucket's table apart. Every row is used: a row of no known kind is a bug of ours."""
     table = whole(table)
     kind = integers(column(table, r.ROW_KIND), -1)
@@ -60,7 +60,7 @@ def decode(table: pa.Table, form: Form) -> Decoded:
         raise AssertionError(f"rows of kinds {unknown} in a bucket; expected 0, 1 or 2")
     groups = groups.sort_by(c.SNAPSHOT_ID).combine_chunks()
     ties = _tie(groups, members, topics)
-    rejections = Rejections.find(groups, members, topics, ties.member, ties.topic)
+    rejections = Rejections.find(groups, members, topics, ties, max_partitions)
     order, member_start = _member_order(members, np.where(rejections.mask[ties.member], NONE, ties.member), len(groups))
     own = members.take(pa.array(order)).combine_chunks()
     held = _held_rows(groups, members, own, ragged.owners(member_start))
@@ -69,19 +69,13 @@ def decode(table: pa.Table, form: Form) -> Decoded:
     return Decoded(groups, own, snapshots, _choice(groups, own, member_start, rejections, form), names, rejections)
 
 
-@dataclass(frozen=True, slots=True)
-class _Ties:
-    member: LongArray  # group row of each member row; NONE: only its successor is here
-    topic: LongArray
-
-
-def _tie(groups: pa.Table, members: pa.Table, topics: pa.Table) -> _Ties:
+def _tie(groups: pa.Table, members: pa.Table, topics: pa.Table) -> Ties:
     ids = column(groups, c.SNAPSHOT_ID)
 
     def group_of(rows: pa.Table) -> LongArray:
         return integers(pc.index_in(column(rows, c.SNAPSHOT_ID), value_set=ids), NONE).astype(np.int64)
 
-    return _Ties(group_of(members), group_of(topics))
+    return Ties(group_of(members), group_of(topics))
 
 
 def _member_order(members: pa.Table, group: LongArray, groups: int) -> tuple[LongArray, LongArray]:
@@ -162,7 +156,7 @@ def _prejudge(groups: pa.Table, own: pa.Table, member_start: LongArray, rewrite:
     verdict[np.diff(written[member_start]) == 0] = Verdict.CANNOT_TELL_NO_RECORD
     verdict[~classic] = Verdict.CANNOT_TELL_ASSIGNOR
     verdict[classic & ~_is(groups, c.PROTOCOL_TYPE, "consumer")] = Verdict.CANNOT_TELL_PROTOCOL_TYPE
-    verdict[np.diff(member_start) == 0] = Verdict.CANNOT_TELL_NO_RECORD
+    verdict[np.diff(member_start) == 0] = Verdict.NOT_COMPARED
     verdict[rewrite] = Verdict.REWRITE
     complete = pc.fill_null(column(groups, c.COMPLETE), True).to_numpy(zero_copy_only=False)
     verdict[~complete] = Verdict.CANNOT_TELL_INCOMPLETE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.engine import rows as r
-from groupledger.engine.arrow_lists import Column, column, encode, integers
+from groupledger.engine.arrow_lists import Column, column, encode, integers, valid
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 MEMBER_TWICE = "MEMBER_TWICE"
 NEGATIVE_PARTITION_COUNT = "NEGATIVE_PARTITION_COUNT"
 UNKNOWN_ASSIGNOR = "UNKNOWN_ASSIGNOR"
+PARTITIONS_OVER_LIMIT = "PARTITIONS_OVER_LIMIT"
+ID_OVER_LIMIT = "ID_OVER_LIMIT"
+
+
+class Ties(NamedTuple):
+    """The group row that each member row and each topic row belongs to; NONE: its snapshot is only one before."""
+
+    member: LongArray
+    topic: LongArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +40,14 @@ class Rejections:
     mask: Mask
 
     @staticmethod
-    def find(
-        groups: pa.Table, members: pa.Table, topics: pa.Table, member_group: LongArray, topic_group: LongArray
-    ) -> Rejections:
-        """All rejections of a bucket; of several for one group the first kind counts."""
+    def find(groups: pa.Table, members: pa.Table, topics: pa.Table, ties: Ties, max_partitions: int) -> Rejections:
+        """All rejections of a bucket; of several for one group the last kind here counts."""
         found = {
-            **_unknown_assignors(groups, member_group),
-            **_negative_counts(topics, topic_group),
-            **_twice(members, member_group),
+            **_unknown_assignors(groups, ties.member),
+            **_too_many_partitions(topics, ties.topic, len(groups), max_partitions),
+            **_negative_counts(topics, ties.topic),
+            **_twice(members, ties.member),
+            **_unnamed(members, ties.member),
             **_before(groups),
         }
         mask = np.zeros(len(groups) + 1, np.bool_)
@@ -80,6 +89,33 @@ def _negative_counts(topics: pa.Table, group: LongArray) -> dict[int, tuple[str,
             "mend the rows of topic_snapshots",
         )
         for row in np.flatnonzero((count < 0) & (group >= 0))
+    }
+
+
+def _too_many_partitions(
+    topics: pa.Table, group: LongArray, groups: int, max_partitions: int
+) -> dict[int, tuple[str, str]]:
+    """By the largest count of any moment that may be tried: nothing is laid out for a group that claims too much."""
+    moments = (r.COUNT_NOW, r.COUNT_BEFORE, r.COUNT_BEFORE_THAT, r.COUNT_AFTER)
+    most = np.max([integers(column(topics, name), 0) for name in moments], axis=0)
+    own = group >= 0
+    total = np.bincount(group[own], weights=most[own], minlength=groups)
+    return {
+        int(row): (
+            PARTITIONS_OVER_LIMIT,
+            f"topics of the group have {int(total[row])} partitions; expected at most {max_partitions} "
+            "(limits.max_partitions_per_group)",
+        )
+        for row in np.flatnonzero(total > max_partitions)
+    }
+
+
+def _unnamed(members: pa.Table, group: LongArray) -> dict[int, tuple[str, str]]:
+    """The pipeline nulls a member id over the limit before the shuffle."""
+    unnamed = ~valid(column(members, c.MEMBER_ID)) & (group >= 0)
+    return {
+        int(row): (ID_OVER_LIMIT, "a member id is longer than allowed; expected at most limits.max_id_bytes")
+        for row in group[unnamed]
     }
 
 

@@ -1,0 +1,225 @@
+"""Assign: snapshots into rebalances. One assignor call a bucket of groups, one pass, all result tables.
+
+summary = assign(spark, config, invocation)
+summary.outcomes        # {"ASSIGNED": 7, "UNCHANGED": 2, "EMPTY": 1}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Observation
+from pyspark.sql import functions as F
+
+from groupledger import __version__
+from groupledger.core.digest import code_digest, digest, result_digest, rows_digest
+from groupledger.core.step import Form
+from groupledger.core.verdict import Verdict
+from groupledger.engine import rows as r
+from groupledger.engine.buckets import GROUPS_A_BUCKET, Calculation, apply, bucket_count
+from groupledger.pipeline.assign_input import Facts, assign_input
+from groupledger.pipeline.invocation import Timings
+from groupledger.sinks import runs
+from groupledger.sinks.append import append
+from groupledger.sinks.current import current
+from groupledger.sinks.ledger import LedgerLocation, check
+from groupledger.tables import (
+    ASSIGNMENTS,
+    GROUP_SNAPSHOTS,
+    MEMBER_SNAPSHOTS,
+    QUARANTINE,
+    REBALANCES,
+    TOPIC_SNAPSHOTS,
+    VIOLATIONS,
+)
+from groupledger.tables import columns as c
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from groupledger.config import Config
+    from groupledger.pipeline.invocation import Invocation
+
+KIND = "assign"
+DONE, OVER_LIMIT = "done", "quarantine-over-limit"
+OUTCOMES = ("ASSIGNED", "UNCHANGED", "EMPTY", "REJECTED")
+SUMS = (c.MOVES, c.LEAST_MOVES, c.UNASSIGNED, c.ADDED, c.REVOKED, c.LOST)
+MOST_ROUNDS = 8
+"""Buckets a core gets at most: `latest` reads few of the snapshots ever written."""
+
+_GROUPS, _MEMBERS, _TOPICS = "groups", "members", "topics"
+_DIGESTS = ("digest_1", "digest_2")
+
+
+@dataclass(frozen=True, slots=True)
+class AssignSummary:
+    """What a run of `assign` did. `outcomes` adds up to `groups_in`; `verdicts` likewise."""
+
+    run_id: str
+    attempt_id: str
+    scenario: str
+    already_committed: bool
+    verdict: str  # done, or quarantine-over-limit
+    groups_in: int
+    outcomes: Mapping[str, int]
+    verdicts: Mapping[str, int]
+    sums: Mapping[str, int]  # moves, least moves, unassigned, added, revoked, lost: over all groups
+    rows: Mapping[str, int]  # rows written, by table
+    quarantined: int
+    result_digest: str
+    timings: Mapping[str, float]  # seconds by stage
+
+
+def assign(spark: SparkSession, config: Config, invocation: Invocation) -> AssignSummary:
+    """Compute the configured scenario over the configured snapshots, and commit it as one run.
+
+    Without a run id the run is named after what it computes: the same facts, configuration and code are the same run,
+    which changes nothing when it is repeated. Raises LedgerFault where there is no ledger, WriteConflict where others
+    keep committing in between.
+    """
+    timings = Timings(invocation.seconds)
+    location = LedgerLocation(path=config.ledger.location, catalog=config.ledger.catalog)
+    with timings.stage("look"):
+        check(spark, location)
+        attempt, seen = _attempt(spark, location, config, invocation)
+        if seen.committed is not None:
+            return _summary(seen.committed, config, timings, already_committed=True)
+    with timings.stage("plan"):
+        runs.plan(spark, location, attempt)
+    outcome = _compute(spark, location, config, attempt, invocation, timings)
+    with timings.stage("commit"):
+        run = runs.commit(spark, location, attempt, seen.sequence, outcome)
+    return _summary(run, config, timings, already_committed=run.attempt_id != attempt.attempt_id)
+
+
+def _attempt(
+    spark: SparkSession, location: LedgerLocation, config: Config, invocation: Invocation
+) -> tuple[runs.Attempt, runs.Look]:
+    """The attempt, and the ledger as it was seen before anything was read."""
+    what = {"assign": asdict(config.assign), "limits": asdict(config.limits)}
+    code = code_digest(files("groupledger"), __version__)
+    inputs = {"facts_as_of": _facts_as_of(spark, location), "snapshots": config.assign.snapshots}
+    run_id = invocation.run_id or f"assign-{digest([inputs, what, code])[:32]}"
+    seen = runs.look(spark, location, run_id)
+    return runs.Attempt(run_id, invocation.attempt_id, KIND, inputs, digest(what), code, invocation.now()), seen
+
+
+def _facts_as_of(spark: SparkSession, location: LedgerLocation) -> int:
+    """Number of the last commit that brought facts; 0: none did."""
+    ingests = runs.committed_runs(spark, location).where(F.col(c.KIND) != KIND)
+    number: int | None = ingests.agg(F.max(c.SEQUENCE)).collect()[0][0]
+    return number or 0
+
+
+def _compute(
+    spark: SparkSession,
+    location: LedgerLocation,
+    config: Config,
+    attempt: runs.Attempt,
+    invocation: Invocation,
+    timings: Timings,
+) -> runs.Outcome:
+    """Read, compute and append; nothing counts yet."""
+    with timings.stage("read"):
+        facts = Facts(
+            *(current(spark, location, each) for each in (GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS))
+        )
+        buckets = config.buckets or _buckets(spark, location)
+        seen_in = Observation()
+        rows = assign_input(facts, config.assign, config.limits, buckets).observe(seen_in, *_input_metrics())
+        calculation = Calculation(
+            config.assign.scenario, Form(config.assign.mode), config.limits.max_partitions_per_group
+        )
+        computed = apply(rows, buckets, calculation).persist()
+    try:
+        counts, digests = _write(location, computed, attempt.attempt_id, timings)
+    finally:
+        computed.unpersist()
+    counts_in = {name: seen_in.get[name] or 0 for name in (_GROUPS, _MEMBERS, _TOPICS)}
+    outcomes = sum(counts.get(f"outcome.{name}", 0) for name in OUTCOMES)
+    if outcomes != counts_in[_GROUPS]:
+        raise AssertionError(f"{counts_in[_GROUPS]} groups in, {outcomes} outcomes out; expected as many")
+    return runs.Outcome(
+        counts_in=counts_in,
+        counts_out=counts,
+        result_digest=result_digest(digests),
+        verdict=OVER_LIMIT if counts[QUARANTINE.name] > config.limits.max_quarantined else DONE,
+        finished_at=invocation.now(),
+        input_digest=rows_digest(sum(counts_in.values()), [seen_in.get[name] or 0 for name in _DIGESTS]),
+    )
+
+
+def _buckets(spark: SparkSession, location: LedgerLocation) -> int:
+    """From the number of snapshots ever written, which Delta knows without reading them."""
+    parallelism = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    written = location.rows(spark, GROUP_SNAPSHOTS).count()
+    return bucket_count(min(written, GROUPS_A_BUCKET * parallelism * MOST_ROUNDS), parallelism)
+
+
+def _input_metrics() -> list[Column]:
+    """Rows by kind, and an order-free digest of all of them, observed on their way into the shuffle."""
+    kinds = ((_GROUPS, r.GROUP_ROW), (_MEMBERS, r.MEMBER_ROW), (_TOPICS, r.TOPIC_ROW))
+    values = [F.to_json(F.struct(*(name for name in r.INPUT.names if name != r.BUCKET)))]
+    return [
+        *(F.count_if(F.col(r.ROW_KIND) == kind).alias(name) for name, kind in kinds),
+        *(
+            F.sum(F.xxhash64(F.lit(seed), *values).bitwiseAND(F.lit(0xFFFFFFFF))).alias(name)
+            for seed, name in enumerate(_DIGESTS)
+        ),
+    ]
+
+
+def _write(
+    location: LedgerLocation, computed: DataFrame, attempt_id: str, timings: Timings
+) -> tuple[dict[str, int], dict[str, str]]:
+    """Append each table's rows; the first append computes them all and says which tables have any."""
+    seen = Observation()
+    observed = computed.observe(seen, *(F.count(name).alias(name) for name in r.OUTPUT.names))
+    counts: dict[str, int] = {}
+    digests: dict[str, str] = {}
+    for table, source in (
+        (REBALANCES, observed),
+        (ASSIGNMENTS, computed),
+        (VIOLATIONS, computed),
+        (QUARANTINE, computed),
+    ):
+        if counts.get(table.name) == 0:
+            continue
+        with timings.stage(table.name):
+            rows = source.where(F.col(table.name).isNotNull()).select(f"{table.name}.*")
+            written = append(location, table, rows, attempt_id, _result_metrics() if table is REBALANCES else {})
+        if table is REBALANCES:
+            counts |= {name: seen.get[name] or 0 for name in r.OUTPUT.names}
+            counts |= {name: value or 0 for name, value in written.metrics.items() if value}
+        digests[table.name] = written.digest
+    return counts, digests
+
+
+def _result_metrics() -> dict[str, Column]:
+    outcomes = {f"outcome.{name}": F.count_if(F.col(c.OUTCOME) == name) for name in OUTCOMES}
+    verdicts = {f"verdict.{each.text}": F.count_if(F.col(c.VERDICT) == each.text) for each in Verdict}
+    return outcomes | verdicts | {f"sum.{name}": F.sum(name) for name in SUMS}
+
+
+def _summary(run: runs.Run, config: Config, timings: Timings, *, already_committed: bool) -> AssignSummary:
+    def under(prefix: str) -> dict[str, int]:
+        return {name.removeprefix(prefix): n for name, n in run.counts_out.items() if name.startswith(prefix)}
+
+    return AssignSummary(
+        run_id=run.run_id,
+        attempt_id=run.attempt_id,
+        scenario=config.assign.scenario,
+        already_committed=already_committed,
+        verdict=run.verdict,
+        groups_in=run.counts_in[_GROUPS],
+        outcomes=under("outcome."),
+        verdicts=under("verdict."),
+        sums=under("sum."),
+        rows={name: run.counts_out.get(name, 0) for name in r.OUTPUT.names},
+        quarantined=run.counts_out.get(QUARANTINE.name, 0),
+        result_digest=run.result_digest,
+        timings=timings.by_stage,
+    )

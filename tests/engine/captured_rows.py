@@ -1,0 +1,104 @@
+"""The captures as rows of a bucket, without Spark: facts from the fold, topics as they were at each snapshot."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+from groupledger.engine import rows as r
+from groupledger.tables import columns as c
+from tests.core.history.captured import every_group, folded
+from tests.core.wire.captured import lines
+from tests.engine.bucket_rows import group_row, member_row, topic_row
+
+CAPTURES = ("dev", "edge", "compacted", "storm")
+
+
+class State(NamedTuple):
+    """A topic from `since` on (microseconds); None: deleted."""
+
+    since: int
+    topic_id: str | None
+    count: int | None
+
+
+@cache
+def states(capture: str) -> dict[str, list[State]]:
+    """The changes of each topic of a capture, in order."""
+    listings: dict[int, dict[str, tuple[str, int]]] = {}
+    for line in lines(f"{capture}/topics"):
+        listings.setdefault(line["ts"], {})[line["topic"]] = (line["topic_id"], line["partitions"])
+    found: dict[str, list[State]] = {}
+    for moment, listed in sorted(listings.items()):
+        for topic in sorted({*listed, *found}):
+            known = found.setdefault(topic, [])
+            topic_id, count = listed.get(topic, (None, None))
+            if not known or (known[-1].topic_id, known[-1].count) != (topic_id, count):
+                known.append(State(moment * 1000, topic_id, count))
+    return found
+
+
+def topic_rows(capture: str, snapshot: str, topics: set[str], at: int) -> list[dict[str, Any]]:
+    """What the listings say of these topics around a moment."""
+    found = []
+    for topic in sorted(topics & states(capture).keys()):
+        known = states(capture)[topic]
+        past = [state for state in known if state.since <= at]
+        later = [state for state in known if state.since > at]
+        counts = [None, None, None, *(state.count for state in past)][-3:]
+        times = [None, None, *(state.since for state in past)][-2:]
+        found.append(
+            topic_row(
+                snapshot,
+                topic,
+                counts[2],
+                listed=bool(past),
+                topic_id=past[-1].topic_id if past else None,
+                count_before=counts[1],
+                count_before_that=counts[0],
+                count_after=later[0].count if later else None,
+                changed_at=times[1],
+                changed_before_at=times[0],
+                changed_after_at=later[0].since if later else None,
+            )
+        )
+    return found
+
+
+def holdings(assignment: Any) -> Any:
+    """A fold's assignment as rows have it."""
+    return assignment and [dict(topic_id=i, topic=t, partitions=list(p)) for i, t, p in assignment]
+
+
+@cache
+def rows_of(capture: str, group: str) -> tuple[dict[str, Any], ...]:
+    """All snapshots of a captured group, its members, its topics."""
+    facts = folded(f"{capture}/offsets", group)
+    by_id = {each.snapshot_id: each for each in facts.group_snapshots}
+    rows: list[dict[str, Any]] = []
+    for each in facts.group_snapshots:
+        values = {name: value for name, value in each._asdict().items() if name in GROUP_NAMES}
+        consumers = each.group_type == "classic" and each.protocol_type == "consumer"
+        values[r.CHOSEN] = (each.assignor or "") if consumers else None
+        values[c.GENERATION] = each.generation if each.generation is not None else each.group_epoch
+        rows.append(group_row(each.snapshot_id, **values, group_id=group))
+        before = by_id.get(each.previous_snapshot_id or "")
+        named = {topic for one in (each, before) if one for topic in one.shared_topics or one.subscribed_topics or ()}
+        rows += topic_rows(capture, each.snapshot_id, named, each.observed_at * 1000)
+    for member in facts.member_snapshots:
+        values = {name: value for name, value in member._asdict().items() if name in MEMBER_NAMES}
+        values |= {name: holdings(values[name]) for name in (c.CLAIMED, c.RECORDED, c.TARGET)}
+        rows.append(member_row(member.snapshot_id, values.pop(c.MEMBER_ORDER), values.pop(c.MEMBER_ID), **values))
+    return tuple(rows)
+
+
+GROUP_NAMES = {field.name for field in r.GROUP_FIELDS} - {c.GENERATION}
+MEMBER_NAMES = {field.name for field in r.MEMBER_FIELDS}
+
+
+@cache
+def captured_groups(capture: str) -> tuple[str, ...]:
+    """The groups of a capture that have snapshots."""
+    return tuple(
+        group for name, group in every_group() if name == f"{capture}/offsets" and folded(name, group).group_snapshots
+    )
