@@ -1,0 +1,146 @@
+"""Appending: counted and digested in one pass, whatever the order and the partitioning."""
+
+from dataclasses import replace
+
+import pytest
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from groupledger.core.digest import rows_digest
+from groupledger.sinks.append import append
+from groupledger.sinks.ledger import LedgerLocation, ddl
+from groupledger.tables import ASSIGNMENTS, MEMBER_SNAPSHOTS, QUARANTINE, TOPIC_SNAPSHOTS
+from groupledger.tables import columns as c
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def place(spark, tmp_path_factory):
+    location = LedgerLocation(path=str(tmp_path_factory.mktemp("append")))
+    for table in (ASSIGNMENTS, MEMBER_SNAPSHOTS, QUARANTINE, TOPIC_SNAPSHOTS):
+        spark.sql(ddl(location, table))
+    return location
+
+
+def member(number=0, **changed):
+    row = {
+        c.SCENARIO: "recorded",
+        c.SNAPSHOT_ID: "log/dev/0/7",
+        c.CLUSTER_ID: "dev",
+        c.GROUP_ID: "payments",
+        c.ROUND: 1,
+        c.MEMBER_ORDER: number,
+        c.MEMBER_ID: f"m{number}",
+        **{name: [] for name in (c.HELD, c.TARGET, c.ASSIGNED, c.ADDED, c.REVOKED, c.AWAITING, c.LOST)},
+    }
+    return row | changed
+
+
+def frame(spark, table, rows):
+    schema = StructType([field for field in table.schema if field.name != c.ATTEMPT_ID])
+    return spark.createDataFrame([tuple(row.get(name) for name in schema.names) for row in rows], schema)
+
+
+def write(spark, place, table, rows, attempt="a"):
+    return append(place, table, frame(spark, table, rows), attempt)
+
+
+def orders(*partitions):
+    return [("orders", list(partitions))]
+
+
+ROWS = [member(number, **{c.TARGET: orders(*range(number))}) for number in range(20)]
+
+
+def test_rows_are_counted_stamped_and_stored(spark, place):
+    rows = frame(spark, ASSIGNMENTS, ROWS)
+    shuffled = rows.select(*reversed(rows.columns))
+    written = append(place, ASSIGNMENTS, shuffled, "counted", {"orders": F.sum(F.size(c.TARGET))})
+    assert (written.table, written.rows, written.metrics) == ("assignments", 20, {"orders": 20})
+    stored = place.rows(spark, ASSIGNMENTS).where(F.col(c.ATTEMPT_ID) == "counted").orderBy(c.MEMBER_ORDER)
+    assert stored.columns == ASSIGNMENTS.columns
+    assert [row[c.TARGET][0].partitions for row in stored.collect()] == [list(range(number)) for number in range(20)]
+
+
+@pytest.mark.parametrize("partitions", [1, 3, 7])
+def test_order_partitioning_and_attempt_leave_the_digest_alone(spark, place, partitions):
+    expected = write(spark, place, ASSIGNMENTS, ROWS).digest
+    rows = frame(spark, ASSIGNMENTS, ROWS[::-1]).repartition(partitions, c.TARGET)
+    assert append(place, ASSIGNMENTS, rows, f"other-{partitions}").digest == expected
+
+
+def test_metrics_see_all_rows_and_only_kept_ones_are_written(spark, place):
+    rows = frame(spark, ASSIGNMENTS, ROWS).withColumn("copies", F.lit(2))
+    metrics = {"read": F.sum("copies"), "even": F.count_if(F.col(c.MEMBER_ORDER) % 2 == 0)}
+    written = append(place, ASSIGNMENTS, rows, "kept", metrics, F.col("copies") + F.col(c.MEMBER_ORDER) > 16)
+    assert (written.rows, written.metrics) == (5, {"read": 40, "even": 10})
+    assert written.digest == write(spark, place, ASSIGNMENTS, ROWS[15:]).digest
+    assert place.rows(spark, ASSIGNMENTS).where(F.col(c.ATTEMPT_ID) == "kept").count() == 5
+
+
+def test_no_rows_have_a_digest_too(spark, place):
+    written = write(spark, place, ASSIGNMENTS, [])
+    assert (written.rows, written.digest) == (0, rows_digest(0, [0, 0, 0, 0]))
+    none = frame(spark, ASSIGNMENTS, ROWS).where(F.lit(False))
+    assert append(place, ASSIGNMENTS, none, "none", {"ids": F.count(c.MEMBER_ID)}) == replace(
+        written, metrics={"ids": 0}
+    )
+
+
+ALIKE = [
+    pytest.param(ASSIGNMENTS, [member(0)], [member(1)], id="a number"),
+    pytest.param(ASSIGNMENTS, [member(0)], [member(0), member(0)], id="a row twice"),
+    pytest.param(
+        ASSIGNMENTS, [member(**{c.ADDED: orders(1)})], [member(**{c.REVOKED: orders(1)})], id="added or revoked"
+    ),
+    pytest.param(
+        ASSIGNMENTS,
+        [member(**{c.HELD: orders(1), c.TARGET: orders(2)})],
+        [member(**{c.HELD: [*orders(1), *orders(2)]})],
+        id="one list or two",
+    ),
+    pytest.param(
+        ASSIGNMENTS, [member(**{c.TARGET: orders(0, 1)})], [member(**{c.TARGET: orders(1, 0)})], id="order in a list"
+    ),
+    pytest.param(
+        QUARANTINE,
+        [{c.STAGE: "s", c.SOURCE: "f", c.CODE: "x", c.MESSAGE: "m", c.GROUP_ID: "a"}],
+        [{c.STAGE: "s", c.SOURCE: "f", c.CODE: "x", c.MESSAGE: "m", c.SNAPSHOT_ID: "a"}],
+        id="a null before or after",
+    ),
+    pytest.param(
+        QUARANTINE,
+        [{c.STAGE: "s", c.SOURCE: "f", c.CODE: "x", c.MESSAGE: "m", c.VALUE: b""}],
+        [{c.STAGE: "s", c.SOURCE: "f", c.CODE: "x", c.MESSAGE: "m", c.VALUE: None}],
+        id="null or empty",
+    ),
+]
+
+
+@pytest.mark.parametrize(("table", "one", "other"), ALIKE)
+def test_rows_that_differ_have_digests_that_differ(spark, place, table, one, other):
+    assert write(spark, place, table, one).digest != write(spark, place, table, other).digest
+
+
+TOPIC = {c.CLUSTER_ID: "dev", c.TOPIC: "orders", c.PARTITION_COUNT: 2}
+RACKS = [None, [], [["a", "b"]], [["a"], ["b"]], [[], ["a", "b"]], [["ab"]]]
+
+
+def test_bounds_and_nulls_inside_lists_count(spark, place):
+    moment = F.timestamp_millis(F.lit(1))
+    digests = set()
+    for racks in RACKS:
+        rows = spark.createDataFrame([(racks,)], f"{c.RACKS} array<array<string>>")
+        columns = [F.lit(value).alias(name) for name, value in TOPIC.items()]
+        rows = rows.select(c.RACKS, *columns, F.lit(None).alias(c.TOPIC_ID), moment.alias(c.VALID_FROM))
+        digests.add(append(place, TOPIC_SNAPSHOTS, rows, "a").digest)
+    assert len(digests) == len(RACKS)
+
+
+def test_a_required_column_without_a_value_is_refused(spark, place):
+    rows = frame(spark, ASSIGNMENTS, ROWS).withColumn(c.MEMBER_ID, F.lit(None))
+    before = place.rows(spark, ASSIGNMENTS).count()
+    with pytest.raises(Exception, match=c.MEMBER_ID):
+        append(place, ASSIGNMENTS, rows, "bad")
+    assert place.rows(spark, ASSIGNMENTS).count() == before
