@@ -11,6 +11,9 @@ from groupledger.core.history.spans import spans
 from groupledger.core.history.words import Said, Told
 from groupledger.core.wire.offsets_log import GroupMember
 
+MOST_NAMED = 20
+"""Members named in an evidence."""
+
 
 class ClassicMember(NamedTuple):
     """A member with its words; none of them where the protocol type is not the consumer's."""
@@ -48,7 +51,8 @@ def check_doubles(chronicle: Chronicle, row: LogRow) -> None:
         return
     for topic, holders, partitions in double_holdings(ownership):
         name = topic.name or topic.topic_id
-        evidence = f"{name} {spans(partitions)} recorded for {len(holders)} members at once: {', '.join(holders)}"
+        named = ", ".join(holders[:MOST_NAMED]) + (", ..." if len(holders) > MOST_NAMED else "")
+        evidence = f"{name} {spans(partitions)} recorded for {len(holders)} members at once: {named}"
         single = partitions[0] if len(partitions) == 1 else None
         chronicle.found(
             "DOUBLE_ASSIGNED", "error", row, evidence, member_id=holders[0], topic=topic.name, partition=single

@@ -25,6 +25,8 @@ from groupledger.core.history.topics import TopicCatalog
 from groupledger.core.history.words import Words
 
 SOURCE = "log"
+STEP_MEMBERS = 200
+"""See `FoldSettings.step_members`."""
 
 
 class GroupType(StrEnum):
@@ -75,8 +77,11 @@ class GroupState:
 class Chronicle:
     """Writes the rows of one group, with what every row of it has in common."""
 
-    def __init__(self, cluster_id: str, state: GroupState, topics: TopicCatalog) -> None:
+    def __init__(
+        self, cluster_id: str, state: GroupState, topics: TopicCatalog, step_members: int = STEP_MEMBERS
+    ) -> None:
         self.cluster_id = cluster_id
+        self.step_members = step_members
         self.state = state
         self.topics = topics
         self.words = Words(topics)

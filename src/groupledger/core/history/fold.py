@@ -12,7 +12,7 @@ from operator import itemgetter
 
 from groupledger.core.faults import Fault
 from groupledger.core.history.accounts import Accounts
-from groupledger.core.history.chronicle import Chronicle, GroupState
+from groupledger.core.history.chronicle import STEP_MEMBERS, Chronicle, GroupState
 from groupledger.core.history.classic import delete_classic, fold_classic
 from groupledger.core.history.head import decode_head, encode_head
 from groupledger.core.history.modern import fold_modern, fold_modern_tombstone, mark_hole, unfinished
@@ -41,10 +41,14 @@ USED = MODERN | {RecordKind.GROUP_METADATA}
 @dataclass(frozen=True, slots=True)
 class FoldSettings:
     """`source` names the input in quarantine rows. `check_unused`: decode also the values that no fact needs (offset
-    commits, share and streams groups), so that broken ones are quarantined."""
+    commits, share and streams groups), so that broken ones are quarantined. `step_members`: a KIP-848 group of more
+    members has no snapshot at each step of a member, which would be members x members rows an epoch, but only where
+    the target is complete and where all members have reached it; its ownership changes are all there.
+    """
 
     source: str = "__consumer_offsets"
     check_unused: bool = True
+    step_members: int = STEP_MEMBERS
 
 
 def fold_group(
@@ -84,7 +88,7 @@ class Fold:
         else:
             state = decode_head(head, topics)
             self.group_id, self.from_offset = state.group_id, state.offset
-        self.chronicle = Chronicle(cluster_id, state, topics)
+        self.chronicle = Chronicle(cluster_id, state, topics, settings.step_members)
 
     def run(self, refolded: bool) -> Folded:
         """Take each position's record once."""

@@ -78,6 +78,11 @@ class ModernGroup:
         """Member ids in the order of joining; one whose assignment was deleted is on its way out."""
         return [member for member in self.metadata if member not in self.leaving]
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether the target is that of the group's epoch, and every member holds exactly its own."""
+        return not (self.leaving or self.unsettled) and self.group_epoch == self.target_epoch
+
     def judge(self, member_id: str) -> None:
         """Note whether the member holds exactly its target."""
         target, current = self.targets.get(member_id), self.current.get(member_id)
@@ -93,14 +98,13 @@ class ModernGroup:
         self.unsettled.discard(member_id)
 
     def mend(self) -> None:
-        """Where every member is seen at the target's epoch, nothing that was missing matters any more."""
-        if not self.cut or self.open or self.leaving or self.group_epoch is None:
+        """Where every member is seen to hold its target at one epoch, nothing that was missing matters any more."""
+        if not self.cut or self.open or not self.is_settled or self.group_epoch is None:
             return
-        at_epoch = {
-            member for member, current in self.current.items() if current.epoch in (self.group_epoch, LEFT_STATIC)
-        }
-        if self.group_epoch == self.target_epoch and at_epoch == self.current.keys() == self.metadata.keys():
-            self.cut = not self.targets.keys() <= self.metadata.keys()
+        reached = (self.group_epoch, LEFT_STATIC)
+        at_epoch = {member for member, current in self.current.items() if current.epoch in reached}
+        if at_epoch == self.current.keys() == self.metadata.keys() >= self.targets.keys():
+            self.cut = False
 
     def topics_of(self, member_id: str) -> Topics:
         """The subscription: names as given, then what its regular expression stood for at that time."""

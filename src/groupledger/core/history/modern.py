@@ -167,7 +167,7 @@ def hold(chronicle: Chronicle, row: LogRow, member_id: str, now: Current) -> Non
     group.mend()
     pending = before.pending if before is not None else ()
     if changes or by_topic(now.pending) != by_topic(pending):
-        take_snapshot(chronicle, row, group)
+        take_step(chronicle, row, group)
 
 
 def leave(chronicle: Chronicle, row: LogRow, group: ModernGroup, member_id: str) -> None:
@@ -180,7 +180,7 @@ def leave(chronicle: Chronicle, row: LogRow, group: ModernGroup, member_id: str)
     changes = chronicle.state.ownership.record([(member_id, ())], None)
     if changes:
         chronicle.changed(changes, row)
-        take_snapshot(chronicle, row, group)
+        take_step(chronicle, row, group)
 
 
 def delete_modern(chronicle: Chronicle, row: LogRow) -> None:
@@ -224,6 +224,12 @@ def lacks_epoch(group: ModernGroup) -> None:
     """A target or an assignment before any group epoch: the records before are not there."""
     if group.group_epoch is None:
         group.cut = True
+
+
+def take_step(chronicle: Chronicle, row: LogRow, group: ModernGroup) -> None:
+    """Write the group at a member's step; a large one only at the last step of an epoch."""
+    if len(group.metadata) <= chronicle.step_members or group.is_settled:
+        take_snapshot(chronicle, row, group)
 
 
 def take_snapshot(chronicle: Chronicle, row: LogRow, group: ModernGroup) -> None:

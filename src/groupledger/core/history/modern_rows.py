@@ -92,5 +92,4 @@ def state_of(group: ModernGroup, present: list[str]) -> str:
     """Stable: the target is the group's epoch and every member holds exactly its own."""
     if not present:
         return "Empty"
-    waits = group.leaving or group.unsettled or group.group_epoch != group.target_epoch
-    return "Reconciling" if waits else "Stable"
+    return "Stable" if group.is_settled else "Reconciling"

@@ -7,21 +7,29 @@ name's holdings, another id ends them, since a name used again is another topic.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from groupledger.core.history.rows import Assignment
 
 
 class Topic:
-    """A topic that somebody holds partitions of. `holders`: partition -> (member id, since ms or None), by member."""
+    """A topic that somebody holds partitions of: `holder` of each, and the `others` of one that several hold."""
 
-    __slots__ = ("holders", "name", "topic_id")
+    __slots__ = ("holder", "name", "others", "topic_id")
 
     def __init__(self, topic_id: str | None, name: str | None) -> None:
         self.topic_id = topic_id
         self.name = name
-        self.holders: dict[int, tuple[Tenure, ...]] = {}
+        self.holder: dict[int, Tenure] = {}
+        self.others: dict[int, dict[str, Tenure]] = {}
+
+    def tenures(self) -> Iterator[tuple[int, Tenure]]:
+        """Every holding: partition and tenure."""
+        yield from self.holder.items()
+        for partition, others in self.others.items():
+            for tenure in others.values():
+                yield partition, tenure
 
 
 class Tenure(NamedTuple):
@@ -92,9 +100,8 @@ class Ownership:
         """All holdings, grouped by member and since, in one order whatever the way there."""
         spans: dict[tuple[str, int | None], dict[Topic, list[int]]] = {}
         for topic in {topic for held in self._held.values() for topic in held}:
-            for partition, tenures in topic.holders.items():
-                for tenure in tenures:
-                    spans.setdefault(tenure, {}).setdefault(topic, []).append(partition)
+            for partition, tenure in topic.tenures():
+                spans.setdefault(tenure, {}).setdefault(topic, []).append(partition)
         ordered = sorted(spans.items(), key=lambda span: (span[0][0], span[0][1] is not None, span[0][1] or 0))
         return [(member, since, _assignment(topics)) for (member, since), topics in ordered]
 
@@ -105,7 +112,8 @@ class Ownership:
 
     def holders(self, topic: Topic, partition: int) -> list[str]:
         """Members that hold the partition, sorted."""
-        return sorted(tenure.member_id for tenure in topic.holders.get(partition, ()))
+        holder = topic.holder.get(partition)
+        return sorted([*topic.others.get(partition, ()), *([] if holder is None else [holder.member_id])])
 
     def _holding(self, recorded: Assignment) -> Holding:
         holding: Holding = {}
@@ -169,23 +177,25 @@ class Ownership:
         return changes
 
     def _hold(self, topic: Topic, partition: int, tenure: Tenure) -> None:
-        others = topic.holders.get(partition)
-        if others is None:
-            topic.holders[partition] = (tenure,)
+        if partition not in topic.holder:
+            topic.holder[partition] = tenure
         else:
-            topic.holders[partition] = (*others, tenure)
+            topic.others.setdefault(partition, {})[tenure.member_id] = tenure
             self.doubles.add((topic, partition))
 
     def _let_go(self, topic: Topic, partition: int, member_id: str) -> Tenure:
-        tenures = topic.holders[partition]
-        if len(tenures) == 1:
-            del topic.holders[partition]
-            return tenures[0]
-        rest = tuple(tenure for tenure in tenures if tenure.member_id != member_id)
-        topic.holders[partition] = rest
-        if len(rest) == 1:
+        others = topic.others.get(partition)
+        if others is None:
+            return topic.holder.pop(partition)
+        gone = topic.holder[partition]
+        if gone.member_id == member_id:
+            topic.holder[partition] = others.pop(next(iter(others)))
+        else:
+            gone = others.pop(member_id)
+        if not others:
+            del topic.others[partition]
             self.doubles.discard((topic, partition))
-        return next(tenure for tenure in tenures if tenure.member_id == member_id)
+        return gone
 
     def _remember(self, member_id: str, recorded: Assignment, holding: Holding) -> None:
         if recorded:
@@ -197,7 +207,7 @@ class Ownership:
     def _forget_unheld(self, topics: set[Topic]) -> None:
         """A topic that nobody holds is no state: after a head it would not be known either."""
         for topic in topics:
-            if topic.holders:
+            if topic.holder:
                 continue
             if topic.topic_id is not None:
                 self._by_id.pop(topic.topic_id, None)
