@@ -22,13 +22,9 @@ def member(offset, order, name, recorded, instance=None, **more):
     return identity | said | more
 
 
-def result(offset, scenario="baseline", moved=2, round_=1, **more):
+def result(offset, scenario="baseline", moved=2, round_=1, attempt="a1"):
     identity = {"scenario": scenario, "snapshot_id": f"log/dev/0/{offset}", "cluster_id": "dev", "group_id": "pay"}
-    return (
-        identity
-        | {"round": round_, "assignor": "range", "verdict": "exact", "moves": moved, "protocol": "EAGER"}
-        | more
-    )
+    return identity | {"round": round_, "assignor": "range", "verdict": "exact", "moves": moved, "attempt_id": attempt}
 
 
 SNAPSHOTS = [
@@ -66,17 +62,16 @@ def ledger(spark):
         "message": "3 bytes left",
     }
     gap = {"cluster_id": "dev", "group_id": "pay", "kind": "generations-skipped", "from_value": 3, "to_value": 5}
+    newer = result(2, moved=7, attempt="a2")
     return WrittenLedger(
         spark,
         group_snapshots=SNAPSHOTS,
         member_snapshots=MEMBERS,
-        rebalances=[result(5), result(5, "what-if", 0), result(5, moved=9, round_=2)],
+        rebalances=[result(5), result(5, "what-if", 0), result(5, moved=9, round_=2), newer, result(2, moved=3)],
         violations=[finding | {"evidence": text} for text in ("b said", "a said", "a said")],
         quarantine=[rejected | {"offset": offset} for offset in range(5)],
         coverage=[gap],
-        runs=[
-            {"run_id": f"r{number}", "sequence": number, "kind": "ingest", "finished_at": at(5)} for number in (1, 2)
-        ],
+        runs=[{"run_id": f"r{number}", "attempt_id": f"a{number}", "sequence": number} for number in (1, 2)],
     )
 
 
@@ -171,6 +166,11 @@ def test_a_history_is_in_order_and_has_the_moves_of_its_scenario(ledger):
     ]
     assert (listing.total, listing.left_off) == (5, 2)
     assert shown(history(ledger.group("pay"), "what-if", 9), "moves")[2] == (0,)
+
+
+def test_where_two_configurations_answered_the_last_commit_counts(ledger):
+    assert shown(history(ledger.group("pay"), "baseline", 9), "generation", "moves")[1] == (1, 7)
+    assert sorted(row["moves"] for row in ledger.group("pay").rebalances.collect()) == [0, 2, 7, 9]
 
 
 def test_the_history_of_nobody_is_a_fault(ledger):

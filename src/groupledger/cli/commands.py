@@ -5,7 +5,9 @@ from __future__ import annotations
 import click
 
 from groupledger import __version__
+from groupledger.cli.demo import demo
 from groupledger.cli.exits import Commands
+from groupledger.cli.runs import assign, ingest
 from groupledger.cli.setup import doctor, init, jars
 from groupledger.cli.show import show
 from groupledger.cli.solve import solve
@@ -24,5 +26,5 @@ def main() -> None:
     """
 
 
-for command in (init, show, solve, doctor, jars):
+for command in (init, ingest, assign, show, doctor, solve, demo, jars):
     main.add_command(command)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
+import time
+import uuid
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +16,14 @@ from groupledger.cli.exits import JSON_WANTED
 from groupledger.cli.output import Output
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import SparkSession
 
     from groupledger.config import Config
+    from groupledger.pipeline.invocation import Invocation
     from groupledger.pipeline.ledger import Ledger
+    from groupledger.sinks.ledger import LedgerLocation
 
 DEFAULT_CONFIG = "conf/local.yaml"
 
@@ -28,8 +33,22 @@ class Job:
     """A command about to run: its name, its configuration, where its words go."""
 
     name: str
-    config: Config
     output: Output
+    config_file: Path
+    overrides: tuple[str, ...]
+    config: Config
+
+    @classmethod
+    def configured(cls, name: str, output: Output, config_file: Path, overrides: tuple[str, ...]) -> Job:
+        """A job under the configuration in a file, overrides applied."""
+        from groupledger.config import load
+
+        return cls(name, output, config_file, overrides, load(config_file, overrides))
+
+    def override(self, settings: Mapping[str, object | None]) -> Job:
+        """The same job with options turned into settings, checked like any other; None leaves one as it is."""
+        given = tuple(f"{key}={value}" for key, value in settings.items() if value is not None)
+        return Job.configured(self.name, self.output, self.config_file, (*self.overrides, *given))
 
     def spark(self) -> SparkSession:
         """The session; starting one takes seconds, so it is the last thing before the work."""
@@ -37,6 +56,20 @@ class Job:
 
         with self.output.status("starting Spark"):
             return session(self.config.spark, f"groupledger {self.name}")
+
+    def invocation(self, run_id: str | None) -> Invocation:
+        """A new attempt, and the clock: made here and nowhere below."""
+        from groupledger.pipeline.invocation import Invocation
+
+        return Invocation(
+            attempt_id=str(uuid.uuid4()), now=lambda: datetime.now(UTC), seconds=time.perf_counter, run_id=run_id
+        )
+
+    def place(self) -> LedgerLocation:
+        """Where the ledger is, or is to be."""
+        from groupledger.sinks.ledger import LedgerLocation
+
+        return LedgerLocation(path=self.config.ledger.location, catalog=self.config.ledger.catalog)
 
     def ledger(self) -> Ledger:
         """The configured ledger, which must be there."""
@@ -61,22 +94,24 @@ def takes_json(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def takes_config(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--config`, `--set` and `--json`; the command gets a `Job` as its first argument."""
+    return takes_config_of(DEFAULT_CONFIG)(command)
 
-    @click.option(
-        "--config", "config_file", default=DEFAULT_CONFIG, show_default=True, metavar="FILE", help="YAML file."
-    )
-    @click.option(
-        "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key: assign.snapshots=every."
-    )
-    @takes_json
-    @functools.wraps(command)
-    def run(output: Output, *, config_file: str, overrides: tuple[str, ...], **options: Any) -> Any:
-        from groupledger.config import load
 
-        job = Job(click.get_current_context().info_name or "", load(Path(config_file), overrides), output)
-        return command(job, **options)
+def takes_config_of(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """As `takes_config`, with another file where none is named."""
 
-    return run
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @click.option("--config", "config_file", default=default, show_default=True, metavar="FILE", help="YAML file.")
+        @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of it.")
+        @takes_json
+        @functools.wraps(command)
+        def run(output: Output, *, config_file: str, overrides: tuple[str, ...], **options: Any) -> Any:
+            name = click.get_current_context().info_name or ""
+            return command(Job.configured(name, output, Path(config_file), overrides), **options)
+
+        return run
+
+    return decorate
 
 
 takes_run_id = click.option("--run-id", metavar="ID", help="Name of the run; one that is committed changes nothing.")

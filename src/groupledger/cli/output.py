@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from groupledger.core.moment import iso
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rich.console import Console
 
@@ -51,13 +51,13 @@ class Output:
             print(json.dumps(plain(value), ensure_ascii=False), flush=True)  # noqa: T201 - this is the output
 
     @contextmanager
-    def status(self, doing: str) -> Iterator[None]:
-        """Show what is going on while it goes on, on a terminal."""
+    def status(self, doing: str) -> Iterator[Callable[[str], None]]:
+        """Show what is going on while it goes on, on a terminal; what is yielded says what comes next."""
         if self.as_json or not sys.stderr.isatty():
-            yield
+            yield lambda _: None
             return
-        with console(stderr=True).status(doing):
-            yield
+        with console(stderr=True).status(doing) as status:
+            yield status.update
 
 
 def console(*, stderr: bool) -> Console:

@@ -11,7 +11,15 @@ from groupledger.cli.options import Job, takes_config
 @takes_config
 def init(job: Job) -> None:
     """Make the ledger's tables where the configuration says. Run again, it changes nothing."""
-    raise NotImplementedError
+    from groupledger.sinks.ledger import init as make
+
+    spark = job.spark()
+    with job.output.status("making the tables"):
+        made = make(spark, job.place())
+    job.output.line(f"{job.place()}: {f'made {len(made)} tables' if made else 'all tables are there'}")
+    for name in made:
+        job.output.line(f"    {name}")
+    job.output.result({"status": "done", "command": "init", "location": str(job.place()), "made": made})
 
 
 @click.command(short_help="Versions, jars, rights, and whether the ledger is sound.")

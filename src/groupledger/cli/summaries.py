@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     from groupledger.cli.output import Output
     from groupledger.pipeline.accounts import Account
+    from groupledger.pipeline.assign import AssignSummary
+    from groupledger.pipeline.ingest import IngestSummary
     from groupledger.pipeline.verdicts import GroupVerdicts
 
 AGREE = ("exact", "equal-sets")
@@ -26,6 +28,32 @@ WORDS = {
     "not-compared": "no assignor ran: the step from held to recorded",
 }
 """The verdicts in words for a person; one that is not here explains itself."""
+
+
+def tell_ingest(output: Output, summary: IngestSummary) -> None:
+    """The account of an ingest."""
+    output.title(_run_title("ingest", summary.run.run_id, already_committed=summary.already_committed))
+    tell_accounts(output, summary.accounts)
+    tell_rows(output, summary.rows)
+
+
+def tell_assign(output: Output, summary: AssignSummary) -> None:
+    """What an assign computed, and how often it agrees with the record."""
+    output.title(_run_title("assign", summary.run_id, already_committed=summary.already_committed))
+    outcomes = _counts({name: number for name, number in summary.outcomes.items() if number})
+    output.line(f"scenario {summary.scenario}: {summary.groups_in:,} rebalances in; {outcomes or 'none'} out")
+    explain_verdicts(output, summary.verdicts)
+    sums = {name: summary.sums.get(name, 0) for name in ("moves", "least_moves", "unassigned")}
+    output.line(_counts({name.replace("_", " "): number for name, number in sums.items()}))
+
+
+def _run_title(kind: str, run_id: str, *, already_committed: bool) -> str:
+    return f"{kind} {run_id}" + (" (already committed: nothing changed)" if already_committed else "")
+
+
+def tell_rows(output: Output, rows: Mapping[str, int]) -> None:
+    """Rows in each table, those with none left out."""
+    output.line(f"rows written: {_counts({name: number for name, number in rows.items() if number}) or 'none'}")
 
 
 def tell_accounts(output: Output, accounts: Sequence[Account]) -> None:

@@ -10,17 +10,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerLocation, check
-from groupledger.tables import GROUP_SNAPSHOTS, OWNERSHIP_CHANGES, REBALANCES, Table
+from groupledger.tables import GROUP_SNAPSHOTS, OWNERSHIP_CHANGES, REBALANCES, RUNS, Table
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from groupledger.pipeline.rebalance import Rebalance
+
+PLACE = "place"
 
 
 class Ledger:
@@ -34,6 +37,15 @@ class Ledger:
     def current(self, table: Table) -> DataFrame:
         """The rows that count: those of committed attempts that no later attempt supersedes."""
         return current(self.spark, self.location, table)
+
+    def results(self, scenario: str | None = None) -> DataFrame:
+        """`rebalances`, one a snapshot, scenario and round: where configurations changed, those of the last commit."""
+        rows = self.current(REBALANCES)
+        rows = rows if scenario is None else rows.where(F.col(c.SCENARIO) == scenario)
+        stamped = rows.join(self.current(RUNS).select(c.ATTEMPT_ID, c.SEQUENCE), c.ATTEMPT_ID)
+        newest = Window.partitionBy(c.SNAPSHOT_ID, c.SCENARIO, c.ROUND).orderBy(F.desc(c.SEQUENCE))
+        last = stamped.withColumn(PLACE, F.row_number().over(newest)).where(F.col(PLACE) == 1)
+        return last.select(*REBALANCES.columns)
 
     def group(self, group_id: str, cluster_id: str | None = None) -> Group:
         """A group by its id; in every cluster, or in one."""
@@ -50,7 +62,11 @@ class Group:
 
     def of(self, table: Table) -> DataFrame:
         """The group's current rows of a table."""
-        rows = self.ledger.current(table).where(F.col(c.GROUP_ID) == self.group_id)
+        return self.within(self.ledger.current(table))
+
+    def within(self, rows: DataFrame) -> DataFrame:
+        """The group's rows among these."""
+        rows = rows.where(F.col(c.GROUP_ID) == self.group_id)
         return rows if self.cluster_id is None else rows.where(F.col(c.CLUSTER_ID) == self.cluster_id)
 
     @property
@@ -60,8 +76,8 @@ class Group:
 
     @property
     def rebalances(self) -> DataFrame:
-        """Every computed rebalance of the group: moves, least moves, verdict."""
-        return self.of(REBALANCES)
+        """Every computed rebalance of the group, in every scenario: moves, least moves, verdict."""
+        return self.within(self.ledger.results())
 
     def timeline(self, topic: str, partition: int) -> DataFrame:
         """Each time the partition changed hands in this group, in order of position."""

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from groupledger.core.faults import Fault
 from groupledger.core.moment import from_millis
-from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, REBALANCES, VIOLATIONS
+from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, VIOLATIONS
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ def _members(group: Group, snapshot_ids: list[str | None]) -> dict[str | None, l
 
 
 def _results(group: Group, snapshot_id: str) -> tuple[Result, ...]:
-    rows = group.of(REBALANCES).where(F.col(c.SNAPSHOT_ID) == snapshot_id).sort(c.SCENARIO, c.ROUND)
+    rows = group.rebalances.where(F.col(c.SNAPSHOT_ID) == snapshot_id).sort(c.SCENARIO, c.ROUND)
     return tuple(Result(*row) for row in rows.select(*_RESULT_COLUMNS).collect())
 
 

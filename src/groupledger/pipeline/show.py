@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from groupledger.core.moment import from_millis
 from groupledger.pipeline.rebalance import unknown_group
-from groupledger.tables import COVERAGE, GROUP_SNAPSHOTS, QUARANTINE, REBALANCES, RUNS, VIOLATIONS
+from groupledger.tables import COVERAGE, GROUP_SNAPSHOTS, QUARANTINE, RUNS, VIOLATIONS
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def history(group: Group, scenario: str, limit: int) -> Listing:
 
     No snapshot is a `Fault` that names groups alike.
     """
-    result = group.of(REBALANCES).where((F.col(c.SCENARIO) == scenario) & (F.col(c.ROUND) == 1))
+    result = group.within(group.ledger.results(scenario)).where(F.col(c.ROUND) == 1)
     result = result.select(c.SNAPSHOT_ID, c.PROTOCOL, c.MOVES, c.LEAST_MOVES, c.VERDICT)
     rows = (
         group.of(GROUP_SNAPSHOTS)

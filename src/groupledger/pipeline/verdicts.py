@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from groupledger.tables import GROUP_SNAPSHOTS, REBALANCES
+from groupledger.tables import GROUP_SNAPSHOTS
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def group_verdicts(ledger: Ledger, scenario: str, clusters: Iterable[str]) -> tu
         F.array_sort(F.collect_set(c.ASSIGNOR)).alias(ASSIGNORS),
         F.max_by(c.GROUP_TYPE, c.OFFSET).alias(c.GROUP_TYPE),
     )
-    results = ledger.current(REBALANCES).where(wanted & (F.col(c.SCENARIO) == scenario) & (F.col(c.ROUND) == 1))
+    results = ledger.results(scenario).where(wanted & (F.col(c.ROUND) == 1))
     counted = results.groupBy(c.CLUSTER_ID, c.GROUP_ID, c.VERDICT).agg(
         F.count("*").alias(SNAPSHOTS), F.sum(c.MOVES).alias(c.MOVES)
     )

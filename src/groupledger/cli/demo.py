@@ -1,0 +1,65 @@
+"""`groupledger demo`: the main job on real Kafka data, with a summary to read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from groupledger.cli.options import Job, takes_config_of, takes_timings
+from groupledger.cli.output import Output, plain
+from groupledger.cli.summaries import explain_verdicts, tell_accounts, tell_timings, tell_verdicts
+
+if TYPE_CHECKING:
+    from groupledger.pipeline.demo import DemoSummary
+
+NEXT = (
+    "show",
+    "show --group java-cooperative-sticky --cluster dev",
+    "show --group java-cooperative-sticky --generation 4",
+    "show --partition orders-4 --at 2026-11-21T12:09Z --cluster dev",
+    "show --findings --cluster edge",
+    "assign --assignor cooperative-sticky --snapshots every",
+)
+"""What to try on the demo's ledger."""
+
+
+@click.command(short_help="Four captured logs through the whole pipeline, and what came out.")
+@takes_timings
+@takes_config_of("conf/demo.yaml")
+def demo(job: Job, *, timings: bool) -> None:
+    """Run init, ingest and assign on logs captured from a real broker, in one Spark session, and sum up.
+
+    Run again, it finds its work committed and shows the same.
+    """
+    from groupledger.pipeline.demo import demo as run
+
+    spark = job.spark()
+    with job.output.status("starting") as telling:
+        summary = run(spark, job.config, lambda: job.invocation(None), telling)
+    tell_demo(job, summary)
+    if timings:
+        tell_timings(job.output, {**summary.ingest.timings, **summary.assign.timings})
+    job.output.result({"status": "done", "command": "demo", **plain(summary)})
+
+
+def tell_demo(job: Job, summary: DemoSummary) -> None:
+    """The account of the records, the groups, the verdicts, and where to go from here."""
+    output = job.output
+    ingested, computed = summary.ingest, summary.assign
+    repeated = ingested.already_committed and computed.already_committed
+    output.title("Every record accounted for" + (" (already committed: nothing was done again)" if repeated else ""))
+    tell_accounts(output, ingested.accounts)
+    output.title(f"Groups of cluster {job.config.cluster_id}: what was recorded, and whether we compute the same")
+    tell_verdicts(output, summary.groups)
+    output.title(f"All {computed.groups_in:,} recorded states of all clusters, recomputed")
+    explain_verdicts(output, computed.verdicts)
+    _tell_next(output, job)
+
+
+def _tell_next(output: Output, job: Job) -> None:
+    output.title("Next")
+    output.line(f"The ledger is at {job.place()}: Delta tables, each with comments on its columns. Try:")
+    for command in NEXT:
+        output.line(f"    groupledger {command} --config {job.config_file}")
+    output.line("    notebooks/past_rebalance.ipynb shows a past rebalance as a picture")

@@ -1,0 +1,101 @@
+"""`groupledger ingest` and `assign`: the two jobs, each one run of the ledger."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from groupledger.cli.exits import Exit
+from groupledger.cli.options import Job, takes_config, takes_run_id, takes_timings
+from groupledger.cli.summaries import tell_assign, tell_ingest, tell_timings
+
+if TYPE_CHECKING:
+    from groupledger.pipeline.assign import AssignSummary
+    from groupledger.pipeline.ingest import IngestSummary
+
+takes_max_quarantined = click.option(
+    "--max-quarantined", type=click.IntRange(min=0), metavar="N", help="Rejected rows before the exit code is 3."
+)
+
+
+@click.command(short_help="Read the configured sources into the ledger.")
+@takes_max_quarantined
+@takes_run_id
+@takes_timings
+@takes_config
+def ingest(job: Job, *, run_id: str | None, timings: bool, max_quarantined: int | None) -> None:
+    """Read the offsets log, topic listings and snapshot tables named under `sources`; account for every record.
+
+    What was read before is recognised: the same files again are the same run, and change nothing.
+    """
+    from groupledger.pipeline.ingest import ingest as run
+
+    job = job.override({"limits.max_quarantined": max_quarantined})
+    spark = job.spark()
+    with job.output.status("reading and folding the sources"):
+        summary = run(spark, job.place(), job.config, job.invocation(run_id))
+    tell_ingest(job.output, summary)
+    _finish(job, summary, timings=timings, quarantined=summary.quarantined)
+
+
+@click.command(short_help="Run an assignor over recorded groups; keep targets, steps and verdicts.")
+@click.option("--assignor", metavar="NAME", help="Run this one on every group; `recorded` is the one each group had.")
+@click.option("--scenario", metavar="NAME", help="Name the results stand under; default with --assignor: its name.")
+@click.option("--snapshots", type=click.Choice(["latest", "every"]), help="Which snapshots of each group.")
+@takes_max_quarantined
+@takes_run_id
+@takes_timings
+@takes_config
+def assign(
+    job: Job,
+    *,
+    assignor: str | None,
+    scenario: str | None,
+    snapshots: str | None,
+    run_id: str | None,
+    timings: bool,
+    max_quarantined: int | None,
+) -> None:
+    """Recompute the recorded rebalances, or compute what another assignor would have done, and commit it as one run.
+
+    \b
+    groupledger assign                                      # as configured
+    groupledger assign --snapshots every                    # all of history
+    groupledger assign --assignor cooperative-sticky        # what if
+    """
+    from groupledger.pipeline.assign import assign as run
+
+    what_if = assignor if assignor != "recorded" else None
+    job = job.override(
+        {
+            "assign.assignor": assignor,
+            "assign.scenario": scenario or what_if,
+            "assign.snapshots": snapshots,
+            "limits.max_quarantined": max_quarantined,
+        }
+    )
+    spark = job.spark()
+    with job.output.status("computing"):
+        summary = run(spark, job.config, job.invocation(run_id))
+    tell_assign(job.output, summary)
+    _finish(job, summary, timings=timings, quarantined=summary.quarantined)
+
+
+def _finish(job: Job, summary: IngestSummary | AssignSummary, *, timings: bool, quarantined: int) -> None:
+    """The JSON line, the timings, and the exit code: a run over the limit is committed, and says so."""
+    if timings:
+        tell_timings(job.output, summary.timings)
+    over = quarantined > job.config.limits.max_quarantined
+    job.output.result(_as_json(job, summary, "quarantine-over-limit" if over else "done"))
+    if over:
+        limit = job.config.limits.max_quarantined
+        told = f"{quarantined} rejected; limits.max_quarantined is {limit}: see `groupledger show --quarantine`"
+        click.echo(f"groupledger: {told} [QUARANTINE_OVER_LIMIT]", err=True)
+        click.get_current_context().exit(Exit.QUARANTINE)
+
+
+def _as_json(job: Job, summary: IngestSummary | AssignSummary, status: str) -> dict[str, Any]:
+    from groupledger.cli.output import plain
+
+    return {"status": status, "command": job.name, **plain(summary)}

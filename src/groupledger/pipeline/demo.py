@@ -1,0 +1,50 @@
+"""The demonstration: captured logs through the whole pipeline in one session, and what to look at afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from groupledger.pipeline.assign import AssignSummary, assign
+from groupledger.pipeline.ingest import IngestSummary, ingest
+from groupledger.pipeline.ledger import Ledger
+from groupledger.pipeline.verdicts import GroupVerdicts, group_verdicts
+from groupledger.sinks.ledger import LedgerLocation, init
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from groupledger.config import Config
+    from groupledger.pipeline.invocation import Invocation
+
+
+@dataclass(frozen=True, slots=True)
+class DemoSummary:
+    """What the demonstration did; `groups` are those of the configured cluster."""
+
+    tables_made: tuple[str, ...]
+    ingest: IngestSummary
+    assign: AssignSummary
+    groups: tuple[GroupVerdicts, ...]
+
+
+def demo(
+    spark: SparkSession, config: Config, invocation: Callable[[], Invocation], telling: Callable[[str], None]
+) -> DemoSummary:
+    """Init, ingest, assign, ask. Run again, it finds its runs committed and shows the same.
+
+    `telling` is told each stage as it begins.
+    """
+    location = LedgerLocation(path=config.ledger.location, catalog=config.ledger.catalog)
+    telling("making the ledger's tables")
+    made = init(spark, location)
+    telling("reading and folding the captured logs")
+    read = ingest(spark, location, config, invocation())
+    telling("recomputing every recorded rebalance")
+    computed = assign(spark, config, invocation())
+    telling("asking the ledger")
+    ledger = Ledger(spark, config.ledger.location, catalog=config.ledger.catalog)
+    groups = group_verdicts(ledger, config.assign.scenario, [config.cluster_id])
+    return DemoSummary(tuple(made), read, computed, groups)
