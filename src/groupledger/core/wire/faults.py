@@ -16,6 +16,7 @@ class DecodeCode(StrEnum):
     BAD_VARINT = "BAD_VARINT"  # more than 32 bits, or longer than it need be
     BAD_TAG = "BAD_TAG"  # tags that do not rise
     BAD_MARKER = "BAD_MARKER"  # the byte before a nullable struct is neither "null" nor "present"
+    BAD_UUID = "BAD_UUID"  # text that no uuid prints as
     NULL_FIELD = "NULL_FIELD"  # null where the spec allows none
     UNKNOWN_VERSION = "UNKNOWN_VERSION"
     BAD_KEY_TYPE = "BAD_KEY_TYPE"  # a negative record type

@@ -8,7 +8,6 @@ Source: Kafka protocol guide, "Protocol Primitive Types"; KIP-482 for compact ty
 
 from __future__ import annotations
 
-from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable
 from functools import lru_cache
@@ -16,7 +15,7 @@ from struct import Struct
 from struct import error as StructError
 from typing import Any, NamedTuple
 
-from groupledger.core.wire.faults import DecodeCode, fault, truncated
+from groupledger.core.wire.faults import DecodeCode, DecodeFault, fault, truncated
 
 Reader = Callable[[bytes, int], tuple[Any, int]]
 Writer = Callable[[Any, bytearray], None]
@@ -185,7 +184,7 @@ def uuid_bytes(printed: str) -> bytes:
     """The inverse of `uuid_text`; ValueError for anything else."""
     try:
         raw = a2b_base64(printed.replace("-", "+").replace("_", "/") + "==")
-    except Base64Error:
+    except ValueError:
         raw = b""
     if len(raw) != UUID_BYTES or uuid_text(raw) != printed:
         raise ValueError(f"uuid is {printed!r}; expected {UUID_CHARACTERS} characters of url-safe base64")
@@ -193,9 +192,15 @@ def uuid_bytes(printed: str) -> bytes:
 
 
 def canonical_uuid(printed: str) -> str:
-    """A uuid in Kafka's spelling; librdkafka prints the other base64 alphabet: `".../.."` -> `"..._.."`."""
-    spelled = printed.rstrip("=").replace("+", "-").replace("/", "_")
-    return uuid_text(uuid_bytes(spelled))
+    """A uuid in Kafka's spelling, or `DecodeFault`; librdkafka prints `+` and `/` where Kafka prints `-` and `_`.
+
+    For topic ids of any source, so that they are equal to those in the log.
+    """
+    try:
+        return uuid_text(uuid_bytes(printed.rstrip("=").replace("+", "-").replace("/", "_")))
+    except ValueError:
+        expected = f"{UUID_CHARACTERS} characters of base64, as Kafka prints a topic id"
+        raise DecodeFault(DecodeCode.BAD_UUID.value, f"uuid is {printed!r}; expected {expected}") from None
 
 
 def uuid(what: str) -> Wire:
