@@ -9,15 +9,16 @@ from collections.abc import Callable
 from typing import Literal
 
 from groupledger.core.assignors.answer import answer
+from groupledger.core.assignors.kip615 import constrained_cooperative_sticky
 from groupledger.core.assignors.outcome import MESSAGES, Path, Status
 from groupledger.core.assignors.range_ import range_groups
 from groupledger.core.assignors.roundrobin import roundrobin_groups
-from groupledger.core.assignors.safe import safe_claims
+from groupledger.core.assignors.safe import Doubt, assign_safely, doubts
 from groupledger.core.assignors.sticky import sticky_groups
 from groupledger.core.batch import AssignmentBatch, GroupBatch
 from groupledger.core.faults import Fault
 
-__all__ = ["ASSIGNORS", "MESSAGES", "Mode", "Path", "Status", "assign"]
+__all__ = ["ASSIGNORS", "MESSAGES", "Doubt", "Mode", "Path", "Status", "assign", "doubts"]
 
 Mode = Literal["as-kafka", "safe"]
 
@@ -26,11 +27,13 @@ def assign(name: str, batch: GroupBatch, *, mode: Mode = "as-kafka") -> Assignme
     """Assign every group of the batch with one of ASSIGNORS.
 
     `as-kafka` answers what Kafka does, its failures included (see `Status`). `safe` first drops claims that cannot
-    be true, see `safe_claims`. Raises Fault("unknown-assignor") for a name that is not in ASSIGNORS.
+    be true, see `doubts`. Raises Fault("unknown-assignor") for a name that is not in ASSIGNORS.
     """
     if name not in ASSIGNORS:
         raise Fault("unknown-assignor", f"assignor is {name!r}; expected one of {', '.join(ASSIGNORS)}")
-    return ASSIGNORS[name](batch if mode == "as-kafka" else safe_claims(batch, name))
+    if mode == "safe" and name not in ALWAYS_SAFE:
+        return assign_safely(ASSIGNORS[name], batch, cooperative=name == "cooperative-sticky")
+    return ASSIGNORS[name](batch)
 
 
 def _range(batch: GroupBatch) -> AssignmentBatch:
@@ -54,4 +57,7 @@ ASSIGNORS: dict[str, Callable[[GroupBatch], AssignmentBatch]] = {
     "roundrobin": _roundrobin,
     "sticky": _sticky,
     "cooperative-sticky": _cooperative_sticky,
+    "constrained-cooperative-sticky": constrained_cooperative_sticky,
 }
+ALWAYS_SAFE = {"constrained-cooperative-sticky"}
+"""Not Kafka's: they have no defects to answer for, and ignore what cannot be true in any mode."""

@@ -23,6 +23,7 @@ class Status(IntEnum):
     NULL_POINTER = 4
     NO_SUCH_ELEMENT = 5
     ORDER_NOT_EMULATED = 6
+    SUBSCRIPTIONS_DIFFER = 7
 
 
 MESSAGES: dict[Status, str] = {
@@ -37,6 +38,10 @@ MESSAGES: dict[Status, str] = {
     Status.ORDER_NOT_EMULATED: (
         "OrderNotEmulated: nine or more ids share one bucket of Java's hash map, which turns it into a tree; "
         "expected fewer; such ids are crafted, judge this group by its invariants instead"
+    ),
+    Status.SUBSCRIPTIONS_DIFFER: (
+        "SubscriptionsDiffer: members subscribe to different topics; constrained-cooperative-sticky expects them "
+        "all to subscribe to the same set of topics: use cooperative-sticky instead (KIP-615)"
     ),
 }
 """What Kafka throws, class and message (kafka-clients 4.4.0 on Java 17), or why we do not answer."""
