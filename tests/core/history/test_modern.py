@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupledger.core.history import fold_group
+from groupledger.core.history import FoldSettings, fold_group
 from groupledger.core.wire.consumer_protocol import Subscription
 from groupledger.core.wire.offsets_log import RecordKind
 from tests.core.history.captured import CLUSTER, catalog, folded, log_rows
@@ -154,6 +154,7 @@ def test_a_skipped_group_epoch_cuts_the_folds_until_all_members_are_at_one_epoch
     log = stable_pair()
     log.epoch(5)
     log.target("m", {CLICKS: (0,)})
+    log.target("n", {CLICKS: (1, 2)})
     log.target_epoch(5)
     log.current("m", 5, {CLICKS: (0,)})
     log.current("n", 5, {CLICKS: (2, 1)})
@@ -263,6 +264,8 @@ def test_a_broken_record_leaves_a_hole_and_the_fold_goes_on():
     log = stable_pair()
     log.broken(RecordKind.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT, member_id="n")
     log.epoch(3)
+    log.target("m", {CLICKS: (0,)})
+    log.target("n", {CLICKS: (1, 2)})
     log.target_epoch(3)
     log.current("m", 3, {CLICKS: (0,)})
     log.current("n", 3, {CLICKS: (2, 1)})
@@ -278,3 +281,36 @@ def test_rows_of_a_capture_come_out_in_the_order_of_their_offsets():
         fold = fold_group(CLUSTER, rows, None, catalog("edge"))
         for table in (fold.group_snapshots, fold.member_snapshots, fold.ownership_changes, fold.coverage):
             assert [row.offset for row in table] == sorted(row.offset for row in table), group
+
+
+def test_a_cut_stays_where_a_member_holds_what_no_target_says():
+    """The target record of an epoch that is not there may have been n's: nothing is taken for whole."""
+    log = stable_pair()
+    log.epoch(5)
+    log.target("m", {CLICKS: (0,)})
+    log.target_epoch(5)
+    log.current("m", 5, {CLICKS: (0,)})
+    log.current("n", 5, {CLICKS: (1, 2)})
+    assert {s.complete for s in log.fold().group_snapshots[-3:]} == {False}
+
+
+def test_a_large_group_has_a_snapshot_where_the_target_is_complete_and_where_all_have_reached_it():
+    log = Log()
+    for name in "abcd":
+        log.joined(name)
+    log.step(2, {name: {CLICKS: (place,)} for place, name in enumerate("abcd")})
+    log.epoch(3)
+    log.left("b")
+    log.target("a", {CLICKS: (0, 1)})
+    log.target_epoch(3)
+    log.current("a", 3, {CLICKS: (0, 1)})
+    small, large = (fold_group("eu-1", log.rows, None, TOPICS, settings=FoldSettings(step_members=n)) for n in (4, 2))
+    assert [(s.offset, s.state) for s in large.group_snapshots] == [
+        (9, "Reconciling"),
+        (13, "Stable"),
+        (19, "Reconciling"),
+        (20, "Stable"),
+    ]
+    assert len(small.group_snapshots) == 8
+    assert [row[:11] for row in large.ownership_changes] == [row[:11] for row in small.ownership_changes]
+    assert head_of(large).incarnation == 1
