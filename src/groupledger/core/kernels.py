@@ -23,6 +23,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 WORTH_COMPILING = 20_000
 """Array cells touched from which loading the compiled kernels (about a second) beats the interpreter."""
 
+OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy"}
+
 _KERNELS: set[Any] = set()
 
 
@@ -65,7 +67,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     kept = settings.CACHE_DIR
     settings.CACHE_DIR = str(_cache_home())
     try:
-        dispatcher: Callable[..., Any] = numba.njit(cache=True)(twin)
+        dispatcher: Callable[..., Any] = numba.njit(**OPTIONS)(twin)
     finally:
         settings.CACHE_DIR = kept
     return dispatcher
@@ -88,7 +90,7 @@ def _digest(function: Callable[..., Any]) -> str:
     code, known = function.__code__, _globals(function)
     constants = [(name, known[name]) for name in code.co_names if isinstance(known.get(name), int)]
     callees = [(name, _digest(callee)) for name, callee in _callees(function)]
-    told = repr((code.co_code, code.co_consts, code.co_names, code.co_varnames, constants, callees))
+    told = repr((OPTIONS, code.co_code, code.co_consts, code.co_names, code.co_varnames, constants, callees))
     return hashlib.sha256(told.encode()).hexdigest()
 
 

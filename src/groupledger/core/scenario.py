@@ -161,11 +161,15 @@ def _sticky_user_data(raw: bytes) -> tuple[list[Claim], int]:
 def _topic_partitions(raw: bytes) -> tuple[list[Claim], int]:
     claims = []
     (topics,) = struct.unpack_from(">i", raw)
+    if topics < 0:
+        raise ValueError(topics)
     at = 4
     for _ in range(topics):
         (length,) = struct.unpack_from(">h", raw, at)
         name = raw[at + 2 : at + 2 + length].decode()
         (count,) = struct.unpack_from(">i", raw, at + 2 + length)
+        if length < 0 or count < 0:
+            raise ValueError(length, count)
         numbers = struct.unpack_from(f">{count}i", raw, at + 6 + length)
         claims += [(name, number) for number in numbers]
         at += 6 + length + 4 * count

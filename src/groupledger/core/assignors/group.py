@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -77,7 +77,7 @@ class Group(NamedTuple):
 def arrays(batch: GroupBatch, told: Told | None = None) -> Arrays:
     """The batch for a kernel."""
     nothing, none = np.zeros(0, np.int64), np.zeros(0, np.int32)
-    values = {name: getattr(batch, name, None) for name in Arrays._fields}
+    values: dict[str, Any] = {name: getattr(batch, name, None) for name in Arrays._fields}
     values |= {name: nothing for name in ("rack_start", "rack_topic_start") if values[name] is None}
     values |= {"rack_code": none} if batch.rack_code is None else {}
     return Arrays(**values | {"told": Told(none, none, none) if told is None else told})

@@ -1,0 +1,93 @@
+"""Java's hashes and orders, against values Java 17 printed and against the definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from groupledger.core.javaorder import (
+    TREE,
+    computed_map_order,
+    hash_texts,
+    map_order,
+    partition_hash,
+    rank_texts,
+    rank_utf8,
+    utf8,
+)
+
+java_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+
+
+@pytest.fixture(params=["python", "numba"])
+def _running(request, monkeypatch):
+    monkeypatch.setenv("GROUPLEDGER_KERNELS", request.param)
+
+
+@pytest.mark.usefixtures("_running")
+def test_hash_codes_are_javas():
+    texts = ["", "Aa", "BB", "polygenelubricants", "\U00010000", "\u00e9", "\u6d88", "orders"]
+    assert hash_texts(texts).tolist() == [0, 2112, 2112, -2147483648, 1770496, 233, 28040, -1008770331]
+
+
+@given(st.lists(java_text))
+def test_hash_codes_follow_the_definition(texts):
+    def defined(text):
+        hashed = 0
+        for unit in memoryview(text.encode("utf-16-le")).cast("H") if text else ():
+            hashed = (hashed * 31 + unit) % 2**32
+        return hashed - (hashed >> 31 << 32)
+
+    assert hash_texts(texts).tolist() == [defined(text) for text in texts]
+
+
+@pytest.mark.usefixtures("_running")
+def test_surrogates_sort_below_the_private_use_area():
+    texts = ["\ue000", "\U00010000", "z", "\uffee", "", "z"]
+    assert rank_texts(texts).tolist() == [3, 2, 1, 4, 0, 1]
+    assert rank_utf8(*utf8(texts), np.array([0, 6])).tolist() == [3, 2, 1, 4, 0, 1]
+
+
+@given(st.lists(java_text), st.integers(0, 20))
+def test_ranks_from_bytes_are_ranks_from_texts(texts, cut):
+    cut = min(cut, len(texts))
+    both = np.concatenate([rank_texts(texts[:cut]), rank_texts(texts[cut:])])
+    assert rank_utf8(*utf8(texts), np.array([0, cut, len(texts)])).tolist() == both.tolist()
+
+
+def walked(hashes):
+    keys = np.arange(len(hashes), dtype=np.int32)
+    return map_order(np.array(hashes, np.int32), keys, len(keys)), keys.tolist()
+
+
+@pytest.mark.parametrize(
+    ("hashes", "capacity", "order"),
+    [
+        ([3, 2, 1], 16, [2, 1, 0]),
+        ([17, 1, 0], 16, [2, 0, 1]),  # one bucket: order of insertion
+        ([0x10000, 0], 16, [1, 0]),  # the upper half counts
+        (list(range(12)), 16, list(range(12))),
+        ([16, *range(12)], 32, [*range(1, 13), 0]),  # the 13th key doubles the table
+        ([16 * n for n in range(9)], 32, [0, 2, 4, 6, 8, 1, 3, 5, 7]),  # nine in one bucket double a small table
+        ([16 * n for n in range(10)], 32, [0, 2, 4, 6, 8, 1, 3, 5, 7, 9]),
+        (list(range(100, 60, -1)), 64, [*range(36, -1, -1), 39, 38, 37]),
+    ],
+)
+def test_a_map_is_walked_by_bucket_then_insertion(hashes, capacity, order):
+    assert walked(hashes) == (capacity, order)
+
+
+def test_a_tree_is_told():
+    assert walked([64 * n for n in range(11)])[0] == TREE
+
+
+def test_compute_if_absent_puts_newcomers_in_front():
+    keys = np.arange(3, dtype=np.int32)
+    computed_map_order(np.array([16, 1, 0], np.int32), keys, 3)
+    assert keys.tolist() == [2, 0, 1]
+
+
+def test_partition_hash_is_javas():
+    assert partition_hash(hash_texts(["t0"])[0], 3) == 31 * (31 + 3) + 3644
