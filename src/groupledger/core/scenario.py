@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from groupledger.core.assignors import MESSAGES, Mode, Path, Status, assign
+from groupledger.core.assignors.kip315 import left_out, next_epochs, read_memory
 from groupledger.core.batch import NONE, AssignmentBatch, GroupBatch
 from groupledger.core.faults import Fault
 from groupledger.core.javaorder import computed_map_order, hash_texts, rank_texts
@@ -117,7 +118,17 @@ def _result(scenario: dict[str, Any], encoded: Encoded, answer: AssignmentBatch)
     result: dict[str, Any] = {"id": scenario.get("id"), "assignment": lists}
     if answer.path[0] != Path.ONLY:
         result["path"] = Path(int(answer.path[0])).name.lower()
+    if scenario["assignor"] == "sticky-stream-join":
+        result |= _stream_join(encoded, answer)
     return result
+
+
+def _stream_join(encoded: Encoded, answer: AssignmentBatch) -> dict[str, Any]:
+    """What KIP-315 answers besides: the epoch its members are to remember, and what nobody gets, with the reason."""
+    rows = left_out(encoded.batch, answer)
+    pairs = zip(rows.topic.tolist(), rows.partition.tolist(), strict=True)
+    unassigned = [[encoded.topics[t], p, rows.reason(row).value] for row, (t, p) in enumerate(pairs)]
+    return {"epoch": int(next_epochs(encoded.batch)[0]), "unassigned": unassigned}
 
 
 def _claims(assignor: str, member: dict[str, Any]) -> tuple[list[Claim], int]:
@@ -128,7 +139,18 @@ def _claims(assignor: str, member: dict[str, Any]) -> tuple[list[Claim], int]:
         if data is None:
             return _through_user_data(owned), _generation(member)
         return _sticky_user_data(base64.b64decode(data))
+    if assignor == "sticky-stream-join":
+        return (owned, _generation(member)) if data is None else _stream_join_memory(member, base64.b64decode(data))
     return owned, _cooperative_user_data(data)
+
+
+def _stream_join_memory(member: dict[str, Any], raw: bytes) -> tuple[list[Claim], int]:
+    """KIP-315: partition numbers of whatever topic, and their epoch; what cannot be read claims nothing."""
+    try:
+        memory = read_memory(raw)
+    except Fault:
+        return [], NONE
+    return [(topic, number) for topic in member["topics"][:1] for number in memory.partitions], memory.epoch
 
 
 def _through_user_data(owned: list[Claim]) -> list[Claim]:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from groupledger.core.assignors.answer import answer
+from groupledger.core.assignors.kip315 import sticky_stream_join
 from groupledger.core.assignors.kip615 import constrained_cooperative_sticky
 from groupledger.core.assignors.outcome import MESSAGES, Path, Status
 from groupledger.core.assignors.range_ import range_groups
@@ -58,6 +59,7 @@ ASSIGNORS: dict[str, Callable[[GroupBatch], AssignmentBatch]] = {
     "sticky": _sticky,
     "cooperative-sticky": _cooperative_sticky,
     "constrained-cooperative-sticky": constrained_cooperative_sticky,
+    "sticky-stream-join": sticky_stream_join,
 }
-ALWAYS_SAFE = {"constrained-cooperative-sticky"}
+ALWAYS_SAFE = {"constrained-cooperative-sticky", "sticky-stream-join"}
 """Not Kafka's: they have no defects to answer for, and ignore what cannot be true in any mode."""

@@ -1,0 +1,32 @@
+"""`sticky-stream-join` (KIP-315, never shipped): one consumer gets a number of all joined topics, and keeps it.
+
+Numbers are assigned, not topic partitions; a number is eligible below the least partition count of the group's topics.
+What a member claims (`claim_partition`, of whatever topic) are the numbers it had, `claim_generation` is their epoch.
+Where the KIP is silent: docs/decisions/0022.
+"""
+
+from __future__ import annotations
+
+from groupledger.core.assignors.answer import answer
+from groupledger.core.assignors.kip315.left_out import LeftOut, Reason, left_out
+from groupledger.core.assignors.kip315.selection import next_epochs, stream_join_groups
+from groupledger.core.assignors.kip315.user_data import Memory, read_memory, remember, write_epoch, write_memory
+from groupledger.core.batch import AssignmentBatch, GroupBatch
+
+__all__ = [
+    "LeftOut",
+    "Memory",
+    "Reason",
+    "left_out",
+    "next_epochs",
+    "read_memory",
+    "remember",
+    "sticky_stream_join",
+    "write_epoch",
+    "write_memory",
+]
+
+
+def sticky_stream_join(batch: GroupBatch) -> AssignmentBatch:
+    """Assign every group; an eager assignor, so the answer is the target. `left_out` says what nobody gets, and why."""
+    return answer(stream_join_groups, batch, None)

@@ -1,0 +1,221 @@
+"""Who gets which partition number (KIP-315, "Assignment Strategy" 1 to 4).
+
+In each round every member takes one number, until none is left, so counts differ by one at most. In a round those
+come first who still have a number of their own to take; then, by member id, the others take an unowned number, or
+steal from whoever has most of its own left. Members subscribed to no topic that exists take no part.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from groupledger.core.assignors.group import Arrays, Group, arrays, group_at, sort_by_rank
+from groupledger.core.assignors.lists import Lists, clear
+from groupledger.core.batch import NONE, GroupBatch
+from groupledger.core.kernels import kernel, run
+
+if TYPE_CHECKING:
+    from groupledger.core.batch import IntArray, LongArray
+
+NOBODY = -1
+LAST_EPOCH = 2**31 - 1  # has no successor, so it is not believed: one member could end the group with it
+
+
+class Own(NamedTuple):
+    """The numbers each member had and nobody has taken yet: numbers[low[m]:high[m]], ascending."""
+
+    numbers: IntArray
+    low: LongArray  # [members]
+    high: LongArray  # [members]
+
+
+@kernel
+def stream_join_groups(b: Arrays, cooperative: bool, every: Lists, status: IntArray, path: IntArray) -> None:
+    """Assign every group of the batch into `every`."""
+    for index in range(len(status)):
+        g = group_at(b, index)
+        out = Lists(every.start[b.member_start[index] :], every.topic, every.partition, every.withheld)
+        clear(out, g.members)
+        members = participants(g)
+        if len(members) > 0:
+            taker = _select(g, members, _owners(g, members))
+            _write(g, taker, out)
+
+
+@kernel
+def participants(g: Group) -> IntArray:
+    """Members subscribed to a topic that exists, by member id."""
+    members = np.empty(g.members, np.int32)
+    count = 0
+    for member in range(g.members):
+        subscription = g.subscription[member]
+        for entry in range(g.subscription_start[subscription], g.subscription_start[subscription + 1]):
+            if g.topic_partitions[g.topics_of[entry]] > 0:
+                members[count] = member
+                count += 1
+                break
+    sort_by_rank(g.member_rank, members, count)
+    return members[:count]
+
+
+@kernel
+def eligible(g: Group) -> int:
+    """How many numbers are assigned: the least partition count of the topics that somebody subscribes to."""
+    least = NONE
+    for member in range(g.members):
+        subscription = g.subscription[member]
+        if member > 0 and subscription == g.subscription[member - 1]:
+            continue
+        for entry in range(g.subscription_start[subscription], g.subscription_start[subscription + 1]):
+            count = g.topic_partitions[g.topics_of[entry]]
+            if count > 0 and (least == NONE or count < least):
+                least = count
+    return max(int(least), 0)
+
+
+@kernel
+def epoch_of(g: Group, member: int) -> int:
+    """The epoch of what a member claims, NONE for none."""
+    epoch = g.claim_generation[member]
+    return NONE if epoch == LAST_EPOCH else int(epoch)
+
+
+@kernel
+def _owners(g: Group, members: IntArray) -> IntArray:
+    """Who had each eligible number: of several, the one with the highest epoch, then the first by member id."""
+    owner = np.full(eligible(g), NOBODY, np.int32)
+    for member in members:
+        for claim in range(g.claim_start[member], g.claim_start[member + 1]):
+            number = g.claim_partition[claim]
+            if 0 <= number < len(owner):
+                rival = owner[number]
+                if rival == NOBODY or epoch_of(g, member) > epoch_of(g, rival):
+                    owner[number] = member
+    return owner
+
+
+@kernel
+def _own(members: int, owner: IntArray) -> Own:
+    low = np.zeros(members + 1, np.int64)
+    for number in range(len(owner)):
+        if owner[number] != NOBODY:
+            low[owner[number] + 1] += 1
+    for member in range(members):
+        low[member + 1] += low[member]
+    high = low[:members].copy()
+    numbers = np.empty(low[members], np.int32)
+    for number in range(len(owner)):
+        if owner[number] != NOBODY:
+            numbers[high[owner[number]]] = number
+            high[owner[number]] += 1
+    return Own(numbers, low[:members].copy(), high)
+
+
+@kernel
+def _select(g: Group, members: IntArray, owner: IntArray) -> IntArray:
+    """[eligible numbers]: who takes each; lowest own and unowned numbers first, highest stolen first."""
+    own = _own(g.members, owner)
+    taker = np.full(len(owner), NOBODY, np.int32)
+    stack = np.array([0, (own.high - own.low).max()], np.int64)  # next to be robbed: place in `members`, what it has
+    unowned = 0
+    left = len(owner)
+    served = np.full(g.members, NOBODY, np.int64)
+    turn = 0
+    while left > 0:
+        for member in members:
+            if own.low[member] < own.high[member]:
+                taker[own.numbers[own.low[member]]] = member
+                own.low[member] += 1
+                served[member] = turn
+                left -= 1
+        for member in members:
+            if served[member] == turn or left == 0:
+                continue
+            while unowned < len(owner) and owner[unowned] != NOBODY:
+                unowned += 1
+            number = unowned if unowned < len(owner) else _steal(own, members, stack)
+            unowned += 1 if unowned < len(owner) else 0
+            taker[number] = member
+            left -= 1
+        turn += 1
+    return taker
+
+
+@kernel
+def _steal(own: Own, members: IntArray, stack: LongArray) -> int:
+    """The highest number of the member with most of its own left, of several the first by member id.
+
+    What members have only shrinks, so the search goes on where it stopped: `stack` holds place and height.
+    """
+    while True:
+        while stack[0] < len(members):
+            member = members[stack[0]]
+            if own.high[member] - own.low[member] == stack[1]:
+                own.high[member] -= 1
+                return int(own.numbers[own.high[member]])
+            stack[0] += 1
+        stack[0] = 0
+        stack[1] -= 1
+
+
+@kernel
+def _write(g: Group, taker: IntArray, out: Lists) -> None:
+    """Each list by number, then by topic name: all topics of the member's subscription that exist."""
+    counts = np.zeros(g.members, np.int64)
+    for member in taker:
+        counts[member] += 1
+    topics = np.empty(g.topics, np.int32)
+    to = np.empty(g.members, np.int64)
+    mine = np.zeros(g.members + 1, np.int64)
+    named = np.empty(g.members * g.topics, np.int32)
+    for member in range(g.members):
+        known = _topics_by_name(g, member, topics)
+        named[mine[member] : mine[member] + known] = topics[:known]
+        mine[member + 1] = mine[member] + known
+        to[member] = out.start[member]
+        out.start[member + 1] = out.start[member] + counts[member] * known
+    for number in range(len(taker)):
+        member = taker[number]
+        for topic in named[mine[member] : mine[member + 1]]:
+            out.topic[to[member]] = topic
+            out.partition[to[member]] = number
+            to[member] += 1
+
+
+@kernel
+def _topics_by_name(g: Group, member: int, topics: IntArray) -> int:
+    subscription = g.subscription[member]
+    seen = np.zeros(g.topics, np.bool_)
+    known = 0
+    for entry in range(g.subscription_start[subscription], g.subscription_start[subscription + 1]):
+        topic = g.topics_of[entry]
+        if g.topic_partitions[topic] > 0 and not seen[topic]:
+            seen[topic] = True
+            topics[known] = topic
+            known += 1
+    sort_by_rank(g.topic_rank, topics, known)
+    return known
+
+
+def next_epochs(batch: GroupBatch) -> LongArray:
+    """[G]: the epoch of each group's new assignment, one above the highest it was sent; 0 for a group's first."""
+    epochs = np.zeros(batch.groups, np.int64)
+    run(_next_epochs, arrays(batch), epochs, cells=batch.members)
+    return epochs
+
+
+@kernel
+def _next_epochs(b: Arrays, epochs: LongArray) -> None:
+    for index in range(len(epochs)):
+        g = group_at(b, index)
+        for member in range(g.members):
+            epochs[index] = max(epochs[index], epoch_of(g, member) + 1)
+
+
+@kernel
+def eligible_counts(b: Arrays, counts: IntArray) -> None:
+    """`eligible` of each group."""
+    for index in range(len(counts)):
+        counts[index] = eligible(group_at(b, index))

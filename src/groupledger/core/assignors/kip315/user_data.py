@@ -1,0 +1,71 @@
+"""KIP-315's user data: what a consumer remembers of its assignment and sends back, and what the leader tells it.
+
+    subscription  version int16 = 0, epoch int32, count int32, partition int32 ..   (ascending)
+    assignment    version int16 = 0, epoch int32
+
+Big-endian. A later version may only append, so a reader takes what it knows and ignores the rest.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from groupledger.core.faults import Fault
+
+VERSION = 0
+EPOCH = struct.Struct(">hi")
+MEMORY = struct.Struct(">hii")
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The partition numbers a consumer was given, ascending, and the epoch of that rebalance."""
+
+    epoch: int
+    partitions: tuple[int, ...]
+
+
+def remember(partitions: Iterable[int], assignment_user_data: bytes) -> Memory:
+    """What a consumer keeps on assignment: the numbers of all its partitions, each once, and the leader's epoch."""
+    version, epoch = _unpack(EPOCH, assignment_user_data)
+    _require_known(version)
+    return Memory(epoch, tuple(sorted(set(partitions))))
+
+
+def write_memory(memory: Memory) -> bytes:
+    """A subscription's user data."""
+    count = len(memory.partitions)
+    return MEMORY.pack(VERSION, memory.epoch, count) + struct.pack(f">{count}i", *memory.partitions)
+
+
+def read_memory(subscription_user_data: bytes) -> Memory:
+    """The inverse of `write_memory`; Fault `user-data` for bytes that are not it."""
+    version, epoch, count = _unpack(MEMORY, subscription_user_data)
+    _require_known(version)
+    if not 0 <= count <= (len(subscription_user_data) - MEMORY.size) // 4:
+        raise _broken(f"it announces {count:,} partitions in {len(subscription_user_data):,} bytes")
+    partitions = struct.unpack_from(f">{count}i", subscription_user_data, MEMORY.size)
+    return Memory(epoch, tuple(sorted(set(partitions))))
+
+
+def write_epoch(epoch: int) -> bytes:
+    """An assignment's user data."""
+    return EPOCH.pack(VERSION, epoch)
+
+
+def _unpack(layout: struct.Struct, raw: bytes) -> tuple[int, ...]:
+    if len(raw) < layout.size:
+        raise _broken(f"it has {len(raw)} bytes")
+    return layout.unpack_from(raw)
+
+
+def _require_known(version: int) -> None:
+    if version < VERSION:
+        raise _broken(f"its version is {version}")
+
+
+def _broken(what: str) -> Fault:
+    expected = "version int16 >= 0, epoch int32, then (in a subscription) a count and as many int32"
+    return Fault("user-data", f"user data of sticky-stream-join: {what}; expected {expected}: treat it as none")
