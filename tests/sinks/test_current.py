@@ -1,0 +1,204 @@
+"""What readers see, in Spark and without it: the same rows."""
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.sql.types import ArrayType, BinaryType, BooleanType, IntegerType, LongType, StringType, TimestampType
+
+from groupledger import tables
+from groupledger.sinks import runs
+from groupledger.sinks.current import committed, current
+from groupledger.sinks.ledger import LedgerLocation, init
+from groupledger.tables import columns as c
+
+pytestmark = pytest.mark.spark
+
+MOMENT = datetime(2026, 11, 21, tzinfo=UTC)
+DEFAULTS = {
+    StringType(): "x",
+    IntegerType(): 0,
+    LongType(): 0,
+    BooleanType(): False,
+    BinaryType(): b"",
+    TimestampType(): MOMENT,
+}
+DOCUMENT = Path(__file__).parents[2] / "docs" / "reading.md"
+
+FOLDED = (tables.GROUP_SNAPSHOTS, tables.MEMBER_SNAPSHOTS, tables.OWNERSHIP_CHANGES, tables.COVERAGE)
+
+
+def full(table, values):
+    """A row with a value of some kind wherever the table requires one."""
+    row = {}
+    for field in table.schema:
+        if not field.nullable:
+            row[field.name] = [] if isinstance(field.dataType, ArrayType) else DEFAULTS[field.dataType]
+    return row | values
+
+
+def at(offset, group="payments"):
+    return {
+        c.CLUSTER_ID: "dev",
+        c.GROUP_ID: group,
+        c.OFFSET: offset,
+        c.LOG_PARTITION: 3,
+        c.SNAPSHOT_ID: f"log/dev/3/{offset}",
+    }
+
+
+def fact_rows(offsets, group="payments"):
+    found = {table.name: [at(offset, group) for offset in offsets] for table in FOLDED}
+    found["quarantine"] = [at(offset, group) | {c.STAGE: "fold"} for offset in offsets]
+    found["violations"] = [at(offset, group) for offset in offsets]
+    return found
+
+
+def head(group, start, end, *, refolded):
+    return at(end, group) | {c.FROM_OFFSET: start, c.REFOLDED: refolded, c.STATE: b""}
+
+
+def result_rows(snapshots, scenario="baseline"):
+    key = [{c.CLUSTER_ID: "dev", c.GROUP_ID: "payments", c.SNAPSHOT_ID: name} for name in snapshots]
+    return {
+        "rebalances": [row | {c.SCENARIO: scenario} for row in key],
+        "assignments": [row | {c.SCENARIO: scenario} for row in key],
+        "violations": [row | {c.SCENARIO: scenario} for row in key],
+        "quarantine": [row | {c.STAGE: "assign"} for row in key],
+    }
+
+
+from_a_table = at(12) | {c.SNAPSHOT_ID: "table/dev/12", c.LOG_PARTITION: None}
+
+ATTEMPTS = [
+    ("ingest-1", "config", fact_rows([10, 20, 30]) | {"group_heads": [head("payments", -1, 30, refolded=False)]}),
+    ("other-group", "config", fact_rows([25], "orders") | {"group_heads": [head("orders", -1, 25, refolded=False)]}),
+    ("user-table", "config", {table.name: [from_a_table] for table in FOLDED if table is not tables.OWNERSHIP_CHANGES}),
+    ("dead", None, fact_rows([11, 40]) | {"group_heads": [head("payments", -1, 99, refolded=True)]}),
+    ("late", "config", fact_rows([15, 20]) | {"group_heads": [head("payments", 10, 20, refolded=True)]}),
+    ("next", "config", fact_rows([18, 50]) | {"group_heads": [head("payments", 30, 50, refolded=False)]}),
+    ("unplaced", "config", {"quarantine": [{c.STAGE: "topics"}], "topic_snapshots": [{c.CLUSTER_ID: "dev"}]}),
+    ("assign-1", "one", result_rows(["s1", "s2"])),
+    ("assign-dead", None, result_rows(["s1", "s2", "s3"])),
+    ("assign-what-if", "one", result_rows(["s1"], "what-if")),
+    ("assign-2", "one", result_rows(["s2", "s3"]) | {"assignments": []}),
+    ("assign-two", "two", result_rows(["s2"])),
+]
+
+EXPECTED_FACTS = {
+    ("ingest-1", 10),
+    ("ingest-1", 30),
+    ("other-group", 25),
+    ("late", 15),
+    ("late", 20),
+    ("next", 18),
+    ("next", 50),
+}
+EXPECTED_RESULTS = {
+    ("assign-1", "baseline", "s1"),
+    ("assign-what-if", "what-if", "s1"),
+    ("assign-2", "baseline", "s2"),
+    ("assign-2", "baseline", "s3"),
+    ("assign-two", "baseline", "s2"),
+}
+
+
+@pytest.fixture(scope="module")
+def place(spark, tmp_path_factory):
+    location = LedgerLocation(path=str(tmp_path_factory.mktemp("current")))
+    init(spark, location)
+    by_table = {}
+    sequence = 0
+    for name, config, rows_by_table in ATTEMPTS:
+        for table, rows in rows_by_table.items():
+            by_table.setdefault(table, []).extend(row | {c.ATTEMPT_ID: name} for row in rows)
+        attempt = runs.Attempt(name, name, "kind", {}, config or "none", "code", MOMENT)
+        if config is None:
+            runs.plan(spark, location, attempt)
+        else:
+            run = runs.commit(spark, location, attempt, sequence, runs.Outcome({}, {}, "digest", "done", MOMENT))
+            sequence = run.sequence
+    for name, rows in by_table.items():
+        write(spark, location, tables.BY_NAME[name], rows)
+    return location
+
+
+def write(spark, location, table, rows):
+    """All attempts' rows in one commit, as `append` leaves them in several."""
+    filled = [full(table, row) for row in rows]
+    data = [tuple(row.get(name) for name in table.columns) for row in filled]
+    spark.createDataFrame(data, table.schema).writeTo(location.identifier(table)).append()
+
+
+def shown(spark, place, name, *columns):
+    return sorted(tuple(row) for row in current(spark, place, tables.BY_NAME[name]).select(*columns).collect())
+
+
+@pytest.mark.parametrize("table", FOLDED, ids=lambda table: table.name)
+def test_facts_give_way_to_a_later_fold(spark, place, table):
+    seen = shown(spark, place, table.name, c.ATTEMPT_ID, c.OFFSET)
+    from_tables = set() if table is tables.OWNERSHIP_CHANGES else {("user-table", 12)}
+    assert seen == sorted(EXPECTED_FACTS | from_tables)
+
+
+def test_heads_give_way_too(spark, place):
+    seen = shown(spark, place, "group_heads", c.ATTEMPT_ID, c.OFFSET)
+    assert seen == [("ingest-1", 30), ("late", 20), ("next", 50), ("other-group", 25)]
+
+
+def test_results_give_way_to_the_latest_of_their_snapshot_scenario_and_configuration(spark, place):
+    key = (c.ATTEMPT_ID, c.SCENARIO, c.SNAPSHOT_ID)
+    assert shown(spark, place, "rebalances", *key) == sorted(EXPECTED_RESULTS)
+    assert set(shown(spark, place, "assignments", *key)) == {row for row in EXPECTED_RESULTS if row[0] != "assign-2"}
+
+
+def test_findings_and_rejections_follow_what_they_are_about(spark, place):
+    facts = {(attempt, f"log/dev/3/{offset}") for attempt, offset in EXPECTED_FACTS}
+    results = {(attempt, snapshot) for attempt, _, snapshot in EXPECTED_RESULTS}
+    assert set(shown(spark, place, "violations", c.ATTEMPT_ID, c.SNAPSHOT_ID)) == facts | results
+    seen = {
+        tuple(row) for row in current(spark, place, tables.QUARANTINE).select(c.ATTEMPT_ID, c.SNAPSHOT_ID).collect()
+    }
+    assert seen == facts | results | {("unplaced", None)}
+
+
+def test_nothing_of_an_attempt_that_is_not_committed_is_seen(spark, place):
+    for table in tables.TABLES:
+        attempts = {row[0] for row in current(spark, place, table).select(c.ATTEMPT_ID).distinct().collect()}
+        assert attempts.isdisjoint({"dead", "assign-dead"}), table.name
+    rows = committed(place.rows(spark, tables.GROUP_SNAPSHOTS), place.rows(spark, tables.RUNS))
+    assert rows.columns == tables.GROUP_SNAPSHOTS.columns
+    assert {row[c.ATTEMPT_ID] for row in rows.collect()} == {name for name, _ in map(tuple, EXPECTED_FACTS)} | {
+        "user-table"
+    }
+
+
+def documented():
+    [code] = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), flags=re.DOTALL)
+    namespace = {}
+    exec(compile(code, str(DOCUMENT), "exec"), namespace)  # noqa: S102 - the document's own example
+    return namespace["current"]
+
+
+@pytest.mark.parametrize("table", tables.TABLES, ids=lambda table: table.name)
+def test_the_documented_reader_without_spark_sees_the_same(spark, place, table):
+    scalars = [field.name for field in table.schema if type(field.dataType) in map(type, DEFAULTS)]
+    scalars = [name for name in scalars if not isinstance(table.schema[name].dataType, TimestampType)]
+    ours = current(spark, place, table)
+    assert ours.columns == table.columns
+    theirs = documented()(place.path, table.name)
+    assert list(theirs.columns) == table.columns
+    expected = sorted(repr(tuple(row)) for row in ours.select(*scalars).collect())
+    assert len(expected) > 0 or table is tables.LOG_RECORDS
+    rows = theirs[scalars].astype(object)
+    found = rows.where(rows.notna(), None).itertuples(index=False, name=None)
+    assert sorted(repr(plain(table, scalars, row)) for row in found) == expected
+
+
+def plain(table, names, row):
+    """pandas has 3.0 for an integer column with nulls."""
+    return tuple(
+        int(value) if isinstance(table.schema[name].dataType, IntegerType | LongType) and value is not None else value
+        for name, value in zip(names, row, strict=True)
+    )
