@@ -1,0 +1,162 @@
+"""The targets a coordinator wrote into the log, each beside the group it was computed from (KIP-848).
+
+`follow` reads one group's records in the order of their offsets. What a target was computed from is the state before
+its records: members in the order they joined, their targets in the order of their records. A member is "joining" if
+its first record stands in the same write as the target: Kafka then puts it behind the members already in its table.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from groupledger.core.assignors.server.assign import ASSIGNORS
+from groupledger.core.assignors.server.group import Partitions, ServerGroup, ServerMember, Topic, TopicId
+from groupledger.core.wire.offsets_log import (
+    ConsumerGroupMetadata,
+    LogRecord,
+    MemberMetadata,
+    RecordKind,
+    TargetAssignmentMember,
+    TargetAssignmentMetadata,
+)
+from groupledger.core.wire.primitives import uuid_bytes
+
+FIRST_EPOCH = 2  # of every new group: its first records are those of epoch 2
+DEFAULT_ASSIGNOR = "uniform"  # the first of group.consumer.assignors, unless the broker is configured otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A target that became complete: `members` with what it was computed from, and `after`, what was written.
+
+    `before_known`: nothing it was computed from can be missing. `history_known`: the group was read from its first
+    record on. Group epochs show it: each rests in one key, so compaction leaves no two that follow one another.
+    `has_regex`: a member subscribes by a regular expression, whose topics are not in `members`.
+    """
+
+    epoch: int
+    offset: int
+    timestamp: int
+    assignor: str
+    members: tuple[ServerMember, ...]
+    changes: tuple[int, ...]
+    joining: str | None
+    after: Mapping[str, Partitions]
+    before_known: bool
+    history_known: bool
+    has_regex: bool
+
+    def group(self, topics: Mapping[str, Topic]) -> ServerGroup:
+        """The group before, among the topics of that moment."""
+        return ServerGroup(self.members, topics, self.changes, self.joining)
+
+
+@dataclass(slots=True)
+class _State:
+    """The group as its last records leave it; `fresh`: new targets that no TargetAssignmentMetadata completed yet."""
+
+    members: dict[str, MemberMetadata] = field(default_factory=dict)
+    targets: dict[str, Partitions] = field(default_factory=dict)
+    fresh: dict[str, Partitions] = field(default_factory=dict)
+    changes: list[int] = field(default_factory=list)
+    newcomer: str | None = None  # whose first record stands in the write that goes on
+    last: tuple[int, int] = (-1, -1)  # offset and timestamp of the group's last record
+    epoch: int | None = None
+    from_birth: bool = False
+    known: bool = False
+
+
+def follow(records: Iterable[tuple[int, int, LogRecord]]) -> Iterator[Written]:
+    """(offset, timestamp, record) of one group, ascending -> each completed target."""
+    state = _State()
+    for offset, timestamp, record in records:
+        if state.last != (offset - 1, timestamp):
+            state.newcomer = None
+        state.last = (offset, timestamp)
+        if isinstance(record.value, TargetAssignmentMetadata):
+            yield _complete(state, record.value.epoch, offset, timestamp)
+        elif isinstance(record.value, TargetAssignmentMember):
+            state.fresh[str(record.key.fields["member_id"])] = _partitions(record.value)
+        else:
+            _settle(state)
+            _apply(state, record)
+
+
+def _complete(state: _State, epoch: int, offset: int, timestamp: int) -> Written:
+    members = tuple(
+        ServerMember(member, said.subscribed_topics, state.targets.get(member, ()), said.instance_id)
+        for member, said in state.members.items()
+    )
+    newcomer = state.newcomer
+    written = Written(
+        epoch,
+        offset,
+        timestamp,
+        _assignor(state),
+        members,
+        tuple(state.changes[:-1] if newcomer is not None else state.changes),
+        newcomer,
+        {member: state.fresh.get(member, state.targets.get(member, ())) for member in state.members},
+        state.known,
+        state.from_birth,
+        any(said.subscribed_regex for said in state.members.values()),
+    )
+    _settle(state)
+    state.known = True
+    return written
+
+
+def _settle(state: _State) -> None:
+    """Targets written for another reason than a new epoch (a static member that came back) simply hold."""
+    state.targets |= state.fresh
+    state.fresh.clear()
+
+
+def _apply(state: _State, record: LogRecord) -> None:
+    match record.value:
+        case MemberMetadata() as said:
+            member = str(record.key.fields["member_id"])
+            if member not in state.members:
+                state.newcomer = member
+                state.changes.append(1)
+            state.members[member] = said
+        case ConsumerGroupMetadata() as group:
+            _reach(state, group.epoch)
+        case None:
+            _delete(state, record)
+        case _:
+            pass
+
+
+def _reach(state: _State, epoch: int) -> None:
+    if state.epoch is None:
+        state.from_birth = state.known = epoch == FIRST_EPOCH
+    elif epoch != state.epoch + 1:
+        state.from_birth = state.known = False
+    state.epoch = epoch
+
+
+def _delete(state: _State, record: LogRecord) -> None:
+    member = str(record.key.fields.get("member_id"))
+    match record.kind:
+        case RecordKind.CONSUMER_GROUP_MEMBER_METADATA if state.members.pop(member, None) is not None:
+            state.changes.append(-1)
+        case RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER:
+            state.targets.pop(member, None)
+        case RecordKind.CONSUMER_GROUP_METADATA:
+            state.epoch, state.from_birth, state.known = None, False, False
+            state.changes.clear()
+        case _:
+            pass
+
+
+def _assignor(state: _State) -> str:
+    """What most members ask for, as ConsumerGroup counts; those that ask for none do not count."""
+    asked = Counter(said.server_assignor for said in state.members.values() if said.server_assignor in ASSIGNORS)
+    return str(asked.most_common(1)[0][0]) if asked else DEFAULT_ASSIGNOR
+
+
+def _partitions(value: TargetAssignmentMember) -> Partitions:
+    return tuple((TopicId(uuid_bytes(topic)), partitions) for topic, partitions in value.topic_partitions)

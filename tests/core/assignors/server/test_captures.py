@@ -1,0 +1,103 @@
+"""The KIP-848 groups of a real broker, recomputed from its log: what it wrote is what we answer, in its order."""
+
+import gzip
+import json
+from base64 import b64decode
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+from groupledger.core.assignors.server import Topic, TopicId, assign, encode
+from groupledger.core.assignors.server.answer import written
+from groupledger.core.assignors.server.certainty import Certainty, certainty
+from groupledger.core.assignors.server.log import follow
+from groupledger.core.wire.offsets_log import decode
+
+CAPTURES = Path(__file__).parents[3] / "data" / "captures"
+
+
+def read(capture, name):
+    with gzip.open(CAPTURES / capture / f"{name}.jsonl.gz", "rt") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def raw(text):
+    return None if text is None else b64decode(text)
+
+
+def targets(capture, name="offsets"):
+    """All targets of a capture's KIP-848 groups whose topics are named."""
+    logs = defaultdict(list)
+    for row in sorted(read(capture, name), key=lambda row: (row["partition"], row["offset"])):
+        record = decode(raw(row["key"]), raw(row["value"]))
+        if record.kind.startswith("ConsumerGroup"):
+            logs[record.group_id].append((row["offset"], row["timestamp"], record))
+    return [target for log in logs.values() for target in follow(log) if not target.has_regex]
+
+
+def listings(capture):
+    """Every listing of the topics: {name: Topic}."""
+    seen: defaultdict[int, dict[str, Topic]] = defaultdict(dict)
+    for row in read(capture, "topics"):
+        topic_id = TopicId(b64decode(row["topic_id"].replace("-", "+").replace("_", "/") + "=="))
+        seen[row["ts"]][row["topic"]] = Topic(topic_id, row["partitions"])
+    return list(seen.values())
+
+
+def answer(target, topics):
+    """{member: record}: what the assignor of that moment answers among these topics."""
+    batch, names = encode([target.group(topics)])
+    records = written(batch, names, assign(target.assignor, batch), 0)
+    return {
+        member: tuple((topics[topic].topic_id, tuple(partitions)) for topic, partitions in record)
+        for member, record in records.items()
+    }
+
+
+def is_reproduced(target, capture):
+    """Whether some listing of the topics leads to exactly what was written: a listing may be a moment late."""
+    return any(answer(target, topics) == target.after for topics in listings(capture))
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize(
+    ("capture", "name", "assignors"),
+    [
+        ("dev", "offsets", {"range": 7, "uniform": 17}),
+        ("edge", "offsets", {"uniform": 50}),
+        ("compacted", "offsets-before", {"uniform": 4}),
+    ],
+)
+def test_every_target_of_the_broker_is_reproduced_with_its_order(capture, name, assignors):
+    known = [target for target in targets(capture, name) if target.before_known]
+    assert Counter(target.assignor for target in known) == assignors
+    assert [target.epoch for target in known if not is_reproduced(target, capture)] == []
+
+
+def test_a_joining_member_is_seen_in_the_write_of_its_target():
+    joins = [target for target in targets("dev") if target.joining is not None]
+    assert joins
+    assert all(target.joining == target.members[-1].member_id for target in joins)
+    assert all(len(target.changes) == len(target.members) - 1 for target in joins if -1 not in target.changes)
+
+
+def test_nothing_is_claimed_of_what_compaction_took():
+    """The target's own records are there, the ones it was computed from are not."""
+    (left,) = targets("compacted")
+    assert not left.before_known
+    assert not left.history_known
+    assert not is_reproduced(left, "compacted")
+
+
+def test_groups_read_from_their_birth_are_exact():
+    for target in targets("edge"):
+        if target.history_known:
+            batch, _ = encode([target.group(listings("edge")[0])])
+            assert certainty(target.assignor, batch, [target.history_known], [True]) == [Certainty.EXACT]
+
+
+def test_a_group_that_is_deleted_and_made_again_begins_anew():
+    epochs = [(target.epoch, target.history_known) for target in targets("edge") if target.epoch == 2]
+    assert len(epochs) > 5
+    assert all(known for _, known in epochs)
