@@ -1,6 +1,6 @@
 """Orders that only the coordinator's collections have: TimelineHashMap slots, Uuid, tables of a given capacity.
 
-Worked example: `new HashSet(ids)` of 24 ids has 64 buckets on Java 17 (24 / 0.75 + 1 = 33, rounded up), 32 on 19+.
+Worked example: `new HashSet(ids)` of 24 ids has 64 buckets on Java 17 (24 / 0.75 + 1 = 33, rounded up), 32 on 21.
 """
 
 from __future__ import annotations
