@@ -93,11 +93,12 @@ class Log:
         topics: tuple[str, ...] = ("clicks",),
         regex: str | None = None,
         classic: Subscription | None = None,
+        assignor: str | None = None,
     ) -> LogRow:
         """A member's subscription."""
         protocols = () if classic is None else (ClassicProtocol("range", encode_subscription(classic)),)
         inside = None if classic is None else ClassicMemberMetadata(10_000, protocols)
-        value = MemberMetadata(None, None, member, "/h", topics, regex, 300_000, None, inside)
+        value = MemberMetadata(None, None, member, "/h", topics, regex, 300_000, assignor, inside)
         return self.put(RecordKind.CONSUMER_GROUP_MEMBER_METADATA, value, member_id=member)
 
     def expression(self, regex: str, topics: tuple[str, ...]) -> LogRow:

@@ -6,9 +6,10 @@ from collections import Counter
 import pytest
 
 from groupledger.core.history import Counts, FoldSettings, LogRow, TopicCatalog, fold_group
-from groupledger.core.wire.offsets_log import LogKey, OffsetCommit, RecordKind, encode_key
+from groupledger.core.wire.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
+from groupledger.core.wire.offsets_log import GroupMember, LogKey, OffsetCommit, RecordKind, encode_key
 from tests.core.history.captured import CLUSTER, catalog, every_group, folded, log_rows
-from tests.core.history.records import CLICKS, TOPICS, Log, head_of, member
+from tests.core.history.records import CLICKS, GROW, TOPICS, Log, head_of, member
 from tests.core.wire.captured import LOGS
 
 
@@ -126,6 +127,27 @@ def test_a_member_whom_the_leader_left_out_has_no_bytes_and_no_partitions():
     log.classic(1, [member("m", {"clicks": (0,)}), member("n", {}, assignment=b"")])
     assert [m.recorded for m in log.fold().member_snapshots] == [((CLICKS, "clicks", (0,)),), ()]
     assert log.fold().quarantine == []
+
+
+def test_a_partition_or_topic_written_twice_for_a_member_is_held_once():
+    parts = (("clicks", (0, 1, 1)), ("grow", (0,)), ("clicks", (1, 2)))
+    log = Log()
+    log.classic(1, [member("m", {}, assignment=encode_assignment(Assignment(3, parts)))])
+    log.classic(2, [member("m", {}, assignment=encode_assignment(Assignment(3, (("clicks", (0, 0)),))))])
+    fold = log.fold()
+    assert [m.recorded for m in fold.member_snapshots] == [
+        ((CLICKS, "clicks", (0, 1, 2)), (GROW, "grow", (0,))),
+        ((CLICKS, "clicks", (0,)),),
+    ]
+    assert [(v.code, v.topic, v.offset) for v in fold.violations] == [("TOPIC_REPEATED", "clicks", 0)]
+
+
+def test_an_empty_rack_is_no_rack():
+    for rack, known in (("", None), (None, None), ("a", "a")):
+        said = encode_subscription(Subscription(3, ("clicks",), None, (), None, rack))
+        log = Log()
+        log.classic(1, [GroupMember("m", None, "m", "/h", 1, 1, said, b"")])
+        assert log.fold().member_snapshots[0].rack_id == known
 
 
 def test_a_record_read_twice_is_a_duplicate_whatever_its_timestamp():

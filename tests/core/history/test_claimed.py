@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from groupledger.core.history import TopicCatalog, TopicChange
 from groupledger.core.wire.consumer_protocol import Subscription, encode_subscription
 from groupledger.core.wire.offsets_log import GroupMember
 from tests.core.history.captured import folded, log_rows
@@ -159,3 +160,12 @@ def test_after_an_unreadable_record_no_claim_is_compared():
     log.broken()
     log.classic(7, [member("m", {}, owned={"clicks": (4,)})], protocol="cooperative-sticky")
     assert log.fold().violations == []
+
+
+def test_a_topic_made_again_between_two_records_explains_what_a_claim_leaves_out():
+    topics = TopicCatalog([TopicChange("clicks", "id1", 6, None, 0), TopicChange("clicks", "id2", 6, None, 500)])
+    log = Log()
+    log.classic(5, [member("m", {"clicks": (0,), "grow": (0,)})])
+    log.classic(6, [member("m", {}, owned={"grow": (0,)}, generation=5)], protocol="cooperative-sticky")
+    assert [v.evidence.split(":")[0] for v in log.fold(topics=topics).violations] == ["topic-deleted"]
+    assert [v.evidence.split(":")[0] for v in log.fold().violations] == ["other"]

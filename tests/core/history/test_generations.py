@@ -179,6 +179,28 @@ def test_a_first_record_after_generation_0_is_stated(first):
     assert since == (0 if first == 1 else None), "nobody held anything before generation 1"
 
 
+def test_a_tombstone_of_the_type_that_the_group_no_longer_has_ends_nothing():
+    log = Log()
+    log.joined("m")
+    log.step(2, {"m": {CLICKS: (0,)}})
+    log.deleted()
+    assert {s.snapshot_kind for s in log.fold().group_snapshots} == {"fold"}
+    log = Log()
+    log.classic(0)
+    log.epoch(None)
+    assert [s.snapshot_kind for s in log.fold().group_snapshots] == ["birth"]
+
+
+def test_members_in_the_generation_of_an_empty_record_are_no_rewrite():
+    log = Log()
+    log.classic(3)
+    log.classic(3, [member("m", {"clicks": (0,)})])
+    assert [(s.snapshot_kind, s.first_snapshot_id) for s in log.fold().group_snapshots] == [
+        ("empty", None),
+        ("generation", None),
+    ]
+
+
 def test_only_the_first_empty_record_of_generation_0_is_a_birth():
     log = Log()
     log.classic(0)

@@ -12,6 +12,7 @@ from groupledger.core.history import decode_head, fold_group, heads_agree, start
 from groupledger.core.history.head import encode_head
 from groupledger.core.history.rows import Folded
 from tests.core.history.captured import CLUSTER, catalog, every_group, folded, log_rows
+from tests.core.history.histories import HISTORIES
 from tests.core.history.records import CLICKS, TOPICS, Log, head_of, member
 
 TABLES = ("group_snapshots", "member_snapshots", "ownership_changes", "coverage", "quarantine", "violations")
@@ -42,6 +43,17 @@ def test_every_split_of_a_capture_gives_the_same_rows_and_the_same_head(name, gr
         assert head_of(parts[-1]).state == head_of(whole).state, cut
         assert head_of(parts[-1]).from_offset == rows[cut - 1].offset
         assert parts[-1].unfinished == whole.unfinished
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_every_split_of_a_history_made_by_hand_gives_the_same(name):
+    rows, whole = HISTORIES[name]().rows, HISTORIES[name]().fold()
+    for cut in range(1, len(rows)):
+        first = fold_group("eu-1", rows[:cut], None, TOPICS)
+        rest = fold_group("eu-1", rows[cut:], head_of(first).state, TOPICS)
+        assert together([first, rest]) == together([whole]), cut
+        assert head_of(rest).state == head_of(whole).state, cut
+        assert rest.unfinished == whole.unfinished
 
 
 @settings(deadline=None)
@@ -99,15 +111,14 @@ def test_heads_agree_only_where_all_that_follows_is_the_same():
     assert not heads_agree(one, head_of(log.fold()).state)
 
 
-def test_a_record_at_or_before_the_head_is_refused_and_not_lost():
+@pytest.mark.parametrize("late", [0, 1])
+def test_a_record_at_or_before_the_head_is_refused_and_not_lost(late):
     log = Log()
     log.classic(0)
     log.classic(1)
     head = head_of(log.fold()).state
-    with pytest.raises(
-        ValueError, match="offset 0 is not after the head's 1; start from the head that start_of_refold"
-    ):
-        log.fold(head)
+    with pytest.raises(ValueError, match=f"offset {late} is not after the head's 1; start from the head that start_of"):
+        fold_group("eu-1", log.rows[late : late + 1], head, TOPICS)
 
 
 def test_a_head_is_canonical_json_and_names_its_version():

@@ -6,7 +6,8 @@ from groupledger.core.history import FoldSettings, fold_group
 from groupledger.core.wire.consumer_protocol import Subscription
 from groupledger.core.wire.offsets_log import RecordKind
 from tests.core.history.captured import CLUSTER, catalog, folded, log_rows
-from tests.core.history.records import CLICKS, GROW, TOPICS, Log, head_of, member
+from tests.core.history.histories import conversions
+from tests.core.history.records import CLICKS, GROW, TOPICS, Log, head_of
 
 EDGE = "edge/offsets"
 
@@ -190,20 +191,7 @@ def test_a_falling_epoch_starts_an_incarnation_and_keeps_what_no_tombstone_delet
 
 def test_a_classic_group_goes_on_as_kip_848_and_back_without_a_gap():
     """The broker writes the old type's tombstone, then the members; epochs count on from the generation."""
-    log = Log()
-    log.classic(0)
-    for generation in range(1, 7):
-        log.classic(generation, [member("c", {"clicks": (0, 1)})])
-    log.deleted()
-    log.joined("c", classic=Subscription(3, ("clicks",), None, (("clicks", (0, 1)),), 6))
-    log.step(6, {"c": {CLICKS: (0, 1)}})
-    log.joined("m")
-    log.step(7, {"c": {CLICKS: (0,)}, "m": {CLICKS: (1,)}})
-    for name in ("c", "m"):
-        log.left(name)
-    log.epoch(None)
-    log.classic(8, [member("c", {"clicks": (0, 1)})])
-    fold = log.fold()
+    fold = conversions().fold()
     assert fold.coverage == []
     assert sorted({(s.incarnation, s.group_type) for s in fold.group_snapshots}) == [
         (1, "classic"),
@@ -314,3 +302,57 @@ def test_a_large_group_has_a_snapshot_where_the_target_is_complete_and_where_all
     assert len(small.group_snapshots) == 8
     assert [row[:11] for row in large.ownership_changes] == [row[:11] for row in small.ownership_changes]
     assert head_of(large).incarnation == 1
+
+
+def test_a_target_of_an_epoch_that_the_group_has_not_reached_is_not_complete():
+    log = stable_pair()
+    log.target("m", {CLICKS: (0,)})
+    log.target_epoch(3)
+    assert epochs(log.fold())[-1] == (2, 3, "Reconciling", False)
+
+
+def test_a_static_member_that_left_does_not_keep_a_cut_open():
+    log = Log()
+    log.joined("m")
+    log.joined("n")
+    log.epoch(9)
+    log.target("m", {CLICKS: (0,)})
+    log.target("n", {CLICKS: (1,)})
+    log.target_epoch(9)
+    log.current("m", -2, {CLICKS: (0,)})
+    log.current("n", 9, {CLICKS: (1,)})
+    assert [s.complete for s in log.fold().group_snapshots] == [False, False, True]
+
+
+def test_a_member_that_must_still_give_up_a_partition_is_not_settled():
+    log = stable_pair()
+    log.epoch(3)
+    log.target("m", {CLICKS: (0,)})
+    log.target_epoch(3)
+    log.current("m", 2, {CLICKS: (0,)}, {CLICKS: (1,)})
+    log.current("m", 3, {CLICKS: (0,)})
+    assert [s.state for s in log.fold().group_snapshots[-3:]] == ["Reconciling", "Reconciling", "Stable"]
+
+
+def test_the_assignor_is_the_one_most_members_ask_for():
+    log = Log()
+    for name, assignor in (("a", "uniform"), ("b", "range"), ("c", None), ("d", "range")):
+        log.joined(name, assignor=assignor)
+    log.step(2, {})
+    log.joined("e", assignor="uniform")
+    log.step(3, {})
+    log.left("a")
+    log.step(4, {})
+    assert [s.assignor for s in log.fold().group_snapshots] == ["range", "range", "range"]
+    log.left("b")
+    log.left("d")
+    log.left("e")
+    log.step(5, {})
+    assert log.fold().group_snapshots[-1].assignor is None
+
+
+def test_a_classic_members_rack_is_that_of_its_subscription():
+    log = Log()
+    log.joined("m", classic=Subscription(3, ("clicks",), None, (), None, "rack-a"))
+    log.step(2, {"m": {CLICKS: (0,)}})
+    assert {m.rack_id for m in log.fold().member_snapshots} == {"rack-a"}

@@ -120,7 +120,6 @@ class Chronicle:
         """End the incarnation: nobody holds anything any more."""
         state = self.state
         self.changed(state.ownership.settle({}, None), row)
-        state.ownership = Ownership()
         state.alive = False
         state.previous_offset = None
         state.hole = False
