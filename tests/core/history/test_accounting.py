@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 
 from groupledger.core.history import Counts, FoldSettings, LogRow, TopicCatalog, fold_group
+from groupledger.core.history.accounts import Accounts
 from groupledger.core.wire.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
 from groupledger.core.wire.offsets_log import GroupMember, LogKey, OffsetCommit, RecordKind, encode_key
 from tests.core.history.captured import CLUSTER, catalog, every_group, folded, log_rows
@@ -32,6 +33,8 @@ def test_the_edge_cases_in_numbers():
 
 def test_counts_that_do_not_add_up_are_a_bug():
     assert Counts(7, {"a": 2}, {"b": 1}, {"a": 1}, 1, {"X": 2}).accounted == 7
+    with pytest.raises(AssertionError, match="1 records came, 0 are accounted for"):
+        Accounts().close(1)
 
 
 def test_a_group_of_commits_only_has_no_snapshot():

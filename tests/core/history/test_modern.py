@@ -336,14 +336,14 @@ def test_a_member_that_must_still_give_up_a_partition_is_not_settled():
 
 def test_the_assignor_is_the_one_most_members_ask_for():
     log = Log()
-    for name, assignor in (("a", "uniform"), ("b", "range"), ("c", None), ("d", "range")):
+    for name, assignor in (("a", "range"), ("b", "uniform"), ("c", None), ("d", "uniform")):
         log.joined(name, assignor=assignor)
     log.step(2, {})
-    log.joined("e", assignor="uniform")
+    log.joined("e", assignor="range")
     log.step(3, {})
     log.left("a")
     log.step(4, {})
-    assert [s.assignor for s in log.fold().group_snapshots] == ["range", "range", "range"]
+    assert [s.assignor for s in log.fold().group_snapshots] == ["uniform", "range", "uniform"]
     log.left("b")
     log.left("d")
     log.left("e")
