@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
+from pyspark.sql import Observation
 from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
 
 from groupledger.core.faults import Fault
 from groupledger.tables import QUARANTINE
@@ -14,10 +17,10 @@ from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 CORRUPT = "_corrupt"
 PROBLEM = "_problem"
+_REJECTED = "rejected"
 
 
 class SourceFault(Fault):
@@ -26,15 +29,25 @@ class SourceFault(Fault):
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What a source holds: rows that can be used, and rows of `quarantine` (without the attempt) that cannot."""
+    """What a source holds: rows that can be used, and rows of `quarantine` (without the attempt) that cannot.
+
+    `watches` say once `good` has been read whether there are any of the others: a second pass is rarely needed.
+    """
 
     good: DataFrame
     rejected: DataFrame
+    watches: tuple[Observation, ...] = ()
+
+    def any_rejected(self) -> bool:
+        """Whether `rejected` holds rows; asked after an action on `good`."""
+        return any(watch.get[_REJECTED] for watch in self.watches)
 
 
 def open_json(spark: SparkSession, path: str, schema: StructType) -> DataFrame:
     """JSON lines with these fields; a line that is none stands as text in the column CORRUPT, its fields null."""
-    read = spark.read.schema(schema.add(CORRUPT, "string")).option("columnNameOfCorruptRecord", CORRUPT)
+    read = spark.read.schema(StructType([*schema, StructField(CORRUPT, StringType())])).option(
+        "columnNameOfCorruptRecord", CORRUPT
+    )
     return opened(lambda: read.json(path), path)
 
 
@@ -43,10 +56,10 @@ def open_table(spark: SparkSession, path: str, kind: str) -> DataFrame:
     return opened(lambda: spark.read.format(kind).load(path), path)
 
 
-def opened(read: object, path: str) -> DataFrame:
+def opened(read: Callable[[], DataFrame], path: str) -> DataFrame:
     """The frame `read` gives. Raises SourceFault where there is nothing, or something Spark cannot read."""
     try:
-        frame: DataFrame = read()  # type: ignore[operator]
+        frame = read()
         frame.schema  # noqa: B018 - a lazy session looks for the file only now
     except AnalysisException as error:
         condition = error.getCondition() or "an unknown reason"
@@ -69,9 +82,10 @@ def split(rows: DataFrame, good: list[Column], source: str, rejected: dict[str, 
     }
     kinds = {field.name: field.dataType for field in QUARANTINE.schema if field.name != c.ATTEMPT_ID}
     columns = [known.get(name, F.lit(None)).cast(kind).alias(name) for name, kind in kinds.items()]
-    return Rows(
-        rows.where(F.col(PROBLEM).isNull()).select(*good), rows.where(F.col(PROBLEM).isNotNull()).select(*columns)
-    )
+    watch = Observation()
+    watched = rows.observe(watch, F.count_if(F.col(PROBLEM).isNotNull()).alias(_REJECTED))
+    bad = rows.where(F.col(PROBLEM).isNotNull()).select(*columns)
+    return Rows(watched.where(F.col(PROBLEM).isNull()).select(*good), bad, (watch,))
 
 
 def problem(code: str, what: str, got: Column, expected: str) -> Column:

@@ -1,7 +1,7 @@
 """Listings of topics into changes of topics.
 
-A listing is a moment (`ts`, ms) with every topic there is then: topic, topic_id, partitions, racks. A topic that a later
-listing leaves out was deleted by then. A name that comes back has another id: it is another topic.
+A listing is a moment (`ts`, ms) with every topic there is then: topic, topic_id, partitions, racks. A topic that a
+later listing leaves out was deleted by then. A name that comes back has another id: it is another topic.
 """
 
 from __future__ import annotations
@@ -129,7 +129,8 @@ def _racks() -> Column:
 def _problem() -> Column:
     count = F.col(c.PARTITIONS)
     line = F.lit(
-        "MALFORMED_LINE: the line is not a JSON object of a topic listing; expected ts (ms), topic, topic_id, partitions, racks"
+        "MALFORMED_LINE: the line is not a JSON object of a topic listing;"
+        " expected ts (ms), topic, topic_id, partitions, racks"
     )
     named = F.concat(
         F.lit("BAD_PARTITION_COUNT: partition count of topic "),

@@ -128,7 +128,7 @@ TOPIC_SNAPSHOTS = table(
     column(c.TOPIC_ID, StringType(), "topic id, Kafka's base64 text; null where the source gives none"),
     column(c.TOPIC, StringType(), "topic name", required=True),
     column(c.PARTITION_COUNT, IntegerType(), "partitions from valid_from on; null: the topic was deleted"),
-    column(c.RACKS, ArrayType(STRING_LIST), "racks of the replicas of each partition; null where unknown"),
+    column(c.RACKS, ArrayType(ArrayType(StringType())), "racks of the replicas of each partition; null where unknown"),
     column(c.VALID_FROM, TimestampType(), "when the source first showed this state", required=True),
     ATTEMPT,
     cluster_by=(c.CLUSTER_ID, c.TOPIC),

@@ -1,0 +1,253 @@
+"""Ingest: sources into facts. Records are kept as read, then folded group by group in one pass."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Observation
+from pyspark.sql import functions as F
+
+from groupledger import __version__, tables
+from groupledger.core.digest import code_digest, digest, result_digest
+from groupledger.core.history import FoldSettings
+from groupledger.engine.folding import COUNT_NAME, COUNT_ROWS, COUNTS, FILLED, TABLE, fold_buckets
+from groupledger.pipeline.accounts import Account, accounts
+from groupledger.pipeline.fold_input import fold_input
+from groupledger.pipeline.invocation import Timings
+from groupledger.pipeline.reading import Reading, read_sources, union
+from groupledger.sinks import runs
+from groupledger.sinks.append import Written, append
+from groupledger.sinks.current import current
+from groupledger.sinks.ledger import check
+from groupledger.sources import offsets_log, topic_listings
+from groupledger.tables import columns as c
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from groupledger.config import Config
+    from groupledger.pipeline.invocation import Invocation
+    from groupledger.sinks.ledger import LedgerLocation
+
+RECORDS_PER_BUCKET = 25_000
+"""Few enough to hold decoded in one Python worker, many enough that a call costs nothing beside them."""
+
+COPIES, KNOWN, NEW = "copies", "known", "new"
+RECORDS, DUPLICATES = "records", "duplicates"
+LATE_GROUPS = "late_groups"
+
+
+@dataclass(frozen=True, slots=True)
+class IngestSummary:
+    """What an ingest did. `rows` counts by table; `already_committed`: this run had counted before."""
+
+    run: runs.Run
+    already_committed: bool
+    timings: Mapping[str, float]
+
+    @property
+    def accounts(self) -> tuple[Account, ...]:
+        """What became of every record, by cluster."""
+        return accounts(self.run.counts_in)
+
+    @property
+    def rows(self) -> Mapping[str, int]:
+        """Rows written, by table."""
+        return self.run.counts_out
+
+    @property
+    def quarantined(self) -> int:
+        """Rejected rows of all sources."""
+        return self.run.counts_out.get(tables.QUARANTINE.name, 0)
+
+
+def ingest(spark: SparkSession, location: LedgerLocation, config: Config, invocation: Invocation) -> IngestSummary:
+    """Read every source into the ledger, as one run: all of it counts, or none.
+
+    Raises Fault for a ledger or a source that cannot be used, before anything is written, and WriteConflict where
+    another ingest of one of the clusters committed meanwhile.
+    """
+    timings = Timings(invocation.seconds)
+    with timings.stage("open"):
+        check(spark, location)
+        reading = read_sources(spark, config)
+        guards = tuple(f"{cluster_id}/ingest" for cluster_id in reading.clusters)
+        attempt = _attempt(config, invocation, reading, guards)
+        seen = runs.look(spark, location, attempt.run_id, guards)
+    if seen.committed is not None:
+        return IngestSummary(seen.committed, True, timings.by_stage)
+    with timings.stage("plan"):
+        runs.plan(spark, location, attempt)
+    work = _Work(spark, location, config, attempt.attempt_id, frozenset(seen.last))
+    with timings.stage("topics"):
+        work.take_topics(reading)
+    with timings.stage("records"):
+        work.take_records(reading)
+    with timings.stage("fold"):
+        folded = work.fold(reading)
+    with timings.stage("write"):
+        work.write(folded, reading)
+    with timings.stage("commit"):
+        attempt = replace(attempt, inputs={**attempt.inputs, "read": work.positions})
+        run = runs.commit(spark, location, attempt, seen.sequence, work.outcome(invocation))
+    return IngestSummary(run, run.attempt_id != attempt.attempt_id, timings.by_stage)
+
+
+def _attempt(config: Config, invocation: Invocation, reading: Reading, guards: tuple[str, ...]) -> runs.Attempt:
+    """The same files under the same limits are the same run, unless the caller names it."""
+    settings = digest({"limits": {"max_record_bytes": config.limits.max_record_bytes}})
+    derived = f"ingest-{digest([reading.digest, settings])[:16]}"
+    return runs.Attempt(
+        run_id=invocation.run_id or derived,
+        attempt_id=invocation.attempt_id,
+        kind="ingest",
+        inputs=reading.described,
+        config_digest=settings,
+        code_digest=code_digest(files("groupledger"), __version__),
+        started_at=invocation.now(),
+        guards=guards,
+    )
+
+
+class _Work:
+    """One attempt under way: what it has counted and written so far."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        location: LedgerLocation,
+        config: Config,
+        attempt_id: str,
+        ingested: frozenset[str],
+    ) -> None:
+        self.spark, self.location, self.config, self.attempt_id = spark, location, config, attempt_id
+        self.ingested = ingested
+        self.counts: Counter[str] = Counter()
+        self.positions: dict[str, dict[str, Any]] = {}
+        self.folded: Counter[str] = Counter()
+        self.written: list[Written] = []
+        self.late_groups = 0
+
+    def take_topics(self, reading: Reading) -> None:
+        """Append the changes of topics that the listings add to what is known."""
+        listed = union(rows.good for rows in reading.listings)
+        if listed is not None:
+            listed = listed.persist()  # read once, though the changes look at it from several sides
+            known = current(self.spark, self.location, tables.TOPIC_SNAPSHOTS)
+            self._append(tables.TOPIC_SNAPSHOTS, topic_listings.changes(listed, known))
+            listed.unpersist()
+
+    def take_records(self, reading: Reading) -> None:
+        """Append the records that are new; count what was read, and what was read before."""
+        records = union(rows.good for rows in reading.logs)
+        if records is None:
+            return
+        marked, watch = self._marked(records), Observation()
+        aggregates = []
+        for number, cluster_id in enumerate(reading.clusters):
+            here = F.col(c.CLUSTER_ID) == cluster_id
+            aggregates.append(F.sum(F.when(here, F.col(COPIES))).alias(f"{COPIES}_{number}"))
+            aggregates.append(F.count_if(here & ~F.col(KNOWN)).alias(f"{NEW}_{number}"))
+        self._append(tables.LOG_RECORDS, marked.observe(watch, *aggregates).where(~F.col(KNOWN)))
+        for number, cluster_id in enumerate(reading.clusters):
+            read, new = (watch.get[f"{name}_{number}"] or 0 for name in (COPIES, NEW))
+            self.counts[f"{cluster_id}/{RECORDS}"] += read
+            self.counts[f"{cluster_id}/{DUPLICATES}"] += read - new
+
+    def _marked(self, records: DataFrame) -> DataFrame:
+        """Each position and content once, with its number of copies, and whether an earlier ingest has it."""
+        names = [name for name in tables.LOG_RECORDS.columns if name != c.ATTEMPT_ID]
+        rows = records.groupBy(*names).agg(F.count(F.lit(1)).alias(COPIES))
+        if not self.ingested:
+            return rows.withColumn(KNOWN, F.lit(False))
+        known = current(self.spark, self.location, tables.LOG_RECORDS).select(*names).alias(KNOWN)
+        same = [F.col(f"{NEW}.{name}").eqNullSafe(F.col(f"{KNOWN}.{name}")) for name in names]
+        condition = reduce(lambda left, right: left & right, same)
+        joined = rows.alias(NEW).join(known, condition, "left")
+        return joined.select(f"{NEW}.*", F.col(f"{KNOWN}.{c.OFFSET}").isNotNull().alias(KNOWN))
+
+    def fold(self, reading: Reading) -> DataFrame | None:
+        """Fold the new records, group by group; count the rows for each table and what became of each record."""
+        mine = self.location.rows(self.spark, tables.LOG_RECORDS).where(F.col(c.ATTEMPT_ID) == self.attempt_id)
+        records = self._take_positions(mine) if reading.logs else 0
+        if not records:
+            return None
+        buckets = self.config.buckets or max(2, records // RECORDS_PER_BUCKET)
+        given = fold_input(self.spark, self.location, mine, self._topics(), buckets, first=not self.ingested)
+        self.late_groups = given.late_groups
+        folded = fold_buckets(given.rows, buckets, FoldSettings()).persist()
+        counted = folded.groupBy(TABLE, f"{COUNTS}.{c.CLUSTER_ID}", f"{COUNTS}.{COUNT_NAME}").agg(
+            F.count(F.lit(1)).alias(COPIES), F.sum(f"{COUNTS}.{COUNT_ROWS}").alias(COUNT_ROWS)
+        )
+        for row in counted.collect():
+            if row[TABLE] != COUNTS:
+                self.folded[row[TABLE]] = row[COPIES]
+            elif row[COUNT_NAME] != RECORDS:  # counted where they were read
+                self.counts[f"{row[c.CLUSTER_ID]}/{row[COUNT_NAME]}"] += row[COUNT_ROWS]
+        return folded
+
+    def _take_positions(self, mine: DataFrame) -> int:
+        """Say first and last offset of each log partition that was read; how many records are new."""
+        ends = mine.groupBy(c.CLUSTER_ID, c.LOG_PARTITION).agg(
+            F.min(c.OFFSET).alias("first"), F.max(c.OFFSET).alias("last"), F.count(F.lit(1)).alias(COPIES)
+        )
+        rows = sorted(ends.collect())
+        for cluster_id, partition, first, last, _ in rows:
+            self.positions.setdefault(cluster_id, {})[str(partition)] = [first, last]
+        return sum(row[COPIES] for row in rows)
+
+    def _topics(self) -> DataFrame:
+        """All changes of topics that count, and those of this attempt."""
+        mine = self.location.rows(self.spark, tables.TOPIC_SNAPSHOTS).where(F.col(c.ATTEMPT_ID) == self.attempt_id)
+        return current(self.spark, self.location, tables.TOPIC_SNAPSHOTS).unionByName(mine)
+
+    def write(self, folded: DataFrame | None, reading: Reading) -> None:
+        """Append what the fold gave, and what could not be used."""
+        for table in FILLED:
+            if folded is not None and table is not tables.QUARANTINE and self.folded[table.name]:
+                self._append(table, _rows_of(folded, table))
+        rejected = reading.rejected()
+        if self.folded[tables.QUARANTINE.name] and folded is not None:
+            of_fold = _rows_of(folded, tables.QUARANTINE)
+            rejected = of_fold if rejected is None else rejected.unionByName(of_fold)
+        if rejected is not None:
+            self._append(tables.QUARANTINE, rejected)
+            self._count_rejected()
+        if folded is not None:
+            folded.unpersist()
+
+    def _count_rejected(self) -> None:
+        """Count the rows that were no record at all, from what was written."""
+        mine = self.location.rows(self.spark, tables.QUARANTINE).where(F.col(c.ATTEMPT_ID) == self.attempt_id)
+        counted = mine.where(F.col(c.STAGE) == offsets_log.STAGE).groupBy(c.CLUSTER_ID, c.CODE).count()
+        for cluster_id, code, number in counted.collect():
+            self.counts[f"{cluster_id}/{RECORDS}"] += number
+            self.counts[f"{cluster_id}/quarantined.{code}"] += number
+
+    def outcome(self, invocation: Invocation) -> runs.Outcome:
+        """What the attempt has to say. AssertionError where a record is not accounted for: a bug of ours."""
+        for account in accounts(self.counts):
+            assert account.balanced, f"records of {account.cluster_id} unaccounted for: {account}"
+        rows = {written.table: written.rows for written in self.written}
+        rejected = rows.get(tables.QUARANTINE.name, 0)
+        over = rejected > self.config.limits.max_quarantined
+        return runs.Outcome(
+            counts_in=dict(self.counts),
+            counts_out={**rows, LATE_GROUPS: self.late_groups},
+            result_digest=result_digest({written.table: written.digest for written in self.written}),
+            verdict="quarantine-over-limit" if over else "done",
+            finished_at=invocation.now(),
+            input_digest=next((w.digest for w in self.written if w.table == tables.LOG_RECORDS.name), None),
+        )
+
+    def _append(self, table: tables.Table, rows: DataFrame) -> None:
+        self.written.append(append(self.location, table, rows, self.attempt_id))
+
+
+def _rows_of(folded: DataFrame, table: tables.Table) -> DataFrame:
+    return folded.where(F.col(TABLE) == table.name).select(f"{table.name}.*")
