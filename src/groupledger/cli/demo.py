@@ -45,15 +45,18 @@ def demo(job: Job, *, timings: bool) -> None:
 
 def tell_demo(job: Job, summary: DemoSummary) -> None:
     """The account of the records, the groups, the verdicts, and where to go from here."""
+    from groupledger.pipeline.verdicts import total
+
     output = job.output
     ingested, computed = summary.ingest, summary.assign
     repeated = ingested.already_committed and computed.already_committed
     output.title("Every record accounted for" + (" (already committed: nothing was done again)" if repeated else ""))
     tell_accounts(output, ingested.accounts)
-    output.title(f"Groups of cluster {job.config.cluster_id}: what was recorded, and whether we compute the same")
-    tell_verdicts(output, summary.groups)
-    output.title(f"All {computed.groups_in:,} recorded states of all clusters, recomputed")
-    explain_verdicts(output, computed.verdicts)
+    cluster = job.config.cluster_id
+    output.title(f"Groups of cluster {cluster}: what was recorded, and whether we compute the same")
+    tell_verdicts(output, [group for group in summary.groups if group.cluster_id == cluster])
+    output.title(f"All {computed.groups_in:,} recorded states of all {len(ingested.accounts)} clusters")
+    explain_verdicts(output, total(summary.groups))
     _tell_next(output, job)
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
+from groupledger.cli.exits import Exit
 from groupledger.cli.options import Job, takes_config
+from groupledger.cli.output import mark, plain
 
 
 @click.command(short_help="Make the ledger's tables; harmless where they are.")
@@ -25,8 +29,22 @@ def init(job: Job) -> None:
 @click.command(short_help="Versions, jars, rights, and whether the ledger is sound.")
 @takes_config
 def doctor(job: Job) -> None:
-    """Check versions, jars, rights and the ledger itself; say what to do about each thing that is wrong."""
-    raise NotImplementedError
+    """Check versions, jars, rights and the ledger itself; say what to do about each thing that is wrong.
+
+    Exit code 2 when anything is wrong.
+    """
+    from groupledger.pipeline.doctor import doctor as examine
+
+    folder = job.config.spark.jars
+    with job.output.status("looking"):
+        checks = examine(job.spark, job.place(), Path(folder) if folder else None)
+    job.output.table(
+        ["", "check", "found", "what to do"], [(mark(each.ok), each.name, each.detail, each.remedy) for each in checks]
+    )
+    sound = all(each.ok for each in checks)
+    job.output.result({"status": "done" if sound else "failed", "command": "doctor", "checks": plain(checks)})
+    if not sound:
+        click.get_current_context().exit(Exit.USAGE)
 
 
 @click.command(short_help="Fetch the jars Spark lacks and print them for spark-submit.")

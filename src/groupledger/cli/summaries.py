@@ -15,19 +15,25 @@ if TYPE_CHECKING:
     from groupledger.pipeline.ingest import IngestSummary
     from groupledger.pipeline.verdicts import GroupVerdicts
 
-AGREE = ("exact", "equal-sets")
 WORDS = {
     "exact": "equal to the recorded assignment",
-    "equal-sets": "equal to it, in another order",
+    "equal-sets": "equal to it; the lists are in another order",
     "exact-older-topics": "equal, with the topics as they were before: the leader's view was older",
-    "exact-newer-topics": "equal, with the topics as they were after",
-    "topic-unknown-to-leader": "equal, but for topics the leader did not know yet",
+    "exact-newer-topics": "equal, with the topics as they were after: the leader's view was newer",
+    "topic-unknown-to-leader": "equal, but for a topic the leader did not know yet",
     "rewrite": "the same generation written again (a static member came back): nothing was computed",
-    "valid-different": "another answer, which breaks no rule: the client's own algorithm",
+    "valid-different": "another answer that breaks no rule: the client library's own algorithm",
     "invalid": "breaks a rule any assignor must keep",
-    "not-compared": "no assignor ran: the step from held to recorded",
+    "not-compared": "another assignor ran than the recorded one, or none",
+    "no-members": "nothing to assign: a group is born or empty",
+    "cannot-tell: unknown assignor": "computed on the server (KIP-848), or by an assignor we do not have",
+    "cannot-tell: incomplete snapshot": "the log was cut here: no verdict rests on it",
+    "cannot-tell: no partition counts": "no topic listing says how many partitions there were",
 }
 """The verdicts in words for a person; one that is not here explains itself."""
+
+EQUAL = {"exact", "equal-sets", "exact-older-topics", "exact-newer-topics", "topic-unknown-to-leader"}
+CLASSES = ("used", "unused", "tombstones", "quarantined")
 
 
 def tell_ingest(output: Output, summary: IngestSummary) -> None:
@@ -57,31 +63,26 @@ def tell_rows(output: Output, rows: Mapping[str, int]) -> None:
 
 
 def tell_accounts(output: Output, accounts: Sequence[Account]) -> None:
-    """Every record accounted for, a line a cluster, with a mark that it adds up; then the kinds."""
+    """Every record accounted for: a line a cluster that adds up, then a line a kind."""
     output.table(
-        ["cluster", "records in", "used", "unused", "tombstones", "duplicates", "quarantined", "adds up"],
-        [
-            (
-                account.cluster_id,
-                account.records,
-                sum(account.used.values()),
-                sum(account.unused.values()),
-                sum(account.tombstones.values()),
-                account.duplicates,
-                sum(account.quarantined.values()),
-                mark(account.balanced),
-            )
-            for account in accounts
-        ],
+        ["cluster", "records in", "= used", "+ unused", "+ tombstones", "+ duplicates", "+ quarantined", "adds up"],
+        [_account(account) for account in accounts],
     )
-    for account in accounts:
-        output.line(f"{account.cluster_id}: {_kinds(account)}")
+    kinds = sorted({(CLASSES.index(name), kind) for account in accounts for name, kind in _kinds(account)})
+    rows = [[CLASSES[at], kind, *(_kinds(each).get((CLASSES[at], kind)) for each in accounts)] for at, kind in kinds]
+    output.table(["", "kind of record", *(account.cluster_id for account in accounts)], rows)
 
 
-def _kinds(account: Account) -> str:
-    classes = (("used", account.used), ("unused", account.unused), ("tombstones", account.tombstones))
-    named = [(name, kinds) for name, kinds in (*classes, ("quarantined", account.quarantined)) if kinds]
-    return "; ".join(f"{name} {_counts(kinds)}" for name, kinds in named) or "no records"
+def _account(account: Account) -> list[object]:
+    kinds = _kinds(account)
+    sums = {name: sum(number for (own, _), number in kinds.items() if own == name) for name in CLASSES}
+    known = [sums["used"], sums["unused"], sums["tombstones"], account.duplicates, sums["quarantined"]]
+    return [account.cluster_id, account.records, *known, mark(account.balanced)]
+
+
+def _kinds(account: Account) -> dict[tuple[str, str], int]:
+    """(class, kind or code) -> records."""
+    return {(name, kind): number for name in CLASSES for kind, number in getattr(account, name).items()}
 
 
 def _counts(counts: Mapping[str, int]) -> str:
@@ -91,21 +92,30 @@ def _counts(counts: Mapping[str, int]) -> str:
 def tell_verdicts(output: Output, groups: Sequence[GroupVerdicts]) -> None:
     """A line a group: its generations, assignors, members, moves, and whether we agree with the record."""
     output.table(
-        ["cluster", "group", "type", "generations", "assignor", "members", "moves", "recomputed = recorded"],
+        ["group", "type", "generations", "assignor", "members", "moves", "equal", "recomputed against recorded"],
         [
             (
-                group.cluster_id,
                 group.group_id,
                 group.group_type,
                 _span(group),
                 ", ".join(group.assignors) or None,
                 group.members,
                 group.moves,
+                _equal(group.verdicts),
                 _counts(group.verdicts) or None,
             )
             for group in groups
         ],
     )
+
+
+def _equal(verdicts: Mapping[str, int]) -> str | None:
+    """`10/10`: equal results among those that can be compared."""
+    compared = {name: number for name, number in verdicts.items() if name in EQUAL | {"valid-different", "invalid"}}
+    if not compared:
+        return None
+    equal = sum(number for name, number in compared.items() if name in EQUAL)
+    return f"{equal}/{sum(compared.values())} {mark(equal == sum(compared.values()))}"
 
 
 def _span(group: GroupVerdicts) -> str | None:

@@ -19,11 +19,14 @@ if TYPE_CHECKING:
     from groupledger.pipeline.ledger import Ledger
 
 SNAPSHOTS, MEMBERS_MAX, ASSIGNORS, FIRST, LAST = "snapshots", "members_max", "assignors", "first", "last"
+EMPTY = "EMPTY"
+NO_MEMBERS = "no-members"
+"""Stands for the verdict of a state without members: there was nothing to assign."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupVerdicts:
-    """One group in one scenario. `verdicts` counts its rebalances by verdict; `first` and `last` are generations."""
+    """One group in one scenario. `verdicts` counts its snapshots by verdict; `first` and `last` are generations."""
 
     cluster_id: str
     group_id: str
@@ -37,11 +40,10 @@ class GroupVerdicts:
     verdicts: Mapping[str, int]
 
 
-def group_verdicts(ledger: Ledger, scenario: str, clusters: Iterable[str]) -> tuple[GroupVerdicts, ...]:
-    """Every group of these clusters, in order; a row or two a group leave Spark, however long its history is."""
-    wanted = F.col(c.CLUSTER_ID).isin(sorted(clusters))
+def group_verdicts(ledger: Ledger, scenario: str) -> tuple[GroupVerdicts, ...]:
+    """Every group of every cluster, in order; a few rows a group leave Spark, however long its history is."""
     number = F.coalesce(c.GENERATION, c.GROUP_EPOCH)
-    snapshots = ledger.current(GROUP_SNAPSHOTS).where(wanted).groupBy(c.CLUSTER_ID, c.GROUP_ID)
+    snapshots = ledger.current(GROUP_SNAPSHOTS).groupBy(c.CLUSTER_ID, c.GROUP_ID)
     groups = snapshots.agg(
         F.count("*").alias(SNAPSHOTS),
         F.min(number).alias(FIRST),
@@ -50,8 +52,9 @@ def group_verdicts(ledger: Ledger, scenario: str, clusters: Iterable[str]) -> tu
         F.array_sort(F.collect_set(c.ASSIGNOR)).alias(ASSIGNORS),
         F.max_by(c.GROUP_TYPE, c.OFFSET).alias(c.GROUP_TYPE),
     )
-    results = ledger.results(scenario).where(wanted & (F.col(c.ROUND) == 1))
-    counted = results.groupBy(c.CLUSTER_ID, c.GROUP_ID, c.VERDICT).agg(
+    results = ledger.results(scenario).where(F.col(c.ROUND) == 1)
+    verdict = F.when(F.col(c.OUTCOME) == EMPTY, NO_MEMBERS).otherwise(F.col(c.VERDICT)).alias(c.VERDICT)
+    counted = results.groupBy(c.CLUSTER_ID, c.GROUP_ID, verdict).agg(
         F.count("*").alias(SNAPSHOTS), F.sum(c.MOVES).alias(c.MOVES)
     )
     by_group: dict[tuple[str, str], list[Row]] = {}
@@ -72,12 +75,16 @@ def _verdicts(group: Row, results: list[Row]) -> GroupVerdicts:
         group[LAST],
         group[MEMBERS_MAX],
         sum(row[c.MOVES] for row in results),
-        {row[c.VERDICT]: row[SNAPSHOTS] for row in results},
+        {row[c.VERDICT]: row[SNAPSHOTS] for row in sorted(results, key=_by_number)},
     )
 
 
+def _by_number(row: Row) -> tuple[int, str]:
+    return -row[SNAPSHOTS], row[c.VERDICT]
+
+
 def total(groups: Iterable[GroupVerdicts]) -> dict[str, int]:
-    """All rebalances by verdict, the most frequent first."""
+    """All snapshots by verdict, the most frequent first."""
     counted: Counter[str] = Counter()
     for group in groups:
         counted.update(group.verdicts)

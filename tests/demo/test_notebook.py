@@ -1,0 +1,31 @@
+"""The notebook runs from top to bottom on the demo's ledger and ends in pictures."""
+
+import base64
+import os
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from tests.demo.conftest import ROOT
+
+pytestmark = pytest.mark.spark
+
+NOTEBOOKS = ROOT / "notebooks"
+
+
+def test_the_notebook_shows_a_past_rebalance(demonstrated, demo_config, tmp_path):
+    notebook = nbformat.read(NOTEBOOKS / "past_rebalance.ipynb", as_version=4)
+    client = NotebookClient(
+        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(NOTEBOOKS)}}
+    )
+    client.execute(env=os.environ | {"GROUPLEDGER_LEDGER": demo_config.ledger.location})
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    pictures = [output["data"]["image/png"] for output in outputs if "image/png" in output.get("data", {})]
+    assert [output for output in outputs if output["output_type"] == "error"] == []
+    assert len(pictures) == 2
+    for number, picture in enumerate(pictures):
+        drawn = base64.b64decode(picture)
+        (tmp_path / f"{number}.png").write_bytes(drawn)
+        assert drawn.startswith(b"\x89PNG")
+        assert len(drawn) > 10_000
