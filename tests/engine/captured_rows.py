@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple
 
+from groupledger.core.history import canonical_topic_id
 from groupledger.engine import rows as r
 from groupledger.tables import columns as c
 from tests.core.history.captured import every_group, folded
@@ -19,21 +20,24 @@ class State(NamedTuple):
 
     since: int
     topic_id: str | None
-    count: int | None
+    partitions: int | None
 
 
 @cache
 def states(capture: str) -> dict[str, list[State]]:
     """The changes of each topic of a capture, in order."""
-    listings: dict[int, dict[str, tuple[str, int]]] = {}
+    listings: dict[int, dict[str, tuple[str | None, int]]] = {}
     for line in lines(f"{capture}/topics"):
-        listings.setdefault(line["ts"], {})[line["topic"]] = (line["topic_id"], line["partitions"])
+        listings.setdefault(line["ts"], {})[line["topic"]] = (
+            canonical_topic_id(line["topic_id"]),
+            line["partitions"],
+        )
     found: dict[str, list[State]] = {}
     for moment, listed in sorted(listings.items()):
         for topic in sorted({*listed, *found}):
             known = found.setdefault(topic, [])
             topic_id, count = listed.get(topic, (None, None))
-            if not known or (known[-1].topic_id, known[-1].count) != (topic_id, count):
+            if not known or (known[-1].topic_id, known[-1].partitions) != (topic_id, count):
                 known.append(State(moment * 1000, topic_id, count))
     return found
 
@@ -45,7 +49,7 @@ def topic_rows(capture: str, snapshot: str, topics: set[str], at: int) -> list[d
         known = states(capture)[topic]
         past = [state for state in known if state.since <= at]
         later = [state for state in known if state.since > at]
-        counts = [None, None, None, *(state.count for state in past)][-3:]
+        counts = [None, None, None, *(state.partitions for state in past)][-3:]
         times = [None, None, *(state.since for state in past)][-2:]
         found.append(
             topic_row(
@@ -56,7 +60,7 @@ def topic_rows(capture: str, snapshot: str, topics: set[str], at: int) -> list[d
                 topic_id=past[-1].topic_id if past else None,
                 count_before=counts[1],
                 count_before_that=counts[0],
-                count_after=later[0].count if later else None,
+                count_after=later[0].partitions if later else None,
                 changed_at=times[1],
                 changed_before_at=times[0],
                 changed_after_at=later[0].since if later else None,
@@ -67,7 +71,7 @@ def topic_rows(capture: str, snapshot: str, topics: set[str], at: int) -> list[d
 
 def holdings(assignment: Any) -> Any:
     """A fold's assignment as rows have it."""
-    return assignment and [dict(topic_id=i, topic=t, partitions=list(p)) for i, t, p in assignment]
+    return assignment and [{"topic_id": i, "topic": t, "partitions": list(p)} for i, t, p in assignment]
 
 
 @cache

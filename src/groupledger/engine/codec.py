@@ -61,7 +61,8 @@ def decode(table: pa.Table, form: Form, max_partitions: int) -> Decoded:
     groups = groups.sort_by(c.SNAPSHOT_ID).combine_chunks()
     ties = _tie(groups, members, topics)
     rejections = Rejections.find(groups, members, topics, ties, max_partitions)
-    order, member_start = _member_order(members, np.where(rejections.mask[ties.member], NONE, ties.member), len(groups))
+    ties = Ties(*(np.where(rejections.mask[each], NONE, each) for each in ties))
+    order, member_start = _member_order(members, ties.member, len(groups))
     own = members.take(pa.array(order)).combine_chunks()
     held = _held_rows(groups, members, own, ragged.owners(member_start))
     encoder = _Encoder(groups, own, member_start, column(members, c.RECORDED).take(held), topics, ties.topic)
@@ -241,7 +242,7 @@ class _Encoder:
         local = (claims.topic - np.repeat(first, ragged.lengths(claims.start))).astype(np.int32)
         batch = with_racks(self._batch(claims, local, views.now), self.own, self.listings, self.topic_row[2])
         modern = ~_is(self.groups, c.GROUP_TYPE, "classic")
-        names = self.dictionary.take(pa.array(self.topic_code))
+        names = self.dictionary.cast(pa.string()).take(pa.array(self.topic_code))
         return Snapshots(batch, views, held, recorded, goal, self._memory(), modern), names
 
     def _named(self, which: int) -> NamedLists:

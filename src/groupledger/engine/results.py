@@ -48,7 +48,8 @@ def encode_results(decoded: Decoded, result: Rebalances, scenario: str, schema: 
         VIOLATIONS.name: computed.violations(),
         QUARANTINE.name: computed.quarantine(),
     }
-    return pa.concat_tables(_widened(name, rows, schema) for name, rows in parts.items() if len(rows) > 0)
+    tables = [_widened(name, rows, schema) for name, rows in parts.items() if len(rows) > 0]
+    return pa.concat_tables(tables) if tables else schema.empty_table()
 
 
 def _refusals(decoded: Decoded, result: Rebalances) -> dict[int, tuple[str, str]]:
@@ -106,7 +107,7 @@ class Outcome:
         """A row a group, whatever became of it."""
         groups, choice = self.decoded.groups, self.decoded.choice
         names = pa.array([*choice.names, "recorded"])
-        codes, messages = zip(*(self.refused.get(row, (None, None)) for row in range(len(groups))), strict=True)
+        refused = [self.refused.get(row, (None, None)) for row in range(len(groups))]
         values = self._identity(groups) | {
             c.GROUP_TYPE: column(groups, c.GROUP_TYPE),
             c.GENERATION: column(groups, c.GENERATION),
@@ -118,8 +119,8 @@ class Outcome:
             c.PROTOCOL: _named(self.result.party.incremental.astype(np.int8), ["EAGER", "COOPERATIVE"]),
             c.OUTCOME: _named(self._outcome(), ["ASSIGNED", "UNCHANGED", "EMPTY", "REJECTED"]),
             c.VERDICT: _named(self.result.verdict, [each.text for each in Verdict]),
-            c.CODE: pa.array(codes, pa.string()),
-            c.MESSAGE: pa.array(messages, pa.string()),
+            c.CODE: pa.array([code for code, _ in refused], pa.string()),
+            c.MESSAGE: pa.array([message for _, message in refused], pa.string()),
             c.FOLLOW_UP: pa.array(self.result.step.follow_up & ~self.is_refused),
             c.UNASSIGNED_PARTITIONS: self._unassigned(),
             c.MEMBERS: pc.coalesce(

@@ -185,14 +185,11 @@ def topic_versions(topics: DataFrame) -> DataFrame:
 
 def _rows(frame: DataFrame, kind: int, fields: Sequence[StructField]) -> DataFrame:
     """Rows of one kind in the schema of all: the columns of the other kinds are null."""
-    own = {field.name for field in (*r.IDENTITY, *fields)} - {r.ROW_KIND}
-    return frame.select(
-        *(
-            F.lit(kind).cast(field.dataType).alias(field.name)
-            if field.name == r.ROW_KIND
-            else F.col(field.name).cast(field.dataType).alias(field.name)
-            if field.name in own
-            else F.lit(None).cast(field.dataType).alias(field.name)
-            for field in r.INPUT
-        )
-    )
+    own = {field.name for field in (*r.IDENTITY, *fields)}
+
+    def value(field: StructField) -> Column:
+        if field.name == r.ROW_KIND:
+            return F.lit(kind).cast(field.dataType)
+        return F.col(field.name) if field.name in own else F.lit(None).cast(field.dataType)
+
+    return frame.select(*(value(field).alias(field.name) for field in r.INPUT))

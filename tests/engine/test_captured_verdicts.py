@@ -1,0 +1,102 @@
+"""Real captures, recomputed: what equals the record, and by what name the rest is told apart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from groupledger.core.step import Form
+from groupledger.engine.buckets import Calculation
+from groupledger.tables import columns as c
+from tests.core.history.captured import folded
+from tests.engine.bucket_rows import computed
+from tests.engine.captured_rows import CAPTURES, captured_groups, rows_of
+
+EXACT = {"exact"}
+VIEWS = {"exact-older-topics", "exact-newer-topics", "topic-unknown-to-leader"}
+NOT_RECOMPUTED = {"not-compared", "rewrite"}
+JAVA = ("java-", "st-java", "mute-java", "stale-java", "zo-java", "rc-java", "gr-java", "del-java", "up-", "c-java")
+
+
+@pytest.fixture(scope="module")
+def rebalances():
+    """(capture, group) -> its rebalances, each capture computed as one bucket."""
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for capture in CAPTURES:
+        rows = [row for group in captured_groups(capture) for row in rows_of(capture, group)]
+        for row in computed(rows)["rebalances"]:
+            found.setdefault((capture, row[c.GROUP_ID]), []).append(row)
+    return found
+
+
+def verdicts(rows, *assignors):
+    return Counter(row[c.VERDICT] for row in rows if row[c.ASSIGNOR] in assignors)
+
+
+def test_range_and_roundrobin_equal_the_record_whoever_led(rebalances):
+    for key, rows in rebalances.items():
+        assert set(verdicts(rows, "range", "roundrobin")) <= EXACT | VIEWS, key
+
+
+def test_java_equals_the_record_under_every_assignor(rebalances):
+    java = {key: rows for key, rows in rebalances.items() if key[1].startswith(JAVA)}
+    assert len(java) >= 15
+    for key, rows in java.items():
+        assert set(verdicts(rows, "range", "roundrobin", "sticky", "cooperative-sticky")) <= EXACT | VIEWS, key
+
+
+def test_other_clients_own_algorithms_differ_but_keep_the_rules(rebalances):
+    """librdkafka keeps its highest partitions where all members share one subscription: 12 records of `edge`."""
+    edge = [row for (capture, _), rows in rebalances.items() if capture == "edge" for row in rows]
+    assert verdicts(edge, "cooperative-sticky")["valid-different"] == 12
+    every = Counter(row[c.VERDICT] for rows in rebalances.values() for row in rows)
+    assert every["invalid"] == 0
+
+
+def test_the_views_of_topics_are_told_apart(rebalances):
+    assert verdicts(rebalances["dev", "java-roundrobin"], "roundrobin") == {"exact": 8, "topic-unknown-to-leader": 1}
+    assert verdicts(rebalances["edge", "rc-java"], "range") == {
+        "exact": 5,
+        "exact-older-topics": 1,
+        "exact-newer-topics": 1,
+    }
+
+
+def test_a_rewrite_is_not_recomputed(rebalances):
+    rewrites = [row for rows in rebalances.values() for row in rows if row[c.VERDICT] == "rewrite"]
+    assert len(rewrites) == 16
+    assert {row[c.ASSIGNOR] for row in rewrites} == {"recorded"}
+
+
+def test_each_snapshot_has_one_outcome(rebalances):
+    for (capture, group), rows in rebalances.items():
+        assert len(rows) == len(folded(f"{capture}/offsets", group).group_snapshots), (capture, group)
+        for row in rows:
+            assert (row[c.OUTCOME] == "EMPTY") == (row[c.MEMBERS] == 0)
+
+
+def test_an_upgrade_is_eager_by_what_members_did(rebalances):
+    """While members list range as well they claim nothing, though the protocol says cooperative-sticky."""
+    protocols = [(row[c.GENERATION], row[c.PROTOCOL]) for row in rebalances["edge", "up-coop-first"]
+                 if row[c.ASSIGNOR] == "cooperative-sticky"]  # fmt: skip
+    assert [protocol for _, protocol in sorted(protocols)] == ["EAGER"] * 4 + ["COOPERATIVE"] * 8
+
+
+@pytest.mark.parametrize("capture", CAPTURES)
+def test_what_was_recorded_is_its_own_scenario(capture):
+    """Without an assignor the step goes from held to recorded: what is assigned is what was recorded."""
+    rows = [row | {"chosen": None} for group in captured_groups(capture) for row in rows_of(capture, group)]
+    result = computed(rows, Calculation("recorded", Form.AS_KAFKA))
+    recorded = {
+        (row["snapshot_id"], row[c.MEMBER_ID]): sorted(
+            {(e["topic"] or e["topic_id"], p) for e in row["recorded"] or () for p in e["partitions"]}
+        )
+        for row in rows
+        if row["row_kind"] == 1
+    }
+    assert {row[c.ASSIGNOR] for row in result["rebalances"]} == {"recorded"}
+    for row in result["assignments"]:
+        assigned = sorted((e["topic"], p) for e in row[c.ASSIGNED] for p in e["partitions"])
+        assert assigned == recorded[row[c.SNAPSHOT_ID], row[c.MEMBER_ID]]

@@ -1,0 +1,289 @@
+"""A bucket in, result rows out: the step per member, counts, rejected groups beside good ones, any order of rows."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from groupledger.core.step import Form
+from groupledger.engine.arrow_lists import _large
+from groupledger.engine.buckets import Calculation, bucket_count, compute
+from groupledger.tables import columns as c
+from tests.engine.bucket_rows import (
+    AS_KAFKA,
+    KIP,
+    computed,
+    group_row,
+    member_row,
+    scenario_rows,
+    table,
+    topic_row,
+    wire,
+)
+
+PARITY = Path(__file__).parents[1] / "data" / "parity"
+COOPERATIVE = "cooperative-sticky"
+
+
+def pairs(cell):
+    return [(entry["topic"], partition) for entry in cell for partition in entry["partitions"]]
+
+
+def good(snapshot="good/1"):
+    """A cooperative group that B joins: A owns t-0 to t-3."""
+    before = snapshot.replace("/1", "/0")
+    owned = [("t", partition) for partition in range(4)]
+    return [
+        group_row(snapshot, assignor=COOPERATIVE, previous_snapshot_id=before, generation=2, shared_topics=["t"]),
+        member_row(snapshot, 0, "A", claimed=wire(owned), subscription_version=3, recorded=wire(owned[:2])),
+        member_row(snapshot, 1, "B", subscription_version=3, recorded=[]),
+        member_row(before, 0, "A", recorded=wire(owned)),
+        topic_row(snapshot, "t", 4),
+    ]
+
+
+def one(rows, calculation=AS_KAFKA):
+    """The only rebalance, and its members' rows by id."""
+    result = computed(rows, calculation)
+    (rebalance,) = result["rebalances"]
+    return rebalance, {row[c.MEMBER_ID]: row for row in result["assignments"]}
+
+
+def test_a_cooperative_step():
+    rebalance, members = one(good())
+    lists = (c.HELD, c.TARGET, c.ASSIGNED, c.ADDED, c.REVOKED, c.AWAITING, c.LOST)
+    t = [[("t", partition) for partition in each] for each in ([0, 1, 2, 3], [0, 1], [2, 3])]
+    assert [pairs(members["A"][name]) for name in lists] == [t[0], t[1], t[1], [], t[2], [], []]
+    assert [pairs(members["B"][name]) for name in lists] == [[], t[2], [], [], [], t[2], []]
+    expected = {
+        c.OUTCOME: "ASSIGNED", c.VERDICT: "exact", c.PROTOCOL: "COOPERATIVE", c.MEMBERS: 2, c.PARTITIONS: 4, c.KEPT: 2,
+        c.ADDED: 0, c.REVOKED: 2, c.LOST: 0, c.UNASSIGNED: 2, c.MOVES: 2, c.LEAST_MOVES: 2, c.LOAD_MIN: 2,
+        c.LOAD_MAX: 2, c.FOLLOW_UP: True, c.GENERATION: 2, c.ROUND: 1, c.SCENARIO: "baseline",
+    }  # fmt: skip
+    assert {name: rebalance[name] for name in expected} == expected
+    assert rebalance[c.UNASSIGNED_PARTITIONS] == [{"topic": "t", "partitions": [2, 3], "reason": "awaiting-revocation"}]
+
+
+def test_an_eager_group_revokes_everything_first():
+    rows = [row | {"claimed": None} for row in good()]
+    rebalance, members = one(rows)
+    assert (rebalance[c.PROTOCOL], rebalance[c.KEPT], rebalance[c.REVOKED], rebalance[c.ADDED]) == ("EAGER", 0, 4, 4)
+    assert pairs(members["B"][c.AWAITING]) == []
+    assert rebalance[c.FOLLOW_UP] is False
+
+
+def test_sticky_user_data_is_a_memory_not_ownership():
+    """KIP-54: members of `sticky` say what they had, after they have revoked it; nothing is withheld for them."""
+    rows = [row | {"assignor": "sticky", "chosen": "sticky"} if row["row_kind"] == 0 else row for row in good()]
+    rebalance, members = one(rows)
+    assert rebalance[c.PROTOCOL] == "EAGER"
+    assert len(pairs(members["B"][c.ASSIGNED])) == 2
+    assert pairs(members["A"][c.TARGET]) == [("t", 0), ("t", 1)], "and yet the assignor keeps what it can"
+
+
+@pytest.mark.parametrize(("chosen", "protocol"), [("cooperative-sticky", "COOPERATIVE"), ("range", "EAGER")])
+def test_a_what_if_takes_what_members_held_as_their_claim(chosen, protocol):
+    rows = [row | {"claimed": None} for row in good()]
+    rows[0] |= {"assignor": "roundrobin", "chosen": chosen}
+    rebalance, members = one(rows)
+    assert (rebalance[c.PROTOCOL], rebalance[c.VERDICT]) == (protocol, "not-compared")
+    assert pairs(members["A"][c.TARGET]) == [("t", 0), ("t", 1)]
+
+
+def test_the_kip_gives_back_what_the_assignor_does_not_know():
+    """A owns a partition of a topic that nobody subscribes to any more: the KIP gives it back, Kafka does not."""
+    rows = good()
+    rows[1] |= {"claimed": wire([("t", 0), ("gone", 7)])}
+    rows[3] |= {"recorded": wire([("t", 0), ("gone", 7)])}
+    assert ("gone", 7) in pairs(one(rows, KIP)[1]["A"][c.ASSIGNED])
+    assert ("gone", 7) in pairs(one(rows)[1]["A"][c.REVOKED])
+
+
+def test_partitions_that_no_longer_exist_are_lost():
+    rows = good()
+    rows[1] |= {"claimed": wire([("t", 0)])}
+    rows[3] |= {"recorded": wire([("t", 0), ("t", 9)])}
+    _, members = one(rows)
+    assert (pairs(members["A"][c.LOST]), pairs(members["A"][c.REVOKED])) == ([("t", 9)], [])
+
+
+def test_a_topic_made_again_under_another_id_is_another_topic():
+    rows = good()
+    rows[3] |= {"recorded": wire([("t", 0), ("t", 1)], {"t": "old"})}
+    rows[4] |= {"topic_id": "new"}
+    _, members = one(rows)
+    assert pairs(members["A"][c.LOST]) == [("t", 0), ("t", 1)]
+    assert pairs(members["A"][c.ADDED]) == pairs(members["A"][c.ASSIGNED]) != []
+
+
+def test_a_static_member_holds_what_its_instance_held():
+    rows = good()
+    rows[1] |= {"group_instance_id": "i1", "member_id": "A-again"}
+    rows[3] |= {"group_instance_id": "i1"}
+    _, members = one(rows)
+    assert len(pairs(members["A-again"][c.HELD])) == 4
+
+
+def test_a_topic_without_metadata_is_unassigned_by_name():
+    rows = good()
+    rows[0] |= {"shared_topics": ["t", "nowhere"]}
+    rebalance, _ = one(rows)
+    assert {"topic": "nowhere", "partitions": [], "reason": "topic-unknown"} in rebalance[c.UNASSIGNED_PARTITIONS]
+    assert rebalance[c.PARTITIONS] == 4
+
+
+BAD = {
+    "MEMBER_TWICE": [
+        group_row("bad/1", assignor="range", shared_topics=["t"]),
+        member_row("bad/1", 0, "A"),
+        member_row("bad/1", 1, "A"),
+        topic_row("bad/1", "t", 4),
+    ],
+    "NEGATIVE_PARTITION_COUNT": [
+        group_row("bad/1", assignor="range", shared_topics=["t"]),
+        member_row("bad/1", 0, "A"),
+        topic_row("bad/1", "t", -3),
+    ],
+    "UNKNOWN_ASSIGNOR": [group_row("bad/1", assignor="magic", shared_topics=["t"]), member_row("bad/1", 0, "A")],
+    "PARTITIONS_OVER_LIMIT": [
+        group_row("bad/1", assignor="range", shared_topics=["t"]),
+        member_row("bad/1", 0, "A"),
+        topic_row("bad/1", "t", 2_000_000_000),
+    ],
+    "ID_OVER_LIMIT": [group_row("bad/1", assignor="range"), {**member_row("bad/1", 0, ""), "member_id": None}],
+    "MEMBERS_OVER_LIMIT": [group_row("bad/1", fault_code="MEMBERS_OVER_LIMIT", fault_message="too many")],
+    "NO_UNFILLED_MEMBER": [
+        group_row("bad/1", assignor=COOPERATIVE, shared_topics=["t"]),
+        member_row("bad/1", 0, "A", claimed=wire([("t", 2), ("t", 3)])),
+        member_row("bad/1", 1, "B", claimed=wire([("t", 0), ("t", 1)])),
+        topic_row("bad/1", "t", 2),
+    ],
+}
+
+
+@pytest.mark.parametrize("code", BAD)
+def test_a_bad_group_is_refused_and_its_neighbours_are_not(code):
+    alone = computed(good())
+    result = computed([*BAD[code], *good()])
+    (refused,) = [row for row in result["rebalances"] if row[c.OUTCOME] == "REJECTED"]
+    (quarantined,) = result["quarantine"]
+    assert (refused[c.CODE], quarantined[c.CODE], quarantined[c.GROUP_ID]) == (code, code, "bad")
+    assert refused[c.MESSAGE] == quarantined[c.MESSAGE]
+    assert (quarantined["stage"], quarantined[c.SNAPSHOT_ID]) == ("assign", "bad/1")
+    assert [row for row in result["rebalances"] if row is not refused] == alone["rebalances"]
+    assert result["assignments"] == alone["assignments"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "outcome", "partitions"),
+    [
+        ([group_row("e/1", assignor="range")], "EMPTY", 0),
+        ([group_row("e/1", assignor=None, snapshot_kind="empty", chosen="")], "EMPTY", 0),
+        ([group_row("e/1", assignor="range", shared_topics=[]), member_row("e/1", 0, "A")], "UNCHANGED", 0),
+        ([group_row("e/1", assignor="sticky"), member_row("e/1", 0, "A", topics=[])], "UNCHANGED", 0),
+    ],
+    ids=["no members", "no assignor yet", "no topics", "own empty list"],
+)
+def test_groups_with_little_in_them(rows, outcome, partitions):
+    (row,) = computed([*rows, *good()])["rebalances"][:1]
+    assert (row[c.GROUP_ID], row[c.OUTCOME], row[c.PARTITIONS]) == ("e", outcome, partitions)
+
+
+def test_other_protocol_types_are_recorded_and_not_judged():
+    rebalance, _ = one(
+        [group_row("k/1", protocol_type="connect", assignor="compatible", chosen=None), member_row("k/1", 0, "A")]
+    )
+    assert (rebalance[c.VERDICT], rebalance[c.ASSIGNOR]) == ("cannot-tell: other protocol type", "recorded")
+
+
+def test_a_kip_848_group_steps_towards_its_target():
+    rows = [
+        group_row("m/1", group_type="consumer", protocol_type=None, chosen=None, previous_snapshot_id="m/0"),
+        member_row("m/1", 0, "A", topics=["t"], recorded=wire([("t", 0)]), target=wire([("t", 0)])),
+        member_row("m/1", 1, "B", topics=["t"], recorded=[], target=wire([("t", 1)])),
+        member_row("m/0", 0, "A", recorded=wire([("t", 0), ("t", 1)])),
+        topic_row("m/1", "t", 2),
+    ]
+    rebalance, members = one(rows)
+    assert (rebalance[c.PROTOCOL], rebalance[c.FOLLOW_UP], rebalance[c.MOVES]) == ("COOPERATIVE", True, 1)
+    assert pairs(members["A"][c.REVOKED]) == pairs(members["B"][c.AWAITING]) == [("t", 1)]
+
+
+def test_a_record_that_breaks_the_rules_is_a_finding():
+    rows = good()
+    rows[1] |= {"recorded": wire([("t", 0), ("t", 1)])}
+    rows[2] |= {"recorded": wire([("t", 1), ("t", 2)]), "topics": ["u"]}
+    rows[1] |= {"topics": ["t"]}
+    result = computed(rows)
+    found = {row[c.CODE]: row for row in result["violations"]}
+    assert set(found) == {"DOUBLE_ASSIGNED", "ASSIGNED_NOT_SUBSCRIBED", "HANDED_OVER"}
+    assert found["ASSIGNED_NOT_SUBSCRIBED"][c.EVIDENCE].startswith("2 partitions")
+    assert result["rebalances"][0][c.VERDICT] == "invalid"
+
+
+def scenarios(name, count):
+    with gzip.open(PARITY / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        found = [json.loads(line) for line in islice(lines, count)]
+    return [
+        (each["scenario"], each["result"])
+        for each in found
+        if not any(m["user_data"] for m in each["scenario"]["members"])
+    ]
+
+
+@pytest.mark.parametrize("profile", ["homog", "static", "racks", "chain"])
+def test_strings_in_strings_out_as_kafka_answers(profile):
+    """The gold of a real Kafka through Arrow: same lists inside each topic, and the derived step is Kafka's own."""
+    gold = {scenario["id"]: result for scenario, result in scenarios(profile, 60)}
+    rows = [row for scenario, result in scenarios(profile, 60) for row in scenario_rows(scenario, result["assignment"])]
+    result = computed(rows)
+    assert {row[c.VERDICT] for row in result["rebalances"]} == {"exact"}
+    for row in result["assignments"]:
+        assert sorted(pairs(row[c.ASSIGNED])) == sorted(
+            map(tuple, gold[row[c.GROUP_ID]]["assignment"][row[c.MEMBER_ID]])
+        )
+
+
+def test_the_order_of_rows_says_nothing():
+    rows = [row for scenario, result in scenarios("chain", 20) for row in scenario_rows(scenario, result["assignment"])]
+    straight = compute(table(rows), AS_KAFKA)
+    random.Random(7).shuffle(rows)  # noqa: S311 - a seeded shuffle, no secret
+    assert compute(table(rows), AS_KAFKA).equals(straight)
+
+
+def test_chunks_and_wide_offsets_say_nothing():
+    bucket = table([*good("a/1"), *BAD["MEMBER_TWICE"], *good("b/1")])
+    straight = compute(bucket, AS_KAFKA)
+    chunked = pa.concat_tables([bucket.slice(at, 1) for at in range(len(bucket))])
+    wide = bucket.cast(pa.schema([field.with_type(_large(field.type)) for field in bucket.schema]))
+    assert compute(chunked, AS_KAFKA).to_pylist() == compute(wide, AS_KAFKA).to_pylist() == straight.to_pylist()
+
+
+def test_an_empty_bucket_gives_nothing():
+    assert len(compute(table([]), AS_KAFKA)) == 0
+
+
+def test_a_row_of_no_kind_is_a_bug():
+    rows = good()
+    rows[0]["row_kind"] = 9
+    with pytest.raises(AssertionError, match="expected 0, 1 or 2"):
+        compute(table(rows), AS_KAFKA)
+
+
+@pytest.mark.parametrize(
+    ("groups", "cores", "buckets"), [(0, 2, 1), (10, 2, 1), (3_000, 2, 2), (100_000, 2, 26), (8_000, 200, 8)]
+)
+def test_buckets_are_neither_tiny_nor_idle(groups, cores, buckets):
+    assert bucket_count(groups, cores) == buckets
+
+
+def test_the_calculation_travels_light():
+    import pickle
+
+    assert len(pickle.dumps(Calculation("baseline", Form.KIP))) < 300
