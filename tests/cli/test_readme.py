@@ -1,0 +1,59 @@
+"""Every command that the documents show is one the command understands, and every file they name is there."""
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from groupledger.cli.commands import main
+from groupledger.cli.demo import NEXT
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+COMMAND = re.compile(r"(?:^\s+|`)(?:groupledger|spark-submit .*jobs/(?P<job>\w+)\.py) (?P<rest>[a-z-][^<>|#`]*)")
+
+
+def shown():
+    for document in DOCUMENTS:
+        for line in document.read_text(encoding="utf-8").splitlines():
+            for match in COMMAND.finditer(line):
+                yield " ".join(part for part in (match["job"], match["rest"].strip()) if part)
+
+
+class Started(Exception):
+    """The command has understood its arguments and would start Spark now."""
+
+
+@pytest.fixture
+def without_spark(monkeypatch, tmp_path):
+    def started(_):
+        raise Started
+
+    monkeypatch.setattr("groupledger.cli.options.Job.spark", started)
+    (tmp_path / "conf").mkdir()
+    for name in ("mine", "local", "demo"):
+        (tmp_path / "conf" / f"{name}.yaml").write_text((ROOT / "conf" / "local.yaml").read_text())
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("line", sorted({*shown(), *(f"{command} --config conf/demo.yaml" for command in NEXT)}))
+def test_a_command_in_the_documents_is_understood(without_spark, line):
+    ran = CliRunner().invoke(main, shlex.split(line))
+    assert isinstance(ran.exception, Started) or ran.exit_code == 0, ran.stderr
+
+
+def test_the_documents_show_every_command():
+    used = {shlex.split(line)[0] for line in shown()}
+    assert {"init", "ingest", "assign", "show", "doctor"} <= used <= set(main.commands)
+    assert isinstance(main, click.Group)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document):
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text(encoding="utf-8"))
+    assert [link for link in links if not (document.parent / link).exists()] == []
