@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib
 import importlib.util
 import os
 import sys
@@ -57,14 +58,13 @@ def _numba_found() -> bool:
 @functools.cache
 def compiled(function: Callable[..., Any], *, cached: bool = True) -> Callable[..., Any]:
     """The numba dispatcher of a kernel, its callees compiled into it, cached on disk under a digest of all of them."""
-    import numba
-
+    numba: Any = importlib.import_module("numba")
     callees = {name: compiled(callee, cached=False) for name, callee in _callees(function)}
     structs = {name: _struct(known) for name, known in _globals(function).items() if _is_named_tuple(known)}
     twin = FunctionType(function.__code__, dict(_globals(function)) | callees | structs, function.__name__)
     twin.__module__ = function.__module__
     twin.__qualname__ = f"{function.__name__}_{_digest(function)[:12]}"
-    settings: Any = numba.config
+    settings = numba.config
     kept = settings.CACHE_DIR
     settings.CACHE_DIR = str(_cache_home())
     try:
@@ -84,9 +84,8 @@ def _struct(named_tuple: Any) -> Any:
     passed on as one pointer, where a tuple of twenty arrays is passed as two hundred values (and compiles ten times
     as long).
     """
-    from numba.core import types
-    from numba.experimental import structref
-
+    types: Any = importlib.import_module("numba.core.types")
+    structref: Any = importlib.import_module("numba.experimental.structref")
     kind = structref.register(type(f"{named_tuple.__name__}Struct", (types.StructRef,), {}))
     proxy = type(named_tuple.__name__, (structref.StructRefProxy,), {})
     structref.define_constructor(proxy, kind, named_tuple._fields)

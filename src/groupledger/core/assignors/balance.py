@@ -15,6 +15,7 @@ import numpy as np
 from groupledger.core.assignors.holdings import REVOCATION, STATUS, STRICT, Holdings, move
 from groupledger.core.assignors.movements import Movements, no_movements, record, to_move_instead
 from groupledger.core.assignors.outcome import Status
+from groupledger.core.assignors.sorting import sort
 from groupledger.core.assignors.strict import pass_strictly
 from groupledger.core.batch import NONE
 from groupledger.core.kernels import kernel
@@ -60,13 +61,27 @@ def _spread(h: Holdings) -> int:
 
 
 @kernel
+def heaviest(h: Holdings) -> int:
+    """Most partitions of any member."""
+    most = 0
+    for place in range(len(h.size)):
+        most = max(most, h.size[place])
+    return int(most)
+
+
+@kernel
 def _score(h: Holdings, size: LongArray) -> int:
     """Sum of the differences of all pairs of members that take part, in 32 bits as in Java."""
-    sorted_sizes = np.sort(size[h.active])
-    n = len(sorted_sizes)
+    sizes = size.copy()
+    n = 0
+    for place in range(len(size)):
+        if h.active[place]:
+            sizes[n] = size[place]
+            n += 1
+    sort(sizes[:n])
     score = 0
     for at in range(n):
-        score += (2 * at - n + 1) * int(sorted_sizes[at])
+        score += (2 * at - n + 1) * int(sizes[at])
     return ((score + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
 
 
@@ -88,7 +103,7 @@ def _reassign(h: Holdings, mv: Movements, only_fresh: bool) -> bool:
 def _pass(h: Holdings, mv: Movements, only_fresh: bool, tree: LongArray, leaf: IntArray) -> int:
     """One walk over the contended partitions, fewest subscribers first; how many moved."""
     n = len(h.size)
-    most = h.size.max()
+    most = heaviest(h)
     moves = 0
     for topic in h.topics:
         if h.crowd[topic] < 2:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from groupledger.core.assignors.group import Group, mark_subscribed
+from groupledger.core.assignors.sorting import first_at_least, sort
 from groupledger.core.batch import NONE
 from groupledger.core.kernels import kernel
 
@@ -111,7 +112,7 @@ def slot_of(g: Group, base: LongArray, phantom: LongArray, topic: int, partition
         return NONE
     if 0 <= partition < count:
         return int(base[topic] + partition)
-    return int(base[g.topics] + np.searchsorted(phantom, phantom_key(g, topic, partition)))
+    return int(base[g.topics] + first_at_least(phantom, 0, len(phantom), phantom_key(g, topic, partition)))
 
 
 @kernel
@@ -134,7 +135,13 @@ def _phantoms(g: Group, base: LongArray) -> LongArray:
         if _is_phantom(g, base, claim):
             keys[at] = phantom_key(g, g.claim_topic[claim], g.claim_partition[claim])
             at += 1
-    return np.unique(keys)
+    sort(keys)
+    distinct = 1
+    for at in range(1, count):
+        if keys[at] != keys[distinct - 1]:
+            keys[distinct] = keys[at]
+            distinct += 1
+    return keys[:distinct]
 
 
 @kernel

@@ -15,6 +15,7 @@ from groupledger.core.assignors.constrained_racks import deal_near, scarce_first
 from groupledger.core.assignors.group import Group, sort_by_rank
 from groupledger.core.assignors.outcome import Status
 from groupledger.core.assignors.racks import far_from, racks_matter
+from groupledger.core.assignors.sorting import sort_by
 from groupledger.core.batch import NONE
 from groupledger.core.kernels import kernel
 
@@ -45,6 +46,15 @@ class Plan(NamedTuple):
     mark: NDArray[np.int8]  # [slots], FREE, KEPT or REVOKED; empty without claims
 
 
+class Kept(NamedTuple):
+    """What members keep of what they held: member m's list is start[m]:next_at[m]."""
+
+    start: LongArray  # [members + 1]
+    next_at: LongArray
+    topic: IntArray
+    partition: IntArray
+
+
 @kernel
 def constrained(g: Group, members: IntArray, cooperative: bool, out: Lists) -> int:
     """Assign one group; `members` in the order of the leader's map. Returns a Status, the lists in `out`."""
@@ -53,8 +63,11 @@ def constrained(g: Group, members: IntArray, cooperative: bool, out: Lists) -> i
     claims = settle(g, members, cooperative)
     topics = topics_by_name(g, claims.base)
     racked = racks_matter(g, members, g.members, topics, len(topics))
+    if len(claims.holder) == 0 and not racked:
+        _deal_all(g, topics, claims.total, out)
+        return OK
     plan = _keep_up_to_quota(g, claims, g.told.keep if len(g.told.keep) > 0 else members, racked)
-    kept_topic, kept_partition, kept_start = _kept_lists(g, claims, plan, topics)
+    kept = _kept_lists(g, claims, plan, topics)
     free_topic, free_partition = _free(g, claims, plan, topics)
     taker = np.empty(len(free_topic), np.int32)
     dealt = 0
@@ -63,9 +76,34 @@ def constrained(g: Group, members: IntArray, cooperative: bool, out: Lists) -> i
         dealt = deal_near(g, plan, free_topic, free_partition, taker)
     if not _deal_in_turns(plan, taker, dealt):
         return NO_UNFILLED_MEMBER
-    _write_kept(g, plan, kept_start, kept_topic, kept_partition, out)
+    _write_kept(g, plan, kept, out)
     _write_new(g, claims, plan, free_topic, free_partition, taker, out)
     return OK
+
+
+@kernel
+def _deal_all(g: Group, topics: IntArray, total: int, out: Lists) -> None:
+    """Where nobody holds anything: members in the order of their ids take turns until all is dealt."""
+    n = g.members
+    seats = np.arange(n).astype(np.int32)
+    sort_by_rank(g.member_rank, seats, n)
+    for seat in range(n):
+        out.start[seats[seat] + 1] = total // n + (1 if seat < total % n else 0)
+    for member in range(n):
+        out.start[member + 1] += out.start[member]
+    next_at = np.empty(n, np.int64)
+    for seat in range(n):
+        next_at[seat] = out.start[seats[seat]]
+    out_topic = out.topic
+    out_partition = out.partition
+    seat = 0
+    for local in topics:
+        for number in range(g.topic_partitions[local]):
+            to = next_at[seat]
+            next_at[seat] = to + 1
+            out_topic[to] = local
+            out_partition[to] = number
+            seat = seat + 1 if seat + 1 < n else 0
 
 
 @kernel
@@ -132,37 +170,25 @@ def _count_owned(g: Group, claims: Claims, mark: NDArray[np.int8], racked: bool)
 
 
 @kernel
-def _kept_lists(g: Group, claims: Claims, plan: Plan, topics: IntArray) -> tuple[IntArray, IntArray, LongArray]:
+def _kept_lists(g: Group, claims: Claims, plan: Plan, topics: IntArray) -> Kept:
     """The lowest partitions of each member, by number, then topic; the rest of its claims are marked as revoked."""
     start = np.zeros(g.members + 1, np.int64)
     for member in range(g.members):
         start[member + 1] = start[member] + plan.size[member]
     total = start[g.members]
-    topic = np.empty(total, np.int32)
-    partition = np.empty(total, np.int32)
-    if len(claims.holder) == 0:
-        return topic, partition, start
-    next_at = start[: g.members].copy()
-    for slot in _held_by_number(g, claims, topics):
-        if plan.mark[slot] != FREE or claims.doubly[slot]:
-            continue
-        member = claims.claimant[slot]
-        at = next_at[member]
-        if at < start[member + 1]:
-            topic[at] = g.claim_topic[claims.holder[slot]]
-            partition[at] = g.claim_partition[claims.holder[slot]]
-            next_at[member] = at + 1
-            plan.mark[slot] = KEPT
-        else:
-            plan.mark[slot] = REVOKED
-    return topic, partition, start
+    kept = Kept(start, start.copy(), np.empty(total, np.int32), np.empty(total, np.int32))
+    if len(claims.phantom) > 0:
+        _keep_with_phantoms(g, claims, plan, topics, kept)
+    elif len(claims.holder) > 0:
+        _keep_by_number(claims, plan, topics, kept)
+    return kept
 
 
 @kernel
-def _held_by_number(g: Group, claims: Claims, topics: IntArray) -> IntArray:
-    """The slots somebody holds, by partition number, then topic name."""
-    held = np.empty(len(claims.holder), np.int32)
-    count = 0
+def _keep_by_number(claims: Claims, plan: Plan, topics: IntArray, kept: Kept) -> None:
+    """Walk all partitions by number, then topic name; topics leave the walk as they end."""
+    base = claims.base
+    holder = claims.holder
     alive = topics.copy()
     living = len(alive)
     number = 0
@@ -170,23 +196,38 @@ def _held_by_number(g: Group, claims: Claims, topics: IntArray) -> IntArray:
         left = 0
         for at in range(living):
             local = alive[at]
-            slot = claims.base[local] + number
-            if slot < claims.base[local + 1]:
-                if claims.holder[slot] != NONE:
-                    held[count] = slot
-                    count += 1
+            slot = base[local] + number
+            if slot < base[local + 1]:
                 alive[left] = local
                 left += 1
+                if holder[slot] != NONE:
+                    _keep(claims, plan, kept, slot, local, number)
         living = left
         number += 1
-    if len(claims.phantom) > 0:
-        return _sort_phantoms_in(g, claims, topics, held, count)
-    return held[:count]
 
 
 @kernel
-def _sort_phantoms_in(g: Group, claims: Claims, topics: IntArray, held: IntArray, count: int) -> IntArray:
-    for slot in range(claims.total, len(claims.holder)):
+def _keep(claims: Claims, plan: Plan, kept: Kept, slot: int, topic: int, partition: int) -> None:
+    """The next held partition in order: its member keeps it while there is room, or has to give it back."""
+    if plan.mark[slot] != FREE or claims.doubly[slot]:
+        return
+    member = claims.claimant[slot]
+    at = kept.next_at[member]
+    if at < kept.start[member + 1]:
+        kept.topic[at] = topic
+        kept.partition[at] = partition
+        kept.next_at[member] = at + 1
+        plan.mark[slot] = KEPT
+    else:
+        plan.mark[slot] = REVOKED
+
+
+@kernel
+def _keep_with_phantoms(g: Group, claims: Claims, plan: Plan, topics: IntArray, kept: Kept) -> None:
+    """The same where some claimed partitions do not exist: they take part, in their place."""
+    held = np.empty(len(claims.holder), np.int32)
+    count = 0
+    for slot in range(len(held)):
         if claims.holder[slot] != NONE:
             held[count] = slot
             count += 1
@@ -195,9 +236,14 @@ def _sort_phantoms_in(g: Group, claims: Claims, topics: IntArray, held: IntArray
         place[topics[at]] = at
     key = np.empty(count, np.int64)
     for at in range(count):
-        claim = claims.holder[held[at]]
-        key[at] = (int(g.claim_partition[claim]) + BIAS) * len(topics) + place[g.claim_topic[claim]]
-    return held[:count][np.argsort(key)]
+        key[at] = place[g.claim_topic[claims.holder[held[at]]]]
+    sort_by(key, held, count)
+    for at in range(count):
+        key[at] = int(g.claim_partition[claims.holder[held[at]]]) + BIAS
+    sort_by(key, held, count)
+    for slot in held[:count]:
+        claim = claims.holder[slot]
+        _keep(claims, plan, kept, slot, g.claim_topic[claim], g.claim_partition[claim])
 
 
 @kernel
@@ -261,15 +307,13 @@ def _deal_in_turns(plan: Plan, taker: IntArray, dealt: int) -> bool:
 
 
 @kernel
-def _write_kept(
-    g: Group, plan: Plan, kept_start: LongArray, kept_topic: IntArray, kept_partition: IntArray, out: Lists
-) -> None:
+def _write_kept(g: Group, plan: Plan, kept: Kept, out: Lists) -> None:
     for member in range(g.members):
         out.start[member + 1] = out.start[member] + plan.size[member]
         to = out.start[member]
-        for at in range(kept_start[member], kept_start[member + 1]):
-            out.topic[to] = kept_topic[at]
-            out.partition[to] = kept_partition[at]
+        for at in range(kept.start[member], kept.next_at[member]):
+            out.topic[to] = kept.topic[at]
+            out.partition[to] = kept.partition[at]
             to += 1
         plan.size[member] = to  # from here on: where the member's next new partition goes
 

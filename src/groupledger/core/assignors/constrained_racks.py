@@ -8,6 +8,7 @@ import numpy as np
 
 from groupledger.core.assignors.group import Group
 from groupledger.core.assignors.racks import has_replica
+from groupledger.core.assignors.sorting import sort_by
 from groupledger.core.batch import NONE
 from groupledger.core.kernels import kernel
 
@@ -26,9 +27,17 @@ def scarce_first(g: Group, members: IntArray, free_topic: IntArray, free_partiti
             rack = g.member_rack[member]
             if rack != NONE and has_replica(g, free_topic[at], free_partition[at], rack):
                 near[at] += 1
-    order = np.argsort(near, kind="mergesort")
-    free_topic[:] = free_topic[order]
-    free_partition[:] = free_partition[order]
+    order = np.arange(len(near)).astype(np.int32)
+    sort_by(near, order, len(near))
+    _reorder(free_topic, order)
+    _reorder(free_partition, order)
+
+
+@kernel
+def _reorder(values: IntArray, order: IntArray) -> None:
+    before = values.copy()
+    for at in range(len(order)):
+        values[at] = before[order[at]]
 
 
 @kernel
@@ -100,8 +109,19 @@ def _leave(line: IntArray, count: int, found: int) -> None:
 
 @kernel
 def _dealt_first(free_topic: IntArray, free_partition: IntArray, taker: IntArray) -> int:
-    order = np.argsort((taker == NONE).astype(np.int64), kind="mergesort")
-    free_topic[:] = free_topic[order]
-    free_partition[:] = free_partition[order]
-    taker[:] = taker[order]
-    return int((taker != NONE).sum())
+    """Put what was dealt before what was not, each in its order; how many were dealt."""
+    order = np.empty(len(taker), np.int32)
+    dealt = 0
+    for at in range(len(taker)):
+        if taker[at] != NONE:
+            order[dealt] = at
+            dealt += 1
+    left = dealt
+    for at in range(len(taker)):
+        if taker[at] == NONE:
+            order[left] = at
+            left += 1
+    _reorder(free_topic, order)
+    _reorder(free_partition, order)
+    _reorder(taker, order)
+    return dealt

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from groupledger.core.assignors.balance import rebalance
+from groupledger.core.assignors.balance import heaviest, rebalance
 from groupledger.core.assignors.claims import Claims, settle, slot_of
 from groupledger.core.assignors.fill import fill
 from groupledger.core.assignors.group import Group, sort_by_rank
@@ -36,7 +36,7 @@ def general(g: Group, members: IntArray, cooperative: bool, out: Lists) -> int:
     _keep_owned(g, claims, h)
     _mark_fresh(g, claims, h)
     _note_previous(g, claims, h)
-    initializing = h.size.max() == 0
+    initializing = heaviest(h) == 0
     fill(h)
     _settle_active(g, claims, h)
     status = rebalance(h, initializing)
@@ -82,6 +82,7 @@ def _holdings(g: Group, claims: Claims, members: IntArray) -> Holdings:
         np.empty(slots + extras, np.int32),
         np.empty(slots + extras, np.int32),
         np.empty(extras, np.int32),
+        _topic_at(claims.base, claims.total),
         np.full(slots, NONE, np.int32),
         np.zeros(slots, np.bool_),
         np.ones(claims.total, np.bool_),
@@ -89,6 +90,16 @@ def _holdings(g: Group, claims: Claims, members: IntArray) -> Holdings:
         np.ones(n, np.bool_),
         np.zeros(4, np.int64),
     )
+
+
+@kernel
+def _topic_at(base: LongArray, total: int) -> IntArray:
+    """Topic of each slot."""
+    topic_at = np.empty(total, np.int32)
+    for topic in range(len(base) - 1):
+        for slot in range(base[topic], base[topic + 1]):
+            topic_at[slot] = topic
+    return topic_at
 
 
 @kernel
@@ -223,7 +234,7 @@ def _settle_active(g: Group, claims: Claims, h: Holdings) -> None:
 def _topic_of(g: Group, claims: Claims, h: Holdings, slot: int) -> int:
     if slot >= h.total:
         return int(g.claim_topic[claims.holder[slot]])
-    return int(np.searchsorted(h.base, slot, side="right")) - 1
+    return int(h.topic_at[slot])
 
 
 @kernel

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from groupledger.core.assignors.sorting import FEW, sort_by
 from groupledger.core.batch import NONE, GroupBatch
 from groupledger.core.javaorder import TREE, map_order
 from groupledger.core.kernels import kernel
@@ -174,14 +175,8 @@ def mark_subscribed(g: Group, subscribed: IntArray) -> None:
 @kernel
 def sort_by_rank(rank: IntArray, order: IntArray, count: int) -> None:
     """Sort `order[:count]` by the rank of what it names, stable."""
-    if count > 32:
-        keys = np.empty(count, np.int64)
-        for at in range(count):
-            keys[at] = (np.int64(rank[order[at]]) << 32) | at
-        keys.sort()
-        before = order[:count].copy()
-        for at in range(count):
-            order[at] = before[keys[at] & 0xFFFFFFFF]
+    if count > FEW:
+        sort_by(rank[order[:count]], order, count)
         return
     for at in range(1, count):
         key = order[at]
@@ -196,10 +191,8 @@ def sort_by_rank(rank: IntArray, order: IntArray, count: int) -> None:
 def sort_static_first(g: Group, order: IntArray) -> None:
     """Sort members: those with an instance id first, by it; then by member id (Kafka's MemberInfo order), stable."""
     key = np.empty(g.members, np.int64)
-    for member in range(g.members):
-        static = g.instance_rank[member] != NONE
-        key[member] = g.instance_rank[member] if static else (np.int64(1) << 31) + g.member_rank[member]
-    by_key = np.argsort(key[order[: g.members]], kind="mergesort")
-    before = order[: g.members].copy()
     for at in range(g.members):
-        order[at] = before[by_key[at]]
+        member = order[at]
+        static = g.instance_rank[member] != NONE
+        key[at] = g.instance_rank[member] if static else (np.int64(1) << 31) + g.member_rank[member]
+    sort_by(key, order, g.members)

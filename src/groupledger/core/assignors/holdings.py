@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
+from groupledger.core.assignors.sorting import first_at_least
 from groupledger.core.batch import NONE
 from groupledger.core.kernels import kernel
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from groupledger.core.assignors.group import Group
@@ -41,6 +41,7 @@ class Holdings(NamedTuple):
     after: IntArray  # [nodes]
     before: IntArray  # [nodes]
     slot_of_extra: IntArray
+    topic_at: IntArray  # [total], topic of each partition
     owner: IntArray  # [slots], place that got it last
     kept: NDArray[np.bool_]  # [slots], somebody keeps it
     fresh: NDArray[np.bool_]  # [total], to be handed out
@@ -123,15 +124,8 @@ def _unlink(h: Holdings, place: int, node: int) -> None:
 
 
 @kernel
-def topic_of(h: Holdings, slot: int) -> int:
-    """Local topic of a partition that exists."""
-    return int(np.searchsorted(h.base, slot, side="right")) - 1
-
-
-@kernel
 def subscribes(h: Holdings, place: int, topic: int) -> bool:
     """Whether the member at `place` names the topic."""
-    low = h.heads[topic]
     high = h.heads[topic + 1]
-    at = low + np.searchsorted(h.seats[low:high], place)
+    at = first_at_least(h.seats, h.heads[topic], high, place)
     return bool(at < high and h.seats[at] == place)

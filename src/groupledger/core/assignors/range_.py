@@ -8,7 +8,7 @@ import numpy as np
 
 from groupledger.core.assignors.group import Arrays, Group, group_at, sort_static_first, walk_members, walk_topics
 from groupledger.core.assignors.outcome import Status
-from groupledger.core.assignors.range_racks import assign_near, topics_where_racks_matter
+from groupledger.core.assignors.range_racks import any_true, assign_near, topics_where_racks_matter
 from groupledger.core.assignors.subscribers import subscribers
 from groupledger.core.javaorder import TREE
 from groupledger.core.kernels import kernel
@@ -44,7 +44,7 @@ def assign_ranges(g: Group, start: LongArray, topic: IntArray, partition: IntArr
     topics = topics[:known]
     heads, seats = subscribers(g, order)
     needs = topics_where_racks_matter(g, order, topics, heads, seats)
-    if needs.any():
+    if any_true(needs):
         assign_near(g, order, topics, heads, seats, needs, start, topic, partition)
     else:
         _write(g, order, topics, heads, seats, start, topic, partition)

@@ -46,6 +46,15 @@ def topics_where_racks_matter(
 
 
 @kernel
+def any_true(flags: NDArray[np.bool_]) -> bool:
+    """Whether one of the flags is set."""
+    for flag in flags:
+        if flag:
+            return True
+    return False
+
+
+@kernel
 def assign_near(
     g: Group,
     order: IntArray,
@@ -101,8 +110,13 @@ def _same_shape(plan: Plan, one: int, other: int) -> bool:
     b = plan.topics[other]
     if plan.base[one + 1] - plan.base[one] != plan.base[other + 1] - plan.base[other]:
         return False
-    mine = plan.seats[plan.heads[a] : plan.heads[a + 1]]
-    return np.array_equal(mine, plan.seats[plan.heads[b] : plan.heads[b + 1]])
+    count = plan.heads[a + 1] - plan.heads[a]
+    if count != plan.heads[b + 1] - plan.heads[b]:
+        return False
+    for at in range(count):
+        if plan.seats[plan.heads[a] + at] != plan.seats[plan.heads[b] + at]:
+            return False
+    return True
 
 
 @kernel

@@ -16,6 +16,7 @@ from groupledger.core.assignors.group import (
     walk_members,
 )
 from groupledger.core.assignors.outcome import Status
+from groupledger.core.assignors.sorting import first_at_least
 from groupledger.core.assignors.subscribers import subscribers
 from groupledger.core.javaorder import TREE
 from groupledger.core.kernels import kernel
@@ -81,7 +82,7 @@ def _go_round(g: Group, topics: IntArray, heads: LongArray, seats: IntArray, tak
     for local in topics:
         low = heads[local]
         count = heads[local + 1] - low
-        here = int(np.searchsorted(seats[low : low + count], hand))
+        here = first_at_least(seats, low, low + count, hand) - low
         for _ in range(g.topic_partitions[local]):
             if here >= count:
                 here = 0

@@ -14,6 +14,7 @@ from groupledger.core.assignors.holdings import STATUS, Holdings, move, slot_at,
 from groupledger.core.assignors.movements import Movements, record, to_move_instead
 from groupledger.core.assignors.outcome import Status
 from groupledger.core.assignors.racks import has_replica
+from groupledger.core.assignors.sorting import sort_by
 from groupledger.core.batch import NONE
 from groupledger.core.kernels import kernel
 
@@ -147,8 +148,14 @@ def _could_take(h: Holdings, place: int, holder: IntArray, mine: IntArray) -> in
 @kernel
 def _lightest_first(h: Holdings) -> IntArray:
     """The members that take part, by size, then member id."""
-    places = np.arange(len(h.size)).astype(np.int32)[h.active]
-    return places[np.argsort(h.size[places], kind="mergesort")]
+    places = np.empty(len(h.size), np.int32)
+    count = 0
+    for place in range(len(h.size)):
+        if h.active[place]:
+            places[count] = place
+            count += 1
+    sort_by(h.size[places[:count]], places, count)
+    return places[:count]
 
 
 @kernel
