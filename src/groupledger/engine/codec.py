@@ -50,15 +50,12 @@ class Decoded:
 
 def decode(table: pa.Table, form: Form, max_partitions: int) -> Decoded:
     """Take a bucket's table apart. Every row is used: a row of no known kind is a bug of ours."""
-    table = whole(table)
-    kind = integers(column(table, r.ROW_KIND), -1)
-    groups, members, topics = (
-        table.filter(pa.array(kind == each)) for each in (r.GROUP_ROW, r.MEMBER_ROW, r.TOPIC_ROW)
-    )
+    kind = integers(column(whole(table.select([r.ROW_KIND])), r.ROW_KIND), -1)
+    groups, members, topics = (_of_kind(table, kind, each) for each in r.FIELDS)
     if len(groups) + len(members) + len(topics) != len(table):
-        unknown = sorted(set(kind.tolist()) - {r.GROUP_ROW, r.MEMBER_ROW, r.TOPIC_ROW})
+        unknown = sorted(set(kind.tolist()) - r.FIELDS.keys())
         raise AssertionError(f"rows of kinds {unknown} in a bucket; expected 0, 1 or 2")
-    groups = groups.sort_by(c.SNAPSHOT_ID).combine_chunks()
+    groups = groups.take(pc.sort_indices(column(groups, c.SNAPSHOT_ID))).combine_chunks()
     ties = _tie(groups, members, topics)
     rejections = Rejections.find(groups, members, topics, ties, max_partitions)
     ties = Ties(*(np.where(rejections.mask[each], NONE, each) for each in ties))
@@ -68,6 +65,11 @@ def decode(table: pa.Table, form: Form, max_partitions: int) -> Decoded:
     encoder = _Encoder(groups, own, member_start, column(members, c.RECORDED).take(held), topics, ties.topic)
     snapshots, names = encoder.snapshots()
     return Decoded(groups, own, snapshots, _choice(groups, own, member_start, rejections, form), names, rejections)
+
+
+def _of_kind(table: pa.Table, kind: LongArray, wanted: int) -> pa.Table:
+    """The rows of one kind with the columns that are theirs."""
+    return whole(table.select(r.FIELDS[wanted]).filter(pa.array(kind == wanted)))
 
 
 def _tie(groups: pa.Table, members: pa.Table, topics: pa.Table) -> Ties:

@@ -87,6 +87,12 @@ IDENTITY = (
     StructField(c.GROUP_ID, StringType(), nullable=False),
 )
 
+FIELDS = {
+    kind: [field.name for field in (*IDENTITY[2:], *fields)]
+    for kind, fields in ((GROUP_ROW, GROUP_FIELDS), (MEMBER_ROW, MEMBER_FIELDS), (TOPIC_ROW, TOPIC_FIELDS))
+}
+"""The columns that rows of a kind fill."""
+
 INPUT = StructType([*IDENTITY, *GROUP_FIELDS, *MEMBER_FIELDS, *TOPIC_FIELDS])
 
 RESULTS: tuple[Table, ...] = (ASSIGNMENTS, REBALANCES, VIOLATIONS, QUARANTINE)

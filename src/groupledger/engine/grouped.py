@@ -1,0 +1,141 @@
+"""An assignor as a plain pandas UDF, for notebooks: one group a call, the same answer as the job's.
+
+    from groupledger import ASSIGNOR_SCHEMA, assignor_udf
+
+    members.groupBy("group_id").applyInPandas(assignor_udf("cooperative-sticky"), ASSIGNOR_SCHEMA)
+
+A row is a member. Required columns: group_id, member_id, topics (its subscription) and topic_partition_counts (map of
+topic to partition count; a topic that is missing in it has no metadata). Optional: member_order (place in the JoinGroup
+response; without it members stand in order of their ids), group_instance_id, rack_id, claimed and held
+(array<struct<topic, partitions>>; held defaults to claimed), claimed_generation, subscription_generation and
+subscription_version. A call a group costs milliseconds; thousands of groups are `pipeline.assign`'s work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+
+from groupledger.core.assignors import ASSIGNORS
+from groupledger.core.faults import Fault
+from groupledger.core.step import Form
+from groupledger.engine import rows as r
+from groupledger.engine.buckets import Calculation, compute
+from groupledger.tables import ASSIGNMENTS, REBALANCES
+from groupledger.tables import columns as c
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TOPIC_PARTITION_COUNTS = "topic_partition_counts"
+REQUIRED = (c.GROUP_ID, c.MEMBER_ID, c.TOPICS, TOPIC_PARTITION_COUNTS)
+LISTS = (c.HELD, c.TARGET, c.ASSIGNED, c.ADDED, c.REVOKED, c.AWAITING, c.LOST)
+
+ASSIGNOR_SCHEMA = StructType(
+    [
+        StructField(c.GROUP_ID, StringType()),
+        StructField(c.MEMBER_ORDER, IntegerType()),
+        StructField(c.MEMBER_ID, StringType()),
+        *(StructField(name, ASSIGNMENTS.schema[name].dataType) for name in LISTS),
+        StructField(c.CODE, StringType()),
+        StructField(c.MESSAGE, StringType()),
+    ]
+)
+"""A row a member; of a refused group one row without a member that says why in `code` and `message`."""
+
+_BEFORE, _NOW = "before", "now"
+_COPIED = (c.GROUP_INSTANCE_ID, c.RACK_ID, c.CLAIMED_GENERATION, c.SUBSCRIPTION_GENERATION, c.SUBSCRIPTION_VERSION)
+
+
+def assignor_udf(name: str, *, mode: Literal["as-kafka", "kip"] = "as-kafka") -> Callable[[pd.DataFrame], pd.DataFrame]:
+    """A function for `applyInPandas` that runs one assignor on each group; results have `ASSIGNOR_SCHEMA`.
+
+    `mode` is the form of the cooperative step. Raises Fault("UNKNOWN_ASSIGNOR") for a name that is none.
+    """
+    if name not in ASSIGNORS:
+        expected = ", ".join(sorted(ASSIGNORS))
+        raise Fault("UNKNOWN_ASSIGNOR", f"assignor is {name!r}; expected one of {expected}")
+    calculation = Calculation("notebook", Form(mode))
+
+    def assign(members: pd.DataFrame) -> pd.DataFrame:
+        return _assign(members, name, calculation)
+
+    return assign
+
+
+def _assign(members: pd.DataFrame, name: str, calculation: Calculation) -> pd.DataFrame:
+    import pandas as pd
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    missing = [column for column in REQUIRED if column not in members.columns]
+    if missing:
+        got = ", ".join(map(str, members.columns))
+        raise Fault("COLUMN_MISSING", f"columns {', '.join(missing)} are missing; got {got}")
+    rows = list(_bucket(members.to_dict("records"), name))
+    results = compute(pa.Table.from_pylist(rows, schema=to_arrow_schema(r.INPUT)), calculation).to_pylist()
+    return pd.DataFrame(list(_members(results)), columns=ASSIGNOR_SCHEMA.names)
+
+
+def _bucket(members: list[dict[Any, Any]], name: str) -> Iterable[dict[str, Any]]:
+    """The rows of one group's bucket."""
+    shared = {r.BUCKET: 0, c.CLUSTER_ID: "", c.GROUP_ID: members[0][c.GROUP_ID], c.SNAPSHOT_ID: _NOW}
+    yield shared | {
+        r.ROW_KIND: r.GROUP_ROW,
+        c.GROUP_TYPE: "classic",
+        c.PROTOCOL_TYPE: "consumer",
+        c.ASSIGNOR: name,
+        r.CHOSEN: name,
+        c.PREVIOUS_SNAPSHOT_ID: _BEFORE,
+    }
+    counts: dict[str, int] = {}
+    for order, member in enumerate(_in_order(members)):
+        counts |= {topic: int(count) for topic, count in dict(member[TOPIC_PARTITION_COUNTS]).items()}
+        row = shared | {r.ROW_KIND: r.MEMBER_ROW, c.MEMBER_ID: member[c.MEMBER_ID], c.MEMBER_ORDER: order}
+        claimed = _wire(member.get(c.CLAIMED))
+        held = _wire(member.get(c.HELD))
+        yield row | {c.SNAPSHOT_ID: _BEFORE, c.RECORDED: claimed if held is None else held}
+        yield (
+            row
+            | {c.TOPICS: list(member[c.TOPICS]), c.CLAIMED: claimed}
+            | {column: _plain(member.get(column)) for column in _COPIED}
+        )
+    for topic, count in sorted(counts.items()):
+        yield shared | {r.ROW_KIND: r.TOPIC_ROW, c.TOPIC: topic, r.COUNT_NOW: count, r.LISTED: True}
+
+
+def _in_order(members: list[dict[Any, Any]]) -> list[dict[Any, Any]]:
+    """By member_order where it is given, then by id: the rows themselves come in any order."""
+
+    def place(member: Mapping[Any, Any]) -> tuple[int, str]:
+        order = _plain(member.get(c.MEMBER_ORDER))
+        return (0 if order is None else int(order), str(member[c.MEMBER_ID]))
+
+    return sorted(members, key=place)
+
+
+def _plain(value: Any) -> Any:
+    """A value as Arrow takes it; pandas says NaN where a number is missing."""
+    if value is None or value != value:  # only NaN differs from itself
+        return None
+    return int(value) if isinstance(value, float) else value
+
+
+def _wire(assignment: Any) -> list[dict[str, Any]] | None:
+    if assignment is None or isinstance(assignment, float):
+        return None
+    return [
+        {c.TOPIC_ID: None, c.TOPIC: entry[c.TOPIC], c.PARTITIONS: [int(each) for each in entry[c.PARTITIONS]]}
+        for entry in assignment
+    ]
+
+
+def _members(results: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+    for row in results:
+        member, rebalance = row[ASSIGNMENTS.name], row[REBALANCES.name]
+        if member is not None:
+            yield {name: member[name] for name in ASSIGNOR_SCHEMA.names if name in member}
+        elif rebalance is not None and rebalance[c.CODE] is not None:
+            yield {name: rebalance[name] for name in (c.GROUP_ID, c.CODE, c.MESSAGE)}
