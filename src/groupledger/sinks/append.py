@@ -41,23 +41,20 @@ def append(
     rows: DataFrame,
     attempt_id: str,
     metrics: Mapping[str, Column] = MappingProxyType({}),
-    keep: Column | None = None,
 ) -> Written:
     """Append `rows`, stamped with the attempt, in one Delta commit; nobody sees them before `runs.commit`.
 
     `rows` has the table's columns by name, in any order, `attempt_id` apart. `metrics` are further aggregates over
-    `rows`, observed in the same pass; of `rows` only those are written for which `keep` holds.
+    the table's columns, observed in the same pass.
     """
-    aside, of_rows = Observation(), Observation()
-    if metrics:
-        rows = rows.observe(aside, *(aggregate.alias(name) for name, aggregate in metrics.items()))
-    kept = rows if keep is None else rows.where(keep)
-    stamped = kept.withColumn(c.ATTEMPT_ID, F.lit(attempt_id)).select(_contract(table))
-    observed = stamped.observe(of_rows, F.count(F.lit(1)).alias(_ROWS), *_hash_sums(table))
-    observed.writeTo(location.identifier(table)).append()
-    seen = of_rows.get
+    stamped = rows.withColumn(c.ATTEMPT_ID, F.lit(attempt_id)).select(_contract(table))
+    observation = Observation()
+    aggregates = [F.count(F.lit(1)).alias(_ROWS), *_hash_sums(table)]
+    aggregates += [aggregate.alias(name) for name, aggregate in metrics.items()]
+    stamped.observe(observation, *aggregates).writeTo(location.identifier(table)).append()
+    seen = observation.get
     sums = [seen[name] or 0 for name in _sum_names()]
-    return Written(table.name, seen[_ROWS], rows_digest(seen[_ROWS], sums), dict(aside.get) if metrics else {})
+    return Written(table.name, seen[_ROWS], rows_digest(seen[_ROWS], sums), {name: seen[name] for name in metrics})
 
 
 def _contract(table: Table) -> list[Column]:

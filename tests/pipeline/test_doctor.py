@@ -1,0 +1,160 @@
+"""The doctor finds what is wrong, and nothing where all is well."""
+
+import re
+import shutil
+import tomllib
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.sql import functions as F
+
+from groupledger import tables
+from groupledger.core.faults import Fault
+from groupledger.pipeline import doctor as doctoring
+from groupledger.pipeline.doctor import VERSIONS, doctor, environment, numbers, place, soundness
+from groupledger.sinks import runs
+from groupledger.sinks.append import append
+from groupledger.sinks.ledger import LedgerLocation, init
+from groupledger.tables import columns as c
+
+MOMENT = datetime(2026, 11, 21, tzinfo=UTC)
+PROJECT = Path(__file__).parents[2] / "pyproject.toml"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("4.2.0", (4, 2, 0)), ("4.2.0rc1", (4, 2, 0)), ("3", (3,)), ("2.3.dev4", (2, 3)), ("", ()), ("x", ())],
+)
+def test_versions_are_compared_by_their_numbers(text, expected):
+    assert numbers(text) == expected
+
+
+def test_the_versions_asked_for_are_those_of_the_project():
+    project = tomllib.loads(PROJECT.read_text())["project"]
+    wanted = {re.split(r"[<>=]", text)[0]: text for text in project["dependencies"]} | {
+        "python": "python" + project["requires-python"]
+    }
+    for name, (least, below) in VERSIONS.items():
+        bounds = f"=={least}" if wanted[name] == f"{name}=={least}" else f">={least}" + (f",<{below}" if below else "")
+        assert wanted[name] == name + bounds
+
+
+def test_here_everything_is_in_order():
+    assert [check for check in environment(None) if not check.ok] == []
+
+
+def test_what_is_missing_is_told_with_a_remedy(monkeypatch, tmp_path):
+    def no_java():
+        raise Fault("JAVA_MISSING", "no java on PATH")
+
+    monkeypatch.setattr(doctoring, "java", no_java)
+    monkeypatch.setitem(VERSIONS, "pandas", ("99", None))
+    monkeypatch.setitem(VERSIONS, "no-such-package", ("1", None))
+    wrong = {check.name: check for check in environment(tmp_path) if not check.ok}
+    assert set(wrong) == {"java", "pandas", "no-such-package", "jars"}
+    assert all(check.remedy for check in wrong.values())
+    assert wrong["java"].detail == "no java on PATH"
+
+
+def test_without_java_no_session_is_asked_for(monkeypatch, tmp_path):
+    monkeypatch.setattr(doctoring, "environment", lambda _: iter([doctoring.Check("java", False, "none", "install")]))
+    checks = doctor(lambda: pytest.fail("a session was started"), LedgerLocation(path=str(tmp_path)), None)
+    assert [check.name for check in checks] == ["java", "rights", "disk"]
+
+
+def test_rights_and_room(monkeypatch, tmp_path):
+    location = LedgerLocation(path=str(tmp_path / "not" / "yet"))
+    assert [(check.name, check.ok) for check in place(location)] == [("rights", True), ("disk", True)]
+    monkeypatch.setattr(doctoring.os, "access", lambda *_: False)
+    monkeypatch.setattr(doctoring, "LEAST_FREE_BYTES", 2**80)
+    assert [(check.name, check.ok) for check in place(location)] == [("rights", False), ("disk", False)]
+    [far] = place(LedgerLocation(path="s3://bucket/ledger"))
+    assert far.ok
+
+
+def snapshot(spark, offset, members):
+    row = {
+        c.SNAPSHOT_ID: f"log/dev/0/{offset}",
+        c.CLUSTER_ID: "dev",
+        c.SOURCE: "log",
+        c.OFFSET: offset,
+        c.GROUP_ID: "payments",
+        c.GROUP_TYPE: "classic",
+        c.INCARNATION: 0,
+        c.SNAPSHOT_KIND: "generation",
+        c.STATE: "Stable",
+        c.COMPLETE: True,
+        c.MEMBERS: members,
+        c.OBSERVED_AT: MOMENT,
+    }
+    return frame(spark, tables.GROUP_SNAPSHOTS, [row])
+
+
+def member(spark, offset):
+    row = {c.SNAPSHOT_ID: f"log/dev/0/{offset}", c.CLUSTER_ID: "dev", c.GROUP_ID: "payments", c.OFFSET: offset}
+    return frame(spark, tables.MEMBER_SNAPSHOTS, [row | {c.MEMBER_ORDER: 0, c.MEMBER_ID: "m"}])
+
+
+def frame(spark, table, rows):
+    data = [tuple(row.get(name) for name in table.columns if name != c.ATTEMPT_ID) for row in rows]
+    return spark.createDataFrame(data, type(table.schema)(table.schema.fields[:-1]))
+
+
+def commit(spark, location, name, since, counts):
+    attempt = runs.Attempt(name, name, "ingest", {}, "config", "code", MOMENT)
+    runs.commit(spark, location, attempt, since, runs.Outcome({}, counts, "digest", "done", MOMENT))
+
+
+@pytest.fixture(scope="module")
+def sound(spark, tmp_path_factory):
+    """One committed attempt of one snapshot, one that never committed."""
+    location = LedgerLocation(path=str(tmp_path_factory.mktemp("doctor") / "sound"))
+    init(spark, location)
+    runs.plan(spark, location, runs.Attempt("dead", "dead", "ingest", {}, "config", "code", MOMENT))
+    for name in ("good", "dead"):
+        append(location, tables.GROUP_SNAPSHOTS, snapshot(spark, 7, 1), name)
+        append(location, tables.MEMBER_SNAPSHOTS, member(spark, 7), name)
+    commit(spark, location, "good", 0, {"group_snapshots": 1, "member_snapshots": 1, "late_groups": 9})
+    return location
+
+
+def test_a_sound_ledger_has_no_complaint(spark, sound):
+    checks = list(soundness(spark, sound))
+    assert [check.name for check in checks if not check.ok] == []
+    assert len(checks) == 6
+    assert "1 attempts began and did not commit" in {check.name: check.detail for check in checks}["uncommitted rows"]
+
+
+def rows_lost(spark, location):
+    spark.sql(f"DELETE FROM {location.identifier(tables.MEMBER_SNAPSHOTS)} WHERE attempt_id = 'good'")  # noqa: S608
+    return {"rows written", "members"}, "good member_snapshots 0 of 1"
+
+
+def position_twice(spark, location):
+    append(location, tables.GROUP_SNAPSHOTS, snapshot(spark, 7, 1), "again")
+    commit(spark, location, "again", 1, {"group_snapshots": 1})
+    return {"snapshots"}, "log/dev/0/7"
+
+
+def run_twice(spark, location):
+    spark.table(location.identifier(tables.RUNS)).where(F.col(c.STATUS) == "committed").writeTo(
+        location.identifier(tables.RUNS)
+    ).append()
+    return {"commits"}, "2 commits, last number 1"
+
+
+def table_gone(_, location):
+    shutil.rmtree(Path(location.path, tables.COVERAGE.name))
+    return {"tables"}, "no table coverage"
+
+
+@pytest.mark.parametrize("harm", [rows_lost, position_twice, run_twice, table_gone])
+def test_harm_is_found_and_named(spark, sound, tmp_path, harm):
+    location = LedgerLocation(path=str(tmp_path / "ledger"))
+    shutil.copytree(sound.path, location.path)
+    names, words = harm(spark, location)
+    wrong = [check for check in soundness(spark, location) if not check.ok]
+    assert names <= {check.name for check in wrong}
+    assert any(words in check.detail for check in wrong)
+    assert all(check.remedy for check in wrong)
