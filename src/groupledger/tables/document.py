@@ -1,0 +1,73 @@
+"""`docs/tables.md`, written from the declarations: `python -m groupledger.tables.document > docs/tables.md`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from groupledger.tables import SCHEMA_VERSION, TABLES, Table
+from groupledger.tables.given import FORMS, Form
+
+_HEAD = f"""# The tables
+
+Schema version {SCHEMA_VERSION}. This page is written by `python -m groupledger.tables.document`; a test holds it
+against the declarations in `groupledger.tables`. All tables are Delta; each row carries the attempt that wrote it, and
+counts once `runs` commits that attempt: [reading.md](reading.md) says which rows to read, with Spark and without.
+"""
+_GIVEN = """## Your own tables as a source
+
+`ingest` also reads snapshots you already have (a source of the kind `snapshots`): a folder with `group_snapshots`,
+`member_snapshots` and, for partition counts, `topic_snapshots`, each a folder or a file with the ending `.json`,
+`.csv`, `.parquet` or `.delta`. Columns go by name; others are passed over. What is not given is null, or as said below.
+
+- Times are timestamps, milliseconds since 1970, or in JSON and CSV also ISO 8601. Bytes are binary or base64 text.
+- In CSV (with a header) a list is JSON text: `[{"topic": "orders", "partitions": [0, 1]}]`. `topic_id` may be left out.
+- A `snapshot_id` is any text that is unique in your table; the ledger keeps it as `table/<cluster>/<your id>`.
+- `topic_snapshots` has a row a change: the count from `valid_from` on, null where the topic was deleted.
+- A column of another type, or a required one that is missing, stops the run and is named. A wrong *row* (a member
+  twice, a negative partition, a group without member rows, members without a group row, ...) sends that one snapshot
+  to `quarantine`, all its rows; the others go on, and none is measured from a snapshot that was refused.
+"""
+
+
+def markdown() -> str:
+    """The whole page."""
+    return "\n".join([_HEAD, *(_section(table) for table in TABLES), _GIVEN, *(_form(form) for form in FORMS)])
+
+
+def _section(table: Table) -> str:
+    return "\n".join([f"## `{table.name}`\n", f"{table.comment}{_layout(table)}\n", *_rows(table), ""])
+
+
+def _layout(table: Table) -> str:
+    if table.partition_by:
+        return f" Partitioned by {_names(table.partition_by)}."
+    return f" Clustered by {_names(table.cluster_by)}." if table.cluster_by else ""
+
+
+def _names(columns: tuple[str, ...]) -> str:
+    return ", ".join(f"`{name}`" for name in columns)
+
+
+def _rows(table: Table) -> Iterator[str]:
+    yield "| column | type | null | meaning |"
+    yield "|---|---|---|---|"
+    for field in table.schema:
+        kind, null = field.dataType.simpleString(), "yes" if field.nullable else "no"
+        yield f"| `{field.name}` | `{kind}` | {null} | {_text(field.metadata['comment'])} |"
+
+
+def _form(form: Form) -> str:
+    lines = [f"### Your `{form.table.name}`\n", "| column | type | where it is not given |", "|---|---|---|"]
+    for name in form.columns:
+        absent = "**required**" if name in form.required else form.filled.get(name, "null")
+        lines.append(f"| `{name}` | `{form.table.schema[name].dataType.simpleString()}` | {_text(absent)} |")
+    return "\n".join([*lines, ""])
+
+
+def _text(words: str) -> str:
+    return words.replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(markdown())
