@@ -90,7 +90,7 @@ def test_help_answers_at_once():
     [
         (["show", "--partition", "orders-7"], "--partition and --at go together"),
         (["show", "--at", "0"], "--partition and --at go together"),
-        (["show", "--partition", "orders-7", "--at", "0", "--group", "g"], "asks all groups"),
+        (["show", "--partition", "orders-7", "--at", "0", "--findings"], "--partition goes with"),
         (["show", "--last"], "one rebalance of a --group"),
         (["show", "--generation", "3", "--last", "--group", "g"], "not both"),
         (["show", "--partition", "orders", "--at", "0"], "a partition is TOPIC-NUMBER"),

@@ -45,7 +45,7 @@ def test_an_account_that_adds_up_is_marked_and_one_that_does_not_is_too(capsys, 
     tell_accounts(FOR_PEOPLE, [account(records, tombstones={"GroupMetadata": 1}, duplicates=2, **kinds)])
     said = words(capsys)
     assert f"dev {records} 3 4 1 2 2 {sign}" in said
-    assert said[3:] == [
+    assert said[4:] == [
         "used GroupMetadata 3",
         "unused OffsetCommit 4",
         "tombstones GroupMetadata 1",

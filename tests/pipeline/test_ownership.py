@@ -93,6 +93,11 @@ def test_before_the_first_change_the_holder_is_who_it_was_taken_from(spark):
     assert found == {"pay": (Member("m0"), None, None), "new": (None, None, None)}
 
 
+def test_one_group_only(ledger):
+    assert set(holders(ownership(ledger, "orders", 7, at(45), None, "audit"))) == {("dev", "audit")}
+    assert "group new was never assigned orders-7" in ownership(ledger, "orders", 7, at(45), None, "new").notes
+
+
 def test_one_cluster_only(ledger):
     assert set(holders(ownership(ledger, "orders", 7, at(45), "eu"))) == {("eu", "pay")}
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from groupledger.cli.output import Output
-    from groupledger.pipeline.ownership import Change, Holding
+    from groupledger.pipeline.ownership import Holding
     from groupledger.pipeline.rebalance import MemberMove, TopicPartition
     from groupledger.pipeline.show import Listing
 
@@ -55,13 +55,23 @@ def tell_listing(output: Output, listing: Listing) -> None:
 
 
 def tell_ownership(output: Output, answer: Ownership) -> None:
-    """One sentence a group, then the topic's lives, then what limits the answer."""
-    output.title(f"{answer.topic}-{answer.partition} at {iso(answer.at)}")
-    for holding in answer.holdings:
-        output.line(_sentence(holding))
-        if holding.next is not None:
-            output.line(f"    next: {_change(holding.next)}")
+    """A line a group, then the topic's lives where the name had several, then what limits the answer."""
+    output.title(f"{answer.topic}-{answer.partition} at {iso(answer.at)}, as the coordinator recorded it")
+    columns = [
+        "cluster",
+        "group",
+        "assigned to",
+        "client",
+        "instance",
+        "since",
+        "until",
+        "then",
+        "recorded at",
+        "topic id",
+    ]
+    output.table(columns, [_holding(holding) for holding in answer.holdings])
     if len({life.topic_id for life in answer.topics}) > 1:
+        output.line()
         output.table(
             ["cluster", "topic id", "partitions", "since", "until"],
             [(life.cluster_id, life.topic_id, life.partition_count, life.since, life.until) for life in answer.topics],
@@ -70,27 +80,20 @@ def tell_ownership(output: Output, answer: Ownership) -> None:
         output.line(f"note: {note}")
 
 
-def _sentence(holding: Holding) -> str:
-    group = f"{holding.group_id} (cluster {holding.cluster_id})"
-    topic = f", topic id {holding.topic_id}" if holding.topic_id else ""
-    member, last = holding.member, holding.last
-    if member is None:
-        return (
-            f"{group}: {'nobody' if last else 'not known: recorded history of it begins later'}{_since(holding)}{topic}"
-        )
-    names = ((member.client_id, "client"), (member.group_instance_id, "instance"), (member.host, "host"))
-    details = ", ".join(f"{label} {name}" for name, label in names if name)
-    return f"{group}: {member.member_id}{f' ({details})' if details else ''}{_since(holding)}{topic}"
-
-
-def _since(holding: Holding) -> str:
-    if holding.since is None:
-        return ""
-    return f", since {iso(holding.since)}" + (f" [{holding.last.snapshot_id}]" if holding.last else "")
-
-
-def _change(change: Change) -> str:
-    return f"{change.to_member_id or 'nobody'}, from {iso(change.at)} on [{change.snapshot_id}]"
+def _holding(holding: Holding) -> tuple[object, ...]:
+    member, last, following = holding.member, holding.last, holding.next
+    return (
+        holding.cluster_id,
+        holding.group_id,
+        member.member_id if member else "nobody" if last else "not known: recorded later",
+        member and member.client_id,
+        member and member.group_instance_id,
+        holding.since,
+        following and following.at,
+        following and (following.to_member_id or "nobody"),
+        last and last.snapshot_id,
+        holding.topic_id,
+    )
 
 
 def tell_rebalance(output: Output, answer: Rebalance) -> None:

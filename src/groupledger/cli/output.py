@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-PLAIN_WIDTH = 400
-"""Columns of output that is not a terminal's: a line of a table must stay one line for grep."""
-
 
 class Output:
     """Where a command's words go. With `as_json`, only `result` writes to stdout."""
@@ -33,12 +30,14 @@ class Output:
     def line(self, text: str = "") -> None:
         """A line for a person."""
         if not self.as_json:
-            console(stderr=False).print(text, markup=False, highlight=False, soft_wrap=True)
+            print(text)
 
     def title(self, text: str) -> None:
-        """A heading for a person."""
-        if not self.as_json:
+        """A heading for a person, with a blank line before it."""
+        if not self.as_json and sys.stdout.isatty():
             console(stderr=False).print(f"\n{text}", style="bold", markup=False, highlight=False, soft_wrap=True)
+        elif not self.as_json:
+            print(f"\n{text}")
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """A table for a person; numbers to the right, None as '-'. No rows, no table."""
@@ -48,7 +47,7 @@ class Output:
     def result(self, value: Mapping[str, Any]) -> None:
         """The result as one JSON line: the only thing on stdout under `--json`."""
         if self.as_json:
-            print(json.dumps(plain(value), ensure_ascii=False), flush=True)  # noqa: T201 - this is the output
+            print(json.dumps(plain(value), ensure_ascii=False), flush=True)
 
     @contextmanager
     def status(self, doing: str) -> Iterator[Callable[[str], None]]:
@@ -61,43 +60,56 @@ class Output:
 
 
 def console(*, stderr: bool) -> Console:
-    """A console for the stream as it is now: plain and wide where nobody is watching."""
+    """A console for the stream as it is now."""
     from rich.console import Console
 
-    stream = sys.stderr if stderr else sys.stdout
-    return Console(file=stream) if stream.isatty() else Console(file=stream, width=PLAIN_WIDTH, color_system=None)
+    return Console(stderr=stderr)
 
 
 def _print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    numbers = [all(isinstance(row[at], int | float | None) for row in rows) for at in range(len(columns))]
+    cells = [[cell(value) for value in row] for row in rows]
+    if sys.stdout.isatty():
+        _print_rich(columns, cells, numbers)
+    else:
+        _print_plain([list(columns), *cells], numbers)
+
+
+def _print_rich(columns: Sequence[str], cells: list[list[str]], numbers: list[bool]) -> None:
     from rich import box
     from rich.table import Table
-
-    on_terminal = sys.stdout.isatty()
-    table = Table(box=box.SIMPLE_HEAD if on_terminal else None, pad_edge=False, header_style="bold")
-    for index, name in enumerate(columns):
-        number = all(isinstance(row[index], int | float | None) for row in rows)
-        table.add_column(name, justify="right" if number else "left", no_wrap=not on_terminal)
-    for row in rows:
-        table.add_row(*(cell(value) for value in row))
-    console(stderr=False).print(table, markup=False)
-
-
-def cell(value: object) -> Any:
-    """A value in a table: None as '-', a moment in UTC to the millisecond, True as 'yes'."""
     from rich.text import Text
 
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for name, number in zip(columns, numbers, strict=True):
+        table.add_column(name, justify="right" if number else "left")
+    for row in cells:
+        table.add_row(*map(Text, row))
+    console(stderr=False).print(table)
+
+
+def _print_plain(lines: list[list[str]], numbers: list[bool]) -> None:
+    """Columns of blanks, a line a row whatever its length: for grep, and for a log file."""
+    widths = [max(len(line[at]) for line in lines) for at in range(len(numbers))]
+    for line in lines:
+        placed = zip(line, widths, numbers, strict=True)
+        print("  ".join(text.rjust(width) if number else text.ljust(width) for text, width, number in placed).rstrip())
+
+
+def cell(value: object) -> str:
+    """A value in a table: None as '-', a moment in UTC to the millisecond, True as 'yes', all on one line."""
     match value:
         case None:
-            return Text("-", style="dim")
+            return "-"
         case bool():
-            return Text("yes" if value else "no")
+            return "yes" if value else "no"
         case datetime():
-            return Text(iso(value))
+            return iso(value)
         case int():
-            return Text(f"{value:,}")
+            return f"{value:,}"
         case float():
-            return Text(f"{value:.2f}")
-    return Text(str(value))
+            return f"{value:.2f}"
+    return " ".join(str(value).split())
 
 
 def mark(ok: bool) -> str:

@@ -63,14 +63,14 @@ def question(
     """What is asked, as a function of the ledger; options that say nothing together are a usage error."""
     if (partition is None) != (at is None):
         raise click.UsageError("--partition and --at go together: --partition orders-7 --at 2026-11-21T14:03Z")
-    if partition is not None and (group or listing):
-        raise click.UsageError("--partition asks all groups; leave out --group and the listings")
+    if partition is not None and (listing or last or generation is not None):
+        raise click.UsageError("--partition goes with --at, --group and --cluster only")
     if (last or generation is not None) and (group is None or listing):
         raise click.UsageError("--generation and --last tell one rebalance of a --group")
     if last and generation is not None:
         raise click.UsageError("--last or --generation, not both")
     if partition is not None and at is not None:
-        return _who_had(partition, at, cluster)
+        return _who_had(partition, at, cluster, group)
     if listing is not None:
         return _listed(listing, limit, cluster, group)
     if group is not None and (last or generation is not None):
@@ -78,7 +78,7 @@ def question(
     return _group_history(group, cluster, scenario, limit) if group is not None else _overview(limit, cluster)
 
 
-def _who_had(partition: str, at: str, cluster: str | None) -> Callable[[Ledger], Any]:
+def _who_had(partition: str, at: str, cluster: str | None, group: str | None) -> Callable[[Ledger], Any]:
     from groupledger.core.partition import topic_partition
 
     moment, zone_assumed = parse(at)
@@ -87,7 +87,7 @@ def _who_had(partition: str, at: str, cluster: str | None) -> Callable[[Ledger],
     def ask(ledger: Ledger) -> Any:
         from groupledger.pipeline.ownership import ownership
 
-        return ownership(ledger, topic, number, moment, cluster)
+        return ownership(ledger, topic, number, moment, cluster, group)
 
     if zone_assumed:
         click.echo(f"no time zone in {at!r}: UTC assumed", err=True)

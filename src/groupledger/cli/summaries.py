@@ -70,6 +70,7 @@ def tell_accounts(output: Output, accounts: Sequence[Account]) -> None:
     )
     kinds = sorted({(CLASSES.index(name), kind) for account in accounts for name, kind in _kinds(account)})
     rows = [[CLASSES[at], kind, *(_kinds(each).get((CLASSES[at], kind)) for each in accounts)] for at, kind in kinds]
+    output.line()
     output.table(["", "kind of record", *(account.cluster_id for account in accounts)], rows)
 
 

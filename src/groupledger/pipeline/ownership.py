@@ -87,13 +87,18 @@ class Ownership:
     notes: tuple[str, ...]
 
 
-def ownership(ledger: Ledger, topic: str, partition: int, at: datetime, cluster: str | None = None) -> Ownership:
+def ownership(
+    ledger: Ledger, topic: str, partition: int, at: datetime, cluster: str | None = None, group: str | None = None
+) -> Ownership:
     """Who was assigned `topic`-`partition` by the coordinator at `at`, for every group that ever was.
 
     A topic the ledger never heard of is a `Fault`; whatever else it cannot tell is a note.
     """
     lives = topic_lives(ledger, topic, cluster)
-    changes = _changes_around(_changes_of(ledger, topic, partition, lives, cluster), at)
+    rows = _changes_of(ledger, topic, partition, lives)
+    for name, wanted in ((c.CLUSTER_ID, cluster), (c.GROUP_ID, group)):
+        rows = rows if wanted is None else rows.where(F.col(name) == wanted)
+    changes = _changes_around(rows, at)
     if not lives and not changes:
         raise unknown_topic(ledger, topic)
     holdings = _with_members(ledger, changes)
@@ -101,17 +106,15 @@ def ownership(ledger: Ledger, topic: str, partition: int, at: datetime, cluster:
     notes = [*_topic_notes(topic, partition, at, lives), *_reach_notes(ledger, at, clusters)]
     notes += _gap_notes(ledger, holdings)
     if not holdings:
-        notes.insert(0, f"no group in this ledger was ever assigned {topic}-{partition}")
+        who = f"group {group}" if group else "no group in this ledger"
+        notes.insert(0, f"{who} was {'never' if group else 'ever'} assigned {topic}-{partition}")
     return Ownership(topic, partition, at, holdings, lives, tuple(notes))
 
 
-def _changes_of(
-    ledger: Ledger, topic: str, partition: int, lives: tuple[TopicLife, ...], cluster: str | None
-) -> DataFrame:
+def _changes_of(ledger: Ledger, topic: str, partition: int, lives: tuple[TopicLife, ...]) -> DataFrame:
     ids = [life.topic_id for life in lives if life.topic_id]
     named = (F.col(c.TOPIC) == topic) | (F.col(c.TOPIC).isNull() & F.col(c.TOPIC_ID).isin(ids))
-    rows = ledger.current(OWNERSHIP_CHANGES).where(named & (F.col(c.PARTITION) == partition))
-    return rows if cluster is None else rows.where(F.col(c.CLUSTER_ID) == cluster)
+    return ledger.current(OWNERSHIP_CHANGES).where(named & (F.col(c.PARTITION) == partition))
 
 
 def _changes_around(rows: DataFrame, at: datetime) -> dict[Holder, dict[str, Change]]:
