@@ -18,12 +18,8 @@ AS_KAFKA = Calculation("baseline", Form.AS_KAFKA)
 KIP = Calculation("baseline", Form.KIP)
 
 
-def wire(
-    partitions: Iterable[tuple[str, int]] | None, ids: Mapping[str, str] | None = None
-) -> list[dict[str, Any]] | None:
+def wire(partitions: Iterable[tuple[str, int]], ids: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
     """[(topic, partition), ..] in the layout of facts; each run of one topic is an entry."""
-    if partitions is None:
-        return None
     entries: list[dict[str, Any]] = []
     for topic, partition in partitions:
         if not entries or entries[-1]["topic"] != topic:

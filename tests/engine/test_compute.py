@@ -287,3 +287,45 @@ def test_the_calculation_travels_light():
     import pickle
 
     assert len(pickle.dumps(Calculation("baseline", Form.KIP))) < 300
+
+
+def test_a_claim_before_version_1_was_user_data():
+    """ownedPartitions came with version 1 of the subscription: what version 0 claims it had, it has revoked."""
+    rows = good()
+    rows[1] |= {"subscription_version": 0}
+    assert one(rows)[0][c.PROTOCOL] == "EAGER"
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [({"complete": False}, "cannot-tell: incomplete snapshot"), ({"snapshot_kind": "rewrite"}, "rewrite")],
+)
+def test_no_verdict_rests_on_a_cut_or_rewritten_snapshot(change, verdict):
+    rows = good()
+    rows[0] |= change
+    assert one(rows)[0][c.VERDICT] == verdict
+
+
+def test_without_a_record_nothing_is_compared():
+    rows = [row | {"recorded": None} if row["snapshot_id"] == "good/1" else row for row in good()]
+    assert one(rows)[0][c.VERDICT] == "cannot-tell: nothing recorded"
+
+
+def test_a_record_of_topics_that_no_listing_knows_is_not_judged():
+    rows = [row for row in good() if row["row_kind"] != 2]
+    assert one(rows)[0][c.VERDICT] == "cannot-tell: no partition counts"
+
+
+def test_a_what_if_does_not_keep_what_is_gone():
+    """Held partitions of a topic that was made again, of one that shrank, of one not subscribed: nobody claims them."""
+    rows = [row | {"claimed": None} for row in good()]
+    rows[0] |= {"assignor": "range", "chosen": COOPERATIVE}
+    rows[3] |= {"recorded": wire([("t", 3), ("t", 9), ("u", 0)]) + wire([("t", 2)], {"t": "old"})}
+    rows[4] |= {"topic_id": "new"}
+    _, members = one(rows)
+    assert ("t", 3) in pairs(members["A"][c.ASSIGNED])
+    assert pairs(members["A"][c.LOST]) == [("t", 9), ("t", 2)]
+    assert {name: pairs(members["B"][name]) for name in (c.AWAITING, c.ASSIGNED)} == {
+        c.AWAITING: [],
+        c.ASSIGNED: [("t", 1), ("t", 2)],
+    }
