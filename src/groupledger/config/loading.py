@@ -139,7 +139,9 @@ def _value(hint: Any, raw: Any, place: Place, rule: Rule | None) -> Any:
     if raw is None and NoneType in kinds:
         return None
     if type(raw) not in kinds or (rule is not None and not rule.allows(raw)):
-        raise place.fault(f"is {raw!r}; expected {expected}{' or null' if NoneType in kinds else ''}")
+        near = difflib.get_close_matches(str(raw), rule.names if rule else (), n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise place.fault(f"is {raw!r}; {hint}expected {expected}{' or null' if NoneType in kinds else ''}")
     return raw
 
 

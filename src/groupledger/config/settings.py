@@ -28,11 +28,12 @@ class Rule:
 
     words: str
     allows: Callable[[Any], bool]
+    names: tuple[str, ...] = ()  # where only these are allowed: a complaint names the nearest
 
 
 def one_of(*names: str) -> Rule:
     """Exactly one of these words."""
-    return Rule("one of " + ", ".join(names), lambda value: value in names)
+    return Rule("one of " + ", ".join(names), lambda value: value in names, names)
 
 
 def at_least(least: int) -> Rule:
