@@ -55,7 +55,11 @@ def test_a_later_source_is_appended_and_an_earlier_one_changed():
         ("clusterid: x", "clusterid", "did you mean cluster_id? allowed: cluster_id, ledger"),
         ("ledger: {location: a}", "cluster_id", "is missing"),
         (LEAST + "assign: {asignor: range}", "assign.asignor", "did you mean assignor?"),
-        (LEAST + "assign: {assignor: rnge}", "assign.assignor", "is 'rnge'; did you mean range? expected one of recorded, range"),
+        (
+            LEAST + "assign: {assignor: rnge}",
+            "assign.assignor",
+            "is 'rnge'; did you mean range? expected one of recorded",
+        ),
         (LEAST + "assign: {overrides: [{groups: a}]}", "assign.overrides.0.assignor", "is missing"),
         (LEAST + "assign: {scenario: A b}", "assign.scenario", "up to 64 of"),
         (LEAST + "assign: {scenario: recorded, assignor: range}", "assign.scenario", "runs no assignor"),
