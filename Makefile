@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export GROUPLEDGER_JARS ?= $(CURDIR)/.jars
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lock clean
+.PHONY: help setup demo test check bench lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,10 @@ check: setup  ## Format, lint, types, layers, tidiness
 	@$(BIN)/mypy $(wildcard src jobs tests benchmarks)
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python -m pytest -q tests/test_tidy.py
+
+bench: setup  ## Measure against floors and peers, alone on the machine
+	@$(BIN)/python -m benchmarks.small_job
+	@$(BIN)/python -m benchmarks.fold_job
 
 lock: setup  ## Write requirements.lock and the digests of the jars anew
 	@$(BIN)/pip install --quiet --disable-pip-version-check 'uv>=0.5'

@@ -235,7 +235,7 @@ def _of_kind(bucket: pa.Table, *kinds: str) -> pa.Table:
     return bucket.filter(pc.is_in(bucket[c.KIND], value_set=pa.array(kinds)))
 
 
-def _heads(heads: pa.Table) -> dict[tuple[str, bytes], tuple[bytes | None, bool]]:
+def _heads(heads: pa.Table) -> dict[tuple[str, bytes | None], tuple[bytes | None, bool]]:
     names = [c.CLUSTER_ID, GROUP_KEY, c.STATE, c.REFOLDED]
     rows = zip(*(heads[name].to_pylist() for name in names), strict=True)
     return {(cluster_id, group_key): (state, refolded) for cluster_id, group_key, state, refolded in rows}

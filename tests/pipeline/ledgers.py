@@ -1,0 +1,53 @@
+"""Ledgers to ingest into: the tables are made once, and copied."""
+
+import itertools
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+from groupledger.config import Config, LedgerSettings, SourceSettings
+from groupledger.pipeline.ingest import ingest
+from groupledger.pipeline.invocation import Invocation
+from groupledger.sinks.current import current
+from groupledger.sinks.ledger import LedgerLocation
+
+CAPTURES = Path(__file__).parents[1] / "data" / "captures"
+_numbers = itertools.count(1)
+
+
+class Workspace:
+    """A ledger of its own, and the sources written for it."""
+
+    def __init__(self, spark, empty: Path, folder: Path) -> None:
+        self.spark, self.folder = spark, folder
+        self.location = LedgerLocation(path=str(folder / "ledger"))
+        shutil.copytree(empty, folder / "ledger")
+
+    def source(self, name: str, lines, kind: str = "offsets-jsonl") -> SourceSettings:
+        """A file of these lines."""
+        path = self.folder / name
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        return SourceSettings(kind=kind, path=str(path))
+
+    def ingest(self, *sources: SourceSettings, run_id: str | None = None, **settings):
+        """One ingest of these sources, all of the cluster `edge`."""
+        config = Config(
+            cluster_id="edge", ledger=LedgerSettings(location=self.location.path), sources=sources, **settings
+        )
+        return ingest(self.spark, self.location, config, invocation(run_id))
+
+    def rows(self, table, *without: str):
+        """The rows that count, as sorted tuples, but for the columns that name the attempt and those given."""
+        left_out = {"attempt_id", *without}
+        names = [name for name in table.columns if name not in left_out]
+        return sorted(map(str, current(self.spark, self.location, table).select(*names).collect()))
+
+
+def invocation(run_id=None):
+    """An attempt with a name of its own at a moment that stands still."""
+    return Invocation(
+        attempt_id=f"attempt-{next(_numbers)}",
+        now=lambda: datetime(2026, 11, 21, tzinfo=UTC),
+        seconds=lambda: 0.0,
+        run_id=run_id,
+    )
