@@ -29,9 +29,9 @@ class Claims(NamedTuple):
     base: LongArray  # [topics + 1], first slot of each topic; topics without subscriber or metadata have no slots
     total: int  # partitions that exist
     phantom: LongArray  # sorted keys of the claimed partitions that do not exist, see `phantom_key`
-    holder: IntArray  # [slots], the claim (index into claim_topic) that counts, NONE where nobody's does
-    claimant: IntArray  # [slots], member whose claim was looked at last, NONE without any
+    holder: IntArray  # [slots], the member whose claim counts; `voided(m)`: m's was the last, and counts no more; NONE
     doubly: NDArray[np.bool_]  # [slots], two members claimed it in one generation
+    dropped: NDArray[np.bool_]  # [claims of the group], lost against another claim
     generation: LongArray  # [members], what each member's own claim is dated
     max_generation: int  # the highest of all, -1 without any
 
@@ -65,8 +65,8 @@ def settle(g: Group, members: IntArray, cooperative: bool) -> Claims:
         total,
         phantom,
         np.full(size, NONE, np.int32),
-        np.full(size, NONE, np.int32),
         np.zeros(size, np.bool_),
+        np.zeros(g.claim_start[g.members] - g.claim_start[0], np.bool_),
         generation,
         max_generation,
     )
@@ -88,20 +88,67 @@ def _generations(g: Group, cooperative: bool) -> LongArray:
 
 
 @kernel
+def voided(member: int) -> int:
+    """Marks a slot whose last claim, by `member`, does not count; its own inverse."""
+    return -2 - member
+
+
+@kernel
 def _settle_member(g: Group, claims: Claims, member: int) -> None:
+    base = claims.base
+    holder = claims.holder
     for claim in range(g.claim_start[member], g.claim_start[member + 1]):
-        slot = slot_of(g, claims.base, claims.phantom, g.claim_topic[claim], g.claim_partition[claim])
+        slot = slot_of(g, base, claims.phantom, g.claim_topic[claim], g.claim_partition[claim])
         if slot == NONE:
             continue
-        other = claims.claimant[slot]
-        rival = g.subscription_generation[other] if other != NONE else NONE  # never the rival's user data, as Kafka
-        if other == NONE or claims.generation[member] > rival:
-            claims.holder[slot] = claim
-            claims.claimant[slot] = member
-        elif claims.generation[member] == rival:
-            claims.holder[slot] = NONE
-            claims.claimant[slot] = member
-            claims.doubly[slot] = True
+        if holder[slot] == NONE:
+            holder[slot] = member
+        else:
+            _contest(g, claims, member, claim, slot)
+
+
+@kernel
+def _contest(g: Group, claims: Claims, member: int, claim: int, slot: int) -> None:
+    """A second claim to the slot. The rival is dated by its subscription, never by its user data, as in Kafka."""
+    held = claims.holder[slot] >= 0
+    rival = claims.holder[slot] if held else voided(claims.holder[slot])
+    mine = claims.generation[member]
+    theirs = g.subscription_generation[rival]
+    if mine >= theirs and held:
+        _drop(g, claims, rival, claim)
+    if mine > theirs:
+        claims.holder[slot] = member
+        return
+    claims.dropped[claim - g.claim_start[0]] = True
+    if mine == theirs:
+        claims.holder[slot] = voided(member)
+        claims.doubly[slot] = True
+
+
+@kernel
+def _drop(g: Group, claims: Claims, rival: int, against: int) -> None:
+    """Drop the rival's first claim to the partition of the claim `against`."""
+    for claim in range(g.claim_start[rival], g.claim_start[rival + 1]):
+        same = g.claim_topic[claim] == g.claim_topic[against] and g.claim_partition[claim] == g.claim_partition[against]
+        if same and claim != against and not claims.dropped[claim - g.claim_start[0]]:
+            claims.dropped[claim - g.claim_start[0]] = True
+            return
+
+
+@kernel
+def phantom_topic(g: Group, claims: Claims, slot: int) -> int:
+    """Topic of a claimed partition that does not exist."""
+    rank = claims.phantom[slot - claims.total] >> 32
+    for topic in range(g.topics):
+        if g.topic_rank[topic] == rank:
+            return topic
+    return NONE
+
+
+@kernel
+def phantom_partition(claims: Claims, slot: int) -> int:
+    """Number of a claimed partition that does not exist."""
+    return int((claims.phantom[slot - claims.total] & 0xFFFFFFFF) - BIAS)
 
 
 @kernel

@@ -10,28 +10,22 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from groupledger.core.assignors.claims import BIAS, Claims, phantom_key, settle
+from groupledger.core.assignors.claims import BIAS, Claims, phantom_key, settle, slot_of, voided
 from groupledger.core.assignors.constrained_racks import deal_near, scarce_first
 from groupledger.core.assignors.group import Group, sort_by_rank
 from groupledger.core.assignors.outcome import Status
 from groupledger.core.assignors.racks import far_from, racks_matter
-from groupledger.core.assignors.sorting import sort_by
+from groupledger.core.assignors.sorting import sort
 from groupledger.core.batch import NONE
 from groupledger.core.kernels import kernel
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from groupledger.core.assignors.lists import Lists
     from groupledger.core.batch import IntArray, LongArray
 
 OK = int(Status.OK)
 NO_MEMBERS = int(Status.NO_MEMBERS_TO_DIVIDE_BY)
 NO_UNFILLED_MEMBER = int(Status.NO_UNFILLED_MEMBER)
-
-FREE = 0
-KEPT = 1
-REVOKED = 2
 
 
 class Plan(NamedTuple):
@@ -42,15 +36,13 @@ class Plan(NamedTuple):
     size: LongArray  # [members], partitions so far
     under: IntArray  # members below the quota, by member id; counts[0] of them
     exact: IntArray  # members at the quota that may get one more: first those by member id; counts[1] of them
-    counts: LongArray  # [3], members under, members exact, members above the quota
-    mark: NDArray[np.int8]  # [slots], FREE, KEPT or REVOKED; empty without claims
+    counts: LongArray  # [4]: members under, exact, above the quota; above 0 where claims were voided
 
 
 class Kept(NamedTuple):
-    """What members keep of what they held: member m's list is start[m]:next_at[m]."""
+    """What members keep of what they held: member m's list is start[m]:start[m + 1]."""
 
     start: LongArray  # [members + 1]
-    next_at: LongArray
     topic: IntArray
     partition: IntArray
 
@@ -68,7 +60,7 @@ def constrained(g: Group, members: IntArray, cooperative: bool, out: Lists) -> i
         return OK
     plan = _keep_up_to_quota(g, claims, g.told.keep if len(g.told.keep) > 0 else members, racked)
     kept = _kept_lists(g, claims, plan, topics)
-    free_topic, free_partition = _free(g, claims, plan, topics)
+    free_topic, free_partition = _free(g, claims, topics)
     taker = np.empty(len(free_topic), np.int32)
     dealt = 0
     if racked:
@@ -128,10 +120,9 @@ def _keep_up_to_quota(g: Group, claims: Claims, members: IntArray, racked: bool)
         np.zeros(g.members, np.int64),
         np.empty(g.members, np.int32),
         np.empty(g.members, np.int32),
-        np.zeros(3, np.int64),
-        np.zeros(len(claims.holder), np.int8),
+        np.zeros(4, np.int64),
     )
-    owned = _count_owned(g, claims, plan.mark, racked)
+    owned = _count_owned(g, claims, plan, racked)
     high = plan.low + (1 if plan.spare > 0 else 0)
     for member in members:
         if owned[member] < plan.low:
@@ -154,116 +145,112 @@ def _keep_up_to_quota(g: Group, claims: Claims, members: IntArray, racked: bool)
 
 
 @kernel
-def _count_owned(g: Group, claims: Claims, mark: NDArray[np.int8], racked: bool) -> LongArray:
-    """Partitions each member may keep: not claimed twice, and near it where racks matter (far ones are revoked)."""
+def _count_owned(g: Group, claims: Claims, plan: Plan, racked: bool) -> LongArray:
+    """Partitions each member may keep: not claimed twice, and near it where racks matter; the others are voided."""
+    holder = claims.holder
+    if racked:
+        _void_far(g, claims)
+        plan.counts[3] += 1
     owned = np.zeros(g.members, np.int64)
-    for slot in range(len(claims.holder)):
-        claim = claims.holder[slot]
-        if claim == NONE:
-            continue
-        member = claims.claimant[slot]
-        if racked and far_from(g, member, g.claim_topic[claim], g.claim_partition[claim]):
-            mark[slot] = REVOKED
-        elif not claims.doubly[slot]:
-            owned[member] += 1
+    for slot in range(len(holder)):
+        if holder[slot] >= 0:
+            if claims.doubly[slot]:
+                holder[slot] = voided(holder[slot])
+                plan.counts[3] += 1
+            else:
+                owned[holder[slot]] += 1
     return owned
 
 
 @kernel
+def _void_far(g: Group, claims: Claims) -> None:
+    for topic in range(g.topics):
+        for slot in range(claims.base[topic], min(claims.base[topic + 1], len(claims.holder))):
+            member = claims.holder[slot]
+            if member >= 0 and far_from(g, member, topic, slot - claims.base[topic]):
+                claims.holder[slot] = voided(member)
+    for slot in range(claims.total, len(claims.holder)):
+        member = claims.holder[slot]
+        if member >= 0 and far_from(g, member, 0, -1):
+            claims.holder[slot] = voided(member)
+
+
+@kernel
 def _kept_lists(g: Group, claims: Claims, plan: Plan, topics: IntArray) -> Kept:
-    """The lowest partitions of each member, by number, then topic; the rest of its claims are marked as revoked."""
+    """The lowest partitions of each member, by number, then topic; the rest of its claims are voided."""
     start = np.zeros(g.members + 1, np.int64)
     for member in range(g.members):
         start[member + 1] = start[member] + plan.size[member]
     total = start[g.members]
-    kept = Kept(start, start.copy(), np.empty(total, np.int32), np.empty(total, np.int32))
-    if len(claims.phantom) > 0:
-        _keep_with_phantoms(g, claims, plan, topics, kept)
-    elif len(claims.holder) > 0:
-        _keep_by_number(claims, plan, topics, kept)
+    kept = Kept(start, np.empty(total, np.int32), np.empty(total, np.int32))
+    place = np.empty(g.topics, np.int32)
+    for at in range(len(topics)):
+        place[topics[at]] = at
+    most = 0
+    for member in range(g.members):
+        most = max(most, g.claim_start[member + 1] - g.claim_start[member])
+    keys = np.empty(most, np.int64)
+    for member in range(g.members):
+        count = _gather(g, claims, plan, place, member, keys)
+        sort(keys[:count])
+        _keep_lowest(g, claims, topics, kept, member, keys[:count])
     return kept
 
 
 @kernel
-def _keep_by_number(claims: Claims, plan: Plan, topics: IntArray, kept: Kept) -> None:
-    """Walk all partitions by number, then topic name; topics leave the walk as they end."""
+def _gather(g: Group, claims: Claims, plan: Plan, place: IntArray, member: int, keys: LongArray) -> int:
+    """Keys of what the member may keep, sorting by number, then topic name; how many."""
     base = claims.base
-    holder = claims.holder
-    alive = topics.copy()
-    living = len(alive)
-    number = 0
-    while living > 0:
-        left = 0
-        for at in range(living):
-            local = alive[at]
-            slot = base[local] + number
-            if slot < base[local + 1]:
-                alive[left] = local
-                left += 1
-                if holder[slot] != NONE:
-                    _keep(claims, plan, kept, slot, local, number)
-        living = left
-        number += 1
-
-
-@kernel
-def _keep(claims: Claims, plan: Plan, kept: Kept, slot: int, topic: int, partition: int) -> None:
-    """The next held partition in order: its member keeps it while there is room, or has to give it back."""
-    if plan.mark[slot] != FREE or claims.doubly[slot]:
-        return
-    member = claims.claimant[slot]
-    at = kept.next_at[member]
-    if at < kept.start[member + 1]:
-        kept.topic[at] = topic
-        kept.partition[at] = partition
-        kept.next_at[member] = at + 1
-        plan.mark[slot] = KEPT
-    else:
-        plan.mark[slot] = REVOKED
-
-
-@kernel
-def _keep_with_phantoms(g: Group, claims: Claims, plan: Plan, topics: IntArray, kept: Kept) -> None:
-    """The same where some claimed partitions do not exist: they take part, in their place."""
-    held = np.empty(len(claims.holder), np.int32)
+    dropped = claims.dropped
+    claim_topic = g.claim_topic
+    claim_partition = g.claim_partition
+    voids = plan.counts[3] > 0
+    first = g.claim_start[0]
     count = 0
-    for slot in range(len(held)):
-        if claims.holder[slot] != NONE:
-            held[count] = slot
-            count += 1
-    place = np.zeros(g.topics, np.int64)
-    for at in range(len(topics)):
-        place[topics[at]] = at
-    key = np.empty(count, np.int64)
-    for at in range(count):
-        key[at] = place[g.claim_topic[claims.holder[held[at]]]]
-    sort_by(key, held, count)
-    for at in range(count):
-        key[at] = int(g.claim_partition[claims.holder[held[at]]]) + BIAS
-    sort_by(key, held, count)
-    for slot in held[:count]:
-        claim = claims.holder[slot]
-        _keep(claims, plan, kept, slot, g.claim_topic[claim], g.claim_partition[claim])
+    for claim in range(g.claim_start[member], g.claim_start[member + 1]):
+        topic = claim_topic[claim]
+        number = int(claim_partition[claim])
+        if base[topic + 1] == base[topic] or dropped[claim - first]:
+            continue
+        if voids and claims.holder[slot_of(g, base, claims.phantom, topic, number)] != member:
+            continue
+        keys[count] = ((number + BIAS) << 31) | int(place[topic])
+        count += 1
+    return count
 
 
 @kernel
-def _free(g: Group, claims: Claims, plan: Plan, topics: IntArray) -> tuple[IntArray, IntArray]:
+def _keep_lowest(g: Group, claims: Claims, topics: IntArray, kept: Kept, member: int, keys: LongArray) -> None:
+    low = kept.start[member]
+    room = min(kept.start[member + 1] - low, len(keys))
+    kept_topic = kept.topic
+    kept_partition = kept.partition
+    for at in range(room):
+        kept_topic[low + at] = topics[keys[at] & 0x7FFFFFFF]
+        kept_partition[low + at] = (keys[at] >> 31) - BIAS
+    for at in range(room, len(keys)):
+        slot = slot_of(g, claims.base, claims.phantom, topics[keys[at] & 0x7FFFFFFF], (keys[at] >> 31) - BIAS)
+        claims.holder[slot] = voided(member)
+
+
+@kernel
+def _free(g: Group, claims: Claims, topics: IntArray) -> tuple[IntArray, IntArray]:
     """What is left to deal, by topic name and number.
 
     Kafka walks all partitions beside the sorted kept ones and never gets past one that does not exist: everything
     after it is dealt, kept or not.
     """
-    stuck = _first_kept_phantom(claims, plan)
+    stuck = _first_kept_phantom(claims)
     topic = np.empty(claims.total, np.int32)
     partition = np.empty(claims.total, np.int32)
     count = 0
     for local in topics:
         partitions = g.topic_partitions[local]
-        honoured = partitions if len(plan.mark) > 0 else 0
+        honoured = partitions if len(claims.holder) > 0 else 0
         if phantom_key(g, local, 0) > stuck:
             honoured = 0
         for number in range(partitions):
-            if number >= honoured or plan.mark[claims.base[local] + number] != KEPT:
+            if number >= honoured or claims.holder[claims.base[local] + number] < 0:
                 topic[count] = local
                 partition[count] = number
                 count += 1
@@ -271,10 +258,10 @@ def _free(g: Group, claims: Claims, plan: Plan, topics: IntArray) -> tuple[IntAr
 
 
 @kernel
-def _first_kept_phantom(claims: Claims, plan: Plan) -> int:
+def _first_kept_phantom(claims: Claims) -> int:
     """Key of the first partition that somebody keeps though it does not exist; beyond all keys where there is none."""
     for at in range(len(claims.phantom)):
-        if plan.mark[claims.total + at] == KEPT:
+        if claims.holder[claims.total + at] >= 0:
             return int(claims.phantom[at])
     return 1 << 62
 
@@ -310,12 +297,12 @@ def _deal_in_turns(plan: Plan, taker: IntArray, dealt: int) -> bool:
 def _write_kept(g: Group, plan: Plan, kept: Kept, out: Lists) -> None:
     for member in range(g.members):
         out.start[member + 1] = out.start[member] + plan.size[member]
+        low = kept.start[member]
+        count = kept.start[member + 1] - low
         to = out.start[member]
-        for at in range(kept.start[member], kept.next_at[member]):
-            out.topic[to] = kept.topic[at]
-            out.partition[to] = kept.partition[at]
-            to += 1
-        plan.size[member] = to  # from here on: where the member's next new partition goes
+        out.topic[to : to + count] = kept.topic[low : low + count]
+        out.partition[to : to + count] = kept.partition[low : low + count]
+        plan.size[member] = to + count  # from here on: where the member's next new partition goes
 
 
 @kernel
@@ -341,5 +328,5 @@ def _write_new(
         member = taker[at]
         plan.size[member] -= 1
         slot = claims.base[free_topic[at]] + free_partition[at]
-        revoked = plan.mark[slot] == REVOKED and claims.claimant[slot] != member
+        revoked = claims.holder[slot] < NONE and voided(claims.holder[slot]) != member
         out.withheld[plan.size[member]] = revoked or claims.doubly[slot]

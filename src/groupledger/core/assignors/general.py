@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from groupledger.core.assignors.balance import heaviest, rebalance
-from groupledger.core.assignors.claims import Claims, settle, slot_of
+from groupledger.core.assignors.claims import Claims, phantom_partition, phantom_topic, settle, slot_of
 from groupledger.core.assignors.fill import fill
 from groupledger.core.assignors.group import Group, sort_by_rank
 from groupledger.core.assignors.holdings import REVOCATION, STRICT, Holdings, append, slot_at, subscribes
@@ -156,7 +156,7 @@ def _keep_owned(g: Group, claims: Claims, h: Holdings) -> None:
         for claim in range(g.claim_start[member], g.claim_start[member + 1]):
             topic = g.claim_topic[claim]
             slot = slot_of(g, claims.base, claims.phantom, topic, g.claim_partition[claim])
-            if slot == NONE or claims.holder[slot] != claim:
+            if slot == NONE or claims.dropped[claim - g.claim_start[0]]:
                 continue
             if stamp[topic] != place or (h.racked and far_from(g, member, topic, g.claim_partition[claim])):
                 h.flag[REVOCATION] = 1
@@ -176,13 +176,13 @@ def _mark_fresh(g: Group, claims: Claims, h: Holdings) -> None:
     stuck_topic = NONE
     for at in range(len(claims.phantom)):
         if h.kept[claims.total + at]:
-            topic = g.claim_topic[claims.holder[claims.total + at]]
+            topic = phantom_topic(g, claims, claims.total + at)
             key = (np.int64(h.crowd[topic]) << 32) + g.topic_rank[topic]
             h.flag[STRICT] = 1
             if key < stuck:
                 stuck = key
                 stuck_topic = topic
-                negative = g.claim_partition[claims.holder[claims.total + at]] < 0
+                negative = phantom_partition(claims, claims.total + at) < 0
     passed = False
     for topic in h.topics:
         passed = passed or (topic == stuck_topic and negative)
@@ -233,7 +233,7 @@ def _settle_active(g: Group, claims: Claims, h: Holdings) -> None:
 @kernel
 def _topic_of(g: Group, claims: Claims, h: Holdings, slot: int) -> int:
     if slot >= h.total:
-        return int(g.claim_topic[claims.holder[slot]])
+        return phantom_topic(g, claims, slot)
     return int(h.topic_at[slot])
 
 
@@ -252,7 +252,7 @@ def _write(g: Group, claims: Claims, h: Holdings, out: Lists) -> None:
             out.topic[to] = topic
             out.partition[to] = slot - h.base[topic]
             if slot >= h.total:
-                out.partition[to] = g.claim_partition[claims.holder[slot]]
+                out.partition[to] = phantom_partition(claims, slot)
             to += 1
             node = h.after[node]
 

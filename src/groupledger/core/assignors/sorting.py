@@ -28,39 +28,50 @@ def sort_by(key: IntArray | LongArray, order: IntArray, count: int) -> None:
 
 @kernel
 def sort(keys: LongArray) -> None:
-    """Sort in place, ascending: by insertion where there are few, else as a heap."""
-    if len(keys) <= FEW:
-        for at in range(1, len(keys)):
-            value = keys[at]
-            to = at
-            while to > 0 and keys[to - 1] > value:
-                keys[to] = keys[to - 1]
-                to -= 1
-            keys[to] = value
+    """Sort in place, ascending: by insertion where there are few, else by merging the runs that are there."""
+    if len(keys) > FEW:
+        spare = np.empty(len(keys), np.int64)
+        while _merge_runs(keys, spare):
+            pass
         return
-    for at in range(len(keys) // 2 - 1, -1, -1):
-        _sift(keys, at, len(keys))
-    for count in range(len(keys) - 1, 0, -1):
-        top = keys[0]
-        keys[0] = keys[count]
-        keys[count] = top
-        _sift(keys, 0, count)
+    for at in range(1, len(keys)):
+        value = keys[at]
+        to = at
+        while to > 0 and keys[to - 1] > value:
+            keys[to] = keys[to - 1]
+            to -= 1
+        keys[to] = value
 
 
 @kernel
-def _sift(keys: LongArray, at: int, count: int) -> None:
-    """Let the key at `at` sink to its place in a heap with the greatest on top."""
-    value = keys[at]
-    below = 2 * at + 1
-    while below < count:
-        if below + 1 < count and keys[below + 1] > keys[below]:
-            below += 1
-        if keys[below] <= value:
-            break
-        keys[at] = keys[below]
-        at = below
-        below = 2 * at + 1
-    keys[at] = value
+def _merge_runs(keys: LongArray, spare: LongArray) -> bool:
+    """Merge each two neighbouring runs; False where there was only one."""
+    low = 0
+    while low < len(keys):
+        middle = _end_of_run(keys, low)
+        if low == 0 and middle == len(keys):
+            return False
+        high = _end_of_run(keys, middle)
+        one = low
+        other = middle
+        for at in range(low, high):
+            if other >= high or (one < middle and keys[one] <= keys[other]):
+                spare[at] = keys[one]
+                one += 1
+            else:
+                spare[at] = keys[other]
+                other += 1
+        low = high
+    keys[:] = spare
+    return True
+
+
+@kernel
+def _end_of_run(keys: LongArray, low: int) -> int:
+    at = low + 1
+    while at < len(keys) and keys[at - 1] <= keys[at]:
+        at += 1
+    return min(at, len(keys))
 
 
 @kernel
