@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from groupledger.core.assignors.server import ServerGroup, ServerMember, Topic, TopicId, assign, encode
@@ -81,10 +82,14 @@ def test_a_group_without_members_or_topics_is_answered(name):
     assert written(batch, names, result, 1) == {"m": []}
 
 
-def test_a_target_beyond_the_count_fails_as_in_kafka_where_subscriptions_differ():
-    batch, _ = encode([group(ServerMember("a", ("t",), ((ONE, (0, 7)),)), ServerMember("b", ("t", "u")))])
+@pytest.mark.parametrize("held", [((ONE, (0, 7)),), ((TWO, (7,)),)])
+def test_a_target_beyond_the_count_fails_as_in_kafka_where_subscriptions_differ(held):
+    """The second is the very first entry of the batch, and not of its first topic."""
+    batch, _ = encode([group(ServerMember("a", ("t", "u"), held), ServerMember("b", ("t",)))])
+    batch = batch._replace(topic_partitions=np.array([3, 3 if held[0][0] == ONE else 4], np.int32))
     result = assign("uniform", batch)
-    assert failure(batch, result, 0) == "ArrayIndexOutOfBoundsException: Index 7 out of bounds for length 3"
+    count = 3 if held[0][0] == ONE else 4
+    assert failure(batch, result, 0) == f"ArrayIndexOutOfBoundsException: Index 7 out of bounds for length {count}"
     assert result.assigned_start.tolist() == [0, 0, 0]
 
 
