@@ -21,8 +21,11 @@ from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-WORTH_COMPILING = 20_000
-"""Array cells touched from which loading the compiled kernels (about a second) beats the interpreter."""
+WORTH_LOADING = 20_000
+"""Array cells touched from which loading kernels that were compiled before (about a second) beats the interpreter."""
+
+WORTH_COMPILING = 2_000_000
+"""Array cells touched from which it pays to compile a kernel that never was on this machine (up to a minute)."""
 
 ERROR_MODEL = "numpy"  # kernels never divide by zero
 
@@ -37,17 +40,30 @@ def kernel(function: F) -> F:
 
 def run(function: Callable[..., Any], *arguments: Any, cells: int) -> Any:
     """Call a kernel that will touch about `cells` array cells; same result compiled or not."""
-    if not worth_compiling(cells):
+    if not runs_compiled(function, cells):
         return function(*arguments)
     return compiled(function)(*arguments)
 
 
-def worth_compiling(cells: int) -> bool:
-    """Whether work of this size runs compiled: never without numba, always once numba is loaded."""
+def runs_compiled(function: Callable[..., Any], cells: int) -> bool:
+    """Whether a kernel runs compiled on work of this size: never without numba; once numba is loaded, whatever was
+    compiled before does.
+    """
     wish = os.environ.get("GROUPLEDGER_KERNELS", "auto")
-    if wish == "python" or not _numba_found():
-        return False
-    return wish == "numba" or cells >= WORTH_COMPILING or compiled.cache_info().currsize > 0
+    if wish in ("python", "numba") or not _numba_found():
+        return wish == "numba" and _numba_found()
+    if not _compiled_before(function):
+        return cells >= WORTH_COMPILING
+    return cells >= WORTH_LOADING or compiled.cache_info().currsize > 0
+
+
+@functools.cache
+def _compiled_before(function: Callable[..., Any]) -> bool:
+    return any(_cache_home().glob(f"*/*{_compiled_name(function)}-*.nbi"))
+
+
+def _compiled_name(function: Callable[..., Any]) -> str:
+    return f"{function.__name__}_{_digest(function)[:12]}"
 
 
 @functools.cache
@@ -63,7 +79,7 @@ def compiled(function: Callable[..., Any], *, cached: bool = True) -> Callable[.
     structs = {name: _struct(known) for name, known in _globals(function).items() if _is_named_tuple(known)}
     twin = FunctionType(function.__code__, dict(_globals(function)) | callees | structs, function.__name__)
     twin.__module__ = function.__module__
-    twin.__qualname__ = f"{function.__name__}_{_digest(function)[:12]}"
+    twin.__qualname__ = _compiled_name(function)
     settings = numba.config
     kept = settings.CACHE_DIR
     settings.CACHE_DIR = str(_cache_home())

@@ -1,0 +1,36 @@
+"""When a kernel runs compiled: small work never waits for a compiler."""
+
+import pytest
+
+from groupledger.core import kernels
+
+
+@kernels.kernel
+def least(a: int) -> int:
+    return a
+
+
+@pytest.mark.parametrize(
+    ("wish", "before", "cells", "expected"),
+    [
+        ("auto", False, kernels.WORTH_LOADING, False),
+        ("auto", False, kernels.WORTH_COMPILING - 1, False),
+        ("auto", False, kernels.WORTH_COMPILING, True),
+        ("auto", True, kernels.WORTH_LOADING, True),
+        ("python", True, 10**9, False),
+        ("numba", False, 1, True),
+    ],
+)
+def test_what_was_never_compiled_takes_much_more_work_to_be_worth_it(monkeypatch, wish, before, cells, expected):
+    monkeypatch.setenv("GROUPLEDGER_KERNELS", wish)
+    monkeypatch.setattr(kernels, "_compiled_before", lambda _: before)
+    assert kernels.runs_compiled(least, cells) is expected
+
+
+def test_a_kernel_that_numba_kept_is_found(monkeypatch, tmp_path):
+    monkeypatch.setattr(kernels, "_cache_home", lambda: tmp_path)
+    asked = kernels._compiled_before.__wrapped__
+    assert not asked(least)
+    (tmp_path / "core_0").mkdir()
+    (tmp_path / "core_0" / f"test_kernels.{kernels._compiled_name(least)}-7.py311.nbi").touch()
+    assert asked(least)
