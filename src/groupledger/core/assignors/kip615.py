@@ -38,7 +38,7 @@ class Plan(NamedTuple):
     members: IntArray  # by member id
     size: LongArray  # [members], what each has
     owner: IntArray  # [partitions]
-    new: NDArray[np.bool_]  # [partitions], not owned by its owner before
+    gained: NDArray[np.bool_]  # [partitions], not owned by its owner before
     topic: IntArray  # [partitions]
     number: IntArray  # [partitions]
 
@@ -220,7 +220,7 @@ def _next_free(plan: Plan, at: int) -> int:
 @kernel
 def _give(plan: Plan, at: int, member: int) -> None:
     plan.owner[at] = member
-    plan.new[at] = True
+    plan.gained[at] = True
     plan.size[member] += 1
 
 
@@ -232,7 +232,7 @@ def _write(plan: Plan, members: int, out: Lists) -> None:
     to = out.start[:members].copy()
     for new in (False, True):
         for at in range(len(plan.owner)):
-            if plan.new[at] == new:
+            if plan.gained[at] == new:
                 member = plan.owner[at]
                 out.topic[to[member]] = plan.topic[at]
                 out.partition[to[member]] = plan.number[at]
