@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JJavaError
@@ -56,12 +57,17 @@ class LedgerLocation:
     def identifier(self, table: Table) -> str:
         """The table's name in SQL, every part quoted."""
         if self.path is not None:
-            return f"delta.{quoted(self.path.rstrip('/') + '/' + table.name)}"
+            return f"delta.{quoted(_absolute(self.path).rstrip('/') + '/' + table.name)}"
         return ".".join(quoted(part) for part in [*str(self.catalog).split("."), table.name])
 
     def rows(self, spark: SparkSession, table: Table) -> DataFrame:
         """Every row of a table, those of dead attempts too. Readers want `sinks.current.current`."""
         return spark.table(self.identifier(table))
+
+
+def _absolute(path: str) -> str:
+    """A folder as Spark's SQL takes it, which knows no working directory; URLs as they are."""
+    return path if "://" in path else str(Path(path).absolute())
 
 
 def quoted(name: str) -> str:
