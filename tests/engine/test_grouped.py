@@ -6,7 +6,9 @@ import subprocess
 import sys
 
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyspark.sql.pandas.types import to_arrow_schema
 
 import groupledger
 from groupledger.core.faults import Fault
@@ -67,6 +69,14 @@ def test_a_refused_group_says_why():
     (row,) = assignor_udf("range")(members).to_dict("records")
     assert (row["group_id"], row["code"]) == ("g", "MEMBER_TWICE")
     assert all(pd.isna(row[name]) for name in (*LISTS, "member_id"))
+
+
+def test_spark_can_take_what_it_gives():
+    """Arrow makes plain arrays of every column, also of one that is null throughout (a float one would be cast)."""
+    scenario, _ = scenarios("homog", 1)[0]
+    result = assignor_udf(scenario["assignor"])(frame(scenario))
+    for field in to_arrow_schema(ASSIGNOR_SCHEMA):
+        assert isinstance(pa.Array.from_pandas(result[field.name], type=field.type), pa.Array), field.name
 
 
 def test_wrong_use_is_said_at_once():

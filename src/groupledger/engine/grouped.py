@@ -45,6 +45,7 @@ ASSIGNOR_SCHEMA = StructType(
 )
 """A row a member; of a refused group one row without a member that says why in `code` and `message`."""
 
+_OF_GROUP = (c.GROUP_ID, c.CODE, c.MESSAGE)
 _BEFORE, _NOW = "before", "now"
 _COPIED = (c.GROUP_INSTANCE_ID, c.RACK_ID, c.CLAIMED_GENERATION, c.SUBSCRIPTION_GENERATION, c.SUBSCRIPTION_VERSION)
 
@@ -76,7 +77,7 @@ def _assign(members: pd.DataFrame, name: str, calculation: Calculation) -> pd.Da
         raise Fault("COLUMN_MISSING", f"columns {', '.join(missing)} are missing; got {got}")
     rows = list(_bucket(members.to_dict("records"), name))
     results = compute(pa.Table.from_pylist(rows, schema=to_arrow_schema(r.INPUT)), calculation).to_pylist()
-    return pd.DataFrame(list(_members(results)), columns=ASSIGNOR_SCHEMA.names)
+    return pd.DataFrame(list(_members(results)), columns=ASSIGNOR_SCHEMA.names, dtype=object)  # keeps None as None
 
 
 def _bucket(members: list[dict[Any, Any]], name: str) -> Iterable[dict[str, Any]]:
@@ -132,10 +133,11 @@ def _wire(assignment: Any) -> list[dict[str, Any]] | None:
     ]
 
 
-def _members(results: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+def _members(results: list[dict[str, Any]]) -> Iterable[list[Any]]:
+    """The values of `ASSIGNOR_SCHEMA`, row by row."""
     for row in results:
         member, rebalance = row[ASSIGNMENTS.name], row[REBALANCES.name]
         if member is not None:
-            yield {name: member[name] for name in ASSIGNOR_SCHEMA.names if name in member}
+            yield [member.get(name) for name in ASSIGNOR_SCHEMA.names]
         elif rebalance is not None and rebalance[c.CODE] is not None:
-            yield {name: rebalance[name] for name in (c.GROUP_ID, c.CODE, c.MESSAGE)}
+            yield [rebalance[name] if name in _OF_GROUP else None for name in ASSIGNOR_SCHEMA.names]

@@ -1,0 +1,193 @@
+"""Assign on a ledger that holds the captures: the same rows as without Spark, once, whatever the buckets."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from itertools import count
+
+import pytest
+from pyspark.sql import functions as F
+
+from groupledger import ASSIGNOR_SCHEMA, assignor_udf
+from groupledger.config import parse
+from groupledger.pipeline.assign import assign
+from groupledger.pipeline.assign_input import glob
+from groupledger.pipeline.invocation import Invocation
+from groupledger.sinks.current import current
+from groupledger.tables import ASSIGNMENTS, QUARANTINE, REBALANCES, RUNS
+from groupledger.tables import columns as c
+from tests.engine.bucket_rows import computed
+from tests.engine.captured_rows import captured_groups, rows_of
+from tests.pipeline.captured_facts import captured_ledger
+
+CAPTURES = ("dev", "edge")
+ATTEMPTS = count()
+
+
+@pytest.fixture(scope="module")
+def ledger(spark, tmp_path_factory):
+    return captured_ledger(spark, str(tmp_path_factory.mktemp("assign") / "ledger"), CAPTURES)
+
+
+@pytest.fixture(scope="module")
+def run(spark, ledger):
+    """Assign with these settings; gives the summary. The code stands still meanwhile, whoever edits it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("groupledger.pipeline.assign.code_digest", lambda *_: "code")
+        yield _assigns(spark, ledger)
+
+
+def _assigns(spark, ledger):
+
+    def assigned(settings="", run_id=None):
+        config = parse(f"cluster_id: any\nledger: {{location: {ledger.path}}}\n{settings}", "test")
+        attempt = Invocation(
+            attempt_id=f"attempt-{next(ATTEMPTS)}",
+            now=lambda: datetime(2026, 11, 21, tzinfo=UTC),
+            seconds=time.perf_counter,
+            run_id=run_id,
+        )
+        return assign(spark, config, attempt)
+
+    return assigned
+
+
+@pytest.fixture(scope="module")
+def every(run):
+    return run("assign: {snapshots: every}")
+
+
+def results(spark, ledger, table, attempt_id):
+    return ledger.rows(spark, table).where(F.col(c.ATTEMPT_ID) == attempt_id)
+
+
+COMPARED = [name for name in REBALANCES.columns if name not in (c.SNAPSHOT_ID, c.CLUSTER_ID, c.ATTEMPT_ID)]
+
+
+def test_spark_brings_the_udf_what_it_needs(spark, ledger, every):
+    """Joins, as-of topics and predecessors in Spark: the same results as rows put together in plain Python."""
+    stored = results(spark, ledger, REBALANCES, every.attempt_id).collect()
+    for capture in CAPTURES:
+        rows = [row for group in captured_groups(capture) for row in rows_of(capture, group)]
+        expected = {place(row[c.SNAPSHOT_ID]): row for row in computed(rows)["rebalances"]}
+        found = {
+            place(row[c.SNAPSHOT_ID]): row.asDict(recursive=True) for row in stored if row[c.CLUSTER_ID] == capture
+        }
+        assert found.keys() == expected.keys()
+        for key, row in expected.items():
+            assert {name: found[key][name] for name in COMPARED} == {name: row[name] for name in COMPARED}, key
+
+
+def place(snapshot_id):
+    """Log partition and offset: the two ledgers name the cluster differently."""
+    return tuple(snapshot_id.split("/")[2:])
+
+
+def test_groups_in_are_outcomes_out(spark, ledger, every):
+    assert every.groups_in == sum(every.outcomes.values()) == sum(every.verdicts.values()) == 632
+    assert every.rows["rebalances"] == every.groups_in
+    assert every.verdicts["valid-different"] == 16
+    assert every.verdict == "done"
+    stored = (
+        ledger.rows(spark, RUNS).where(F.col(c.ATTEMPT_ID) == every.attempt_id).where(F.col(c.STATUS) == "committed")
+    )
+    (row,) = stored.collect()
+    assert row[c.COUNTS_IN]["groups"] == every.groups_in
+    assert row[c.COUNTS_OUT]["assignments"] == results(spark, ledger, ASSIGNMENTS, every.attempt_id).count()
+
+
+def test_a_committed_run_changes_nothing(spark, ledger, run, every):
+    before = ledger.rows(spark, REBALANCES).count()
+    again = run("assign: {snapshots: every}")
+    assert again.already_committed
+    assert (again.run_id, again.attempt_id, again.result_digest) == (
+        every.run_id,
+        every.attempt_id,
+        every.result_digest,
+    )
+    assert ledger.rows(spark, REBALANCES).count() == before
+
+
+def test_buckets_say_nothing(run, every):
+    other = run("assign: {snapshots: every}\nbuckets: 7", run_id="seven buckets")
+    assert not other.already_committed
+    assert (other.result_digest, other.outcomes) == (every.result_digest, every.outcomes)
+
+
+def test_the_latest_of_each_group(spark, ledger, run):
+    latest = run("assign: {snapshots: latest, scenario: last}")
+    groups = [(capture, group) for capture in CAPTURES for group in captured_groups(capture)]
+    assert latest.groups_in == len(groups)
+    stored = current(spark, ledger, REBALANCES).where(F.col(c.SCENARIO) == "last").collect()
+    assert sorted((row[c.CLUSTER_ID], row[c.GROUP_ID]) for row in stored) == sorted(groups)
+
+
+def test_an_assignor_for_some_groups(spark, ledger, run):
+    settings = "assign: {snapshots: every, scenario: what-if, overrides: [{groups: 'java-r*', assignor: sticky}]}"
+    run(settings)
+    rows = current(spark, ledger, REBALANCES).where((F.col(c.SCENARIO) == "what-if") & (F.col(c.MEMBERS) > 0))
+    ran = {(row[0], row[1]) for row in rows.select(c.GROUP_ID, c.ASSIGNOR).distinct().collect()}
+    assert {name for group, name in ran if fnmatchcase(group, "java-r*")} == {"sticky"}
+    assert ("kpy-range", "range") in ran
+
+
+def test_the_record_is_a_scenario(spark, ledger, run):
+    summary = run("assign: {snapshots: every, scenario: recorded}")
+    assert summary.outcomes.keys() <= {"ASSIGNED", "UNCHANGED", "EMPTY"}
+    rows = current(spark, ledger, REBALANCES).where(F.col(c.SCENARIO) == "recorded")
+    assert {row[0] for row in rows.select(c.ASSIGNOR).distinct().collect()} == {"recorded"}
+
+
+def test_groups_over_a_limit_are_refused_and_the_others_are_not(spark, ledger, run):
+    summary = run("assign: {snapshots: every, scenario: small}\nlimits: {max_members_per_group: 2}")
+    assert summary.verdict == "quarantine-over-limit"
+    assert summary.quarantined == summary.outcomes["REJECTED"] > 0
+    assert summary.groups_in == sum(summary.outcomes.values())
+    rows = results(spark, ledger, QUARANTINE, summary.attempt_id).collect()
+    assert {row[c.CODE] for row in rows} == {"MEMBERS_OVER_LIMIT"}
+    assert summary.outcomes["ASSIGNED"] > 0
+
+
+def test_the_notebook_udf_gives_what_the_job_gives(spark, ledger, every):
+    counts = {"orders": 7, "payments": 4, "audit": 3, "logs": 1}
+    rows = [
+        {**row, "topics": row["topics"] or topics, "topic_partition_counts": counts, "snapshot": row["snapshot_id"]}
+        for topics, row in members_of("java-cooperative-sticky")
+    ]
+    schema = (
+        "group_id string, member_order int, member_id string, topics array<string>, "
+        "topic_partition_counts map<string,int>, "
+        "claimed array<struct<topic_id:string,topic:string,partitions:array<int>>>, claimed_generation int, "
+        "subscription_generation int"
+    )
+    names = [field.split()[0] for field in schema.split(", ")]
+    last = max(int(row["snapshot"].split("/")[3]) for row in rows)
+    members = [tuple(row.get(name) for name in names) for row in rows if row["snapshot"].endswith(f"/{last}")]
+    frame = spark.createDataFrame(members, schema)
+    udf = frame.groupBy(c.GROUP_ID).applyInPandas(assignor_udf("cooperative-sticky"), ASSIGNOR_SCHEMA)
+    found = {row[c.MEMBER_ID]: row[c.ASSIGNED] for row in udf.collect()}
+    job = results(spark, ledger, ASSIGNMENTS, every.attempt_id).where(F.col(c.SNAPSHOT_ID).endswith(f"/{last}"))
+    expected = {
+        row[c.MEMBER_ID]: row[c.ASSIGNED] for row in job.where(F.col(c.GROUP_ID) == "java-cooperative-sticky").collect()
+    }
+    assert found == expected
+    assert len(found) >= 1
+
+
+def members_of(group):
+    rows = rows_of("dev", group)
+    shared = {row["snapshot_id"]: row["shared_topics"] for row in rows if row["row_kind"] == 0}
+    return [(list(shared[row["snapshot_id"]] or ()), row) for row in rows if row["row_kind"] == 1]
+
+
+GLOBS = ["*", "a*", "*-b", "a?c", "100%", "a_b", "a\\b", "[ab]", "."]
+GROUPS = ["", "abc", "a-b", "100%", "a_b", "axb", "a\\b", "[ab]", "100x", "."]
+
+
+def test_a_glob_has_two_wildcards_and_nothing_else(spark):
+    frame = spark.createDataFrame([(group,) for group in GROUPS], "g string")
+    matches = [F.col("g").like(glob(pattern)).alias(str(number)) for number, pattern in enumerate(GLOBS)]
+    found = {row[0]: list(row)[1:] for row in frame.select("g", *matches).collect()}
+    assert found == {group: [fnmatchcase(group, pattern.replace("[", "[[]")) for pattern in GLOBS] for group in GROUPS}
