@@ -1,0 +1,181 @@
+"""One table as a user gives it, in the types of its declaration.
+
+Parquet and Delta have types: a column of another kind is a fault of the whole table. JSON and CSV are read as text
+(lists as JSON text), after one pass for the names of their columns: a value that does not fit is a fault of its row.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    IntegralType,
+    NullType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from groupledger.sources.opening import CORRUPT, PROBLEM, SourceFault, open_table, opened
+from groupledger.tables import columns as c
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from groupledger.tables.given import Form
+
+TEXT_KINDS = ("json", "csv")
+_LIST_FIELDS = {c.TOPIC_ID, c.TOPIC, c.PARTITIONS}
+_GOT = "_got_{}"
+
+
+def read_given(spark: SparkSession, folder: str, form: Form, kind: str, *, optional: bool = False) -> DataFrame | None:
+    """The rows with every column a user may give, the text of each row in `row`, and PROBLEM where a value is wrong.
+
+    The table is `<folder>/<name>`, or that with the ending `.<kind>`. Raises SourceFault SOURCE_MISSING (None where
+    the table is optional), SOURCE_UNREADABLE, or FOREIGN_SCHEMA with table, column, got and expected.
+    """
+    try:
+        raw = _open(spark, f"{folder.rstrip('/')}/{form.table.name}", kind)
+    except SourceFault as fault:
+        if optional and fault.code == "SOURCE_MISSING":
+            return None
+        raise
+    _check(raw.schema, form, folder, textual=kind in TEXT_KINDS)
+    return _typed(raw, form)
+
+
+def _open(spark: SparkSession, path: str, kind: str) -> DataFrame:
+    """The first of the two places that has something."""
+    try:
+        return _open_at(spark, path, kind)
+    except SourceFault as fault:
+        if fault.code != "SOURCE_MISSING":
+            raise
+        try:
+            return _open_at(spark, f"{path}.{kind}", kind)
+        except SourceFault as second:
+            raise (fault if second.code == "SOURCE_MISSING" else second) from None
+
+
+def _open_at(spark: SparkSession, path: str, kind: str) -> DataFrame:
+    if kind not in TEXT_KINDS:
+        return open_table(spark, path, kind).withColumn(CORRUPT, F.lit(None).cast("string"))
+    reader = spark.read.options(header=True, escape='"', columnNameOfCorruptRecord=CORRUPT)
+    names = opened(lambda: reader.format(kind).load(path), path).drop(CORRUPT).columns
+    texts = StructType([StructField(name, StringType()) for name in [*names, CORRUPT]])
+    return opened(lambda: reader.format(kind).schema(texts).load(path), path)
+
+
+def _check(schema: StructType, form: Form, folder: str, *, textual: bool) -> None:
+    for name in form.columns:
+        expected = form.table.schema[name].dataType
+        if name not in schema.names:
+            if name in form.required:
+                raise _foreign(form, folder, name, "missing", expected)
+        elif not textual and not _fits(schema[name].dataType, expected):
+            raise _foreign(form, folder, name, schema[name].dataType.simpleString(), expected)
+
+
+def _foreign(form: Form, folder: str, name: str, got: str, expected: DataType) -> SourceFault:
+    message = f"table {form.table.name} in {folder}: column {name} is {got}, expected {expected.simpleString()}"
+    return SourceFault("FOREIGN_SCHEMA", f"{message}; docs/tables.md says which columns it has")
+
+
+def _fits(got: DataType, expected: DataType) -> bool:
+    """Whether values of one type can be read as the other."""
+    if isinstance(got, NullType):
+        return True
+    if isinstance(expected, ArrayType):
+        return isinstance(got, ArrayType) and _fits(got.elementType, expected.elementType)
+    if isinstance(expected, StructType):
+        names = set(got.names) if isinstance(got, StructType) else set()
+        return c.PARTITIONS in names and len(names & _LIST_FIELDS) > 1
+    if isinstance(expected, TimestampType):
+        return isinstance(got, TimestampType | TimestampNTZType | IntegralType)
+    if isinstance(expected, IntegralType):
+        return isinstance(got, IntegralType)
+    if isinstance(expected, BinaryType):
+        return isinstance(got, BinaryType | StringType)
+    return isinstance(got, type(expected))
+
+
+def _typed(raw: DataFrame, form: Form) -> DataFrame:
+    given = [name for name in form.columns if name in raw.columns]
+    text = F.coalesce(F.col(CORRUPT), F.to_json(F.struct(*given))).alias(c.ROW)
+    columns = [_converted(raw, form, name).alias(name) for name in form.columns]
+    kept = [F.col(name).alias(_GOT.format(name)) for name in given]
+    rows = raw.select(*columns, *kept, F.col(CORRUPT), text)
+    return rows.select(*form.columns, c.ROW, _problem(form, given).alias(PROBLEM))
+
+
+def _converted(raw: DataFrame, form: Form, name: str) -> Column:
+    expected = form.table.schema[name].dataType
+    if name not in raw.columns:
+        return F.lit(None).cast(expected)
+    return _as(F.col(name), raw.schema[name].dataType, expected)
+
+
+def _as(value: Column, got: DataType, expected: DataType) -> Column:
+    """The value in the expected type; null where it does not fit."""
+    if got.simpleString() == expected.simpleString():
+        return value
+    if isinstance(expected, ArrayType):
+        return F.from_json(value if isinstance(got, StringType) else F.to_json(value), expected)
+    if isinstance(expected, BinaryType) and isinstance(got, StringType):
+        return F.try_to_binary(value, F.lit("base64"))
+    if isinstance(expected, TimestampType):
+        return _moment(value, got)
+    if isinstance(expected, StringType | BooleanType | IntegralType):
+        return value.try_cast(expected)
+    return value.cast(expected)
+
+
+def _moment(value: Column, got: DataType) -> Column:
+    """A timestamp, milliseconds since 1970, or the text of either."""
+    if isinstance(got, IntegralType):
+        return F.timestamp_millis(value)
+    if isinstance(got, StringType):
+        return F.coalesce(F.timestamp_millis(value.try_cast("bigint")), value.try_cast("timestamp"))
+    return value.cast("timestamp")
+
+
+def _problem(form: Form, given: list[str]) -> Column:
+    """The first thing wrong with a row: `CODE: message`; null where nothing is."""
+    line = "MALFORMED_LINE: the line cannot be read; expected the columns that docs/tables.md names"
+    chosen = F.when(F.col(CORRUPT).isNotNull(), F.lit(line))
+    for name in given:
+        got, kind = F.col(_GOT.format(name)), form.table.schema[name].dataType
+        wrong = got.isNotNull() & (F.col(name).isNull() | _has_holes(F.col(name), kind))
+        text = [F.lit(f"BAD_VALUE: column {name} is "), F.substring(_as_text(got), 1, 100)]
+        chosen = chosen.when(wrong, F.concat(*text, F.lit(f"; expected {kind.simpleString()}")))
+    for name in form.required:
+        if name != c.PARTITION_COUNT:  # null there: the topic was deleted
+            chosen = chosen.when(F.col(name).isNull(), F.lit(f"MISSING_VALUE: {name} is missing; every row needs one"))
+    return chosen
+
+
+def _as_text(value: Column) -> Column:
+    return F.to_json(F.struct(value.alias("got")))
+
+
+def _has_holes(value: Column, kind: DataType) -> Column:
+    """Whether a list has a null where its declaration allows none."""
+    if not isinstance(kind, ArrayType):
+        return F.lit(False)
+    if isinstance(kind.elementType, StructType):
+        return F.exists(value, lambda topic: _has_null(topic[c.PARTITIONS]))
+    if isinstance(kind.elementType, ArrayType):
+        return F.exists(value, _has_null)
+    return _has_null(value)
+
+
+def _has_null(values: Column) -> Column:
+    return values.isNull() | F.exists(values, lambda value: value.isNull())

@@ -1,0 +1,217 @@
+"""Users' own `group_snapshots`, `member_snapshots` and `topic_snapshots`, as facts.
+
+`groupledger.tables.given` says which columns they have. A snapshot whose rows contradict each other goes to quarantine
+as a whole, its group row and its member rows; no other snapshot is harmed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from groupledger.sources.given_table import read_given
+from groupledger.sources.opening import PROBLEM, Rows, split
+from groupledger.sources.topic_listings import canonical_topic_id
+from groupledger.tables import columns as c
+from groupledger.tables.given import GROUPS, MEMBERS, TOPICS, Form
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+STAGE = "tables"
+SOURCE_KIND = "table"
+GROUP_TYPES = ("classic", "consumer", "share", "streams")
+_EMPTY_STATES = ("Empty", "Dead")
+
+_IDS, _PLACES, _COUNT, _WRONG, _TOPICS_OF = "ids", "places", "count", "wrong", "topics_of_members"
+_PARTITION_LISTS = (c.CLAIMED, c.RECORDED, c.TARGET, c.PENDING_REVOCATION)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshots:
+    """Rows of the three tables and of `quarantine`, all without the attempt. `topics` is None where none are given."""
+
+    groups: Rows
+    members: Rows
+    topics: Rows | None
+
+    def parts(self) -> list[Rows]:
+        """The tables there are."""
+        return [rows for rows in (self.groups, self.members, self.topics) if rows is not None]
+
+    def rejected(self) -> DataFrame:
+        """What could not be used, of all three."""
+        return reduce(lambda left, right: left.unionByName(right), [rows.rejected for rows in self.parts()])
+
+
+def read(spark: SparkSession, folder: str, kind: str, cluster_id: str) -> Snapshots:
+    """The tables in a folder; `kind` is parquet, delta, json or csv; `cluster_id` where a row names no cluster.
+
+    Raises SourceFault as `read_given` does.
+    """
+    groups = read_given(spark, folder, GROUPS, kind)
+    members = read_given(spark, folder, MEMBERS, kind)
+    topics = read_given(spark, folder, TOPICS, kind, optional=True)
+    assert groups is not None, "a required table is there or a fault"
+    assert members is not None, "a required table is there or a fault"
+    members = _in_order(members)
+    judged = _judged(_filled_groups(groups, cluster_id), members)
+    return Snapshots(
+        _groups(judged, _source(folder, GROUPS)),
+        _members(members, judged, _source(folder, MEMBERS), cluster_id),
+        None if topics is None else _topics(topics, _source(folder, TOPICS), cluster_id),
+    )
+
+
+def _source(folder: str, form: Form) -> str:
+    return f"{folder.rstrip('/')}/{form.table.name}"
+
+
+def _named(rows: DataFrame) -> DataFrame:
+    """Snapshot ids say where they come from: `table/<cluster>/<the user's id>`."""
+    ids = [name for name in (c.SNAPSHOT_ID, c.PREVIOUS_SNAPSHOT_ID, c.FIRST_SNAPSHOT_ID) if name in rows.columns]
+    return rows.withColumns({name: F.concat(F.lit(f"{SOURCE_KIND}/"), c.CLUSTER_ID, F.lit("/"), name) for name in ids})
+
+
+def _in_order(members: DataFrame) -> DataFrame:
+    """Members in the given order; where none is given, by member id."""
+    by_id = Window.partitionBy(c.SNAPSHOT_ID).orderBy(c.MEMBER_ID)
+    return members.withColumn(c.MEMBER_ORDER, F.coalesce(c.MEMBER_ORDER, F.row_number().over(by_id) - 1))
+
+
+def _filled_groups(groups: DataFrame, cluster_id: str) -> DataFrame:
+    texts = {c.GROUP_TYPE: "classic", c.PROTOCOL_TYPE: "consumer", c.SNAPSHOT_KIND: "generation", c.STATE: "Stable"}
+    given = {name: F.coalesce(name, F.lit(text)) for name, text in texts.items()}
+    given[c.CLUSTER_ID] = F.coalesce(c.CLUSTER_ID, F.lit(cluster_id))
+    given[c.INCARNATION] = F.coalesce(c.INCARNATION, F.lit(0))
+    given[c.COMPLETE] = F.coalesce(c.COMPLETE, F.lit(True))
+    return groups.withColumns(given)
+
+
+def _judged(groups: DataFrame, members: DataFrame) -> DataFrame:
+    """Group rows with what their members say, their PROBLEM or that of a member, and the snapshot before."""
+    counted = groups.join(_member_counts(members), c.SNAPSHOT_ID, "left").fillna(0, [_COUNT, _IDS, _PLACES])
+    same = Window.partitionBy(c.SNAPSHOT_ID)
+    position = Window.partitionBy(c.CLUSTER_ID, c.GROUP_ID, c.OFFSET)
+    problems = _group_problem(F.count(F.lit(1)).over(same), F.count(F.lit(1)).over(position))
+    judged = counted.withColumn(PROBLEM, F.coalesce(PROBLEM, _WRONG, problems))
+    before = Window.partitionBy(c.CLUSTER_ID, c.GROUP_ID, c.INCARNATION).orderBy(c.OFFSET, c.SNAPSHOT_ID)
+    usable = F.when(F.col(PROBLEM).isNull(), F.col(c.SNAPSHOT_ID))
+    return judged.withColumn(c.PREVIOUS_SNAPSHOT_ID, F.coalesce(c.PREVIOUS_SNAPSHOT_ID, F.lag(usable).over(before)))
+
+
+def _member_counts(members: DataFrame) -> DataFrame:
+    """For each snapshot: rows, different members and places, all topics, and the first problem of a row."""
+    topics = F.array_sort(F.array_distinct(F.flatten(F.collect_set(c.TOPICS))))
+    return members.groupBy(c.SNAPSHOT_ID).agg(
+        F.count(F.lit(1)).alias(_COUNT),
+        F.count_distinct(c.MEMBER_ID).alias(_IDS),
+        F.count_distinct(c.MEMBER_ORDER).alias(_PLACES),
+        F.min(F.coalesce(PROBLEM, _member_problem())).alias(_WRONG),
+        topics.alias(_TOPICS_OF),
+    )
+
+
+def _member_problem() -> Column:
+    """A negative partition, or a negative place."""
+    negative = F.lit(False)
+    for name in _PARTITION_LISTS:
+        negative |= F.coalesce(F.exists(name, _has_negative), F.lit(False))
+    text = F.concat(F.lit("NEGATIVE_PARTITION: member "), c.MEMBER_ID, F.lit(" has a partition below 0"))
+    place = F.concat(F.lit("BAD_MEMBER_ORDER: member_order of member "), c.MEMBER_ID, F.lit(" is below 0"))
+    return F.when(negative, text).when(F.col(c.MEMBER_ORDER) < 0, place)
+
+
+def _has_negative(topic: Column) -> Column:
+    return F.exists(topic[c.PARTITIONS], lambda partition: partition < 0)
+
+
+def _group_problem(same_id: Column, same_position: Column) -> Column:
+    """The first thing in which the rows of a snapshot contradict each other, or null."""
+    rows, ids, places = (F.col(name).cast("string") for name in (_COUNT, _IDS, _PLACES))
+    told = F.col(c.MEMBERS)
+    alive = ~F.col(c.STATE).isin(*_EMPTY_STATES) & (F.coalesce(told, F.lit(1)) != 0)
+    checks = [
+        (F.col(c.OFFSET) < 0, _said("BAD_OFFSET", "offset is ", F.col(c.OFFSET), "; expected 0 or more")),
+        (
+            ~F.col(c.GROUP_TYPE).isin(*GROUP_TYPES),
+            _said("BAD_VALUE", "group_type is ", F.col(c.GROUP_TYPE), f"; expected {', '.join(GROUP_TYPES)}"),
+        ),
+        (same_id > 1, _said("SNAPSHOT_TWICE", "snapshot_id stands in ", same_id, " rows; expected one")),
+        (
+            same_position > 1,
+            _said("POSITION_TWICE", "group and offset stand in ", same_position, " rows; expected one"),
+        ),
+        (F.col(_COUNT) > F.col(_IDS), _said("MEMBER_TWICE", rows, " member rows for ", ids, " different member ids")),
+        (F.col(_COUNT) > F.col(_PLACES), _said("PLACE_TWICE", rows, " member rows for ", places, " places")),
+        (alive & (F.col(_COUNT) == 0), _said("NO_MEMBERS", "no member row for a group in state ", F.col(c.STATE))),
+        (told != F.col(_COUNT), _said("MEMBER_COUNT", "members is ", told, ", and there are ", rows, " member rows")),
+    ]
+    (condition, text), *rest = checks
+    chosen = F.when(condition, text)
+    for condition, text in rest:
+        chosen = chosen.when(condition, text)
+    return chosen
+
+
+def _said(code: str, *parts: Column | str) -> Column:
+    texts = [F.lit(part) if isinstance(part, str) else part.cast("string") for part in parts]
+    return F.concat(F.lit(f"{code}: "), *texts, F.lit("; correct the rows of this snapshot"))
+
+
+def _groups(judged: DataFrame, source: str) -> Rows:
+    filled = judged.withColumns(
+        {
+            c.SOURCE: F.lit(SOURCE_KIND),
+            c.LOG_PARTITION: F.lit(None),
+            c.MEMBERS: F.col(_COUNT).cast("int"),
+            c.SUBSCRIBED_TOPICS: F.when(
+                F.col(c.SHARED_TOPICS).isNull(), F.coalesce(c.SUBSCRIBED_TOPICS, _TOPICS_OF)
+            ).otherwise(F.col(c.SUBSCRIBED_TOPICS)),
+        }
+    )
+    return _split(_named(filled), GROUPS, source, (c.CLUSTER_ID, c.GROUP_ID, c.OFFSET, c.SNAPSHOT_ID, c.ROW))
+
+
+def _members(members: DataFrame, judged: DataFrame, source: str, cluster_id: str) -> Rows:
+    """Member rows under the group, the position and the problem of their snapshot."""
+    names = (c.CLUSTER_ID, c.GROUP_ID, c.OFFSET)
+    wrong = F.coalesce(F.min(PROBLEM), F.lit("")).alias(_WRONG)
+    snapshots = judged.groupBy(c.SNAPSHOT_ID).agg(*(F.min(name).alias(name) for name in names), wrong)
+    missing = F.lit("NO_GROUP_ROW: no row of group_snapshots has this snapshot_id; add it, or remove the members")
+    found = F.when(F.col(_WRONG).isNull(), missing).when(F.col(_WRONG) != "", F.col(_WRONG))
+    joined = members.join(snapshots, c.SNAPSHOT_ID, "left").withColumns(
+        {PROBLEM: F.coalesce(PROBLEM, found), c.CLUSTER_ID: F.coalesce(c.CLUSTER_ID, F.lit(cluster_id))}
+    )
+    return _split(_named(joined), MEMBERS, source, (*names, c.SNAPSHOT_ID, c.ROW))
+
+
+def _topics(topics: DataFrame, source: str, cluster_id: str) -> Rows:
+    count = F.col(c.PARTITION_COUNT)
+    negative = F.concat(
+        F.lit("BAD_PARTITION_COUNT: partition count of topic "),
+        c.TOPIC,
+        F.lit(" is "),
+        count.cast("string"),
+        F.lit("; expected 0 or more, or null where the topic was deleted"),
+    )
+    filled = topics.withColumns(
+        {
+            c.CLUSTER_ID: F.coalesce(c.CLUSTER_ID, F.lit(cluster_id)),
+            c.TOPIC_ID: canonical_topic_id(F.col(c.TOPIC_ID)),
+            PROBLEM: F.coalesce(PROBLEM, F.when(count < 0, negative)),
+        }
+    )
+    return _split(filled, TOPICS, source, (c.CLUSTER_ID, c.ROW))
+
+
+def _split(rows: DataFrame, form: Form, source: str, known: Iterable[str]) -> Rows:
+    kinds = {field.name: field.dataType for field in form.table.schema if field.name != c.ATTEMPT_ID}
+    good = [F.col(name).cast(kind.simpleString()).alias(name) for name, kind in kinds.items()]
+    return split(rows, good, source, {c.STAGE: F.lit(STAGE), **{name: F.col(name) for name in known}})

@@ -1,0 +1,150 @@
+"""The offsets log from files and tables: every record, and what is none."""
+
+import base64
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import functions as F
+
+from groupledger.sources.offsets_log import group_id, read_json, read_table
+from groupledger.sources.opening import SourceFault
+from groupledger.tables import LOG_RECORDS, QUARANTINE
+from groupledger.tables import columns as c
+
+CAPTURES = Path(__file__).parents[1] / "data" / "captures"
+RECORDS = {"dev": 428, "edge": 988, "compacted": 63, "storm": 38}
+LINE = {"partition": 1, "offset": 7, "timestamp": 1795262898320, "key": "AAIAAWE=", "value": None}
+
+
+def capture(name):
+    with gzip.open(CAPTURES / name / "offsets.jsonl.gz", "rt") as file:
+        return [json.loads(line) for line in file]
+
+
+def as_read(rows):
+    found = rows.good.select(c.LOG_PARTITION, c.OFFSET, F.unix_millis(c.TIMESTAMP), c.KEY, c.VALUE).collect()
+    return sorted((p, o, t, bytes(k), None if v is None else bytes(v)) for p, o, t, k, v in found)
+
+
+def as_written(lines):
+    return sorted(
+        (
+            line["partition"],
+            line["offset"],
+            line["timestamp"],
+            base64.b64decode(line["key"]),
+            None if line["value"] is None else base64.b64decode(line["value"]),
+        )
+        for line in lines
+    )
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_every_captured_record_is_read_as_it_is(spark, name):
+    rows = read_json(spark, str(CAPTURES / name / "offsets.jsonl.gz"), "dev")
+    assert rows.good.columns == [column for column in LOG_RECORDS.columns if column != c.ATTEMPT_ID]
+    lines = capture(name)
+    assert len(lines) == RECORDS[name]
+    assert as_read(rows) == as_written(lines)
+    assert rows.rejected.count() == 0
+    assert not rows.any_rejected()
+    groups = {row[0] for row in rows.good.select(c.GROUP_ID).collect()}
+    keys = [base64.b64decode(line["key"]) for line in lines]
+    assert groups == {key[4 : 4 + int.from_bytes(key[2:4])].decode() for key in keys}
+
+
+@pytest.mark.parametrize("kind", ["parquet", "delta"])
+@pytest.mark.parametrize("binary", [True, False], ids=["bytes", "base64"])
+def test_tables_give_the_same_records(spark, tmp_path, kind, binary):
+    lines = capture("storm")
+    rows = spark.createDataFrame(lines, "partition int, offset bigint, timestamp bigint, key string, value string")
+    if binary:
+        rows = rows.withColumns({name: F.unbase64(name) for name in (c.KEY, c.VALUE)})
+        rows = rows.withColumn(c.TIMESTAMP, F.timestamp_millis(c.TIMESTAMP))
+    rows.write.format(kind).save(str(tmp_path / "log"))
+    found = read_table(spark, str(tmp_path / "log"), kind, "dev")
+    assert as_read(found) == as_written(lines)
+    assert found.rejected.count() == 0
+
+
+BAD = [
+    pytest.param('{"partition":0,"offset":3,"timest', "MALFORMED_LINE", id="half a line"),
+    pytest.param("not json", "MALFORMED_LINE", id="no json"),
+    pytest.param(json.dumps(LINE | {"offset": "x"}), "MALFORMED_LINE", id="a number that is text"),
+    pytest.param(json.dumps(LINE | {"offset": None}), "BAD_OFFSET", id="no offset"),
+    pytest.param(json.dumps(LINE | {"offset": -4}), "BAD_OFFSET", id="negative offset"),
+    pytest.param(json.dumps(LINE | {"partition": -1}), "BAD_PARTITION", id="negative partition"),
+    pytest.param(json.dumps(LINE | {"timestamp": None}), "BAD_TIMESTAMP", id="no timestamp"),
+    pytest.param(json.dumps(LINE | {"key": "%%"}), "BAD_BASE64", id="key"),
+    pytest.param(json.dumps(LINE | {"value": "AAAA="}), "BAD_BASE64", id="value"),
+]
+
+
+@pytest.mark.parametrize(("line", "code"), BAD)
+def test_a_bad_line_is_kept_and_its_neighbours_are_read(spark, tmp_path, line, code):
+    file = tmp_path / "log.jsonl"
+    good = [json.dumps(LINE | {"offset": offset}) for offset in (1, 2)]
+    file.write_text("\n".join([good[0], line, good[1]]) + "\n")
+    rows = read_json(spark, str(file), "dev")
+    assert [record[1] for record in as_read(rows)] == [1, 2]
+    assert rows.any_rejected()
+    [rejected] = rows.rejected.collect()
+    assert rows.rejected.columns == [column for column in QUARANTINE.columns if column != c.ATTEMPT_ID]
+    assert (rejected[c.CODE], rejected[c.STAGE], rejected[c.SOURCE]) == (code, "decode", str(file))
+    assert "expected" in rejected[c.MESSAGE]
+    if code == "MALFORMED_LINE":
+        assert rejected[c.ROW] == line
+
+
+KEYS = [
+    pytest.param(b"\x00\x02\x00\x01a", "a", id="group metadata"),
+    pytest.param(b"\x00\x01\x00\x01a\x00\x01t\x00\x00\x00\x00", "a", id="a commit goes on after the group"),
+    pytest.param(b"\x00\x63\x00\x03\xc3\xbcx", "\u00fcx", id="an unknown type, a name in UTF-8"),
+    pytest.param(b"\x00\x02\x00\x00", "", id="an empty name"),
+    pytest.param(b"\x00\x02\x00\x02a", None, id="cut"),
+    pytest.param(b"\x00\x02\xff\xffa", None, id="negative length"),
+    pytest.param(b"\x00\x02\x00", None, id="no length"),
+    pytest.param(b"", None, id="empty"),
+    pytest.param(b"\x00\x02\x00\x01\xff", None, id="no UTF-8"),
+    pytest.param(None, None, id="no key"),
+]
+
+
+@pytest.mark.parametrize(("key", "expected"), KEYS)
+def test_the_group_of_a_key(spark, key, expected):
+    rows = spark.createDataFrame([(key,)], "key binary")
+    assert rows.select(group_id(F.col("key"))).collect()[0][0] == expected
+
+
+def test_a_record_without_a_group_still_flows(spark, tmp_path):
+    file = tmp_path / "log.jsonl"
+    file.write_text(json.dumps(LINE | {"key": "AAI="}) + "\n" + json.dumps(LINE | {"key": None}) + "\n")
+    rows = read_json(spark, str(file), "dev").good.collect()
+    assert [row[c.GROUP_ID] for row in rows] == [None, None]
+
+
+@pytest.mark.parametrize("kind", ["json", "parquet", "delta"])
+def test_what_is_not_there_is_named(spark, tmp_path, kind):
+    path = str(tmp_path / "nothing")
+    with pytest.raises(SourceFault, match="nothing") as caught:
+        read_json(spark, path, "dev") if kind == "json" else read_table(spark, path, kind, "dev")
+    assert caught.value.code == "SOURCE_MISSING"
+
+
+FOREIGN = [
+    pytest.param("partition int, offset bigint, timestamp bigint, key binary", "column value is missing", id="missing"),
+    pytest.param(
+        "partition int, offset string, timestamp bigint, key binary, value binary", "column offset is string", id="type"
+    ),
+]
+
+
+@pytest.mark.parametrize(("schema", "words"), FOREIGN)
+def test_a_foreign_table_is_named(spark, tmp_path, schema, words):
+    spark.createDataFrame([], schema).write.parquet(str(tmp_path / "log"))
+    with pytest.raises(SourceFault, match="log") as caught:
+        read_table(spark, str(tmp_path / "log"), "parquet", "dev")
+    assert caught.value.code == "FOREIGN_SCHEMA"
+    assert words in caught.value.message

@@ -1,0 +1,143 @@
+"""Listings of topics become changes, once."""
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from groupledger.sources.topic_listings import changes, read_json
+from groupledger.tables import TOPIC_SNAPSHOTS
+from groupledger.tables import columns as c
+
+CAPTURES = Path(__file__).parents[1] / "data" / "captures"
+BARE = StructType([field for field in TOPIC_SNAPSHOTS.schema if field.name != c.ATTEMPT_ID])
+
+
+def line(ts, topic, topic_id="id", partitions=1, racks=("r",)):
+    return {"ts": ts, "topic": topic, "topic_id": topic_id, "partitions": partitions, "racks": list(racks)}
+
+
+def listing(spark, tmp_path, lines, name="topics.jsonl"):
+    file = tmp_path / name
+    file.write_text("".join(f"{text if isinstance(text, str) else json.dumps(text)}\n" for text in lines))
+    return read_json(spark, str(file), "dev")
+
+
+def told(found):
+    rows = found.select(F.unix_millis(c.VALID_FROM), c.TOPIC, c.TOPIC_ID, c.PARTITION_COUNT).collect()
+    return sorted((at, topic, topic_id, count is not None, count) for at, topic, topic_id, count in rows)
+
+
+def short(found):
+    return [(at, topic, topic_id, count) for at, topic, topic_id, _, count in told(found)]
+
+
+def nothing(spark):
+    return spark.createDataFrame([], BARE)
+
+
+CASES = [
+    pytest.param([line(1, "a"), line(2, "a")], [(1, "a", "id", 1)], id="the same again"),
+    pytest.param(
+        [line(1, "a"), line(2, "a", partitions=3)], [(1, "a", "id", 1), (2, "a", "id", 3)], id="partitions added"
+    ),
+    pytest.param(
+        [line(1, "a"), line(1, "b"), line(2, "b")],
+        [(1, "a", "id", 1), (1, "b", "id", 1), (2, "a", "id", None)],
+        id="deleted",
+    ),
+    pytest.param(
+        [line(1, "a"), line(1, "b"), line(2, "b"), line(3, "b"), line(3, "a", "new", 5)],
+        [(1, "a", "id", 1), (1, "b", "id", 1), (2, "a", "id", None), (3, "a", "new", 5)],
+        id="made again after a while",
+    ),
+    pytest.param(
+        [line(1, "a"), line(2, "a", "new")], [(1, "a", "id", 1), (2, "a", "new", 1)], id="made again in between"
+    ),
+    pytest.param(
+        [line(1, "a"), line(2, "a", racks=("s",))],
+        [(1, "a", "id", 1), (2, "a", "id", 1)],
+        id="replicas moved to another rack",
+    ),
+]
+
+
+@pytest.mark.parametrize(("lines", "expected"), CASES)
+@pytest.mark.parametrize("turned", [False, True], ids=["in order", "turned round"])
+def test_changes_between_listings(spark, tmp_path, lines, expected, turned):
+    found = changes(listing(spark, tmp_path, lines[::-1] if turned else lines).good, nothing(spark))
+    assert found.columns == BARE.names
+    assert short(found) == expected
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3])
+def test_what_is_known_is_not_told_again(spark, tmp_path, cut):
+    """However the listings are divided over runs, all runs together say the same."""
+    lines = [
+        line(1, "a"),
+        line(1, "b"),
+        line(2, "b"),
+        line(3, "b", partitions=2),
+        line(4, "a", "new"),
+        line(4, "b", partitions=2),
+    ]
+    whole = changes(listing(spark, tmp_path, lines).good, nothing(spark))
+    first = [text for text in lines if text["ts"] <= cut]
+    earlier = changes(listing(spark, tmp_path, first, "first.jsonl").good, nothing(spark)).localCheckpoint()
+    rest = [text for text in lines if text["ts"] > cut]
+    later = changes(listing(spark, tmp_path, rest, "rest.jsonl").good, earlier)
+    assert told(earlier.unionByName(later)) == told(whole)
+    assert told(changes(listing(spark, tmp_path, lines, "again.jsonl").good, whole.localCheckpoint())) == []
+
+
+RACKS = [
+    pytest.param(["r"], 2, [["r"], ["r"]], id="one rack is that of every partition"),
+    pytest.param(["r", "r"], 2, [["r"], ["r"]], id="one rack, said twice"),
+    pytest.param(["r", "s"], 2, None, id="several racks say nothing of a partition"),
+    pytest.param([["r", "s"], ["s"]], 2, [["r", "s"], ["s"]], id="a list a partition"),
+    pytest.param([], 2, None, id="no racks"),
+    pytest.param(None, 2, None, id="none given"),
+    pytest.param(["r"], 0, None, id="no partitions"),
+]
+
+
+@pytest.mark.parametrize(("racks", "partitions", "expected"), RACKS)
+def test_racks(spark, tmp_path, racks, partitions, expected):
+    lines = [{**line(1, "a", partitions=partitions), "racks": racks}]
+    [row] = changes(listing(spark, tmp_path, lines).good, nothing(spark)).collect()
+    assert row[c.RACKS] == expected
+
+
+BAD = [
+    pytest.param({**line(2, "bad"), "partitions": -1}, "BAD_PARTITION_COUNT", id="negative count"),
+    pytest.param({**line(2, "bad"), "partitions": None}, "BAD_PARTITION_COUNT", id="missing count"),
+    pytest.param({**line(2, "bad"), "topic": None}, "BAD_TOPIC", id="no name"),
+    pytest.param({**line(2, "bad"), "ts": None}, "BAD_MOMENT", id="no moment"),
+    pytest.param('{"ts":2,"topic":"bad', "MALFORMED_LINE", id="half a line"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "code"), BAD)
+def test_a_bad_row_is_rejected_and_the_others_count(spark, tmp_path, wrong, code):
+    found = listing(spark, tmp_path, [line(1, "a"), wrong, line(2, "a", partitions=2)])
+    assert short(changes(found.good, nothing(spark))) == [(1, "a", "id", 1), (2, "a", "id", 2)]
+    [row] = found.rejected.collect()
+    assert (row[c.CODE], row[c.STAGE]) == (code, "topics")
+    assert "expected" in row[c.MESSAGE]
+    assert "bad" in row[c.ROW] or code == "BAD_TOPIC"
+
+
+def test_a_topic_whose_count_is_wrong_once_was_not_deleted(spark, tmp_path):
+    lines = [line(1, "a"), line(2, "a", partitions=-1), line(3, "a")]
+    assert short(changes(listing(spark, tmp_path, lines).good, nothing(spark))) == [(1, "a", "id", 1)]
+
+
+def test_a_name_made_again_in_the_captures_is_another_topic(spark):
+    found = changes(read_json(spark, str(CAPTURES / "edge" / "topics.jsonl.gz"), "edge").good, nothing(spark))
+    by_topic = {}
+    for _, topic, topic_id, _ in short(found):
+        by_topic.setdefault(topic, set()).add(topic_id)
+    assert max(len(ids) for ids in by_topic.values()) > 1
+    assert all("=" not in topic_id and "+" not in topic_id for ids in by_topic.values() for topic_id in ids)
