@@ -250,6 +250,27 @@ def test_strings_in_strings_out_as_kafka_answers(profile):
         )
 
 
+def test_the_step_derived_from_claims_and_target_is_what_kafka_does():
+    """Consecutive rebalances, members that do not contradict one another: Kafka's answer, and what the KIP gives back.
+
+    What it gives back is unknown but owned: here, partitions that no longer exist.
+    """
+    known = [(one, result) for one, result in scenarios("chain", 400) if one["assignor"] == COOPERATIVE]
+    rows = [row for scenario, _ in known for row in scenario_rows(scenario)]
+    found = {
+        (row[c.GROUP_ID], row[c.MEMBER_ID]): set(pairs(row[c.ASSIGNED])) for row in computed(rows, KIP)["assignments"]
+    }
+    withheld = given_back = 0
+    for scenario, result in known:
+        for member in scenario["members"]:
+            expected = {(topic, partition) for topic, partition in result["assignment"][member["id"]]}
+            gone = {(topic, at) for topic, at in member["owned"] if at >= scenario["topics"].get(topic, 0)}
+            assert found[scenario["id"], member["id"]] == expected | gone
+            given_back += len(gone)
+        withheld += sum(scenario["topics"].values()) - sum(map(len, result["assignment"].values()))
+    assert min(len(known), withheld, given_back) > 50
+
+
 def test_the_order_of_rows_says_nothing():
     rows = [row for scenario, result in scenarios("chain", 20) for row in scenario_rows(scenario, result["assignment"])]
     straight = compute(table(rows), AS_KAFKA)

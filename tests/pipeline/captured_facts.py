@@ -69,8 +69,9 @@ def write(spark, location: LedgerLocation, rows: dict[Table, list[dict[str, Any]
             ordered = [tuple(row.get(name) for name in table.columns[:-1]) for row in values]
             schema = reduce(lambda made, field: made.add(field), table.schema.fields[:-1], type(table.schema)())
             append(location, table, spark.createDataFrame(ordered, schema), attempt_id)
+    counts = {table.name: len(values) for table, values in rows.items()}
     seen = runs.look(spark, location, attempt.run_id)
-    runs.commit(spark, location, attempt, seen.sequence, runs.Outcome({}, {}, "digest", "done", START))
+    runs.commit(spark, location, attempt, seen.sequence, runs.Outcome({}, counts, "digest", "done", START))
 
 
 def captured_ledger(spark, path: str, captures: tuple[str, ...]) -> LedgerLocation:

@@ -85,10 +85,13 @@ def rebalance(snapshots: Snapshots, choice: Choice) -> Rebalances:
 
 
 def _assigned(choice: Choice, party: Party, slots: Slots, owned: Lists, lists: _Numbered, target: Lists) -> Lists:
-    """What this round assigns. Kafka withholds in cooperative-sticky alone, the KIP wherever members kept something."""
-    withholds = choice.cooperative if choice.form is Form.AS_KAFKA else choice.chosen != NONE
-    adjusted = _grouped(assign_round(choice.form, owned, target, slots), slots)
-    given = _merged(withholds[party.group], adjusted, target)
+    """What this round assigns: as Kafka's own code adjusts the target, or as the KIP derives it from (owned, target).
+
+    The two agree but where members contradict one another: of a partition that two of them claim, or one with a claim
+    of an earlier generation, Kafka's code goes by what its algorithm left behind.
+    """
+    derived = choice.form is Form.KIP
+    given = _grouped(assign_round(choice.form, owned, target, slots), slots) if derived else lists.assigned
     return _merged((choice.chosen != NONE)[party.group], given, lists.recorded)
 
 

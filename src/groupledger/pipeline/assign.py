@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
@@ -20,7 +20,7 @@ from groupledger.core.step import Form
 from groupledger.core.verdict import Verdict
 from groupledger.engine import rows as r
 from groupledger.engine.buckets import GROUPS_A_BUCKET, Calculation, apply, bucket_count
-from groupledger.pipeline.assign_input import Facts, assign_input
+from groupledger.pipeline.assign_input import LATEST, Facts, assign_input
 from groupledger.pipeline.invocation import Timings
 from groupledger.sinks import runs
 from groupledger.sinks.append import append
@@ -47,8 +47,8 @@ KIND = "assign"
 DONE, OVER_LIMIT = "done", "quarantine-over-limit"
 OUTCOMES = ("ASSIGNED", "UNCHANGED", "EMPTY", "REJECTED")
 SUMS = (c.MOVES, c.LEAST_MOVES, c.UNASSIGNED, c.ADDED, c.REVOKED, c.LOST)
-MOST_ROUNDS = 8
-"""Buckets a core gets at most: `latest` reads few of the snapshots ever written."""
+MOST_ROUNDS = 64
+"""Buckets a task slot gets at most under `latest`: empty ones cost little, crowded ones memory."""
 
 _GROUPS, _MEMBERS, _TOPICS = "groups", "members", "topics"
 _DIGESTS = ("digest_1", "digest_2")
@@ -84,58 +84,68 @@ def assign(spark: SparkSession, config: Config, invocation: Invocation) -> Assig
     location = LedgerLocation(path=config.ledger.location, catalog=config.ledger.catalog)
     with timings.stage("look"):
         check(spark, location)
-        attempt, seen = _attempt(spark, location, config, invocation)
+        known = _known_facts(spark, location)
+        attempt, seen = _attempt(spark, location, config, invocation, known)
         if seen.committed is not None:
             return _summary(seen.committed, config, timings, already_committed=True)
     with timings.stage("plan"):
         runs.plan(spark, location, attempt)
-    outcome = _compute(spark, location, config, attempt, invocation, timings)
+    buckets = config.buckets or _buckets(spark, config, known.snapshots)
+    outcome = _compute(spark, location, config, _Work(attempt, invocation, buckets, timings))
     with timings.stage("commit"):
         run = runs.commit(spark, location, attempt, seen.sequence, outcome)
     return _summary(run, config, timings, already_committed=run.attempt_id != attempt.attempt_id)
 
 
 def _attempt(
-    spark: SparkSession, location: LedgerLocation, config: Config, invocation: Invocation
+    spark: SparkSession, location: LedgerLocation, config: Config, invocation: Invocation, known: _Known
 ) -> tuple[runs.Attempt, runs.Look]:
     """The attempt, and the ledger as it was seen before anything was read."""
     what = {"assign": asdict(config.assign), "limits": asdict(config.limits)}
     code = code_digest(files("groupledger"), __version__)
-    inputs = {"facts_as_of": _facts_as_of(spark, location), "snapshots": config.assign.snapshots}
+    inputs = {"facts_as_of": known.as_of, "snapshots": config.assign.snapshots}
     run_id = invocation.run_id or f"assign-{digest([inputs, what, code])[:32]}"
     seen = runs.look(spark, location, run_id)
     return runs.Attempt(run_id, invocation.attempt_id, KIND, inputs, digest(what), code, invocation.now()), seen
 
 
-def _facts_as_of(spark: SparkSession, location: LedgerLocation) -> int:
-    """Number of the last commit that brought facts; 0: none did."""
+class _Known(NamedTuple):
+    """What `runs` says of the facts: number of the last commit that brought any (0: none), snapshots ever written."""
+
+    as_of: int
+    snapshots: int
+
+
+def _known_facts(spark: SparkSession, location: LedgerLocation) -> _Known:
     ingests = runs.committed_runs(spark, location).where(F.col(c.KIND) != KIND)
-    number: int | None = ingests.agg(F.max(c.SEQUENCE)).collect()[0][0]
-    return number or 0
+    snapshots = F.sum(F.try_element_at(F.col(c.COUNTS_OUT), F.lit(GROUP_SNAPSHOTS.name)))
+    row = ingests.agg(F.max(c.SEQUENCE), snapshots).collect()[0]
+    return _Known(row[0] or 0, row[1] or 0)
 
 
-def _compute(
-    spark: SparkSession,
-    location: LedgerLocation,
-    config: Config,
-    attempt: runs.Attempt,
-    invocation: Invocation,
-    timings: Timings,
-) -> runs.Outcome:
+class _Work(NamedTuple):
+    """What is about to be computed, and how it is watched."""
+
+    attempt: runs.Attempt
+    invocation: Invocation
+    buckets: int
+    timings: Timings
+
+
+def _compute(spark: SparkSession, location: LedgerLocation, config: Config, work: _Work) -> runs.Outcome:
     """Read, compute and append; nothing counts yet."""
-    with timings.stage("read"):
+    with work.timings.stage("read"):
         facts = Facts(
             *(current(spark, location, each) for each in (GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS))
         )
-        buckets = config.buckets or _buckets(spark, location)
         seen_in = Observation()
-        rows = assign_input(facts, config.assign, config.limits, buckets).observe(seen_in, *_input_metrics())
+        rows = assign_input(facts, config.assign, config.limits, work.buckets).observe(seen_in, *_input_metrics())
         calculation = Calculation(
             config.assign.scenario, Form(config.assign.mode), config.limits.max_partitions_per_group
         )
-        computed = apply(rows, buckets, calculation).persist()
+        computed = apply(rows, work.buckets, calculation).persist()
     try:
-        counts, digests = _write(location, computed, attempt.attempt_id, timings)
+        counts, digests = _write(location, computed, work.attempt.attempt_id, work.timings)
     finally:
         computed.unpersist()
     counts_in = {name: seen_in.get[name] or 0 for name in (_GROUPS, _MEMBERS, _TOPICS)}
@@ -147,16 +157,16 @@ def _compute(
         counts_out=counts,
         result_digest=result_digest(digests),
         verdict=OVER_LIMIT if counts[QUARANTINE.name] > config.limits.max_quarantined else DONE,
-        finished_at=invocation.now(),
+        finished_at=work.invocation.now(),
         input_digest=rows_digest(sum(counts_in.values()), [seen_in.get[name] or 0 for name in _DIGESTS]),
     )
 
 
-def _buckets(spark: SparkSession, location: LedgerLocation) -> int:
-    """From the number of snapshots ever written, which Delta knows without reading them."""
+def _buckets(spark: SparkSession, config: Config, snapshots: int) -> int:
+    """From the number of snapshots ever written; of a long history `latest` chooses few, so its buckets are bounded."""
     parallelism = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
-    written = location.rows(spark, GROUP_SNAPSHOTS).count()
-    return bucket_count(min(written, GROUPS_A_BUCKET * parallelism * MOST_ROUNDS), parallelism)
+    bound = GROUPS_A_BUCKET * parallelism * MOST_ROUNDS if config.assign.snapshots == LATEST else snapshots
+    return bucket_count(min(snapshots, bound), parallelism)
 
 
 def _input_metrics() -> list[Column]:
