@@ -21,7 +21,7 @@ test: setup check  ## Every check and every test
 check: setup  ## Format, lint, types, layers, tidiness
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
-	@$(BIN)/mypy $(wildcard src jobs tests benchmarks)
+	@$(BIN)/mypy $(wildcard src jobs tests benchmarks examples)
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python -m pytest -q tests/test_tidy.py
 

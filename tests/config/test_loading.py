@@ -40,6 +40,15 @@ def test_an_override_replaces_one_key(overrides, read, expected):
     assert read(parse(LEAST, "a.yaml", overrides)) == expected
 
 
+def test_custom_assignors_are_those_that_are_named_once_each():
+    overrides = ["assign.overrides.0={groups: a, assignor: 'm.n:f'}", "assign.overrides.1={groups: b, assignor: range}"]
+    assert parse(LEAST, "a.yaml", overrides).assign.custom_assignors == ("m.n:f",)
+    both = parse(
+        LEAST, "a.yaml", [*overrides, "assign.assignor=m:f", "assign.overrides.2={groups: c, assignor: 'm:f'}"]
+    )
+    assert both.assign.custom_assignors == ("m.n:f", "m:f")
+
+
 def test_a_later_source_is_appended_and_an_earlier_one_changed():
     text = LEAST + "sources: [{kind: offsets-jsonl, path: a}]"
     config = parse(text, "a.yaml", ["sources.0.path=b", "sources.1={kind: snapshots, path: c, format: csv}"])
@@ -60,6 +69,7 @@ def test_a_later_source_is_appended_and_an_earlier_one_changed():
             "assign.assignor",
             "is 'rnge'; did you mean range? expected one of recorded",
         ),
+        (LEAST + "assign: {assignor: 'a b:c'}", "assign.assignor", "or module:function, or an entry point"),
         (LEAST + "assign: {overrides: [{groups: a}]}", "assign.overrides.0.assignor", "is missing"),
         (LEAST + "assign: {scenario: A b}", "assign.scenario", "up to 64 of"),
         (LEAST + "assign: {scenario: recorded, assignor: range}", "assign.scenario", "runs no assignor"),

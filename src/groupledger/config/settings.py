@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, is_dataclass
 from typing import Any
 
+from groupledger.core.custom.naming import may_be_custom
 from groupledger.core.faults import Fault
 
 ASSIGNORS = ("recorded", "range", "roundrobin", "sticky", "cooperative-sticky")
@@ -34,6 +35,12 @@ class Rule:
 def one_of(*names: str) -> Rule:
     """Exactly one of these words."""
     return Rule("one of " + ", ".join(names), lambda value: value in names, names)
+
+
+def an_assignor() -> Rule:
+    """One of Kafka's, or a custom one; whether that can be imported is said by who runs it."""
+    words = f"one of {', '.join(ASSIGNORS)}; or module:function, or an entry point of groupledger.assignors"
+    return Rule(words, lambda value: value in ASSIGNORS or may_be_custom(value), ASSIGNORS)
 
 
 def at_least(least: int) -> Rule:
@@ -89,14 +96,14 @@ class OverrideSettings:
     """Another assignor for some groups."""
 
     groups: str = key("Glob over group ids, such as payments-*.", NOT_EMPTY)
-    assignor: str = key("The assignor of these groups.", one_of(*ASSIGNORS))
+    assignor: str = key("The assignor of these groups.", an_assignor())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignSettings:
     """What `assign` computes."""
 
-    assignor: str = key("The assignor to run; recorded: the one each group had.", one_of(*ASSIGNORS), "recorded")
+    assignor: str = key("The assignor to run; recorded: the one each group had.", an_assignor(), "recorded")
     overrides: tuple[OverrideSettings, ...] = key("Other assignors by group; the first that matches counts.", None, ())
     scenario: str = key(
         "Name the results stand under; recorded is reserved: no assignor runs, the step goes from held to recorded.",
@@ -109,6 +116,12 @@ class AssignSettings:
         one_of("as-kafka", "kip"),
         "as-kafka",
     )
+
+    @property
+    def custom_assignors(self) -> tuple[str, ...]:
+        """Names of the assignors that are not ours, each once: only these are ever imported."""
+        named = {self.assignor, *(override.assignor for override in self.overrides)}
+        return tuple(sorted(named - set(ASSIGNORS)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

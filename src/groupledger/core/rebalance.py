@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,9 @@ import numpy as np
 from groupledger.core import ragged
 from groupledger.core.assignors import Status, assign
 from groupledger.core.batch import NONE, AssignmentBatch, GroupBatch
+from groupledger.core.custom.batches import Texts, assign_custom
+from groupledger.core.custom.contract import Complaint
+from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.kernels import run
 from groupledger.core.slots import Lists, Naming, Slots, Topics, number
 from groupledger.core.snapshots import NamedLists, Snapshots, Subscribed, by_topic, select
@@ -41,6 +45,8 @@ class Choice:
     recorded: IntArray  # [G] assignor of the record, NONE: not one of `names`
     prejudged: IntArray  # [G] a `Verdict` that needs no comparison, NONE otherwise
     form: Form
+    custom: Mapping[str, CustomAssignor] = field(default_factory=dict)  # those of `names` that are not ours
+    texts: Texts | None = None  # where any of `custom` is chosen
 
     @property
     def what_if(self) -> Mask:
@@ -51,8 +57,21 @@ class Choice:
     @property
     def cooperative(self) -> Mask:
         """Groups whose chosen assignor is made for members that keep what they own."""
-        made: Mask = np.array([name in COOPERATIVE for name in (*self.names, "")])[self.chosen]
+        made: Mask = np.array([self._keeps(name) for name in (*self.names, "")])[self.chosen]
         return made
+
+    def _keeps(self, name: str) -> bool:
+        return self.custom[name].cooperative if name in self.custom else name in COOPERATIVE
+
+    def run(
+        self, name: str, part: GroupBatch, member: LongArray, topic: LongArray
+    ) -> tuple[AssignmentBatch, dict[int, tuple[Complaint, ...]]]:
+        """One assignor on some groups; what a custom one did wrong, by group of the part."""
+        if name not in self.custom:
+            return assign(name, part), {}
+        if self.texts is None:
+            raise AssertionError(f"{name} is a custom assignor; expected the texts of its groups")
+        return assign_custom(self.custom[name], part, self.texts.of(member, topic))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +87,7 @@ class Rebalances:
     verdict: IntArray  # [G] `Verdict`
     breaches: Breaches  # of groups whose record is judged by its invariants
     subscribed: Subscribed
+    complaints: Mapping[int, tuple[Complaint, ...]]  # by group: what its custom assignor did wrong
 
 
 def rebalance(snapshots: Snapshots, choice: Choice) -> Rebalances:
@@ -81,7 +101,9 @@ def rebalance(snapshots: Snapshots, choice: Choice) -> Rebalances:
     assigned = _assigned(choice, party, slots, owned, lists, target)
     step = measure(party, slots, lists.held, owned, target, assigned)
     verdict, broken = _judge(snapshots, choice, _Case(party, slots, owned, lists, subscribed, answer.status, basis))
-    return Rebalances(party, slots, lists.held, target, step, answer.status, verdict, broken, subscribed)
+    return Rebalances(
+        party, slots, lists.held, target, step, answer.status, verdict, broken, subscribed, answer.complaints
+    )
 
 
 def _assigned(choice: Choice, party: Party, slots: Slots, owned: Lists, lists: _Numbered, target: Lists) -> Lists:
@@ -100,6 +122,7 @@ class _Answers:
     target: NamedLists
     assigned: NamedLists  # Kafka's own answer: cooperative-sticky withholds in it
     status: IntArray
+    complaints: Mapping[int, tuple[Complaint, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,15 +186,17 @@ def _answers(batch: GroupBatch, choice: Choice) -> _Answers:
     """Run each chosen assignor once, over all its groups. Groups without members get nothing."""
     peopled = np.diff(batch.member_start) > 0
     status = np.zeros(batch.groups, np.int32)
+    complaints: dict[int, tuple[Complaint, ...]] = {}
     parts = []
     for index in range(len(choice.names)):
         groups = np.flatnonzero((choice.chosen == index) & peopled)
         if len(groups) > 0:
             part, member, topic = select(batch, groups)
-            answer = assign(choice.names[index], part)
+            answer, found = choice.run(choice.names[index], part, member, topic)
+            complaints |= {int(groups[at]): each for at, each in found.items()}
             status[groups] = answer.status
             parts.append((part, member, topic, answer))
-    return _Answers(_scattered(batch, parts, "target"), _scattered(batch, parts, "assigned"), status)
+    return _Answers(_scattered(batch, parts, "target"), _scattered(batch, parts, "assigned"), status, complaints)
 
 
 def _scattered(

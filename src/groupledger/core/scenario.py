@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ import numpy as np
 from groupledger.core.assignors import MESSAGES, Mode, Path, Status, assign
 from groupledger.core.assignors.kip315 import left_out, next_epochs, read_memory
 from groupledger.core.batch import NONE, AssignmentBatch, GroupBatch
+from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.javaorder import computed_map_order, hash_texts, rank_texts
 from groupledger.core.scenario_form import require_form
@@ -35,9 +36,12 @@ class Encoded:
     topics: list[str]
 
 
-def solve(scenario: dict[str, Any], *, mode: Mode = "as-kafka") -> dict[str, Any]:
+def solve(
+    scenario: dict[str, Any], *, mode: Mode = "as-kafka", custom: Mapping[str, CustomAssignor] | None = None
+) -> dict[str, Any]:
     """The result of one scenario; a scenario that cannot be used raises Fault.
 
+    `custom` are the custom assignors a scenario may name: it cannot have any other imported.
     `server-uniform` and `server-range` (KIP-848) have a format and a result of their own: `assignors.server.scenario`.
     """
     if str(scenario.get("assignor")).startswith("server-"):
@@ -45,23 +49,29 @@ def solve(scenario: dict[str, Any], *, mode: Mode = "as-kafka") -> dict[str, Any
 
         return solve_server(scenario)
     require_form(scenario)
+    if scenario["assignor"] in (custom or {}):
+        from groupledger.core.custom.scenarios import solve as solve_custom
+
+        return solve_custom((custom or {})[scenario["assignor"]], scenario)
     encoded = encode(scenario)
     answer = assign(scenario["assignor"], encoded.batch, mode=mode)
     return _result(scenario, encoded, answer)
 
 
-def solve_lines(lines: Iterable[str], *, mode: Mode = "as-kafka") -> Iterator[str]:
+def solve_lines(
+    lines: Iterable[str], *, mode: Mode = "as-kafka", custom: Mapping[str, CustomAssignor] | None = None
+) -> Iterator[str]:
     """One result line for each scenario line; a bad line becomes an error result with its number, the others go on."""
     for number, line in enumerate(lines, 1):
-        yield json.dumps(_solve_line(number, line, mode), ensure_ascii=False)
+        yield json.dumps(_solve_line(number, line, mode, custom), ensure_ascii=False)
 
 
-def _solve_line(number: int, line: str, mode: Mode) -> dict[str, Any]:
+def _solve_line(number: int, line: str, mode: Mode, custom: Mapping[str, CustomAssignor] | None) -> dict[str, Any]:
     name = None
     try:
         scenario = _parsed(line)
         name = scenario.get("id")
-        return solve(scenario, mode=mode)
+        return solve(scenario, mode=mode, custom=custom)
     except Fault as fault:
         return {"id": name, "line": number, "error": f"{fault.code}: {fault.message}"}
 

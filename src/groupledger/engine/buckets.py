@@ -33,6 +33,7 @@ class Calculation:
     scenario: str
     form: Form
     max_partitions: int = 4_000_000  # of the topics of one group
+    custom: tuple[str, ...] = ()  # custom assignors by name: a worker imports these and no others
 
 
 def bucket_of(buckets: int) -> Column:
@@ -52,11 +53,12 @@ def bucket_count(groups: int, parallelism: int) -> int:
 
 def compute(table: pa.Table, calculation: Calculation) -> pa.Table:
     """One bucket, rows in and rows out; see `rows.INPUT` and `rows.OUTPUT`. Pure."""
+    from groupledger.core.custom.naming import find_all
     from groupledger.core.rebalance import rebalance
     from groupledger.engine.codec import decode
     from groupledger.engine.results import encode_results
 
-    decoded = decode(table, calculation.form, calculation.max_partitions)
+    decoded = decode(table, calculation.form, calculation.max_partitions, find_all(calculation.custom))
     result = rebalance(decoded.snapshots, decoded.choice)
     rows = encode_results(decoded, result, calculation.scenario, to_arrow_schema(r.OUTPUT))
     assert_accounted(decoded.groups, rows)

@@ -5,7 +5,8 @@ Rows come in any order. Groups are put in the order of their snapshot ids, membe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import pyarrow.compute as pc
 from groupledger.core import ragged
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.batch import NONE, GroupBatch
+from groupledger.core.custom.batches import Texts
 from groupledger.core.javaorder import hash_utf8, rank_utf8
 from groupledger.core.kernels import run
 from groupledger.core.rebalance import Choice
@@ -28,6 +30,7 @@ from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     from groupledger.core.batch import IntArray, LongArray
+    from groupledger.core.custom.naming import CustomAssignor
     from groupledger.core.slots import Mask
     from groupledger.core.step import Form
 
@@ -48,8 +51,11 @@ class Decoded:
     rejections: Rejections
 
 
-def decode(table: pa.Table, form: Form, max_partitions: int) -> Decoded:
+def decode(
+    table: pa.Table, form: Form, max_partitions: int, custom: Mapping[str, CustomAssignor] | None = None
+) -> Decoded:
     """Take a bucket's table apart. Every row is used: a row of no known kind is a bug of ours."""
+    custom = custom or {}
     kind = integers(column(whole(table.select([r.ROW_KIND])), r.ROW_KIND), -1)
     groups, members, topics = (_of_kind(table, kind, each) for each in r.FIELDS)
     if len(groups) + len(members) + len(topics) != len(table):
@@ -57,14 +63,17 @@ def decode(table: pa.Table, form: Form, max_partitions: int) -> Decoded:
         raise AssertionError(f"rows of kinds {unknown} in a bucket; expected 0, 1 or 2")
     groups = groups.take(pc.sort_indices(column(groups, c.SNAPSHOT_ID))).combine_chunks()
     ties = _tie(groups, members, topics)
-    rejections = Rejections.find(groups, members, topics, ties, max_partitions)
+    rejections = Rejections.find(groups, members, topics, ties, max_partitions, (*NAMES, *custom))
     ties = Ties(*(np.where(rejections.mask[each], NONE, each) for each in ties))
     order, member_start = _member_order(members, ties.member, len(groups))
     own = members.take(pa.array(order)).combine_chunks()
     held = _held_rows(groups, members, own, ragged.owners(member_start))
     encoder = _Encoder(groups, own, member_start, column(members, c.RECORDED).take(held), topics, ties.topic)
     snapshots, names = encoder.snapshots()
-    return Decoded(groups, own, snapshots, _choice(groups, own, member_start, rejections, form), names, rejections)
+    choice = _choice(groups, own, member_start, rejections, form, custom)
+    if (choice.chosen >= len(NAMES)).any():
+        choice = replace(choice, texts=_texts(own, names))
+    return Decoded(groups, own, snapshots, choice, names, rejections)
 
 
 def _of_kind(table: pa.Table, kind: LongArray, wanted: int) -> pa.Table:
@@ -135,14 +144,39 @@ def _look_up(
     found[np.flatnonzero(missing)[hit]] = row[named][order[at[hit]]]
 
 
-def _choice(groups: pa.Table, own: pa.Table, member_start: LongArray, rejections: Rejections, form: Form) -> Choice:
-    names = pa.array(NAMES)
+def _choice(
+    groups: pa.Table,
+    own: pa.Table,
+    member_start: LongArray,
+    rejections: Rejections,
+    form: Form,
+    custom: Mapping[str, CustomAssignor],
+) -> Choice:
+    """A record is of a custom assignor where its members joined by the name that one has."""
+    names = pa.array([*NAMES, *custom])
+    joined = pa.array([*NAMES, *(each.protocol_name for each in custom.values())], pa.string())
     chosen = integers(pc.index_in(column(groups, r.CHOSEN), value_set=names), NONE)
-    recorded = integers(pc.index_in(column(groups, c.ASSIGNOR), value_set=names), NONE)
+    recorded = integers(pc.index_in(column(groups, c.ASSIGNOR), value_set=joined, skip_nulls=True), NONE)
     rewrite = _is(groups, c.SNAPSHOT_KIND, "rewrite")
     chosen = np.where(rejections.mask[:-1] | rewrite, NONE, chosen)
     return Choice(
-        NAMES, chosen.astype(np.int32), recorded.astype(np.int32), _prejudge(groups, own, member_start, rewrite), form
+        (*NAMES, *custom),
+        chosen.astype(np.int32),
+        recorded.astype(np.int32),
+        _prejudge(groups, own, member_start, rewrite),
+        form,
+        custom,
+    )
+
+
+def _texts(own: pa.Table, topics: Column) -> Texts:
+    """Strings as they are: custom assignors take names, not numbers."""
+    return Texts(
+        member_ids=column(own, c.MEMBER_ID).to_pylist(),
+        instance_ids=column(own, c.GROUP_INSTANCE_ID).to_pylist(),
+        racks=column(own, c.RACK_ID).to_pylist(),
+        user_data=column(own, c.USER_DATA).to_pylist(),
+        topics=topics.to_pylist(),
     )
 
 

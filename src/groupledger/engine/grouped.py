@@ -7,8 +7,9 @@
 A row is a member. Required columns: group_id, member_id, topics (its subscription) and topic_partition_counts (map of
 topic to partition count; a topic that is missing in it has no metadata). Optional: member_order (place in the JoinGroup
 response; without it members stand in order of their ids), group_instance_id, rack_id, claimed and held
-(array<struct<topic, partitions>>; held defaults to claimed), claimed_generation, subscription_generation and
-subscription_version. A call a group costs milliseconds; thousands of groups are `pipeline.assign`'s work.
+(array<struct<topic, partitions>>; held defaults to claimed), claimed_generation, subscription_generation,
+subscription_version, and user_data (binary) for custom assignors. A call a group costs milliseconds; thousands
+of groups are `pipeline.assign`'s work.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from groupledger.core.assignors import ASSIGNORS
+from groupledger.core.custom.naming import find, may_be_custom
 from groupledger.core.faults import Fault
 from groupledger.core.step import Form
 from groupledger.engine import rows as r
@@ -47,18 +49,26 @@ ASSIGNOR_SCHEMA = StructType(
 
 _OF_GROUP = (c.GROUP_ID, c.CODE, c.MESSAGE)
 _BEFORE, _NOW = "before", "now"
-_COPIED = (c.GROUP_INSTANCE_ID, c.RACK_ID, c.CLAIMED_GENERATION, c.SUBSCRIPTION_GENERATION, c.SUBSCRIPTION_VERSION)
+_COPIED = (
+    *(c.GROUP_INSTANCE_ID, c.RACK_ID, c.USER_DATA),
+    *(c.CLAIMED_GENERATION, c.SUBSCRIPTION_GENERATION, c.SUBSCRIPTION_VERSION),
+)
 
 
 def assignor_udf(name: str, *, mode: Literal["as-kafka", "kip"] = "as-kafka") -> Callable[[pd.DataFrame], pd.DataFrame]:
     """A function for `applyInPandas` that runs one assignor on each group; results have `ASSIGNOR_SCHEMA`.
 
-    `mode` is the form of the cooperative step. Raises Fault("UNKNOWN_ASSIGNOR") for a name that is none.
+    `mode` is the form of the cooperative step. A name may be that of a custom assignor (docs/custom-assignors.md),
+    which the workers import too. Raises Fault: UNKNOWN_ASSIGNOR for a name that is none, ASSIGNOR_NOT_FOUND for one
+    that cannot be imported.
     """
-    if name not in ASSIGNORS:
+    is_ours = name in ASSIGNORS
+    if not is_ours and not may_be_custom(name):
         expected = ", ".join(sorted(ASSIGNORS))
-        raise Fault("UNKNOWN_ASSIGNOR", f"assignor is {name!r}; expected one of {expected}")
-    calculation = Calculation("notebook", Form(mode))
+        raise Fault("UNKNOWN_ASSIGNOR", f"assignor is {name!r}; expected one of {expected}, or module:function")
+    if not is_ours:
+        find(name)
+    calculation = Calculation("notebook", Form(mode), custom=() if is_ours else (name,))
 
     def assign(members: pd.DataFrame) -> pd.DataFrame:
         return _assign(members, name, calculation)

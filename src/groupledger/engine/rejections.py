@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupledger.core.assignors import ASSIGNORS
 from groupledger.engine import rows as r
 from groupledger.engine.arrow_lists import Column, column, encode, integers, valid
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from groupledger.core.batch import LongArray
     from groupledger.core.slots import Mask
 
@@ -40,10 +41,12 @@ class Rejections:
     mask: Mask
 
     @staticmethod
-    def find(groups: pa.Table, members: pa.Table, topics: pa.Table, ties: Ties, max_partitions: int) -> Rejections:
-        """All rejections of a bucket; of several for one group the last kind here counts."""
+    def find(
+        groups: pa.Table, members: pa.Table, topics: pa.Table, ties: Ties, max_partitions: int, names: Sequence[str]
+    ) -> Rejections:
+        """All rejections of a bucket; of several for one group the last kind here counts. `names`: of assignors."""
         found = {
-            **_unknown_assignors(groups, ties.member),
+            **_unknown_assignors(groups, ties.member, names),
             **_too_many_partitions(topics, ties.topic, len(groups), max_partitions),
             **_negative_counts(topics, ties.topic),
             **_twice(members, ties.member),
@@ -119,15 +122,15 @@ def _unnamed(members: pa.Table, group: LongArray) -> dict[int, tuple[str, str]]:
     }
 
 
-def _unknown_assignors(groups: pa.Table, member_group: LongArray) -> dict[int, tuple[str, str]]:
+def _unknown_assignors(groups: pa.Table, member_group: LongArray, names: Sequence[str]) -> dict[int, tuple[str, str]]:
     chosen = column(groups, r.CHOSEN)
-    known = pc.is_in(chosen, value_set=pa.array(sorted(ASSIGNORS)))
+    known = pc.is_in(chosen, value_set=pa.array(sorted(names)))
     unknown = pc.and_(chosen.is_valid(), pc.invert(known)).to_numpy(zero_copy_only=False)
     peopled = np.bincount(member_group[member_group >= 0], minlength=len(groups)) > 0
     return {
         int(row): (
             UNKNOWN_ASSIGNOR,
-            f"assignor is {chosen[int(row)].as_py()!r}; expected one of {', '.join(sorted(ASSIGNORS))}; "
+            f"assignor is {chosen[int(row)].as_py()!r}; expected one of {', '.join(sorted(names))}; "
             "name one for this group in assign.overrides, or use the scenario 'recorded'",
         )
         for row in np.flatnonzero(unknown & peopled)

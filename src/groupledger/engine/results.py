@@ -55,9 +55,11 @@ def encode_results(decoded: Decoded, result: Rebalances, scenario: str, schema: 
 def _refusals(decoded: Decoded, result: Rebalances) -> dict[int, tuple[str, str]]:
     """Code and message by group row: rejected input, and input that Kafka's own code fails on."""
     failed = np.flatnonzero(result.status != Status.OK)
-    return dict(decoded.rejections.by_group) | {
-        int(row): (Status(result.status[row]).name, MESSAGES[Status(result.status[row])]) for row in failed
-    }
+    return (
+        dict(decoded.rejections.by_group)
+        | {int(row): (Status(result.status[row]).name, MESSAGES[Status(result.status[row])]) for row in failed}
+        | {row: (complaints[0].code, complaints[0].message) for row, complaints in result.complaints.items()}
+    )
 
 
 def _widened(name: str, rows: pa.StructArray, schema: pa.Schema) -> pa.Table:
@@ -131,11 +133,15 @@ class Outcome:
         return self._struct(REBALANCES, values)
 
     def violations(self) -> pa.StructArray:
-        """A row a group and rule that its record breaks."""
+        """A row a group and rule that its record breaks, or the answer of its custom assignor."""
         found = [
             (int(row), code, severity, words.format(int(counts[row])))
             for (code, severity, words), counts in zip(BREACHES, self.result.breaches, strict=True)
             for row in np.flatnonzero((counts > 0) & ~self.is_refused)
+        ] + [
+            (row, complaint.code, "error", complaint.message)
+            for row, complaints in sorted(self.result.complaints.items())
+            for complaint in complaints
         ]
         groups = self.decoded.groups.take(pa.array([row for row, *_ in found], pa.int64()))
         return self._struct(

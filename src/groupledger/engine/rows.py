@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pyspark.sql.types import (
     ArrayType,
+    BinaryType,
     BooleanType,
     ByteType,
     IntegerType,
@@ -65,6 +66,7 @@ MEMBER_FIELDS = (
     StructField(c.SUBSCRIPTION_GENERATION, IntegerType()),
     StructField(c.RECORDED, TOPIC_ID_PARTITIONS),
     StructField(c.TARGET, TOPIC_ID_PARTITIONS),
+    StructField(c.USER_DATA, BinaryType()),  # only custom assignors read it
 )
 TOPIC_FIELDS = (
     StructField(c.TOPIC, StringType()),

@@ -15,6 +15,7 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
 from groupledger import __version__
+from groupledger.core.custom.naming import source_digest
 from groupledger.core.digest import code_digest, digest, result_digest, rows_digest
 from groupledger.core.step import Form
 from groupledger.core.verdict import Verdict
@@ -103,6 +104,8 @@ def _attempt(
     """The attempt, and the ledger as it was seen before anything was read."""
     what = {"assign": asdict(config.assign), "limits": asdict(config.limits)}
     code = code_digest(files("groupledger"), __version__)
+    if config.assign.custom_assignors:
+        code = digest([code, source_digest(config.assign.custom_assignors)])
     inputs = {"facts_as_of": known.as_of, "snapshots": config.assign.snapshots}
     run_id = invocation.run_id or f"assign-{digest([inputs, what, code])[:32]}"
     seen = runs.look(spark, location, run_id)
@@ -141,7 +144,10 @@ def _compute(spark: SparkSession, location: LedgerLocation, config: Config, work
         seen_in = Observation()
         rows = assign_input(facts, config.assign, config.limits, work.buckets).observe(seen_in, *_input_metrics())
         calculation = Calculation(
-            config.assign.scenario, Form(config.assign.mode), config.limits.max_partitions_per_group
+            config.assign.scenario,
+            Form(config.assign.mode),
+            config.limits.max_partitions_per_group,
+            config.assign.custom_assignors,
         )
         computed = apply(rows, work.buckets, calculation).persist()
     try:

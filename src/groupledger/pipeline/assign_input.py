@@ -52,7 +52,7 @@ def assign_input(facts: Facts, settings: AssignSettings, limits: LimitSettings, 
     fit = chosen.where(F.col(r.FAULT_CODE).isNull())
     parts = [
         _rows(chosen, r.GROUP_ROW, r.GROUP_FIELDS),
-        _rows(_members(facts, fit, limits), r.MEMBER_ROW, r.MEMBER_FIELDS),
+        _rows(_members(facts, fit, limits, settings), r.MEMBER_ROW, r.MEMBER_FIELDS),
         _rows(_topics(facts, fit, limits), r.TOPIC_ROW, r.TOPIC_FIELDS),
     ]
     return reduce(lambda one, other: one.unionByName(other), parts)
@@ -110,15 +110,19 @@ def _with_faults(chosen: DataFrame, limits: LimitSettings) -> DataFrame:
     )
 
 
-def _members(facts: Facts, fit: DataFrame, limits: LimitSettings) -> DataFrame:
-    """Members of the chosen snapshots and of those before them, once a bucket. An id over the limit becomes null."""
+def _members(facts: Facts, fit: DataFrame, limits: LimitSettings, settings: AssignSettings) -> DataFrame:
+    """Members of the chosen snapshots and of those before them, once a bucket. An id over the limit becomes null.
+
+    User data enters the shuffle for custom assignors alone.
+    """
     before = fit.where(F.col(c.PREVIOUS_SNAPSHOT_ID).isNotNull())
     wanted = fit.select(c.SNAPSHOT_ID, r.BUCKET).union(
         before.select(F.col(c.PREVIOUS_SNAPSHOT_ID).alias(c.SNAPSHOT_ID), r.BUCKET)
     )
     rows = facts.members.join(wanted.distinct(), c.SNAPSHOT_ID)
     within = F.octet_length(c.MEMBER_ID) <= limits.max_id_bytes
-    return rows.withColumn(c.MEMBER_ID, F.when(within, F.col(c.MEMBER_ID)))
+    rows = rows.withColumn(c.MEMBER_ID, F.when(within, F.col(c.MEMBER_ID)))
+    return rows if settings.custom_assignors else rows.withColumn(c.USER_DATA, F.lit(None).cast("binary"))
 
 
 def _topics(facts: Facts, fit: DataFrame, limits: LimitSettings) -> DataFrame:

@@ -24,6 +24,7 @@ class Status(IntEnum):
     NO_SUCH_ELEMENT = 5
     ORDER_NOT_EMULATED = 6
     SUBSCRIPTIONS_DIFFER = 7
+    CUSTOM_REFUSED = 8  # a custom assignor failed; what it did stands with the group
 
 
 MESSAGES: dict[Status, str] = {
@@ -43,5 +44,6 @@ MESSAGES: dict[Status, str] = {
         "SubscriptionsDiffer: members subscribe to different topics; constrained-cooperative-sticky expects them "
         "all to subscribe to the same set of topics: use cooperative-sticky instead (KIP-615)"
     ),
+    Status.CUSTOM_REFUSED: "CustomRefused: the custom assignor failed or broke its contract on this group",
 }
 """What Kafka throws, class and message (kafka-clients 4.4.0 on Java 17), or why we do not answer."""

@@ -1,0 +1,84 @@
+"""A custom assignor: members share the lag, not the number of partitions, and keep what they own while that is fair.
+
+Members report the lag of what they own in their user data, as JSON: {"orders": {"0": 1200, "1": 30}}. A partition of
+which nobody says anything counts as one record.
+
+    groupledger assign --config ledger.yaml --set assign.assignor=examples.lag_weighted:assign
+"""
+
+from __future__ import annotations
+
+import json
+
+from groupledger.core.custom import (
+    Answer,
+    Group,
+    Protocol,
+    TopicPartition,
+    assignor,
+    cooperative_step,
+    validate_subscription,
+)
+
+TOLERATED = 1.1
+"""A member keeps what it owns up to this multiple of the mean lag: a little unfairness is cheaper than a move."""
+
+LEAST_LAG_RECORDS = 1
+
+
+@assignor(name="lag-weighted", supported_protocols=[Protocol.COOPERATIVE])
+def assign(group: Group) -> Answer:
+    """The heaviest partition first: to its owner while that one's load is fair, else to the least loaded subscriber.
+
+    Lags 6, 3, 2, 1 over A and B, nothing owned -> A: 6; B: 3, 2, 1.
+    """
+    lags = lag_records(group)
+    subscribers = _subscribers(group)
+    owners = _owners(group)
+    fair = TOLERATED * sum(lags[each] for each in lags if subscribers[each.topic]) / max(len(group.members), 1)
+    load = dict.fromkeys(sorted(member.member_id for member in group.members), 0)
+    target: dict[str, list[TopicPartition]] = {member_id: [] for member_id in load}
+    for partition in sorted(lags, key=lambda each: (-lags[each], each)):
+        able = subscribers[partition.topic]
+        chosen = min(able, key=lambda member_id: (load[member_id], member_id))
+        owner = owners.get(partition)
+        if owner in able and load[owner] + lags[partition] <= fair:
+            chosen = owner
+        target[chosen].append(partition)
+        load[chosen] += lags[partition]
+    return cooperative_step(group, target)
+
+
+def user_data(lags: dict[str, dict[int, int]]) -> bytes:
+    """What a member sends: lag in records by topic and partition."""
+    return json.dumps(lags, sort_keys=True).encode()
+
+
+def lag_records(group: Group) -> dict[TopicPartition, int]:
+    """Lag of every partition of a subscribed topic: the greatest that any member reports."""
+    partitions = [TopicPartition(topic, number) for topic, count in group.topics.items() for number in range(count)]
+    lags = dict.fromkeys(partitions, LEAST_LAG_RECORDS)
+    for member in group.members:
+        for topic, numbers in _reported(member.user_data).items():
+            for number, lag in numbers.items():
+                partition = TopicPartition(topic, int(number))
+                if partition in lags:
+                    lags[partition] = max(lags[partition], int(lag))
+    return lags
+
+
+def _reported(data: bytes | None) -> dict[str, dict[str, int]]:
+    reported: dict[str, dict[str, int]] = json.loads(data) if data else {}
+    return reported
+
+
+def _subscribers(group: Group) -> dict[str, list[str]]:
+    return {topic: sorted(each.member_id for each in group.members if topic in each.topics) for topic in group.topics}
+
+
+def _owners(group: Group) -> dict[TopicPartition, str]:
+    """Who owns what; of two that claim a partition the one of the higher generation, if there is one (KIP-792)."""
+    overlaps = {overlap.partition: overlap.owner for overlap in validate_subscription(group.members)}
+    claimed = {partition: member.member_id for member in group.members for partition in member.owned}
+    settled = {partition: overlaps.get(partition, member_id) for partition, member_id in claimed.items()}
+    return {partition: owner for partition, owner in settled.items() if owner is not None}

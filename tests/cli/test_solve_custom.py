@@ -1,0 +1,63 @@
+"""`solve --assignor`: custom assignors by option alone."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from groupledger.cli import main
+
+FAULTY = "tests.core.custom.faulty"
+
+
+def line(assignor, **of_a):
+    members = [
+        {"id": "A", "topics": ["t"], "owned": [["t", 0], ["t", 1]], "generation": 2, **of_a},
+        {"id": "B", "topics": ["t"]},
+    ]
+    return json.dumps({"id": "g", "assignor": assignor, "topics": {"t": 2}, "members": members}) + "\n"
+
+
+def solved(text, *names):
+    options = [part for name in names for part in ("--assignor", name)]
+    ran = CliRunner().invoke(main, ["solve", *options], input=text)
+    return ran.exit_code, [json.loads(each) for each in ran.stdout.splitlines()], ran.stderr
+
+
+def test_a_line_may_name_what_an_option_named():
+    names = [f"{FAULTY}:{name}" for name in ("in_turns", "in_turns_in_steps", "raises")]
+    code, results, _ = solved("".join(map(line, [*names, "range"])), *names)
+    assert code == 0
+    assert [result.get("assignment") for result in results] == [
+        {"A": [["t", 0]], "B": [["t", 1]]},
+        {"A": [["t", 0]], "B": []},
+        None,
+        {"A": [["t", 0]], "B": [["t", 1]]},
+    ]
+    assert results[2]["error"].startswith(f"ASSIGNOR_RAISED: {FAULTY}:raises raised KeyError")
+    assert [code for code, _ in results[2]["violations"]] == ["ASSIGNOR_RAISED"]
+
+
+def test_user_data_is_base64():
+    code, (result,), _ = solved(
+        line("examples.lag_weighted:assign", user_data="eyJ0IjogeyIwIjogOX19"), "examples.lag_weighted:assign"
+    )
+    assert code == 0
+    assert result["assignment"] == {"A": [["t", 0]], "B": []}
+
+
+@pytest.mark.parametrize("named", [(), (f"{FAULTY}:in_turns",)])
+def test_a_line_imports_nothing(named):
+    code, (result,), _ = solved(line("antigravity:geohash"), *named)
+    assert code == 0
+    assert result["error"].startswith("unknown-assignor: assignor is 'antigravity:geohash'")
+    assert "antigravity" not in sys.modules
+
+
+def test_an_option_that_names_nothing_ends_the_command():
+    code, results, said = solved(line("range"), "no_such_module:assign")
+    assert (code, results) == (2, [])
+    assert "cannot import no_such_module:assign" in said

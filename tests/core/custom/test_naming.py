@@ -1,0 +1,84 @@
+"""Custom assignors by name: entry points and module:function, and what is said where nothing is found."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from groupledger.core.custom import Protocol, naming
+from groupledger.core.custom.naming import find, may_be_custom, source_digest
+from groupledger.core.faults import Fault
+
+FAULTY = "tests.core.custom.faulty"
+
+
+@pytest.fixture
+def entry_points(monkeypatch):
+    points: list[EntryPoint] = []
+    monkeypatch.setattr(naming, "_entry_points", lambda name: [each for each in points if each.name == name])
+    find.cache_clear()
+    yield lambda name, value: points.append(EntryPoint(name, value, naming.ENTRY_POINTS))
+    find.cache_clear()
+
+
+def test_a_function_says_its_protocols_and_its_name():
+    found = find(f"{FAULTY}:in_turns_in_steps")
+    assert found.supported_protocols == {Protocol.EAGER, Protocol.COOPERATIVE}
+    assert (found.cooperative, found.protocol_name) == (True, "in-turns-in-steps")
+    plain = find(f"{FAULTY}:raises")
+    assert plain.supported_protocols == {Protocol.EAGER}
+    assert (plain.cooperative, plain.protocol_name) == (False, None)
+
+
+def test_an_entry_point_is_found_by_its_name(entry_points):
+    entry_points("turns", f"{FAULTY}:in_turns")
+    assert may_be_custom("turns")
+    assert find("turns").function is find(f"{FAULTY}:in_turns").function
+    entry_points("turns", f"{FAULTY}:raises")
+    find.cache_clear()
+    with pytest.raises(Fault, match=r"entry point of groupledger.assignors twice"):
+        find("turns")
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("no_such_module:assign", "cannot import no_such_module:assign: ModuleNotFoundError"),
+        (f"{FAULTY}:no_such_function", "AttributeError"),
+        (f"{FAULTY}:NOT_CALLABLE", "is a int; expected a function of a Group"),
+        (f"{FAULTY}:off_protocol", "supported_protocols of .* is .*LAZY.*; expected EAGER, COOPERATIVE"),
+        ("nowhere", "expected module:function or an entry point"),
+    ],
+)
+def test_what_cannot_be_imported_is_said(name, says):
+    with pytest.raises(Fault, match=says) as raised:
+        find(name)
+    assert raised.value.code == "ASSIGNOR_NOT_FOUND"
+
+
+def test_a_module_that_breaks_while_it_is_imported(tmp_path, monkeypatch):
+    (tmp_path / "breaks_on_import.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(Fault, match="ZeroDivisionError: division by zero"):
+        find("breaks_on_import:assign")
+
+
+@pytest.mark.parametrize("name", ["range:", ":f", "a b:c", "a:b:c", "a.:b", "os", "../a:b", "a:b.c", ""])
+def test_a_name_of_another_form_is_none(name):
+    assert not may_be_custom(name)
+
+
+def test_asking_whether_a_name_may_be_custom_imports_nothing():
+    assert may_be_custom("antigravity:geohash")
+    assert "antigravity" not in sys.modules
+
+
+def test_another_source_is_another_digest(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, text in (("one_way", "def assign(group): return {}\n"), ("other_way", "def assign(group): return 3\n")):
+        (tmp_path / f"{name}.py").write_text(text)
+    digests = source_digest(["one_way:assign", "other_way:assign"])
+    assert list(digests) == ["one_way:assign", "other_way:assign"]
+    assert len(set(digests.values())) == 2
