@@ -37,10 +37,10 @@ def test_every_state_has_one_outcome_and_one_verdict(demonstrated):
     )
 
 
-@pytest.mark.parametrize("assignor", ["range", "roundrobin"])
-def test_range_and_roundrobin_are_recomputed_for_every_client(demonstrated, assignor):
+@pytest.mark.parametrize(("assignor", "least"), [("range", 10), ("roundrobin", 3)])
+def test_range_and_roundrobin_are_recomputed_for_every_client(demonstrated, assignor, least):
     groups = [group for group in demonstrated.groups if (group.group_type, group.assignors) == ("classic", (assignor,))]
-    assert len(groups) >= 6
+    assert len(groups) >= least
     assert {name for group in groups for name in group.verdicts} <= EXPLAINED
 
 
@@ -51,9 +51,8 @@ def test_java_s_sticky_assignors_are_recomputed(demonstrated, assignor):
     assert sum(group.verdicts[name] for name in EQUAL & set(group.verdicts)) >= 7
 
 
-def test_nothing_recorded_breaks_a_rule_but_where_we_know_it(demonstrated):
-    broken = {group.group_id for group in demonstrated.groups if "invalid" in group.verdicts}
-    assert broken <= {"storm"}
+def test_nothing_recorded_breaks_a_rule(demonstrated):
+    assert [group.group_id for group in demonstrated.groups if "invalid" in group.verdicts] == []
 
 
 def test_a_second_run_changes_nothing_and_says_the_same(demonstrated, run_demo):

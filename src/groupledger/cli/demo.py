@@ -39,7 +39,9 @@ def demo(job: Job, *, timings: bool) -> None:
         summary = run(spark, job.config, lambda: job.invocation(None), telling)
     tell_demo(job, summary)
     if timings:
-        tell_timings(job.output, {**summary.ingest.timings, **summary.assign.timings})
+        stages = (("ingest", summary.ingest.timings), ("assign", summary.assign.timings))
+        named = {f"{name}: {stage}": seconds for name, of in stages for stage, seconds in of.items()}
+        tell_timings(job.output, named)
     job.output.result({"status": "done", "command": "demo", **plain(summary)})
 
 

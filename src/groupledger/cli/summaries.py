@@ -111,12 +111,13 @@ def tell_verdicts(output: Output, groups: Sequence[GroupVerdicts]) -> None:
 
 
 def _equal(verdicts: Mapping[str, int]) -> str | None:
-    """`10/10`: equal results among those that can be compared."""
-    compared = {name: number for name, number in verdicts.items() if name in EQUAL | {"valid-different", "invalid"}}
+    """`10/10` and a mark: equal results among those that can be compared; another valid answer is no mistake."""
+    equal = sum(number for name, number in verdicts.items() if name in EQUAL)
+    invalid = verdicts.get("invalid", 0)
+    compared = equal + invalid + verdicts.get("valid-different", 0)
     if not compared:
         return None
-    equal = sum(number for name, number in compared.items() if name in EQUAL)
-    return f"{equal}/{sum(compared.values())} {mark(equal == sum(compared.values()))}"
+    return f"{equal}/{compared}" + (f" {mark(not invalid)}" if invalid or equal == compared else "")
 
 
 def _span(group: GroupVerdicts) -> str | None:
