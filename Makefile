@@ -28,6 +28,7 @@ check: setup  ## Format, lint, types, layers, tidiness
 bench: setup  ## Measure against floors and peers, alone on the machine
 	@$(BIN)/python -m benchmarks.small_job
 	@$(BIN)/python -m benchmarks.fold_job
+	@$(BIN)/python -m benchmarks.assignors
 
 lock: setup  ## Write requirements.lock and the digests of the jars anew
 	@$(BIN)/pip install --quiet --disable-pip-version-check 'uv>=0.5'

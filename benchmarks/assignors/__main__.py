@@ -1,0 +1,128 @@
+"""Measure our assignors and their peers on the same groups, one after another, and print a Markdown table.
+
+python -m benchmarks.assignors [--small] [case ..]
+
+CPU time of one thread, warm, the median of the counted rounds. `kernel` is integers in, integers out; `whole` an Arrow
+table with strings in, another out. Java's and Go's input lies ready as their own objects; Java's time is its thread's
+and its collector's, Go's its process's. Java's answers are compared with ours, list for list.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+os.environ.setdefault("GROUPLEDGER_KERNELS", "numba")
+
+import pyarrow as pa
+
+from benchmarks.assignors.cases import CASES, Case
+from benchmarks.assignors.groups import digest, table, write
+from benchmarks.assignors.memory import bytes_a_partition
+from benchmarks.assignors.peers import Peer, franz_go, kafka
+from groupledger.core.assignors import assign
+from groupledger.engine.arrow_groups import assign_groups
+
+ROUNDS = 5
+WARM_UP = 3.0
+"""Seconds; at least one call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One case, seconds a call (a group, where a batch is told by the group); None: not run."""
+
+    case: Case
+    kernel: float
+    whole: float
+    java: float | None
+    franz_go: float | None
+    equal: bool | None  # to Java's answer
+
+    def cells(self) -> list[str]:
+        """The row of the table."""
+        times = [self.kernel, self.whole, self.java, self.franz_go]
+        ratios = [_ratio(peer, ours) for peer in (self.java, self.franz_go) for ours in (self.kernel, self.whole)]
+        equal = {None: "-", True: "equal", False: "DIFFERS"}[self.equal]
+        return [self.case.title, *map(_milliseconds, times), *ratios, self.case.goal, equal]
+
+
+HEAD = (
+    *("groups", "kernel ms", "whole ms", "Java ms", "franz-go ms"),
+    *("Java / kernel", "Java / whole", "franz-go / kernel", "franz-go / whole", "goal", "lists, to Java's"),
+)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Print the table, then the memory."""
+    pa.set_cpu_count(1)
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Path(folder)
+        peers = kafka(scratch), franz_go(scratch)
+        chosen = [each for each in CASES if not arguments.cases or each.name in arguments.cases]
+        rows = [_measure(case, peers, scratch, arguments.small) for case in chosen]
+        print("\n".join(_markdown([HEAD, *(row.cells() for row in rows)])))
+        if not arguments.cases or "memory" in arguments.cases:
+            for line in bytes_a_partition(scratch, arguments.small):
+                print(line)
+    return 1 if any(row.equal is False for row in rows) else 0
+
+
+def _measure(case: Case, peers: Iterable[Peer], scratch: Path, small: bool) -> Row:
+    print(f"{case.name} ..", file=sys.stderr, flush=True)
+    groups = case.make(20 if small else 1)
+    rows, scale = table(groups), groups.batch.groups if case.by_group else 1
+    kernel = _ours(lambda: assign(case.assignor, groups.batch), small) / scale
+    whole = _ours(lambda: assign_groups(case.assignor, rows), small) / scale
+    if not case.peers:
+        return Row(case, kernel, whole, None, None, None)
+    write(groups, scratch / case.name)
+    warm_up, rounds = (0.2, 2) if small else (WARM_UP, ROUNDS)
+    told = [peer.measure(scratch / case.name, case.assignor, warm_up, rounds) for peer in peers]
+    java, go = (statistics.median(each.seconds) / scale for each in told)
+    return Row(case, kernel, whole, java, go, told[0].digest == digest(assign(case.assignor, groups.batch)))
+
+
+def _ours(call: Callable[[], object], small: bool) -> float:
+    """CPU seconds, the median of the rounds after the warm-up."""
+    began = time.perf_counter()
+    call()
+    while time.perf_counter() - began < (0.1 if small else WARM_UP / 3):
+        call()
+    seconds = []
+    for _ in range(2 if small else ROUNDS):
+        before = time.process_time()
+        call()
+        seconds.append(time.process_time() - before)
+    return statistics.median(seconds)
+
+
+def _milliseconds(seconds: float | None) -> str:
+    if seconds is None:
+        return "-"
+    return f"{seconds * 1e3:,.0f}" if seconds >= 0.1 else f"{seconds * 1e3:.3g}"
+
+
+def _ratio(peer: float | None, ours: float) -> str:
+    if peer is None:
+        return "-"
+    return f"{peer / ours:,.0f}" if peer >= 9.95 * ours else f"{peer / ours:.1f}"
+
+
+def _markdown(rows: list[Iterable[str]]) -> list[str]:
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    return [lines[0], "|---" + "|--:" * (len(HEAD) - 3) + "|---|---|", *lines[1:]]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="our assignors against Kafka's and franz-go's")
+    parser.add_argument("--small", action="store_true", help="groups a twentieth as large, two rounds: only a trial")
+    parser.add_argument("cases", nargs="*", help=f"of {', '.join(case.name for case in CASES)}, memory; all without")
+    raise SystemExit(main(parser.parse_args()))
