@@ -214,3 +214,31 @@ def test_sources_that_cannot_be_read_stop_before_anything_is_written(workspace):
             workspace.ingest(*sources)
         assert caught.value.code == code, caught.value.message
     assert workspace.spark.read.format("delta").load(f"{workspace.location.path}/runs").count() == 0
+
+
+def test_tables_of_snapshots_become_facts_and_a_bad_snapshot_harms_no_other(workspace):
+    spark, folder = workspace.spark, workspace.folder / "export"
+    groups = [("s1", "good", 1, "range"), ("s2", "twice", 1, "range"), ("s3", "good", 2, "range")]
+    members = [("s1", "m1", ["t"]), ("s1", "m2", ["t"]), ("s2", "m1", ["t"]), ("s2", "m1", ["t"]), ("s3", "m1", ["t"])]
+    at = F.timestamp_seconds(F.lit(1_795_000_000))
+    frame = spark.createDataFrame(groups, "snapshot_id string, group_id string, offset bigint, assignor string")
+    frame.withColumn("observed_at", at).write.parquet(str(folder / "group_snapshots"))
+    frame = spark.createDataFrame(members, "snapshot_id string, member_id string, topics array<string>")
+    frame.write.parquet(str(folder / "member_snapshots"))
+    frame = spark.createDataFrame([("t", 3), ("u", -1)], "topic string, partition_count int")
+    frame.withColumn("valid_from", F.timestamp_seconds(F.lit(1_790_000_000))).write.parquet(
+        str(folder / "topic_snapshots")
+    )
+    source = SourceSettings(kind="snapshots", path=str(folder))
+    summary = workspace.ingest(source, limits=LimitSettings(max_quarantined=9))
+    (account,) = summary.accounts
+    assert account.balanced
+    assert account.records == 3 + 5 + 2
+    assert dict(account.used) == {"group_snapshots": 2, "member_snapshots": 3, "topic_snapshots": 1}
+    assert sum(account.quarantined.values()) == summary.quarantined == 1 + 2 + 1
+    assert len(workspace.rows(GROUP_SNAPSHOTS)) == 2
+    assert len(workspace.rows(MEMBER_SNAPSHOTS)) == 3
+    again = workspace.ingest(source, run_id="again", limits=LimitSettings(max_quarantined=9))
+    (account,) = again.accounts
+    assert account.balanced
+    assert (account.duplicates, sum(account.used.values())) == (6, 0)

@@ -105,8 +105,8 @@ def _heads(starts: DataFrame, buckets: int) -> DataFrame:
 def _catalogues(spark: SparkSession, topics: DataFrame, clusters: DataFrame, buckets: int) -> DataFrame:
     """All changes of a cluster's topics as one row in every bucket: the driver never holds them."""
     change = F.struct(c.TOPIC, c.TOPIC_ID, c.PARTITION_COUNT, F.unix_millis(c.VALID_FROM).alias(c.VALID_FROM))
-    one = topics.join(F.broadcast(clusters), c.CLUSTER_ID, "left_semi").groupBy(c.CLUSTER_ID)
-    one = one.agg(F.collect_list(change).alias(TOPICS))
+    of_clusters = topics.join(F.broadcast(clusters), c.CLUSTER_ID, "left_semi")
+    one = of_clusters.groupBy(c.CLUSTER_ID).agg(F.collect_list(change).alias(TOPICS))
     numbers = spark.range(buckets).select(F.col("id").cast("int").alias(BUCKET))
     return one.crossJoin(F.broadcast(numbers)).select(BUCKET, F.lit(TOPICS).alias(c.KIND), c.CLUSTER_ID, F.col(TOPICS))
 

@@ -18,13 +18,14 @@ from groupledger.core.history import FoldSettings
 from groupledger.engine.folding import COUNT_NAME, COUNT_ROWS, COUNTS, FILLED, TABLE, fold_buckets
 from groupledger.pipeline.accounts import Account, accounts
 from groupledger.pipeline.fold_input import fold_input
+from groupledger.pipeline.given import Given, given, of_table
 from groupledger.pipeline.invocation import Timings
 from groupledger.pipeline.reading import Reading, read_sources, union
 from groupledger.sinks import runs
 from groupledger.sinks.append import Written, append
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import check
-from groupledger.sources import offsets_log, topic_listings
+from groupledger.sources import offsets_log, snapshot_tables, topic_listings
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoca
     work = _Work(spark, location, config, attempt.attempt_id, frozenset(seen.last))
     with timings.stage("topics"):
         work.take_topics(reading)
+    work.take_tables(reading)
     with timings.stage("records"):
         work.take_records(reading)
     with timings.stage("fold"):
@@ -130,6 +132,7 @@ class _Work:
         self.counts: Counter[str] = Counter()
         self.positions: dict[str, dict[str, Any]] = {}
         self.folded: Counter[str] = Counter()
+        self.given: list[Given] = []
         self.written: list[Written] = []
         self.late_groups = 0
 
@@ -141,6 +144,14 @@ class _Work:
             known = current(self.spark, self.location, tables.TOPIC_SNAPSHOTS)
             self._append(tables.TOPIC_SNAPSHOTS, topic_listings.changes(listed, known))
             listed.unpersist()
+
+    def take_tables(self, reading: Reading) -> None:
+        """Find what is new in the users' own tables; it is written with what the fold gives."""
+        for cluster_id, snapshots in reading.tables:
+            self.given.extend(given(self.spark, self.location, cluster_id, snapshots))
+        changes = union(of_table(self.given, tables.TOPIC_SNAPSHOTS))
+        if changes is not None:
+            self._append(tables.TOPIC_SNAPSHOTS, changes)
 
     def take_records(self, reading: Reading) -> None:
         """Append the records that are new; count what was read, and what was read before."""
@@ -208,38 +219,54 @@ class _Work:
 
     def write(self, folded: DataFrame | None, reading: Reading) -> None:
         """Append what the fold gave, and what could not be used."""
+
+        def rows_of(table: tables.Table) -> list[DataFrame]:
+            if folded is None or not self.folded[table.name]:
+                return []
+            return [folded.where(F.col(TABLE) == table.name).select(f"{table.name}.*")]
+
         for table in FILLED:
-            if folded is not None and table is not tables.QUARANTINE and self.folded[table.name]:
-                self._append(table, _rows_of(folded, table))
+            if table is not tables.QUARANTINE:
+                rows = union([*rows_of(table), *of_table(self.given, table)])
+                if rows is not None:
+                    self._append(table, rows)
+        self._count_given()
         rejected = reading.rejected()
-        if self.folded[tables.QUARANTINE.name] and folded is not None:
-            of_fold = _rows_of(folded, tables.QUARANTINE)
-            rejected = of_fold if rejected is None else rejected.unionByName(of_fold)
+        rejected = union([*rows_of(tables.QUARANTINE), *([] if rejected is None else [rejected])])
         if rejected is not None:
             self._append(tables.QUARANTINE, rejected)
             self._count_rejected()
         if folded is not None:
             folded.unpersist()
 
+    def _count_given(self) -> None:
+        for piece in self.given:
+            for name, number in piece.counts():
+                self.counts[f"{piece.cluster_id}/{name}"] += number
+
     def _count_rejected(self) -> None:
-        """Count the rows that were no record at all, from what was written."""
+        """Count what the sources rejected, from what was written; rows of tables were read as such, lines were not."""
         mine = self.location.rows(self.spark, tables.QUARANTINE).where(F.col(c.ATTEMPT_ID) == self.attempt_id)
-        counted = mine.where(F.col(c.STAGE) == offsets_log.STAGE).groupBy(c.CLUSTER_ID, c.CODE).count()
-        for cluster_id, code, number in counted.collect():
-            self.counts[f"{cluster_id}/{RECORDS}"] += number
+        by_stage = mine.where(F.col(c.STAGE).isin(offsets_log.STAGE, snapshot_tables.STAGE))
+        counted = by_stage.groupBy(c.STAGE, c.CLUSTER_ID, c.CODE).count()
+        for stage, cluster_id, code, number in counted.collect():
+            if stage == offsets_log.STAGE:
+                self.counts[f"{cluster_id}/{RECORDS}"] += number
             self.counts[f"{cluster_id}/quarantined.{code}"] += number
 
     def outcome(self, invocation: Invocation) -> runs.Outcome:
         """What the attempt has to say. AssertionError where a record is not accounted for: a bug of ours."""
         for account in accounts(self.counts):
             assert account.balanced, f"records of {account.cluster_id} unaccounted for: {account}"
-        rows = {written.table: written.rows for written in self.written}
-        rejected = rows.get(tables.QUARANTINE.name, 0)
+        rows: Counter[str] = Counter()
+        for written in self.written:
+            rows[written.table] += written.rows
+        rejected = rows[tables.QUARANTINE.name]
         over = rejected > self.config.limits.max_quarantined
         return runs.Outcome(
             counts_in=dict(self.counts),
             counts_out={**rows, LATE_GROUPS: self.late_groups},
-            result_digest=result_digest({written.table: written.digest for written in self.written}),
+            result_digest=result_digest({f"{n} {w.table}": w.digest for n, w in enumerate(self.written)}),
             verdict="quarantine-over-limit" if over else "done",
             finished_at=invocation.now(),
             input_digest=next((w.digest for w in self.written if w.table == tables.LOG_RECORDS.name), None),
@@ -247,7 +274,3 @@ class _Work:
 
     def _append(self, table: tables.Table, rows: DataFrame) -> None:
         self.written.append(append(self.location, table, rows, self.attempt_id))
-
-
-def _rows_of(folded: DataFrame, table: tables.Table) -> DataFrame:
-    return folded.where(F.col(TABLE) == table.name).select(f"{table.name}.*")

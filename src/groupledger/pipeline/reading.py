@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from groupledger.core.digest import digest
 from groupledger.core.faults import Fault
-from groupledger.sources import offsets_log, topic_listings
+from groupledger.sources import offsets_log, snapshot_tables, topic_listings
 from groupledger.sources.opening import PROBLEM, Rows, split
 from groupledger.tables import LOG_RECORDS
 from groupledger.tables import columns as c
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from groupledger.config import Config, LimitSettings, SourceSettings
+    from groupledger.sources.snapshot_tables import Snapshots
 
 LOG_KINDS = {"offsets-parquet": "parquet", "offsets-delta": "delta"}
 
@@ -35,6 +36,7 @@ class Reading:
 
     logs: tuple[Rows, ...]
     listings: tuple[Rows, ...]
+    tables: tuple[tuple[str, Snapshots], ...]  # with the cluster of each
     clusters: tuple[str, ...]
     described: Mapping[str, Any]
 
@@ -46,25 +48,29 @@ class Reading:
     def rejected(self) -> DataFrame | None:
         """What no source could use, as rows of `quarantine` without the attempt; None where there is nothing.
 
-        Asked after `logs` and `listings` have been read.
+        Asked after `logs`, `listings` and `tables` have been read.
         """
-        return union(rows.rejected for rows in [*self.logs, *self.listings] if rows.any_rejected())
+        given = [rows for _, tables in self.tables for rows in tables.parts()]
+        return union(rows.rejected for rows in [*self.logs, *self.listings, *given] if rows.rejections())
 
 
 def read_sources(spark: SparkSession, config: Config) -> Reading:
     """Open every source. Raises Fault: NO_SOURCES, SOURCE_MISSING, SOURCE_UNREADABLE, FOREIGN_SCHEMA."""
     if not config.sources:
         raise Fault("NO_SOURCES", "sources is empty; expected at least one, such as {kind: offsets-jsonl, path: ...}")
-    logs, listings = [], []
+    logs, listings, given = [], [], []
     for source in config.sources:
         cluster_id = source.cluster_id or config.cluster_id
         if source.kind == "topics-jsonl":
             listings.append(topic_listings.read_json(spark, source.path, cluster_id))
+        elif source.kind == "snapshots":
+            given.append((cluster_id, snapshot_tables.read(spark, source.path, source.format, cluster_id)))
         else:
             logs.append(_within_limits(_log(spark, source, cluster_id), source, config.limits))
     return Reading(
         tuple(logs),
         tuple(listings),
+        tuple(given),
         tuple(sorted({source.cluster_id or config.cluster_id for source in config.sources})),
         {"sources": [_described(spark, source, config.cluster_id) for source in config.sources]},
     )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 CORRUPT = "_corrupt"
 PROBLEM = "_problem"
-_REJECTED = "rejected"
+_REJECTED, _READ = "rejected", "read"
 
 
 class SourceFault(Fault):
@@ -38,9 +38,14 @@ class Rows:
     rejected: DataFrame
     watches: tuple[Observation, ...] = ()
 
-    def any_rejected(self) -> bool:
-        """Whether `rejected` holds rows; asked after an action on `good`."""
-        return any(watch.get[_REJECTED] for watch in self.watches)
+    def rejections(self) -> int:
+        """How many rows `rejected` holds; asked after an action on `good`."""
+        return sum(watch.get[_REJECTED] for watch in self.watches)
+
+    def read(self) -> int:
+        """How many rows the source has; asked after an action on `good`."""
+        number: int = self.watches[0].get[_READ]
+        return number
 
 
 def open_json(spark: SparkSession, path: str, schema: StructType) -> DataFrame:
@@ -83,7 +88,8 @@ def split(rows: DataFrame, good: list[Column], source: str, rejected: dict[str, 
     kinds = {field.name: field.dataType for field in QUARANTINE.schema if field.name != c.ATTEMPT_ID}
     columns = [known.get(name, F.lit(None)).cast(kind).alias(name) for name, kind in kinds.items()]
     watch = Observation()
-    watched = rows.observe(watch, F.count_if(F.col(PROBLEM).isNotNull()).alias(_REJECTED))
+    rejections = F.count_if(F.col(PROBLEM).isNotNull()).alias(_REJECTED)
+    watched = rows.observe(watch, rejections, F.count(F.lit(1)).alias(_READ))
     bad = rows.where(F.col(PROBLEM).isNotNull()).select(*columns)
     return Rows(watched.where(F.col(PROBLEM).isNull()).select(*good), bad, (watch,))
 
