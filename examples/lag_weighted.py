@@ -3,7 +3,7 @@
 Members report the lag of what they own in their user data, as JSON: {"orders": {"0": 1200, "1": 30}}. A partition of
 which nobody says anything counts as one record.
 
-    groupledger assign --config ledger.yaml --set assign.assignor=examples.lag_weighted:assign
+    PYTHONPATH=. groupledger assign --config ledger.yaml --set assign.assignor=examples.lag_weighted:assign
 """
 
 from __future__ import annotations

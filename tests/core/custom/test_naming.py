@@ -42,6 +42,17 @@ def test_an_entry_point_is_found_by_its_name(entry_points):
         find("turns")
 
 
+def test_what_an_installed_package_declares_is_found(tmp_path, monkeypatch):
+    package = tmp_path / "turns-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: turns\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text(f"[groupledger.assignors]\ninstalled-turns = {FAULTY}:in_turns\n")
+    assert not may_be_custom("installed-turns")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert may_be_custom("installed-turns")
+    assert find("installed-turns").protocol_name == "in-turns"
+
+
 @pytest.mark.parametrize(
     ("name", "says"),
     [
