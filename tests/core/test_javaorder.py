@@ -85,8 +85,17 @@ def test_a_tree_is_told():
 
 def test_compute_if_absent_puts_newcomers_in_front():
     keys = np.arange(3, dtype=np.int32)
-    computed_map_order(np.array([16, 1, 0], np.int32), keys, 3)
+    computed_map_order(np.array([16, 1, 0], np.int32), keys, 3, False)
     assert keys.tolist() == [2, 0, 1]
+
+
+@pytest.mark.parametrize(("called_again", "first"), [(False, [16, 0, 1]), (True, [0, 1, 2])])
+def test_compute_if_absent_doubles_a_full_table_when_called_next(called_again, first):
+    """13 keys fill a table of 16 over the brim; a call for a key that is there makes room."""
+    hashes = np.array([*range(12), 16], np.int32)
+    keys = np.arange(13, dtype=np.int32)
+    computed_map_order(hashes, keys, 13, called_again)
+    assert hashes[keys][:3].tolist() == first
 
 
 def test_partition_hash_is_javas():

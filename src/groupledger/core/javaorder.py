@@ -203,12 +203,13 @@ def map_order(hashes: IntArray, keys: IntArray, count: int) -> int:
 
 
 @kernel
-def computed_map_order(hashes: IntArray, keys: IntArray, count: int) -> None:
+def computed_map_order(hashes: IntArray, keys: IntArray, count: int, called_again: bool) -> None:
     """The same for a HashMap filled by `computeIfAbsent`, as Kafka's sticky user data is.
 
-    That method puts a newcomer in front of its bucket, and doubles the table one key later than `put`.
+    That method puts a newcomer in front of its bucket, and doubles a full table when it is called next, be it for a
+    key that is there: `called_again` says whether it was after the last new key.
     """
-    capacity = map_capacity(hashes, keys, max(count - 1, 0))
+    capacity = map_capacity(hashes, keys, count if called_again else max(count - 1, 0))
     keys[:count] = keys[:count][::-1].copy()
     _insertion_sort(hashes, keys, count, capacity if capacity != TREE else TREE_CAPACITY)
 

@@ -3,7 +3,8 @@
 A scenario: {"id", "assignor", "topics": {name: partitions}, "members": [{"id", "instance_id", "topics", "owned",
 "generation", "rack", "user_data"}], "racks": {name: [[rack or null of each replica], ..]} (optional)}; members in
 the order of the JoinGroup response. A result: {"id", "assignment": {member: [[topic, partition], ..]}, "path"} or
-{"id", "error": "ExceptionClass: message"}.
+{"id", "error": "ExceptionClass: message"}. A scenario may ask for more with `"transferring": true` and `"is_sticky":
+true`: what Kafka's sticky assignors tell besides, see `assignors.transfers`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 
 from groupledger.core.assignors import MESSAGES, Mode, Path, Status, assign
 from groupledger.core.assignors.kip315 import left_out, next_epochs, read_memory
+from groupledger.core.assignors.transfers import is_sticky, transferring
 from groupledger.core.batch import NONE, AssignmentBatch, GroupBatch
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
@@ -55,7 +57,7 @@ def solve(
         return solve_custom((custom or {})[scenario["assignor"]], scenario)
     encoded = encode(scenario)
     answer = assign(scenario["assignor"], encoded.batch, mode=mode)
-    return _result(scenario, encoded, answer)
+    return _result(scenario, encoded, answer) | _told(scenario, encoded, answer, mode)
 
 
 def solve_lines(
@@ -133,6 +135,21 @@ def _result(scenario: dict[str, Any], encoded: Encoded, answer: AssignmentBatch)
     return result
 
 
+def _told(scenario: dict[str, Any], encoded: Encoded, answer: AssignmentBatch, mode: Mode) -> dict[str, Any]:
+    """What the scenario asks for besides: `transferring` as [topic, partition, to_member] by name and number."""
+    told: dict[str, Any] = {}
+    if answer.status[0] != Status.OK:
+        return told
+    if scenario.get("transferring"):
+        rows = transferring(scenario["assignor"], encoded.batch, answer, mode=mode)
+        told["transferring"] = rows and sorted(
+            [encoded.topics[topic], partition, scenario["members"][to]["id"]] for topic, partition, to in rows
+        )
+    if scenario.get("is_sticky"):
+        told["is_sticky"] = is_sticky(scenario["assignor"])
+    return told
+
+
 def _stream_join(encoded: Encoded, answer: AssignmentBatch) -> dict[str, Any]:
     """What KIP-315 answers besides: the epoch its members are to remember, and what nobody gets, with the reason."""
     rows = left_out(encoded.batch, answer)
@@ -167,7 +184,8 @@ def _through_user_data(owned: list[Claim]) -> list[Claim]:
     """The claims in the order in which StickyAssignor writes them: by topic, as its hash map of topics is walked."""
     names = list(dict.fromkeys(topic for topic, _ in owned))
     order = np.arange(len(names), dtype=np.int32)
-    computed_map_order(hash_texts(names), order, len(names))
+    called_again = bool(owned) and owned[-1][0] in {topic for topic, _ in owned[:-1]}
+    computed_map_order(hash_texts(names), order, len(names), called_again)
     return [(topic, partition) for at in order for topic, partition in owned if topic == names[at]]
 
 

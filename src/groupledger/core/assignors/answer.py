@@ -21,15 +21,21 @@ if TYPE_CHECKING:
 
 def answer(kernel: Kernel, batch: GroupBatch, cooperative: bool | None) -> AssignmentBatch:
     """What the assignor of this kernel answers; `cooperative` None for one without a cooperative form."""
-    lists, status, path = _run(kernel, batch, bool(cooperative), None)
-    for group in np.flatnonzero(status == Status.ORDER_NOT_EMULATED):
-        lists = _look_again(kernel, batch, bool(cooperative), int(group), lists, status)
+    lists, status, path = lists_of(kernel, batch, bool(cooperative))
     size = int(lists.start[-1])
     target = lists.start, lists.topic[:size], lists.partition[:size]
     given = target
     if cooperative and lists.withheld[:size].any():
         given = _without(*target, lists.withheld[:size])
     return AssignmentBatch(*given, *target, status, path)
+
+
+def lists_of(kernel: Kernel, batch: GroupBatch, cooperative: bool) -> tuple[Lists, IntArray, IntArray]:
+    """What the kernel wrote, with a `Status` and a `Path` a group; only the first `lists.start[-1]` entries count."""
+    lists, status, path = _run(kernel, batch, cooperative, None)
+    for group in np.flatnonzero(status == Status.ORDER_NOT_EMULATED):
+        lists = _look_again(kernel, batch, cooperative, int(group), lists, status)
+    return lists, status, path
 
 
 def _run(kernel: Kernel, batch: GroupBatch, cooperative: bool, told: Told | None) -> tuple[Lists, IntArray, IntArray]:

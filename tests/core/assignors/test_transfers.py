@@ -1,0 +1,79 @@
+"""What the sticky assignors tell besides: rows that kafka-clients 4.4.0 gave, and why `is_sticky` cannot be false."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from groupledger.core.assignors.movements import _find, record
+from groupledger.core.batch import NONE
+from groupledger.core.scenario import solve
+from tests.core.assignors.groups import scenarios
+
+FOUR = [["orders", number] for number in range(4)]
+
+
+def group(assignor, *claims, generations=None, clicks=False):
+    """Members m0, m1, .. over four partitions of orders; with `clicks` the first subscribes to that topic too."""
+    members = [
+        {"id": f"m{at}", "topics": ["orders", "clicks"] if clicks and not at else ["orders"], "owned": owned}
+        for at, owned in enumerate(claims)
+    ]
+    for member, generation in zip(members, generations or [5] * len(claims), strict=True):
+        member["generation"] = generation
+    asked = {"transferring": True, "is_sticky": True}
+    return {"id": "g", "assignor": assignor, "topics": {"orders": 4, "clicks": 1}, "members": members} | asked
+
+
+TO_M1 = [["orders", 2, "m1"], ["orders", 3, "m1"]]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "transferring", "is_sticky"),
+    [
+        pytest.param(group("sticky", FOUR, []), TO_M1, True, id="one joins, eager"),
+        pytest.param(group("cooperative-sticky", FOUR, []), TO_M1, True, id="one joins, cooperative"),
+        pytest.param(group("constrained-cooperative-sticky", FOUR, []), TO_M1, True, id="one joins, KIP-615"),
+        pytest.param(group("sticky", FOUR[:2], FOUR[2:]), [], True, id="nothing changed"),
+        pytest.param(group("cooperative-sticky", FOUR[:3], FOUR[2:]), [["orders", 2, "m1"]], True, id="disputed"),
+        pytest.param(group("sticky", FOUR, [], clicks=True), None, True, id="the general algorithm keeps none"),
+        pytest.param(group("range", FOUR, []), None, None, id="not a sticky assignor"),
+    ],
+)
+def test_what_is_asked_for_is_answered(scenario, transferring, is_sticky):
+    result = solve(scenario)
+    assert result["transferring"] == transferring
+    assert result["is_sticky"] is is_sticky
+
+
+def test_what_is_not_asked_for_is_not_answered():
+    plain = {
+        name: value for name, value in group("sticky", FOUR, []).items() if name not in ("transferring", "is_sticky")
+    }
+    assert set(solve(plain)) == {"id", "assignment", "path"}
+
+
+def test_a_failed_group_has_nothing_to_tell():
+    assert set(solve(group("sticky"))) == {"id", "error"}
+
+
+@pytest.mark.parametrize("mode", ["as-kafka", "safe"])
+def test_a_claim_that_cannot_be_true_hands_over_nothing(mode):
+    """The older claim loses in either mode; the partition stays with the newer."""
+    assert solve(group("sticky", FOUR[:2], FOUR, generations=[6, 5]), mode=mode)["transferring"] == []
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(("sticky", "cooperative-sticky")).flatmap(scenarios))
+def test_no_two_members_swap_partitions_of_a_topic(scenario):
+    """`is_sticky` is a constant only as long as this holds after every move."""
+
+    def checked(mv, base, topic_hash, topic, slot, source, target):
+        record(mv, base, topic_hash, topic, slot, source, target)
+        moved = mv.set_of[slot]
+        if moved != NONE:
+            assert _find(mv, topic, mv.set_target[moved], mv.set_source[moved]) == NONE
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GROUPLEDGER_KERNELS", "python")
+        patch.setattr("groupledger.core.assignors.balance.record", checked)
+        assert "id" in solve(scenario)
