@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 export GROUPLEDGER_JARS ?= $(CURDIR)/.jars
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench lock clean
+.PHONY: help setup demo test check bench parity properties lock clean
 
 help:  ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.installed $(GROUPLEDGER_JARS)/.ready  ## Install Python packages (.venv) and jars (.jars); once
 
@@ -24,6 +24,12 @@ check: setup  ## Format, lint, types, layers, tidiness
 	@$(BIN)/mypy $(wildcard src jobs tests benchmarks examples)
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python -m pytest -q tests/test_tidy.py
+
+parity: setup  ## Kafka's own assignors beside ours, on 20,000 new groups of each kind (needs a JDK; about 15 minutes)
+	@$(BIN)/python -m tests.oracle.parity --groups 20000 --examples 1000
+
+properties: setup  ## What every assignor promises, on 10,000 drawn groups for each (about 30 minutes)
+	@GROUPLEDGER_EXAMPLES=10000 $(BIN)/python -m pytest -q tests/core/assignors/test_properties.py
 
 bench: setup  ## Measure against floors and peers, alone on the machine
 	@$(BIN)/python -m benchmarks.small_job

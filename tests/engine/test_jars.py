@@ -81,7 +81,8 @@ def test_another_process_that_was_faster_wins(shelf, tmp_path):
 
 
 def test_an_unknown_set_is_named():
-    with pytest.raises(JarsFault, match="no set of jars is called 'hive'; there are: broker, delta, kafka-source"):
+    there = "broker, delta, kafka-source, oracle"
+    with pytest.raises(JarsFault, match=f"no set of jars is called 'hive'; there are: {there}"):
         jars.ensure(["hive"])
 
 

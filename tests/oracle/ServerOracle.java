@@ -1,0 +1,172 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.BufferedReader;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.utils.internals.LogContext;
+import org.apache.kafka.coordinator.common.runtime.CoordinatorMetadataImage;
+import org.apache.kafka.coordinator.group.api.assignor.ConsumerGroupPartitionAssignor;
+import org.apache.kafka.coordinator.group.api.assignor.GroupAssignment;
+import org.apache.kafka.coordinator.group.api.assignor.GroupSpec;
+import org.apache.kafka.coordinator.group.api.assignor.MemberAssignment;
+import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
+import org.apache.kafka.coordinator.group.api.assignor.SubscriptionType;
+import org.apache.kafka.coordinator.group.assignor.RangeAssignor;
+import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
+import org.apache.kafka.coordinator.group.generated.ConsumerGroupTargetAssignmentMemberValue;
+import org.apache.kafka.coordinator.group.modern.Assignment;
+import org.apache.kafka.coordinator.group.modern.GroupSpecImpl;
+import org.apache.kafka.coordinator.group.modern.MemberSubscriptionAndAssignmentImpl;
+import org.apache.kafka.coordinator.group.modern.TopicIds;
+import org.apache.kafka.timeline.SnapshotRegistry;
+import org.apache.kafka.timeline.TimelineHashMap;
+
+/** A scenario a line (stdin, the format of tests/data/parity) through Kafka's server-side assignors; a result a line. */
+public class ServerOracle {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    /** The topics there are: what the coordinator's metadata image would answer. */
+    private record Facts(Map<String, Uuid> ids, Map<Uuid, String> names, Map<Uuid, Integer> counts)
+        implements SubscribedTopicDescriber, TopicIds.TopicResolver {
+        public int numPartitions(Uuid id) { return counts.getOrDefault(id, -1); }
+        public Set<String> racksForPartition(Uuid id, int partition) { return Set.of(); }
+        public CoordinatorMetadataImage image() { return CoordinatorMetadataImage.EMPTY; }
+        public String name(Uuid id) { return names.get(id); }
+        public Uuid id(String name) { return ids.get(name); }
+        public void clear() { }
+    }
+
+    public static void main(String[] args) throws Exception {
+        var in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        var out = new PrintStream(new FileOutputStream(FileDescriptor.out), false, StandardCharsets.UTF_8);
+        for (String line; (line = in.readLine()) != null; ) {
+            out.println(JSON.writeValueAsString(answer(JSON.readTree(line))));
+            out.flush();
+        }
+    }
+
+    private static ObjectNode answer(JsonNode scenario) {
+        Facts facts = facts(scenario.get("topics"));
+        Map<String, Uuid> known = new HashMap<>(facts.ids);  // those that are gone are still held
+        scenario.path("deleted").fields().forEachRemaining(e -> known.put(e.getKey(), Uuid.fromString(e.getValue().asText())));
+        Map<String, JsonNode> members = new LinkedHashMap<>();
+        scenario.get("members").forEach(member -> members.put(member.get("id").asText(), member));
+        boolean homogeneous = homogeneous(scenario, members.values());
+        ObjectNode result = JSON.createObjectNode();
+        result.set("id", scenario.get("id"));
+        try {
+            GroupSpec group = group(scenario, members, known, facts, homogeneous);
+            write(assignor(scenario).assign(group, facts), members.keySet(), known, result);
+        } catch (RuntimeException failure) {
+            result.put("error", failure.getClass().getSimpleName() + ": " + failure.getMessage());
+        }
+        result.put("path", homogeneous ? "homogeneous" : "heterogeneous");
+        return result;
+    }
+
+    private static Facts facts(JsonNode topics) {
+        Facts facts = new Facts(new HashMap<>(), new HashMap<>(), new HashMap<>());
+        topics.fields().forEachRemaining(topic -> {
+            Uuid id = Uuid.fromString(topic.getValue().get("id").asText());
+            facts.ids.put(topic.getKey(), id);
+            facts.names.put(id, topic.getKey());
+            facts.counts.put(id, topic.getValue().get("partitions").asInt());
+        });
+        return facts;
+    }
+
+    private static ConsumerGroupPartitionAssignor assignor(JsonNode scenario) {
+        return scenario.get("assignor").asText().equals("server-range") ? new RangeAssignor() : new UniformAssignor();
+    }
+
+    private static void write(GroupAssignment given, Collection<String> members, Map<String, Uuid> known, ObjectNode result) {
+        Map<Uuid, String> names = new HashMap<>();
+        known.forEach((name, id) -> names.put(id, name));
+        ObjectNode order = result.putObject("order");
+        for (String member : members) {
+            ArrayNode topics = order.putArray(member);
+            MemberAssignment mine = given.members().get(member);
+            if (mine == null)
+                continue;
+            mine.partitions().forEach((id, partitions) -> {
+                ArrayNode numbers = topics.addArray().add(names.get(id)).addArray();
+                partitions.forEach(numbers::add);
+            });
+        }
+    }
+
+    private static boolean homogeneous(JsonNode scenario, Collection<JsonNode> members) {
+        if (scenario.hasNonNull("subscription_type"))
+            return scenario.get("subscription_type").asText().equals("homogeneous");
+        Map<String, Integer> subscribers = new HashMap<>();
+        for (JsonNode member : members)
+            topics(member).forEach(topic -> subscribers.merge(topic, 1, Integer::sum));
+        return subscribers.values().stream().allMatch(count -> count == members.size());
+    }
+
+    /** As the coordinator makes it from a record's list: the set's capacity, and so its order, depends on how. */
+    private static Set<String> topics(JsonNode member) {
+        List<String> topics = new ArrayList<>();
+        member.get("topics").forEach(topic -> topics.add(topic.asText()));
+        return new HashSet<>(topics);
+    }
+
+    /** The members walk from the group's own map into a HashMap; the one that joins is not in the former yet. */
+    private static GroupSpec group(
+        JsonNode scenario, Map<String, JsonNode> members, Map<String, Uuid> known, Facts facts, boolean homogeneous
+    ) {
+        TimelineHashMap<String, Integer> group = new TimelineHashMap<>(new SnapshotRegistry(new LogContext()), 0);
+        String joining = scenario.path("joining").textValue();
+        if (scenario.hasNonNull("history")) {
+            for (JsonNode change : scenario.get("history"))
+                if (change.get(1).asInt() > 0)
+                    group.put(change.get(0).asText(), 1);
+                else
+                    group.remove(change.get(0).asText());
+        } else {
+            members.keySet().stream().filter(member -> !member.equals(joining)).forEach(member -> group.put(member, 1));
+        }
+        Map<Uuid, Map<Integer, String>> owners = new HashMap<>();
+        Map<String, MemberSubscriptionAndAssignmentImpl> specs = new HashMap<>();
+        group.forEach((member, one) -> specs.put(member, member(members.get(member), known, facts, owners)));
+        if (joining != null)
+            specs.put(joining, member(members.get(joining), known, facts, owners));
+        if (specs.size() != members.size())
+            throw new IllegalArgumentException("the history does not lead to the members");
+        SubscriptionType type = homogeneous ? SubscriptionType.HOMOGENEOUS : SubscriptionType.HETEROGENEOUS;
+        return new GroupSpecImpl(Collections.unmodifiableMap(specs), type, owners);
+    }
+
+    private static MemberSubscriptionAndAssignmentImpl member(
+        JsonNode member, Map<String, Uuid> known, Facts facts, Map<Uuid, Map<Integer, String>> owners
+    ) {
+        Map<Uuid, List<Integer>> held = new LinkedHashMap<>();
+        for (JsonNode pair : member.get("assigned")) {
+            Uuid id = known.get(pair.get(0).asText());
+            held.computeIfAbsent(id, x -> new ArrayList<>()).add(pair.get(1).asInt());
+            owners.computeIfAbsent(id, x -> new HashMap<>()).put(pair.get(1).asInt(), member.get("id").asText());
+        }
+        var target = new ConsumerGroupTargetAssignmentMemberValue();
+        held.forEach((id, partitions) -> target.topicPartitions().add(
+            new ConsumerGroupTargetAssignmentMemberValue.TopicPartition().setTopicId(id).setPartitions(partitions)));
+        Optional<String> instance = Optional.ofNullable(member.path("instance_id").textValue());
+        TopicIds topics = new TopicIds(topics(member), facts);
+        return new MemberSubscriptionAndAssignmentImpl(Optional.empty(), instance, topics, Assignment.fromRecord(target));
+    }
+}

@@ -1,0 +1,48 @@
+"""Kafka's own assignors in a JVM: a scenario in, a result out, one line each."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from groupledger.engine.jars import class_path
+from groupledger.engine.java import java
+
+HERE = Path(__file__).parent
+CLIENT = HERE / "ClientOracle.java"
+SERVER = HERE / "ServerOracle.java"
+
+
+class Oracle:
+    """A running oracle; `java` compiles its source when it starts, which needs a JDK. Use it in a `with`."""
+
+    def __init__(self, source: Path) -> None:
+        command = [str(java()), "-Xmx1g", "-XX:+UseSerialGC", "-cp", class_path("oracle"), str(source)]
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            encoding="utf-8",
+        )
+
+    def __enter__(self) -> Oracle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()
+
+    def ask(self, scenario: dict[str, Any]) -> dict[str, Any]:
+        """Kafka's result of one scenario."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(scenario) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the oracle ended at scenario {scenario.get('id')!r}; is a JDK on PATH?")
+        result: dict[str, Any] = json.loads(line)
+        return result
