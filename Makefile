@@ -36,6 +36,9 @@ bench: setup  ## Measure against floors and peers, alone on the machine
 	@$(BIN)/python -m benchmarks.fold_job
 	@$(BIN)/python -m benchmarks.assignors
 
+mutants: setup  ## Change the assignors and the step in 500 small ways; the tests must see 90 % (an hour at most)
+	@$(BIN)/python -m tests.mutants
+
 lock: setup  ## Write requirements.lock and the digests of the jars anew
 	@$(BIN)/pip install --quiet --disable-pip-version-check 'uv>=0.5'
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url \

@@ -1,0 +1,1 @@
+"""Mutation testing of the assignors and the cooperative step: `make mutants`."""
