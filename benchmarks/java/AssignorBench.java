@@ -69,10 +69,10 @@ public final class AssignorBench {
         double warmUp = Double.parseDouble(arguments[2]);
         int rounds = Integer.parseInt(arguments[3]);
         System.out.println(Long.toUnsignedString(digest(groups, assignor)));
-        long began = System.nanoTime();
+        long began = cpu();
         do {
             round(groups, assignor);
-        } while (System.nanoTime() - began < warmUp * 1e9);
+        } while (cpu() - began < warmUp * 1e9);
         for (int at = 0; at < rounds; at++) {
             System.gc();
             System.out.println(round(groups, assignor));
