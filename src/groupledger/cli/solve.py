@@ -28,6 +28,9 @@ def solve(scenarios: TextIO, *, strict: bool, custom: tuple[str, ...]) -> None:
 
     \b
     {"id": "a", "assignor": "range", "topics": {"orders": 3}, "members": [{"id": "m1", "topics": ["orders"]}]}
+
+    For a sticky assignor a scenario may ask for more: "transferring": true (what changes owner without a stop between)
+    and "is_sticky": true. The format is in docs/scenarios.md.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):  # what UTF-8 cannot say is escaped as JSON does it
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")

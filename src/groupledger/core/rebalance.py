@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from groupledger.core.batch import IntArray, LongArray
     from groupledger.core.slots import Mask
 
-COOPERATIVE = frozenset({"cooperative-sticky", "constrained-cooperative-sticky"})
+COOPERATIVE = frozenset({"cooperative-sticky", "constrained-cooperative-sticky", "librdkafka-cooperative-sticky"})
 """Assignors whose members may keep what they own while they rejoin: decides in a what-if; in history, members do."""
 
 

@@ -14,11 +14,10 @@ from tests.core.assignors.groups import scenarios
 
 EXAMPLES = int(os.environ.get("GROUPLEDGER_EXAMPLES", "60"))
 EAGER = ("range", "roundrobin", "sticky")
-COOPERATIVE = ("cooperative-sticky", "constrained-cooperative-sticky")
+COOPERATIVE = ("cooperative-sticky", "constrained-cooperative-sticky", "librdkafka-cooperative-sticky")
 STREAM_JOIN = "sticky-stream-join"
 EVERY = (*EAGER, *COOPERATIVE, STREAM_JOIN)
 KEEPING = ("sticky", *COOPERATIVE)
-EQUAL = ("constrained-cooperative-sticky",)
 ORDER_OF_MEMBERS_COUNTS = ("sticky", "cooperative-sticky")  # as in Kafka: ids that share a bucket of its map
 
 
@@ -26,7 +25,7 @@ ORDER_OF_MEMBERS_COUNTS = ("sticky", "cooperative-sticky")  # as in Kafka: ids t
 def groups(draw, assignor):
     """A group for the assignor: the constrained one refuses those whose subscriptions differ."""
     scenario = draw(scenarios(assignor))
-    if assignor in EQUAL:
+    if assignor == "constrained-cooperative-sticky":
         for member in scenario["members"]:
             member["topics"] = scenario["members"][0]["topics"]
     return scenario

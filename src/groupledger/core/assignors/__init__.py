@@ -11,6 +11,7 @@ from typing import Literal
 from groupledger.core.assignors.answer import answer
 from groupledger.core.assignors.kip315 import sticky_stream_join
 from groupledger.core.assignors.kip615 import constrained_cooperative_sticky
+from groupledger.core.assignors.librdkafka import librdkafka_cooperative_sticky
 from groupledger.core.assignors.outcome import MESSAGES, Path, Status
 from groupledger.core.assignors.range_ import range_groups
 from groupledger.core.assignors.roundrobin import roundrobin_groups
@@ -33,7 +34,7 @@ def assign(name: str, batch: GroupBatch, *, mode: Mode = "as-kafka") -> Assignme
     if name not in ASSIGNORS:
         raise Fault("unknown-assignor", f"assignor is {name!r}; expected one of {', '.join(ASSIGNORS)}")
     if mode == "safe" and name not in ALWAYS_SAFE:
-        return assign_safely(ASSIGNORS[name], batch, cooperative=name == "cooperative-sticky")
+        return assign_safely(ASSIGNORS[name], batch, cooperative=name in KEEPS_UNTIL_REVOKED)
     return ASSIGNORS[name](batch)
 
 
@@ -59,7 +60,9 @@ ASSIGNORS: dict[str, Callable[[GroupBatch], AssignmentBatch]] = {
     "sticky": _sticky,
     "cooperative-sticky": _cooperative_sticky,
     "constrained-cooperative-sticky": constrained_cooperative_sticky,
+    "librdkafka-cooperative-sticky": librdkafka_cooperative_sticky,
     "sticky-stream-join": sticky_stream_join,
 }
+KEEPS_UNTIL_REVOKED = {"cooperative-sticky", "librdkafka-cooperative-sticky"}
 ALWAYS_SAFE = {"constrained-cooperative-sticky", "sticky-stream-join"}
 """Not Kafka's: they have no defects to answer for, and ignore what cannot be true in any mode."""

@@ -1,0 +1,203 @@
+"""`librdkafka-cooperative-sticky`: what a librdkafka leader answers where Java's cooperative-sticky answers otherwise.
+
+librdkafka (2.16) follows KIP-54's first algorithm for every group, Java's since KIP-615 only where subscriptions
+differ. Where all subscribe alike, its members therefore give up their lowest partitions, and Java's their highest.
+Known from its published source and held against the captures. Racks (KIP-881) are not modelled; ids and topics
+compare as Java compares them, which differs from librdkafka's bytes only beyond U+FFFF.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from groupledger.core.assignors.outcome import Path, Status
+from groupledger.core.assignors.safe import withhold_claimed
+from groupledger.core.batch import NONE, AssignmentBatch, GroupBatch
+
+Partition = tuple[int, int]  # topic's place by name, number: sorts as librdkafka sorts
+
+
+@dataclass(slots=True)
+class Balance:
+    """One group in the making. Members are numbered by their ids' order, so (size, number) is librdkafka's order."""
+
+    subscribed: list[set[int]]
+    crowd: dict[int, list[int]]  # topic -> its subscribers
+    held: list[list[Partition]]
+    owner: dict[Partition, int]
+    previous: dict[Partition, int]  # who claimed it in the generation before the last
+    active: list[int]  # members that may still gain or lose
+    alike: bool  # all subscribe to the same topics that exist
+    moved: dict[Partition, tuple[int, int]] = field(default_factory=dict)  # from whom to whom, in order of the moves
+
+    def least(self, topic: int) -> int:
+        """The active subscriber that holds the fewest, the first by id among those."""
+        return min((len(self.held[m]), m) for m in self.active if topic in self.subscribed[m])[1]
+
+    def give(self, partition: Partition, to: int) -> None:
+        """Hand out a partition that nobody holds."""
+        self.held[to].append(partition)
+        self.owner[partition] = to
+
+    def move(self, wanted: Partition, to: int) -> None:
+        """Move a partition, or the one of its topic that came the opposite way and now returns in its stead."""
+        source = self.moved.get(wanted, (self.owner[wanted], to))[0]
+        back = (each for each, pair in self.moved.items() if each[0] == wanted[0] and pair == (to, source))
+        partition = next(back, wanted)
+        holder = self.owner[partition]
+        first = self.moved.pop(partition, (holder, to))[0]
+        if first != to:
+            self.moved[partition] = (first, to)
+        self.held[holder].remove(partition)
+        self.give(partition, to)
+
+
+def librdkafka_cooperative_sticky(batch: GroupBatch) -> AssignmentBatch:
+    """Target and cooperative answer of every group; a group without members is answered with none."""
+    lists: list[list[Partition]] = []
+    for group in range(batch.groups):
+        lists += _lists(batch, group)
+    start = np.concatenate([[0], np.cumsum([len(each) for each in lists], dtype=np.int64)]).astype(np.int64)
+    flat = np.array([pair for each in lists for pair in each], np.int32).reshape(-1, 2)
+    target = start, flat[:, 0].copy(), flat[:, 1].copy()
+    path = np.full(batch.groups, Path.ONLY, np.int32)
+    status = np.full(batch.groups, Status.OK, np.int32)
+    return withhold_claimed(batch, AssignmentBatch(*target, *target, status, path))
+
+
+def _lists(batch: GroupBatch, group: int) -> list[list[Partition]]:
+    """The lists of one group's members in their own order, over local topics."""
+    first, last = int(batch.member_start[group]), int(batch.member_start[group + 1])
+    low, high = int(batch.topic_start[group]), int(batch.topic_start[group + 1])
+    members = sorted(range(first, last), key=lambda member: int(batch.member_rank[member]))
+    topics = sorted(range(high - low), key=lambda local: int(batch.topic_rank[low + local]))
+    place = {local: at for at, local in enumerate(topics)}
+    counts = [max(int(batch.topic_partitions[low + local]), 0) for local in topics]
+    balance = _prepared(batch, members, place, counts)
+    _assign(balance, counts)
+    lists = {member: balance.held[number] for number, member in enumerate(members)}
+    return [[(topics[topic], number) for topic, number in lists[member]] for member in range(first, last)]
+
+
+def _prepared(batch: GroupBatch, members: list[int], place: dict[int, int], counts: list[int]) -> Balance:
+    """Subscriptions and settled claims. Two claims of one generation void all claims to a partition, later ones too."""
+    subscribed = []
+    for member in members:
+        row = int(batch.member_subscription[member])
+        entries = batch.subscription_topic[batch.subscription_start[row] : batch.subscription_start[row + 1]]
+        subscribed.append({place[local] for local in entries.tolist() if counts[place[local]] > 0})
+    crowd = {topic: [m for m, mine in enumerate(subscribed) if topic in mine] for topic in range(len(counts))}
+    claims: dict[Partition, list[tuple[int, int]]] = {}
+    for at in sorted(range(len(members)), key=lambda number: members[number]):
+        generation = int(batch.subscription_generation[members[at]])
+        for claim in range(int(batch.claim_start[members[at]]), int(batch.claim_start[members[at] + 1])):
+            key = place.get(int(batch.claim_topic[claim]), NONE), int(batch.claim_partition[claim])
+            claims.setdefault(key, []).append((generation, at))
+    alike = all(mine == subscribed[0] for mine in subscribed)
+    balance = Balance(subscribed, crowd, [[] for _ in members], {}, {}, list(range(len(members))), alike)
+    for partition, claimants in reversed(claims.items()):
+        generations = [generation for generation, _ in claimants]
+        if len(set(generations)) == len(generations):
+            ordered = [member for _, member in sorted(claimants)]
+            balance.give(partition, ordered[-1])
+            if len(ordered) > 1:
+                balance.previous[partition] = ordered[-2]
+    return balance
+
+
+def _assign(b: Balance, counts: list[int]) -> None:
+    """Keep what may be kept, hand out the rest, then move partitions while that makes the group more even."""
+    there = [(topic, number) for topic, count in enumerate(counts) if b.crowd[topic] for number in range(count)]
+    order = _in_turns(b, there) if b.alike else sorted(there, key=lambda each: (len(b.crowd[each[0]]), each))
+    revoked = _drop_what_cannot_stay(b, set(there))
+    free = [each for each in order if each not in b.owner]
+    initializing = not any(b.held)
+    for each in free:
+        b.give(each, b.least(each[0]))
+    order = [each for each in order if len(b.crowd[each[0]]) > 1]
+    free = [each for each in free if len(b.crowd[each[0]]) > 1]
+    b.active = [member for member in b.active if _takes_part(b, member, counts)]
+    before, owners = [list(each) for each in b.held], dict(b.owner)
+    if free and not revoked:
+        _reassign(b, free)
+    moved = _reassign(b, order)
+    if not initializing and moved and _unevenness(b, b.held) >= _unevenness(b, before):
+        b.held, b.owner = before, owners
+
+
+def _in_turns(b: Balance, there: list[Partition]) -> list[Partition]:
+    """From whoever has most left, its lowest partition, sooner one that another claimed before; then what is new.
+
+    Whoever is first here is the first to move. New partitions come last to first, as librdkafka walks its map.
+    """
+    for mine in b.held:
+        mine.sort()
+    exists = set(there)
+    left = {member: [each for each in mine if each in exists] for member, mine in enumerate(b.held)}
+    order: list[Partition] = []
+    while any(left.values()):
+        most = max(left, key=lambda member: (len(left[member]), member))
+        chosen = next((each for each in left[most] if each in b.previous), left[most][0])
+        left[most].remove(chosen)
+        order.append(chosen)
+    known = set(order)
+    return order + [each for each in reversed(there) if each not in known] if order else sorted(there)
+
+
+def _drop_what_cannot_stay(b: Balance, exists: set[Partition]) -> bool:
+    """Take away what is gone or no longer subscribed to; whether there was any of the latter."""
+    revoked = False
+    for member, mine in enumerate(b.held):
+        for each in list(mine):
+            if each not in exists or each[0] not in b.subscribed[member]:
+                revoked = revoked or each in exists
+                mine.remove(each)
+                del b.owner[each]
+    return revoked
+
+
+def _takes_part(b: Balance, member: int, counts: list[int]) -> bool:
+    if len(b.held[member]) < sum(counts[topic] for topic in b.subscribed[member]):
+        return True
+    return any(len(b.crowd[topic]) > 1 for topic, _ in b.held[member])
+
+
+def _reassign(b: Balance, partitions: list[Partition]) -> bool:
+    """Walk the partitions until a walk moves nothing or the group is even; whether anything moved."""
+    ever = False
+    moving = True
+    while moving:
+        moving = False
+        for each in partitions:
+            if _even(b):
+                break
+            size = len(b.held[b.owner[each]])
+            previous = b.previous.get(each)
+            if previous is not None and size > len(b.held[previous]) + 1:
+                b.move(each, previous)
+            elif any(size > len(b.held[other]) + 1 for other in b.crowd[each[0]]):
+                b.move(each, b.least(each[0]))
+            else:
+                continue
+            moving = ever = True
+    return ever
+
+
+def _even(b: Balance) -> bool:
+    """No two active members differ by two, or nobody could take from somebody who has more."""
+    sizes = [len(b.held[member]) for member in b.active]
+    if not sizes or max(sizes) - min(sizes) <= 1:
+        return True
+    if b.alike:
+        return False
+    most: dict[int, int] = {}
+    for (topic, _), member in b.owner.items():
+        most[topic] = max(most.get(topic, 0), len(b.held[member]))
+    return not any(most.get(topic, 0) > len(b.held[member]) for member in b.active for topic in b.subscribed[member])
+
+
+def _unevenness(b: Balance, held: list[list[Partition]]) -> int:
+    sizes = [len(held[member]) for member in b.active]
+    return sum(abs(one - other) for at, one in enumerate(sizes) for other in sizes[at + 1 :])
