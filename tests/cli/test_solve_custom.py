@@ -49,6 +49,19 @@ def test_user_data_is_base64():
     assert result["assignment"] == {"A": [["t", 0]], "B": []}
 
 
+@pytest.mark.parametrize(("generation", "kept"), [(1, "B"), (3, "A"), (None, "B"), (-1, "B")])
+def test_the_higher_generation_owns(generation, kept):
+    """The example gives a partition that two claim to the one of the higher generation; unsaid is the lowest."""
+    members = [
+        {"id": "A", "topics": ["t"], "owned": [["t", 0]], "generation": generation},
+        {"id": "B", "topics": ["t"], "owned": [["t", 0]], "generation": 2},
+    ]
+    name = "examples.lag_weighted:assign"
+    scenario = {"id": "g", "assignor": name, "topics": {"t": 2}, "members": members}
+    _, (result,), _ = solved(json.dumps(scenario), name)
+    assert ["t", 0] in result["assignment"][kept]
+
+
 @pytest.mark.parametrize("named", [(), (f"{FAULTY}:in_turns",)])
 def test_a_line_imports_nothing(named):
     code, (result,), _ = solved(line("antigravity:geohash"), *named)

@@ -8,12 +8,16 @@ import sys
 import pandas as pd
 import pytest
 
+from groupledger.core.custom import Member, TopicPartition
+from groupledger.core.custom.batches import groups
+from groupledger.core.custom.naming import find
 from groupledger.core.faults import Fault
 from groupledger.core.step import Form
 from groupledger.engine.buckets import Calculation
+from groupledger.engine.codec import decode
 from groupledger.engine.grouped import assignor_udf
 from groupledger.tables import columns as c
-from tests.engine.bucket_rows import computed, group_row, member_row, topic_row, wire
+from tests.engine.bucket_rows import computed, group_row, member_row, table, topic_row, wire
 
 FAULTY = "tests.core.custom.faulty"
 STEPS = f"{FAULTY}:in_turns_in_steps"
@@ -135,6 +139,29 @@ def test_the_assignor_reads_user_data_of_members():
     result = computed(rows("g", name, user_data=heavy), calculation(name))
     members = {row["member_id"]: lists(row)["target"] for row in result["assignments"]}
     assert members == {"A": [0], "B": [1, 2, 3]}
+
+
+def test_what_the_function_is_told():
+    now, topics = "g/1", ["t", "without-metadata"]
+    bucket = [
+        group_row(now, assignor="range", chosen=STEPS),
+        member_row(now, 0, "B", topics=topics, claimed_generation=3, subscription_generation=5, rack_id="r1"),
+        member_row(now, 1, "A", topics=["t"], claimed=wire([("t", 1), ("u", 0)]), claimed_generation=4),
+        member_row(now, 2, "C", topics=["t"], group_instance_id="static", user_data=b"data"),
+        topic_row(now, "t", 2),
+        topic_row(now, "u", 7),
+    ]
+    decoded = decode(table(bucket), Form.AS_KAFKA, 100, {STEPS: find(STEPS)})
+    texts = decoded.choice.texts
+    assert texts is not None
+    (told,) = groups(decoded.snapshots.batch, texts)
+    t1, u0 = TopicPartition("t", 1), TopicPartition("u", 0)
+    assert told.topics == {"t": 2}
+    assert told.members == (
+        Member("B", ("t", "without-metadata"), (), 5, None, "r1", None),
+        Member("A", ("t",), (t1, u0), 4),
+        Member("C", ("t",), (), None, "static", None, b"data"),
+    )
 
 
 def frame(member_id, claimed, data=None):
