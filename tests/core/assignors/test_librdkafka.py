@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 
 from groupledger.core.assignors import assign
+from groupledger.core.assignors.librdkafka import Balance
 from groupledger.core.scenario import encode, solve
 
 NAME = "librdkafka-cooperative-sticky"
@@ -44,11 +45,31 @@ def target(scenario):
         ),
         pytest.param(group([0, 1, 2], [2, 4, 5]), [[0, 1, 3], [2, 4, 5]], id="disputed: nobody's"),
         pytest.param(group([0, 9], []), [[0, 4, 2], [1, 3, 5]], id="what does not exist is dropped"),
+        pytest.param(
+            group([0, 1, 2, 3, 4, 5], [4], generations=[3, 2]),
+            [[2, 3, 5], [0, 1, 4]],
+            id="4 was another's: it goes first",
+        ),
+        pytest.param(
+            group([0, 1, 2, 3, 4, 5], [], [4], generations=[3, 3, 2]),
+            [[3, 5], [0, 1], [2, 4]],
+            id="and back to that one",
+        ),
         pytest.param(group(), [], id="nobody"),
     ],
 )
 def test_where_all_subscribe_alike(scenario, lists):
     assert [sorted(each) for each in lists] == target(scenario)
+
+
+def test_a_partition_that_came_the_other_way_returns_instead():
+    balance = Balance([{0}, {0}], {0: [0, 1]}, [[], []], {}, {}, [0, 1], True)
+    for number, member in enumerate((0, 0, 1)):
+        balance.give((0, number), member)
+    balance.move((0, 0), 1)
+    balance.move((0, 2), 0)
+    assert balance.held == [[(0, 1), (0, 0)], [(0, 2)]]
+    assert balance.moved == {}
 
 
 def test_java_keeps_the_lowest_of_the_same_claims():
