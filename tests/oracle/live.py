@@ -13,13 +13,15 @@ from groupledger.engine.java import java
 HERE = Path(__file__).parent
 CLIENT = HERE / "ClientOracle.java"
 SERVER = HERE / "ServerOracle.java"
+OPTIONS = ("-Xmx1g", "-XX:+UseSerialGC", "-XX:-OmitStackTraceInFastThrow")
+"""The last: else compiled code leaves the message out of a NullPointerException that it throws often."""
 
 
 class Oracle:
     """A running oracle; `java` compiles its source when it starts, which needs a JDK. Use it in a `with`."""
 
     def __init__(self, source: Path) -> None:
-        command = [str(java()), "-Xmx1g", "-XX:+UseSerialGC", "-cp", class_path("oracle"), str(source)]
+        command = [str(java()), *OPTIONS, "-cp", class_path("oracle"), str(source)]
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
