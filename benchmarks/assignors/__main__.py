@@ -31,7 +31,7 @@ from groupledger.core.assignors import assign
 from groupledger.engine.arrow_groups import assign_groups
 
 ROUNDS = 3
-WARM_UP = 3.0
+WARM_UP = 2.0
 """CPU seconds; at least one call."""
 
 

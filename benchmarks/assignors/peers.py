@@ -13,6 +13,8 @@ from groupledger.engine.java import java
 
 HERE = Path(__file__).parents[1]
 HEAP = "-Xmx6g"
+NO_LOG = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
+"""Kafka's sticky assignors log whole assignments at level INFO, which takes longer than some of them."""
 FRANZ_GO = "github.com/twmb/franz-go"
 
 
@@ -44,7 +46,7 @@ def kafka(scratch: Path) -> Peer:
     jars = class_path("broker")
     classes = scratch / "classes"
     _run([str(java().with_name("javac")), "-cp", jars, "-d", str(classes), str(HERE / "java" / "AssignorBench.java")])
-    options = ("-XX:+UseSerialGC", HEAP, "-cp", f"{classes}:{jars}")
+    options = ("-XX:+UseSerialGC", HEAP, NO_LOG, "-cp", f"{classes}:{jars}")
     return Peer("Java", (str(java()), *options, "AssignorBench"), digests=True)
 
 
@@ -60,7 +62,7 @@ def franz_go(scratch: Path) -> Peer:
     place.mkdir()
     shutil.copy(own / "main.go", place)
     program = scratch / "franz-go-bench"
-    _run(["go", "build", "-o", str(program), "./pkg/kgo/bench"], copy)
+    _run(["go", "build", "-trimpath", "-o", str(program), "./pkg/kgo/bench"], copy)
     return Peer("franz-go", ("env", "GOMAXPROCS=1", str(program)), digests=False)
 
 

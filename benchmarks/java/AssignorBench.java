@@ -122,17 +122,18 @@ public final class AssignorBench {
         return groups;
     }
 
+    /** Each member's strings are its own, as the leader decodes them from each member's bytes. */
     private static Group group(Arrays a, int at) {
         int firstTopic = a.topicStart[at];
         List<String> topics = a.topics.subList(firstTopic, a.topicStart[at + 1]);
         List<String> members = a.members.subList(a.memberStart[at], a.memberStart[at + 1]);
-        Map<Integer, List<String>> lists = new HashMap<>();
         Map<String, Subscription> subscriptions = new HashMap<>();
         for (int m = a.memberStart[at]; m < a.memberStart[at + 1]; m++) {
-            List<String> list = lists.computeIfAbsent(a.subscription[m], each -> list(a, each, topics));
+            List<String> own = topics.stream().map(String::new).toList();
+            List<String> list = list(a, a.subscription[m], own);
             List<TopicPartition> claims = new ArrayList<>();
             for (int c = a.claimStart[m]; c < a.claimStart[m + 1]; c++) {
-                claims.add(new TopicPartition(topics.get(a.claimTopic[c]), a.claimPartition[c]));
+                claims.add(new TopicPartition(own.get(a.claimTopic[c]), a.claimPartition[c]));
             }
             subscriptions.put(
                     a.members.get(m), new Subscription(list, null, claims, GENERATION, Optional.empty()));
