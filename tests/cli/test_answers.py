@@ -44,20 +44,24 @@ def test_partitions_are_written_as_spans(places, expected):
     [
         (
             Holding(
-                "dev", "pay", None, given(1, None, "m1", 5), given(9, "m1", "m2", 8), Member("m1", "app", "i1", "/h")
+                "dev", "pay", None, given(1, None, "m1", 5), given(9, "m1", "m2", 8), Member("m1", "app", "i1"), True
             ),
             "dev pay m1 app i1 2026-11-21T14:01:00.000Z 2026-11-21T14:09:00.000Z m2 log/dev/0/5 -",
         ),
         (
-            Holding("dev", "pay", "Id0", given(1, "m1", None, 5), None, None),
+            Holding("dev", "pay", "Id0", given(1, "m1", None, 5), None, None, True),
             "dev pay nobody - - 2026-11-21T14:01:00.000Z - - log/dev/0/5 Id0",
         ),
         (
-            Holding("dev", "pay", None, None, given(9, None, "m2", 8), None),
-            "dev pay not known: recorded later - - - 2026-11-21T14:09:00.000Z m2 - -",
+            Holding("dev", "pay", None, None, given(9, None, "m2", 8), None, True),
+            "dev pay nobody - - - 2026-11-21T14:09:00.000Z m2 - -",
         ),
         (
-            Holding("dev", "pay", None, given(1, None, "m1", 5), given(9, "m1", None, 8), Member("m1")),
+            Holding("dev", "pay", None, None, given(9, None, "m2", 8), None, False),
+            "dev pay not known: its record begins later - - - 2026-11-21T14:09:00.000Z m2 - -",
+        ),
+        (
+            Holding("dev", "pay", None, given(1, None, "m1", 5), given(9, "m1", None, 8), Member("m1"), True),
             "dev pay m1 - - 2026-11-21T14:01:00.000Z 2026-11-21T14:09:00.000Z nobody log/dev/0/5 -",
         ),
     ],

@@ -93,6 +93,12 @@ def test_before_the_first_change_the_holder_is_who_it_was_taken_from(spark):
     assert found == {"pay": (Member("m0"), None, None), "new": (None, None, None)}
 
 
+@pytest.mark.parametrize(("minute", "covered"), [(9, False), (10, True), (45, True)])
+def test_whether_the_record_of_the_group_reaches_back_is_said(ledger, minute, covered):
+    answer = ownership(ledger, "orders", 6, at(minute), "dev")
+    assert [(holding.group_id, holding.covered) for holding in answer.holdings] == [("pay", covered)]
+
+
 def test_one_group_only(ledger):
     assert set(holders(ownership(ledger, "orders", 7, at(45), None, "audit"))) == {("dev", "audit")}
     assert "group new was never assigned orders-7" in ownership(ledger, "orders", 7, at(45), None, "new").notes

@@ -68,7 +68,10 @@ def ledger(spark):
         group_snapshots=SNAPSHOTS,
         member_snapshots=MEMBERS,
         rebalances=[result(5), result(5, "what-if", 0), result(5, moved=9, round_=2), newer, result(2, moved=3)],
-        violations=[finding | {"evidence": text} for text in ("b said", "a said", "a said")],
+        violations=[
+            finding | {"evidence": text, "severity": severity}
+            for text, severity in (("b said", "info"), ("a said", "error"), ("a said", "error"), ("A said", "info"))
+        ],
         quarantine=[rejected | {"offset": offset} for offset in range(5)],
         coverage=[gap],
         runs=[{"run_id": f"r{number}", "attempt_id": f"a{number}", "sequence": number} for number in (1, 2)],
@@ -92,7 +95,7 @@ def test_who_had_what_before_and_after(ledger):
 def test_a_rewrite_is_not_the_rebalance_but_is_named(ledger):
     found = ledger.group("pay").rebalance(2)
     assert (found.snapshot_id, found.same_generation) == ("log/dev/0/5", ("log/dev/0/6",))
-    assert found.findings == ("STALE_CLAIM: a said", "STALE_CLAIM: b said")
+    assert found.findings == ("STALE_CLAIM: A said", "STALE_CLAIM: a said", "STALE_CLAIM: b said")
     assert [(one.scenario, one.moves) for one in found.results] == [("baseline", 2), ("baseline", 9), ("what-if", 0)]
 
 
@@ -181,7 +184,7 @@ def test_the_history_of_nobody_is_a_fault(ledger):
 @pytest.mark.parametrize(
     ("query", "total", "first"),
     [
-        (findings, 3, {"code": "STALE_CLAIM", "evidence": "a said"}),
+        (findings, 4, {"code": "STALE_CLAIM", "evidence": "a said"}),
         (coverage, 1, {"from_value": 3, "to_value": 5}),
         (quarantine, 5, {"code": "TRUNCATED", "offset": 0, "message": "3 bytes left"}),
     ],

@@ -85,7 +85,7 @@ def _holding(holding: Holding) -> tuple[object, ...]:
     return (
         holding.cluster_id,
         holding.group_id,
-        member.member_id if member else "nobody" if last else "not known: recorded later",
+        member.member_id if member else "nobody" if last or holding.covered else "not known: its record begins later",
         member and member.client_id,
         member and member.group_instance_id,
         holding.since,

@@ -57,7 +57,8 @@ class Member:
 class Holding:
     """One group's record of the partition: `last` made the state at the moment, `next` ended it.
 
-    `last` is None where the group's history of this partition begins after the moment.
+    `last` is None where the partition had not changed hands yet: nobody had it if the record of the group reaches
+    back to the moment (`covered`), else it is not known.
     """
 
     cluster_id: str
@@ -66,6 +67,7 @@ class Holding:
     last: Change | None
     next: Change | None
     member: Member | None
+    covered: bool
 
     @property
     def since(self) -> datetime | None:
@@ -101,7 +103,7 @@ def ownership(
     changes = _changes_around(rows, at)
     if not lives and not changes:
         raise unknown_topic(ledger, topic)
-    holdings = _with_members(ledger, changes)
+    holdings = _with_members(ledger, changes, at)
     clusters = [cluster] if cluster else sorted({holding.cluster_id for holding in holdings})
     notes = [*_topic_notes(topic, partition, at, lives), *_reach_notes(ledger, at, clusters)]
     notes += _gap_notes(ledger, holdings)
@@ -151,20 +153,27 @@ def _change(row: Row) -> Change:
     )
 
 
-def _with_members(ledger: Ledger, changes: dict[Holder, dict[str, Change]]) -> tuple[Holding, ...]:
+def _with_members(ledger: Ledger, changes: dict[Holder, dict[str, Change]], at: datetime) -> tuple[Holding, ...]:
     """In order of cluster, group, topic id; each with the member that held it at the moment."""
     snapshots = {change.snapshot_id for sides in changes.values() for change in sides.values()}
     members = _members_of(ledger, sorted(snapshots))
+    covered = _covered(ledger, {group for _, group, _ in changes}, at)
     holdings = []
     for cluster, group, topic_id in sorted(changes, key=lambda holder: (*holder[:2], holder[2] or "")):
         sides = changes[cluster, group, topic_id]
         last, following = sides.get(BEFORE), sides.get(AFTER)
         member_id = last.to_member_id if last else following.from_member_id if following else None
         member = members.get((last.snapshot_id, member_id)) if last and member_id else None
-        holdings.append(
-            Holding(cluster, group, topic_id, last, following, member or (Member(member_id) if member_id else None))
-        )
+        member = member or (Member(member_id) if member_id else None)
+        holdings.append(Holding(cluster, group, topic_id, last, following, member, (cluster, group) in covered))
     return tuple(holdings)
+
+
+def _covered(ledger: Ledger, groups: set[str], at: datetime) -> set[tuple[str, str]]:
+    """The (cluster, group)s with a snapshot at or before the moment."""
+    rows = ledger.current(GROUP_SNAPSHOTS).where(F.col(c.GROUP_ID).isin(sorted(groups)))
+    seen = rows.where(F.col(c.OBSERVED_AT) <= F.timestamp_millis(F.lit(millis(at))))
+    return {(row[0], row[1]) for row in seen.select(c.CLUSTER_ID, c.GROUP_ID).distinct().collect()}
 
 
 def _members_of(ledger: Ledger, snapshot_ids: list[str]) -> dict[tuple[str, str], Member]:

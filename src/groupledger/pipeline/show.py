@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from groupledger.pipeline.ledger import Group, Ledger
 
 FIRST, LAST, GROUPS, SNAPSHOTS, TOTAL = "first", "last", "groups", "snapshots", "total"
+SEVERITIES = ("error", "warning", "info")
+
 _HISTORY_COLUMNS = (
     c.CLUSTER_ID,
     c.INCARNATION,
@@ -107,10 +109,11 @@ def history(group: Group, scenario: str, limit: int) -> Listing:
 
 
 def findings(ledger: Ledger, limit: int, cluster: str | None = None, group_id: str | None = None) -> Listing:
-    """A line a finding: what a person should look at, with the evidence and the position."""
+    """A line a finding, errors first: what a person should look at, with the evidence and the position."""
     rows = _within(ledger.current(VIOLATIONS), cluster, group_id)
     shown = (c.SEVERITY, c.CODE, c.CLUSTER_ID, c.GROUP_ID, c.SNAPSHOT_ID, c.MEMBER_ID, c.EVIDENCE)
-    order = [c.CLUSTER_ID, c.GROUP_ID, c.OFFSET, c.CODE, c.MEMBER_ID, c.EVIDENCE]
+    gravest = F.array_position(F.array(*map(F.lit, SEVERITIES)), F.col(c.SEVERITY))
+    order = [gravest, c.CLUSTER_ID, c.GROUP_ID, c.OFFSET, c.CODE, c.MEMBER_ID, c.EVIDENCE]
     return _listing("findings", rows, shown, order, limit)
 
 
