@@ -1,5 +1,6 @@
 """The doctor finds what is wrong, and nothing where all is well."""
 
+import os
 import re
 import shutil
 import tomllib
@@ -66,7 +67,7 @@ def test_without_java_no_session_is_asked_for(monkeypatch, tmp_path):
 def test_rights_and_room(monkeypatch, tmp_path):
     location = LedgerLocation(path=str(tmp_path / "not" / "yet"))
     assert [(check.name, check.ok) for check in place(location)] == [("rights", True), ("disk", True)]
-    monkeypatch.setattr(doctoring.os, "access", lambda *_: False)
+    monkeypatch.setattr(os, "access", lambda *_: False)
     monkeypatch.setattr(doctoring, "LEAST_FREE_BYTES", 2**80)
     assert [(check.name, check.ok) for check in place(location)] == [("rights", False), ("disk", False)]
     [far] = place(LedgerLocation(path="s3://bucket/ledger"))
@@ -152,7 +153,7 @@ def table_gone(_, location):
 @pytest.mark.parametrize("harm", [rows_lost, position_twice, run_twice, table_gone])
 def test_harm_is_found_and_named(spark, sound, tmp_path, harm):
     location = LedgerLocation(path=str(tmp_path / "ledger"))
-    shutil.copytree(sound.path, location.path)
+    shutil.copytree(str(sound.path), tmp_path / "ledger")
     names, words = harm(spark, location)
     wrong = [check for check in soundness(spark, location) if not check.ok]
     assert names <= {check.name for check in wrong}

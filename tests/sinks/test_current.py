@@ -3,6 +3,7 @@
 import re
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql.types import ArrayType, BinaryType, BooleanType, IntegerType, LongType, StringType, TimestampType
@@ -108,7 +109,7 @@ EXPECTED_RESULTS = {
 def place(spark, tmp_path_factory):
     location = LedgerLocation(path=str(tmp_path_factory.mktemp("current")))
     init(spark, location)
-    by_table = {}
+    by_table: dict[str, list[dict[str, Any]]] = {}
     sequence = 0
     for name, config, rows_by_table in ATTEMPTS:
         for table, rows in rows_by_table.items():
@@ -176,7 +177,7 @@ def test_nothing_of_an_attempt_that_is_not_committed_is_seen(spark, place):
 
 def documented():
     [code] = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), flags=re.DOTALL)
-    namespace = {}
+    namespace: dict[str, Any] = {}
     exec(compile(code, str(DOCUMENT), "exec"), namespace)  # noqa: S102 - the document's own example
     return namespace["current"]
 

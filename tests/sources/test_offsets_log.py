@@ -48,8 +48,7 @@ def test_every_captured_record_is_read_as_it_is(spark, name):
     lines = capture(name)
     assert len(lines) == RECORDS[name]
     assert as_read(rows) == as_written(lines)
-    assert rows.rejected.count() == 0
-    assert not rows.any_rejected()
+    assert (rows.rejections(), rows.rejected.count()) == (0, 0)
     groups = {row[0] for row in rows.good.select(c.GROUP_ID).collect()}
     keys = [base64.b64decode(line["key"]) for line in lines]
     assert groups == {key[4 : 4 + int.from_bytes(key[2:4])].decode() for key in keys}
@@ -89,7 +88,7 @@ def test_a_bad_line_is_kept_and_its_neighbours_are_read(spark, tmp_path, line, c
     file.write_text("\n".join([good[0], line, good[1]]) + "\n")
     rows = read_json(spark, str(file), "dev")
     assert [record[1] for record in as_read(rows)] == [1, 2]
-    assert rows.any_rejected()
+    assert rows.rejections() == 1
     [rejected] = rows.rejected.collect()
     assert rows.rejected.columns == [column for column in QUARANTINE.columns if column != c.ATTEMPT_ID]
     assert (rejected[c.CODE], rejected[c.STAGE], rejected[c.SOURCE]) == (code, "decode", str(file))

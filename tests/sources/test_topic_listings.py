@@ -136,7 +136,7 @@ def test_a_topic_whose_count_is_wrong_once_was_not_deleted(spark, tmp_path):
 
 def test_a_name_made_again_in_the_captures_is_another_topic(spark):
     found = changes(read_json(spark, str(CAPTURES / "edge" / "topics.jsonl.gz"), "edge").good, nothing(spark))
-    by_topic = {}
+    by_topic: dict[str, set[str]] = {}
     for _, topic, topic_id, _ in short(found):
         by_topic.setdefault(topic, set()).add(topic_id)
     assert max(len(ids) for ids in by_topic.values()) > 1

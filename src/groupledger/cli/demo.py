@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from groupledger.cli.options import Job, takes_config_of, takes_timings
-from groupledger.cli.output import Output, plain
-from groupledger.cli.summaries import explain_verdicts, tell_accounts, tell_timings, tell_verdicts
+from groupledger.cli.output import Output
+from groupledger.cli.summaries import explain_verdicts, ingest_json, tell_accounts, tell_timings, tell_verdicts
 
 if TYPE_CHECKING:
     from groupledger.pipeline.demo import DemoSummary
@@ -42,7 +42,8 @@ def demo(job: Job, *, timings: bool) -> None:
         stages = (("ingest", summary.ingest.timings), ("assign", summary.assign.timings))
         named = {f"{name}: {stage}": seconds for name, of in stages for stage, seconds in of.items()}
         tell_timings(job.output, named)
-    job.output.result({"status": "done", "command": "demo", **plain(summary)})
+    told = {"ingest": ingest_json(summary.ingest), "assign": summary.assign, "groups": summary.groups}
+    job.output.result({"status": "done", "command": "demo", **told})
 
 
 def tell_demo(job: Job, summary: DemoSummary) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
+from collections.abc import Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from enum import Enum
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from groupledger.core.moment import iso
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rich.console import Console
 
@@ -126,7 +127,7 @@ def plain(value: Any) -> Any:
     """The same value in what JSON has: dataclasses as objects, moments as text, tuples as lists."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]

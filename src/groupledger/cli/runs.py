@@ -8,9 +8,12 @@ import click
 
 from groupledger.cli.exits import Exit
 from groupledger.cli.options import Job, takes_config, takes_run_id, takes_timings
-from groupledger.cli.summaries import tell_assign, tell_ingest, tell_timings
+from groupledger.cli.output import plain
+from groupledger.cli.summaries import ingest_json, tell_assign, tell_ingest, tell_timings
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from groupledger.pipeline.assign import AssignSummary
     from groupledger.pipeline.ingest import IngestSummary
 
@@ -36,7 +39,7 @@ def ingest(job: Job, *, run_id: str | None, timings: bool, max_quarantined: int 
     with job.output.status("reading and folding the sources"):
         summary = run(spark, job.place(), job.config, job.invocation(run_id))
     tell_ingest(job.output, summary)
-    _finish(job, summary, timings=timings, quarantined=summary.quarantined)
+    _finish(job, summary, ingest_json(summary), timings=timings)
 
 
 @click.command(short_help="Run an assignor over recorded groups; keep targets, steps and verdicts.")
@@ -79,23 +82,17 @@ def assign(
     with job.output.status("computing"):
         summary = run(spark, job.config, job.invocation(run_id))
     tell_assign(job.output, summary)
-    _finish(job, summary, timings=timings, quarantined=summary.quarantined)
+    _finish(job, summary, plain(summary), timings=timings)
 
 
-def _finish(job: Job, summary: IngestSummary | AssignSummary, *, timings: bool, quarantined: int) -> None:
+def _finish(job: Job, summary: IngestSummary | AssignSummary, told: Mapping[str, Any], *, timings: bool) -> None:
     """The JSON line, the timings, and the exit code: a run over the limit is committed, and says so."""
     if timings:
         tell_timings(job.output, summary.timings)
-    over = quarantined > job.config.limits.max_quarantined
-    job.output.result(_as_json(job, summary, "quarantine-over-limit" if over else "done"))
+    limit = job.config.limits.max_quarantined
+    over = summary.quarantined > limit
+    job.output.result({"status": "quarantine-over-limit" if over else "done", "command": job.name, **told})
     if over:
-        limit = job.config.limits.max_quarantined
-        told = f"{quarantined} rejected; limits.max_quarantined is {limit}: see `groupledger show --quarantine`"
-        click.echo(f"groupledger: {told} [QUARANTINE_OVER_LIMIT]", err=True)
+        text = f"{summary.quarantined} rejected; limits.max_quarantined is {limit}: see `groupledger show --quarantine`"
+        click.echo(f"groupledger: {text} [QUARANTINE_OVER_LIMIT]", err=True)
         click.get_current_context().exit(Exit.QUARANTINE)
-
-
-def _as_json(job: Job, summary: IngestSummary | AssignSummary, status: str) -> dict[str, Any]:
-    from groupledger.cli.output import plain
-
-    return {"status": status, "command": job.name, **plain(summary)}

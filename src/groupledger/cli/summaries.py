@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from groupledger.cli.output import mark
+from groupledger.cli.output import mark, plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,6 +41,20 @@ def tell_ingest(output: Output, summary: IngestSummary) -> None:
     output.title(_run_title("ingest", summary.run.run_id, already_committed=summary.already_committed))
     tell_accounts(output, summary.accounts)
     tell_rows(output, summary.rows)
+
+
+def ingest_json(summary: IngestSummary) -> dict[str, Any]:
+    """The summary for a program: which run, the account of every record, rows by table."""
+    return {
+        "run_id": summary.run.run_id,
+        "attempt_id": summary.run.attempt_id,
+        "already_committed": summary.already_committed,
+        "accounts": [{**plain(each), "balanced": each.balanced} for each in summary.accounts],
+        "rows": plain(summary.rows),
+        "quarantined": summary.quarantined,
+        "result_digest": summary.run.result_digest,
+        "timings": plain(summary.timings),
+    }
 
 
 def tell_assign(output: Output, summary: AssignSummary) -> None:

@@ -113,7 +113,7 @@ def findings(ledger: Ledger, limit: int, cluster: str | None = None, group_id: s
     rows = _within(ledger.current(VIOLATIONS), cluster, group_id)
     shown = (c.SEVERITY, c.CODE, c.CLUSTER_ID, c.GROUP_ID, c.SNAPSHOT_ID, c.MEMBER_ID, c.EVIDENCE)
     gravest = F.array_position(F.array(*map(F.lit, SEVERITIES)), F.col(c.SEVERITY))
-    order = [gravest, c.CLUSTER_ID, c.GROUP_ID, c.OFFSET, c.CODE, c.MEMBER_ID, c.EVIDENCE]
+    order: list[str | Column] = [gravest, c.CLUSTER_ID, c.GROUP_ID, c.OFFSET, c.CODE, c.MEMBER_ID, c.EVIDENCE]
     return _listing("findings", rows, shown, order, limit)
 
 
