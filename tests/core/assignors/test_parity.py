@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 from groupledger.core import kernels
@@ -38,6 +40,6 @@ def test_the_pairs_are_all_there():
 
 def test_a_tiny_group_does_not_load_the_compiler(monkeypatch):
     monkeypatch.setenv("GROUPLEDGER_KERNELS", "auto")
-    monkeypatch.setattr(kernels, "compiled", kernels.functools.cache(lambda function: pytest.fail("compiled")))
+    monkeypatch.setattr(kernels, "compiled", functools.cache(lambda function: pytest.fail("compiled")))
     scenario, result = next(pairs("homog"))
     assert solve(scenario) == result
