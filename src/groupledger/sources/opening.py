@@ -39,7 +39,9 @@ class Rows:
     watches: tuple[Observation, ...] = ()
 
     def rejections(self) -> int:
-        """How many rows `rejected` holds; asked after an action on `good`."""
+        """How many rows `rejected` holds; asked after an action on `good`. Without a watch they are counted."""
+        if not self.watches:
+            return self.rejected.count()
         return sum(watch.get[_REJECTED] for watch in self.watches)
 
     def read(self) -> int:
