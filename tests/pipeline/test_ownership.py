@@ -141,6 +141,25 @@ def test_a_topic_made_again_has_a_holder_for_each_id(spark):
     assert [(life.topic_id, life.until) for life in answer.topics] == [("A", at(30)), ("B", None)]
 
 
+def test_a_change_recorded_before_the_listing_belongs_to_the_topic_that_came(spark):
+    rows = [
+        change(10, None, "m1", 5, topic_id="A"),
+        change(31, "m1", None, 7, topic_id="A"),
+        change(34, None, "m2", 8, topic_id=None),
+        change(45, "m2", "m3", 9, topic_id="B", held_since=at(34)),
+    ]
+    written = WrittenLedger(spark, ownership_changes=rows, topic_snapshots=TOPICS)
+    (holding,) = ownership(written, "orders", 7, at(40)).holdings
+    assert (holding.topic_id, holding.member.member_id, holding.next.to_member_id) == ("B", "m2", "m3")
+
+
+def test_nobody_has_a_deleted_topic_and_that_is_no_line(spark):
+    rows = [change(10, None, "m1", 5, topic_id="A"), change(30, "m1", None, 7, topic_id="A")]
+    written = WrittenLedger(spark, ownership_changes=rows, topic_snapshots=TOPICS)
+    assert holders(ownership(written, "orders", 7, at(20))) == {("dev", "pay"): "m1"}
+    assert ownership(written, "orders", 7, at(32)).holdings == ()
+
+
 def test_an_unknown_topic_names_those_alike(ledger):
     with pytest.raises(Fault, match="no topic 'ordres' in this ledger; known: orders"):
         ownership(ledger, "ordres", 7, at(11))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import Column, DataFrame, Row
 
     from groupledger.pipeline.ledger import Ledger
 
@@ -97,17 +97,17 @@ def ownership(
     A topic the ledger never heard of is a `Fault`; whatever else it cannot tell is a note.
     """
     lives = topic_lives(ledger, topic, cluster)
-    rows = _changes_of(ledger, topic, partition, lives)
+    rows = _changes_of(ledger, topic, partition, lives).withColumn(c.TOPIC_ID, _identity(lives))
     for name, wanted in ((c.CLUSTER_ID, cluster), (c.GROUP_ID, group)):
         rows = rows if wanted is None else rows.where(F.col(name) == wanted)
     changes = _changes_around(rows, at)
     if not lives and not changes:
         raise unknown_topic(ledger, topic)
-    holdings = _with_members(ledger, changes, at)
+    holdings = tuple(each for each in _with_members(ledger, changes, at) if not _is_over(each, lives, at))
     clusters = [cluster] if cluster else sorted({holding.cluster_id for holding in holdings})
     notes = [*_topic_notes(topic, partition, at, lives), *_reach_notes(ledger, at, clusters)]
     notes += _gap_notes(ledger, holdings)
-    if not holdings:
+    if not changes:
         who = f"group {group}" if group else "no group in this ledger"
         notes.insert(0, f"{who} was {'never' if group else 'ever'} assigned {topic}-{partition}")
     return Ownership(topic, partition, at, holdings, lives, tuple(notes))
@@ -117,6 +117,22 @@ def _changes_of(ledger: Ledger, topic: str, partition: int, lives: tuple[TopicLi
     ids = [life.topic_id for life in lives if life.topic_id]
     named = (F.col(c.TOPIC) == topic) | (F.col(c.TOPIC).isNull() & F.col(c.TOPIC_ID).isin(ids))
     return ledger.current(OWNERSHIP_CHANGES).where(named & (F.col(c.PARTITION) == partition))
+
+
+def _identity(lives: tuple[TopicLife, ...]) -> Column:
+    """The topic id of a change. One recorded before a listing showed the topic belongs to the life that comes next."""
+    found = F.col(c.TOPIC_ID)
+    for life in lives:
+        then = F.lit(True) if life.until is None else F.col(c.AT) < F.timestamp_millis(F.lit(millis(life.until)))
+        found = F.coalesce(found, F.when((F.col(c.CLUSTER_ID) == life.cluster_id) & then, F.lit(life.topic_id)))
+    return found
+
+
+def _is_over(holding: Holding, lives: tuple[TopicLife, ...], at: datetime) -> bool:
+    """Whether nobody has the partition because its topic was deleted: no answer, when the name lives on elsewhere."""
+    own = [life for life in lives if (life.cluster_id, life.topic_id) == (holding.cluster_id, holding.topic_id)]
+    ended = bool(own) and all(life.until is not None and life.until <= at for life in own)
+    return ended and holding.last is not None and holding.last.to_member_id is None
 
 
 def _changes_around(rows: DataFrame, at: datetime) -> dict[Holder, dict[str, Change]]:
