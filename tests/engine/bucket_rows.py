@@ -14,7 +14,7 @@ from groupledger.engine.buckets import Calculation, compute
 from groupledger.tables import columns as c
 
 SCHEMA = to_arrow_schema(r.INPUT)
-AS_KAFKA = Calculation("baseline", Form.AS_KAFKA)
+AS_KAFKA = Calculation("baseline", Form.AS_KAFKA, coordinator="uniform")
 KIP = Calculation("baseline", Form.KIP)
 
 
@@ -66,6 +66,18 @@ def topic_row(snapshot: str, topic: str, count: int | None, **values: Any) -> di
         c.GROUP_ID: snapshot.rsplit("/", 1)[0],
         **values,
     }
+
+
+def record_row(group: str, log_partition: int, offset: int, **values: Any) -> dict[str, Any]:
+    """A record of a KIP-848 group."""
+    place = {c.LOG_PARTITION: log_partition, c.OFFSET: offset}
+    return {r.ROW_KIND: r.RECORD_ROW, c.GROUP_ID: group, **place, **values}
+
+
+def change_row(group: str, topic: str, topic_id: str | None, count: int | None, at: int) -> dict[str, Any]:
+    """A change of a topic in a KIP-848 group, at a moment in microseconds."""
+    values = {c.TOPIC: topic, c.TOPIC_ID: topic_id, r.COUNT_NOW: count, r.CHANGED: at}
+    return {r.ROW_KIND: r.CHANGE_ROW, c.GROUP_ID: group, **values}
 
 
 def table(rows: Iterable[dict[str, Any]]) -> pa.Table:

@@ -6,11 +6,12 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from groupledger.core.history import canonical_topic_id
+from groupledger.core.wire.offsets_log import COORDINATOR_RECORDS
 from groupledger.engine import rows as r
 from groupledger.tables import columns as c
-from tests.core.history.captured import every_group, folded
+from tests.core.history.captured import every_group, folded, log_rows
 from tests.core.wire.captured import lines
-from tests.engine.bucket_rows import group_row, member_row, topic_row
+from tests.engine.bucket_rows import change_row, group_row, member_row, record_row, topic_row
 
 CAPTURES = ("dev", "edge", "compacted", "storm")
 
@@ -93,7 +94,24 @@ def rows_of(capture: str, group: str) -> tuple[dict[str, Any], ...]:
         values = {name: value for name, value in member._asdict().items() if name in MEMBER_NAMES}
         values |= {name: holdings(values[name]) for name in (c.CLAIMED, c.RECORDED, c.TARGET)}
         rows.append(member_row(member.snapshot_id, values.pop(c.MEMBER_ORDER), values.pop(c.MEMBER_ID), **values))
-    return tuple(rows)
+    return (*rows, *coordinated_rows(capture, group))
+
+
+def coordinated_rows(capture: str, group: str) -> list[dict[str, Any]]:
+    """What a KIP-848 group's targets are judged by; nothing of a classic group."""
+    modern = [each for each in folded(f"{capture}/offsets", group).group_snapshots if each.group_type == "consumer"]
+    if not modern:
+        return []
+    topics = {topic for each in modern for topic in each.shared_topics or each.subscribed_topics or ()}
+    return [
+        record_row(group, row.log_partition, row.offset, timestamp=row.timestamp_ms, key=row.key, value=row.value)
+        for row in log_rows(f"{capture}/offsets")[group]
+        if row.key is not None and row.key[1] in COORDINATOR_RECORDS
+    ] + [
+        change_row(group, topic, state.topic_id, state.partitions, state.since)
+        for topic in sorted(topics & states(capture).keys())
+        for state in states(capture)[topic]
+    ]
 
 
 GROUP_NAMES = {field.name for field in r.GROUP_FIELDS} - {c.GENERATION}

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from groupledger.core.step import Form
+from groupledger.engine import rows as r
 from groupledger.engine.buckets import Calculation
 from groupledger.tables import columns as c
 from tests.core.history.captured import folded
-from tests.engine.bucket_rows import computed
+from tests.engine.bucket_rows import AS_KAFKA, computed
 from tests.engine.captured_rows import CAPTURES, captured_groups, rows_of
 
 EXACT = {"exact"}
+MEMBER_METADATA = 5  # type of record
 VIEWS = {"exact-older-topics", "exact-newer-topics", "topic-unknown-to-leader"}
 NOT_RECOMPUTED = {"not-compared", "rewrite"}
 JAVA = ("java-", "st-java", "mute-java", "stale-java", "zo-java", "rc-java", "gr-java", "del-java", "up-", "c-java")
@@ -82,6 +85,80 @@ def test_an_upgrade_is_eager_by_what_members_did(rebalances):
     protocols = [(row[c.GENERATION], row[c.PROTOCOL]) for row in rebalances["edge", "up-coop-first"]
                  if row[c.ASSIGNOR] == "cooperative-sticky"]  # fmt: skip
     assert [protocol for _, protocol in sorted(protocols)] == ["EAGER"] * 4 + ["COOPERATIVE"] * 8
+
+
+def of_coordinators(rebalances, capture):
+    rows = [row for (own, _), rows in rebalances.items() if own == capture for row in rows]
+    return Counter(row[c.VERDICT] for row in rows if row[c.GROUP_TYPE] == "consumer" and row[c.OUTCOME] != "EMPTY")
+
+
+@pytest.mark.parametrize(
+    ("capture", "expected"),
+    [
+        ("dev", {"exact": 64, "exact-newer-topics": 13}),
+        ("edge", {"exact": 101, "exact-newer-topics": 43, "cannot-tell: a regular expression subscribes": 34}),
+        ("compacted", {"cannot-tell: incomplete snapshot": 2, "cannot-tell: the group before is not known": 1}),
+    ],
+)
+def test_what_a_coordinator_wrote_is_recomputed(rebalances, capture, expected):
+    """The targets of KIP-848 groups: never another answer, and nothing is said where the log does not show enough."""
+    assert of_coordinators(rebalances, capture) == expected
+
+
+def modern(capture, change, calculation=AS_KAFKA):
+    """Verdicts on the KIP-848 group `new-java-uniform`, of rows that `change` keeps or replaces."""
+    rows = [changed for row in rows_of(capture, "new-java-uniform") for changed in change(row)]
+    found = computed(rows, calculation)["rebalances"]
+    return Counter(row[c.VERDICT] for row in found if row[c.OUTCOME] != "EMPTY")
+
+
+def is_record(row, record_type=None):
+    return row["row_kind"] == r.RECORD_ROW and record_type in (None, row["key"][1])
+
+
+UNKNOWN_BEFORE = "cannot-tell: the group before is not known"
+
+
+@pytest.mark.parametrize(
+    ("change", "verdicts"),
+    [
+        (lambda row: [] if is_record(row) else [row], {UNKNOWN_BEFORE}),
+        (lambda row: [] if row["row_kind"] == r.CHANGE_ROW else [row], {"cannot-tell: no partition counts"}),
+        (
+            lambda row: [row | {"topic_id": "no id"}] if row["row_kind"] == r.CHANGE_ROW else [row],
+            {"cannot-tell: no partition counts"},
+        ),
+        (
+            lambda row: [row | {"count_now": -1}] if row["row_kind"] == r.CHANGE_ROW else [row],
+            {"cannot-tell: the assignor fails on this input"},
+        ),
+        (lambda row: [row | {"value": b"\0"}] if is_record(row, MEMBER_METADATA) else [row], {UNKNOWN_BEFORE}),
+        (lambda row: [row, row] if is_record(row) else [row], {"exact", "exact-newer-topics"}),
+        (
+            lambda row: [row, row | {"timestamp": row["timestamp"] + 1, "value": b"\0"}] if is_record(row) else [row],
+            {"exact", "exact-newer-topics"},
+        ),
+    ],
+    ids=["no records", "no topics", "no topic ids", "bad counts", "undecodable", "read twice", "written twice"],
+)
+def test_a_coordinator_is_judged_by_what_is_there(change, verdicts):
+    assert set(modern("dev", change)) == verdicts
+
+
+def test_a_scenario_without_assignor_compares_no_coordinator():
+    found = modern("dev", lambda row: [row], Calculation("recorded", Form.AS_KAFKA))
+    assert set(found) == {"not-compared"}
+
+
+def test_the_brokers_own_default_is_a_setting():
+    """Members that ask for none are given the first assignor the broker is configured with."""
+    wrong = replace(AS_KAFKA, coordinator="range")
+    found = {
+        name: Counter(row[c.VERDICT] for row in computed(rows_of("edge", "st-java-new"), of)["rebalances"])
+        for name, of in (("uniform", AS_KAFKA), ("range", wrong))
+    }
+    assert not {"valid-different", "invalid"} & found["uniform"].keys()
+    assert found["range"]["valid-different"] > 0
 
 
 @pytest.mark.parametrize("capture", CAPTURES)

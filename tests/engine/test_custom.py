@@ -151,7 +151,7 @@ def test_what_the_function_is_told():
         topic_row(now, "t", 2),
         topic_row(now, "u", 7),
     ]
-    decoded = decode(table(bucket), Form.AS_KAFKA, 100, {STEPS: find(STEPS)})
+    decoded = decode(table(bucket), Calculation("custom", Form.AS_KAFKA, 100), {STEPS: find(STEPS)})
     texts = decoded.choice.texts
     assert texts is not None
     (told,) = groups(decoded.snapshots.batch, texts)

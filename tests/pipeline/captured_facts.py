@@ -7,10 +7,11 @@ from functools import cache, reduce
 from typing import Any
 
 from groupledger.core.history import Folded, fold_group
+from groupledger.pipeline.assign import TARGETS
 from groupledger.sinks import runs
 from groupledger.sinks.append import append
 from groupledger.sinks.ledger import LedgerLocation, init
-from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS, Table
+from groupledger.tables import GROUP_SNAPSHOTS, LOG_RECORDS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS, Table
 from groupledger.tables import columns as c
 from tests.core.history.captured import catalog, log_rows
 from tests.engine.captured_rows import captured_groups, holdings, states
@@ -61,6 +62,19 @@ def topic_rows(capture: str) -> list[dict[str, Any]]:
     ]
 
 
+def record_rows(capture: str) -> list[dict[str, Any]]:
+    return [
+        {
+            c.CLUSTER_ID: capture,
+            c.GROUP_ID: group,
+            c.TIMESTAMP: moment(row.timestamp_ms),
+            **{name: getattr(row, name) for name in (c.LOG_PARTITION, c.OFFSET, c.KEY, c.VALUE)},
+        }
+        for group, rows in log_rows(f"{capture}/offsets").items()
+        for row in rows
+    ]
+
+
 def write(spark, location: LedgerLocation, rows: dict[Table, list[dict[str, Any]]], attempt_id: str) -> None:
     """One committed attempt with these facts."""
     attempt = runs.Attempt(f"run of {attempt_id}", attempt_id, "ingest", {}, "config", "code", START)
@@ -71,7 +85,8 @@ def write(spark, location: LedgerLocation, rows: dict[Table, list[dict[str, Any]
             append(location, table, spark.createDataFrame(ordered, schema), attempt_id)
     counts = {table.name: len(values) for table, values in rows.items()}
     seen = runs.look(spark, location, attempt.run_id)
-    runs.commit(spark, location, attempt, seen.sequence, runs.Outcome({}, counts, "digest", "done", START))
+    outcome = runs.Outcome({f"any/used.{TARGETS}": 1}, counts, "digest", "done", START)
+    runs.commit(spark, location, attempt, seen.sequence, outcome)
 
 
 def captured_ledger(spark, path: str, captures: tuple[str, ...]) -> LedgerLocation:
@@ -82,6 +97,7 @@ def captured_ledger(spark, path: str, captures: tuple[str, ...]) -> LedgerLocati
         GROUP_SNAPSHOTS: [row for capture in captures for row in group_rows(capture)],
         MEMBER_SNAPSHOTS: [row for capture in captures for row in member_rows(capture)],
         TOPIC_SNAPSHOTS: [row for capture in captures for row in topic_rows(capture)],
+        LOG_RECORDS: [row for capture in captures for row in record_rows(capture)],
     }
     write(spark, location, rows, "facts")
     return location

@@ -111,6 +111,11 @@ class AssignSettings:
         "baseline",
     )
     snapshots: str = key("Which snapshots of each group.", one_of("latest", "every"), "latest")
+    coordinator: str = key(
+        "The server-side assignor that KIP-848 targets are judged by where members ask for none: the broker's first.",
+        one_of("uniform", "range"),
+        "uniform",
+    )
     mode: str = key(
         "Form of the cooperative step: kip has all three sets of KIP-429, as-kafka does what Kafka's client does.",
         one_of("as-kafka", "kip"),

@@ -42,14 +42,33 @@ class Verdict(enum.IntEnum):
     CANNOT_TELL_NO_RECORD = 12
     CANNOT_TELL_PROTOCOL_TYPE = 13
     CANNOT_TELL_ASSIGNOR_FAILS = 14  # Kafka's own code fails on this input, yet something was recorded
+    EXACT_UNLESS_NEIGHBOURS = 15  # of a coordinator's target: an order that the log does not show might decide
+    EQUAL_SETS_UNLESS_NEIGHBOURS = 16
+    EXACT_OLDER_TOPICS_UNLESS_NEIGHBOURS = 17
+    EXACT_NEWER_TOPICS_UNLESS_NEIGHBOURS = 18
+    CANNOT_TELL_NEIGHBOURS = 19
+    CANNOT_TELL_GROUP_BEFORE = 20  # compaction or the end of a read took what the target was computed from
+    CANNOT_TELL_REGULAR_EXPRESSION = 21
 
     @property
     def text(self) -> str:
         """`cannot-tell` is followed by its reason."""
-        return _TEXTS.get(self) or self.name.lower().replace("_", "-")
+        plain, unless, _ = self.name.lower().replace("_", "-").partition("-unless-neighbours")
+        return _TEXTS.get(self) or plain + (", unless bucket neighbours compete" if unless else "")
 
+
+UNLESS_NEIGHBOURS = {
+    Verdict.EXACT: Verdict.EXACT_UNLESS_NEIGHBOURS,
+    Verdict.EQUAL_SETS: Verdict.EQUAL_SETS_UNLESS_NEIGHBOURS,
+    Verdict.EXACT_OLDER_TOPICS: Verdict.EXACT_OLDER_TOPICS_UNLESS_NEIGHBOURS,
+    Verdict.EXACT_NEWER_TOPICS: Verdict.EXACT_NEWER_TOPICS_UNLESS_NEIGHBOURS,
+}
+"""What equality means where the answer is exact unless bucket neighbours compete (`server.certainty`)."""
 
 _TEXTS = {
+    Verdict.CANNOT_TELL_NEIGHBOURS: "cannot-tell: bucket neighbours compete",
+    Verdict.CANNOT_TELL_GROUP_BEFORE: "cannot-tell: the group before is not known",
+    Verdict.CANNOT_TELL_REGULAR_EXPRESSION: "cannot-tell: a regular expression subscribes",
     Verdict.CANNOT_TELL_ASSIGNOR: "cannot-tell: unknown assignor",
     Verdict.CANNOT_TELL_NO_COUNTS: "cannot-tell: no partition counts",
     Verdict.CANNOT_TELL_INCOMPLETE: "cannot-tell: incomplete snapshot",

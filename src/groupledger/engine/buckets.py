@@ -34,6 +34,7 @@ class Calculation:
     form: Form
     max_partitions: int = 4_000_000  # of the topics of one group
     custom: tuple[str, ...] = ()  # custom assignors by name: a worker imports these and no others
+    coordinator: str | None = None  # judge KIP-848 targets; the assignor of members that ask for none. None: do not
 
 
 def bucket_of(buckets: int) -> Column:
@@ -58,7 +59,7 @@ def compute(table: pa.Table, calculation: Calculation) -> pa.Table:
     from groupledger.engine.codec import decode
     from groupledger.engine.results import encode_results
 
-    decoded = decode(table, calculation.form, calculation.max_partitions, find_all(calculation.custom))
+    decoded = decode(table, calculation, find_all(calculation.custom))
     result = rebalance(decoded.snapshots, decoded.choice)
     rows = encode_results(decoded, result, calculation.scenario, to_arrow_schema(r.OUTPUT))
     assert_accounted(decoded.groups, rows)

@@ -24,6 +24,7 @@ from groupledger.core.snapshots import GREATEST, LEAST, NamedLists, Snapshots, T
 from groupledger.core.verdict import Verdict
 from groupledger.engine import rows as r
 from groupledger.engine.arrow_lists import Column, Wire, column, encode, integers, list_starts, utf8, valid, whole, wire
+from groupledger.engine.coordinators import coordinator_verdicts
 from groupledger.engine.rejections import Rejections, Ties
 from groupledger.engine.replica_racks import with_racks
 from groupledger.tables import columns as c
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from groupledger.core.custom.naming import CustomAssignor
     from groupledger.core.slots import Mask
     from groupledger.core.step import Form
+    from groupledger.engine.buckets import Calculation
 
 NAMES = tuple(sorted(ASSIGNORS))
 MEMORY_PROTOCOL = "sticky"
@@ -51,26 +53,26 @@ class Decoded:
     rejections: Rejections
 
 
-def decode(
-    table: pa.Table, form: Form, max_partitions: int, custom: Mapping[str, CustomAssignor] | None = None
-) -> Decoded:
+def decode(table: pa.Table, calculation: Calculation, custom: Mapping[str, CustomAssignor]) -> Decoded:
     """Take a bucket's table apart. Every row is used: a row of no known kind is a bug of ours."""
-    custom = custom or {}
     kind = integers(column(whole(table.select([r.ROW_KIND])), r.ROW_KIND), -1)
-    groups, members, topics = (_of_kind(table, kind, each) for each in r.FIELDS)
-    if len(groups) + len(members) + len(topics) != len(table):
+    groups, members, topics, records, changes = parts = [_of_kind(table, kind, each) for each in r.FIELDS]
+    if sum(map(len, parts)) != len(table):
         unknown = sorted(set(kind.tolist()) - r.FIELDS.keys())
-        raise AssertionError(f"rows of kinds {unknown} in a bucket; expected 0, 1 or 2")
+        raise AssertionError(f"rows of kinds {unknown} in a bucket; expected {sorted(r.FIELDS)}")
     groups = groups.take(pc.sort_indices(column(groups, c.SNAPSHOT_ID))).combine_chunks()
     ties = _tie(groups, members, topics)
-    rejections = Rejections.find(groups, members, topics, ties, max_partitions, (*NAMES, *custom))
+    rejections = Rejections.find(groups, members, topics, ties, calculation.max_partitions, (*NAMES, *custom))
     ties = Ties(*(np.where(rejections.mask[each], NONE, each) for each in ties))
     order, member_start = _member_order(members, ties.member, len(groups))
     own = members.take(pa.array(order)).combine_chunks()
     held = _held_rows(groups, members, own, ragged.owners(member_start))
     encoder = _Encoder(groups, own, member_start, column(members, c.RECORDED).take(held), topics, ties.topic)
     snapshots, names = encoder.snapshots()
-    choice = _choice(groups, own, member_start, rejections, form, custom)
+    prejudged = _prejudge(groups, own, member_start)
+    judged = coordinator_verdicts(groups, records, changes, calculation.coordinator)
+    prejudged = np.where((judged != NONE) & (prejudged == Verdict.CANNOT_TELL_ASSIGNOR), judged, prejudged)
+    choice = _choice(groups, rejections, prejudged, calculation.form, custom)
     if (choice.chosen >= len(NAMES)).any():
         choice = replace(choice, texts=_texts(own, names))
     return Decoded(groups, own, snapshots, choice, names, rejections)
@@ -145,12 +147,7 @@ def _look_up(
 
 
 def _choice(
-    groups: pa.Table,
-    own: pa.Table,
-    member_start: LongArray,
-    rejections: Rejections,
-    form: Form,
-    custom: Mapping[str, CustomAssignor],
+    groups: pa.Table, rejections: Rejections, prejudged: IntArray, form: Form, custom: Mapping[str, CustomAssignor]
 ) -> Choice:
     """A record is of a custom assignor where its members joined by the name that one has."""
     names = pa.array([*NAMES, *custom])
@@ -163,7 +160,7 @@ def _choice(
         (*NAMES, *custom),
         chosen.astype(np.int32),
         recorded.astype(np.int32),
-        _prejudge(groups, own, member_start, rewrite),
+        prejudged.astype(np.int32),
         form,
         custom,
     )
@@ -185,7 +182,7 @@ def _is(table: pa.Table, name: str, value: str) -> Mask:
     return mask
 
 
-def _prejudge(groups: pa.Table, own: pa.Table, member_start: LongArray, rewrite: Mask) -> IntArray:
+def _prejudge(groups: pa.Table, own: pa.Table, member_start: LongArray) -> IntArray:
     """Verdicts that need no comparison; a later rule overrides an earlier one."""
     classic = _is(groups, c.GROUP_TYPE, "classic")
     written = np.concatenate(([0], np.cumsum(valid(column(own, c.RECORDED)))))
@@ -194,7 +191,7 @@ def _prejudge(groups: pa.Table, own: pa.Table, member_start: LongArray, rewrite:
     verdict[~classic] = Verdict.CANNOT_TELL_ASSIGNOR
     verdict[classic & ~_is(groups, c.PROTOCOL_TYPE, "consumer")] = Verdict.CANNOT_TELL_PROTOCOL_TYPE
     verdict[np.diff(member_start) == 0] = Verdict.NOT_COMPARED
-    verdict[rewrite] = Verdict.REWRITE
+    verdict[_is(groups, c.SNAPSHOT_KIND, "rewrite")] = Verdict.REWRITE
     complete = pc.fill_null(column(groups, c.COMPLETE), True).to_numpy(zero_copy_only=False)
     verdict[~complete] = Verdict.CANNOT_TELL_INCOMPLETE
     return verdict

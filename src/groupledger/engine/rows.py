@@ -1,6 +1,7 @@
 """What goes into the bucket UDF and what comes out: one flat row type each way, derived from the tables' declarations.
 
-In: rows of three kinds in one schema, so that one shuffle brings a group's snapshots, members and topics together.
+In: rows of five kinds in one schema, so that one shuffle brings a group's snapshots, members and topics together, and
+of a KIP-848 group the log records and changes of topics that its targets are judged by.
 Out: one row type with a struct for each table it may fill, all but one of them null.
 """
 
@@ -36,7 +37,7 @@ CHANGED_BEFORE = "changed_before_at"
 CHANGED_AFTER = "changed_after_at"
 LISTED = "listed"
 
-GROUP_ROW, MEMBER_ROW, TOPIC_ROW = 0, 1, 2
+GROUP_ROW, MEMBER_ROW, TOPIC_ROW, RECORD_ROW, CHANGE_ROW = range(5)
 
 GROUP_FIELDS = (
     StructField(c.LOG_PARTITION, IntegerType()),
@@ -81,10 +82,21 @@ TOPIC_FIELDS = (
     StructField(CHANGED_AFTER, LongType()),
     StructField(c.RACKS, ArrayType(STRING_LIST)),
 )
+RECORD_FIELDS = (
+    StructField(c.TIMESTAMP, LongType()),  # milliseconds
+    StructField(c.KEY, BinaryType()),
+    StructField(c.VALUE, BinaryType()),
+)
+"""Of a log record of a KIP-848 group; its place stands in two columns of group rows. It is of no snapshot."""
+
+RECORD_COLUMNS = (c.LOG_PARTITION, c.OFFSET, *(field.name for field in RECORD_FIELDS))
+CHANGE_COLUMNS = (c.TOPIC, c.TOPIC_ID, COUNT_NOW, CHANGED)
+"""Of a topic in a KIP-848 group, from CHANGED on; all are columns of topic rows too."""
+
 IDENTITY = (
     StructField(BUCKET, IntegerType(), nullable=False),
     StructField(ROW_KIND, ByteType(), nullable=False),
-    StructField(c.SNAPSHOT_ID, StringType(), nullable=False),
+    StructField(c.SNAPSHOT_ID, StringType()),
     StructField(c.CLUSTER_ID, StringType(), nullable=False),
     StructField(c.GROUP_ID, StringType(), nullable=False),
 )
@@ -92,10 +104,13 @@ IDENTITY = (
 FIELDS = {
     kind: [field.name for field in (*IDENTITY[2:], *fields)]
     for kind, fields in ((GROUP_ROW, GROUP_FIELDS), (MEMBER_ROW, MEMBER_FIELDS), (TOPIC_ROW, TOPIC_FIELDS))
+} | {
+    kind: [field.name for field in IDENTITY[3:]] + list(names)
+    for kind, names in ((RECORD_ROW, RECORD_COLUMNS), (CHANGE_ROW, CHANGE_COLUMNS))
 }
 """The columns that rows of a kind fill."""
 
-INPUT = StructType([*IDENTITY, *GROUP_FIELDS, *MEMBER_FIELDS, *TOPIC_FIELDS])
+INPUT = StructType([*IDENTITY, *GROUP_FIELDS, *MEMBER_FIELDS, *TOPIC_FIELDS, *RECORD_FIELDS])
 
 RESULTS: tuple[Table, ...] = (ASSIGNMENTS, REBALANCES, VIOLATIONS, QUARANTINE)
 """Tables the UDF fills; an output row fills exactly one."""

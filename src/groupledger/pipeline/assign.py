@@ -19,9 +19,10 @@ from groupledger.core.custom.naming import source_digest
 from groupledger.core.digest import code_digest, digest, result_digest, rows_digest
 from groupledger.core.step import Form
 from groupledger.core.verdict import Verdict
+from groupledger.core.wire.offsets_log import RecordKind
 from groupledger.engine import rows as r
 from groupledger.engine.buckets import GROUPS_A_BUCKET, Calculation, apply, bucket_count
-from groupledger.pipeline.assign_input import LATEST, Facts, assign_input
+from groupledger.pipeline.assign_input import LATEST, RECORDED, Facts, assign_input
 from groupledger.pipeline.invocation import Timings
 from groupledger.sinks import runs
 from groupledger.sinks.append import append
@@ -30,6 +31,7 @@ from groupledger.sinks.ledger import LedgerLocation, check
 from groupledger.tables import (
     ASSIGNMENTS,
     GROUP_SNAPSHOTS,
+    LOG_RECORDS,
     MEMBER_SNAPSHOTS,
     QUARANTINE,
     REBALANCES,
@@ -48,10 +50,18 @@ KIND = "assign"
 DONE, OVER_LIMIT = "done", "quarantine-over-limit"
 OUTCOMES = ("ASSIGNED", "UNCHANGED", "EMPTY", "REJECTED")
 SUMS = (c.MOVES, c.LEAST_MOVES, c.UNASSIGNED, c.ADDED, c.REVOKED, c.LOST)
+TARGETS = RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA.value
 MOST_ROUNDS = 64
 """Buckets a task slot gets at most under `latest`: empty ones cost little, crowded ones memory."""
 
-_GROUPS, _MEMBERS, _TOPICS = "groups", "members", "topics"
+_KINDS = {
+    "groups": r.GROUP_ROW,
+    "members": r.MEMBER_ROW,
+    "topics": r.TOPIC_ROW,
+    "records": r.RECORD_ROW,
+    "topic_changes": r.CHANGE_ROW,
+}
+_GROUPS = "groups"
 _DIGESTS = ("digest_1", "digest_2")
 
 
@@ -92,7 +102,7 @@ def assign(spark: SparkSession, config: Config, invocation: Invocation) -> Assig
     with timings.stage("plan"):
         runs.plan(spark, location, attempt)
     buckets = config.buckets or _buckets(spark, config, known.snapshots)
-    outcome = _compute(spark, location, config, _Work(attempt, invocation, buckets, timings))
+    outcome = _compute(spark, location, config, _Work(attempt, invocation, buckets, timings, known.coordinated))
     with timings.stage("commit"):
         run = runs.commit(spark, location, attempt, seen.sequence, outcome)
     return _summary(run, config, timings, already_committed=run.attempt_id != attempt.attempt_id)
@@ -113,17 +123,27 @@ def _attempt(
 
 
 class _Known(NamedTuple):
-    """What `runs` says of the facts: number of the last commit that brought any (0: none), snapshots ever written."""
+    """What `runs` says of the facts: number of the last commit that brought any (0: none), snapshots ever written.
+
+    `coordinated`: records of KIP-848 groups were read; where none were, none are looked for.
+    """
 
     as_of: int
     snapshots: int
+    coordinated: bool
 
 
 def _known_facts(spark: SparkSession, location: LedgerLocation) -> _Known:
     ingests = runs.committed_runs(spark, location).where(F.col(c.KIND) != KIND)
     snapshots = F.sum(F.try_element_at(F.col(c.COUNTS_OUT), F.lit(GROUP_SNAPSHOTS.name)))
-    row = ingests.agg(F.max(c.SEQUENCE), snapshots).collect()[0]
-    return _Known(row[0] or 0, row[1] or 0)
+    targets = F.exists(F.map_keys(c.COUNTS_IN), lambda name: name.endswith(f".{TARGETS}"))
+    row = ingests.agg(F.max(c.SEQUENCE), snapshots, F.bool_or(targets)).collect()[0]
+    return _Known(row[0] or 0, row[1] or 0, bool(row[2]))
+
+
+def _judges_coordinators(config: Config) -> bool:
+    """Targets of KIP-848 groups are judged where groups run the assignor they had."""
+    return config.assign.assignor == RECORDED and config.assign.scenario != RECORDED
 
 
 class _Work(NamedTuple):
@@ -133,14 +153,18 @@ class _Work(NamedTuple):
     invocation: Invocation
     buckets: int
     timings: Timings
+    coordinated: bool
 
 
 def _compute(spark: SparkSession, location: LedgerLocation, config: Config, work: _Work) -> runs.Outcome:
     """Read, compute and append; nothing counts yet."""
     with work.timings.stage("read"):
-        facts = Facts(
-            *(current(spark, location, each) for each in (GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS))
+        judges = _judges_coordinators(config)
+        groups, members, topics = (
+            current(spark, location, each) for each in (GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS)
         )
+        records = current(spark, location, LOG_RECORDS) if judges and work.coordinated else None
+        facts = Facts(groups, members, topics, records)
         seen_in = Observation()
         rows = assign_input(facts, config.assign, config.limits, work.buckets).observe(seen_in, *_input_metrics())
         calculation = Calculation(
@@ -148,13 +172,14 @@ def _compute(spark: SparkSession, location: LedgerLocation, config: Config, work
             Form(config.assign.mode),
             config.limits.max_partitions_per_group,
             config.assign.custom_assignors,
+            config.assign.coordinator if judges else None,
         )
         computed = apply(rows, work.buckets, calculation).persist()
     try:
         counts, digests = _write(location, computed, work.attempt.attempt_id, work.timings)
     finally:
         computed.unpersist()
-    counts_in = {name: seen_in.get[name] or 0 for name in (_GROUPS, _MEMBERS, _TOPICS)}
+    counts_in = {name: seen_in.get[name] or 0 for name in _KINDS}
     outcomes = sum(counts.get(f"outcome.{name}", 0) for name in OUTCOMES)
     if outcomes != counts_in[_GROUPS]:
         raise AssertionError(f"{counts_in[_GROUPS]} groups in, {outcomes} outcomes out; expected as many")
@@ -177,10 +202,9 @@ def _buckets(spark: SparkSession, config: Config, snapshots: int) -> int:
 
 def _input_metrics() -> list[Column]:
     """Rows by kind, and an order-free digest of all of them, observed on their way into the shuffle."""
-    kinds = ((_GROUPS, r.GROUP_ROW), (_MEMBERS, r.MEMBER_ROW), (_TOPICS, r.TOPIC_ROW))
     values = [F.to_json(F.struct(*(name for name in r.INPUT.names if name != r.BUCKET)))]
     return [
-        *(F.count_if(F.col(r.ROW_KIND) == kind).alias(name) for name, kind in kinds),
+        *(F.count_if(F.col(r.ROW_KIND) == kind).alias(name) for name, kind in _KINDS.items()),
         *(
             F.sum(F.xxhash64(F.lit(seed), *values).bitwiseAND(F.lit(0xFFFFFFFF))).alias(name)
             for seed, name in enumerate(_DIGESTS)

@@ -6,7 +6,6 @@ that one shuffle brings them together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from groupledger.core.wire.offsets_log import COORDINATOR_RECORDS
 from groupledger.engine import rows as r
 from groupledger.engine.buckets import bucket_of
 from groupledger.tables import columns as c
@@ -33,6 +33,8 @@ _UNTIL = "until"
 _SINCE = "since"
 _PLACE = "place"
 _SNAPSHOT, _VERSION = "snapshot", "version"
+_GROUP = [c.CLUSTER_ID, c.GROUP_ID]
+_LOG = [*_GROUP, c.LOG_PARTITION]
 _BEGINNING, _END = -(2**62), 2**62
 
 
@@ -43,6 +45,7 @@ class Facts:
     groups: DataFrame
     members: DataFrame
     topics: DataFrame
+    records: DataFrame | None = None  # of the log, where the targets of KIP-848 groups are to be judged
 
 
 def assign_input(facts: Facts, settings: AssignSettings, limits: LimitSettings, buckets: int) -> DataFrame:
@@ -51,10 +54,12 @@ def assign_input(facts: Facts, settings: AssignSettings, limits: LimitSettings, 
     chosen = chosen.withColumn(r.BUCKET, bucket_of(buckets)).withColumn(r.CHOSEN, _assignor(settings))
     fit = chosen.where(F.col(r.FAULT_CODE).isNull())
     parts = [
-        _rows(chosen, r.GROUP_ROW, r.GROUP_FIELDS),
-        _rows(_members(facts, fit, limits, settings), r.MEMBER_ROW, r.MEMBER_FIELDS),
-        _rows(_topics(facts, fit, limits), r.TOPIC_ROW, r.TOPIC_FIELDS),
+        _rows(chosen, r.GROUP_ROW),
+        _rows(_members(facts, fit, limits, settings), r.MEMBER_ROW),
+        _rows(_topics(facts, fit, limits), r.TOPIC_ROW),
     ]
+    if facts.records is not None:
+        parts += _coordinated(facts.topics, facts.records, fit, limits)
     return reduce(lambda one, other: one.unionByName(other), parts)
 
 
@@ -148,6 +153,26 @@ def _topics(facts: Facts, fit: DataFrame, limits: LimitSettings) -> DataFrame:
     return snapshots.join(versions, reduce(and_, [*same, then])).select(*keys, *values)
 
 
+def _coordinated(topics: DataFrame, records: DataFrame, fit: DataFrame, limits: LimitSettings) -> list[DataFrame]:
+    """What the targets of KIP-848 groups are judged by: the groups' log records, the changes of their topics."""
+    modern = fit.where(F.col(c.GROUP_TYPE) == "consumer")
+    logs = modern.select(r.BUCKET, *_LOG).distinct()
+    written = F.hex(F.substring(c.KEY, 1, 2)).isin(*(f"{each:04X}" for each in COORDINATOR_RECORDS))
+    own = records.where(written).join(logs, _LOG).withColumn(c.TIMESTAMP, F.unix_millis(c.TIMESTAMP))
+    named = F.explode(F.coalesce(c.SHARED_TOPICS, c.SUBSCRIBED_TOPICS)).alias(c.TOPIC)
+    subscribed = modern.select(r.BUCKET, *_GROUP, named).distinct()
+    subscribed = subscribed.where(F.octet_length(c.TOPIC) <= limits.max_id_bytes)
+    changes = topics.select(
+        c.CLUSTER_ID,
+        c.TOPIC,
+        c.TOPIC_ID,
+        F.col(c.PARTITION_COUNT).alias(r.COUNT_NOW),
+        F.unix_micros(c.VALID_FROM).alias(r.CHANGED),
+    )
+    listed = subscribed.join(changes, [c.CLUSTER_ID, c.TOPIC])
+    return [_rows(own, r.RECORD_ROW), _rows(listed, r.CHANGE_ROW)]
+
+
 def topic_versions(topics: DataFrame) -> DataFrame:
     """The stretches of each topic name's life with what was before and after, and the time before it was listed.
 
@@ -187,9 +212,9 @@ def topic_versions(topics: DataFrame) -> DataFrame:
     return listed.unionByName(unlisted)
 
 
-def _rows(frame: DataFrame, kind: int, fields: Sequence[StructField]) -> DataFrame:
+def _rows(frame: DataFrame, kind: int) -> DataFrame:
     """Rows of one kind in the schema of all: the columns of the other kinds are null."""
-    own = {field.name for field in (*r.IDENTITY, *fields)}
+    own = {r.BUCKET, *r.FIELDS[kind]}
 
     def value(field: StructField) -> Column:
         if field.name == r.ROW_KIND:

@@ -89,6 +89,9 @@ class RecordKind(StrEnum):
 _KINDS = dict(zip([*range(9), *range(10, 18), *range(19, 24)], RecordKind, strict=False))
 """Record type -> kind; a test holds it against the specs, so that no spec need be loaded to know a kind."""
 
+COORDINATOR_RECORDS = tuple(number for number, kind in _KINDS.items() if kind.startswith("ConsumerGroup"))
+"""Record types of KIP-848 groups."""
+
 
 @dataclass(frozen=True, slots=True)
 class LogKey:

@@ -46,7 +46,7 @@ RANGE = {"A": ((T, (0, 1)),), "B": ((T, (2, 3)),)}
     ],
 )
 def test_a_target_is_judged_among_the_topics_of_its_moment(after, views, text):
-    assert judge(written(after), views).text == text
+    assert judge(written(after), views).verdict.text == text
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_target_is_judged_among_the_topics_of_its_moment(after, views, text):
     ],
 )
 def test_nothing_is_said_where_what_it_was_computed_from_is_unknown(values, text):
-    assert judge(written(RANGE, **values), [NOW]) == (text, None)
+    assert judge(written(RANGE, **values), [NOW]).verdict.text == text
 
 
 def neighbours():
@@ -67,7 +67,7 @@ def neighbours():
 
 def test_where_neighbours_may_compete_equality_says_so_and_a_difference_tells_nothing():
     texts = Counter(
-        judge(replace(neighbours(), after=after), [NOW]).text
+        judge(replace(neighbours(), after=after), [NOW]).verdict.text
         for after in (
             {"Aa": ((T, (0, 1)),), "BB": ((T, (2, 3)),)},
             {"Aa": ((T, (2, 3)),), "BB": ((T, (0, 1)),)},
@@ -84,7 +84,7 @@ def test_what_a_broker_wrote_is_exact(capture, name, count):
     views = [View(Verdict.EXACT, topics) for topics in listings(capture)]
     found = [judge(target, views) for target in targets(capture, name) if target.before_known]
     assert len(found) == count
-    assert {each.text.split(",")[0] for each in found} == {"exact"}
+    assert {each.verdict.text.split(",")[0] for each in found} == {"exact"}
     assert Certainty.EXACT in {each.certainty for each in found}
 
 

@@ -1,27 +1,35 @@
 """A target that a coordinator wrote, against what its assignor answers: the verdict of a KIP-848 group.
 
 The log holds the group a target was computed from, not the topics of that moment: those are given, in several views.
+`judge_snapshots` is the whole way, from a group's records to the verdict of each of its snapshots.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from groupledger.core.assignors.server.answer import written as records_of
-from groupledger.core.assignors.server.assign import assign
+from groupledger.core.assignors.server.assign import ASSIGNORS, assign
 from groupledger.core.assignors.server.certainty import Certainty, certainty
-from groupledger.core.assignors.server.group import Partitions, Topic, encode
-from groupledger.core.assignors.server.log import Written
+from groupledger.core.assignors.server.group import Partitions, Topic, TopicId, encode
+from groupledger.core.assignors.server.log import Logged, Written, follow
 from groupledger.core.assignors.server.spec import Status
-from groupledger.core.verdict import Verdict
+from groupledger.core.faults import Fault
+from groupledger.core.verdict import TRIED, UNLESS_NEIGHBOURS, Verdict
 
 Lists = Mapping[str, Partitions]
 
-UNKNOWN_BEFORE = "cannot-tell: the group before is not known"
-REGULAR_EXPRESSION = "cannot-tell: a regular expression subscribes"
-NEIGHBOURS = "cannot-tell: bucket neighbours compete"
-UNLESS = ", unless bucket neighbours compete"
+
+class TopicChange(NamedTuple):
+    """A topic from `at` (microseconds) on; without partitions it is deleted, without an id it cannot be recomputed."""
+
+    at: int
+    topic: str
+    topic_id: TopicId | None
+    partitions: int | None
 
 
 class View(NamedTuple):
@@ -32,10 +40,54 @@ class View(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """`text` is what the ledger says; `certainty` what was promised of the answer, None: none was made."""
+    """`certainty` is what was promised of the answer, None: none was made."""
 
-    text: str
+    verdict: Verdict
     certainty: Certainty | None
+
+
+def judge_snapshots(
+    records: Iterable[Logged], changes: Iterable[TopicChange], offsets: Sequence[int], default: str
+) -> list[Verdict]:
+    """The verdict on each snapshot of a group, named by its offset: that of the last target complete there.
+
+    `records` of the group ascending; `changes` of its topics; `default`: the assignor of members that ask for none.
+    """
+    targets = list(follow(records, default))
+    known = sorted(changes, key=_in_time)
+
+    @cache
+    def verdict(at: int) -> Verdict:
+        return judge(targets[at], views(known, targets[at])).verdict
+
+    completed = [target.offset for target in targets]
+    last = [bisect_right(completed, offset) - 1 for offset in offsets]
+    return [Verdict.CANNOT_TELL_GROUP_BEFORE if at < 0 else verdict(at) for at in last]
+
+
+def _in_time(change: TopicChange) -> tuple[int, bool]:
+    """At one moment a deletion comes before a creation: a topic made again within one listing."""
+    return change.at, change.partitions is not None
+
+
+def views(changes: Sequence[TopicChange], target: Written) -> list[View]:
+    """The target's topics when it was completed, before their last change, before the one before, after the next."""
+    named = {topic for member in target.members for topic in member.topics}
+    own = [change for change in changes if change.topic in named]
+    moments = sorted({change.at for change in own})
+    now = bisect_right(moments, target.timestamp * 1000)
+    meant = ((now, Verdict.EXACT), *zip((now - 1, now - 2, now + 1), TRIED, strict=True))
+    return [View(equal, _topics(own, moments[at - 1])) for at, equal in meant if 0 < at <= len(moments)]
+
+
+def _topics(changes: Sequence[TopicChange], at: int) -> dict[str, Topic]:
+    """The topics that exist at a moment."""
+    last = {change.topic: change for change in changes if change.at <= at}
+    return {
+        topic: Topic(change.topic_id, change.partitions)
+        for topic, change in last.items()
+        if change.topic_id is not None and change.partitions is not None
+    }
 
 
 def judge(target: Written, views: Sequence[View]) -> Judgement:
@@ -45,34 +97,39 @@ def judge(target: Written, views: Sequence[View]) -> Judgement:
     that the log does not show may have decided, equality says so, and a difference tells nothing.
     """
     if not target.before_known:
-        return Judgement(UNKNOWN_BEFORE, None)
+        return Judgement(Verdict.CANNOT_TELL_GROUP_BEFORE, None)
+    if target.assignor not in ASSIGNORS:
+        return Judgement(Verdict.CANNOT_TELL_ASSIGNOR, None)
     if target.has_regex:
-        return Judgement(REGULAR_EXPRESSION, None)
+        return Judgement(Verdict.CANNOT_TELL_REGULAR_EXPRESSION, None)
     known = [view for view in views if _names_all(target, view.topics)]
     if not known:
-        return Judgement(Verdict.CANNOT_TELL_NO_COUNTS.text, None)
+        return Judgement(Verdict.CANNOT_TELL_NO_COUNTS, None)
     for view in known:
         answer, promised = _answer(target, view.topics)
         if answer is not None and _by_topic(answer) == _by_topic(target.after):
             equal = view.equal if _in_order(answer) == _in_order(target.after) else Verdict.EQUAL_SETS
-            return Judgement(equal.text + (UNLESS if promised is not Certainty.EXACT else ""), promised)
+            return Judgement(equal if promised is Certainty.EXACT else UNLESS_NEIGHBOURS[equal], promised)
     return _different(target, known[0])
 
 
 def _different(target: Written, view: View) -> Judgement:
     answer, promised = _answer(target, view.topics)
     if answer is None:
-        return Judgement(Verdict.CANNOT_TELL_ASSIGNOR_FAILS.text, promised)
+        return Judgement(Verdict.CANNOT_TELL_ASSIGNOR_FAILS, promised)
     if promised is not Certainty.EXACT:
-        return Judgement(NEIGHBOURS, promised)
+        return Judgement(Verdict.CANNOT_TELL_NEIGHBOURS, promised)
     given = [each for lists in _by_topic(target.after).values() for each in lists]
     sound = len(set(given)) == len(given) and _subscribed(target, view.topics)
-    return Judgement((Verdict.VALID_DIFFERENT if sound else Verdict.INVALID).text, promised)
+    return Judgement(Verdict.VALID_DIFFERENT if sound else Verdict.INVALID, promised)
 
 
 def _answer(target: Written, topics: Mapping[str, Topic]) -> tuple[Lists | None, Certainty]:
     """What the assignor answers among these topics, None where it fails; and what may be promised of it."""
-    batch, names = encode([target.group(topics)])
+    try:
+        batch, names = encode([target.group(topics)])
+    except Fault:  # a target or listing that cannot be: no assignor answers to it
+        return None, Certainty.EXACT
     # Its epoch follows the last one seen, so the whole write was read, and with it who was joining.
     (promised,) = certainty(target.assignor, batch, [target.history_known], [True])
     answer = assign(target.assignor, batch)

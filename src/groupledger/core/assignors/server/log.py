@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from groupledger.core.assignors.server.assign import ASSIGNORS
 from groupledger.core.assignors.server.group import Partitions, ServerGroup, ServerMember, Topic, TopicId
 from groupledger.core.wire.offsets_log import (
     ConsumerGroupMetadata,
@@ -25,6 +24,9 @@ from groupledger.core.wire.primitives import uuid_bytes
 
 FIRST_EPOCH = 2  # of every new group: its first records are those of epoch 2
 DEFAULT_ASSIGNOR = "uniform"  # the first of group.consumer.assignors, unless the broker is configured otherwise
+
+Logged = tuple[int, int, LogRecord | None]
+"""Offset, timestamp (ms) and record; None: its bytes do not decode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +68,20 @@ class _State:
     epoch: int | None = None
     from_birth: bool = False
     known: bool = False
+    hole: bool = False  # a record could not be read: what it changed is not known until the group is deleted
 
 
-def follow(records: Iterable[tuple[int, int, LogRecord]]) -> Iterator[Written]:
-    """(offset, timestamp, record) of one group, ascending -> each completed target."""
+def follow(records: Iterable[Logged], default: str = DEFAULT_ASSIGNOR) -> Iterator[Written]:
+    """Each target that one group's records complete, in order; the records ascend by offset."""
     state = _State()
     for offset, timestamp, record in records:
         if state.last != (offset - 1, timestamp):
             state.newcomer = None
         state.last = (offset, timestamp)
-        if isinstance(record.value, TargetAssignmentMetadata):
-            yield _complete(state, record.value.epoch, offset, timestamp)
+        if record is None:
+            state.hole = True
+        elif isinstance(record.value, TargetAssignmentMetadata):
+            yield _complete(state, record.value.epoch, offset, timestamp, default)
         elif isinstance(record.value, TargetAssignmentMember):
             state.fresh[str(record.key.fields["member_id"])] = _partitions(record.value)
         else:
@@ -84,7 +89,7 @@ def follow(records: Iterable[tuple[int, int, LogRecord]]) -> Iterator[Written]:
             _apply(state, record)
 
 
-def _complete(state: _State, epoch: int, offset: int, timestamp: int) -> Written:
+def _complete(state: _State, epoch: int, offset: int, timestamp: int, default: str) -> Written:
     members = tuple(
         ServerMember(member, said.subscribed_topics, state.targets.get(member, ()), said.instance_id)
         for member, said in state.members.items()
@@ -94,13 +99,13 @@ def _complete(state: _State, epoch: int, offset: int, timestamp: int) -> Written
         epoch,
         offset,
         timestamp,
-        _assignor(state),
+        _assignor(state, default),
         members,
         tuple(state.changes[:-1] if newcomer is not None else state.changes),
         newcomer,
         {member: state.fresh.get(member, state.targets.get(member, ())) for member in state.members},
-        state.known,
-        state.from_birth,
+        state.known and not state.hole,
+        state.from_birth and not state.hole,
         any(said.subscribed_regex for said in state.members.values()),
     )
     _settle(state)
@@ -146,16 +151,16 @@ def _delete(state: _State, record: LogRecord) -> None:
         case RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER:
             state.targets.pop(member, None)
         case RecordKind.CONSUMER_GROUP_METADATA:
-            state.epoch, state.from_birth, state.known = None, False, False
+            state.epoch, state.from_birth, state.known, state.hole = None, False, False, False
             state.changes.clear()
         case _:
             pass
 
 
-def _assignor(state: _State) -> str:
+def _assignor(state: _State, default: str) -> str:
     """What most members ask for, as ConsumerGroup counts; those that ask for none do not count."""
-    asked = Counter(said.server_assignor for said in state.members.values() if said.server_assignor in ASSIGNORS)
-    return str(asked.most_common(1)[0][0]) if asked else DEFAULT_ASSIGNOR
+    asked = Counter(said.server_assignor for said in state.members.values() if said.server_assignor)
+    return asked.most_common(1)[0][0] if asked else default
 
 
 def _partitions(value: TargetAssignmentMember) -> Partitions:

@@ -1,0 +1,93 @@
+"""Verdicts on what the coordinators of KIP-848 groups wrote: a bucket's log records and changes of topics, by group."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from groupledger.core.batch import NONE
+from groupledger.core.verdict import Verdict
+from groupledger.engine.arrow_lists import column
+from groupledger.engine.rows import CHANGE_COLUMNS, RECORD_COLUMNS
+from groupledger.tables import columns as c
+
+if TYPE_CHECKING:
+    from groupledger.core.assignors.server.judgement import TopicChange
+    from groupledger.core.assignors.server.log import Logged
+    from groupledger.core.batch import IntArray
+
+CONSUMER = "consumer"
+LogKey = tuple[str, str, int | None]
+
+_ROW = "row"
+
+
+def coordinator_verdicts(groups: pa.Table, records: pa.Table, changes: pa.Table, default: str | None) -> IntArray:
+    """[G] a `Verdict` for each snapshot of a KIP-848 group, NONE for others. `default` None: nothing is compared."""
+    verdict = np.full(len(groups), NONE, np.int32)
+    modern = pc.fill_null(pc.equal(column(groups, c.GROUP_TYPE), CONSUMER), False)
+    rows = np.flatnonzero(modern.to_numpy(zero_copy_only=False))
+    if default is None or len(rows) == 0:
+        verdict[rows] = Verdict.NOT_COMPARED
+        return verdict
+    logs, listings = _by_log(records, RECORD_COLUMNS), _by_log(changes, CHANGE_COLUMNS)
+    asked = _by_log(groups.take(pa.array(rows)).append_column(_ROW, pa.array(rows)), (c.LOG_PARTITION, c.OFFSET, _ROW))
+    for key, snapshots in asked.items():
+        offsets = [offset for _, offset, _ in snapshots]
+        listed = listings.get((*key[:2], None), ())
+        verdict[[row for *_, row in snapshots]] = _judged(logs.get(key, ()), listed, offsets, default)
+    return verdict
+
+
+def _by_log(rows: pa.Table, names: Sequence[str]) -> dict[LogKey, list[tuple[Any, ...]]]:
+    """These columns of each row, by cluster, group and log partition; None: the rows have none."""
+    values = list(zip(*(column(rows, name).to_pylist() for name in names), strict=True))
+    partitions = [row[0] for row in values] if names[0] == c.LOG_PARTITION else [None] * len(values)
+    ids = (column(rows, name).to_pylist() for name in (c.CLUSTER_ID, c.GROUP_ID))
+    found: defaultdict[LogKey, list[tuple[Any, ...]]] = defaultdict(list)
+    for cluster_id, group_id, partition, value in zip(*ids, partitions, values, strict=True):
+        found[cluster_id, group_id, partition].append(value)
+    return found
+
+
+def _judged(
+    log: Sequence[tuple[Any, ...]], listings: Sequence[tuple[Any, ...]], offsets: list[int], default: str
+) -> list[Verdict]:
+    """The verdict on each snapshot. Small jobs without such groups need none of what this imports."""
+    from groupledger.core.assignors.server.judgement import judge_snapshots
+
+    return judge_snapshots(_logged(log), [_change(row) for row in listings], offsets, default)
+
+
+def _logged(log: Sequence[tuple[Any, ...]]) -> Iterator[Logged]:
+    """Rows of RECORD_COLUMNS -> records by offset; of two at one offset the one that the fold kept."""
+    from groupledger.core.wire.faults import DecodeFault
+    from groupledger.core.wire.offsets_log import decode
+
+    ordered = sorted(log, key=lambda row: (row[1], row[2], row[3] or b"", row[4] is not None, row[4] or b""))
+    for offset, same in groupby(ordered, key=itemgetter(1)):
+        *_, timestamp, key, value = next(same)
+        try:
+            yield offset, timestamp, decode(key, value)
+        except DecodeFault:
+            yield offset, timestamp, None
+
+
+def _change(row: tuple[Any, ...]) -> TopicChange:
+    from groupledger.core.assignors.server.group import TopicId
+    from groupledger.core.assignors.server.judgement import TopicChange
+    from groupledger.core.wire.primitives import uuid_bytes
+
+    topic, topic_id, partitions, at = row
+    try:
+        known = TopicId(uuid_bytes(topic_id or ""))
+    except ValueError:  # tables of users may give none, or another text
+        known = None
+    return TopicChange(at, topic, known, partitions)
