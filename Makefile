@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export GROUPLEDGER_JARS ?= $(CURDIR)/.jars
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench parity properties lock clean
+.PHONY: help setup demo test check bench parity properties machine lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ parity: setup  ## Kafka's own assignors beside ours, on 20,000 new groups of eac
 
 properties: setup  ## What every assignor promises, on 10,000 drawn groups for each (about 30 minutes)
 	@GROUPLEDGER_EXAMPLES=10000 $(BIN)/python -m pytest -q tests/core/assignors/test_properties.py
+
+machine: setup  ## Random histories of groups, 5,000 of 30 events, held against what KIP-429 promises (about 5 minutes)
+	@GROUPLEDGER_MACHINE_RUNS=5000 $(BIN)/python -m pytest -q tests/core/protocol/test_machine.py
 
 bench: setup  ## Measure against floors and peers, alone on the machine
 	@$(BIN)/python -m benchmarks.small_job

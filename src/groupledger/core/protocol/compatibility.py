@@ -1,0 +1,51 @@
+"""Which protocol an assignor supports, hence which one a consumer follows (KIP-429, "Compatibility").
+
+Worked example: a consumer that lists range and cooperative-sticky follows EAGER, since range supports nothing else.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from groupledger.core.custom.group import Protocol
+
+EAGER, COOPERATIVE = Protocol.EAGER, Protocol.COOPERATIVE
+
+
+class ByteCode(enum.IntEnum):
+    """The client library a process runs, as far as the protocol can tell; the value is its subscription version."""
+
+    BEFORE_KIP_429 = 0  # topics and user data: can neither say nor read who owns what
+    KIP_429 = 1  # says what it owns
+    KIP_792 = 2  # says of which generation that is
+
+
+class Support(NamedTuple):
+    """One assignor of the table."""
+
+    assignor: str
+    user_data_version: int
+    protocols: tuple[Protocol, ...]
+    since: ByteCode
+    note: str
+
+
+TABLE = (
+    Support("range", 0, (EAGER,), ByteCode.BEFORE_KIP_429, "the default; not sticky, so never cooperative"),
+    Support("roundrobin", 0, (EAGER,), ByteCode.BEFORE_KIP_429, "not sticky, so never cooperative"),
+    Support("sticky", 0, (EAGER,), ByteCode.BEFORE_KIP_429, "eager for ever, so that nobody upgrades by accident"),
+    Support("cooperative-sticky", 0, (EAGER, COOPERATIVE), ByteCode.KIP_429, "meant to be the default from 3.0"),
+    Support("stream", 4, (EAGER, COOPERATIVE), ByteCode.BEFORE_KIP_429, "Streams' own; UPGRADE_FROM keeps it eager"),
+    Support("constrained-cooperative-sticky", 0, (EAGER, COOPERATIVE), ByteCode.KIP_429, "KIP-615"),
+    Support("librdkafka-cooperative-sticky", 1, (EAGER, COOPERATIVE), ByteCode.KIP_429, "another algorithm"),
+    Support("sticky-stream-join", 0, (EAGER,), ByteCode.BEFORE_KIP_429, "KIP-315, older than KIP-429"),
+)
+SUPPORTED = {row.assignor: row.protocols for row in TABLE}
+
+
+def protocol_of(supported: Iterable[Iterable[Protocol]], byte_code: ByteCode = ByteCode.KIP_792) -> Protocol:
+    """The protocol a consumer follows: the highest that all its assignors support, COOPERATIVE above EAGER."""
+    common = set(Protocol).intersection(*map(set, supported))
+    return COOPERATIVE if COOPERATIVE in common and byte_code >= ByteCode.KIP_429 else EAGER

@@ -1,0 +1,182 @@
+"""One consumer of a group as a pure state machine (KIP-429, "Proposed Changes", steps 1 and 3; KIP-792).
+
+Each function takes the consumer as it is and something that happened to it, and gives the consumer as it is then, the
+calls it made, and the subscription it sends if it joins (again). No clock, no network: whoever drives it has both.
+
+Worked example: a cooperative consumer owns t-0 and t-1 and is assigned t-0 and t-2. It calls onPartitionsRevoked(t-1),
+onAssignment(t-0, t-2) and onPartitionsAssigned(t-2), and joins again, so that t-1 can be given away.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from groupledger.core.custom.group import Protocol, TopicPartition
+from groupledger.core.protocol.callbacks import NOTHING, Call, Callback, Partitions, call
+from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.protocol.subscription import NO_MEMORY, Memory, Subscription
+from groupledger.core.step import Form
+
+View = Mapping[str, int]
+"""Partition counts as somebody's metadata has them; a topic that is missing does not exist there."""
+
+
+class Error(enum.StrEnum):
+    """Answers of the coordinator after which a consumer owns nothing any more."""
+
+    UNKNOWN_MEMBER_ID = "UNKNOWN_MEMBER_ID"
+    ILLEGAL_GENERATION = "ILLEGAL_GENERATION"
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """What it knows. `generation` is of the last JoinGroup that was answered, `memory` of the last assignment."""
+
+    protocol: Protocol
+    topics: tuple[str, ...]
+    view: View
+    byte_code: ByteCode = ByteCode.KIP_792
+    form: Form = Form.KIP
+    owned: Partitions = NOTHING
+    member_id: str | None = None
+    generation: int | None = None
+    memory: Memory = NO_MEMORY
+    leads: bool = False
+
+
+class Reaction(NamedTuple):
+    """The consumer afterwards, what it called, and whether it has to `join`."""
+
+    consumer: Consumer
+    calls: tuple[Call, ...] = ()
+    joins: bool = False
+
+
+class Joining(NamedTuple):
+    """The consumer while it waits for the answer to JoinGroup, what it called before, and what it sent."""
+
+    consumer: Consumer
+    calls: tuple[Call, ...]
+    subscription: Subscription
+
+
+def join(consumer: Consumer) -> Joining:
+    """Give up what must be given up before joining, then send JoinGroup.
+
+    For the first time, again after one of the functions below said so, or because the coordinator answered
+    REBALANCE_IN_PROGRESS: then with everything that is owned (step 1.3).
+    """
+    return _send(*_give_up(consumer))
+
+
+def change_subscription(consumer: Consumer, topics: Iterable[str]) -> Reaction:
+    """Subscribe to other topics (step 1.1): `join` revokes what is no longer subscribed to and keeps the rest."""
+    return Reaction(replace(consumer, topics=tuple(topics)), (), True)
+
+
+def change_metadata(consumer: Consumer, view: View) -> Reaction:
+    """Learn of other topics (step 1.2): what no longer exists is lost, and the leader joins again.
+
+    An eager consumer gives up everything when it joins again, so it loses nothing (KIP-429's eager timeline). In the
+    form `as-kafka` nothing is lost here either: clients claim such partitions until the leader leaves them out.
+    """
+    joins = consumer.leads and consumer.view != view
+    consumer = replace(consumer, view=view)
+    if consumer.protocol is Protocol.EAGER or consumer.form is Form.AS_KAFKA:
+        return Reaction(consumer, (), joins)
+    gone = frozenset(each for each in consumer.owned if not exists(each, view))
+    return Reaction(*_drop(consumer, Callback.LOST, gone), joins)
+
+
+def fall_out(consumer: Consumer, error: Error) -> Reaction:
+    """The group went on without this consumer (step 1.4): everything it owned is lost, and it joins with nothing."""
+    consumer, calls = _drop(consumer, Callback.LOST, consumer.owned)
+    member_id = None if error is Error.UNKNOWN_MEMBER_ID else consumer.member_id
+    return Reaction(replace(consumer, generation=None, member_id=member_id, leads=False), calls, True)
+
+
+def receive_member_id(consumer: Consumer, member_id: str) -> Joining:
+    """MEMBER_ID_REQUIRED (step 1.5): take the id and send JoinGroup again; nothing is owned yet."""
+    if consumer.owned:
+        raise AssertionError(f"a consumer without a member id owns {sorted(consumer.owned)}; expected nothing")
+    return _send(replace(consumer, member_id=member_id), ())
+
+
+def enter(consumer: Consumer, member_id: str, generation: int, leads: bool) -> Consumer:
+    """JoinGroup was answered: a member of this generation, not assigned yet."""
+    return replace(consumer, member_id=member_id, generation=generation, leads=leads)
+
+
+def receive_assignment(consumer: Consumer, given: Iterable[TopicPartition]) -> Reaction:
+    """SyncGroup was answered (step 3): revoke what is not assigned any more, take what is new, join if it revoked.
+
+    Partitions of a topic it does not subscribe to are no answer to what it sent: it joins again and calls nothing.
+    """
+    assigned = frozenset(given)
+    if not {topic for topic, _ in assigned} <= set(consumer.topics):
+        return Reaction(consumer, (), True)
+    added, revoked = assigned - consumer.owned, consumer.owned - assigned
+    calls = [call(Callback.REVOKED, revoked)] if revoked else []
+    calls += [call(Callback.ON_ASSIGNMENT, assigned), call(Callback.ASSIGNED, added)]
+    memory = Memory(tuple(sorted(assigned)), consumer.generation)
+    return Reaction(replace(consumer, owned=assigned, memory=memory), tuple(calls), bool(revoked))
+
+
+def close(consumer: Consumer) -> Reaction:
+    """Leave on purpose: what is owned is revoked while the consumer is still a member."""
+    consumer, calls = _drop(consumer, Callback.REVOKED, consumer.owned)
+    return Reaction(replace(consumer, leads=False), calls)
+
+
+def exists(partition: TopicPartition, view: View) -> bool:
+    """Whether the metadata has this partition."""
+    return partition[1] < view.get(partition[0], 0)
+
+
+def _give_up(consumer: Consumer) -> tuple[Consumer, tuple[Call, ...]]:
+    """Eager: everything. Cooperative: only what left the subscription.
+
+    KIP-429's eager timeline calls onPartitionsRevoked always, be the set empty; Kafka's clients call it for something.
+    """
+    if consumer.protocol is Protocol.EAGER:
+        if consumer.form is Form.KIP and not consumer.owned:
+            return consumer, (call(Callback.REVOKED, ()),)
+        return _drop(consumer, Callback.REVOKED, consumer.owned)
+    wanted = set(consumer.topics)
+    return _drop(consumer, Callback.REVOKED, frozenset(each for each in consumer.owned if each[0] not in wanted))
+
+
+def _drop(consumer: Consumer, callback: Callback, gone: Partitions) -> tuple[Consumer, tuple[Call, ...]]:
+    """The consumer without these partitions, and the call that says so; nothing to drop, no call."""
+    if not gone:
+        return consumer, ()
+    return replace(consumer, owned=consumer.owned - gone), (call(callback, gone),)
+
+
+def _send(consumer: Consumer, calls: tuple[Call, ...]) -> Joining:
+    return Joining(consumer, (*calls, Call(Callback.USER_DATA, (), consumer.topics)), _subscription(consumer))
+
+
+def _subscription(consumer: Consumer) -> Subscription:
+    """What is sent, in the version of the consumer's byte code."""
+    code = consumer.byte_code
+    return Subscription(
+        version=code,
+        topics=consumer.topics,
+        owned=tuple(sorted(consumer.owned)) if code >= ByteCode.KIP_429 else (),
+        generation=_stated_generation(consumer) if code >= ByteCode.KIP_792 else None,
+        memory=consumer.memory,
+    )
+
+
+def _stated_generation(consumer: Consumer) -> int | None:
+    """The generation that dates what is owned (KIP-792). Kafka's client sends that of its last JoinGroup instead.
+
+    They differ where an assignment was missed: then Kafka's client calls a stale claim fresh (decision 0031).
+    """
+    if consumer.form is Form.AS_KAFKA or consumer.generation is None:
+        return consumer.generation
+    return consumer.memory.generation

@@ -1,0 +1,106 @@
+"""The broker's side of a classic group: who has a seat, which generation it is, which assignor and leader are chosen.
+
+It never looks into a subscription (KIP-792: the metadata is read by the leader alone).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from groupledger.core.faults import Fault
+from groupledger.core.javaorder import hash_texts, map_order
+from groupledger.core.kernels import run
+from groupledger.core.protocol.leader import Lists
+from groupledger.core.protocol.subscription import Subscription
+
+
+@dataclass(slots=True)
+class Registered:
+    """A member as the coordinator knows it; `subscription` is what it last sent."""
+
+    process: str
+    member_id: str
+    assignors: tuple[str, ...]
+    subscription: Subscription
+    group_instance_id: str | None
+
+
+@dataclass(slots=True)
+class Coordinator:
+    """One group. `given` is the assignment of the current generation, by member id."""
+
+    members: dict[str, Registered] = field(default_factory=dict)  # in the order in which they got their seats
+    generation: int = 0
+    assignor: str | None = None
+    leader: str | None = None
+    given: Lists = field(default_factory=dict)
+    rebalancing: bool = False
+    _ids: Counter[str] = field(default_factory=Counter)
+
+    def new_member_id(self, process: str) -> str:
+        """`name-1`, `name-2`: a further one each time a process comes without."""
+        self._ids[process] += 1
+        return f"{process}-{self._ids[process]}"
+
+    def require_common_assignor(self, process: str, assignors: tuple[str, ...]) -> None:
+        """Raise Fault("INCONSISTENT_GROUP_PROTOCOL") where a newcomer has no assignor that all others have."""
+        others = [each.assignors for each in self.members.values() if each.process != process]
+        common = set(assignors).intersection(*map(set, others))
+        if not common:
+            listed = "; ".join(sorted({", ".join(each) for each in others}))
+            message = f"{process} lists {', '.join(assignors)}; expected one that all members list ({listed})"
+            raise Fault("INCONSISTENT_GROUP_PROTOCOL", message)
+
+    def seat(self, member: Registered) -> None:
+        """Take a JoinGroup: a new seat, or what a member says now; its seat keeps its place."""
+        self.members[member.member_id] = member
+
+    def remove(self, member_id: str) -> None:
+        """A member left or expired: the others have to rebalance."""
+        if self.members.pop(member_id, None) is not None:
+            self.rebalancing = True
+
+    def static_seat(self, group_instance_id: str | None) -> Registered | None:
+        """The seat of a static member by its instance id."""
+        found = (each for each in self.members.values() if each.group_instance_id == group_instance_id)
+        return None if group_instance_id is None else next(found, None)
+
+    def replace(self, old: str, member: Registered) -> None:
+        """A static member comes back under a new id: same generation, same assignment, the leader stays the leader."""
+        self.members = {
+            member.member_id if member_id == old else member_id: member if member_id == old else each
+            for member_id, each in self.members.items()
+        }
+        self.given = {member.member_id if member_id == old else member_id: g for member_id, g in self.given.items()}
+        self.leader = member.member_id if self.leader == old else self.leader
+
+    def start_generation(self, joined: Iterable[str]) -> None:
+        """All have joined: the next generation, its assignor and its leader; `joined` are those that just did."""
+        self.generation += 1
+        self.rebalancing = False
+        self.given = {}
+        self.assignor = choose_assignor([each.assignors for each in self.walk()])
+        present = set(joined)
+        if self.leader not in present:
+            self.leader = next((each.member_id for each in self.walk() if each.member_id in present), None)
+
+    def walk(self) -> list[Registered]:
+        """Members in the order of the JoinGroup response: as Java's hash map of member ids is walked."""
+        seated = list(self.members.values())
+        order = np.arange(len(seated), dtype=np.int32)
+        hashes = hash_texts([each.member_id for each in seated])
+        run(map_order, hashes, order, len(seated), cells=len(seated))
+        return [seated[at] for at in order.tolist()]
+
+
+def choose_assignor(listed: list[tuple[str, ...]]) -> str | None:
+    """Each member votes for the first of its assignors that all members list; of equals, the one first voted for."""
+    if not listed:
+        return None
+    common = set(listed[0]).intersection(*map(set, listed))
+    votes = Counter(next(each for each in assignors if each in common) for assignors in listed if common)
+    return votes.most_common(1)[0][0] if votes else None

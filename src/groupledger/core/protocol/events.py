@@ -1,0 +1,117 @@
+"""What may happen to a group and its topics: the events a simulation plays, each at a time in milliseconds.
+
+A member is named by its process ("orders-eu-1"), not by the member id that the coordinator gives it: the id changes
+when the process restarts or falls out of the group.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from groupledger.core.protocol.compatibility import ByteCode
+
+COOPERATIVE_STICKY = ("cooperative-sticky",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Anything that happens, and when; an event that comes before the last one has settled waits for that."""
+
+    at_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Join(Event):
+    """A new process subscribes and joins; `assignors` in the order of its configuration."""
+
+    member: str
+    topics: tuple[str, ...]
+    assignors: tuple[str, ...] = COOPERATIVE_STICKY
+    group_instance_id: str | None = None
+    byte_code: ByteCode = ByteCode.KIP_792
+
+
+@dataclass(frozen=True, slots=True)
+class Leave(Event):
+    """A process closes its consumer. A static member does not tell the coordinator, which waits for its session."""
+
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
+class Crash(Event):
+    """A process is gone without a word; its seat stays until `Expire`, or until others rebalance without it."""
+
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pause(Event):
+    """A process stands still, heartbeats included, and keeps what it believes to own."""
+
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resume(Event):
+    """A paused process goes on: a zombie, if the group went on without it."""
+
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
+class Expire(Event):
+    """The session of a process that is gone or paused runs out."""
+
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
+class Restart(Event):
+    """A process ends and starts again with the same configuration; a static member takes its own place."""
+
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe(Event):
+    """A process subscribes to other topics."""
+
+    member: str
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetPartitions(Event):
+    """A topic is made, or gets more partitions."""
+
+    topic: str
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopic(Event):
+    """A topic is deleted."""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class FreezeMetadata(Event):
+    """A process learns nothing more of topics: as a leader, it will assign by a stale view."""
+
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshMetadata(Event):
+    """A process with frozen metadata learns what there is now."""
+
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
+class MissAssignment(Event):
+    """A process will get no answer to its next SyncGroup: it joins again with what it owned before."""
+
+    member: str

@@ -1,0 +1,131 @@
+"""A group in play: its processes, its coordinator, its topics, and the record of what they did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from groupledger.core.custom.group import TopicPartition
+from groupledger.core.custom.naming import CustomAssignor
+from groupledger.core.protocol.callbacks import Call
+from groupledger.core.protocol.consumer import Consumer, Reaction, View
+from groupledger.core.protocol.coordinator import Coordinator, Registered
+from groupledger.core.protocol.events import Join
+from groupledger.core.protocol.settlement import MemberCall, Pace, Round
+from groupledger.core.protocol.subscription import Subscription
+from groupledger.core.step import Form
+
+
+@dataclass(slots=True)
+class Process:
+    """One process and its consumer. `alive`: it has not ended; `talks`: nor is it paused."""
+
+    settings: Join
+    consumer: Consumer
+    clock_ms: int
+    alive: bool = True
+    talks: bool = True
+    frozen: bool = False  # learns nothing of topics
+    misses: bool = False  # its next assignment
+    joins: bool = True  # wants to, or was told to
+
+    @property
+    def name(self) -> str:
+        """Of the process."""
+        return self.settings.member
+
+    def registered(self, member_id: str, sent: Subscription) -> Registered:
+        """What the coordinator knows of it after a JoinGroup."""
+        return Registered(self.name, member_id, self.settings.assignors, sent, self.settings.group_instance_id)
+
+
+@dataclass(slots=True)
+class Group:
+    """Everything about one simulated group. `rounds` and `calls` are those since the last `take`."""
+
+    topics: View
+    form: Form
+    pace: Pace
+    custom: Mapping[str, CustomAssignor]
+    processes: dict[str, Process] = field(default_factory=dict)
+    coordinator: Coordinator = field(default_factory=Coordinator)
+    rounds: list[Round] = field(default_factory=list)
+    calls: list[MemberCall] = field(default_factory=list)
+    planned_view: View = field(default_factory=dict)  # of the leader, when it last assigned
+    clock_ms: int = 0
+    round: int = 0  # in play; 0: none
+    round_started_ms: int = 0
+
+    @property
+    def rebalancing(self) -> bool:
+        """Whether a round follows. Static members that are all gone are waited for."""
+        if not self.coordinator.rebalancing:
+            return False
+        gone = (each.group_instance_id is None for each in self.coordinator.members.values())
+        return any(each.talks for each in self.processes.values()) or all(gone)
+
+    def react(self, process: Process, reaction: Reaction) -> None:
+        """Take what a consumer did: its calls, and whether it joins again."""
+        self.made(process, reaction.calls, reaction.consumer)
+        if reaction.joins:
+            self.must_join(process)
+
+    def must_join(self, process: Process) -> None:
+        """A member that joins starts a round of all."""
+        process.joins = True
+        self.coordinator.rebalancing = True
+
+    def made(self, process: Process, calls: Iterable[Call], consumer: Consumer) -> None:
+        """Note the calls of a process, one after the other by its own clock."""
+        process.consumer = consumer
+        for made in calls:
+            started_ms = process.clock_ms
+            process.clock_ms += self.pace.callback_ms.get(made.callback, 0)
+            row = len(self.calls), self.round, process.name, consumer.member_id, made
+            self.calls.append(MemberCall(*row, started_ms, process.clock_ms))
+
+    def seated(self) -> dict[str, Process]:
+        """Processes that talk and have a seat, by member id."""
+        processes = ((each.consumer.member_id, each) for each in self.processes.values() if each.talks)
+        return {member_id: each for member_id, each in processes if member_id in self.coordinator.members}
+
+    def wanted(self) -> set[TopicPartition]:
+        """Partitions of existing topics that somebody with a seat subscribes to."""
+        topics = {topic for each in self.coordinator.members.values() for topic in each.subscription.topics}
+        return {TopicPartition(topic, at) for topic in topics for at in range(self.topics.get(topic, 0))}
+
+    def owners(self) -> dict[TopicPartition, str]:
+        """Who owns each partition, of those who talk and have a seat."""
+        return dict(
+            sorted((each, process.name) for process in self.seated().values() for each in process.consumer.owned)
+        )
+
+    def signature(self) -> object:
+        """All that decides what follows. Assignors compare generations and no more, so their ranks stand for them."""
+        talking = self.seated()
+        told = []
+        for member_id, member in self.coordinator.members.items():
+            sent = talking[member_id].consumer if member_id in talking else member.subscription
+            told.append((member_id, sent.topics, frozenset(sent.owned), sent.generation, sent.memory))
+        dates = {date for *_, generation, memory in told for date in (generation, memory.generation)}
+        known = sorted(date for date in dates if date is not None)
+        rank: dict[int | None, int] = {date: at for at, date in enumerate(known)}
+        seats = tuple((*who, rank.get(at), memory.partitions, rank.get(memory.generation)) for *who, at, memory in told)
+        joining = tuple(each.name for each in self.processes.values() if each.joins)
+        return self.coordinator.leader, self.coordinator.assignor, seats, joining
+
+    def latest_ms(self) -> int:
+        """When the last of all is done."""
+        return max([self.clock_ms, *(each.clock_ms for each in self.processes.values())])
+
+    def set_clocks(self, now_ms: int) -> None:
+        """All wait for one another."""
+        self.clock_ms = now_ms
+        for process in self.processes.values():
+            process.clock_ms = now_ms
+
+    def take(self) -> tuple[tuple[Round, ...], tuple[MemberCall, ...]]:
+        """Rounds and calls since the last time."""
+        taken = tuple(self.rounds), tuple(self.calls)
+        self.rounds, self.calls, self.round = [], [], 0
+        return taken

@@ -1,0 +1,208 @@
+"""What an event does to a group, before the rounds that it leads to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from groupledger.core.assignors import ASSIGNORS
+from groupledger.core.custom.group import Protocol
+from groupledger.core.faults import Fault
+from groupledger.core.protocol import consumer as c
+from groupledger.core.protocol import events as e
+from groupledger.core.protocol.compatibility import SUPPORTED, protocol_of
+from groupledger.core.protocol.coordinator import Registered
+from groupledger.core.protocol.group import Group, Process
+from groupledger.core.step import Form
+
+BAD_EVENT = "BAD_EVENT"
+
+
+def happen(group: Group, event: e.Event) -> str | None:
+    """Let an event happen; gives why the coordinator refused a member, if it did.
+
+    Raises Fault: BAD_EVENT for an event about a process that is not there, or is already; UNKNOWN_ASSIGNOR.
+    """
+    group.set_clocks(max(group.clock_ms, event.at_ms))
+    try:
+        HAPPENS[type(event)](group, event)
+    except Fault as fault:
+        if fault.code != "INCONSISTENT_GROUP_PROTOCOL":
+            raise
+        return fault.message
+    group.clock_ms = group.latest_ms()
+    return None
+
+
+def _join(group: Group, event: e.Join) -> None:
+    there = group.processes.get(event.member)
+    if there is not None and there.alive:
+        raise Fault(BAD_EVENT, f"{event.member!r} has joined already; expected a new process")
+    _start(group, event)
+
+
+def _start(group: Group, settings: e.Join) -> None:
+    """A process subscribes; a static member takes its seat in a stable group without a rebalance."""
+    supported = [_supported(group, each) for each in settings.assignors]
+    group.coordinator.require_common_assignor(settings.member, settings.assignors)
+    protocol = protocol_of(supported, settings.byte_code)
+    consumer = c.Consumer(protocol, settings.topics, group.topics, settings.byte_code, group.form)
+    process = Process(settings, consumer, group.clock_ms)
+    group.processes.pop(settings.member, None)
+    group.processes[settings.member] = process
+    seat = group.coordinator.static_seat(settings.group_instance_id)
+    if seat is None or group.coordinator.rebalancing:
+        group.must_join(process)
+    else:
+        _take_back(group, process, seat)
+
+
+def _supported(group: Group, assignor: str) -> Iterable[Protocol]:
+    if assignor in group.custom:
+        return group.custom[assignor].supported_protocols
+    if assignor not in ASSIGNORS:
+        expected = ", ".join([*ASSIGNORS, *group.custom])
+        raise Fault("UNKNOWN_ASSIGNOR", f"assignor is {assignor!r}; expected one of {expected}")
+    return SUPPORTED[assignor]
+
+
+def _take_back(group: Group, process: Process, seat: Registered) -> None:
+    """A static member returns to a stable group: a new member id, its own assignment, the same generation.
+
+    A leader that returns so has assigned nothing itself; in the form `kip` it looks whether the topics are still those
+    of the assignment, in the form `as-kafka` it takes today's topics for them (decision 0032).
+    """
+    coordinator = group.coordinator
+    joining = c.join(process.consumer)
+    member_id = coordinator.new_member_id(process.name)
+    leads = coordinator.leader == seat.member_id
+    coordinator.replace(seat.member_id, process.registered(member_id, joining.subscription))
+    process.joins = False
+    group.made(process, joining.calls, c.enter(joining.consumer, member_id, coordinator.generation, leads))
+    group.react(process, c.receive_assignment(process.consumer, coordinator.given.get(member_id, ())))
+    if leads and group.form is Form.KIP and group.planned_view != process.consumer.view:
+        group.must_join(process)
+
+
+def _leave(group: Group, event: e.Leave) -> None:
+    process = _alive(group, event.member)
+    if not process.talks:
+        raise Fault(BAD_EVENT, f"{event.member!r} is paused; it cannot leave before it resumes")
+    group.react(process, c.close(process.consumer))
+    _end(process)
+    if process.settings.group_instance_id is None:
+        _unseat(group, process)
+
+
+def _crash(group: Group, event: e.Crash) -> None:
+    _end(_alive(group, event.member))
+
+
+def _end(process: Process) -> None:
+    process.alive = process.talks = process.joins = False
+
+
+def _pause(group: Group, event: e.Pause) -> None:
+    _alive(group, event.member).talks = False
+
+
+def _resume(group: Group, event: e.Resume) -> None:
+    """The next heartbeat says whether the group went on without it."""
+    process = _alive(group, event.member)
+    process.talks = True
+    if process.consumer.member_id not in group.coordinator.members:
+        group.react(process, c.fall_out(process.consumer, c.Error.UNKNOWN_MEMBER_ID))
+    elif process.consumer.generation != group.coordinator.generation:
+        group.react(process, c.fall_out(process.consumer, c.Error.ILLEGAL_GENERATION))
+    _learn(group, process)
+
+
+def _expire(group: Group, event: e.Expire) -> None:
+    process = group.processes.get(event.member)
+    if process is None or process.talks:
+        raise Fault(BAD_EVENT, f"{event.member!r} cannot expire; expected a process that is gone or paused")
+    _unseat(group, process)
+
+
+def _unseat(group: Group, process: Process) -> None:
+    if process.consumer.member_id is not None:
+        group.coordinator.remove(process.consumer.member_id)
+    if not process.alive:
+        del group.processes[process.name]
+
+
+def _restart(group: Group, event: e.Restart) -> None:
+    process = group.processes.get(event.member)
+    if process is None:
+        raise Fault(BAD_EVENT, f"there is no process {event.member!r} to restart; expected one that joined")
+    _start(group, replace(process.settings, topics=process.consumer.topics))
+
+
+def _subscribe(group: Group, event: e.Subscribe) -> None:
+    process = _alive(group, event.member)
+    reaction = c.change_subscription(process.consumer, event.topics)
+    if process.talks:
+        group.react(process, reaction)
+    else:
+        raise Fault(BAD_EVENT, f"{event.member!r} is paused; it cannot subscribe before it resumes")
+
+
+def _set_partitions(group: Group, event: e.SetPartitions) -> None:
+    group.topics = {**group.topics, event.topic: event.partitions}
+    _tell(group, event.topic)
+
+
+def _delete_topic(group: Group, event: e.DeleteTopic) -> None:
+    group.topics = {topic: count for topic, count in group.topics.items() if topic != event.topic}
+    _tell(group, event.topic)
+
+
+def _tell(group: Group, topic: str) -> None:
+    """A client's metadata has the topics that somebody of its group subscribes to."""
+    if any(topic in each.consumer.topics for each in group.processes.values()):
+        for process in group.processes.values():
+            _learn(group, process)
+
+
+def _learn(group: Group, process: Process) -> None:
+    if process.talks and not process.frozen:
+        group.react(process, c.change_metadata(process.consumer, group.topics))
+
+
+def _freeze(group: Group, event: e.FreezeMetadata) -> None:
+    _alive(group, event.member).frozen = True
+
+
+def _refresh(group: Group, event: e.RefreshMetadata) -> None:
+    process = _alive(group, event.member)
+    process.frozen = False
+    _learn(group, process)
+
+
+def _miss(group: Group, event: e.MissAssignment) -> None:
+    _alive(group, event.member).misses = True
+
+
+def _alive(group: Group, name: str) -> Process:
+    process = group.processes.get(name)
+    if process is None or not process.alive:
+        raise Fault(BAD_EVENT, f"there is no process {name!r}; expected one that joined and has not ended")
+    return process
+
+
+HAPPENS: dict[type[e.Event], Callable[[Group, Any], None]] = {
+    e.Join: _join,
+    e.Leave: _leave,
+    e.Crash: _crash,
+    e.Pause: _pause,
+    e.Resume: _resume,
+    e.Expire: _expire,
+    e.Restart: _restart,
+    e.Subscribe: _subscribe,
+    e.SetPartitions: _set_partitions,
+    e.DeleteTopic: _delete_topic,
+    e.FreezeMetadata: _freeze,
+    e.RefreshMetadata: _refresh,
+    e.MissAssignment: _miss,
+}

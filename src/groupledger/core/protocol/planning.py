@@ -1,0 +1,219 @@
+"""Leaders' questions as one batch of groups, and the answers of assignor and step back as plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from groupledger.core import ragged
+from groupledger.core.assignors import MESSAGES, Status, assign
+from groupledger.core.batch import NONE, AssignmentBatch, GroupBatch
+from groupledger.core.custom.batches import Texts, assign_custom
+from groupledger.core.custom.group import TopicPartition
+from groupledger.core.custom.naming import CustomAssignor
+from groupledger.core.javaorder import hash_texts, rank_texts
+from groupledger.core.protocol.leader import Lists as MemberLists
+from groupledger.core.protocol.leader import Plan, Question, Sets
+from groupledger.core.slots import Lists, Naming, Slots, Topics, number
+from groupledger.core.step import Form, assign_round, three_sets
+
+if TYPE_CHECKING:
+    from groupledger.core.batch import LongArray
+
+REMEMBERED = frozenset({"sticky", "sticky-stream-join"})
+"""Assignors that go by what members remember in their user data, not by what they own while they join."""
+
+
+def plans(questions: Sequence[Question], custom: Mapping[str, CustomAssignor]) -> list[Plan]:
+    """The plan of each question, in their order."""
+    found: dict[int, Plan] = {}
+    together: dict[tuple[str, Form], list[int]] = {}
+    for place, question in enumerate(questions):
+        together.setdefault((question.assignor, question.form), []).append(place)
+    for (assignor, form), places in together.items():
+        asked = [questions[place] for place in places]
+        found |= zip(places, _plans(asked, assignor, form, custom.get(assignor)), strict=True)
+    return [found[place] for place in range(len(questions))]
+
+
+def _plans(questions: Sequence[Question], assignor: str, form: Form, custom: CustomAssignor | None) -> list[Plan]:
+    """Plans of groups with one assignor and one form."""
+    encoded = encode(questions, remembered=assignor in REMEMBERED)
+    batch = encoded.batch
+    answer, failures = _answers(encoded, assignor, form, custom)
+    slots, owned, target = _number(batch, answer, remembered=assignor in REMEMBERED)
+    sets = _sets(encoded, slots, owned, target)
+    targets = _lists(encoded, answer.target_start, answer.target_topic, answer.target_partition)
+    if form is Form.KIP:
+        assigned = _slot_lists(encoded, slots, assign_round(form, owned, target, slots))
+    else:
+        assigned = _lists(encoded, answer.assigned_start, answer.assigned_topic, answer.assigned_partition)
+    return [
+        Plan(*each) if each[3] is None else Plan({}, {}, Sets(), each[3])
+        for each in zip(assigned, targets, sets, failures, strict=True)
+    ]
+
+
+def _answers(
+    encoded: Encoded, assignor: str, form: Form, custom: CustomAssignor | None
+) -> tuple[AssignmentBatch, list[str | None]]:
+    """What the assignor answers, and of each group what it threw."""
+    if custom is None:
+        answer = assign(assignor, encoded.batch, mode="safe" if form is Form.KIP else "as-kafka")
+        return answer, [None if each == Status.OK else MESSAGES[Status(each)] for each in answer.status.tolist()]
+    answer, complaints = assign_custom(custom, encoded.batch, encoded.texts)
+    broken = {group: f"{told[0].code}: {told[0].message}" for group, told in complaints.items()}
+    return answer, [broken.get(group) for group in range(encoded.batch.groups)]
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A batch, and the strings its integers stand for: of each member and each topic row."""
+
+    batch: GroupBatch
+    texts: Texts
+
+
+@dataclass(slots=True)
+class _Columns:
+    """What grows while questions are written down."""
+
+    members: list[int] = field(default_factory=list)  # of each group
+    topics: list[int] = field(default_factory=list)  # of each group
+    ids: list[str] = field(default_factory=list)
+    instances: list[str | None] = field(default_factory=list)
+    generations: list[int] = field(default_factory=list)
+    dates: list[int] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+    subscribed: list[int] = field(default_factory=list)  # topics of each member
+    local: list[int] = field(default_factory=list)
+    claims: list[int] = field(default_factory=list)  # claims of each member
+    claimed: list[tuple[int, int]] = field(default_factory=list)
+
+
+def encode(questions: Iterable[Question], *, remembered: bool) -> Encoded:
+    """The questions as one batch; claims are what members own, or what they remember."""
+    columns = _Columns()
+    for question in questions:
+        _write(columns, question, remembered)
+    ids = len(columns.ids)
+    claimed = np.array(columns.claimed, np.int32).reshape(-1, 2)
+    batch = GroupBatch(
+        member_start=_starts(columns.members),
+        member_hash=hash_texts(columns.ids),
+        member_rank=rank_texts(columns.ids),
+        instance_rank=_rank_some(columns.instances),
+        member_rack=np.full(ids, NONE, np.int32),
+        subscription_generation=np.array(columns.generations, np.int32),
+        claim_generation=np.array(columns.dates, np.int32),
+        topic_start=_starts(columns.topics),
+        topic_hash=hash_texts(columns.names),
+        topic_rank=rank_texts(columns.names),
+        topic_partitions=np.array(columns.counts, np.int32),
+        member_subscription=np.arange(ids),
+        subscription_start=_starts(columns.subscribed),
+        subscription_topic=np.array(columns.local, np.int32),
+        claim_start=_starts(columns.claims),
+        claim_topic=claimed[:, 0],
+        claim_partition=claimed[:, 1],
+    )
+    texts = Texts(columns.ids, columns.instances, [None] * ids, [None] * ids, columns.names)
+    return Encoded(batch, texts)
+
+
+def _write(columns: _Columns, question: Question, remembered: bool) -> None:
+    local: dict[str, int] = {}
+    for seat in question.seats:
+        sent = seat.subscription
+        columns.ids.append(seat.member_id)
+        columns.instances.append(seat.group_instance_id)
+        columns.subscribed.append(len(sent.topics))
+        columns.local += [local.setdefault(topic, len(local)) for topic in sent.topics]
+    for seat in question.seats:
+        sent = seat.subscription
+        reads = remembered or question.reads_owned
+        claims = (sent.memory.partitions if remembered else sent.owned) if reads else ()
+        known = [(local[topic], at) for topic, at in claims if topic in local]
+        columns.claims.append(len(known))
+        columns.claimed += known
+        columns.generations.append(_or_none(sent.generation if reads else None))
+        columns.dates.append(_or_none(sent.memory.generation if reads else None))
+    columns.members.append(len(question.seats))
+    columns.topics.append(len(local))
+    columns.names += local
+    columns.counts += [question.view.get(topic, NONE) for topic in local]
+
+
+def _number(batch: GroupBatch, answer: AssignmentBatch, *, remembered: bool) -> tuple[Slots, Lists, Lists]:
+    """Slots for all that is owned or wanted, and both as lists: what is only remembered is owned by nobody."""
+    first = batch.topic_start[ragged.owners(batch.member_start)]  # [M] first topic row of each member's group
+    owned_start = np.zeros_like(batch.claim_start) if remembered else batch.claim_start
+    owned_topic = batch.claim_topic[: owned_start[-1]] + first[ragged.owners(owned_start)]
+    wanted_topic = answer.target_topic + first[ragged.owners(answer.target_start)]
+    known = batch.topic_partitions != NONE
+    topics = Topics(ragged.owners(batch.topic_start), batch.topic_partitions, ~known, known)
+    namings = [
+        Naming(owned_topic, batch.claim_partition[: owned_start[-1]]),
+        Naming(wanted_topic, answer.target_partition),
+    ]
+    slots, (owned, target) = number(topics, namings)
+    return slots, Lists(owned_start, owned).distinct(len(slots)), Lists(answer.target_start, target)
+
+
+def _sets(encoded: Encoded, slots: Slots, owned: Lists, target: Lists) -> list[Sets]:
+    """KIP-429's three sets of each group."""
+    groups = encoded.batch.groups
+    split = [_by_group(encoded, slots, mask, groups) for mask in three_sets(owned, target, slots)]
+    return [Sets(*each) for each in zip(*split, strict=True)]
+
+
+def _by_group(encoded: Encoded, slots: Slots, mask: Any, groups: int) -> list[tuple[TopicPartition, ...]]:
+    at = np.flatnonzero(mask)
+    named = _named(encoded, slots.topic[at], slots.partition[at])
+    found: list[list[TopicPartition]] = [[] for _ in range(groups)]
+    for group, partition in zip(slots.group[at].tolist(), named, strict=True):
+        found[group].append(partition)
+    return [tuple(sorted(each)) for each in found]
+
+
+def _slot_lists(encoded: Encoded, slots: Slots, lists: Lists) -> list[MemberLists]:
+    return _cut(encoded, lists.start, _named(encoded, slots.topic[lists.slot], slots.partition[lists.slot]))
+
+
+def _lists(encoded: Encoded, start: LongArray, topic: Any, partition: Any) -> list[MemberLists]:
+    batch = encoded.batch
+    first = batch.topic_start[ragged.owners(batch.member_start)]
+    return _cut(encoded, start, _named(encoded, topic + first[ragged.owners(start)], partition))
+
+
+def _named(encoded: Encoded, topic_row: LongArray, partition: Any) -> list[TopicPartition]:
+    names = encoded.texts.topics
+    pairs = zip(topic_row.tolist(), partition.tolist(), strict=True)
+    return [TopicPartition(names[row], at) for row, at in pairs]
+
+
+def _cut(encoded: Encoded, start: LongArray, flat: list[TopicPartition]) -> list[MemberLists]:
+    """Each group's lists by member id."""
+    lists = [tuple(flat[begin:end]) for begin, end in pairwise(start.tolist())]
+    by_id = list(zip(encoded.texts.member_ids, lists, strict=True))
+    return [dict(by_id[begin:end]) for begin, end in pairwise(encoded.batch.member_start.tolist())]
+
+
+def _starts(lengths: list[int]) -> LongArray:
+    return np.array([0, *accumulate(lengths)], np.int64)
+
+
+def _rank_some(texts: list[str | None]) -> Any:
+    ranks = np.full(len(texts), NONE, np.int32)
+    present = [at for at, text in enumerate(texts) if text is not None]
+    ranks[present] = rank_texts([text for text in texts if text is not None])
+    return ranks
+
+
+def _or_none(generation: int | None) -> int:
+    return NONE if generation is None else generation

@@ -1,0 +1,98 @@
+"""What a simulation gives: for each event its rounds, calls and cycle, until the group is stable."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from groupledger.core.custom.group import Protocol, TopicPartition
+from groupledger.core.protocol.callbacks import Call, Callback
+from groupledger.core.protocol.events import Event
+from groupledger.core.protocol.leader import Sets
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long things take, in milliseconds: JoinGroup and SyncGroup together, and each callback."""
+
+    round_ms: int = 0
+    callback_ms: Mapping[Callback, int] = field(default_factory=dict)
+
+
+class MemberCall(NamedTuple):
+    """One call of one member: `round` counts from 1 in an event, 0 is before the first; `order` counts its calls."""
+
+    order: int
+    round: int
+    member: str
+    member_id: str | None
+    call: Call
+    started_ms: int
+    ended_ms: int
+
+
+class MemberRound(NamedTuple):
+    """One member in one round. `owned`: what it kept while it joined; not `answered`: SyncGroup never came back."""
+
+    member: str
+    member_id: str
+    protocol: Protocol
+    owned: tuple[TopicPartition, ...]
+    target: tuple[TopicPartition, ...]
+    assigned: tuple[TopicPartition, ...]
+    answered: bool
+    joins_again: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One generation. `unavailable`: existing, subscribed to, and owned by nobody from JoinGroup to SyncGroup."""
+
+    number: int
+    generation: int
+    assignor: str | None
+    leader: str | None
+    members: tuple[MemberRound, ...]
+    sets: Sets
+    unavailable: tuple[TopicPartition, ...]
+    started_ms: int
+    ended_ms: int
+    failure: str | None = None
+
+
+class Cycle(NamedTuple):
+    """A group that never settles: after round `last` it is as it was after round `first`."""
+
+    first: int
+    last: int
+
+    @property
+    def length(self) -> int:
+        """Rounds after which everything repeats."""
+        return self.last - self.first
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """One event and all it led to. It is stable unless there is a cycle or a failure, or a member was refused."""
+
+    event: Event
+    rounds: tuple[Round, ...]
+    calls: tuple[MemberCall, ...]
+    owners: Mapping[TopicPartition, str]  # afterwards, by those who have a seat
+    unowned: tuple[TopicPartition, ...]  # afterwards: existing, subscribed to, and owned by nobody
+    cycle: Cycle | None = None
+    failure: str | None = None
+    refused: str | None = None
+
+    @property
+    def stable(self) -> bool:
+        """Whether the group came to rest."""
+        return self.cycle is None and self.failure is None
+
+    @property
+    def unavailable_rounds(self) -> dict[TopicPartition, int]:
+        """For each partition that was unavailable, in how many rounds."""
+        return dict(sorted(Counter(each for took in self.rounds for each in took.unavailable).items()))

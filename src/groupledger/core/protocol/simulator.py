@@ -1,0 +1,139 @@
+"""A consumer group run on paper: events in, and every round, assignment and call until the group is stable again.
+
+One group is a generator: it yields its leader's questions and is sent plans. So many groups go side by side, and all
+questions of one step are answered by one call of each assignor (`simulate_all`).
+
+Worked example: A owns four partitions, B joins. Round 1: A joins with all four, is assigned two and revokes two, B gets
+nothing. Round 2: B is assigned the two, which were unavailable for one round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from groupledger.core.custom.naming import CustomAssignor
+from groupledger.core.faults import Fault
+from groupledger.core.protocol import events as e
+from groupledger.core.protocol.group import Group
+from groupledger.core.protocol.happening import happen
+from groupledger.core.protocol.leader import Plan, Question, plan, plan_all
+from groupledger.core.protocol.rounds import gather, spread
+from groupledger.core.protocol.settlement import Cycle, Pace, Settlement
+from groupledger.core.step import Form
+
+MOST_ROUNDS = 50
+"""Of one event: a group that neither settles nor repeats itself is given up."""
+
+Playing = Generator[Question, Plan, list[Settlement]]
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """One group to be simulated: the topics there are at first, and what happens, one event after the other."""
+
+    topics: Mapping[str, int]
+    events: Iterable[e.Event]
+    form: Form = Form.KIP
+    pace: Pace = field(default_factory=Pace)
+
+
+def simulate(script: Script, custom: Mapping[str, CustomAssignor] | None = None) -> list[Settlement]:
+    """One settlement for each event. Raises Fault for an event that cannot be (see `happen`) or an unknown assignor."""
+    (result,) = simulate_all([script], custom)
+    if isinstance(result, Fault):
+        raise result
+    return result
+
+
+def simulate_all(
+    scripts: Iterable[Script], custom: Mapping[str, CustomAssignor] | None = None
+) -> list[list[Settlement] | Fault]:
+    """One result for each script, in order; a script that cannot be played is a Fault, and the others go on."""
+    known = custom or {}
+    results: dict[int, list[Settlement] | Fault] = {}
+    playing = {place: play(script, known) for place, script in enumerate(scripts)}
+    asked = {place: question for place in playing if (question := _go_on(playing, place, None, results))}
+    while asked:
+        answers = zip(asked, plan_all(list(asked.values()), known), strict=True)
+        asked = {place: question for place, plan in answers if (question := _go_on(playing, place, plan, results))}
+    return [results[place] for place in range(len(playing))]
+
+
+def _go_on(
+    playing: dict[int, Playing], place: int, plan: Plan | None, results: dict[int, list[Settlement] | Fault]
+) -> Question | None:
+    """Send a plan to one group; its next question, or None once it has a result."""
+    try:
+        return next(playing[place]) if plan is None else playing[place].send(plan)
+    except StopIteration as end:
+        results[place] = end.value
+    except Fault as fault:
+        results[place] = fault
+    return None
+
+
+def live(script: Script, custom: Mapping[str, CustomAssignor] | None = None) -> Iterator[Settlement]:
+    """The settlements of one group, each as soon as its event is there; raises Fault as `simulate`."""
+    known = custom or {}
+    group = _group(script, known)
+    for event in script.events:
+        yield _answered(_settle(group, event), known)
+
+
+def _answered(settling: Generator[Question, Plan, Settlement], custom: Mapping[str, CustomAssignor]) -> Settlement:
+    try:
+        question = next(settling)
+        while True:
+            question = settling.send(plan(question, custom))
+    except StopIteration as end:
+        settled: Settlement = end.value
+        return settled
+
+
+def play(script: Script, custom: Mapping[str, CustomAssignor]) -> Playing:
+    """One group; yields questions, is sent plans, returns a settlement for each event."""
+    group = _group(script, custom)
+    settlements = []
+    for event in script.events:
+        settlements.append((yield from _settle(group, event)))
+    return settlements
+
+
+def _group(script: Script, custom: Mapping[str, CustomAssignor]) -> Group:
+    return Group(dict(script.topics), script.form, script.pace, custom)
+
+
+def _settle(group: Group, event: e.Event) -> Generator[Question, Plan, Settlement]:
+    """One event, and rounds until nobody wants another."""
+    refused = happen(group, event)
+    cycle, failure = None, None
+    seen: dict[object, int] = {}
+    while group.rebalancing and len(group.rounds) < MOST_ROUNDS:
+        yield from _round(group)
+        failure = group.rounds[-1].failure
+        now = len(group.rounds)
+        before = seen.setdefault(group.signature(), now)
+        if failure is not None:
+            break
+        if group.rebalancing and before < now:
+            cycle = Cycle(before, now)
+            break
+    return _settlement(group, event, cycle, failure, refused)
+
+
+def _round(group: Group) -> Generator[Question, Plan, None]:
+    question = gather(group)
+    if question is not None:
+        spread(group, (yield question))
+
+
+def _settlement(
+    group: Group, event: e.Event, cycle: Cycle | None, failure: str | None, refused: str | None
+) -> Settlement:
+    if group.rebalancing and cycle is None and failure is None:
+        failure = f"not stable after {MOST_ROUNDS} rounds, and no two of them alike"
+    rounds, calls = group.take()
+    owners = group.owners()
+    unowned = tuple(sorted(group.wanted() - owners.keys()))
+    return Settlement(event, rounds, calls, owners, unowned, cycle, failure, refused)

@@ -1,0 +1,251 @@
+"""Whole groups on paper: what each event leads to, round by round."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from groupledger.core.custom.group import Group as CustomGroup
+from groupledger.core.custom.group import Protocol, cooperative_step
+from groupledger.core.custom.naming import CustomAssignor
+from groupledger.core.faults import Fault
+from groupledger.core.protocol import events as e
+from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.settlement import Pace
+from groupledger.core.protocol.simulator import MOST_ROUNDS, Script, simulate, simulate_all
+from groupledger.core.step import Form
+from tests.core.protocol.drawn import script
+from tests.core.protocol.played import listener_calls, owners_of, t
+
+
+def join(name, instance=None, topics=("t",), assignors=("cooperative-sticky",)):
+    return e.Join(name, topics, assignors, instance)
+
+
+def run(*events, form=Form.KIP, topics=None, custom=None, pace=None):
+    return simulate(Script(topics or {"t": 4}, events, form, pace or Pace()), custom)
+
+
+A, B = join("a"), join("b")
+STATIC = join("a", "i-a"), join("b", "i-b")
+
+# what happens last; rounds; calls of the listeners; owners afterwards
+STORIES = {
+    "a first member": ([A], 1, ["onPartitionsAssigned t-0 t-1 t-2 t-3"], {"a": 4}),
+    "a second one: revoke, then give": (
+        [A, B],
+        2,
+        [
+            "onPartitionsRevoked t-2 t-3",
+            "onPartitionsAssigned",
+            "onPartitionsAssigned",
+            "onPartitionsAssigned",
+            "onPartitionsAssigned t-2 t-3",
+        ],
+        {"a": 2, "b": 2},
+    ),
+    "one leaves": ([A, B, e.Leave("a")], 1, ["onPartitionsRevoked t-0 t-1", "onPartitionsAssigned t-0 t-1"], {"b": 4}),
+    "one crashes: nothing happens": ([A, B, e.Crash("a")], 0, [], {"b": 2}),
+    "and its session runs out": ([A, B, e.Crash("a"), e.Expire("a")], 1, ["onPartitionsAssigned t-0 t-1"], {"b": 4}),
+    "the last one leaves": ([A, e.Leave("a")], 1, ["onPartitionsRevoked t-0 t-1 t-2 t-3"], {}),
+    "partitions added: only new ones are given": (
+        [A, B, e.SetPartitions("t", 6)],
+        1,
+        ["onPartitionsAssigned t-4", "onPartitionsAssigned t-5"],
+        {"a": 3, "b": 3},
+    ),
+    "a topic deleted: lost, not revoked": (
+        [A, B, e.DeleteTopic("t")],
+        1,
+        [
+            "onPartitionsLost t-0 t-1",
+            "onPartitionsLost t-2 t-3",
+            "onPartitionsAssigned",
+            "onPartitionsAssigned",
+        ],
+        {},
+    ),
+    "a static member restarts: no rebalance, its own partitions": (
+        [*STATIC, e.Crash("b"), e.Restart("b")],
+        0,
+        ["onPartitionsAssigned t-2 t-3"],
+        {"a": 2, "b": 2},
+    ),
+    "a static member closes: its partitions wait for it": (
+        [*STATIC, e.Leave("b")],
+        0,
+        ["onPartitionsRevoked t-2 t-3"],
+        {"a": 2},
+    ),
+    "a dynamic member restarts: a newcomer, and its old seat goes": (
+        [A, B, e.Crash("b"), e.Restart("b")],
+        1,
+        ["onPartitionsAssigned", "onPartitionsAssigned t-2 t-3"],
+        {"a": 2, "b": 2},
+    ),
+    "a zombie comes back after its partitions were given away": (
+        [A, B, e.Pause("b"), e.Expire("b"), e.Resume("b")],
+        2,
+        [
+            "onPartitionsLost t-2 t-3",
+            "onPartitionsRevoked t-2 t-3",
+            "onPartitionsAssigned",
+            "onPartitionsAssigned",
+            "onPartitionsAssigned",
+            "onPartitionsAssigned t-2 t-3",
+        ],
+        {"a": 2, "b": 2},
+    ),
+    "paused and back in time: nothing": ([A, B, e.Pause("b"), e.Resume("b")], 0, [], {"a": 2, "b": 2}),
+    "a stale leader does not see new partitions": (
+        [A, B, e.FreezeMetadata("a"), e.SetPartitions("t", 6)],
+        0,
+        [],
+        {"a": 2, "b": 2},
+    ),
+    "a static leader that returns leads on, and sees what changed meanwhile": (
+        [*STATIC, e.Crash("a"), e.SetPartitions("t", 6), e.Restart("a")],
+        1,
+        [
+            "onPartitionsAssigned t-0 t-1",
+            "onPartitionsAssigned t-5",
+            "onPartitionsAssigned t-4",
+        ],
+        {"a": 3, "b": 3},
+    ),
+    "until it looks": (
+        [A, B, e.FreezeMetadata("a"), e.SetPartitions("t", 6), e.RefreshMetadata("a")],
+        1,
+        ["onPartitionsAssigned t-4", "onPartitionsAssigned t-5"],
+        {"a": 3, "b": 3},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("events", "rounds", "calls", "owners"), STORIES.values(), ids=STORIES.keys())
+def test_stories(events, rounds, calls, owners):
+    settlement = run(*events)[-1]
+    assert (len(settlement.rounds), listener_calls(settlement)) == (rounds, calls)
+    assert {name: len(owned) for name, owned in owners_of(settlement).items()} == owners
+    assert settlement.stable
+
+
+def test_a_member_that_misses_an_assignment_claims_what_it_had_and_nobody_gets_it_twice():
+    missed = run(A, B, e.MissAssignment("a"), join("c"))[-1]
+    answered = [each.answered for each in missed.rounds[0].members]
+    assert answered == [False, True, True]
+    for took in missed.rounds:
+        given = [each for row in took.members for each in row.assigned]
+        assert len(given) == len(set(given))
+    assert sorted(len(owned) for owned in owners_of(missed).values()) == [1, 1, 2]
+
+
+def test_kafkas_client_calls_a_stale_claim_fresh_and_the_kip_does_not():
+    """It sends the generation of its last JoinGroup; the KIP wants that of the assignment that the claim is from."""
+    for form, stated in ((Form.KIP, 3), (Form.AS_KAFKA, 4)):
+        generations = []
+        playing = Script({"t": 4}, [A, B, e.MissAssignment("a"), join("c")], form)
+        for took in _questions(playing):
+            generations.append({seat.member_id: seat.subscription.generation for seat in took.seats}["a-1"])
+        assert generations[4] == stated
+
+
+def _questions(playing):
+    from groupledger.core.protocol.leader import plan
+    from groupledger.core.protocol.simulator import play
+
+    game = play(playing, {})
+    question = next(game)
+    while True:
+        yield question
+        try:
+            question = game.send(plan(question))
+        except StopIteration:
+            return
+
+
+def test_a_static_leader_that_returns_is_the_leader_under_its_new_id():
+    settled = run(*STATIC, e.Crash("a"), e.Restart("a"), e.SetPartitions("t", 5))[-1]
+    assert settled.rounds[0].leader == "a"
+    assert {each.member_id for each in settled.rounds[0].members} == {"a-2", "b-1"}
+
+
+def test_unavailability_is_counted_in_rounds():
+    cooperative = run(A, B)[1]
+    eager = run(join("a", assignors=("range",)), join("b", assignors=("range",)))[1]
+    assert cooperative.unavailable_rounds == dict.fromkeys(t(2, 3), 1)
+    assert eager.unavailable_rounds == dict.fromkeys(t(0, 1, 2, 3), 1)
+
+
+def test_time_passes_by_the_pace_that_is_given():
+    pace = Pace(round_ms=100, callback_ms={Callback.REVOKED: 40, Callback.ASSIGNED: 7})
+    settled = run(A, replace(B, at_ms=1_000), pace=pace)[1]
+    assert [(each.started_ms, each.ended_ms) for each in settled.rounds] == [(1_000, 1_147), (1_147, 1_254)]
+    revoked = next(each for each in settled.calls if each.call.callback is Callback.REVOKED)
+    assert (revoked.member, revoked.started_ms, revoked.ended_ms) == ("a", 1_100, 1_140)
+
+
+def restless(group: CustomGroup):
+    """Even partitions move on while odd ones are given out, then the other way round: it never comes to rest."""
+    ids = sorted(member.member_id for member in group.members)
+    owner = {partition: ids.index(member.member_id) for member in group.members for partition in member.owned}
+    odd = not any(number % 2 == 0 for _, number in owner)
+    given = {member_id: [] for member_id in ids}
+    for partition in group.partitions(ids[0]):
+        moves = partition in owner and partition.partition % 2 == odd
+        given[ids[(owner.get(partition, 0) + moves) % len(ids)]].append(partition)
+    return cooperative_step(group, given)
+
+
+def test_a_group_that_never_settles_is_found_and_its_cycle_shown():
+    custom = {"restless": CustomAssignor("restless", restless, frozenset({Protocol.COOPERATIVE}), None)}
+    settled = run(join("a", assignors=("restless",)), join("b", assignors=("restless",)), custom=custom)
+    assert settled[0].stable
+    assert not settled[1].stable
+    first, last = settled[1].cycle
+    alike = [
+        {row.member: set(row.assigned) for row in settled[1].rounds[number - 1].members} for number in (first, last)
+    ]
+    assert alike[0] == alike[1]
+    assert settled[1].cycle.length == last - first > 0
+    assert len(settled[1].rounds) == last < MOST_ROUNDS
+
+
+def test_a_leader_that_throws_leaves_the_group_hanging():
+    same = ("constrained-cooperative-sticky",)
+    mixed = [join("a", assignors=same), join("b", topics=("u",), assignors=same)]
+    settled = run(*mixed, topics={"t": 2, "u": 2})[-1]
+    assert "SubscriptionsDiffer" in settled.failure
+    assert not any(each.answered for each in settled.rounds[-1].members)
+
+
+def test_a_member_without_a_common_assignor_is_refused_and_the_group_goes_on():
+    refused = run(join("a", assignors=("range",)), B)[-1]
+    assert refused.refused == "b lists cooperative-sticky; expected one that all members list (range)"
+    assert owners_of(refused) == {"a": ["t-0", "t-1", "t-2", "t-3"]}
+
+
+@pytest.mark.parametrize(
+    ("events", "message"),
+    [
+        ([e.Leave("a")], "there is no process 'a'"),
+        ([A, A], "'a' has joined already"),
+        ([A, e.Expire("a")], "'a' cannot expire"),
+        ([A, e.Pause("a"), e.Leave("a")], "'a' is paused"),
+        ([A, e.Pause("a"), e.Subscribe("a", ())], "'a' is paused"),
+        ([e.Restart("a")], "no process 'a' to restart"),
+        ([join("a", assignors=("best",))], "assignor is 'best'; expected one of range"),
+    ],
+)
+def test_an_event_that_cannot_be_is_a_fault_and_other_groups_go_on(events, message):
+    bad, good = simulate_all([Script({"t": 4}, events), Script({"t": 4}, [A])])
+    assert isinstance(bad, Fault)
+    assert message in bad.message
+    assert owners_of(good[0]) == {"a": ["t-0", "t-1", "t-2", "t-3"]}
+
+
+@pytest.mark.parametrize("form", list(Form))
+def test_many_groups_at_once_are_each_as_if_alone(form):
+    scripts = [script(seed, 12, form) for seed in range(12)]
+    assert simulate_all(scripts) == [simulate(each) for each in scripts]
