@@ -171,6 +171,13 @@ def test_a_static_leader_that_returns_is_the_leader_under_its_new_id():
     assert {each.member_id for each in settled.rounds[0].members} == {"a-2", "b-1"}
 
 
+def test_what_a_returning_static_member_never_revoked_is_not_left_unowned():
+    """m1 held u-0 and was away while u-0 was to go to m2: nobody else can say that it is free."""
+    away = [e.Crash("m1"), join("m3"), e.Subscribe("m2", ("u",)), e.Restart("m1")]
+    settled = run(join("m1", "i-1", ("u",)), join("m2"), *away, topics={"u": 1})
+    assert [each.unowned for each in settled[-2:]] == [t(0, topic="u"), ()]
+
+
 def test_unavailability_is_counted_in_rounds():
     cooperative = run(A, B)[1]
     eager = run(join("a", assignors=("range",)), join("b", assignors=("range",)))[1]

@@ -70,8 +70,8 @@ def _supported(group: Group, assignor: str) -> Iterable[Protocol]:
 def _take_back(group: Group, process: Process, seat: Registered) -> None:
     """A static member returns to a stable group: a new member id, its own assignment, the same generation.
 
-    A leader that returns so has assigned nothing itself; in the form `kip` it looks whether the topics are still those
-    of the assignment, in the form `as-kafka` it takes today's topics for them (decision 0032).
+    In the form `kip` it joins again where something would stay undone: it led, and the topics are no longer those of
+    the assignment; or what it claimed is to go to another, who waits for it to be revoked (decision 0032).
     """
     coordinator = group.coordinator
     joining = c.join(process.consumer)
@@ -81,7 +81,9 @@ def _take_back(group: Group, process: Process, seat: Registered) -> None:
     process.joins = False
     group.made(process, joining.calls, c.enter(joining.consumer, member_id, coordinator.generation, leads))
     group.react(process, c.receive_assignment(process.consumer, coordinator.given.get(member_id, ())))
-    if leads and group.form is Form.KIP and group.planned_view != process.consumer.view:
+    unseen = leads and group.planned_view != process.consumer.view
+    unrevoked = not process.consumer.owned.issuperset(seat.subscription.owned)
+    if group.form is Form.KIP and (unseen or unrevoked):
         group.must_join(process)
 
 
