@@ -1,0 +1,163 @@
+"""The client metrics of KIP-429, under Kafka's names, over any window: from a simulation, or from recorded history.
+
+What a source cannot know is None, with the reason: the log has no durations and no failed attempts.
+
+Worked example: two rebalances of 300 and 500 ms in a window of half an hour -> rebalance-total 2,
+rebalance-rate-per-hour 4.0, rebalance-latency-avg 400.0, -max 500, -total 800.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.recorded import RecordedCall
+from groupledger.core.protocol.settlement import Settlement
+
+HOUR_MS = 3_600_000
+GROUP = None
+"""In place of a member: the whole group."""
+
+TIMED = {
+    Callback.REVOKED: "partitions-revoked-latency",
+    Callback.ASSIGNED: "partitions-assigned-latency",
+    Callback.LOST: "partitions-lost-latency",
+}
+NO_DURATIONS = "the log records when a rebalance ended, not how long a callback or a rebalance took"
+NO_FAILURES = "the log records completed rebalances only"
+NO_CALL = "no such call in the window"
+NO_REBALANCE = "no rebalance in the window"
+
+
+class Window(NamedTuple):
+    """From `start_ms` up to, but without, `end_ms`; "seconds ago" are counted back from its end."""
+
+    start_ms: int
+    end_ms: int
+
+    def has(self, moment_ms: int) -> bool:
+        """Whether a moment is inside."""
+        return self.start_ms <= moment_ms < self.end_ms
+
+    def rate_per_hour(self, count: int) -> float:
+        """So many in the window, in an hour."""
+        return count * HOUR_MS / (self.end_ms - self.start_ms)
+
+
+class Metric(NamedTuple):
+    """One value of a member (None: of the group); where it is None, `reason` says why."""
+
+    member: str | None
+    name: str
+    value: float | None
+    reason: str | None = None
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What is known of one member in a window; None: this source cannot know it."""
+
+    rebalances_ms: list[int] = field(default_factory=list)  # when each ended
+    took_ms: list[int] | None = None  # how long each took, callbacks included
+    failed: int | None = None
+    calls_ms: dict[Callback, list[int]] | None = None
+
+
+def of_simulation(settlements: Iterable[Settlement], window: Window) -> list[Metric]:
+    """The metrics of each member and of the group, by name of the process.
+
+    A member's rebalance is a round in which it was answered, and takes from JoinGroup to the end of its last callback;
+    one in which it got no answer has failed. The group's are the rounds.
+    """
+    played = list(settlements)
+    names = sorted({row.member for settled in played for took in settled.rounds for row in took.members})
+    seen: dict[str | None, _Seen] = {name: _Seen(took_ms=[], failed=0, calls_ms={}) for name in (GROUP, *names)}
+    for settled in played:
+        for took in settled.rounds:
+            if window.has(took.ended_ms):
+                last = {call.member: call.ended_ms for call in settled.calls if call.round == took.number}
+                _count(seen[GROUP], took.failure is None, took.started_ms, took.ended_ms)
+                for row in took.members:
+                    _count(seen[row.member], row.answered, took.started_ms, last.get(row.member, took.ended_ms))
+        for call in settled.calls:
+            if window.has(call.ended_ms) and call.call.callback in TIMED:
+                for who in (GROUP, call.member):
+                    if who in seen:
+                        _calls(seen[who]).setdefault(call.call.callback, []).append(call.ended_ms - call.started_ms)
+    return [metric for name, one in seen.items() for metric in _metrics(name, one, window)]
+
+
+def of_history(calls: Iterable[RecordedCall], window: Window) -> list[Metric]:
+    """The metrics of each member, by member id, and of the group; each recorded generation is a rebalance of those
+    who were assigned something, or nothing, in it.
+    """
+    seen: dict[str | None, _Seen] = {GROUP: _Seen()}
+    ended: dict[str, int] = {}
+    for each in calls:
+        if each.call.callback is Callback.ASSIGNED and window.has(each.at_ms):
+            seen.setdefault(each.member_id, _Seen()).rebalances_ms.append(each.at_ms)
+            ended[each.snapshot_id] = each.at_ms
+    seen[GROUP].rebalances_ms += sorted(ended.values())
+    return [metric for name, one in seen.items() for metric in _metrics(name, one, window)]
+
+
+def _calls(seen: _Seen) -> dict[Callback, list[int]]:
+    if seen.calls_ms is None:
+        raise AssertionError("calls without durations were timed; expected a simulation's")
+    return seen.calls_ms
+
+
+def _count(seen: _Seen, answered: bool, started_ms: int, ended_ms: int) -> None:
+    if not answered:
+        seen.failed = (seen.failed or 0) + 1
+        return
+    seen.rebalances_ms.append(ended_ms)
+    (seen.took_ms if seen.took_ms is not None else []).append(ended_ms - started_ms)
+
+
+def _metrics(member: str | None, seen: _Seen, window: Window) -> list[Metric]:
+    named = [*_latencies(seen), *_rebalances(seen, window)]
+    return [Metric(member, name, value, None if value is not None else reason) for name, value, reason in named]
+
+
+_Named = tuple[str, float | None, str]
+
+
+def _latencies(seen: _Seen) -> list[_Named]:
+    """Average and maximum of each listener callback, in ms."""
+    rows: list[_Named] = []
+    for callback, name in TIMED.items():
+        took = None if seen.calls_ms is None else seen.calls_ms.get(callback, [])
+        reason = NO_DURATIONS if took is None else NO_CALL
+        rows += [(f"{name}-avg", _average(took), reason), (f"{name}-max", _most(took), reason)]
+    return rows
+
+
+def _rebalances(seen: _Seen, window: Window) -> list[_Named]:
+    took, count = seen.took_ms, len(seen.rebalances_ms)
+    reason = NO_DURATIONS if took is None else NO_REBALANCE
+    ago = (window.end_ms - max(seen.rebalances_ms)) / 1_000 if seen.rebalances_ms else None
+    return [
+        ("rebalance-rate-per-hour", window.rate_per_hour(count), ""),
+        ("rebalance-total", count, ""),
+        ("rebalance-latency-avg", _average(took), reason),
+        ("rebalance-latency-max", _most(took), reason),
+        ("rebalance-latency-total", None if took is None else sum(took), reason),
+        (
+            "failed-rebalance-rate-per-hour",
+            None if seen.failed is None else window.rate_per_hour(seen.failed),
+            NO_FAILURES,
+        ),
+        ("failed-rebalance-total", seen.failed, NO_FAILURES),
+        ("last-rebalance-seconds-ago", ago, NO_REBALANCE),
+    ]
+
+
+def _average(values: Sequence[int] | None) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _most(values: Sequence[int] | None) -> float | None:
+    return max(values) if values else None

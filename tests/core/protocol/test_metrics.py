@@ -1,0 +1,89 @@
+"""KIP-429's metrics from a simulation with a pace, and from a captured group: known numbers, and honest gaps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from groupledger.core.protocol import events as e
+from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.metrics import GROUP, NO_DURATIONS, NO_FAILURES, Window, of_history, of_simulation
+from groupledger.core.protocol.recorded import recorded_calls
+from groupledger.core.protocol.settlement import Pace
+from groupledger.core.protocol.simulator import Script, simulate
+from tests.core.history.captured import folded
+
+NAMES = {
+    *(f"partitions-{what}-latency-{how}" for what in ("revoked", "assigned", "lost") for how in ("avg", "max")),
+    *(f"rebalance-latency-{how}" for how in ("avg", "max", "total")),
+    *(f"{kind}rebalance-{what}" for kind in ("", "failed-") for what in ("rate-per-hour", "total")),
+    "last-rebalance-seconds-ago",
+}
+PACE = Pace(round_ms=100, callback_ms={Callback.REVOKED: 40, Callback.ASSIGNED: 10})
+A, B, C = (e.Join(name, ("t",), at_ms=at) for name, at in (("a", 0), ("b", 60_000), ("c", 120_000)))
+
+
+HALF_AN_HOUR = Window(0, 1_800_000)
+
+
+def simulated(*events, window=HALF_AN_HOUR):
+    rows = of_simulation(simulate(Script({"t": 4}, events, pace=PACE)), window)
+    return {(row.member, row.name): row for row in rows}
+
+
+def test_every_metric_of_the_kip_is_there_for_each_member_and_the_group():
+    metrics = simulated(A, B)
+    assert {name for _, name in metrics} == NAMES
+    assert {member for member, _ in metrics} == {GROUP, "a", "b"}
+    assert all((row.value is None) == bool(row.reason) for row in metrics.values())
+
+
+@pytest.mark.parametrize(
+    ("member", "name", "value"),
+    [
+        ("a", "rebalance-total", 3),
+        ("b", "rebalance-total", 2),
+        (GROUP, "rebalance-total", 3),
+        ("a", "rebalance-rate-per-hour", 6.0),
+        ("a", "rebalance-latency-max", 150),  # 100 for the round, 40 to revoke, 10 to take
+        ("a", "rebalance-latency-total", 110 + 150 + 110),
+        ("b", "rebalance-latency-avg", 110.0),
+        ("a", "partitions-revoked-latency-avg", 40.0),
+        ("a", "partitions-assigned-latency-max", 10),
+        ("b", "partitions-revoked-latency-avg", None),
+        ("a", "failed-rebalance-total", 0),
+        ("a", "last-rebalance-seconds-ago", (1_800_000 - 60_260) / 1_000),
+    ],
+)
+def test_values_of_a_simulation(member, name, value):
+    assert simulated(A, B)[member, name].value == (value if value is None else pytest.approx(value))
+
+
+def test_a_missed_assignment_is_a_failed_rebalance():
+    metrics = simulated(A, B, e.MissAssignment("b", at_ms=100_000), C)
+    assert metrics["b", "failed-rebalance-total"].value == 1
+    assert metrics["a", "failed-rebalance-total"].value == 0
+    assert metrics["b", "failed-rebalance-rate-per-hour"].value == 2.0
+
+
+def test_only_what_ends_inside_the_window_counts():
+    metrics = simulated(A, B, window=Window(50_000, 60_200))
+    assert metrics["a", "rebalance-total"].value == 1
+    assert metrics["b", "partitions-assigned-latency-max"].value == 10
+    late = simulated(A, replace(B, at_ms=0), window=Window(50_000, 60_000))
+    assert late["a", "last-rebalance-seconds-ago"].reason == "no rebalance in the window"
+
+
+def test_history_knows_when_and_how_often_and_says_what_it_cannot_know():
+    rows = folded("dev/offsets", "java-cooperative-sticky")
+    times = [row.observed_at for row in rows.group_snapshots]
+    window = Window(min(times), max(times) + 1)
+    calls = list(recorded_calls(rows.group_snapshots, rows.member_snapshots))
+    metrics = {(row.member, row.name): row for row in of_history(calls, window)}
+    peopled = [row for row in rows.group_snapshots if row.members > 0]
+    assert {name for _, name in metrics} == NAMES
+    assert metrics[GROUP, "rebalance-total"].value == len(peopled)
+    assert metrics[GROUP, "rebalance-latency-avg"] == (GROUP, "rebalance-latency-avg", None, NO_DURATIONS)
+    assert metrics[GROUP, "partitions-lost-latency-max"].reason == NO_DURATIONS
+    assert metrics[GROUP, "failed-rebalance-total"].reason == NO_FAILURES
