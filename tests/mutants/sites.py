@@ -67,7 +67,8 @@ class _Finder:
     starts: list[int]
 
     def of(self, tree: ast.AST) -> Iterator[Mutant]:
-        """What no test can see is left alone: annotations, decorators, asserts and `strict=` of zip."""
+        """What no test can see is left alone: annotations, decorators, asserts, `strict=` of zip, and `cells=`, which
+        only decides whether a kernel is worth compiling."""
         yield from self._here(tree)
         for name, value in ast.iter_fields(tree):
             if name in ("annotation", "returns", "decorator_list"):
@@ -130,4 +131,4 @@ def _sum(operator: ast.AST) -> bool:
 def _unseen(node: ast.AST) -> bool:
     if isinstance(node, ast.If):
         return isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-    return isinstance(node, ast.Assert) or (isinstance(node, ast.keyword) and node.arg == "strict")
+    return isinstance(node, ast.Assert) or (isinstance(node, ast.keyword) and node.arg in ("strict", "cells"))

@@ -9,9 +9,20 @@ import pytest
 
 from groupledger.core.assignors.server import ServerMember, Topic, TopicId
 from groupledger.core.assignors.server.certainty import Certainty
-from groupledger.core.assignors.server.judgement import View, judge
+from groupledger.core.assignors.server.judgement import TopicChange, View, judge, judge_snapshots, views
 from groupledger.core.assignors.server.log import Written
 from groupledger.core.verdict import Verdict
+from groupledger.core.wire.offsets_log import (
+    AssignedTopic,
+    ConsumerGroupMetadata,
+    LogKey,
+    LogRecord,
+    MemberMetadata,
+    RecordKind,
+    TargetAssignmentMember,
+    TargetAssignmentMetadata,
+)
+from groupledger.core.wire.primitives import uuid_text
 from tests.core.assignors.server.test_captures import listings, targets
 
 T, U = TopicId(b"t" * 16), TopicId(b"u" * 16)
@@ -74,6 +85,70 @@ def test_where_neighbours_may_compete_equality_says_so_and_a_difference_tells_no
         )
     )
     assert texts == {"exact, unless bucket neighbours compete": 1, "cannot-tell: bucket neighbours compete": 1}
+
+
+CHANGES = [
+    TopicChange(1_000, "t", T, 1),
+    TopicChange(2_000, "t", T, 2),
+    TopicChange(2_000, "other", U, 9),
+    TopicChange(3_000, "t", None, None),
+    TopicChange(3_000, "t", U, 3),
+    TopicChange(4_000, "t", U, 4),
+    TopicChange(5_000, "t", None, None),
+]
+"""Of t: created, grown, made again within one listing, grown, deleted. Nobody subscribes to the other."""
+
+
+@pytest.mark.parametrize(
+    ("at", "expected"),
+    [
+        (0, {"exact-newer-topics": [1]}),
+        (1, {"exact": [1], "exact-newer-topics": [2]}),
+        (2, {"exact": [2], "exact-older-topics": [1], "exact-newer-topics": [3]}),
+        (3, {"exact": [3], "exact-older-topics": [2, 1], "exact-newer-topics": [4]}),
+        (4, {"exact": [4], "exact-older-topics": [3, 2], "exact-newer-topics": [None]}),
+        (9, {"exact": [None], "exact-older-topics": [4, 3]}),
+    ],
+)
+def test_topics_are_tried_as_they_were_around_the_moment(at, expected):
+    found = {}
+    for view in views(CHANGES, replace(written(RANGE), timestamp=at)):
+        found.setdefault(view.equal.text, []).append(view.topics["t"].partitions if view.topics else None)
+    assert found == expected
+
+
+def test_a_topic_without_an_id_is_not_there():
+    (view,) = views([TopicChange(0, "t", None, 4)], written(RANGE))
+    assert view.topics == {}
+
+
+def test_a_snapshot_has_the_verdict_of_the_last_target_at_it():
+    """Snapshots between two targets follow the first; before any there is nothing to judge."""
+    log = [(offset, 0, record) for offset, record in enumerate(range_log())]
+    changes = [TopicChange(0, "t", T, 4)]
+    found = judge_snapshots(log, changes, [0, 1, 3, 4, 99], "range")
+    assert [each.text for each in found] == ["cannot-tell: the group before is not known"] * 2 + ["exact"] * 3
+    other = judge_snapshots(log, changes, [4], "sticky-server")
+    assert [each.text for each in other] == ["cannot-tell: unknown assignor"]
+    cut = judge_snapshots([(0, 0, None), *((at + 1, now, record) for at, now, record in log)], changes, [9], "range")
+    assert [each.text for each in cut] == ["cannot-tell: the group before is not known"]
+
+
+def range_log():
+    """A group's birth: its epoch, one member, that one's target, and what it holds."""
+    kind = RecordKind
+    yield record(kind.CONSUMER_GROUP_MEMBER_METADATA, MEMBER, member_id="A")
+    yield record(kind.CONSUMER_GROUP_METADATA, ConsumerGroupMetadata(2))
+    target = (AssignedTopic(uuid_text(T), (0, 1, 2, 3)),)
+    yield record(kind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, TargetAssignmentMember(target), member_id="A")
+    yield record(kind.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA, TargetAssignmentMetadata(2))
+
+
+MEMBER = MemberMetadata(None, None, "client", "/host", ("t",), None, 1_000, None)
+
+
+def record(kind, value, **fields):
+    return LogRecord(LogKey(kind, 0, "g", fields), 0, value)
 
 
 @pytest.mark.parity
