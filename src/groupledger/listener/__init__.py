@@ -1,0 +1,37 @@
+"""Rebalance listeners of KIP-1306 in Python, and hosts to run them before they meet production."""
+
+from groupledger.listener.errors import (
+    CommitFailedError,
+    IllegalStateError,
+    InterruptError,
+    UnsupportedOperationError,
+    WakeupError,
+)
+from groupledger.listener.hosted import Entry, HostedConsumer
+from groupledger.listener.interface import (
+    Adapted,
+    CompositeRebalanceListener,
+    ConsumerRebalanceListener,
+    RebalanceListener,
+)
+from groupledger.listener.rehearsal import rehearse_history, rehearse_simulation
+from groupledger.listener.view import OffsetAndMetadata, OffsetAndTimestamp, RebalanceConsumer
+
+__all__ = [
+    "Adapted",
+    "CommitFailedError",
+    "CompositeRebalanceListener",
+    "ConsumerRebalanceListener",
+    "Entry",
+    "HostedConsumer",
+    "IllegalStateError",
+    "InterruptError",
+    "OffsetAndMetadata",
+    "OffsetAndTimestamp",
+    "RebalanceConsumer",
+    "RebalanceListener",
+    "UnsupportedOperationError",
+    "WakeupError",
+    "rehearse_history",
+    "rehearse_simulation",
+]

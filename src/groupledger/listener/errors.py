@@ -1,0 +1,33 @@
+"""What can go wrong in a listener, by name: `Fault`s with a code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from groupledger.core.custom.group import TopicPartition
+from groupledger.core.faults import Fault
+
+
+class IllegalStateError(Fault):
+    """Java's IllegalStateException: a view used after its callback, or a partition that is not assigned."""
+
+
+class CommitFailedError(Fault):
+    """The broker refuses a commit: the member does not own these partitions (any more)."""
+
+
+class UnsupportedOperationError(Fault):
+    """The client underneath cannot do what the view offers."""
+
+
+class WakeupError(Fault):
+    """Java's WakeupException: somebody woke the consumer; it passes through a callback to the caller of poll."""
+
+
+class InterruptError(Fault):
+    """Java's InterruptException: the thread was interrupted; it passes through a callback to the caller of poll."""
+
+
+def named(partitions: Iterable[TopicPartition]) -> str:
+    """`t-0, t-1`."""
+    return ", ".join(f"{topic}-{number}" for topic, number in sorted(partitions))

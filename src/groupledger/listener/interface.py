@@ -1,0 +1,134 @@
+"""KIP-1306's listeners in Python: `RebalanceListener`, and the older form whose callbacks take partitions alone.
+
+class Committing(RebalanceListener):
+    def on_partitions_assigned(self, partitions, consumer):
+        consumer.pause(partitions)
+
+    def on_partitions_revoked(self, partitions, consumer):
+        consumer.commit_sync()
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from groupledger.core.custom.group import TopicPartition
+
+if TYPE_CHECKING:
+    from groupledger.listener.view import RebalanceConsumer
+
+Partitions = Sequence[TopicPartition]
+
+
+class RebalanceListener(ABC):
+    """Called on the polling thread while a rebalance goes on (`RebalanceListener`).
+
+    `consumer` is a restricted view of the consumer, valid until the callback returns.
+    """
+
+    @abstractmethod
+    def on_partitions_assigned(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
+        """New partitions, which may be none (`onPartitionsAssigned`); they are in the assignment already."""
+
+    @abstractmethod
+    def on_partitions_revoked(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
+        """Partitions about to go (`onPartitionsRevoked`); they are in the assignment until the callback returns."""
+
+    def on_partitions_lost(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
+        """Partitions that are gone already (`onPartitionsLost`); as if revoked, unless a listener says otherwise.
+
+        They are not in the assignment any more, so commit, position and seek fail for them.
+        """
+        self.on_partitions_revoked(partitions, consumer)
+
+
+class ConsumerRebalanceListener(RebalanceListener):
+    """The older form (`ConsumerRebalanceListener`, deprecated by KIP-1306): callbacks without a consumer.
+
+    Java overloads one name; here the callbacks that take partitions alone have names of their own. Each callback with
+    a consumer does what the one without does, so a class may override either.
+    """
+
+    @abstractmethod
+    def partitions_assigned(self, partitions: Partitions) -> None:
+        """`onPartitionsAssigned(partitions)`."""
+
+    @abstractmethod
+    def partitions_revoked(self, partitions: Partitions) -> None:
+        """`onPartitionsRevoked(partitions)`."""
+
+    def partitions_lost(self, partitions: Partitions) -> None:
+        """`onPartitionsLost(partitions)`."""
+        self.partitions_revoked(partitions)
+
+    def on_partitions_assigned(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
+        """`onPartitionsAssigned(partitions, consumer)`."""
+        self.partitions_assigned(partitions)
+
+    def on_partitions_revoked(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
+        """`onPartitionsRevoked(partitions, consumer)`."""
+        self.partitions_revoked(partitions)
+
+    def on_partitions_lost(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
+        """`onPartitionsLost(partitions, consumer)`; never by way of `on_partitions_revoked`."""
+        self.partitions_lost(partitions)
+
+
+class Adapted(ConsumerRebalanceListener):
+    """A listener of kafka-python's form: an object whose `on_partitions_*` take partitions alone."""
+
+    def __init__(self, listener: Any) -> None:
+        self.listener = listener
+
+    def partitions_assigned(self, partitions: Partitions) -> None:
+        """The object's `on_partitions_assigned`."""
+        self.listener.on_partitions_assigned(partitions)
+
+    def partitions_revoked(self, partitions: Partitions) -> None:
+        """The object's `on_partitions_revoked`."""
+        self.listener.on_partitions_revoked(partitions)
+
+    def partitions_lost(self, partitions: Partitions) -> None:
+        """The object's `on_partitions_lost` if it has one, else its `on_partitions_revoked`."""
+        lost: Callable[[Partitions], None] | None = getattr(self.listener, "on_partitions_lost", None)
+        (lost or self.partitions_revoked)(partitions)
+
+
+class CompositeRebalanceListener(RebalanceListener):
+    """Several listeners as one, called in their order; all are called, then the first error is raised.
+
+    Beyond KIP-1306, which names it as future work.
+    """
+
+    def __init__(self, *listeners: RebalanceListener) -> None:
+        self.listeners = listeners
+
+    def on_partitions_assigned(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
+        """Of each listener."""
+        call_all([each.on_partitions_assigned for each in self.listeners], partitions, consumer)
+
+    def on_partitions_revoked(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
+        """Of each listener."""
+        call_all([each.on_partitions_revoked for each in self.listeners], partitions, consumer)
+
+    def on_partitions_lost(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
+        """Of each listener."""
+        call_all([each.on_partitions_lost for each in self.listeners], partitions, consumer)
+
+
+def call_all(
+    callbacks: Sequence[Callable[[Partitions, RebalanceConsumer], None]],
+    partitions: Partitions,
+    consumer: RebalanceConsumer,
+) -> None:
+    """Call all of them, whatever some raise; then raise the first error."""
+    errors: list[BaseException] = []
+    for callback in callbacks:
+        try:
+            callback(partitions, consumer)
+        except Exception as error:  # noqa: BLE001 - a listener is a user's code and may raise anything
+            errors.append(error)
+    if errors:
+        raise errors[0]

@@ -1,0 +1,182 @@
+"""The restricted view of a consumer that a callback is given (KIP-1306, `RebalanceConsumer`).
+
+What is dangerous in a rebalance is not there: poll, close, subscribe, unsubscribe, assign, wakeup, enforce_rebalance,
+and (un)registering metrics. A type checker says so before anything runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Protocol
+
+from groupledger.core.custom.group import TopicPartition
+from groupledger.listener.errors import IllegalStateError, UnsupportedOperationError
+
+
+class OffsetAndMetadata(NamedTuple):
+    """An offset to commit or to seek to."""
+
+    offset: int
+    metadata: str = ""
+    leader_epoch: int | None = None
+
+
+class OffsetAndTimestamp(NamedTuple):
+    """The first record at or after a time; `timestamp_ms` is the record's."""
+
+    offset: int
+    timestamp_ms: int
+    leader_epoch: int | None = None
+
+
+class PartitionInfo(NamedTuple):
+    """A partition as metadata has it; brokers by id."""
+
+    topic: str
+    partition: int
+    leader: int | None = None
+    replicas: tuple[int, ...] = ()
+    in_sync_replicas: tuple[int, ...] = ()
+
+
+class GroupMetadata(NamedTuple):
+    """The member as the coordinator knows it."""
+
+    group_id: str
+    generation: int | None = None
+    member_id: str | None = None
+    group_instance_id: str | None = None
+
+
+Offsets = Mapping[TopicPartition, OffsetAndMetadata]
+OnCommit = Callable[[Offsets, Exception | None], None]
+
+
+class Client(Protocol):
+    """Anything with some of the view's operations, under the same names; one it lacks raises a named error."""
+
+    client_name: str
+
+
+class RebalanceConsumer:
+    """The view. Times are seconds; None waits as long as the client does by default.
+
+    Valid while its callback runs: any use after that raises IllegalStateError.
+    """
+
+    __slots__ = ("_client", "_valid")
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._valid = True
+
+    def commit_sync(self, offsets: Offsets | None = None, *, timeout: float | None = None) -> None:
+        """`commitSync`: commit these offsets, or the positions of all that is assigned."""
+        self._do("commit_sync", offsets, timeout=timeout)
+
+    def commit_async(self, offsets: Offsets | None = None, callback: OnCommit | None = None) -> None:
+        """`commitAsync`: the same without waiting."""
+        self._do("commit_async", offsets, callback)
+
+    def committed(
+        self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """`committed`: the last committed offset of each; None where there is none."""
+        return dict(self._do("committed", tuple(partitions), timeout=timeout))
+
+    def position(self, partition: TopicPartition, *, timeout: float | None = None) -> int:
+        """`position`: the offset of the next record."""
+        return int(self._do("position", partition, timeout=timeout))
+
+    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+        """`seek`: go on from there."""
+        self._do("seek", partition, offset)
+
+    def seek_to_beginning(self, partitions: Iterable[TopicPartition]) -> None:
+        """`seekToBeginning`."""
+        self._do("seek_to_beginning", tuple(partitions))
+
+    def seek_to_end(self, partitions: Iterable[TopicPartition]) -> None:
+        """`seekToEnd`."""
+        self._do("seek_to_end", tuple(partitions))
+
+    def assignment(self) -> frozenset[TopicPartition]:
+        """`assignment`."""
+        return frozenset(self._do("assignment"))
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """`pause`: deliver nothing of these until `resume`, also after the callback."""
+        self._do("pause", tuple(partitions))
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """`resume`."""
+        self._do("resume", tuple(partitions))
+
+    def paused(self) -> frozenset[TopicPartition]:
+        """`paused`."""
+        return frozenset(self._do("paused"))
+
+    def beginning_offsets(
+        self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """`beginningOffsets`."""
+        return dict(self._do("beginning_offsets", tuple(partitions), timeout=timeout))
+
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """`endOffsets`."""
+        return dict(self._do("end_offsets", tuple(partitions), timeout=timeout))
+
+    def offsets_for_times(
+        self, timestamps_ms: Mapping[TopicPartition, int], *, timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """`offsetsForTimes`."""
+        return dict(self._do("offsets_for_times", dict(timestamps_ms), timeout=timeout))
+
+    def partitions_for(self, topic: str, *, timeout: float | None = None) -> list[PartitionInfo]:
+        """`partitionsFor`."""
+        return list(self._do("partitions_for", topic, timeout=timeout))
+
+    def list_topics(self, *, timeout: float | None = None) -> dict[str, list[PartitionInfo]]:
+        """`listTopics`."""
+        return dict(self._do("list_topics", timeout=timeout))
+
+    def metrics(self) -> dict[str, Any]:
+        """`metrics`, which the KIP lists as included and forgets in the interface (decision 0033)."""
+        return dict(self._do("metrics"))
+
+    def client_instance_id(self, *, timeout: float | None = None) -> str:
+        """`clientInstanceId`, which the KIP has in the interface and forgets in the list (decision 0033)."""
+        return str(self._do("client_instance_id", timeout=timeout))
+
+    def current_lag(self, partition: TopicPartition) -> int | None:
+        """`currentLag`: records behind the end; None where it is not known."""
+        lag = self._do("current_lag", partition)
+        return None if lag is None else int(lag)
+
+    def group_metadata(self) -> GroupMetadata:
+        """`groupMetadata`."""
+        found: GroupMetadata = self._do("group_metadata")
+        return found
+
+    def _do(self, operation: str, *arguments: Any, **options: Any) -> Any:
+        if not self._valid:
+            message = f"{operation} on a view whose callback has returned; expected use inside the callback only"
+            raise IllegalStateError("ILLEGAL_STATE", message)
+        method = getattr(self._client, operation, None)
+        if method is None:
+            message = f"{self._client.client_name} has no {operation}; expected a client that has it"
+            raise UnsupportedOperationError("UNSUPPORTED_OPERATION", message)
+        return method(*arguments, **options)
+
+
+@contextmanager
+def view_of(client: Client) -> Iterator[RebalanceConsumer]:
+    """A view for one callback; it expires when the callback returns or raises."""
+    view = RebalanceConsumer(client)
+    try:
+        yield view
+    finally:
+        view._valid = False
