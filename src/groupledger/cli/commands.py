@@ -7,6 +7,7 @@ import click
 from groupledger import __version__
 from groupledger.cli.demo import demo
 from groupledger.cli.exits import Commands
+from groupledger.cli.plan_migration import plan_migration
 from groupledger.cli.runs import assign, ingest
 from groupledger.cli.setup import doctor, init, jars
 from groupledger.cli.show import show
@@ -26,5 +27,5 @@ def main() -> None:
     """
 
 
-for command in (init, ingest, assign, show, doctor, solve, demo, jars):
+for command in (init, ingest, assign, show, doctor, solve, plan_migration, demo, jars):
     main.add_command(command)

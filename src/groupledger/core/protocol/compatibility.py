@@ -45,6 +45,34 @@ TABLE = (
 SUPPORTED = {row.assignor: row.protocols for row in TABLE}
 
 
+class Library(NamedTuple):
+    """A client library: the classic assignors it has, and whether one consumer may list eager and cooperative ones."""
+
+    name: str
+    assignors: tuple[str, ...]
+    mixes: bool | None  # None: nobody tried it here
+    note: str
+
+
+LIBRARIES = {
+    each.name: each
+    for each in (
+        Library("java", ("range", "roundrobin", "sticky", "cooperative-sticky", "stream"), True, "as in KIP-429"),
+        Library(
+            "librdkafka",
+            ("range", "roundrobin", "cooperative-sticky"),
+            False,
+            "refuses a list of eager and cooperative assignors (librdkafka issue 4368)",
+        ),
+        Library("kafka-python", ("range", "roundrobin", "sticky", "cooperative-sticky"), None, "states no generation"),
+        Library("franz-go", ("range", "roundrobin", "sticky", "cooperative-sticky"), None, ""),
+        Library("aiokafka", ("range", "roundrobin", "sticky"), None, "has no cooperative assignor"),
+        Library("kafkajs", ("RoundRobinAssigner",), None, "has no cooperative assignor"),
+    )
+}
+"""Found by running them: Java 4.4.0, librdkafka 2.16.1, kafka-python 3.0.12, franz-go 1.22.2, aiokafka 0.14."""
+
+
 def protocol_of(supported: Iterable[Iterable[Protocol]], byte_code: ByteCode = ByteCode.KIP_792) -> Protocol:
     """The protocol a consumer follows: the highest that all its assignors support, COOPERATIVE above EAGER."""
     common = set(Protocol).intersection(*map(set, supported))

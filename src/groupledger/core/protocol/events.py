@@ -22,13 +22,17 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Join(Event):
-    """A new process subscribes and joins; `assignors` in the order of its configuration."""
+    """A new process subscribes and joins; `assignors` in the order of its configuration.
+
+    `upgrade_from`: Streams' setting of that name, which keeps it eager until everyone runs the new byte code.
+    """
 
     member: str
     topics: tuple[str, ...]
     assignors: tuple[str, ...] = COOPERATIVE_STICKY
     group_instance_id: str | None = None
     byte_code: ByteCode = ByteCode.KIP_792
+    upgrade_from: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ def _start(group: Group, settings: e.Join) -> None:
     """A process subscribes; a static member takes its seat in a stable group without a rebalance."""
     supported = [_supported(group, each) for each in settings.assignors]
     group.coordinator.require_common_assignor(settings.member, settings.assignors)
-    protocol = protocol_of(supported, settings.byte_code)
+    protocol = Protocol.EAGER if settings.upgrade_from else protocol_of(supported, settings.byte_code)
     consumer = c.Consumer(protocol, settings.topics, group.topics, settings.byte_code, group.form)
     process = Process(settings, consumer, group.clock_ms)
     group.processes.pop(settings.member, None)

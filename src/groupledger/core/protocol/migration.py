@@ -1,0 +1,267 @@
+"""A migration to another assignor rehearsed member by member: the rolling bounces of KIP-429, each state checked.
+
+Worked example: range to cooperative-sticky. First bounce: every member lists both, and all stay eager under range.
+Second bounce: every member lists cooperative-sticky alone; bounced members keep what they own, the others still revoke
+all. One bounce instead of two: the first bounced member has no assignor in common with the others and cannot join.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from groupledger.core.custom.group import Group as Told
+from groupledger.core.custom.group import Protocol, TopicPartition, cooperative_step
+from groupledger.core.custom.naming import CustomAssignor
+from groupledger.core.faults import Fault
+from groupledger.core.protocol import events as e
+from groupledger.core.protocol.compatibility import LIBRARIES, SUPPORTED, ByteCode, protocol_of
+from groupledger.core.protocol.settlement import Round, Settlement
+from groupledger.core.protocol.simulator import Script, live
+
+STREAMS = "stream"
+
+
+class Danger(enum.StrEnum):
+    """What makes a state of a migration unsafe, the worst first."""
+
+    DOUBLE_OWNER = "double-owner"  # seen in the rehearsal: given to one member while another still owns it
+    OLD_LEADER = "old-leader"  # the leader's byte code cannot read what cooperative members own
+    NO_COMMON_ASSIGNOR = "no-common-assignor"
+    CLIENT_CANNOT_MIX = "client-cannot-mix"
+    CLIENT_LACKS_ASSIGNOR = "client-lacks-assignor"
+    OLD_MEMBER_MAY_LEAD = "old-member-may-lead"  # it does not lead now, but would if the leader left
+    CLIENT_NOT_TRIED = "client-not-tried"  # a warning: nobody here knows whether this library can mix
+
+
+WARNINGS = frozenset({Danger.CLIENT_NOT_TRIED})
+
+
+class Finding(NamedTuple):
+    """One danger in one state, in words."""
+
+    danger: Danger
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """One member as it is configured, now or after a bounce."""
+
+    member: str
+    assignors: tuple[str, ...]
+    topics: tuple[str, ...]
+    library: str = "java"
+    byte_code: ByteCode = ByteCode.KIP_792
+    group_instance_id: str | None = None
+    upgrade_from: bool = False
+
+    @property
+    def protocol(self) -> Protocol:
+        """What it follows under this configuration."""
+        known = [SUPPORTED[each] for each in self.assignors if each in SUPPORTED]
+        return Protocol.EAGER if self.upgrade_from else protocol_of(known, self.byte_code)
+
+    @property
+    def lists_both(self) -> bool:
+        """Whether it lists assignors of which some support COOPERATIVE and some do not."""
+        return len({Protocol.COOPERATIVE in SUPPORTED.get(each, ()) for each in self.assignors}) > 1
+
+
+class Bounce(NamedTuple):
+    """One rolling bounce: what every member is restarted with."""
+
+    name: str
+    assignors: tuple[str, ...]
+    upgrade_from: bool = False
+    byte_code: ByteCode = ByteCode.KIP_792
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The group after one member was bounced; `assignor` is the one chosen, None: the member could not join."""
+
+    number: int
+    bounce: str
+    member: str
+    assignor: str | None
+    leader: str | None
+    common: tuple[str, ...]
+    protocols: Mapping[str, Protocol]
+    rounds: int
+    unavailable: int  # partitions, each counted once a round
+    findings: tuple[Finding, ...]
+
+    @property
+    def safe(self) -> bool:
+        """Whether nothing but warnings was found."""
+        return all(each.danger in WARNINGS for each in self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """All steps up to the first unsafe one; nobody should go further than that."""
+
+    bounces: tuple[Bounce, ...]
+    steps: tuple[Step, ...]
+
+    @property
+    def first_unsafe(self) -> Step | None:
+        """The step to stop before."""
+        return next((step for step in self.steps if not step.safe), None)
+
+
+def two_bounces(clients: Sequence[Client], to: str) -> list[Bounce]:
+    """The path of KIP-429: list both, then the new one alone. For Streams: UPGRADE_FROM set, then removed."""
+    if to == STREAMS:
+        first = Bounce("new byte code, UPGRADE_FROM set", (to,), upgrade_from=True)
+        return [first, Bounce("UPGRADE_FROM removed", (to,))]
+    present = tuple(dict.fromkeys(each for client in clients for each in client.assignors if each != to))
+    return [Bounce(f"list {', '.join((*present, to))}", (*present, to)), Bounce(f"list {to} alone", (to,))]
+
+
+def one_bounce(to: str) -> list[Bounce]:
+    """What one should not do: everything at once, member by member."""
+    return [Bounce(f"list {to} alone, in one bounce", (to,))]
+
+
+def rehearse(clients: Sequence[Client], bounces: Iterable[Bounce], topics: Mapping[str, int]) -> Rehearsal:
+    """Bounce every member through every bounce, in order, until a state is unsafe.
+
+    Raises Fault("UNKNOWN_CLIENT") for a library that is not in `LIBRARIES`, UNKNOWN_ASSIGNOR for an assignor.
+    """
+    _require_known(clients, bounces := tuple(bounces))
+    return Rehearsal(bounces, tuple(_steps(clients, bounces, topics)))
+
+
+def _require_known(clients: Iterable[Client], bounces: Iterable[Bounce]) -> None:
+    for client in clients:
+        if client.library not in LIBRARIES:
+            raise Fault("UNKNOWN_CLIENT", f"client is {client.library!r}; expected one of {', '.join(LIBRARIES)}")
+    listed = [*(client.assignors for client in clients), *(bounce.assignors for bounce in bounces)]
+    unknown = sorted({each for assignors in listed for each in assignors} - SUPPORTED.keys())
+    if unknown:
+        raise Fault("UNKNOWN_ASSIGNOR", f"assignor is {unknown[0]!r}; expected one of {', '.join(SUPPORTED)}")
+
+
+def _steps(clients: Sequence[Client], bounces: Iterable[Bounce], topics: Mapping[str, int]) -> Iterator[Step]:
+    feed: list[e.Event] = []
+    game = live(Script(topics, iter(lambda: feed.pop(0), None)), STAND_IN)
+    group = {client.member: client for client in clients}
+    for client in clients:
+        _play(game, feed, [_joining(client)])
+    number = 0
+    for bounce in bounces:
+        for member in list(group):
+            number += 1
+            group[member] = replace(
+                group[member],
+                assignors=bounce.assignors,
+                byte_code=max(bounce.byte_code, group[member].byte_code),
+                upgrade_from=bounce.upgrade_from,
+            )
+            settled = _play(game, feed, [e.Leave(member), *_expired(group[member]), _joining(group[member])])
+            step = _step(number, bounce, group[member], list(group.values()), settled)
+            yield step
+            if not step.safe:
+                return
+
+
+def _play(game: Iterator[Settlement], feed: list[e.Event], events: Sequence[e.Event]) -> list[Settlement]:
+    feed += events
+    return [next(game) for _ in events]
+
+
+def _expired(client: Client) -> list[e.Event]:
+    """A static member that changes its assignors is a new member to the group: its session runs out first."""
+    return [] if client.group_instance_id is None else [e.Expire(client.member)]
+
+
+def _joining(client: Client) -> e.Join:
+    return e.Join(
+        client.member,
+        client.topics,
+        client.assignors,
+        client.group_instance_id,
+        client.byte_code,
+        client.upgrade_from,
+    )
+
+
+def _step(number: int, bounce: Bounce, bounced: Client, group: Sequence[Client], settled: Sequence[Settlement]) -> Step:
+    played = [took for each in settled for took in each.rounds]
+    refused = settled[-1].refused
+    last = None if refused or not settled[-1].rounds else settled[-1].rounds[-1]
+    leader = None if last is None else last.leader
+    found = [*_observed(played, refused), *_clients(bounced), *_leaders(group, leader)]
+    return Step(
+        number=number,
+        bounce=bounce.name,
+        member=bounced.member,
+        assignor=None if last is None else last.assignor,
+        leader=leader,
+        common=tuple(each for each in bounced.assignors if all(each in other.assignors for other in group)),
+        protocols={client.member: client.protocol for client in group},
+        rounds=len(played),
+        unavailable=sum(len(took.unavailable) for took in played),
+        findings=tuple(sorted(found, key=lambda each: list(Danger).index(each.danger))),
+    )
+
+
+def _observed(played: Iterable[Round], refused: str | None) -> Iterator[Finding]:
+    """What the rehearsal itself showed."""
+    for took in played:
+        kept = {each: row.member for row in took.members for each in row.owned}
+        for row in took.members:
+            added = set(row.assigned) - set(row.owned)
+            twice = sorted(each for each in added if kept.get(each, row.member) != row.member)
+            if twice:
+                named = ", ".join(f"{topic}-{at} ({kept[TopicPartition(topic, at)]})" for topic, at in twice)
+                yield Finding(Danger.DOUBLE_OWNER, f"{row.member} was given {named} while the owner kept it")
+    if refused is not None:
+        yield Finding(Danger.NO_COMMON_ASSIGNOR, refused)
+
+
+def _clients(bounced: Client) -> Iterator[Finding]:
+    """What the library of the bounced member cannot do."""
+    library = LIBRARIES[bounced.library]
+    lacking = [each for each in bounced.assignors if each not in library.assignors]
+    if lacking:
+        has = ", ".join(library.assignors)
+        yield Finding(Danger.CLIENT_LACKS_ASSIGNOR, f"{library.name} has no {', '.join(lacking)}; it has {has}")
+    if bounced.lists_both and library.mixes is False:
+        advice = "stop all members, then start them anew"
+        yield Finding(Danger.CLIENT_CANNOT_MIX, f"{library.name} {library.note}: {advice}")
+    if bounced.lists_both and library.mixes is None and not lacking:
+        evidence = f"nobody here tried whether {library.name} takes such a list: try it on a group of its own first"
+        yield Finding(Danger.CLIENT_NOT_TRIED, evidence)
+
+
+def _leaders(group: Iterable[Client], leader: str | None) -> Iterator[Finding]:
+    """A leader that cannot read what is owned gives away what cooperative members keep."""
+    members = list(group)
+    cooperative = sorted(each.member for each in members if each.protocol is Protocol.COOPERATIVE)
+    for old in (each for each in members if each.byte_code < ByteCode.KIP_429 and cooperative):
+        danger = Danger.OLD_LEADER if old.member == leader else Danger.OLD_MEMBER_MAY_LEAD
+        yield Finding(danger, f"{old.member} cannot read what {', '.join(cooperative)} own: old byte code")
+
+
+def _streams(group: Told) -> object:
+    """In place of Streams' own assignor: everyone an even share, kept where it was."""
+    members = sorted(group.members, key=lambda member: member.member_id)
+    left = {each: None for member in members for each in group.partitions(member.member_id)}
+    share = -(-len(left) // max(len(members), 1))
+    given: dict[str, list[TopicPartition]] = {}
+    for member in members:
+        given[member.member_id] = [each for each in sorted(member.owned) if each in left][:share]
+        for each in given[member.member_id]:
+            del left[each]
+    for each in left:
+        least = min(given, key=lambda member_id: (len(given[member_id]), member_id))
+        given[least].append(each)
+    return cooperative_step(group, given)
+
+
+STAND_IN = {STREAMS: CustomAssignor(STREAMS, _streams, frozenset(SUPPORTED[STREAMS]), STREAMS)}

@@ -1,0 +1,58 @@
+"""`groupledger plan-migration` as a person and as a program see it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from groupledger.cli.commands import main
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["plan-migration", *arguments])
+
+
+def test_a_safe_migration_is_a_checklist():
+    done = run("--from", "range", "--client", "java=2")
+    assert done.exit_code == 0
+    assert "[ ] Bounce 1: list range, cooperative-sticky; one member after the other: java-1, java-2" in done.output
+    assert "[ ] Bounce 2: list cooperative-sticky alone" in done.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "danger"),
+    [
+        (("--from", "range", "--single-bounce"), "no-common-assignor"),
+        (("--from", "range", "--client", "librdkafka=2"), "client-cannot-mix"),
+        (("--from", "stream", "--to", "stream", "--before-2.4", "--single-bounce"), "old-leader"),
+    ],
+)
+def test_an_unsafe_one_says_where_to_stop_and_exits_with_4(arguments, danger):
+    done = run(*arguments)
+    assert done.exit_code == 4
+    assert "[ ] STOP before step 1" in done.output
+    assert danger in done.output
+    told = json.loads(run(*arguments, "--json").stdout)
+    assert told["status"] == "unsafe"
+    assert told["first_unsafe"] == {"step": 1, "danger": danger}
+
+
+def test_json_has_a_row_for_each_step():
+    told = json.loads(run("--from", "sticky", "--client", "java=1", "--client", "franz-go=1", "--json").stdout)
+    assert told["status"] == "safe"
+    assert [(row["step"], row["member"]) for row in told["steps"]] == [
+        (1, "java-1"),
+        (2, "franz-go-1"),
+        (3, "java-1"),
+        (4, "franz-go-1"),
+    ]
+    assert told["steps"][2]["protocols"] == {"java-1": "COOPERATIVE", "franz-go-1": "EAGER"}
+
+
+@pytest.mark.parametrize("client", ["java", "java=0", "java=x", "java=9999"])
+def test_a_client_that_cannot_be_counted_is_a_usage_error(client):
+    done = run("--from", "range", "--client", client)
+    assert done.exit_code == 2
+    assert "BAD_CLIENT" in done.output

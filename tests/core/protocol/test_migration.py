@@ -1,0 +1,99 @@
+"""Migrations rehearsed: the safe way, and each way to get it wrong, by the name of its first unsafe step."""
+
+from __future__ import annotations
+
+import pytest
+
+from groupledger.core.custom.group import Protocol
+from groupledger.core.faults import Fault
+from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.protocol.migration import Bounce, Client, Danger, one_bounce, rehearse, two_bounces
+
+COOPERATIVE_STICKY = "cooperative-sticky"
+OLD = ByteCode.BEFORE_KIP_429
+
+
+def group(assignors=("range",), library="java", code=ByteCode.KIP_792, instance=False, names="abc"):
+    return [Client(name, assignors, ("t",), library, code, f"i-{name}" if instance else None) for name in names]
+
+
+def played(clients, bounces):
+    return rehearse(clients, bounces, {"t": 6})
+
+
+@pytest.mark.parametrize("assignor", ["range", "roundrobin", "sticky"])
+@pytest.mark.parametrize("code", [OLD, ByteCode.KIP_792])
+@pytest.mark.parametrize("instance", [False, True])
+def test_the_two_bounces_of_the_kip_are_safe(assignor, code, instance):
+    clients = group((assignor,), code=code, instance=instance)
+    rehearsal = played(clients, two_bounces(clients, COOPERATIVE_STICKY))
+    assert rehearsal.first_unsafe is None
+    assert [step.member for step in rehearsal.steps] == list("abcabc")
+    assert [step.assignor for step in rehearsal.steps] == [assignor] * 3 + [COOPERATIVE_STICKY] * 3
+    cooperative = [sum(each is Protocol.COOPERATIVE for each in step.protocols.values()) for step in rehearsal.steps]
+    assert cooperative == [0, 0, 0, 1, 2, 3]
+
+
+UNSAFE = {
+    "one bounce: the first member cannot join": (group(), one_bounce(COOPERATIVE_STICKY), 1, Danger.NO_COMMON_ASSIGNOR),
+    "librdkafka refuses a mixed list": (
+        group(library="librdkafka"),
+        two_bounces(group(), COOPERATIVE_STICKY),
+        1,
+        Danger.CLIENT_CANNOT_MIX,
+    ),
+    "aiokafka has no cooperative assignor": (
+        group(library="aiokafka"),
+        two_bounces(group(), COOPERATIVE_STICKY),
+        1,
+        Danger.CLIENT_LACKS_ASSIGNOR,
+    ),
+    "Streams without UPGRADE_FROM: an old leader beside a new member": (
+        group(("stream",), code=OLD),
+        one_bounce("stream"),
+        1,
+        Danger.OLD_LEADER,
+    ),
+}
+
+
+@pytest.mark.parametrize(("clients", "bounces", "number", "danger"), UNSAFE.values(), ids=UNSAFE.keys())
+def test_the_first_unsafe_step_is_named_and_nobody_goes_further(clients, bounces, number, danger):
+    rehearsal = played(clients, bounces)
+    assert rehearsal.first_unsafe is rehearsal.steps[-1]
+    assert rehearsal.first_unsafe.number == number
+    assert rehearsal.first_unsafe.findings[0].danger is danger
+    assert len(rehearsal.first_unsafe.findings[0].evidence) > 20
+
+
+def test_an_old_leader_gives_away_what_a_new_member_keeps():
+    """The rehearsal itself shows the partition with two owners, which comes before any rule about byte code."""
+    mixed = [*group(("stream",), names="ab"), *group(("stream",), code=OLD, names="c")]
+    found = played(mixed, [Bounce("as it was, again", ("stream",), byte_code=OLD)]).steps[0].findings
+    assert found[0].danger is Danger.DOUBLE_OWNER
+    assert "was given t-" in found[0].evidence
+
+
+def test_streams_is_safe_with_upgrade_from():
+    clients = group(("stream",), code=OLD)
+    rehearsal = played(clients, two_bounces(clients, "stream"))
+    assert rehearsal.first_unsafe is None
+    assert {each for step in rehearsal.steps[:3] for each in step.protocols.values()} == {Protocol.EAGER}
+    assert set(rehearsal.steps[-1].protocols.values()) == {Protocol.COOPERATIVE}
+
+
+def test_a_library_nobody_tried_is_a_warning():
+    clients = group(library="franz-go")
+    rehearsal = played(clients, two_bounces(clients, COOPERATIVE_STICKY))
+    assert rehearsal.first_unsafe is None
+    assert {each.danger for step in rehearsal.steps for each in step.findings} == {Danger.CLIENT_NOT_TRIED}
+
+
+@pytest.mark.parametrize(
+    ("clients", "to", "code"),
+    [(group(library="sarama"), COOPERATIVE_STICKY, "UNKNOWN_CLIENT"), (group(), "best", "UNKNOWN_ASSIGNOR")],
+)
+def test_what_is_not_known_is_a_fault(clients, to, code):
+    with pytest.raises(Fault) as raised:
+        played(clients, two_bounces(clients, to))
+    assert raised.value.code == code
