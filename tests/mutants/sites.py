@@ -67,14 +67,14 @@ class _Finder:
     starts: list[int]
 
     def of(self, tree: ast.AST) -> Iterator[Mutant]:
-        """What no test can see is left alone: annotations, decorators, asserts, `strict=` of zip, and `cells=`, which
-        only decides whether a kernel is worth compiling."""
+        """What no test can see is left alone: annotations, decorators, asserts, `strict=` of zip, the one element
+        more of a work array, and `cells=`, which only decides whether a kernel is worth compiling."""
         yield from self._here(tree)
         for name, value in ast.iter_fields(tree):
             if name in ("annotation", "returns", "decorator_list"):
                 continue
             for child in value if isinstance(value, list) else [value]:
-                if isinstance(child, ast.AST) and not _unseen(child):
+                if isinstance(child, ast.AST) and not _unseen(child) and not _is_room(tree, child):
                     yield from self.of(child)
 
     def _here(self, node: ast.AST) -> Iterator[Mutant]:
@@ -126,6 +126,14 @@ class _Finder:
 def _sum(operator: ast.AST) -> bool:
     """Arithmetic, which an augmented assignment may hold (`+=`); a comparison's `<=` is a whole operator."""
     return isinstance(operator, ast.operator)
+
+
+def _is_room(call: ast.AST, size: ast.AST) -> bool:
+    """`n + 1` in `np.zeros(n + 1, ..)`: a work array that is one longer holds as much."""
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.args[:1] == [size]):
+        return False
+    is_sum = isinstance(size, ast.BinOp) and isinstance(size.op, ast.Add) and isinstance(size.right, ast.Constant)
+    return is_sum and call.func.attr in ("zeros", "empty")
 
 
 def _unseen(node: ast.AST) -> bool:

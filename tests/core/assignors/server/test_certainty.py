@@ -49,6 +49,65 @@ def test_a_sure_group_answers_alike_whatever_the_log_hides():
     assert exact > 40
 
 
+def java_hash(text):
+    value = 0
+    for unit in text:
+        value = (31 * value + ord(unit)) & 0xFFFFFFFF
+    return value
+
+
+def bucket_of(member_id, members):
+    """Of a HashMap that `members` ids were put into."""
+    hashed, capacity = java_hash(member_id), 16
+    while 4 * members > 3 * capacity:
+        capacity *= 2
+    return (hashed ^ hashed >> 16) & (capacity - 1)
+
+
+def slot_of(member_id, settled):
+    """Of the smallest TimelineHashMap for so many ids: the upper bits of the hash times 2^64 by the golden ratio."""
+    hashed, bits = java_hash(member_id), 1
+    signed = hashed - (1 << 32) if hashed >> 31 else hashed
+    while 3 * settled > 4 << bits:
+        bits += 1
+    return (signed * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF) >> (64 - bits)
+
+
+def neighbours(group, settled):
+    """Whether two members meet in a bucket and a slot; one that is joining is in no slot yet."""
+    members = len(group.members)
+    places = [
+        (
+            bucket_of(each.member_id, members),
+            None if each.member_id == group.joining else slot_of(each.member_id, settled),
+        )
+        for each in group.members
+    ]
+    return len(set(places)) < members
+
+
+def subscribers_of_all(seed, members):
+    draw = random.Random(seed)  # noqa: S311 - seeded on purpose
+    return ServerGroup(tuple(ServerMember(f"m-{draw.random()}", ("t0",)) for _ in range(members)), TOPICS)
+
+
+@pytest.mark.parametrize("members", [2, 3, 5, 6, 9, 11, 12, 13, 22, 24, 25])
+def test_the_order_is_hidden_where_two_meet_in_bucket_and_slot(members):
+    """Spelled out in Python. Who is joining fills no slot, and who may be joining may fill none."""
+    doubted = set()
+    for seed in range(60 if members < 9 else 30):
+        group = subscribers_of_all(seed, members)
+        last = group.members[-1].member_id
+        joins = replace(group, joining=last)
+        assert sure(group) is not neighbours(group, members)
+        assert sure(joins) is not neighbours(joins, members - 1)
+        beside = any(bucket_of(each.member_id, members) == bucket_of(last, members) for each in group.members[:-1])
+        assert sure(group, history=True, joining=False) is not beside
+        assert sure(group, joining=False) is not (beside or neighbours(group, members - 1))
+        doubted |= {sure(group), sure(group, joining=False)}
+    assert doubted == {True, False}
+
+
 def test_a_doubtful_group_can_answer_otherwise():
     """The doubt is not empty talk: some doubtful group does change with the order of its records."""
     doubtful = [group for group in map(drawn, range(80)) if not sure(group)]
