@@ -6,12 +6,12 @@ import pytest
 
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.compatibility import SUPPORTED, TABLE, ByteCode, protocol_of
+from groupledger.core.protocol.compatibility import SUPPORTED, ByteCode, protocol_of
 from groupledger.core.protocol.leader import Question, plan
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.protocol.subscription import Memory, Seat, Subscription
 from groupledger.core.step import Form
-from tests.core.protocol.played import COOPERATIVE, EAGER, calls_of, listener_calls, member, owners_of, said, t
+from tests.core.protocol.played import COOPERATIVE, EAGER, calls_of, listener_calls, member, said, t
 
 BOTH = ("range", "cooperative-sticky")
 
@@ -287,55 +287,3 @@ def test_kip_429_33_assigned_never_overlaps_revoked():
 def test_kip_429_34_assigned_tells_that_a_rebalance_is_over_and_revoked_need_not_come():
     left = run(join("a"), join("b"), e.Leave("b"))[2]
     assert listener_calls(left, "a") == ["onPartitionsAssigned t-2 t-3"]
-
-
-# Compatibility and upgrade path
-
-
-@pytest.mark.parametrize(
-    ("assignor", "version", "protocols"),
-    [
-        ("range", 0, {EAGER}),
-        ("roundrobin", 0, {EAGER}),
-        ("sticky", 0, {EAGER}),
-        ("cooperative-sticky", 0, {EAGER, COOPERATIVE}),
-        ("stream", 4, {EAGER, COOPERATIVE}),
-    ],
-)
-def test_kip_429_35_the_table_of_assignors(assignor, version, protocols):
-    (row,) = (each for each in TABLE if each.assignor == assignor)
-    assert (row.user_data_version, set(row.protocols)) == (version, protocols)
-
-
-def test_kip_429_36_the_first_bounce_is_eager_and_keeps_the_old_assignor():
-    settled = run(*(join(name, ("range",)) for name in "ab"), e.Leave("a"), join("a", BOTH))[-1]
-    assert settled.rounds[0].assignor == "range"
-    assert {each.protocol for each in settled.rounds[0].members} == {EAGER}
-
-
-def test_kip_429_37_in_the_second_bounce_both_protocols_meet_and_cooperative_sticky_is_chosen():
-    settled = run(*(join(name, BOTH) for name in "ab"), e.Leave("a"), join("a"))[-1]
-    assert settled.rounds[0].assignor == "cooperative-sticky"
-    assert {each.member: each.protocol for each in settled.rounds[0].members} == {"a": COOPERATIVE, "b": EAGER}
-
-
-def test_kip_429_38_partitions_of_eager_members_move_at_once():
-    """The eager member revoked everything, so nothing waits for it."""
-    settled = run(join("b", BOTH), join("a"))[-1]
-    assert len(settled.rounds) == 1
-    assert {name: len(owned) for name, owned in owners_of(settled).items()} == {"a": 2, "b": 2}
-    assert calls_of(settled, "b", 1)[0] == "onPartitionsRevoked t-0 t-1 t-2 t-3"
-
-
-def test_kip_429_39_a_leader_on_old_byte_code_gives_away_what_is_still_owned():
-    """The danger that the two bounces are for: it adjusts nothing, since it cannot read what is owned."""
-    unsafe = ask({"a": (0, 1, 2, 3), "b": ()}, code=ByteCode.BEFORE_KIP_429)
-    owners = {each: name for name in "ab" for each in unsafe.assigned[name]}
-    assert unsafe.assigned == unsafe.target
-    assert [each for each in t(0, 1, 2, 3) if owners[each] != "a"]
-
-
-def test_kip_429_40_old_byte_code_follows_the_eager_protocol_and_sends_no_claims():
-    assert protocol_of([SUPPORTED["stream"]], ByteCode.BEFORE_KIP_429) is EAGER
-    sent = c.join(member(EAGER, owned=t(0), byte_code=ByteCode.BEFORE_KIP_429)).subscription
-    assert (sent.version, sent.owned, sent.generation) == (0, (), None)
