@@ -11,6 +11,7 @@ from groupledger.cli.plan_migration import plan_migration
 from groupledger.cli.runs import assign, ingest
 from groupledger.cli.setup import doctor, init, jars
 from groupledger.cli.show import show
+from groupledger.cli.simulate import simulate
 from groupledger.cli.solve import solve
 
 
@@ -27,5 +28,5 @@ def main() -> None:
     """
 
 
-for command in (init, ingest, assign, show, doctor, solve, plan_migration, demo, jars):
+for command in (init, ingest, assign, show, doctor, solve, simulate, plan_migration, demo, jars):
     main.add_command(command)

@@ -1,0 +1,47 @@
+"""`groupledger simulate` and the page about it: its code runs, its script is one, its events are all there."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner
+
+from groupledger.cli.commands import main
+from groupledger.core.protocol.story import EVENTS, read_script
+
+PAGE = (Path(__file__).parents[2] / "docs" / "simulation.md").read_text(encoding="utf-8")
+SCRIPT = '{"id": "g", "topics": {"t": 2}, "events": [{"event": "join", "member": "a", "topics": ["t"]}]}'
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def test_the_code_of_the_page_runs():
+    names: dict[str, Any] = {}
+    for block in blocks("python"):
+        exec(compile(block, "docs/simulation.md", "exec", dont_inherit=True), names)  # noqa: S102 our own page
+    assert len(names["after"]) == 3
+
+
+def test_the_script_of_the_page_is_one_and_its_table_has_every_event():
+    (block,) = blocks("json")
+    assert len(list(read_script(json.loads(block)).events)) == 2
+    table = " ".join(line.split("|")[1] for line in PAGE.splitlines() if line.startswith("| `"))
+    assert set(re.findall(r"`([a-z-]+)`", table)) == set(EVENTS)
+
+
+def test_a_script_in_a_result_out():
+    done = CliRunner().invoke(main, ["simulate"], input=f"{SCRIPT}\nnonsense\n")
+    good, bad = (json.loads(line) for line in done.stdout.splitlines())
+    assert done.exit_code == 0
+    assert good["events"][0]["rounds"][0]["members"][0]["assigned"] == [["t", 0], ["t", 1]]
+    assert (bad["line"], bad["error"].split(":")[0]) == (2, "BAD_JSON")
+
+
+def test_strict_exits_with_3_where_a_line_was_no_script():
+    done = CliRunner().invoke(main, ["simulate", "--strict"], input="nonsense\n")
+    assert done.exit_code == 3

@@ -1,0 +1,102 @@
+"""Scripts and results as JSON: what comes back, what is refused and where."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from groupledger.core.faults import Fault
+from groupledger.core.protocol import events as e
+from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.protocol.settlement import Pace
+from groupledger.core.protocol.simulator import simulate
+from groupledger.core.protocol.story import EVENTS, TOGETHER, read_script, simulate_lines, told, write_script
+from groupledger.core.step import Form
+from tests.core.protocol.drawn import script
+
+JOIN = {"event": "join", "member": "a", "topics": ["t"]}
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_script_comes_back(seed):
+    drawn = script(seed, 30, Form.AS_KAFKA)
+    again = read_script(json.loads(json.dumps(write_script(drawn, "g"))))
+    assert (again.topics, again.events, again.form) == (drawn.topics, drawn.events, drawn.form)
+
+
+def test_every_event_has_a_name():
+    assert set(EVENTS) == {
+        *("join", "leave", "crash", "pause", "resume", "expire", "restart", "subscribe", "set-partitions"),
+        *("delete-topic", "freeze-metadata", "refresh-metadata", "miss-assignment"),
+    }
+
+
+def test_results_are_those_of_the_simulator_line_by_line():
+    scripts = [script(seed, 6) for seed in range(3)]
+    lines = [json.dumps(write_script(each, f"g{at}")) for at, each in enumerate(scripts)]
+    results = [json.loads(line) for line in simulate_lines(lines)]
+    assert [each["id"] for each in results] == ["g0", "g1", "g2"]
+    assert [each["events"] for each in results] == [[plain(one) for one in simulate(each)] for each in scripts]
+
+
+def plain(settled):
+    return json.loads(json.dumps(told(settled)))
+
+
+def test_more_lines_than_are_played_together_keep_their_order():
+    line = json.dumps({"topics": {"t": 1}, "events": []})
+    numbered = [line.replace("{", f'{{"id": {at}, ', 1) for at in range(TOGETHER + 3)]
+    assert [json.loads(each)["id"] for each in simulate_lines(numbered)] == list(range(TOGETHER + 3))
+
+
+def test_fields_of_a_join():
+    told_so = {**JOIN, "assignors": ["range"], "group_instance_id": "i", "byte_code": "KIP_429", "upgrade_from": True}
+    found = read_script({"topics": {}, "events": [{**told_so, "at_ms": 7}]}).events
+    assert found == [e.Join("a", ("t",), ("range",), "i", ByteCode.KIP_429, True, at_ms=7)]
+
+
+def test_a_pace_is_read():
+    found = read_script({"topics": {}, "events": [], "pace": {"round_ms": 3, "onPartitionsRevoked": 4}})
+    assert found.pace == Pace(3, {Callback.REVOKED: 4})
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"topics": None}, "topics is nothing; expected an object of partition counts"),
+        ({"topics": {"t": -1}}, "topics.t is -1; expected a whole number from 0"),
+        ({"events": {}}, "events is {}; expected a list"),
+        ({"form": "best"}, "form is 'best'; expected one of kip, as-kafka"),
+        ({"pace": {"x": 1}}, "pace is 'x'; expected one of assign"),
+        ({"pace": []}, None),
+        ({"events": [1]}, "events.0 is 1; expected an object"),
+        ({"events": [{"event": "dance"}]}, "events.0.event is 'dance'; expected one of join"),
+        ({"events": [{"event": "leave"}]}, "events.0.member is nothing; expected a value"),
+        ({"events": [{**JOIN, "colour": 1}]}, "events.0 is 'colour'; expected one of"),
+        ({"events": [{**JOIN, "topics": "t"}]}, "events.0.topics is 't'; expected a list of texts"),
+        ({"events": [{**JOIN, "member": 1}]}, "events.0.member is 1; expected a text"),
+        ({"events": [{**JOIN, "byte_code": "2.4"}]}, "events.0.byte_code is '2.4'; expected one of BEFORE_KIP_429"),
+        ({"events": [{**JOIN, "upgrade_from": 1}]}, "events.0.upgrade_from is 1; expected true or false"),
+        ({"events": [{"event": "set-partitions", "topic": "t", "partitions": 10**9}]}, "events.0.partitions is"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(changed, message):
+    found = {"topics": {"t": 1}, "events": [], **changed}
+    if message is None:
+        assert read_script(found).events == []
+        return
+    with pytest.raises(Fault) as raised:
+        read_script(found)
+    assert raised.value.code == "BAD_SCRIPT"
+    assert raised.value.message.startswith(message)
+
+
+def test_a_bad_line_is_an_error_and_the_others_go_on():
+    good = json.dumps({"id": "good", "topics": {"t": 2}, "events": [JOIN]})
+    bad = json.dumps({"id": "bad", "topics": {}, "events": [{"event": "leave", "member": "x"}]})
+    results = [json.loads(line) for line in simulate_lines(["{", bad, good, "[]"])]
+    assert [each.get("line") for each in results] == [1, 2, None, 4]
+    assert results[1]["error"] == "BAD_EVENT: there is no process 'x'; expected one that joined and has not ended"
+    assert results[2]["events"][0]["rounds"][0]["members"][0]["assigned"] == [["t", 0], ["t", 1]]
