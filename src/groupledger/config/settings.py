@@ -13,7 +13,10 @@ from typing import Any
 from groupledger.core.custom.naming import may_be_custom
 from groupledger.core.faults import Fault
 
-ASSIGNORS = ("recorded", "range", "roundrobin", "sticky", "cooperative-sticky")
+ASSIGNORS = (
+    *("recorded", "range", "roundrobin", "sticky", "cooperative-sticky"),
+    *("constrained-cooperative-sticky", "librdkafka-cooperative-sticky", "sticky-stream-join"),
+)
 SOURCE_KINDS = ("offsets-jsonl", "offsets-parquet", "offsets-delta", "topics-jsonl", "snapshots")
 SNAPSHOT_FORMATS = ("parquet", "delta", "json", "csv")
 PROFILES = ("small", "local", "cluster")
@@ -38,7 +41,7 @@ def one_of(*names: str) -> Rule:
 
 
 def an_assignor() -> Rule:
-    """One of Kafka's, or a custom one; whether that can be imported is said by who runs it."""
+    """One of ours, or a custom one; whether that can be imported is said by who runs it."""
     words = f"one of {', '.join(ASSIGNORS)}; or module:function, or an entry point of groupledger.assignors"
     return Rule(words, lambda value: value in ASSIGNORS or may_be_custom(value), ASSIGNORS)
 

@@ -17,7 +17,7 @@ from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.kernels import run
 from groupledger.core.slots import Lists, Naming, Slots, Topics, number
 from groupledger.core.snapshots import NamedLists, Snapshots, Subscribed, by_topic, select
-from groupledger.core.step import Form, Party, Step, assign_round, measure
+from groupledger.core.step import Form, Party, Reason, Step, assign_round, measure
 from groupledger.core.verdict import (
     TRIED,
     Breaches,
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 COOPERATIVE = frozenset({"cooperative-sticky", "constrained-cooperative-sticky", "librdkafka-cooperative-sticky"})
 """Assignors whose members may keep what they own while they rejoin: decides in a what-if; in history, members do."""
+
+STREAM_JOIN = "sticky-stream-join"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +102,26 @@ def rebalance(snapshots: Snapshots, choice: Choice) -> Rebalances:
     target = _merged((choice.chosen != NONE)[party.group], lists.target, lists.goal)
     assigned = _assigned(choice, party, slots, owned, lists, target)
     step = measure(party, slots, lists.held, owned, target, assigned)
+    step = replace(step, reason=_reasons(snapshots, choice, step, slots, subscribed))
     verdict, broken = _judge(snapshots, choice, _Case(party, slots, owned, lists, subscribed, answer.status, basis))
     return Rebalances(
         party, slots, lists.held, target, step, answer.status, verdict, broken, subscribed, answer.complaints
     )
+
+
+def _reasons(snapshots: Snapshots, choice: Choice, step: Step, slots: Slots, subscribed: Subscribed) -> IntArray:
+    """Why partitions are unassigned; of a stream join, which of its two rules left one out (KIP-315)."""
+    group, count = slots.group[step.unassigned], snapshots.topics.now
+    joins = np.array([name == STREAM_JOIN for name in (*choice.names, "")])[choice.chosen[group]]
+    joins &= step.reason == Reason.ASSIGNOR_LEFT_OUT
+    if not joins.any():
+        return step.reason
+    there = subscribed.any() & (count > 0)
+    least = np.full(len(choice.chosen), np.iinfo(np.int32).max, np.int32)
+    np.minimum.at(least, snapshots.topic_group[there], count[there])
+    beyond = slots.partition[step.unassigned] >= least[group]
+    told = np.where(beyond, Reason.BEYOND_LEAST_COUNT, Reason.OWNER_NOT_SUBSCRIBED)
+    return np.where(joins, told, step.reason).astype(np.int32)
 
 
 def _assigned(choice: Choice, party: Party, slots: Slots, owned: Lists, lists: _Numbered, target: Lists) -> Lists:

@@ -40,6 +40,8 @@ class Reason(enum.IntEnum):
     AWAITING_REVOCATION = 0
     ASSIGNOR_LEFT_OUT = 1
     TOPIC_UNKNOWN = 2  # of a topic without metadata no partition can be named
+    BEYOND_LEAST_COUNT = 3  # KIP-315: a topic of the join has fewer partitions
+    OWNER_NOT_SUBSCRIBED = 4  # KIP-315: the member that has this number does not subscribe to the topic
 
     @property
     def text(self) -> str:

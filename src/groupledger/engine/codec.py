@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from groupledger.engine.buckets import Calculation
 
 NAMES = tuple(sorted(ASSIGNORS))
+COOPERATIVE_STICKY = "cooperative-sticky"
+JOINED_BY = {"librdkafka-cooperative-sticky": COOPERATIVE_STICKY}
+"""Assignors whose members join by another's name, which is what the record has."""
 MEMORY_PROTOCOL = "sticky"
 """Its members put what they *had* into the user data (KIP-54) after they have revoked it."""
 
@@ -149,11 +152,14 @@ def _look_up(
 def _choice(
     groups: pa.Table, rejections: Rejections, prejudged: IntArray, form: Form, custom: Mapping[str, CustomAssignor]
 ) -> Choice:
-    """A record is of a custom assignor where its members joined by the name that one has."""
+    """A record is of the chosen assignor where its members joined by the name that one has."""
     names = pa.array([*NAMES, *custom])
-    joined = pa.array([*NAMES, *(each.protocol_name for each in custom.values())], pa.string())
+    by_name = [JOINED_BY.get(name, name) for name in NAMES]
+    joined = pa.array([*by_name, *(each.protocol_name for each in custom.values())], pa.string())
     chosen = integers(pc.index_in(column(groups, r.CHOSEN), value_set=names), NONE)
     recorded = integers(pc.index_in(column(groups, c.ASSIGNOR), value_set=joined, skip_nulls=True), NONE)
+    same = pc.equal(joined.take(pa.array(chosen, mask=chosen == NONE)), column(groups, c.ASSIGNOR))
+    recorded = np.where(pc.fill_null(same, False).to_numpy(zero_copy_only=False), chosen, recorded)
     rewrite = _is(groups, c.SNAPSHOT_KIND, "rewrite")
     chosen = np.where(rejections.mask[:-1] | rewrite, NONE, chosen)
     return Choice(
@@ -328,7 +334,7 @@ class _Encoder:
             instance_rank=self._instance_ranks(),
             member_rack=np.full(len(self.own), NONE, np.int32),
             subscription_generation=integers(column(self.own, c.SUBSCRIPTION_GENERATION), NONE),
-            claim_generation=integers(column(self.own, c.CLAIMED_GENERATION), NONE),
+            claim_generation=self._claim_generations(),
             topic_start=self.topic_start,
             topic_hash=hash_utf8(offsets, data)[self.topic_code],
             topic_rank=rank_utf8(offsets, data, np.array([0, len(self.dictionary)]))[self.topic_code],
@@ -340,6 +346,22 @@ class _Encoder:
             claim_topic=claim_topic,
             claim_partition=claims.partition,
         )
+
+    def _claim_generations(self) -> IntArray:
+        """What claims are dated where the subscription has no generation (KIP-792).
+
+        Kafka's cooperative-sticky then takes the first int32 of the user data, whatever client wrote them: four bytes
+        of Java's are its generation, those of librdkafka's KIP-54 form how many topics it owns.
+        """
+        generation = integers(column(self.own, c.CLAIMED_GENERATION), NONE).astype(np.int32)
+        data = column(self.own, c.USER_DATA)
+        undated = integers(column(self.own, c.SUBSCRIPTION_GENERATION), NONE) == NONE
+        undated &= _is(self.groups, c.ASSIGNOR, COOPERATIVE_STICKY)[ragged.owners(self.member_start)]
+        undated &= pc.fill_null(pc.binary_length(data), 0).to_numpy(zero_copy_only=False) >= r.INT32_BYTES
+        rows = np.flatnonzero(undated)
+        first = (each[: r.INT32_BYTES] for each in data.take(pa.array(rows)).to_pylist())
+        generation[rows] = [int.from_bytes(each, "big", signed=True) for each in first]
+        return generation
 
     def _instance_ranks(self) -> IntArray:
         instance = column(self.own, c.GROUP_INSTANCE_ID)

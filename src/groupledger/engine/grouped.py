@@ -43,11 +43,13 @@ ASSIGNOR_SCHEMA = StructType(
         *(StructField(name, ASSIGNMENTS.schema[name].dataType) for name in LISTS),
         StructField(c.CODE, StringType()),
         StructField(c.MESSAGE, StringType()),
+        StructField(c.UNASSIGNED_PARTITIONS, REBALANCES.schema[c.UNASSIGNED_PARTITIONS].dataType),
     ]
 )
-"""A row a member; of a refused group one row without a member that says why in `code` and `message`."""
+"""A row a member. A row without a member says why a group was refused, in `code` and `message`, or which partitions
+nobody is assigned in this round, with the reason."""
 
-_OF_GROUP = (c.GROUP_ID, c.CODE, c.MESSAGE)
+_OF_GROUP = (c.GROUP_ID, c.CODE, c.MESSAGE, c.UNASSIGNED_PARTITIONS)
 _BEFORE, _NOW = "before", "now"
 _COPIED = (
     *(c.GROUP_INSTANCE_ID, c.RACK_ID, c.USER_DATA),
@@ -149,5 +151,5 @@ def _members(results: list[dict[str, Any]]) -> Iterable[list[Any]]:
         member, rebalance = row[ASSIGNMENTS.name], row[REBALANCES.name]
         if member is not None:
             yield [member.get(name) for name in ASSIGNOR_SCHEMA.names]
-        elif rebalance is not None and rebalance[c.CODE] is not None:
+        elif rebalance is not None and (rebalance[c.CODE] is not None or rebalance[c.UNASSIGNED_PARTITIONS]):
             yield [rebalance[name] if name in _OF_GROUP else None for name in ASSIGNOR_SCHEMA.names]

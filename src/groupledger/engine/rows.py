@@ -37,6 +37,9 @@ CHANGED_BEFORE = "changed_before_at"
 CHANGED_AFTER = "changed_after_at"
 LISTED = "listed"
 
+INT32_BYTES = 4
+"""Of the user data that may date a claim (KIP-792)."""
+
 GROUP_ROW, MEMBER_ROW, TOPIC_ROW, RECORD_ROW, CHANGE_ROW = range(5)
 
 GROUP_FIELDS = (
@@ -67,7 +70,7 @@ MEMBER_FIELDS = (
     StructField(c.SUBSCRIPTION_GENERATION, IntegerType()),
     StructField(c.RECORDED, TOPIC_ID_PARTITIONS),
     StructField(c.TARGET, TOPIC_ID_PARTITIONS),
-    StructField(c.USER_DATA, BinaryType()),  # only custom assignors read it
+    StructField(c.USER_DATA, BinaryType()),  # all for custom assignors; 4 bytes that may date a claim for others
 )
 TOPIC_FIELDS = (
     StructField(c.TOPIC, StringType()),

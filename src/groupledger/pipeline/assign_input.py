@@ -127,7 +127,8 @@ def _members(facts: Facts, fit: DataFrame, limits: LimitSettings, settings: Assi
     rows = facts.members.join(wanted.distinct(), c.SNAPSHOT_ID)
     within = F.octet_length(c.MEMBER_ID) <= limits.max_id_bytes
     rows = rows.withColumn(c.MEMBER_ID, F.when(within, F.col(c.MEMBER_ID)))
-    return rows if settings.custom_assignors else rows.withColumn(c.USER_DATA, F.lit(None).cast("binary"))
+    undated = F.when(F.col(c.SUBSCRIPTION_GENERATION).isNull(), F.substring(c.USER_DATA, 1, r.INT32_BYTES))
+    return rows if settings.custom_assignors else rows.withColumn(c.USER_DATA, undated)
 
 
 def _topics(facts: Facts, fit: DataFrame, limits: LimitSettings) -> DataFrame:

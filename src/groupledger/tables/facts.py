@@ -105,7 +105,9 @@ MEMBER_SNAPSHOTS = table(
         "partitions the member said it owned, in subscription or user data; null: said nothing",
     ),
     column(
-        c.CLAIMED_GENERATION, IntegerType(), "generation the claim belongs to: the user data's, else the subscription's"
+        c.CLAIMED_GENERATION,
+        IntegerType(),
+        "generation of the claim: the user data's, else the subscription's (not under sticky)",
     ),
     column(c.SUBSCRIPTION_GENERATION, IntegerType(), "generation field of the subscription (KIP-792, v2+)"),
     column(c.USER_DATA, BinaryType(), "user data of the subscription, as sent"),
