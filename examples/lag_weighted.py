@@ -59,17 +59,19 @@ def lag_records(group: Group) -> dict[TopicPartition, int]:
     partitions = [TopicPartition(topic, number) for topic, count in group.topics.items() for number in range(count)]
     lags = dict.fromkeys(partitions, LEAST_LAG_RECORDS)
     for member in group.members:
-        for topic, numbers in _reported(member.user_data).items():
-            for number, lag in numbers.items():
-                partition = TopicPartition(topic, int(number))
-                if partition in lags:
-                    lags[partition] = max(lags[partition], int(lag))
+        for partition, lag in _reported(member.user_data).items():
+            if partition in lags:
+                lags[partition] = max(lags[partition], lag)
     return lags
 
 
-def _reported(data: bytes | None) -> dict[str, dict[str, int]]:
-    reported: dict[str, dict[str, int]] = json.loads(data) if data else {}
-    return reported
+def _reported(data: bytes | None) -> dict[TopicPartition, int]:
+    """Nothing where the bytes are not ours: in a what-if members joined under another assignor, with its user data."""
+    try:
+        topics = json.loads(data or b"{}").items()
+        return {TopicPartition(topic, int(number)): int(lag) for topic, lags in topics for number, lag in lags.items()}
+    except (ValueError, TypeError, AttributeError):
+        return {}
 
 
 def _subscribers(group: Group) -> dict[str, list[str]]:

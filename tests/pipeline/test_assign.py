@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from itertools import count
@@ -12,11 +13,12 @@ from pyspark.sql import functions as F
 
 from groupledger import ASSIGNOR_SCHEMA, assignor_udf
 from groupledger.config import parse
+from groupledger.core.faults import Fault
 from groupledger.pipeline.assign import assign
 from groupledger.pipeline.assign_input import glob
 from groupledger.pipeline.invocation import Invocation
 from groupledger.sinks.current import current
-from groupledger.tables import ASSIGNMENTS, QUARANTINE, REBALANCES, RUNS
+from groupledger.tables import ASSIGNMENTS, QUARANTINE, REBALANCES, RUNS, VIOLATIONS
 from groupledger.tables import columns as c
 from tests.engine.bucket_rows import computed
 from tests.engine.captured_rows import captured_groups, rows_of
@@ -80,6 +82,26 @@ def test_spark_brings_the_udf_what_it_needs(spark, ledger, every):
             assert {name: found[key][name] for name in COMPARED} == {name: row[name] for name in COMPARED}, key
 
 
+def test_targets_of_coordinators_are_judged_whatever_was_chosen_of_their_history(spark, ledger, every, run):
+    """`latest` reads the whole log of a KIP-848 group too: what its last target was computed from."""
+    latest = run("assign: {snapshots: latest, scenario: judged}")
+    of_all, of_last = (
+        {row[c.SNAPSHOT_ID]: row[c.VERDICT] for row in coordinated(results(spark, ledger, REBALANCES, attempt))}
+        for attempt in (every.attempt_id, latest.attempt_id)
+    )
+    assert of_last == {snapshot: of_all[snapshot] for snapshot in of_last}
+    assert Counter(of_all.values()) == {
+        "exact": 165,
+        "exact-newer-topics": 56,
+        "cannot-tell: a regular expression subscribes": 34,
+        "not-compared": 36,
+    }
+
+
+def coordinated(rows):
+    return rows.where(F.col(c.GROUP_TYPE) == "consumer").collect()
+
+
 def place(snapshot_id):
     """Log partition and offset: the two ledgers name the cluster differently."""
     return tuple(snapshot_id.split("/")[2:])
@@ -89,6 +111,7 @@ def test_groups_in_are_outcomes_out(spark, ledger, every):
     assert every.groups_in == sum(every.outcomes.values()) == sum(every.verdicts.values()) == 632
     assert every.rows["rebalances"] == every.groups_in
     assert every.verdicts["valid-different"] == 16
+    assert every.verdicts["cannot-tell: a regular expression subscribes"] == 34
     assert every.verdict == "done"
     stored = (
         ledger.rows(spark, RUNS).where(F.col(c.ATTEMPT_ID) == every.attempt_id).where(F.col(c.STATUS) == "committed")
@@ -131,6 +154,38 @@ def test_an_assignor_for_some_groups(spark, ledger, run):
     ran = {(row[0], row[1]) for row in rows.select(c.GROUP_ID, c.ASSIGNOR).distinct().collect()}
     assert {name for group, name in ran if fnmatchcase(group, "java-r*")} == {"sticky"}
     assert ("kpy-range", "range") in ran
+
+
+CUSTOM = """
+assign:
+  snapshots: every
+  scenario: custom
+  assignor: examples.lag_weighted:assign
+  overrides: [{groups: java-r*, assignor: "tests.core.custom.faulty:raises"}]
+limits: {max_quarantined: 100}
+"""
+
+
+def test_a_custom_assignor_runs_in_the_workers_and_one_that_fails_harms_its_groups_alone(spark, ledger, run):
+    summary = run(CUSTOM)
+    rows = results(spark, ledger, REBALANCES, summary.attempt_id).where(F.col(c.MEMBERS) > 0).collect()
+    ran = {(row[c.GROUP_ID], row[c.ASSIGNOR], row[c.OUTCOME] == "REJECTED", row[c.CODE]) for row in rows}
+    classic = {
+        (name, failed, code) for group, name, failed, code in ran if name != "recorded" and "java-r" not in group
+    }
+    assert classic == {("examples.lag_weighted:assign", False, None)}
+    failed = [each for each in ran if each[0].startswith("java-r") and each[1] != "recorded"]
+    assert {each[1:] for each in failed} == {("tests.core.custom.faulty:raises", True, "ASSIGNOR_RAISED")}
+    assert {row[c.CODE] for row in results(spark, ledger, VIOLATIONS, summary.attempt_id).collect()} == {
+        "ASSIGNOR_RAISED"
+    }
+    refused = sum(row[c.OUTCOME] == "REJECTED" for row in rows)
+    assert summary.quarantined == summary.outcomes["REJECTED"] == refused > 0
+
+
+def test_a_custom_assignor_that_cannot_be_imported_ends_the_run_before_it_starts(run):
+    with pytest.raises(Fault, match="cannot import no_such_module:assign"):
+        run("assign: {scenario: custom, assignor: 'no_such_module:assign'}")
 
 
 def test_the_record_is_a_scenario(spark, ledger, run):
