@@ -45,7 +45,7 @@ def simulate_lines(lines: Iterable[str], custom: Mapping[str, CustomAssignor] | 
 
 
 def _play_some(lines: list[tuple[int, str]], custom: Mapping[str, CustomAssignor] | None) -> Iterator[dict[str, Any]]:
-    read = [(number, *_read(line)) for number, line in lines]
+    read = [(number, *read_line(line)) for number, line in lines]
     results = iter(simulate_all([script for *_, script in read if isinstance(script, Script)], custom))
     for number, name, script in read:
         result = script if isinstance(script, Fault) else next(results)
@@ -55,7 +55,7 @@ def _play_some(lines: list[tuple[int, str]], custom: Mapping[str, CustomAssignor
             yield {"id": name, "events": [told(each) for each in result]}
 
 
-def _read(line: str) -> tuple[Any, Script | Fault]:
+def read_line(line: str) -> tuple[Any, Script | Fault]:
     """The id and the script of a line; what is wrong with it, if something is."""
     name = None
     try:

@@ -1,0 +1,197 @@
+"""Many groups simulated in one Spark job: a row a script in, a row an event out, one UDF call a bucket of groups.
+
+    settled = simulate_fleet(scripts, buckets=32)          # scripts: group_id, script (JSON, docs/simulation.md)
+    settled.where("not stable").select("group_id", "event", "cycle_rounds", "failure")
+
+A script that cannot be played is one row with `code` and `message`; the others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from groupledger.core.faults import Fault
+from groupledger.core.protocol.settlement import MemberCall, MemberRound, Round, Settlement
+from groupledger.engine.rows import BUCKET
+from groupledger.tables import columns as c
+from groupledger.tables.declaration import TOPIC_PARTITIONS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from groupledger.core.protocol.simulator import Script
+
+SCRIPT = "script"
+EVENT = "event"
+TOGETHER = 100
+"""Groups played side by side in a worker: their settlements are in memory at once."""
+
+_MEMBER = StructType(
+    [
+        StructField("member", StringType(), nullable=False),
+        StructField(c.MEMBER_ID, StringType(), nullable=False),
+        StructField(c.PROTOCOL, StringType(), nullable=False),
+        StructField("owned", TOPIC_PARTITIONS, nullable=False),
+        StructField(c.TARGET, TOPIC_PARTITIONS, nullable=False),
+        StructField(c.ASSIGNED, TOPIC_PARTITIONS, nullable=False),
+        StructField("answered", BooleanType(), nullable=False),
+        StructField("joins_again", BooleanType(), nullable=False),
+    ]
+)
+_ROUND = StructType(
+    [
+        StructField(c.ROUND, IntegerType(), nullable=False),
+        StructField(c.GENERATION, IntegerType(), nullable=False),
+        StructField(c.ASSIGNOR, StringType()),
+        StructField(c.LEADER, StringType()),
+        StructField(c.MEMBERS, ArrayType(_MEMBER, containsNull=False), nullable=False),
+        StructField("unavailable", TOPIC_PARTITIONS, nullable=False),
+    ]
+)
+_CALL = StructType(
+    [
+        StructField(c.ROUND, IntegerType(), nullable=False),
+        StructField("member", StringType(), nullable=False),
+        StructField("callback", StringType(), nullable=False),
+        StructField(c.PARTITIONS, TOPIC_PARTITIONS, nullable=False),
+        StructField("started_ms", LongType(), nullable=False),
+        StructField("ended_ms", LongType(), nullable=False),
+    ]
+)
+SETTLEMENTS = StructType(
+    [
+        StructField(c.GROUP_ID, StringType(), nullable=False),
+        StructField(EVENT, IntegerType()),
+        StructField(c.KIND, StringType()),
+        StructField("at_ms", LongType()),
+        StructField("stable", BooleanType()),
+        StructField("cycle_rounds", IntegerType()),
+        StructField("failure", StringType()),
+        StructField("refused", StringType()),
+        StructField("unowned", TOPIC_PARTITIONS),
+        StructField("rounds", ArrayType(_ROUND, containsNull=False)),
+        StructField("calls", ArrayType(_CALL, containsNull=False)),
+        StructField(c.CODE, StringType()),
+        StructField(c.MESSAGE, StringType()),
+    ]
+)
+"""A row an event, counted from 0. Of a script that cannot be played one row: group, code and message."""
+
+
+def simulate_fleet(scripts: DataFrame, buckets: int, custom: tuple[str, ...] = ()) -> DataFrame:
+    """The settlements of all scripts (columns group_id and script). `custom`: assignors that scripts may name."""
+    bucket = F.pmod(F.xxhash64(c.GROUP_ID), F.lit(buckets)).cast("int")
+    rows = scripts.select(bucket.alias(BUCKET), c.GROUP_ID, SCRIPT)
+    return rows.repartitionById(buckets, BUCKET).groupBy(BUCKET).applyInArrow(_call(custom), SETTLEMENTS)
+
+
+def _call(custom: tuple[str, ...]) -> Callable[[pa.Table], pa.Table]:
+    def call(table: pa.Table) -> pa.Table:
+        return settle(table, custom)
+
+    return call
+
+
+def settle(table: pa.Table, custom: tuple[str, ...] = ()) -> pa.Table:
+    """One bucket: scripts in, settlements out, by group id. Pure."""
+    import pyarrow as pa
+
+    schema = to_arrow_schema(SETTLEMENTS)
+    pairs = zip(table.column(c.GROUP_ID).to_pylist(), table.column(SCRIPT).to_pylist(), strict=True)
+    parts = [pa.Table.from_pylist(rows, schema=schema) for rows in _played(iter(sorted(pairs)), custom)]
+    return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def _played(pairs: Iterator[tuple[str, str]], custom: tuple[str, ...]) -> Iterator[list[dict[str, Any]]]:
+    """Rows of some groups at a time."""
+    from groupledger.core.custom.naming import find_all
+    from groupledger.core.protocol.simulator import simulate_all
+    from groupledger.core.protocol.story import read_line
+
+    known = find_all(custom)
+    while some := list(islice(pairs, TOGETHER)):
+        read: list[Script | Fault] = [read_line(line)[1] for _, line in some]
+        results = iter(simulate_all([each for each in read if not isinstance(each, Fault)], known))
+        played = [each if isinstance(each, Fault) else next(results) for each in read]
+        yield [row for (group, _), result in zip(some, played, strict=True) for row in _rows(group, result)]
+
+
+def _rows(group: str, result: list[Settlement] | Fault) -> Iterator[dict[str, Any]]:
+    if isinstance(result, Fault):
+        yield {c.GROUP_ID: group, c.CODE: result.code, c.MESSAGE: result.message}
+        return
+    for number, settled in enumerate(result):
+        yield {c.GROUP_ID: group, EVENT: number, **_settlement(settled)}
+
+
+def _settlement(settled: Settlement) -> dict[str, Any]:
+    from groupledger.core.protocol.story import NAMES
+
+    return {
+        c.KIND: NAMES[type(settled.event)],
+        "at_ms": settled.event.at_ms,
+        "stable": settled.stable,
+        "cycle_rounds": None if settled.cycle is None else settled.cycle.length,
+        "failure": settled.failure,
+        "refused": settled.refused,
+        "unowned": _wire(settled.unowned),
+        "rounds": [_round(each) for each in settled.rounds],
+        "calls": [_called(each) for each in settled.calls],
+    }
+
+
+def _round(took: Round) -> dict[str, Any]:
+    return {
+        c.ROUND: took.number,
+        c.GENERATION: took.generation,
+        c.ASSIGNOR: took.assignor,
+        c.LEADER: took.leader,
+        c.MEMBERS: [_member(each) for each in took.members],
+        "unavailable": _wire(took.unavailable),
+    }
+
+
+def _member(row: MemberRound) -> dict[str, Any]:
+    return {
+        "member": row.member,
+        c.MEMBER_ID: row.member_id,
+        c.PROTOCOL: row.protocol.value,
+        "owned": _wire(row.owned),
+        c.TARGET: _wire(row.target),
+        c.ASSIGNED: _wire(row.assigned),
+        "answered": row.answered,
+        "joins_again": row.joins_again,
+    }
+
+
+def _called(each: MemberCall) -> dict[str, Any]:
+    return {
+        c.ROUND: each.round,
+        "member": each.member,
+        "callback": each.call.callback.value,
+        c.PARTITIONS: _wire(each.call.partitions),
+        "started_ms": each.started_ms,
+        "ended_ms": each.ended_ms,
+    }
+
+
+def _wire(partitions: Iterable[tuple[str, int]]) -> list[dict[str, Any]]:
+    """Topic by topic, as on Kafka's wire; a topic's partitions ascend."""
+    by_topic = groupby(sorted(partitions), key=itemgetter(0))
+    return [{c.TOPIC: topic, c.PARTITIONS: [number for _, number in some]} for topic, some in by_topic]
