@@ -6,7 +6,7 @@ It never looks into a subscription (KIP-792: the metadata is read by the leader 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,7 +31,10 @@ class Registered:
 
 @dataclass(slots=True)
 class Coordinator:
-    """One group. `given` is the assignment of the current generation, by member id."""
+    """One group. `given` is the assignment of the current generation, by member id.
+
+    `known_ids`: member ids that processes had in reality, in order; they decide ties, as in Kafka.
+    """
 
     members: dict[str, Registered] = field(default_factory=dict)  # in the order in which they got their seats
     generation: int = 0
@@ -39,12 +42,15 @@ class Coordinator:
     leader: str | None = None
     given: Lists = field(default_factory=dict)
     rebalancing: bool = False
+    known_ids: Mapping[str, Sequence[str]] = field(default_factory=dict)
     _ids: Counter[str] = field(default_factory=Counter)
 
     def new_member_id(self, process: str) -> str:
-        """`name-1`, `name-2`: a further one each time a process comes without."""
+        """`name-1`, `name-2`: a further one each time a process comes without; `known_ids` before these."""
+        known = self.known_ids.get(process, ())
         self._ids[process] += 1
-        return f"{process}-{self._ids[process]}"
+        number = self._ids[process]
+        return known[number - 1] if number <= len(known) else f"{process}-{number}"
 
     def require_common_assignor(self, process: str, assignors: tuple[str, ...]) -> None:
         """Raise Fault("INCONSISTENT_GROUP_PROTOCOL") where a newcomer has no assignor that all others have."""

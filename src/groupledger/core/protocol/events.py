@@ -15,9 +15,13 @@ COOPERATIVE_STICKY = ("cooperative-sticky",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Anything that happens, and when; an event that comes before the last one has settled waits for that."""
+    """Anything that happens, and when; an event that comes before the last one has settled waits for that.
+
+    `together`: with the next event, before any round: members that join or leave in one go, as in a deployment.
+    """
 
     at_ms: int = 0
+    together: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,9 @@ def _take_back(group: Group, process: Process, seat: Registered) -> None:
     the assignment; or what it claimed is to go to another, who waits for it to be revoked (decision 0032).
     """
     coordinator = group.coordinator
+    for other in group.processes.values():
+        if other is not process and other.consumer.member_id == seat.member_id:
+            _end(other)  # fenced: a process that still ran under this instance id stops for good
     joining = c.join(process.consumer)
     member_id = coordinator.new_member_id(process.name)
     leads = coordinator.leader == seat.member_id

@@ -9,12 +9,13 @@ nothing. Round 2: B is assigned the two, which were unavailable for one round.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
+from groupledger.core.protocol.coordinator import Coordinator
 from groupledger.core.protocol.group import Group
 from groupledger.core.protocol.happening import happen
 from groupledger.core.protocol.leader import Plan, Question, plan, plan_all
@@ -30,12 +31,16 @@ Playing = Generator[Question, Plan, list[Settlement]]
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """One group to be simulated: the topics there are at first, and what happens, one event after the other."""
+    """One group to be simulated: the topics there are at first, and what happens, one event after the other.
+
+    `member_ids`: ids that processes had in reality, in order, for a history that is to be played again.
+    """
 
     topics: Mapping[str, int]
     events: Iterable[e.Event]
     form: Form = Form.KIP
     pace: Pace = field(default_factory=Pace)
+    member_ids: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def simulate(script: Script, custom: Mapping[str, CustomAssignor] | None = None) -> list[Settlement]:
@@ -101,7 +106,8 @@ def play(script: Script, custom: Mapping[str, CustomAssignor]) -> Playing:
 
 
 def _group(script: Script, custom: Mapping[str, CustomAssignor]) -> Group:
-    return Group(dict(script.topics), script.form, script.pace, custom)
+    coordinator = Coordinator(known_ids=script.member_ids)
+    return Group(dict(script.topics), script.form, script.pace, custom, coordinator=coordinator)
 
 
 def _settle(group: Group, event: e.Event) -> Generator[Question, Plan, Settlement]:
@@ -109,7 +115,7 @@ def _settle(group: Group, event: e.Event) -> Generator[Question, Plan, Settlemen
     refused = happen(group, event)
     cycle, failure = None, None
     seen: dict[object, int] = {}
-    while group.rebalancing and len(group.rounds) < MOST_ROUNDS:
+    while group.rebalancing and not event.together and len(group.rounds) < MOST_ROUNDS:
         yield from _round(group)
         failure = group.rounds[-1].failure
         now = len(group.rounds)
@@ -131,7 +137,7 @@ def _round(group: Group) -> Generator[Question, Plan, None]:
 def _settlement(
     group: Group, event: e.Event, cycle: Cycle | None, failure: str | None, refused: str | None
 ) -> Settlement:
-    if group.rebalancing and cycle is None and failure is None:
+    if len(group.rounds) == MOST_ROUNDS and group.rebalancing and cycle is None and failure is None:
         failure = f"not stable after {MOST_ROUNDS} rounds, and no two of them alike"
     rounds, calls = group.take()
     owners = group.owners()

@@ -33,6 +33,7 @@ EVENTS = {re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower(): kind for kind 
 NAMES = {kind: name for name, kind in EVENTS.items()}
 MOST_PARTITIONS = 100_000
 LISTS = frozenset({"topics", "assignors"})
+FLAGS = frozenset({"upgrade_from", "together"})
 NUMBERS = {"at_ms": 2**53, "partitions": MOST_PARTITIONS}
 
 
@@ -120,7 +121,7 @@ def _value(key: str, value: Any, place: str) -> Any:
     elif key == "byte_code":
         _require(value in ByteCode.__members__, place, value, "one of " + ", ".join(ByteCode.__members__))
         return ByteCode[value]
-    elif key == "upgrade_from":
+    elif key in FLAGS:
         _require(isinstance(value, bool), place, value, "true or false")
     else:
         _require(isinstance(value, str) or (key == "group_instance_id" and value is None), place, value, "a text")

@@ -1,0 +1,75 @@
+"""The simulator against reality: captured groups played from their story, callback for callback.
+
+Three client libraries on a real broker. Only the story is given (who joined, left, was stopped, which topics changed),
+the member ids, since they decide ties, and which events raced into one generation.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from groupledger.core.protocol.simulator import simulate
+from groupledger.core.step import Form
+from tests.core.protocol.captured_stories import played, said, script
+
+AS_LOGGED = {
+    **dict.fromkeys(("java-range", "java-cooperative-sticky", "rdk-range", "rdk-roundrobin"), ("dev", Form.AS_KAFKA)),
+    **dict.fromkeys(("rdk-cooperative-sticky",), ("dev", Form.AS_KAFKA)),
+    # kafka-python calls revoked with nothing when it first joins, as KIP-429's eager timeline has it
+    **dict.fromkeys(("kpy-range", "kpy-roundrobin"), ("dev", Form.KIP)),
+    **dict.fromkeys(("st-java-coop", "st-rdk-coop", "zo-java", "del-java", "del-rdk"), ("edge", Form.AS_KAFKA)),
+    **dict.fromkeys(("empty-again", "expire", "gr-java", "tx-classic"), ("edge", Form.AS_KAFKA)),
+    **dict.fromkeys(("up-range-first", "up-coop-first"), ("edge", Form.AS_KAFKA)),
+}
+DIFFERENT = {
+    ("dev", "java-roundrobin"): (
+        {"java-roundrobin-m1", "java-roundrobin-m2", "java-roundrobin-m3"},
+        "the leader does not know the topic audit for one generation; and see java-sticky",
+    ),
+    ("dev", "java-sticky"): (
+        {"java-sticky-m3"},
+        "with the last subscriber of audit gone the leader's metadata changes, and it joins once more for nothing",
+    ),
+    ("edge", "st-java-range"): (
+        {"st-java-range-m2c"},
+        "assigned what it does not subscribe to, Java's client joins again and calls revoked with nothing",
+    ),
+    ("edge", "st-rdk-range"): (
+        {"st-rdk-range-m1b", "st-rdk-range-m2c", "st-rdk-range-m2d"},
+        "librdkafka takes a partition of a topic it does not subscribe to, and does not join again",
+    ),
+    ("edge", "gr-rdk"): (
+        {"gr-rdk-m1", "gr-rdk-m2"},
+        "librdkafka joins twice when partitions are added, once for nothing",
+    ),
+    ("edge", "zo-rdk"): (
+        {"zo-rdk-z", "zo-rdk-m3"},
+        "librdkafka calls revoked where KIP-429 calls lost; and m3's last two assignments came in one",
+    ),
+}
+
+
+def differing(capture, group, form):
+    """Processes whose calls are not those that they logged."""
+    logged, calls = said(capture, group), played(simulate(script(capture, group, form)))
+    assert calls.keys() <= logged.keys()
+    return {process for process, made in logged.items() if calls.get(process, []) != made}
+
+
+@pytest.mark.parametrize(("group", "capture", "form"), [(group, *where) for group, where in AS_LOGGED.items()])
+def test_every_process_calls_what_it_logged(group, capture, form):
+    assert differing(capture, group, form) == set()
+
+
+CAUSES = [(capture, group, processes) for (capture, group), (processes, _) in DIFFERENT.items()]
+
+
+@pytest.mark.parametrize(("capture", "group", "processes"), CAUSES)
+def test_who_differs_is_known_with_its_cause(capture, group, processes):
+    assert differing(capture, group, Form.AS_KAFKA) == processes
+
+
+def test_there_is_much_to_compare():
+    calls = sum(len(made) for group, (capture, _) in AS_LOGGED.items() for made in said(capture, group).values())
+    assert len(AS_LOGGED) >= 15
+    assert calls > 300
