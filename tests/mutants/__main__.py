@@ -39,6 +39,7 @@ EXAMPLES = "20"
 
 CLIENT = (
     "test_parity",
+    "test_pinned",
     "test_transfers",
     "test_librdkafka",
     "test_kip615",
@@ -46,7 +47,16 @@ CLIENT = (
     "test_safe",
     "test_properties",
 )
-SERVER = ("test_orders", "test_judgement", "test_certainty", "test_captures", "test_promises", "test_parity")
+SERVER = (
+    "test_orders",
+    "test_judgement",
+    "test_certainty",
+    "test_captures",
+    "test_promises",
+    "test_trees",
+    "test_parity",
+)
+PINNED_ON_SERVER = "tests/core/assignors/test_pinned.py::test_targets_that_a_coordinator_writes_too"
 CLOSEST = (
     ("assignors/server", ()),
     ("assignors/kip315", ("test_kip315",)),
@@ -137,7 +147,7 @@ def tests_of(path: Path) -> list[str]:
         return ["tests/core/step", "tests/core/test_scenario.py", "tests/engine/test_compute.py"]
     first = next(names for begin, names in CLOSEST if path.is_relative_to(CORE / begin))
     if path.is_relative_to(CORE / "assignors" / "server"):
-        return [f"tests/core/assignors/server/{name}.py" for name in SERVER]
+        return [*(f"tests/core/assignors/server/{name}.py" for name in SERVER), PINNED_ON_SERVER]
     names = dict.fromkeys((*first, *CLIENT))
     return [*(f"tests/core/assignors/{name}.py" for name in names), "tests/core/test_scenario.py"]
 

@@ -14,4 +14,19 @@ class Key(NamedTuple):
     new: str
 
 
-EQUIVALENT: dict[Key, str] = {}
+ROOM = "room of a work array: more of it than is written"
+
+EQUIVALENT: dict[Key, str] = {
+    Key(
+        "assignors/server/homogeneous.py", "held = g.target_start[g.members] - g.target_start[0]", "-", "+"
+    ): "room of the log: `with_room` is asked for more than is written",
+    Key(
+        "assignors/server/homogeneous.py",
+        "pool = np.empty((total + g.target_start[g.members] - g.target_start[0], 2), np.int32)",
+        "-",
+        "+",
+    ): ROOM,
+    Key(
+        "assignors/movements.py", "while buckets < slots // 4:", "//", "*"
+    ): "buckets of a table of our own, which is walked in no order: more of them hold the same",
+}

@@ -1,0 +1,53 @@
+"""Where a tree inside a bucket decides an order, it is asked key by key; and nowhere else, since that is slow."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from itertools import product
+
+import pytest
+
+from groupledger.core.assignors.server import ServerGroup, ServerMember, Topic, TopicId, assign, encode, exact
+
+CRAFTED = ["".join(pair) for pair in product(("Aa", "BB"), repeat=4)]  # sixteen texts of one hash
+PLAIN = [f"plain-{number}" for number in range(16)]
+
+
+def group(members, topics, *, mixed=False):
+    """Everyone subscribes to all topics; mixed: one to fewer."""
+    ids = {name: Topic(TopicId(sha256(name.encode()).digest()[:16]), 3) for name in topics}
+    named = [tuple(topics) if at or not mixed else tuple(topics[:-1]) for at in range(len(members))]
+    return ServerGroup(tuple(ServerMember(*each) for each in zip(members, named, strict=True)), ids)
+
+
+@pytest.mark.parametrize(
+    ("assignor", "crafted", "asked"),
+    [
+        ("range", group(["m", "n"], CRAFTED), "range_record"),
+        ("range", group(["m", "n"], CRAFTED, mixed=True), "range_record"),
+        ("uniform", group(["m", "n"], CRAFTED), "shared_topics"),
+        ("uniform", group(CRAFTED, ["t", "u"]), "member_order"),
+        ("uniform", group(CRAFTED, ["t", "u"], mixed=True), "member_order"),
+    ],
+    ids=["range", "range mixed", "topics", "members", "members mixed"],
+)
+def test_a_tree_is_asked(assignor, crafted, asked, monkeypatch):
+    calls = []
+    kept = getattr(exact, asked)
+
+    def counted(*given, **named):
+        calls.append(asked)
+        return kept(*given, **named)
+
+    monkeypatch.setattr(exact, asked, counted)
+    batch, _ = encode([group(PLAIN, PLAIN), crafted])
+    assign(assignor, batch)
+    assert len(calls) == (len(crafted.members) if assignor == "range" else 1)
+
+
+@pytest.mark.parametrize("assignor", ["range", "uniform"])
+def test_plain_names_ask_no_tree(assignor, monkeypatch):
+    for name in ("range_record", "shared_topics", "member_order", "record", "target"):
+        monkeypatch.setattr(exact, name, lambda *_, **__: pytest.fail("asked"))
+    batch, _ = encode([group(PLAIN, PLAIN), group(PLAIN, PLAIN, mixed=True)])
+    assign(assignor, batch)

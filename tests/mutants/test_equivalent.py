@@ -1,0 +1,10 @@
+"""The table of equivalent mutants names mutants that there are."""
+
+from tests.mutants.__main__ import ROOT, drawn
+from tests.mutants.equivalent import EQUIVALENT
+
+
+def test_each_is_a_mutant_of_the_source_as_it_is():
+    every = {trial.key(ROOT) for trial in drawn(ROOT, 10**6, seed=1)}
+    assert EQUIVALENT.keys() <= every
+    assert all(EQUIVALENT.values())
