@@ -83,7 +83,7 @@ class HostedConsumer:
         try:
             if listener is not None:
                 with view_of(self) as view:
-                    _method(listener, due.callback)(due.partitions, view)
+                    method_of(listener, due.callback)(due.partitions, view)
         finally:
             if due.callback is Callback.REVOKED:
                 self._take(due.partitions)
@@ -205,7 +205,8 @@ class HostedConsumer:
             self.journal.append(Entry(self.member, self._within, did, tuple(sorted(partitions)), error))
 
 
-def _method(listener: RebalanceListener, callback: Callback) -> Callable[[Any, Any], None]:
+def method_of(listener: RebalanceListener, callback: Callback) -> Callable[[Any, Any], None]:
+    """The listener's method for a callback of Kafka's."""
     methods = {
         Callback.ASSIGNED: listener.on_partitions_assigned,
         Callback.REVOKED: listener.on_partitions_revoked,

@@ -1,0 +1,229 @@
+"""KIP-1306 over confluent-kafka (librdkafka)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from groupledger.core.custom.group import TopicPartition
+from groupledger.core.protocol.callbacks import Callback
+from groupledger.listener.errors import UnsupportedOperationError
+from groupledger.listener.interface import RebalanceListener
+from groupledger.listener.live import LiveConsumer, client_module
+from groupledger.listener.view import GroupMetadata, OffsetAndMetadata, Offsets, OnCommit, PartitionInfo
+
+BEGINNING, END = -2, -1
+"""librdkafka's offsets for the ends of a log."""
+COOPERATIVE_STICKY = "cooperative-sticky"
+DEFAULT_SECONDS = 30.0
+
+
+class ConfluentConsumer(LiveConsumer[Any]):
+    """A `confluent_kafka.Consumer` made from this configuration; a poll gives its message.
+
+    librdkafka assigns after its callback and can neither seek nor pause before that: what a listener seeks and pauses
+    in `on_partitions_assigned` is applied with the assignment.
+    """
+
+    client_name = "confluent-kafka"
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._library = client_module("confluent_kafka", "confluent-kafka")
+        self._consumer = self._library.Consumer(dict(config))
+        self._group_id = str(config.get("group.id", ""))
+        strategy, protocol = config.get("partition.assignment.strategy", ""), config.get("group.protocol", "classic")
+        self._incremental = strategy == COOPERATIVE_STICKY or protocol == "consumer"
+        self._assigned: set[TopicPartition] = set()
+        self._paused: set[TopicPartition] = set()
+        self._sought: dict[TopicPartition, int] = {}  # while an assignment is being made
+        self._assigning: set[TopicPartition] = set()
+
+    def subscribe(self, topics: Iterable[str], listener: RebalanceListener | None = None) -> None:
+        """`subscribe`: without a listener the one that is set stays."""
+        if listener is not None:
+            self.set_rebalance_listener(listener)
+        callbacks = {"on_assign": self._on_assign, "on_revoke": self._on_revoke, "on_lost": self._on_lost}
+        self._consumer.subscribe(list(topics), **callbacks)
+
+    def _poll(self, timeout: float) -> Any:
+        return self._consumer.poll(timeout)
+
+    def _close(self) -> None:
+        """The listener first: while librdkafka closes it answers no question any more."""
+        if self._assigned:
+            self._on_revoke(None, [self._native(each) for each in sorted(self._assigned)])
+        self.set_rebalance_listener(None)
+        self._called = None
+        self._consumer.close()
+
+    def _on_assign(self, _: Any, partitions: list[Any]) -> None:
+        added = _named(partitions)
+        if not self._incremental:
+            self._assigned, self._paused = set(), set()
+        self._assigned |= added
+        self._assigning, self._sought = added, {}
+        self._tell(Callback.ASSIGNED, added)
+        given = [self._native(each, self._sought.get(each)) for each in sorted(added)]
+        if self._incremental:
+            self._consumer.incremental_assign(given)
+        else:
+            self._consumer.assign(given)
+        self._assigning = set()
+        self._consumer.pause([self._native(each) for each in sorted(self._paused & added)])
+
+    def _on_revoke(self, _: Any, partitions: list[Any]) -> None:
+        self._tell(Callback.REVOKED, _named(partitions))
+        self._take(partitions)
+
+    def _on_lost(self, _: Any, partitions: list[Any]) -> None:
+        self._take(partitions)
+        self._tell(Callback.LOST, _named(partitions))
+
+    def _take(self, partitions: list[Any]) -> None:
+        if self._incremental:
+            self._consumer.incremental_unassign(partitions)
+        else:
+            self._consumer.unassign()
+        self._assigned -= _named(partitions)
+        self._paused -= _named(partitions)
+
+    def _native(self, partition: TopicPartition, offset: int | None = None) -> Any:
+        named = (partition[0], partition[1])
+        return self._library.TopicPartition(*named) if offset is None else self._library.TopicPartition(*named, offset)
+
+    # What a view does
+
+    def commit_sync(self, offsets: Offsets | None = None, *, timeout: float | None = None) -> None:
+        """Commit and wait; nothing to commit is no error."""
+        del timeout  # librdkafka has none of its own here
+        if offsets is None and not self._assigned:
+            return
+        try:
+            self._consumer.commit(**self._offsets(offsets), asynchronous=False)
+        except self._library.KafkaException as error:
+            if error.args[0].code() != self._library.KafkaError._NO_OFFSET:
+                raise
+
+    def commit_async(self, offsets: Offsets | None = None, callback: OnCommit | None = None) -> None:
+        """Commit without waiting; a callback for one commit is what librdkafka does not have."""
+        if callback is not None:
+            message = f"{self.client_name} has no commit_async with a callback; expected on_commit in its configuration"
+            raise UnsupportedOperationError("UNSUPPORTED_OPERATION", message)
+        self._consumer.commit(**self._offsets(offsets), asynchronous=True)
+
+    def _offsets(self, offsets: Offsets | None) -> dict[str, Any]:
+        if offsets is None:
+            return {}
+        return {"offsets": [self._native(each, told.offset) for each, told in sorted(offsets.items())]}
+
+    def committed(
+        self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """The committed offsets."""
+        asked = [self._native(each) for each in partitions]
+        found = self._consumer.committed(asked, timeout=timeout or DEFAULT_SECONDS)
+        told = {_name(each): OffsetAndMetadata(each.offset, each.metadata or "") for each in found}
+        return {each: None if offset.offset < 0 else offset for each, offset in told.items()}
+
+    def position(self, partition: TopicPartition, *, timeout: float | None = None) -> int:
+        """Where it was sought to, else what was consumed, else what is committed, else the log's beginning."""
+        self._require("position", [partition])
+        if partition in self._sought:
+            return self._sought[partition]
+        (found,) = self._consumer.position([self._native(partition)])
+        if found.offset >= 0:
+            return int(found.offset)
+        committed = self.committed([partition], timeout=timeout)[partition]
+        return (
+            self.beginning_offsets([partition], timeout=timeout)[partition] if committed is None else committed.offset
+        )
+
+    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
+        """Go on from there; with the assignment, if that is being made."""
+        self._require("seek", [partition])
+        wanted = offset if isinstance(offset, int) else offset.offset
+        if partition in self._assigning:
+            self._sought[partition] = wanted
+        else:
+            self._consumer.seek(self._native(partition, wanted))
+
+    def seek_to_beginning(self, partitions: Iterable[TopicPartition]) -> None:
+        """To the beginning of each log."""
+        for each in partitions:
+            self.seek(each, BEGINNING)
+
+    def seek_to_end(self, partitions: Iterable[TopicPartition]) -> None:
+        """To the end of each log."""
+        for each in partitions:
+            self.seek(each, END)
+
+    def assignment(self) -> set[TopicPartition]:
+        """What is assigned, new partitions included while they are being assigned."""
+        return set(self._assigned)
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """Pause; with the assignment, if that is being made."""
+        wanted = set(partitions)
+        self._require("pause", wanted)
+        self._paused |= wanted
+        self._consumer.pause([self._native(each) for each in sorted(wanted - self._assigning)])
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """Resume."""
+        wanted = set(partitions)
+        self._require("resume", wanted)
+        self._paused -= wanted
+        self._consumer.resume([self._native(each) for each in sorted(wanted - self._assigning)])
+
+    def paused(self) -> set[TopicPartition]:
+        """What was paused here and not resumed."""
+        return set(self._paused)
+
+    def beginning_offsets(
+        self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """The first offset of each log."""
+        return {each: self._watermarks(each, timeout)[0] for each in partitions}
+
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """The offset after the last of each log."""
+        return {each: self._watermarks(each, timeout)[1] for each in partitions}
+
+    def _watermarks(self, partition: TopicPartition, timeout: float | None) -> tuple[int, int]:
+        low, high = self._consumer.get_watermark_offsets(self._native(partition), timeout=timeout or DEFAULT_SECONDS)
+        return int(low), int(high)
+
+    def current_lag(self, partition: TopicPartition) -> int | None:
+        """Records to the end, as far as the client has heard."""
+        _, high = self._consumer.get_watermark_offsets(self._native(partition), cached=True)
+        return None if high < 0 else max(int(high) - self.position(partition), 0)
+
+    def partitions_for(self, topic: str, *, timeout: float | None = None) -> list[PartitionInfo]:
+        """Partitions of a topic."""
+        return self.list_topics(timeout=timeout).get(topic, [])
+
+    def list_topics(self, *, timeout: float | None = None) -> dict[str, list[PartitionInfo]]:
+        """All topics."""
+        found = self._consumer.list_topics(timeout=timeout or DEFAULT_SECONDS).topics
+        return {
+            topic: [
+                PartitionInfo(topic, number, told.leader, tuple(told.replicas), tuple(told.isrs))
+                for number, told in sorted(metadata.partitions.items())
+            ]
+            for topic, metadata in sorted(found.items())
+        }
+
+    def group_metadata(self) -> GroupMetadata:
+        """The group and the member id."""
+        return GroupMetadata(self._group_id, member_id=self._consumer.memberid())
+
+
+def _name(native: Any) -> TopicPartition:
+    return TopicPartition(native.topic, native.partition)
+
+
+def _named(partitions: Iterable[Any]) -> set[TopicPartition]:
+    return {_name(each) for each in partitions}

@@ -1,0 +1,99 @@
+"""A live consumer as a host for listeners: what KIP-1306 adds to the callbacks that a client library has.
+
+`ConfluentConsumer` stands over confluent-kafka, `KafkaPythonConsumer` over kafka-python; neither is a dependency.
+"""
+
+from __future__ import annotations
+
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any, Generic, TypeVar
+
+from groupledger.core.custom.group import TopicPartition
+from groupledger.core.faults import Fault
+from groupledger.core.protocol.callbacks import Callback
+from groupledger.listener.errors import IllegalStateError, named
+from groupledger.listener.hosted import method_of
+from groupledger.listener.interface import RebalanceListener
+from groupledger.listener.view import view_of
+
+Polled = TypeVar("Polled")
+
+
+def client_module(name: str, package: str) -> Any:
+    """A client library, imported now. Raises Fault("CLIENT_MISSING") where it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise Fault("CLIENT_MISSING", f"{package} is not installed; expected `pip install {package}`") from error
+
+
+class LiveConsumer(ABC, Generic[Polled]):
+    """A consumer of a client library with `set_rebalance_listener`; the operations of the view are its methods."""
+
+    client_name: str
+
+    def __init__(self) -> None:
+        self._set: RebalanceListener | None = None
+        self._called: RebalanceListener | None = None
+        self._errors: list[BaseException] = []
+        self._kept: list[Polled] = []
+
+    def set_rebalance_listener(self, listener: RebalanceListener | None) -> None:
+        """`setRebalanceListener`: the last one set before a poll is called in it; None removes it."""
+        self._set = listener
+
+    def poll(self, timeout: float = 0.0) -> Polled | None:
+        """One poll of the client, in seconds; raises the first error of a listener once the rebalance is complete.
+
+        What the client returned in that poll is not lost: the next poll returns it.
+        """
+        self._called = self._set
+        if self._kept:
+            return self._kept.pop()
+        polled = self._poll(timeout)
+        if self._errors:
+            if polled is not None:
+                self._kept.append(polled)
+            self._raise_first()
+        return polled
+
+    def close(self) -> None:
+        """Leave the group; the listener is told of what is revoked."""
+        self._called = self._set
+        self._close()
+        self._raise_first()
+
+    def _raise_first(self) -> None:
+        errors, self._errors = self._errors, []
+        if errors:
+            raise errors[0]
+
+    def _tell(self, callback: Callback, partitions: Iterable[TopicPartition]) -> None:
+        """Call the listener, if there is one; what it raises waits until the client has finished the rebalance."""
+        if self._called is None:
+            return
+        try:
+            with view_of(self) as view:
+                method_of(self._called, callback)(tuple(sorted(partitions)), view)
+        except Exception as error:  # noqa: BLE001 - a listener is a user's code and may raise anything
+            self._errors.append(error)
+
+    def _require(self, did: str, partitions: Iterable[TopicPartition]) -> None:
+        foreign = set(partitions) - self.assignment()
+        if foreign:
+            message = f"{did} of {named(foreign)}, which are not assigned; expected partitions of the assignment"
+            raise IllegalStateError("ILLEGAL_STATE", message)
+
+    @abstractmethod
+    def assignment(self) -> set[TopicPartition]:
+        """What is assigned now."""
+
+    @abstractmethod
+    def _poll(self, timeout: float) -> Polled | None:
+        """One poll of the client."""
+
+    @abstractmethod
+    def _close(self) -> None:
+        """Close the client."""

@@ -1,0 +1,231 @@
+"""Live adaptors over clients that only pretend: the order of things that KIP-1306 asks for, and what each client lacks.
+
+Both were also run against a real broker by hand; that is not what this file shows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import NamedTuple
+
+import pytest
+
+from groupledger.core.faults import Fault
+from groupledger.listener import (
+    IllegalStateError,
+    OffsetAndMetadata,
+    RebalanceListener,
+    UnsupportedOperationError,
+)
+from groupledger.listener.confluent import ConfluentConsumer
+from groupledger.listener.kafka_python import KafkaPythonConsumer
+from groupledger.listener.live import client_module
+from tests.core.protocol.played import t
+
+
+class Native(NamedTuple):
+    """A client's own partition."""
+
+    topic: str
+    partition: int
+    offset: int = -1001
+    metadata: str | None = None
+
+
+class FakeConfluent:
+    """Calls back in poll, as librdkafka does; what it was asked stands in `did`."""
+
+    def __init__(self, config):
+        self.config, self.did, self.due, self.callbacks = config, [], [], {}
+
+    def subscribe(self, topics, **callbacks):
+        self.callbacks = callbacks
+
+    def poll(self, timeout):
+        due, self.due = self.due, []
+        for name, partitions in due:
+            self.callbacks[name](self, [Native(*each) for each in partitions])
+        return "a message"
+
+    def committed(self, asked, timeout):
+        return [Native(each.topic, each.partition, 5 if each.partition == 0 else -1001) for each in asked]
+
+    def position(self, asked):
+        return asked
+
+    def memberid(self):
+        return "m-1"
+
+    def __getattr__(self, name):
+        return lambda *arguments, **options: self.did.append((name, arguments, options))
+
+
+class FakeKafka:
+    """kafka-python's consumer: listeners are coroutines, awaited while its loop goes on."""
+
+    def __init__(self, **settings):
+        self.did, self.due, self.owned = [], [], set()
+        self._net = SimpleNamespace(sleep=asyncio.sleep)
+
+    def subscribe(self, topics, listener):
+        self.listener = listener
+
+    def assignment(self):
+        return self.owned
+
+    def poll(self, timeout_ms):
+        due, self.due = self.due, []
+        for name, partitions in due:
+            if name == "on_partitions_assigned":
+                self.owned |= {Native(*each) for each in partitions}
+            asyncio.run(getattr(self.listener, name)([Native(*each) for each in partitions]))
+            if name != "on_partitions_assigned":
+                self.owned -= {Native(*each) for each in partitions}
+        return {}
+
+    def __getattr__(self, name):
+        return lambda *arguments, **options: self.did.append((name, arguments, options))
+
+
+class FakeAsyncListener:
+    @classmethod
+    def register(cls, kind):
+        return kind
+
+
+CONFLUENT = SimpleNamespace(Consumer=FakeConfluent, TopicPartition=Native, KafkaException=KeyError, KafkaError=None)
+KAFKA = SimpleNamespace(
+    KafkaConsumer=FakeKafka,
+    TopicPartition=Native,
+    OffsetAndMetadata=lambda *values: values,
+    AsyncConsumerRebalanceListener=FakeAsyncListener,
+)
+
+
+@pytest.fixture
+def confluent(monkeypatch):
+    monkeypatch.setattr("groupledger.listener.confluent.client_module", lambda *_: CONFLUENT)
+    return lambda strategy: ConfluentConsumer({"group.id": "g", "partition.assignment.strategy": strategy})
+
+
+@pytest.fixture
+def kafka_python(monkeypatch):
+    monkeypatch.setattr("groupledger.listener.kafka_python.client_module", lambda *_: KAFKA)
+    return KafkaPythonConsumer(group_id="g")
+
+
+class Doing(RebalanceListener):
+    def __init__(self, **actions):
+        self.actions, self.seen = actions, []
+
+    def act(self, name, partitions, consumer):
+        self.seen.append((name, tuple(partitions), sorted(consumer.assignment())))
+        self.actions.get(name, lambda *_: None)(partitions, consumer)
+
+    def on_partitions_assigned(self, partitions, consumer):
+        self.act("assigned", partitions, consumer)
+
+    def on_partitions_revoked(self, partitions, consumer):
+        self.act("revoked", partitions, consumer)
+
+    def on_partitions_lost(self, partitions, consumer):
+        self.act("lost", partitions, consumer)
+
+
+def polled(consumer, listener, *due):
+    consumer.set_rebalance_listener(listener)
+    consumer.subscribe(["t"])
+    for each in due:
+        consumer._consumer.due = [each]
+        consumer.poll(0.1)
+    return consumer._consumer.did
+
+
+@pytest.mark.parametrize(("strategy", "assigns", "gives"), [
+    ("cooperative-sticky", "incremental_assign", "incremental_unassign"),
+    ("range", "assign", "unassign"),
+])  # fmt: skip
+def test_confluent_assigns_where_the_listener_sought_and_unassigns_after_it(confluent, strategy, assigns, gives):
+    def seek_and_pause(partitions, consumer):
+        consumer.seek(partitions[0], 41)
+        consumer.pause(partitions[1:])
+        assert consumer.position(partitions[0]) == 41
+
+    listener = Doing(assigned=seek_and_pause)
+    did = polled(confluent(strategy), listener, ("on_assign", t(0, 1)), ("on_revoke", t(1)))
+    assert listener.seen == [("assigned", t(0, 1), list(t(0, 1))), ("revoked", t(1), list(t(0, 1)))]
+    made = [each for each in did if each[0] in (assigns, gives)]
+    assert [name for name, _, _ in made] == [assigns, gives]
+    assert made[0][1][0] == [Native("t", 0, 41), Native("t", 1)]
+    assert ("pause", ([Native("t", 1)],), {}) in did
+
+
+def test_confluent_takes_lost_partitions_before_the_listener_is_called(confluent):
+    def seek(partitions, consumer):
+        with pytest.raises(IllegalStateError, match="seek of t-0"):
+            consumer.seek(partitions[0], 3)
+
+    listener = Doing(lost=seek)
+    did = polled(confluent("cooperative-sticky"), listener, ("on_assign", t(0)), ("on_lost", t(0)))
+    assert listener.seen[-1] == ("lost", t(0), [])
+    assert [name for name, _, _ in did] == ["incremental_assign", "pause", "incremental_unassign"]
+
+
+def test_confluent_lacks_what_librdkafka_lacks(confluent):
+    told = []
+
+    def ask(_, consumer):
+        for operation in (consumer.metrics, consumer.client_instance_id, lambda: consumer.commit_async(None, print)):
+            with pytest.raises(UnsupportedOperationError) as raised:
+                operation()
+            told.append(raised.value.message.split(";")[0])
+        assert consumer.committed(t(0, 1)) == {t(0)[0]: OffsetAndMetadata(5), t(1)[0]: None}
+        assert consumer.group_metadata()[:3] == ("g", None, "m-1")
+
+    polled(confluent("range"), Doing(assigned=ask), ("on_assign", t(0)))
+    assert told == [
+        "confluent-kafka has no metrics",
+        "confluent-kafka has no client_instance_id",
+        "confluent-kafka has no commit_async with a callback",
+    ]
+
+
+def test_an_error_of_a_listener_comes_after_the_rebalance_and_loses_no_message(confluent):
+    def fail(*_):
+        raise ZeroDivisionError
+
+    consumer = confluent("range")
+    with pytest.raises(ZeroDivisionError):
+        polled(consumer, Doing(assigned=fail), ("on_assign", t(0)))
+    assert consumer.assignment() == set(t(0))
+    assert consumer._consumer.did[0][0] == "assign"
+    assert consumer.poll(0.1) == "a message"
+
+
+def test_closing_tells_the_listener_while_the_client_still_answers(confluent):
+    listener = Doing()
+    consumer = confluent("range")
+    did = polled(consumer, listener, ("on_assign", t(0)))
+    consumer.close()
+    assert listener.seen[-1][0] == "revoked"
+    assert [name for name, _, _ in did][-2:] == ["unassign", "close"]
+
+
+def test_kafka_python_runs_listeners_beside_its_loop(kafka_python):
+    def commit(partitions, consumer):
+        consumer.commit_sync({each: OffsetAndMetadata(7) for each in partitions})
+
+    listener = Doing(assigned=lambda partitions, consumer: consumer.seek(partitions[0], 3), revoked=commit)
+    due = ("on_partitions_assigned", t(0, 1)), ("on_partitions_revoked", t(1)), ("on_partitions_lost", t(0))
+    did = polled(kafka_python, listener, *due)
+    assert [name for name, *_ in listener.seen] == ["assigned", "revoked", "lost"]
+    assert listener.seen[-1] == ("lost", t(0), [])
+    assert did[0] == ("seek", (Native("t", 0), 3), {})
+    assert did[1] == ("commit", ({Native("t", 1): (7, "", -1)},), {"timeout_ms": None})
+
+
+def test_a_client_that_is_not_installed_is_said():
+    with pytest.raises(Fault, match="no-such-client is not installed; expected `pip install no-such-client`"):
+        client_module("no_such_client", "no-such-client")
+    assert client_module("json", "json").__name__ == "json"
