@@ -12,8 +12,11 @@ from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.protocol.coordinator import Coordinator, Registered
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import MOST_ROUNDS, Script, simulate, simulate_all
+from groupledger.core.protocol.subscription import Subscription
 from groupledger.core.step import Form
 from tests.core.protocol.drawn import script
 from tests.core.protocol.played import listener_calls, owners_of, t
@@ -172,10 +175,30 @@ def test_a_static_leader_that_returns_is_the_leader_under_its_new_id():
 
 
 def test_what_a_returning_static_member_never_revoked_is_not_left_unowned():
-    """m1 held u-0 and was away while u-0 was to go to m2: nobody else can say that it is free."""
+    """m1 held u-0 and u-1 and was away while one of them was to go to m2: nobody else can say that it is free."""
     away = [e.Crash("m1"), join("m3"), e.Subscribe("m2", ("u",)), e.Restart("m1")]
-    settled = run(join("m1", "i-1", ("u",)), join("m2"), *away, topics={"u": 1})
-    assert [each.unowned for each in settled[-2:]] == [t(0, topic="u"), ()]
+    settled = run(join("m1", "i-1", ("u",)), join("m2"), *away, topics={"u": 2})
+    assert settled[-2].unowned == t(0, 1, topic="u")
+    assert settled[-1].unowned == ()
+    assert owners_of(settled[-1]) == {"m1": ["u-1"], "m2": ["u-0"]}
+
+
+def test_static_members_that_are_all_gone_are_waited_for():
+    away = [e.Crash("a"), e.Crash("b"), e.Expire("a")]
+    assert run(*STATIC, *away)[-1].rounds == ()
+    assert owners_of(run(*STATIC, *away, e.Restart("b"))[-1]) == {"b": ["t-0", "t-1", "t-2", "t-3"]}
+
+
+def test_a_replaced_static_leader_is_still_the_leader_for_the_coordinator():
+    coordinator = Coordinator()
+    for name in "ab":
+        coordinator.seat(Registered(name, f"{name}-1", ("range",), Subscription(ByteCode.KIP_792, ("t",)), f"i-{name}"))
+    coordinator.start_generation(["a-1", "b-1"])
+    old = coordinator.leader
+    process = coordinator.members[old].process
+    coordinator.replace(old, replace(coordinator.members[old], member_id=f"{process}-2"))
+    assert coordinator.leader == f"{process}-2"
+    assert coordinator.static_seat(f"i-{process}").member_id == f"{process}-2"
 
 
 def test_unavailability_is_counted_in_rounds():
