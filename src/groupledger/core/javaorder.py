@@ -38,6 +38,14 @@ def rank_texts(texts: Sequence[str]) -> IntArray:
     return np.array([ranks[key] for key in keys], np.int32)
 
 
+def rank_present(texts: Sequence[str | None], absent: int) -> IntArray:
+    """The same for texts of which some are missing; those get `absent`."""
+    ranks = np.full(len(texts), absent, np.int32)
+    present = [at for at, text in enumerate(texts) if text is not None]
+    ranks[present] = rank_texts([text for text in texts if text is not None])
+    return ranks
+
+
 def utf8(texts: Sequence[str]) -> tuple[LongArray, NDArray[np.uint8]]:
     """Offsets [n+1] and bytes, as Arrow lays strings out."""
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]

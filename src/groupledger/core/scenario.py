@@ -24,7 +24,7 @@ from groupledger.core.assignors.transfers import is_sticky, transferring
 from groupledger.core.batch import NONE, AssignmentBatch, GroupBatch
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
-from groupledger.core.javaorder import computed_map_order, hash_texts, rank_texts
+from groupledger.core.javaorder import computed_map_order, hash_texts, rank_present, rank_texts
 from groupledger.core.scenario_form import require_form
 
 Claim = tuple[str, int]
@@ -100,7 +100,7 @@ def encode(scenario: dict[str, Any]) -> Encoded:
         member_start=_ints([0, len(members)]),
         member_hash=hash_texts([member["id"] for member in members]),
         member_rank=rank_texts([member["id"] for member in members]),
-        instance_rank=_rank_some([member.get("instance_id") for member in members]),
+        instance_rank=rank_present([member.get("instance_id") for member in members], NONE),
         member_rack=_rack_codes(scenario)[1],
         subscription_generation=_small([_generation(member) for member in members]),
         claim_generation=_small([generation for _, generation in claims]),
@@ -164,7 +164,7 @@ def _claims(assignor: str, member: dict[str, Any]) -> tuple[list[Claim], int]:
     owned = [(topic, partition) for topic, partition in member.get("owned") or []]
     if assignor == "sticky":
         if data is None:
-            return _through_user_data(owned), _generation(member)
+            return through_user_data(owned), _generation(member)
         return _sticky_user_data(base64.b64decode(data))
     if assignor == "sticky-stream-join":
         return (owned, _generation(member)) if data is None else _stream_join_memory(member, base64.b64decode(data))
@@ -180,7 +180,7 @@ def _stream_join_memory(member: dict[str, Any], raw: bytes) -> tuple[list[Claim]
     return [(topic, number) for topic in member["topics"][:1] for number in memory.partitions], memory.epoch
 
 
-def _through_user_data(owned: list[Claim]) -> list[Claim]:
+def through_user_data(owned: list[Claim]) -> list[Claim]:
     """The claims in the order in which StickyAssignor writes them: by topic, as its hash map of topics is walked."""
     names = list(dict.fromkeys(topic for topic, _ in owned))
     order = np.arange(len(names), dtype=np.int32)
@@ -249,13 +249,6 @@ def _rack_codes(scenario: dict[str, Any]) -> tuple[dict[str, int], np.ndarray]:
     mine = [member.get("rack") or None for member in scenario["members"]]
     codes = {rack: code for code, rack in enumerate(sorted({rack for rack in replicas + mine if rack is not None}))}
     return codes, _small([NONE if rack is None else codes[rack] for rack in mine])
-
-
-def _rank_some(texts: list[str | None]) -> np.ndarray:
-    ranks = np.full(len(texts), NONE, np.int32)
-    present = [at for at, text in enumerate(texts) if text is not None]
-    ranks[present] = rank_texts([text for text in texts if text is not None])
-    return ranks
 
 
 def _ints(values: list[int]) -> np.ndarray:

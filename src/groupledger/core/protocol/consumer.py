@@ -115,13 +115,14 @@ def receive_assignment(consumer: Consumer, given: Iterable[TopicPartition]) -> R
 
     Partitions of a topic it does not subscribe to are no answer to what it sent: it joins again and calls nothing.
     """
-    assigned = frozenset(given)
+    listed = tuple(given)
+    assigned = frozenset(listed)
     if not {topic for topic, _ in assigned} <= set(consumer.topics):
         return Reaction(consumer, (), True)
     added, revoked = assigned - consumer.owned, consumer.owned - assigned
     calls = [call(Callback.REVOKED, revoked)] if revoked else []
     calls += [call(Callback.ON_ASSIGNMENT, assigned), call(Callback.ASSIGNED, added)]
-    memory = Memory(tuple(sorted(assigned)), consumer.generation)
+    memory = Memory(listed, consumer.generation)
     return Reaction(replace(consumer, owned=assigned, memory=memory), tuple(calls), bool(revoked))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,16 +15,19 @@ from groupledger.core.batch import NONE, AssignmentBatch, GroupBatch
 from groupledger.core.custom.batches import Texts, assign_custom
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.custom.naming import CustomAssignor
-from groupledger.core.javaorder import hash_texts, rank_texts
+from groupledger.core.javaorder import hash_texts, rank_present, rank_texts
 from groupledger.core.protocol.leader import Lists as MemberLists
 from groupledger.core.protocol.leader import Plan, Question, Sets
+from groupledger.core.protocol.subscription import Subscription
+from groupledger.core.scenario import through_user_data
 from groupledger.core.slots import Lists, Naming, Slots, Topics, number
 from groupledger.core.step import Form, assign_round, three_sets
 
 if TYPE_CHECKING:
     from groupledger.core.batch import LongArray
 
-REMEMBERED = frozenset({"sticky", "sticky-stream-join"})
+STICKY = "sticky"
+REMEMBERED = frozenset({STICKY, "sticky-stream-join"})
 """Assignors that go by what members remember in their user data, not by what they own while they join."""
 
 
@@ -107,7 +110,7 @@ def encode(questions: Iterable[Question], *, remembered: bool) -> Encoded:
         member_start=_starts(columns.members),
         member_hash=hash_texts(columns.ids),
         member_rank=rank_texts(columns.ids),
-        instance_rank=_rank_some(columns.instances),
+        instance_rank=rank_present(columns.instances, NONE),
         member_rack=np.full(ids, NONE, np.int32),
         subscription_generation=np.array(columns.generations, np.int32),
         claim_generation=np.array(columns.dates, np.int32),
@@ -137,8 +140,7 @@ def _write(columns: _Columns, question: Question, remembered: bool) -> None:
     for seat in question.seats:
         sent = seat.subscription
         reads = remembered or question.reads_owned
-        claims = (sent.memory.partitions if remembered else sent.owned) if reads else ()
-        known = [(local[topic], at) for topic, at in claims if topic in local]
+        known = [(local[topic], at) for topic, at in _claims(question, sent, remembered) if topic in local]
         columns.claims.append(len(known))
         columns.claimed += known
         columns.generations.append(_or_none(sent.generation if reads else None))
@@ -147,6 +149,14 @@ def _write(columns: _Columns, question: Question, remembered: bool) -> None:
     columns.topics.append(len(local))
     columns.names += local
     columns.counts += [question.view.get(topic, NONE) for topic in local]
+
+
+def _claims(question: Question, sent: Subscription, remembered: bool) -> Iterable[tuple[str, int]]:
+    """What the assignor is told that a member owned, in the order in which its client writes it."""
+    if remembered:
+        memory = sent.memory.partitions
+        return through_user_data(list(memory)) if question.assignor == STICKY else memory
+    return sent.owned if question.reads_owned else ()
 
 
 def _number(batch: GroupBatch, answer: AssignmentBatch, *, remembered: bool) -> tuple[Slots, Lists, Lists]:
@@ -205,14 +215,7 @@ def _cut(encoded: Encoded, start: LongArray, flat: list[TopicPartition]) -> list
 
 
 def _starts(lengths: list[int]) -> LongArray:
-    return np.array([0, *accumulate(lengths)], np.int64)
-
-
-def _rank_some(texts: list[str | None]) -> Any:
-    ranks = np.full(len(texts), NONE, np.int32)
-    present = [at for at, text in enumerate(texts) if text is not None]
-    ranks[present] = rank_texts([text for text in texts if text is not None])
-    return ranks
+    return ragged.starts(np.array(lengths, np.int64))
 
 
 def _or_none(generation: int | None) -> int:
