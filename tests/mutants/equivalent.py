@@ -29,4 +29,7 @@ EQUIVALENT: dict[Key, str] = {
     Key(
         "assignors/movements.py", "while buckets < slots // 4:", "//", "*"
     ): "buckets of a table of our own, which is walked in no order: more of them hold the same",
+    Key(
+        "assignors/kip615.py", "short += floor - plan.size[member]", "-", "+"
+    ): "one pass more, which finds nobody below the floor",
 }
