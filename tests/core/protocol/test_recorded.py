@@ -116,6 +116,9 @@ def test_a_returning_static_member_is_the_only_one_that_is_called():
     assert (len(rewrites), len(assigned)) == (4, 3)
 
 
-def test_groups_of_kip_848_have_no_such_calls():
+def test_groups_of_kip_848_and_of_connect_have_no_such_calls():
     rows = folded("dev/offsets", "new-java-uniform")
     assert list(recorded_calls(rows.group_snapshots, rows.member_snapshots)) == []
+    rows = folded("dev/offsets", "java-range")
+    connect = [row._replace(protocol_type="connect") for row in rows.group_snapshots]
+    assert list(recorded_calls(connect, rows.member_snapshots)) == []

@@ -23,6 +23,11 @@ REMEMBERING = frozenset({"sticky"})
 """Assignors whose members tell what they remember; it was revoked before they joined."""
 
 
+CLASSIC = "classic"
+CONSUMERS = (None, "", "consumer")
+"""Protocol types of groups of consumers; a group is born without one, and has none while it is empty."""
+
+
 class Certainty(enum.StrEnum):
     """How sure a call is."""
 
@@ -60,12 +65,12 @@ _Told = tuple[_Member, Call, Certainty]
 
 
 def recorded_calls(groups: Iterable[GroupSnapshotRow], members: Iterable[MemberSnapshotRow]) -> Iterator[RecordedCall]:
-    """The calls of one group's snapshots, both in order of offset. KIP-848 groups: none."""
+    """The calls of one group's snapshots, both in order of offset; of KIP-848 and of Connect's groups none."""
     rows = {snapshot_id: list(some) for snapshot_id, some in groupby(members, key=lambda row: row.snapshot_id)}
     before: GroupSnapshotRow | None = None
     had: dict[str, _Member] = {}
     for snapshot in groups:
-        if snapshot.group_type != "classic":
+        if snapshot.group_type != CLASSIC or snapshot.protocol_type not in CONSUMERS:
             before, had = None, {}
             continue
         if before is not None and before.incarnation != snapshot.incarnation:
