@@ -55,10 +55,9 @@ class GroupMachine(RuleBasedStateMachine):
     def someone(self, data, among):
         return data.draw(st.sampled_from(sorted(among)))
 
+    @precondition(lambda self: len(self.talking) + len(self.paused) + len(self.ended) < MOST_MEMBERS)
     @rule(subscribed=topics, static=st.booleans())
     def join(self, subscribed, static):
-        if len(self.talking) + len(self.paused) + len(self.ended) >= MOST_MEMBERS:
-            return
         self.born += 1
         name = f"m{self.born}"
         self.talking.append(name)
