@@ -45,3 +45,27 @@ def test_a_script_in_a_result_out():
 def test_strict_exits_with_3_where_a_line_was_no_script():
     done = CliRunner().invoke(main, ["simulate", "--strict"], input="nonsense\n")
     assert done.exit_code == 3
+
+
+def test_a_table_for_a_person():
+    joins = [{"event": "join", "member": name, "topics": ["t"]} for name in "ab"]
+    script = json.dumps({"id": "g", "topics": {"t": 2}, "events": joins})
+    done = CliRunner().invoke(main, ["simulate", "--table"], input=f"{script}\nnonsense\n")
+    assert done.exit_code == 0
+    assert "g, event 2: join b: 2 rounds, 1 partition-rounds unavailable" in done.output
+    assert re.search(r"1 +2 +a +a +t-0 t-1 +t-0 +t-1 +yes", done.output)
+    assert re.search(r"1 +a +onPartitionsRevoked +t-1", done.output)
+    assert "line 2: BAD_JSON" in done.output
+
+
+def test_a_table_says_who_was_refused_what_hangs_and_what_is_unowned():
+    other = {"event": "join", "member": "b", "topics": ["t"], "assignors": ["range"]}
+    refused = [{"event": "join", "member": "a", "topics": ["t"]}, other]
+    gone = [{"event": "join", "member": "a", "topics": ["t"]}, {"event": "crash", "member": "a"}]
+    same = {"event": "join", "member": "a", "topics": ["t"], "assignors": ["constrained-cooperative-sticky"]}
+    hangs = [same, {**same, "member": "b", "topics": ["u"]}]
+    lines = [json.dumps({"id": "g", "topics": {"t": 1, "u": 1}, "events": each}) for each in (refused, gone, hangs)]
+    shown = CliRunner().invoke(main, ["simulate", "--table"], input="\n".join(lines)).output
+    assert "join b: refused: b lists range; expected one that all members list (cooperative-sticky)" in shown
+    assert "crash a: 0 rounds, 0 partition-rounds unavailable, unowned: t-0" in shown
+    assert "join b: hangs: SubscriptionsDiffer" in shown

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TextIO
+from collections.abc import Iterable
+from typing import Any, TextIO
 
 import click
 
 from groupledger.cli.exits import Exit
+from groupledger.cli.output import Output
+
+Told = dict[str, Any]
 
 
 @click.command(short_help="Groups run through events on paper; JSON lines, no Spark.")
 @click.argument("scripts", type=click.File("r", encoding="utf-8", errors="surrogateescape"), default="-")
+@click.option("--table", is_flag=True, help="Tables for a person instead of JSON lines.")
 @click.option("--strict", is_flag=True, help="Exit with 3 when any line was no script.")
 @click.option(
     "--assignor", "custom", multiple=True, metavar="MODULE:FUNCTION", help="A custom assignor that lines name."
 )
-def simulate(scripts: TextIO, *, strict: bool, custom: tuple[str, ...]) -> None:
+def simulate(scripts: TextIO, *, table: bool, strict: bool, custom: tuple[str, ...]) -> None:
     """Read one script a line from SCRIPTS (default: stdin), write one result a line; 500 groups are played together.
 
     A line that is no script gives an error object with its line number; the others are played all the same.
@@ -32,8 +37,49 @@ def simulate(scripts: TextIO, *, strict: bool, custom: tuple[str, ...]) -> None:
 
     bad_lines = 0
     for answer in simulate_lines(scripts, find_all(custom)):
-        sys.stdout.write(answer.encode("utf-8", "backslashreplace").decode() + "\n")
-        bad_lines += strict and "line" in json.loads(answer)
-    if bad_lines:
+        told = json.loads(answer) if table or strict else {}
+        bad_lines += "line" in told
+        if table:
+            _show(Output(as_json=False), told)
+        else:
+            sys.stdout.write(answer.encode("utf-8", "backslashreplace").decode() + "\n")
+    if strict and bad_lines:
         click.echo(f"groupledger: {bad_lines} lines were no script [BAD_LINE]", err=True)
         click.get_current_context().exit(Exit.QUARANTINE)
+
+
+def _show(output: Output, told: Told) -> None:
+    """One group: for each event what became of it, its rounds and its listeners' calls."""
+    if "error" in told:
+        output.line(f"line {told['line']}: {told['error']}")
+    for number, event in enumerate(told.get("events", ()), 1):
+        what = " ".join(str(event[key]) for key in ("event", "member", "topic") if key in event)
+        output.title(f"{told['id']}, event {number}: {what}: {_outcome(event)}")
+        columns = ("round", "generation", "leader", "member", "owned", "assigned", "revoked", "joins again")
+        output.table(columns, [_row(took, member) for took in event["rounds"] for member in took["members"]])
+        calls = [call for call in event["calls"] if call["callback"].startswith("onPartitions")]
+        rows = [(call["round"], call["member"], call["callback"], _named(call["partitions"])) for call in calls]
+        output.table(("round", "member", "listener", "partitions"), rows)
+
+
+def _outcome(event: Told) -> str:
+    if event["refused"] is not None:
+        return f"refused: {event['refused']}"
+    if event["cycle"] is not None:
+        return "never stable: rounds {} to {} repeat".format(*event["cycle"])
+    if event["failure"] is not None:
+        return f"hangs: {event['failure']}"
+    away = sum(len(took["unavailable"]) for took in event["rounds"])
+    unowned = f", unowned: {_named(event['unowned'])}" if event["unowned"] else ""
+    return f"{len(event['rounds'])} rounds, {away} partition-rounds unavailable{unowned}"
+
+
+def _row(took: Told, member: Told) -> tuple[object, ...]:
+    kept = [each for each in member["owned"] if each not in member["assigned"]]
+    lists = (_named(each) for each in (member["owned"], member["assigned"], kept))
+    return (took["round"], took["generation"], took["leader"], member["member"], *lists, member["joins_again"])
+
+
+def _named(partitions: Iterable[tuple[str, int]]) -> str:
+    """`orders-0 orders-1`; nothing as `-`."""
+    return " ".join(f"{topic}-{number}" for topic, number in partitions) or "-"
