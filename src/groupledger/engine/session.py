@@ -110,7 +110,9 @@ def _jvm_options(settings: SparkSettings) -> dict[str, str]:
     if archive.is_file():
         flags.append(f'-XX:SharedArchiveFile="{archive}"')
     if settings.profile == "small":
-        flags.append("-XX:TieredStopAtLevel=1")  # a short job ends before the second compiler pays
+        # A short job ends before the second compiler pays. Without it Java makes room for 48 MB of compiled code only,
+        # and a session that fills them goes on uncompiled.
+        flags += ["-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m"]
     return {CLASS_PATH: jars.class_path("delta", directory), JAVA_OPTIONS: " ".join(flags)}
 
 
