@@ -118,7 +118,9 @@ def place(spark, tmp_path_factory):
         if config is None:
             runs.plan(spark, location, attempt)
         else:
-            run = runs.commit(spark, location, attempt, sequence, runs.Outcome({}, {}, "digest", "done", MOMENT))
+            again = sum(row[c.REFOLDED] for row in rows_by_table.get("group_heads", []))
+            outcome = runs.Outcome({}, {runs.LATE_GROUPS: again}, "digest", "done", MOMENT)
+            run = runs.commit(spark, location, attempt, sequence, outcome)
             sequence = run.sequence
     for name, rows in by_table.items():
         write(spark, location, tables.BY_NAME[name], rows)
@@ -134,6 +136,19 @@ def write(spark, location, table, rows):
 
 def shown(spark, place, name, *columns):
     return sorted(tuple(row) for row in current(spark, place, tables.BY_NAME[name]).select(*columns).collect())
+
+
+def test_where_nothing_was_folded_again_every_committed_fact_counts(spark, place):
+    commits = tuple(commit for commit in runs.look(spark, place).commits if commit.attempt_id != "late")
+    rows = current(spark, place, tables.GROUP_SNAPSHOTS, commits).select(c.ATTEMPT_ID, c.OFFSET).collect()
+    kept = {row for row in EXPECTED_FACTS if row[0] != "late"}
+    assert set(map(tuple, rows)) == kept | {("ingest-1", 20), ("user-table", 12)}
+
+
+def test_more_commits_than_a_filter_names_are_joined(spark, place, monkeypatch):
+    named = shown(spark, place, "topic_snapshots", c.ATTEMPT_ID)
+    monkeypatch.setattr("groupledger.sinks.current._NAMED", 2)
+    assert shown(spark, place, "topic_snapshots", c.ATTEMPT_ID) == named == [("unplaced",)]
 
 
 @pytest.mark.parametrize("table", FOLDED, ids=lambda table: table.name)

@@ -1,7 +1,7 @@
 """One attempt of a run counts, whatever happens beside it."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 
 import pytest
@@ -9,7 +9,7 @@ import pytest
 from groupledger.core.faults import Fault
 from groupledger.sinks import runs
 from groupledger.sinks.ledger import LedgerLocation, ddl
-from groupledger.sinks.runs import Attempt, Outcome, WriteConflict
+from groupledger.sinks.runs import Attempt, Commit, Outcome, WriteConflict
 from groupledger.tables import RUNS
 from groupledger.tables import columns as c
 
@@ -35,14 +35,22 @@ def committed(spark, place):
     return sorted(tuple(row) for row in rows)
 
 
+def short(run):
+    return Commit(**{field.name: getattr(run, field.name) for field in fields(Commit)})
+
+
 def test_a_run_is_planned_then_committed_then_read_back(spark, place):
     first = attempt("run-1", "a-1", guards=("dev/log",))
-    seen = runs.look(spark, place, "run-1", ("dev/log",))
-    assert seen == runs.Look(0, None, {})
+    seen = runs.look(spark, place, "run-1")
+    assert (seen.sequence, seen.commits, seen.committed, seen.last("dev/log")) == (0, (), None, None)
     runs.plan(spark, place, first)
-    assert runs.look(spark, place, "run-1", ("dev/log",)) == seen, "a plan does not count"
+    assert runs.look(spark, place, "run-1") == seen, "a plan does not count"
     run = runs.commit(spark, place, first, seen.sequence, OUTCOME)
-    assert runs.look(spark, place, "run-1", ("dev/log",)) == runs.Look(1, run, {"dev/log": run})
+    later = runs.look(spark, place, "run-1")
+    assert (later.sequence, later.committed) == (1, run)
+    assert later.last("dev/log") == later.commits[0] == short(run)
+    assert later.last("dev") is None
+    assert runs.look(spark, place, "run").committed is None
     assert (run.sequence, run.inputs, run.counts_in, run.guards) == (
         1,
         {"ends": {"0": 7}},
@@ -78,7 +86,7 @@ GUARDED = [
 
 @pytest.mark.parametrize(("mine", "theirs", "conflict"), GUARDED)
 def test_two_attempts_that_share_a_guard_do_not_both_count(spark, place, mine, theirs, conflict):
-    seen = runs.look(spark, place, "mine", mine)
+    seen = runs.look(spark, place, "mine")
     runs.commit(spark, place, attempt("theirs", "a-theirs", theirs), 0, OUTCOME)
     if conflict:
         with pytest.raises(WriteConflict, match="read dev/log as of commit 0, and run 'theirs'") as caught:
@@ -144,7 +152,9 @@ def test_no_value_is_taken_for_sql(spark, place):
         mine = replace(attempt(text, text, texts, kind=text), inputs=dict.fromkeys(texts, texts[0]))
         outcome = replace(OUTCOME, counts_in=dict.fromkeys(texts, 1), verdict="".join(texts))
         run = runs.commit(spark, place, mine, number - 1, outcome)
-        assert runs.look(spark, place, text, texts) == runs.Look(number, run, dict.fromkeys(texts, run))
+        seen = runs.look(spark, place, text)
+        assert (seen.sequence, seen.committed) == (number, run)
+        assert [seen.last(guard) for guard in texts] == [short(run)] * len(texts)
 
 
 def test_any_other_failure_is_told_as_it_is(spark, tmp_path):

@@ -95,31 +95,30 @@ def assign(spark: SparkSession, config: Config, invocation: Invocation) -> Assig
     location = LedgerLocation(path=config.ledger.location, catalog=config.ledger.catalog)
     with timings.stage("look"):
         check(spark, location)
-        known = _known_facts(spark, location)
-        attempt, seen = _attempt(spark, location, config, invocation, known)
-        if seen.committed is not None:
-            return _summary(seen.committed, config, timings, already_committed=True)
+        seen = runs.look(spark, location)
+        known = _known_facts(seen)
+        attempt = _attempt(config, invocation, known)
+        if any(commit.run_id == attempt.run_id for commit in seen.commits):
+            committed = runs.look(spark, location, attempt.run_id).committed
+            assert committed is not None, f"run {attempt.run_id} was committed, and is no longer"
+            return _summary(committed, config, timings, already_committed=True)
     with timings.stage("plan"):
         runs.plan(spark, location, attempt)
     buckets = config.buckets or _buckets(spark, config, known.snapshots)
-    outcome = _compute(spark, location, config, _Work(attempt, invocation, buckets, timings, known.coordinated))
+    outcome = _compute(spark, location, config, _Work(attempt, invocation, buckets, timings, known.coordinated, seen))
     with timings.stage("commit"):
         run = runs.commit(spark, location, attempt, seen.sequence, outcome)
     return _summary(run, config, timings, already_committed=run.attempt_id != attempt.attempt_id)
 
 
-def _attempt(
-    spark: SparkSession, location: LedgerLocation, config: Config, invocation: Invocation, known: _Known
-) -> tuple[runs.Attempt, runs.Look]:
-    """The attempt, and the ledger as it was seen before anything was read."""
+def _attempt(config: Config, invocation: Invocation, known: _Known) -> runs.Attempt:
     what = {"assign": asdict(config.assign), "limits": asdict(config.limits)}
     code = code_digest(files("groupledger"), __version__)
     if config.assign.custom_assignors:
         code = digest([code, source_digest(config.assign.custom_assignors)])
     inputs = {"facts_as_of": known.as_of, "snapshots": config.assign.snapshots}
     run_id = invocation.run_id or f"assign-{digest([inputs, what, code])[:32]}"
-    seen = runs.look(spark, location, run_id)
-    return runs.Attempt(run_id, invocation.attempt_id, KIND, inputs, digest(what), code, invocation.now()), seen
+    return runs.Attempt(run_id, invocation.attempt_id, KIND, inputs, digest(what), code, invocation.now())
 
 
 class _Known(NamedTuple):
@@ -133,12 +132,13 @@ class _Known(NamedTuple):
     coordinated: bool
 
 
-def _known_facts(spark: SparkSession, location: LedgerLocation) -> _Known:
-    ingests = runs.committed_runs(spark, location).where(F.col(c.KIND) != KIND)
-    snapshots = F.sum(F.try_element_at(F.col(c.COUNTS_OUT), F.lit(GROUP_SNAPSHOTS.name)))
-    targets = F.exists(F.map_keys(c.COUNTS_IN), lambda name: name.endswith(f".{TARGETS}"))
-    row = ingests.agg(F.max(c.SEQUENCE), snapshots, F.bool_or(targets)).collect()[0]
-    return _Known(row[0] or 0, row[1] or 0, bool(row[2]))
+def _known_facts(seen: runs.Look) -> _Known:
+    ingests = [commit for commit in seen.commits if commit.kind != KIND]
+    return _Known(
+        as_of=max((commit.sequence for commit in ingests), default=0),
+        snapshots=sum(commit.counts_out.get(GROUP_SNAPSHOTS.name, 0) for commit in ingests),
+        coordinated=any(name.endswith(f".{TARGETS}") for commit in ingests for name in commit.counts_in),
+    )
 
 
 def _judges_coordinators(config: Config) -> bool:
@@ -154,17 +154,16 @@ class _Work(NamedTuple):
     buckets: int
     timings: Timings
     coordinated: bool
+    seen: runs.Look
 
 
 def _compute(spark: SparkSession, location: LedgerLocation, config: Config, work: _Work) -> runs.Outcome:
     """Read, compute and append; nothing counts yet."""
     with work.timings.stage("read"):
         judges = _judges_coordinators(config)
-        groups, members, topics = (
-            current(spark, location, each) for each in (GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS)
-        )
-        records = current(spark, location, LOG_RECORDS) if judges and work.coordinated else None
-        facts = Facts(groups, members, topics, records)
+        tables = [GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS]
+        tables += [LOG_RECORDS] if judges and work.coordinated else []
+        facts = Facts(*(current(spark, location, each, work.seen.commits) for each in tables))
         seen_in = Observation()
         rows = assign_input(facts, config.assign, config.limits, work.buckets).observe(seen_in, *_input_metrics())
         calculation = Calculation(

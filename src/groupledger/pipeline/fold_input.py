@@ -6,6 +6,7 @@ its first late record; what earlier attempts said of the offsets after that head
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -13,14 +14,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from groupledger.engine.folding import BUCKET, GROUP_KEY, HEAD, INPUT, KNOWN, RECORD, TOPICS
-from groupledger.sinks.current import current
-from groupledger.tables import GROUP_HEADS, LOG_RECORDS
+from groupledger.tables import GROUP_HEADS, LOG_RECORDS, Table
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame
 
-    from groupledger.sinks.ledger import LedgerLocation
 
 GROUP = [c.CLUSTER_ID, c.GROUP_ID]
 FIRST, LATEST, START, LATE = "first_offset", "latest_offset", "start", "late"
@@ -35,22 +34,23 @@ class FoldInput:
 
 
 def fold_input(
-    spark: SparkSession, location: LedgerLocation, new: DataFrame, topics: DataFrame, buckets: int, *, first: bool
+    current: Callable[[Table], DataFrame], new: DataFrame, topics: DataFrame, buckets: int, *, first: bool
 ) -> FoldInput:
     """The rows of every bucket: `new` records (of `log_records`), heads and old records of their groups, `topics`.
 
-    `first`: no ingest of these clusters was committed before, so there are no heads to look for.
+    `current` gives the rows of a table that count. `first`: no ingest of these clusters was committed before, so there
+    are no heads to look for.
     """
-    catalogues = _catalogues(spark, topics, new.select(c.CLUSTER_ID).distinct(), buckets)
+    catalogues = _catalogues(topics, new.select(c.CLUSTER_ID).distinct(), buckets)
     records = _records(new, RECORD, buckets)
     if first:
         return FoldInput(_union([records, catalogues]), 0)
-    starts = _starts(spark, location, new).persist()
+    starts = _starts(current(GROUP_HEADS), new).persist()
     late = starts.where(LATE)
     late_groups = late.count()
     pieces = [records, _heads(starts, buckets), catalogues]
     if late_groups:
-        pieces.append(_records(_already_read(spark, location, late), KNOWN, buckets))
+        pieces.append(_records(_already_read(current(LOG_RECORDS), late), KNOWN, buckets))
     return FoldInput(_union(pieces), late_groups)
 
 
@@ -59,20 +59,20 @@ def group_bucket(buckets: int) -> Column:
     return F.pmod(F.xxhash64(c.CLUSTER_ID, c.GROUP_ID), F.lit(buckets)).cast("int")
 
 
-def _starts(spark: SparkSession, location: LedgerLocation, new: DataFrame) -> DataFrame:
+def _starts(known: DataFrame, new: DataFrame) -> DataFrame:
     """For each touched group with a head: the head to start from, and whether the new records are late."""
     touched = new.where(F.col(c.GROUP_ID).isNotNull()).groupBy(*GROUP).agg(F.min(c.OFFSET).alias(FIRST))
-    heads = current(spark, location, GROUP_HEADS).join(touched, GROUP)
+    heads = known.join(touched, GROUP)
     before = F.when(F.col(c.OFFSET) < F.col(FIRST), F.col(c.OFFSET))
     start = F.max_by(F.struct(c.OFFSET, c.STATE, c.LOG_PARTITION), before)
     found = heads.groupBy(*GROUP, FIRST).agg(F.max(c.OFFSET).alias(LATEST), start.alias(START))
     return found.select(*GROUP, START, (F.col(FIRST) <= F.col(LATEST)).alias(LATE))
 
 
-def _already_read(spark: SparkSession, location: LedgerLocation, late: DataFrame) -> DataFrame:
+def _already_read(known: DataFrame, late: DataFrame) -> DataFrame:
     """The records of late groups after their start, as earlier ingests read them."""
     after = late.select(*GROUP, F.coalesce(F.col(START)[c.OFFSET], F.lit(-1)).alias(FIRST))
-    records = current(spark, location, LOG_RECORDS).join(F.broadcast(after), GROUP)
+    records = known.join(F.broadcast(after), GROUP)
     return records.where(F.col(c.OFFSET) > F.col(FIRST)).select(*LOG_RECORDS.columns)
 
 
@@ -102,12 +102,12 @@ def _heads(starts: DataFrame, buckets: int) -> DataFrame:
     )
 
 
-def _catalogues(spark: SparkSession, topics: DataFrame, clusters: DataFrame, buckets: int) -> DataFrame:
+def _catalogues(topics: DataFrame, clusters: DataFrame, buckets: int) -> DataFrame:
     """All changes of a cluster's topics as one row in every bucket: the driver never holds them."""
     change = F.struct(c.TOPIC, c.TOPIC_ID, c.PARTITION_COUNT, F.unix_millis(c.VALID_FROM).alias(c.VALID_FROM))
     of_clusters = topics.join(F.broadcast(clusters), c.CLUSTER_ID, "left_semi")
     one = of_clusters.groupBy(c.CLUSTER_ID).agg(F.collect_list(change).alias(TOPICS))
-    numbers = spark.range(buckets).select(F.col("id").cast("int").alias(BUCKET))
+    numbers = topics.sparkSession.range(buckets).select(F.col("id").cast("int").alias(BUCKET))
     return one.crossJoin(F.broadcast(numbers)).select(BUCKET, F.lit(TOPICS).alias(c.KIND), c.CLUSTER_ID, F.col(TOPICS))
 
 

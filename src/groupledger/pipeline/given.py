@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
-from groupledger.sinks.current import current
 from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS, Table
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
-    from groupledger.sinks.ledger import LedgerLocation
     from groupledger.sources.opening import Rows
     from groupledger.sources.snapshot_tables import Snapshots
 
@@ -41,15 +39,18 @@ class Given:
         yield "duplicates", read - rejected - used
 
 
-def given(spark: SparkSession, location: LedgerLocation, cluster_id: str, tables: Snapshots) -> list[Given]:
-    """The three tables of one source. A snapshot is its id: one that the ledger has is not taken again."""
-    known = current(spark, location, GROUP_SNAPSHOTS).select(c.SNAPSHOT_ID)
+def given(current: Callable[[Table], DataFrame], cluster_id: str, tables: Snapshots) -> list[Given]:
+    """The three tables of one source, beside the `current` ones of the ledger.
+
+    A snapshot is its id: one that the ledger has is not taken again.
+    """
+    known = current(GROUP_SNAPSHOTS).select(c.SNAPSHOT_ID)
     pieces = [(GROUP_SNAPSHOTS, tables.groups), (MEMBER_SNAPSHOTS, tables.members)]
     found = [
         _given(cluster_id, table, rows, rows.good.join(known, c.SNAPSHOT_ID, "left_anti")) for table, rows in pieces
     ]
     if tables.topics is not None:
-        said = current(spark, location, TOPIC_SNAPSHOTS).drop(c.ATTEMPT_ID)
+        said = current(TOPIC_SNAPSHOTS).drop(c.ATTEMPT_ID)
         found.append(_given(cluster_id, TOPIC_SNAPSHOTS, tables.topics, _unsaid(tables.topics.good, said)))
     return found
 

@@ -40,7 +40,6 @@ RECORDS_PER_BUCKET = 25_000
 
 COPIES, KNOWN, NEW = "copies", "known", "new"
 RECORDS, DUPLICATES = "records", "duplicates"
-LATE_GROUPS = "late_groups"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +78,12 @@ def ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoca
         reading = read_sources(spark, config)
         guards = tuple(f"{cluster_id}/ingest" for cluster_id in reading.clusters)
         attempt = _attempt(config, invocation, reading, guards)
-        seen = runs.look(spark, location, attempt.run_id, guards)
+        seen = runs.look(spark, location, attempt.run_id)
     if seen.committed is not None:
         return IngestSummary(seen.committed, True, timings.by_stage)
     with timings.stage("plan"):
         runs.plan(spark, location, attempt)
-    work = _Work(spark, location, config, attempt.attempt_id, frozenset(seen.last))
+    work = _Work(spark, location, config, attempt.attempt_id, seen.commits, ingested=any(map(seen.last, guards)))
     with timings.stage("topics"):
         work.take_topics(reading)
     work.take_tables(reading)
@@ -125,10 +124,12 @@ class _Work:
         location: LedgerLocation,
         config: Config,
         attempt_id: str,
-        ingested: frozenset[str],
+        commits: tuple[runs.Commit, ...],
+        *,
+        ingested: bool,
     ) -> None:
         self.spark, self.location, self.config, self.attempt_id = spark, location, config, attempt_id
-        self.ingested = ingested
+        self.commits, self.ingested = commits, ingested
         self.counts: Counter[str] = Counter()
         self.positions: dict[str, dict[str, Any]] = {}
         self.folded: Counter[str] = Counter()
@@ -141,14 +142,14 @@ class _Work:
         listed = union(rows.good for rows in reading.listings)
         if listed is not None:
             listed = listed.persist()  # read once, though the changes look at it from several sides
-            known = current(self.spark, self.location, tables.TOPIC_SNAPSHOTS)
+            known = self._current(tables.TOPIC_SNAPSHOTS)
             self._append(tables.TOPIC_SNAPSHOTS, topic_listings.changes(listed, known))
             listed.unpersist()
 
     def take_tables(self, reading: Reading) -> None:
         """Find what is new in the users' own tables; it is written with what the fold gives."""
         for cluster_id, snapshots in reading.tables:
-            self.given.extend(given(self.spark, self.location, cluster_id, snapshots))
+            self.given.extend(given(self._current, cluster_id, snapshots))
         changes = union(of_table(self.given, tables.TOPIC_SNAPSHOTS))
         if changes is not None:
             self._append(tables.TOPIC_SNAPSHOTS, changes)
@@ -176,7 +177,7 @@ class _Work:
         rows = records.groupBy(*names).agg(F.count(F.lit(1)).alias(COPIES))
         if not self.ingested:
             return rows.withColumn(KNOWN, F.lit(False))
-        known = current(self.spark, self.location, tables.LOG_RECORDS).select(*names).alias(KNOWN)
+        known = self._current(tables.LOG_RECORDS).select(*names).alias(KNOWN)
         same = [F.col(f"{NEW}.{name}").eqNullSafe(F.col(f"{KNOWN}.{name}")) for name in names]
         condition = reduce(lambda left, right: left & right, same)
         joined = rows.alias(NEW).join(known, condition, "left")
@@ -189,7 +190,7 @@ class _Work:
         if not records:
             return None
         buckets = self.config.buckets or max(2, records // RECORDS_PER_BUCKET)
-        given = fold_input(self.spark, self.location, mine, self._topics(), buckets, first=not self.ingested)
+        given = fold_input(self._current, mine, self._topics(), buckets, first=not self.ingested)
         self.late_groups = given.late_groups
         folded = fold_buckets(given.rows, buckets, FoldSettings()).persist()
         counted = folded.groupBy(TABLE, f"{COUNTS}.{c.CLUSTER_ID}", f"{COUNTS}.{COUNT_NAME}").agg(
@@ -215,7 +216,7 @@ class _Work:
     def _topics(self) -> DataFrame:
         """All changes of topics that count, and those of this attempt."""
         mine = self.location.rows(self.spark, tables.TOPIC_SNAPSHOTS).where(F.col(c.ATTEMPT_ID) == self.attempt_id)
-        return current(self.spark, self.location, tables.TOPIC_SNAPSHOTS).unionByName(mine)
+        return self._current(tables.TOPIC_SNAPSHOTS).unionByName(mine)
 
     def write(self, folded: DataFrame | None, reading: Reading) -> None:
         """Append what the fold gave, and what could not be used."""
@@ -265,12 +266,16 @@ class _Work:
         over = rejected > self.config.limits.max_quarantined
         return runs.Outcome(
             counts_in=dict(self.counts),
-            counts_out={**rows, LATE_GROUPS: self.late_groups},
+            counts_out={**rows, runs.LATE_GROUPS: self.late_groups},
             result_digest=result_digest({f"{n} {w.table}": w.digest for n, w in enumerate(self.written)}),
             verdict="quarantine-over-limit" if over else "done",
             finished_at=invocation.now(),
             input_digest=next((w.digest for w in self.written if w.table == tables.LOG_RECORDS.name), None),
         )
+
+    def _current(self, table: tables.Table) -> DataFrame:
+        """The rows that counted when the attempt began."""
+        return current(self.spark, self.location, table, self.commits)
 
     def _append(self, table: tables.Table, rows: DataFrame) -> None:
         self.written.append(append(self.location, table, rows, self.attempt_id))

@@ -35,7 +35,10 @@ class Ledger:
         check(spark, self.location)
 
     def current(self, table: Table) -> DataFrame:
-        """The rows that count: those of committed attempts that no later attempt supersedes."""
+        """The rows that count: those of committed attempts that no later attempt supersedes.
+
+        Which attempts count is read now; the rows are read when the frame is used.
+        """
         return current(self.spark, self.location, table)
 
     def results(self, scenario: str | None = None) -> DataFrame:
@@ -54,7 +57,7 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One group's rows. DataFrames are lazy: nothing runs before a `show` or a `toPandas`."""
+    """One group's rows. DataFrames are lazy: only what counts is read before a `show` or a `toPandas`."""
 
     ledger: Ledger
     group_id: str

@@ -10,11 +10,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from groupledger.sinks.runs import committed_runs
+from groupledger.sinks.runs import COMMITTED, LATE_GROUPS, committed_runs, look
 from groupledger.tables import (
     ASSIGNMENTS,
     GROUP_HEADS,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from groupledger.sinks.ledger import LedgerLocation
+    from groupledger.sinks.runs import Commit
     from groupledger.tables import Table
 
 ASSIGN_STAGE = "assign"
@@ -38,6 +40,7 @@ LOG_SNAPSHOTS = "log/"
 """What the snapshot ids of the offsets log begin with; only facts from the log are folded again."""
 
 _ROW, _MARK = "row", "mark"
+_NAMED = 1000
 _AS_WRITTEN = {LOG_RECORDS.name, TOPIC_SNAPSHOTS.name}
 _RESULTS = {ASSIGNMENTS.name, REBALANCES.name}
 _RESULT_KEY = (c.CLUSTER_ID, c.GROUP_ID, c.SNAPSHOT_ID, c.SCENARIO)
@@ -45,51 +48,82 @@ _RESULT_KEY = (c.CLUSTER_ID, c.GROUP_ID, c.SNAPSHOT_ID, c.SCENARIO)
 
 def committed(rows: DataFrame, runs: DataFrame) -> DataFrame:
     """The rows whose attempt `runs` has committed."""
-    attempts = F.broadcast(runs.where(F.col(c.STATUS) == "committed").select(c.ATTEMPT_ID))
+    attempts = F.broadcast(runs.where(F.col(c.STATUS) == COMMITTED).select(c.ATTEMPT_ID))
     return _matching(rows, attempts, (c.ATTEMPT_ID,))
 
 
-def current(spark: SparkSession, location: LedgerLocation, table: Table) -> DataFrame:
-    """The rows of a table that count. Of `runs`: the committed ones."""
+def current(
+    spark: SparkSession, location: LedgerLocation, table: Table, commits: tuple[Commit, ...] | None = None
+) -> DataFrame:
+    """The rows of a table that count, as of the moment of this call. Of `runs`: the committed ones.
+
+    `commits` are those of a `runs.look`, for several tables as of one moment; without them `runs` is read here.
+    """
     if table.name == RUNS.name:
         return committed_runs(spark, location)
-    rows = location.rows(spark, table)
-    if table.name in _AS_WRITTEN:
-        return committed(rows, location.rows(spark, RUNS))
-    if table.name in _RESULTS:
-        return _matching(rows, _latest(spark, location), (*_RESULT_KEY, c.ATTEMPT_ID))
-    if table.name in (QUARANTINE.name, VIOLATIONS.name):
-        return _current_of_both(spark, location, table)
-    return _not_refolded(spark, location, table, rows)
+    seen = look(spark, location).commits if commits is None else commits
+    return _Reader(spark, location, seen).current(table)
 
 
-def _current_of_both(spark: SparkSession, location: LedgerLocation, table: Table) -> DataFrame:
-    """Rows of these tables are facts or results: of a stage, or with a scenario."""
-    rows = location.rows(spark, table)
-    is_result = F.col(c.STAGE) == ASSIGN_STAGE if table.name == QUARANTINE.name else F.col(c.SCENARIO).isNotNull()
-    key = [name for name in (*_RESULT_KEY, c.ATTEMPT_ID) if name in table.columns]
-    results = _matching(rows.where(is_result), _latest(spark, location), key)
-    return _not_refolded(spark, location, table, rows.where(~is_result)).unionByName(results)
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """The tables as of some commits."""
 
+    spark: SparkSession
+    location: LedgerLocation
+    commits: tuple[Commit, ...]
 
-def _latest(spark: SparkSession, location: LedgerLocation) -> DataFrame:
-    """The attempt that counts for each snapshot, scenario and configuration; `rebalances` has a row for each."""
-    attempts = committed_runs(spark, location).select(c.ATTEMPT_ID, c.SEQUENCE, c.CONFIG_DIGEST)
-    rebalances = location.rows(spark, REBALANCES).select(*_RESULT_KEY, c.ATTEMPT_ID)
-    stamped = _joined(rebalances, attempts)
-    newest = F.max_by(c.ATTEMPT_ID, c.SEQUENCE).alias(c.ATTEMPT_ID)
-    return stamped.groupBy(*_RESULT_KEY, c.CONFIG_DIGEST).agg(newest)
+    def current(self, table: Table) -> DataFrame:
+        rows = self.location.rows(self.spark, table)
+        if table.name in _AS_WRITTEN:
+            return self._counted(rows)
+        if table.name in _RESULTS:
+            return _matching(rows, self._latest(), (*_RESULT_KEY, c.ATTEMPT_ID))
+        if table.name in (QUARANTINE.name, VIOLATIONS.name):
+            return self._current_of_both(table, rows)
+        return self._not_refolded(table, rows)
 
+    def _counted(self, rows: DataFrame) -> DataFrame:
+        """The rows of these commits. Few are named in the filter, by which Delta passes over files of dead attempts."""
+        attempts = [commit.attempt_id for commit in self.commits]
+        if len(attempts) <= _NAMED:
+            return rows.where(F.col(c.ATTEMPT_ID).isin(attempts) if attempts else F.lit(False))
+        return _matching(rows, F.broadcast(self._numbered()), (c.ATTEMPT_ID,))
 
-def _not_refolded(spark: SparkSession, location: LedgerLocation, table: Table, rows: DataFrame) -> DataFrame:
-    """Committed rows outside the offsets that a later attempt folded again."""
-    attempts = committed_runs(spark, location).select(c.ATTEMPT_ID, c.SEQUENCE)
-    stamped = _joined(rows, attempts).alias(_ROW)
-    heads = location.rows(spark, GROUP_HEADS).where(F.col(c.REFOLDED))
-    marks = _joined(heads, attempts)
-    keys = (c.CLUSTER_ID, c.GROUP_ID, c.LOG_PARTITION, c.FROM_OFFSET, c.OFFSET, c.SEQUENCE)
-    kept = stamped.join(F.broadcast(marks.select(*keys).alias(_MARK)), _superseded(table), "left_anti")
-    return kept.select(*table.columns)
+    def _numbered(self) -> DataFrame:
+        """The commits as rows: attempt, number, digest of the configuration."""
+        rows = [(commit.attempt_id, commit.sequence, commit.config_digest) for commit in self.commits]
+        columns = f"{c.ATTEMPT_ID} string, {c.SEQUENCE} bigint, {c.CONFIG_DIGEST} string"
+        return self.spark.createDataFrame(rows, columns)
+
+    def _current_of_both(self, table: Table, rows: DataFrame) -> DataFrame:
+        """Rows of these tables are facts or results: of a stage, or with a scenario."""
+        is_result = F.col(c.STAGE) == ASSIGN_STAGE if table.name == QUARANTINE.name else F.col(c.SCENARIO).isNotNull()
+        key = [name for name in (*_RESULT_KEY, c.ATTEMPT_ID) if name in table.columns]
+        results = _matching(rows.where(is_result), self._latest(), key)
+        return self._not_refolded(table, rows.where(~is_result)).unionByName(results)
+
+    def _latest(self) -> DataFrame:
+        """The attempt that counts for each snapshot, scenario and configuration; `rebalances` has a row for each."""
+        rebalances = self.location.rows(self.spark, REBALANCES).select(*_RESULT_KEY, c.ATTEMPT_ID)
+        newest = F.max_by(c.ATTEMPT_ID, c.SEQUENCE).alias(c.ATTEMPT_ID)
+        return self._stamped(rebalances).groupBy(*_RESULT_KEY, c.CONFIG_DIGEST).agg(newest)
+
+    def _not_refolded(self, table: Table, rows: DataFrame) -> DataFrame:
+        """Committed rows outside the offsets that a later attempt folded again."""
+        again = [commit.attempt_id for commit in self.commits if commit.counts_out.get(LATE_GROUPS)]
+        if not again:
+            return self._counted(rows)
+        heads = self.location.rows(self.spark, GROUP_HEADS)
+        marks = self._stamped(heads.where(F.col(c.REFOLDED) & F.col(c.ATTEMPT_ID).isin(again)))
+        keys = (c.CLUSTER_ID, c.GROUP_ID, c.LOG_PARTITION, c.FROM_OFFSET, c.OFFSET, c.SEQUENCE)
+        marks = F.broadcast(marks.select(*keys).alias(_MARK))
+        kept = self._stamped(rows).alias(_ROW).join(marks, _superseded(table), "left_anti")
+        return kept.select(*table.columns)
+
+    def _stamped(self, rows: DataFrame) -> DataFrame:
+        """The rows of these commits with what is known of their attempt."""
+        return rows.join(F.broadcast(self._numbered()), c.ATTEMPT_ID)
 
 
 def _superseded(table: Table) -> Column:
@@ -108,11 +142,6 @@ def _superseded(table: Table) -> Column:
 
 def _of(side: str, name: str) -> Column:
     return F.col(f"{side}.{name}")
-
-
-def _joined(rows: DataFrame, attempts: DataFrame) -> DataFrame:
-    """`rows` with what `attempts` says of their attempt; rows of others fall away."""
-    return rows.join(F.broadcast(attempts), c.ATTEMPT_ID)
 
 
 def _matching(rows: DataFrame, keys: DataFrame, names: tuple[str, ...] | list[str]) -> DataFrame:

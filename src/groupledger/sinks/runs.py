@@ -1,6 +1,6 @@
 """Attempts of a run, of which one counts: the row in `runs` that is written last and by compare-and-set.
 
-    seen = runs.look(spark, location, run_id, guards)       # before the inputs are read
+    seen = runs.look(spark, location, run_id)               # before the inputs are read
     if seen.committed: return seen.committed                # the run has counted already
     runs.plan(spark, location, attempt)                     # before any row of the attempt is written
     ...append...
@@ -18,7 +18,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ from groupledger.tables import RUNS, SCHEMA_VERSION
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from groupledger.sinks.ledger import LedgerLocation
 
@@ -41,7 +41,9 @@ TRIES = 10
 """Commits of others that may come in between before this one gives up."""
 
 _CONFLICT = re.compile(r"DELTA_CONCURRENT|Concurrent\w+Exception|MetadataChangedException|ProtocolChangedException")
-_LAST, _FOUND, _GUARD = "last", "found", "guard_{}"
+_FOUND = "found"
+LATE_GROUPS = "late_groups"
+"""The count (`counts_out`) of groups that a run folded again: where it is not 0, older facts give way to its own."""
 
 
 class WriteConflict(Fault):
@@ -122,25 +124,46 @@ _READ = (
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """The ledger at one moment: number of the last commit (0: none), the run if it counts, the last run by guard."""
+class Commit:
+    """A committed row of `runs` in short: what readers and later commits act on."""
 
     sequence: int
-    committed: Run | None
-    last: Mapping[str, Run] = field(default_factory=dict)
+    run_id: str
+    attempt_id: str
+    kind: str
+    guards: tuple[str, ...]
+    config_digest: str
+    counts_in: Mapping[str, int]
+    counts_out: Mapping[str, int]
 
 
-def look(spark: SparkSession, location: LedgerLocation, run_id: str, guards: tuple[str, ...] = ()) -> Look:
-    """One read of the committed rows."""
-    row = F.struct(*_READ)
-    aggregates = [F.max(c.SEQUENCE).alias(_LAST), _newest(row, F.col(c.RUN_ID) == run_id).alias(_FOUND)]
-    for number, guard in enumerate(guards):
-        held = F.array_contains(F.col(c.GUARDS), F.lit(guard))
-        aggregates.append(_newest(row, held).alias(_GUARD.format(number)))
-    found = committed_runs(spark, location).agg(*aggregates).collect()[0]
-    last = {guard: found[_GUARD.format(number)] for number, guard in enumerate(guards)}
-    runs = {guard: _run(row) for guard, row in last.items() if row is not None}
-    return Look(found[_LAST] or 0, None if found[_FOUND] is None else _run(found[_FOUND]), runs)
+_SHORT = tuple(each.name for each in fields(Commit))
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The ledger at one moment: its commits in their order, and the run that was asked for if it counts."""
+
+    commits: tuple[Commit, ...]
+    committed: Run | None = None
+
+    @property
+    def sequence(self) -> int:
+        """Number of the last commit; 0 where there is none."""
+        return self.commits[-1].sequence if self.commits else 0
+
+    def last(self, guard: str) -> Commit | None:
+        """The last commit under a guard."""
+        return next((commit for commit in reversed(self.commits) if guard in commit.guards), None)
+
+
+def look(spark: SparkSession, location: LedgerLocation, run_id: str | None = None) -> Look:
+    """One read of the committed rows, without a shuffle: a run is a short row, and few are ever made."""
+    found = F.when(F.col(c.RUN_ID) == run_id, F.struct(*_READ)) if run_id else F.lit(None)
+    rows = committed_runs(spark, location).select(*_SHORT, found.alias(_FOUND)).collect()
+    commits = sorted((_commit(row) for row in rows), key=lambda commit: commit.sequence)
+    counted = next((_run(row[_FOUND]) for row in rows if row[_FOUND] is not None), None)
+    return Look(tuple(commits), counted)
 
 
 def committed_runs(spark: SparkSession, location: LedgerLocation) -> DataFrame:
@@ -159,22 +182,24 @@ def commit(spark: SparkSession, location: LedgerLocation, attempt: Attempt, sinc
     `since` is the number the attempt saw before it read its inputs. Raises WriteConflict where a later commit shares
     a guard, or where others kept coming in between.
     """
-    seen = Look(since, None)
+    last = since
     for _ in range(TRIES):
+        if _compare_and_set(spark, location, attempt, last + 1, outcome):
+            return _as_run(attempt, last + 1, outcome)
+        seen = look(spark, location, attempt.run_id)
         if seen.committed is not None:
             return seen.committed
         _require_unchanged(attempt, since, seen)
-        if _compare_and_set(spark, location, attempt, seen.sequence + 1, outcome):
-            return _as_run(attempt, seen.sequence + 1, outcome)
-        seen = look(spark, location, attempt.run_id, attempt.guards)
+        last = seen.sequence
     raise WriteConflict(f"run {attempt.run_id!r}: {TRIES} other commits came in between; run it again")
 
 
 def _require_unchanged(attempt: Attempt, since: int, seen: Look) -> None:
-    for guard, run in seen.last.items():
-        if run.sequence > since:
-            message = f"run {attempt.run_id!r} read {guard} as of commit {since}, and run {run.run_id!r} committed"
-            raise WriteConflict(f"{message} it as number {run.sequence} meanwhile; run it again")
+    for guard in attempt.guards:
+        commit = seen.last(guard)
+        if commit is not None and commit.sequence > since:
+            message = f"run {attempt.run_id!r} read {guard} as of commit {since}, and run {commit.run_id!r} committed"
+            raise WriteConflict(f"{message} it as number {commit.sequence} meanwhile; run it again")
 
 
 def _compare_and_set(
@@ -196,10 +221,6 @@ def _compare_and_set(
         return False
     finally:
         spark.catalog.dropTempView(view)
-
-
-def _newest(row: Column, condition: Column) -> Column:
-    return F.max_by(row, F.when(condition, F.col(c.SEQUENCE)))
 
 
 def _row(spark: SparkSession, attempt: Attempt, sequence: int | None, outcome: Outcome | None) -> DataFrame:
@@ -241,6 +262,11 @@ def _as_run(attempt: Attempt, sequence: int, outcome: Outcome) -> Run:
         outcome.result_digest,
         outcome.verdict,
     )
+
+
+def _commit(row: Any) -> Commit:
+    values = {name: row[name] for name in _SHORT}
+    return Commit(**values | {c.GUARDS: tuple(values[c.GUARDS])})
 
 
 def _run(row: Any) -> Run:
