@@ -15,8 +15,9 @@ setup: $(VENV)/.installed $(GROUPLEDGER_JARS)/.ready  ## Install Python packages
 demo: setup  ## The main job on real Kafka data, with a summary to read
 	@$(BIN)/groupledger demo
 
-test: setup check  ## Every check and every test
-	@$(BIN)/python -m pytest
+test: setup check  ## Every check and every test: first what needs no JVM, on all cores, then Spark, alone
+	@$(BIN)/python -m pytest -m "not spark" --numprocesses auto --dist worksteal
+	@$(BIN)/python -m pytest -m spark
 
 check: setup  ## Format, lint, types, layers, tidiness
 	@$(BIN)/ruff format --check .

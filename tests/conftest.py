@@ -19,9 +19,9 @@ def spark(tmp_path_factory):
     from groupledger.engine.session import session
 
     settings = SparkSettings(
-        profile="small",
+        profile="local",  # a long session: the second compiler pays
         master="local[2]",
-        driver_memory="1g",
+        driver_memory="2g",
         conf={"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))},
     )
     made = session(settings, "groupledger tests")

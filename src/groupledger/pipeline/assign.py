@@ -7,6 +7,7 @@ summary.outcomes        # {"ASSIGNED": 7, "UNCHANGED": 2, "EMPTY": 1}
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,7 +26,7 @@ from groupledger.engine.buckets import GROUPS_A_BUCKET, Calculation, apply, buck
 from groupledger.pipeline.assign_input import LATEST, RECORDED, Facts, assign_input
 from groupledger.pipeline.invocation import Timings
 from groupledger.sinks import runs
-from groupledger.sinks.append import append
+from groupledger.sinks.append import append, append_all
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerLocation, check
 from groupledger.tables import (
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
     from groupledger.config import Config
     from groupledger.pipeline.invocation import Invocation
+    from groupledger.tables import Table
 
 KIND = "assign"
 DONE, OVER_LIMIT = "done", "quarantine-over-limit"
@@ -102,10 +104,11 @@ def assign(spark: SparkSession, config: Config, invocation: Invocation) -> Assig
             committed = runs.look(spark, location, attempt.run_id).committed
             assert committed is not None, f"run {attempt.run_id} was committed, and is no longer"
             return _summary(committed, config, timings, already_committed=True)
-    with timings.stage("plan"):
-        runs.plan(spark, location, attempt)
     buckets = config.buckets or _buckets(spark, config, known.snapshots)
-    outcome = _compute(spark, location, config, _Work(attempt, invocation, buckets, timings, known.coordinated, seen))
+    with ThreadPoolExecutor(1) as beside:
+        planned = beside.submit(runs.plan, spark, location, attempt)  # a commit waits; the input is planned meanwhile
+        work = _Work(attempt, invocation, buckets, timings, known.coordinated, seen, planned)
+        outcome = _compute(spark, location, config, work)
     with timings.stage("commit"):
         run = runs.commit(spark, location, attempt, seen.sequence, outcome)
     return _summary(run, config, timings, already_committed=run.attempt_id != attempt.attempt_id)
@@ -155,6 +158,7 @@ class _Work(NamedTuple):
     timings: Timings
     coordinated: bool
     seen: runs.Look
+    planned: Future[None]
 
 
 def _compute(spark: SparkSession, location: LedgerLocation, config: Config, work: _Work) -> runs.Outcome:
@@ -174,6 +178,8 @@ def _compute(spark: SparkSession, location: LedgerLocation, config: Config, work
             config.assign.coordinator if judges else None,
         )
         computed = apply(rows, work.buckets, calculation).persist()
+    with work.timings.stage("plan"):
+        work.planned.result()
     try:
         counts, digests = _write(location, computed, work.attempt.attempt_id, work.timings)
     finally:
@@ -217,24 +223,18 @@ def _write(
     """Append each table's rows; the first append computes them all and says which tables have any."""
     seen = Observation()
     observed = computed.observe(seen, *(F.count(name).alias(name) for name in r.OUTPUT.names))
-    counts: dict[str, int] = {}
-    digests: dict[str, str] = {}
-    for table, source in (
-        (REBALANCES, observed),
-        (ASSIGNMENTS, computed),
-        (VIOLATIONS, computed),
-        (QUARANTINE, computed),
-    ):
-        if counts.get(table.name) == 0:
-            continue
-        with timings.stage(table.name):
-            rows = source.where(F.col(table.name).isNotNull()).select(f"{table.name}.*")
-            written = append(location, table, rows, attempt_id, _result_metrics() if table is REBALANCES else {})
-        if table is REBALANCES:
-            counts |= {name: seen.get[name] or 0 for name in r.OUTPUT.names}
-            counts |= {name: value or 0 for name, value in written.metrics.items() if value}
-        digests[table.name] = written.digest
-    return counts, digests
+    with timings.stage("compute"):
+        first = append(location, REBALANCES, _of_table(observed, REBALANCES), attempt_id, _result_metrics())
+    counts = {name: seen.get[name] or 0 for name in r.OUTPUT.names}
+    counts |= {name: value or 0 for name, value in first.metrics.items() if value}
+    with timings.stage("write"):
+        others = [table for table in (ASSIGNMENTS, VIOLATIONS, QUARANTINE) if counts[table.name]]
+        written = append_all(location, [(table, _of_table(computed, table)) for table in others], attempt_id)
+    return counts, {each.table: each.digest for each in (first, *written)}
+
+
+def _of_table(computed: DataFrame, table: Table) -> DataFrame:
+    return computed.where(F.col(table.name).isNotNull()).select(f"{table.name}.*")
 
 
 def _result_metrics() -> dict[str, Column]:

@@ -22,7 +22,7 @@ from groupledger.pipeline.given import Given, given, of_table
 from groupledger.pipeline.invocation import Timings
 from groupledger.pipeline.reading import Reading, read_sources, union
 from groupledger.sinks import runs
-from groupledger.sinks.append import Written, append
+from groupledger.sinks.append import Written, append, append_all
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import check
 from groupledger.sources import offsets_log, snapshot_tables, topic_listings
@@ -226,16 +226,16 @@ class _Work:
                 return []
             return [folded.where(F.col(TABLE) == table.name).select(f"{table.name}.*")]
 
-        for table in FILLED:
-            if table is not tables.QUARANTINE:
-                rows = union([*rows_of(table), *of_table(self.given, table)])
-                if rows is not None:
-                    self._append(table, rows)
-        self._count_given()
+        facts = [table for table in FILLED if table is not tables.QUARANTINE]
+        parts = [(table, union([*rows_of(table), *of_table(self.given, table)])) for table in facts]
         rejected = reading.rejected()
-        rejected = union([*rows_of(tables.QUARANTINE), *([] if rejected is None else [rejected])])
-        if rejected is not None:
-            self._append(tables.QUARANTINE, rejected)
+        parts.append(
+            (tables.QUARANTINE, union([*rows_of(tables.QUARANTINE), *([] if rejected is None else [rejected])]))
+        )
+        filled = [(table, rows) for table, rows in parts if rows is not None]
+        self.written += append_all(self.location, filled, self.attempt_id)
+        self._count_given()
+        if any(table is tables.QUARANTINE for table, _ in filled):
             self._count_rejected()
         if folded is not None:
             folded.unpersist()
