@@ -98,7 +98,7 @@ class SourceSettings:
 class OverrideSettings:
     """Another assignor for some groups."""
 
-    groups: str = key("Glob over group ids, such as payments-*.", NOT_EMPTY)
+    groups: str = key("Group ids, * for any text and ? for one character, such as payments-*.", NOT_EMPTY)
     assignor: str = key("The assignor of these groups.", an_assignor())
 
 
