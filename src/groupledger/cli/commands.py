@@ -8,6 +8,7 @@ from groupledger import __version__
 from groupledger.cli.demo import demo
 from groupledger.cli.exits import Commands
 from groupledger.cli.plan_migration import plan_migration
+from groupledger.cli.replay import replay
 from groupledger.cli.runs import assign, ingest
 from groupledger.cli.setup import doctor, init, jars
 from groupledger.cli.show import show
@@ -28,5 +29,5 @@ def main() -> None:
     """
 
 
-for command in (init, ingest, assign, show, doctor, solve, simulate, plan_migration, demo, jars):
+for command in (init, ingest, assign, show, replay, doctor, solve, simulate, plan_migration, demo, jars):
     main.add_command(command)

@@ -19,8 +19,12 @@ from groupledger.tables import GROUP_SNAPSHOTS, OWNERSHIP_CHANGES, REBALANCES, R
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pyspark.sql import DataFrame, SparkSession
 
+    from groupledger.core.protocol.metrics import Metric
+    from groupledger.core.protocol.recorded import RecordedCall
     from groupledger.pipeline.rebalance import Rebalance
 
 PLACE = "place"
@@ -86,6 +90,18 @@ class Group:
         """Each time the partition changed hands in this group, in order of position."""
         rows = self.of(OWNERSHIP_CHANGES).where((F.col(c.TOPIC) == topic) & (F.col(c.PARTITION) == partition))
         return rows.sort(c.CLUSTER_ID, c.OFFSET)
+
+    def callbacks(self) -> list[RecordedCall]:
+        """The calls of KIP-429's timelines that members made, as far as the log tells; classic groups only."""
+        from groupledger.pipeline.callbacks import callbacks
+
+        return callbacks(self)
+
+    def metrics(self, start: datetime, end: datetime) -> list[Metric]:
+        """KIP-429's client metrics between two moments, by member id; `reason` says why one is not known."""
+        from groupledger.pipeline.callbacks import metrics
+
+        return metrics(self, start, end)
 
     def rebalance(self, generation: int | None = None) -> Rebalance:
         """What changed hands at a generation (or epoch; default: the last): members, before and after, verdicts."""
