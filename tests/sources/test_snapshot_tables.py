@@ -140,45 +140,51 @@ def changed(rows, index, **values):
     return [row | values if place == index else row for place, row in enumerate(rows)]
 
 
-BAD = [
-    pytest.param({"members": [*MEMBERS, MEMBERS[2] | {"member_order": 5}]}, "MEMBER_TWICE", "b", 3, id="member twice"),
-    pytest.param({"members": [*MEMBERS, MEMBERS[2] | {"member_id": "x"}]}, "PLACE_TWICE", "b", 3, id="place twice"),
-    pytest.param(
-        {"members": changed(MEMBERS, 2, recorded=[{"topic": "orders", "partitions": [0, -1]}])},
-        "NEGATIVE_PARTITION",
-        "b",
-        2,
-        id="negative partition",
-    ),
-    pytest.param({"members": changed(MEMBERS, 2, member_order=-1)}, "BAD_MEMBER_ORDER", "b", 2, id="negative place"),
-    pytest.param({"members": changed(MEMBERS, 2, member_id=None)}, "MISSING_VALUE", "b", 2, id="no member id"),
-    pytest.param({"members": [*MEMBERS[:2], MEMBERS[3]]}, "NO_MEMBERS", "b", 1, id="group without members"),
-    pytest.param({"groups": [GROUPS[0], GROUPS[2]]}, "NO_GROUP_ROW", None, 1, id="members without group"),
-    pytest.param({"groups": changed(GROUPS, 1, group_id=None)}, "MISSING_VALUE", None, 2, id="no group"),
-    pytest.param({"groups": changed(GROUPS, 1, offset=-1)}, "BAD_OFFSET", "b", 2, id="negative offset"),
-    pytest.param({"groups": changed(GROUPS, 1, offset="x")}, "BAD_VALUE", "b", 2, id="offset is text"),
-    pytest.param({"groups": changed(GROUPS, 1, members=3)}, "MEMBER_COUNT", "b", 2, id="members miscounted"),
-    pytest.param({"groups": changed(GROUPS, 1, group_type="odd")}, "BAD_VALUE", "b", 2, id="unknown type"),
-    pytest.param({"groups": [*GROUPS, GROUPS[1]]}, "SNAPSHOT_TWICE", "b", 3, id="snapshot twice"),
-    pytest.param(
-        {"members": changed(MEMBERS, 2, recorded=[{"topic": "orders", "partitions": ["x"]}])},
-        "BAD_VALUE",
-        "b",
-        2,
-        id="a partition is text",
-    ),
-]
+GROUP, MEMBER = GROUPS[1], MEMBERS[2]
 
 
-@pytest.mark.parametrize(("wrong", "code", "group", "rows"), BAD)
-def test_one_bad_snapshot_harms_no_other(spark, tmp_path, wrong, code, group, rows):
-    found = given(spark, tmp_path, **wrong)
+def with_recorded(*partitions):
+    return [MEMBER | {"recorded": [{"topic": "orders", "partitions": list(partitions)}]}]
+
+
+BAD = {  # a snapshot's group rows and member rows: code, whether its group is known, rows rejected
+    "member twice": ([GROUP], [MEMBER, MEMBER | {"member_order": 5}], "MEMBER_TWICE", True, 3),
+    "place twice": ([GROUP], [MEMBER, MEMBER | {"member_id": "x"}], "PLACE_TWICE", True, 3),
+    "negative partition": ([GROUP], with_recorded(0, -1), "NEGATIVE_PARTITION", True, 2),
+    "a partition is text": ([GROUP], with_recorded("x"), "BAD_VALUE", True, 2),
+    "negative place": ([GROUP], [MEMBER | {"member_order": -1}], "BAD_MEMBER_ORDER", True, 2),
+    "no member id": ([GROUP], [MEMBER | {"member_id": None}], "MISSING_VALUE", True, 2),
+    "group without members": ([GROUP], [], "NO_MEMBERS", True, 1),
+    "members without group": ([], [MEMBER], "NO_GROUP_ROW", False, 1),
+    "no group": ([GROUP | {"group_id": None}], [MEMBER], "MISSING_VALUE", False, 2),
+    "negative offset": ([GROUP | {"offset": -1}], [MEMBER], "BAD_OFFSET", True, 2),
+    "offset is text": ([GROUP | {"offset": "x"}], [MEMBER], "BAD_VALUE", True, 2),
+    "members miscounted": ([GROUP | {"members": 3}], [MEMBER], "MEMBER_COUNT", True, 2),
+    "unknown type": ([GROUP | {"group_type": "odd"}], [MEMBER], "BAD_VALUE", True, 2),
+    "snapshot twice": ([GROUP, GROUP], [MEMBER], "SNAPSHOT_TWICE", True, 3),
+}
+
+
+def numbered(rows, number):
+    """The rows as those of another group, at another position."""
+    own = {"snapshot_id": f"bad{number}", "group_id": f"group{number}", "offset": 100 + number}
+    return [row | {name: own[name] for name in own if name in row and row[name] == GROUP[name]} for row in rows]
+
+
+def test_one_bad_snapshot_harms_no_other(spark, tmp_path):
+    groups, members = [GROUPS[0], GROUPS[2]], [*MEMBERS[:2], MEMBERS[3]]
+    for number, (its_groups, its_members, *_) in enumerate(BAD.values()):
+        groups += numbered(its_groups, number)
+        members += numbered(its_members, number)
+    found = given(spark, tmp_path, groups=groups, members=members)
     rejected = found.rejected().collect()
-    assert {row[c.CODE] for row in rejected} == {code}, [row[c.MESSAGE] for row in rejected]
-    assert len(rejected) == rows
+    for number, (name, (_, _, code, known, rows)) in enumerate(BAD.items()):
+        mine = [row for row in rejected if f'"bad{number}"' in row[c.ROW]]
+        assert [row[c.CODE] for row in mine] == [code] * rows, name
+        assert (f"group{number}" in {row[c.GROUP_ID] for row in mine}) == known, name
+    assert len(rejected) == sum(rows for *_, rows in BAD.values())
     assert {row[c.STAGE] for row in rejected} == {"tables"}
-    assert group in {row[c.GROUP_ID] for row in rejected}
-    assert all(row[c.MESSAGE] and row[c.ROW] for row in rejected)
+    assert all(row[c.MESSAGE] for row in rejected)
     assert [row["group_id"] for row in collected(found.groups, c.OFFSET)] == ["a", "a"]
     assert [row["member_id"] for row in collected(found.members, c.OFFSET, c.MEMBER_ORDER)] == ["m2", "m1", "m1"]
     assert found.rejected().columns == [name for name in QUARANTINE.columns if name != c.ATTEMPT_ID]
