@@ -38,6 +38,7 @@ machine: setup  ## Random histories of groups, 5,000 of 30 events, held against 
 bench: setup  ## Measure against floors and peers, alone on the machine
 	@$(BIN)/python -m benchmarks.small_job
 	@$(BIN)/python -m benchmarks.fold_job
+	@$(BIN)/python -m benchmarks.fleet_job
 	@$(BIN)/python -m benchmarks.assignors
 
 mutants: setup  ## Change the assignors and the step in 500 small ways; the tests must see 90 % (an hour at most)

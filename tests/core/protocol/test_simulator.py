@@ -242,6 +242,18 @@ def test_a_group_that_never_settles_is_found_and_its_cycle_shown():
     assert len(settled[1].rounds) == last < MOST_ROUNDS
 
 
+def test_a_static_member_that_is_away_can_keep_the_others_rebalancing_until_its_session_ends():
+    """m7 is given one of m3's partitions in each round and never takes it; each time m3 gives up another one."""
+    found = script(6699, 30)
+    *_, storm = simulate(found)
+    assert storm.cycle is not None
+    assert {row.member for took in storm.rounds for row in took.members if row.joins_again} == {"m3"}
+    assert "m7" not in {row.member for took in storm.rounds for row in took.members}
+    *_, over = simulate(replace(found, events=[*found.events, e.Expire("m7"), e.Expire("m2")]))
+    assert over.stable
+    assert over.unowned == ()
+
+
 def test_a_leader_that_throws_leaves_the_group_hanging():
     same = ("constrained-cooperative-sticky",)
     mixed = [join("a", assignors=same), join("b", topics=("u",), assignors=same)]
