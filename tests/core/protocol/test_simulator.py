@@ -194,7 +194,7 @@ def test_a_replaced_static_leader_is_still_the_leader_for_the_coordinator():
     for name in "ab":
         coordinator.seat(Registered(name, f"{name}-1", ("range",), Subscription(ByteCode.KIP_792, ("t",)), f"i-{name}"))
     coordinator.start_generation(["a-1", "b-1"])
-    old = coordinator.leader
+    old = coordinator.leader or ""
     process = coordinator.members[old].process
     coordinator.replace(old, replace(coordinator.members[old], member_id=f"{process}-2"))
     assert coordinator.leader == f"{process}-2"
