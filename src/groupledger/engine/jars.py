@@ -32,6 +32,9 @@ _HERE = Path(__file__).parent
 _PINS = _HERE / "ivy.xml"
 _DIGESTS = _HERE / "jars.sha256"
 
+TYPES = ("jar", "bundle")
+"""Artifact types of a jar in Maven's poms: some that a broker loads are OSGi bundles."""
+
 
 class JarsFault(Fault):
     """The jars cannot be had; the message says what failed and where to put them by hand."""
@@ -114,7 +117,7 @@ def _retrieve(confs: Sequence[str], into: Path, home: Path) -> None:
     command = [
         *(str(java()), "-cp", str(ivy), "org.apache.ivy.Main"),
         *(("-settings", settings) if settings else ()),
-        *("-ivy", str(_PINS), "-cache", str(into / "ivy"), "-types", "jar", "-confs", *confs),
+        *("-ivy", str(_PINS), "-cache", str(into / "ivy"), "-types", *TYPES, "-confs", *confs),
         *("-retrieve", f"{into}/[conf]/[artifact]-[revision].[ext]"),
     ]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 no shell, own words
