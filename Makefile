@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export GROUPLEDGER_JARS ?= $(CURDIR)/.jars
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench parity properties machine lock clean
+.PHONY: help setup demo test check bench parity properties machine prove lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,7 +16,7 @@ demo: setup  ## The main job on real Kafka data, with a summary to read
 	@$(BIN)/groupledger demo
 
 test: setup check  ## Every check and every test: first what needs no JVM, on all cores, then Spark, alone
-	@$(BIN)/python -m pytest -m "not spark" --numprocesses auto --dist worksteal
+	@$(BIN)/python -m pytest -m "not spark and not live" --numprocesses auto --dist worksteal
 	@$(BIN)/python -m pytest -m spark
 
 check: setup  ## Format, lint, types, layers, tidiness
@@ -35,6 +35,11 @@ properties: setup  ## What every assignor promises, on 10,000 drawn groups for e
 machine: setup  ## Random histories of groups, 5,000 of 30 events, held against what KIP-429 promises (about 5 minutes)
 	@GROUPLEDGER_MACHINE_RUNS=5000 $(BIN)/python -m pytest -q tests/core/protocol/test_machine.py
 
+prove: setup  ## Simulator and listeners against real clients on a real Kafka broker (needs a JDK; about 10 minutes)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement tests/live/requirements.lock
+	@$(BIN)/python -m groupledger.engine.jars broker >/dev/null
+	@$(BIN)/python -m pytest -q -m live tests/live
+
 bench: setup  ## Measure against floors and peers, alone on the machine
 	@$(BIN)/python -m benchmarks.small_job
 	@$(BIN)/python -m benchmarks.fold_job
@@ -48,6 +53,8 @@ lock: setup  ## Write requirements.lock and the digests of the jars anew
 	@$(BIN)/pip install --quiet --disable-pip-version-check 'uv>=0.5'
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url \
 	  --no-emit-find-links --no-annotate --extra dev --output-file requirements.lock pyproject.toml
+	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url \
+	  --no-emit-find-links --no-annotate --output-file tests/live/requirements.lock tests/live/requirements.in
 	@$(BIN)/python -m groupledger.engine.jars --pin
 
 clean:  ## Remove everything the other targets made

@@ -1,0 +1,31 @@
+"""The broker of all live tests, and topics on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.live.broker import broker
+from tests.live.topics import Topics
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items):
+    """Everything here is live."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.live)
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory):
+    """The address of a running Kafka."""
+    with broker(tmp_path_factory.mktemp("kafka")) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def topics(kafka):
+    return Topics(kafka)
