@@ -45,6 +45,7 @@ CLIENT = (
     "test_kip615",
     "test_kip315",
     "test_safe",
+    "test_rejoin",
     "test_properties",
 )
 SERVER = (
@@ -63,6 +64,7 @@ CLOSEST = (
     ("assignors/kip615.py", ("test_kip615",)),
     ("assignors/librdkafka.py", ("test_librdkafka",)),
     ("assignors/movements.py", ("test_transfers",)),
+    ("assignors/rejoin.py", ("test_rejoin",)),
     ("assignors/safe.py", ("test_safe",)),
     ("assignors/transfers.py", ("test_transfers",)),
     ("assignors", ()),

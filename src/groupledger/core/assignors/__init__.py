@@ -14,6 +14,7 @@ from groupledger.core.assignors.kip615 import constrained_cooperative_sticky
 from groupledger.core.assignors.librdkafka import librdkafka_cooperative_sticky
 from groupledger.core.assignors.outcome import MESSAGES, Path, Status
 from groupledger.core.assignors.range_ import range_groups
+from groupledger.core.assignors.rejoin import lasting
 from groupledger.core.assignors.roundrobin import roundrobin_groups
 from groupledger.core.assignors.safe import Doubt, assign_safely, doubts
 from groupledger.core.assignors.sticky import sticky_groups
@@ -29,13 +30,17 @@ def assign(name: str, batch: GroupBatch, *, mode: Mode = "as-kafka") -> Assignme
     """Assign every group of the batch with one of ASSIGNORS.
 
     `as-kafka` answers what Kafka does, its failures included (see `Status`). `safe` first drops claims that cannot
-    be true, see `doubts`. Raises Fault("unknown-assignor") for a name that is not in ASSIGNORS.
+    be true, see `doubts`, and lets every cooperative group settle in two rounds, see `lasting`.
+    Raises Fault("unknown-assignor") for a name that is not in ASSIGNORS.
     """
     if name not in ASSIGNORS:
         raise Fault("unknown-assignor", f"assignor is {name!r}; expected one of {', '.join(ASSIGNORS)}")
-    if mode == "safe" and name not in ALWAYS_SAFE:
-        return assign_safely(ASSIGNORS[name], batch, cooperative=name in KEEPS_UNTIL_REVOKED)
-    return ASSIGNORS[name](batch)
+    assignor = ASSIGNORS[name]
+    if mode == "as-kafka" or name in ALWAYS_SAFE:
+        return assignor(batch)
+    if name in KEEPS_UNTIL_REVOKED:
+        return lasting(assignor, batch, assign_safely(assignor, batch, cooperative=True))
+    return assign_safely(assignor, batch, cooperative=False)
 
 
 def _range(batch: GroupBatch) -> AssignmentBatch:
