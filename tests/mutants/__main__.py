@@ -40,6 +40,7 @@ EXAMPLES = "20"
 CLIENT = (
     "test_parity",
     "test_pinned",
+    "test_corners",
     "test_transfers",
     "test_librdkafka",
     "test_kip615",

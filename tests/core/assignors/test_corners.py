@@ -1,0 +1,48 @@
+"""Corners that drawn groups seldom reach, each as kafka-clients 4.4.0 answers it: asked once through `tests.oracle`."""
+
+from __future__ import annotations
+
+from itertools import product
+from types import SimpleNamespace
+
+import numpy as np
+
+from groupledger.core.assignors import MESSAGES, Status
+from groupledger.core.assignors.balance import heaviest
+from groupledger.core.scenario import solve
+
+
+def member(name, topics, *owned, generation=0):
+    return {"id": name, "topics": topics, "owned": [list(each) for each in owned], "generation": generation}
+
+
+def test_a_tree_of_members_decides_the_order_in_which_range_lists_topics_of_one_bucket():
+    """Sixteen ids of one hash: the tree's root, not the first to join, has its topics written down first."""
+    ids = ["".join(each) for each in product(("Aa", "BB"), repeat=4)]
+    orders = [["BBBB", "AaAa"], *[["AaAa", "BBBB"]] * 15]
+    members = [member(*each) for each in zip(ids, orders, strict=True)]
+    scenario = {"id": "tree", "assignor": "range", "topics": {"AaAa": 16, "BBBB": 16}, "members": members}
+    expected = {each: [["AaAa", number], ["BBBB", number]] for number, each in enumerate(ids)}
+    assert solve(scenario)["assignment"] == expected
+
+
+def test_a_subscriber_that_takes_no_part_is_asked_all_the_same_and_kafka_fails():
+    """`a` has as much as it could have, u-10 of it no partition at all: it takes no part, yet subscribes to t."""
+    scenario = {
+        "id": "nobody",
+        "assignor": "cooperative-sticky",
+        "topics": {"u": 1, "t": 1},
+        "members": [
+            member("a", ["u", "t"], ("u", 10), generation=3),
+            member("c", ["t"], generation=2),
+            member("b", ["t"], generation=2),
+            member("d", ["t"], ("t", 0), ("t", 3), generation=3),
+        ],
+    }
+    assert solve(scenario)["error"] == MESSAGES[Status.NULL_POINTER]
+
+
+def test_nobody_is_heavy_in_a_group_that_owns_nothing():
+    """That a group is new is told by this: moves in a new group are never undone."""
+    assert heaviest(SimpleNamespace(size=np.zeros(2, np.int64))) == 0
+    assert heaviest(SimpleNamespace(size=np.array([1, 3, 2]))) == 3
