@@ -7,7 +7,6 @@ summary.outcomes        # {"ASSIGNED": 7, "UNCHANGED": 2, "EMPTY": 1}
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
@@ -26,7 +25,7 @@ from groupledger.engine.buckets import GROUPS_A_BUCKET, Calculation, apply, buck
 from groupledger.pipeline.assign_input import LATEST, RECORDED, Facts, assign_input
 from groupledger.pipeline.invocation import Timings
 from groupledger.sinks import runs
-from groupledger.sinks.append import append, append_all
+from groupledger.sinks.append import append
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerLocation, check
 from groupledger.tables import (
@@ -105,10 +104,10 @@ def assign(spark: SparkSession, config: Config, invocation: Invocation) -> Assig
             assert committed is not None, f"run {attempt.run_id} was committed, and is no longer"
             return _summary(committed, config, timings, already_committed=True)
     buckets = config.buckets or _buckets(spark, config, known.snapshots)
-    with ThreadPoolExecutor(1) as beside:
-        planned = beside.submit(runs.plan, spark, location, attempt)  # a commit waits; the input is planned meanwhile
-        work = _Work(attempt, invocation, buckets, timings, known.coordinated, seen, planned)
-        outcome = _compute(spark, location, config, work)
+    with timings.stage("plan"):
+        runs.plan(spark, location, attempt)
+    work = _Work(attempt, invocation, buckets, timings, known.coordinated, seen)
+    outcome = _compute(spark, location, config, work)
     with timings.stage("commit"):
         run = runs.commit(spark, location, attempt, seen.sequence, outcome)
     return _summary(run, config, timings, already_committed=run.attempt_id != attempt.attempt_id)
@@ -158,7 +157,6 @@ class _Work(NamedTuple):
     timings: Timings
     coordinated: bool
     seen: runs.Look
-    planned: Future[None]
 
 
 def _compute(spark: SparkSession, location: LedgerLocation, config: Config, work: _Work) -> runs.Outcome:
@@ -178,8 +176,6 @@ def _compute(spark: SparkSession, location: LedgerLocation, config: Config, work
             config.assign.coordinator if judges else None,
         )
         computed = apply(rows, work.buckets, calculation).persist()
-    with work.timings.stage("plan"):
-        work.planned.result()
     try:
         counts, digests = _write(location, computed, work.attempt.attempt_id, work.timings)
     finally:
@@ -229,7 +225,7 @@ def _write(
     counts |= {name: value or 0 for name, value in first.metrics.items() if value}
     with timings.stage("write"):
         others = [table for table in (ASSIGNMENTS, VIOLATIONS, QUARANTINE) if counts[table.name]]
-        written = append_all(location, [(table, _of_table(computed, table)) for table in others], attempt_id)
+        written = [append(location, table, _of_table(computed, table), attempt_id) for table in others]
     return counts, {each.table: each.digest for each in (first, *written)}
 
 

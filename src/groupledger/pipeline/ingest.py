@@ -22,7 +22,7 @@ from groupledger.pipeline.given import Given, given, of_table
 from groupledger.pipeline.invocation import Timings
 from groupledger.pipeline.reading import Reading, read_sources, union
 from groupledger.sinks import runs
-from groupledger.sinks.append import Written, append, append_all
+from groupledger.sinks.append import Written, append
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import check
 from groupledger.sources import offsets_log, snapshot_tables, topic_listings
@@ -233,7 +233,8 @@ class _Work:
             (tables.QUARANTINE, union([*rows_of(tables.QUARANTINE), *([] if rejected is None else [rejected])]))
         )
         filled = [(table, rows) for table, rows in parts if rows is not None]
-        self.written += append_all(self.location, filled, self.attempt_id)
+        for table, rows in filled:
+            self._append(table, rows)
         self._count_given()
         if any(table is tables.QUARANTINE for table, _ in filled):
             self._count_rejected()

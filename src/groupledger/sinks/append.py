@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
 
     from groupledger.sinks.ledger import LedgerLocation
     from groupledger.tables import Table
-
-AT_ONCE = 4
-"""Tables that are written side by side."""
 
 _LOW_HALF = 0xFFFFFFFF
 _ROWS = "rows_written"
@@ -59,19 +55,6 @@ def append(
     seen = observation.get
     sums = [seen[name] or 0 for name in _sum_names()]
     return Written(table.name, seen[_ROWS], rows_digest(seen[_ROWS], sums), {name: seen[name] for name in metrics})
-
-
-def append_all(
-    location: LedgerLocation, parts: Sequence[tuple[Table, DataFrame]], attempt_id: str
-) -> tuple[Written, ...]:
-    """Append to several tables at once, in the order given as far as anyone can tell: a small commit is mostly waiting
-    for its log, one table's beside the other's.
-
-    Where one fails the others still end, so that nothing writes on behind a caller that has gone on.
-    """
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        started = [pool.submit(append, location, table, rows, attempt_id) for table, rows in parts]
-    return tuple(each.result() for each in started)
 
 
 def _contract(table: Table) -> list[Column]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
 VERSION_PROPERTY = "groupledger.schemaVersion"
 CHECKPOINT_INTERVAL = 50
 """Commits of a table between two checkpoints: each costs a small job 1-2 s, and so many log files are read fast."""
-
-_AT_ONCE = 4
-"""Tables that are made side by side: each is a commit, and waits for its log."""
 
 _MISSING = {
     "TABLE_OR_VIEW_NOT_FOUND",
@@ -91,16 +87,12 @@ def init(spark: SparkSession, location: LedgerLocation) -> list[str]:
     Raises LedgerFault as `check` does, before anything is made, where a table stands that is not this ledger's; where
     files stand that are no table, when it comes to them.
     """
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        standing = list(pool.map(lambda table: _stands(spark, location, table), TABLES))
-    missing = [table for table, stands in zip(TABLES, standing, strict=True) if not stands]
+    missing = [table for table in TABLES if not _stands(spark, location, table)]
     if location.catalog is not None:
         schema = ".".join(quoted(part) for part in location.catalog.split("."))
         spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        list(pool.map(lambda table: _create(spark, location, table), [table for table in missing if table is not RUNS]))
-    if RUNS in missing:
-        _create(spark, location, RUNS)
+    for table in missing:
+        _create(spark, location, table)
     return [table.name for table in missing]
 
 
