@@ -226,17 +226,16 @@ class _Work:
                 return []
             return [folded.where(F.col(TABLE) == table.name).select(f"{table.name}.*")]
 
-        facts = [table for table in FILLED if table is not tables.QUARANTINE]
-        parts = [(table, union([*rows_of(table), *of_table(self.given, table)])) for table in facts]
-        rejected = reading.rejected()
-        parts.append(
-            (tables.QUARANTINE, union([*rows_of(tables.QUARANTINE), *([] if rejected is None else [rejected])]))
-        )
-        filled = [(table, rows) for table, rows in parts if rows is not None]
-        for table, rows in filled:
-            self._append(table, rows)
+        for table in FILLED:
+            if table is not tables.QUARANTINE:
+                rows = union([*rows_of(table), *of_table(self.given, table)])
+                if rows is not None:
+                    self._append(table, rows)
         self._count_given()
-        if any(table is tables.QUARANTINE for table, _ in filled):
+        unread = reading.rejected()  # counted while the good rows were read: only now is it known
+        rejected = union([*rows_of(tables.QUARANTINE), *([] if unread is None else [unread])])
+        if rejected is not None:
+            self._append(tables.QUARANTINE, rejected)
             self._count_rejected()
         if folded is not None:
             folded.unpersist()
