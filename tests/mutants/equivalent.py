@@ -16,6 +16,8 @@ class Key(NamedTuple):
 
 ROOM = "room of a work array: more of it than is written"
 
+SHAPE = "a shape to number entries by: in a larger one they have other numbers, as distinct"
+
 EQUIVALENT: dict[Key, str] = {
     Key(
         "assignors/server/homogeneous.py", "held = g.target_start[g.members] - g.target_start[0]", "-", "+"
@@ -32,4 +34,22 @@ EQUIVALENT: dict[Key, str] = {
     Key(
         "assignors/kip615.py", "short += floor - plan.size[member]", "-", "+"
     ): "one pass more, which finds nobody below the floor",
+    Key(
+        "assignors/rejoin.py", "topics = 1 + max(self.topic.max(initial=0), other.topic.max(initial=0))", "0", "1"
+    ): SHAPE,
+    Key(
+        "assignors/rejoin.py", "topics = 1 + max(self.topic.max(initial=0), other.topic.max(initial=0))", "1", "2"
+    ): SHAPE,
+    Key(
+        "assignors/rejoin.py",
+        "partitions = 1 + max(self.partition.max(initial=0), other.partition.max(initial=0))",
+        "0",
+        "1",
+    ): SHAPE,
+    Key(
+        "assignors/rejoin.py",
+        "partitions = 1 + max(self.partition.max(initial=0), other.partition.max(initial=0))",
+        "1",
+        "2",
+    ): SHAPE,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -44,5 +45,7 @@ def test_a_subscriber_that_takes_no_part_is_asked_all_the_same_and_kafka_fails()
 
 def test_nobody_is_heavy_in_a_group_that_owns_nothing():
     """That a group is new is told by this: moves in a new group are never undone."""
-    assert heaviest(SimpleNamespace(size=np.zeros(2, np.int64))) == 0
-    assert heaviest(SimpleNamespace(size=np.array([1, 3, 2]))) == 3
+    owns_nothing: Any = SimpleNamespace(size=np.zeros(2, np.int64))
+    owns_some: Any = SimpleNamespace(size=np.array([1, 3, 2]))
+    assert heaviest(owns_nothing) == 0
+    assert heaviest(owns_some) == 3

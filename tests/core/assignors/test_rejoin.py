@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from groupledger.core.assignors import ASSIGNORS, Path, assign
 from groupledger.core.assignors.rejoin import PLAYED, Given, assigned_of, lasting, rejoined, shrunk
-from groupledger.core.assignors.safe import assign_safely
-from groupledger.core.batch import GroupBatch
+from groupledger.core.assignors.safe import assign_safely, withhold_claimed
+from groupledger.core.batch import AssignmentBatch, GroupBatch
 from groupledger.core.scenario import encode, solve
 from tests.core.assignors.groups import scenarios
 
@@ -143,6 +143,35 @@ def test_less_is_given_only_of_what_would_be_taken_again():
 )
 def test_entries_within_other_lists_are_those_of_the_same_member(mine, theirs, expected):
     assert lists_of(mine).within(lists_of(theirs)).tolist() == expected
+
+
+def test_lists_are_replaced_member_by_member_also_by_none():
+    before = lists_of([[(0, 0), (0, 1)], [], [(1, 1)], []])
+    after = before.replaced(np.array([1, 2]), lists_of([[(2, 2)], []]))
+    assert pairs(*after) == [{(0, 0), (0, 1)}, {(2, 2)}, set(), set()]
+
+
+def contrary(batch):
+    """Two partitions: the one that `a` owns goes to `b` and the other to `a`, which is to have both if it has none."""
+    leaves = set(batch.claim_partition.tolist()[:1])
+    partition = np.array([*({0, 1} - leaves), *leaves], np.int32)
+    lists = np.array([0, 2 - len(leaves), 2]), np.zeros(2, np.int32), partition
+    return withhold_claimed(batch, AssignmentBatch(*lists, *lists, np.zeros(1, np.int32), np.array([Path.GENERAL])))
+
+
+def test_an_assignor_that_never_settles_is_asked_so_often_and_then_gives_less():
+    asked = []
+
+    def seen(batch):
+        asked.append(len(batch.claim_topic))
+        return contrary(batch)
+
+    members = [member("a", ["t"], ("t", 0), ("t", 1)), member("b", ["t"])]
+    batch = encode({"id": "never", "assignor": PLAYING[0], "topics": {"t": 2}, "members": members}).batch
+    answer = lasting(seen, batch, contrary(batch))
+    assert asked == [1] * 8 + [1, 0]  # eight targets tried, then less given twice
+    assert assigned_in(answer) == [set(), set()]
+    assert target_of(answer) == [{(0, 0), (0, 1)}, set()]
 
 
 def lists_of(lists):

@@ -60,8 +60,10 @@ class Given(NamedTuple):
         """Which entries stand in the other's list of the same member as well."""
         topics = 1 + max(self.topic.max(initial=0), other.topic.max(initial=0))
         partitions = 1 + max(self.partition.max(initial=0), other.partition.max(initial=0))
+        shape = len(self.start), topics, partitions
         mine, theirs = (
-            (ragged.owners(each.start) * topics + each.topic) * partitions + each.partition for each in (self, other)
+            np.ravel_multi_index((ragged.owners(each.start), each.topic, each.partition), shape)
+            for each in (self, other)
         )
         found: NDArray[np.bool_] = np.isin(mine, theirs)
         return found
