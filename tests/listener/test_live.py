@@ -1,6 +1,6 @@
 """Live adaptors over clients that only pretend: the order of things that KIP-1306 asks for, and what each client lacks.
 
-Both were also run against a real broker by hand; that is not what this file shows.
+Both run against a real broker in tests/live (`make prove`).
 """
 
 from __future__ import annotations

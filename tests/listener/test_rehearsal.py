@@ -7,18 +7,9 @@ import pytest
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.recorded import recorded_calls
 from groupledger.core.protocol.simulator import Script, simulate
-from groupledger.listener import OffsetAndMetadata, RebalanceListener, rehearse_history, rehearse_simulation
+from groupledger.listener import rehearse_history, rehearse_simulation
 from tests.core.history.captured import folded
-
-
-class Checkpointing(RebalanceListener):
-    """Starts what it is assigned paused, and commits what it gives up."""
-
-    def on_partitions_assigned(self, partitions, consumer):
-        consumer.pause(partitions)
-
-    def on_partitions_revoked(self, partitions, consumer):
-        consumer.commit_sync({each: OffsetAndMetadata(1) for each in partitions})
+from tests.listener.checkpointing import Checkpointing
 
 
 def simulated():

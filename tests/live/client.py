@@ -1,0 +1,112 @@
+"""One member of a group in a process of its own, over our adaptor of a client library.
+
+    python -m tests.live.client confluent-kafka '{"group_id": .., "client_id": .., ..}' topic ..
+
+Reads orders on stdin, a line each: `subscribe topic ..`, `close`. Writes a line of JSON for each call of its listener:
+`{"call": "assigned", "member_id": "a-1", "partitions": [["t", 0]]}`. LiveClient.java speaks the same.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import sys
+import threading
+from typing import Any
+
+from groupledger.listener import RebalanceListener
+from groupledger.listener.confluent import ConfluentConsumer
+from groupledger.listener.kafka_python import KafkaPythonConsumer
+from groupledger.listener.live import client_module
+
+HEARTBEAT_MS = 300
+METADATA_MS = 500
+KAFKA_PYTHON = {
+    "range": ("range", "RangePartitionAssignor"),
+    "roundrobin": ("roundrobin", "RoundRobinPartitionAssignor"),
+    "sticky": ("sticky.sticky_assignor", "StickyPartitionAssignor"),
+    "cooperative-sticky": ("cooperative_sticky", "CooperativeStickyAssignor"),
+}
+
+
+class Telling(RebalanceListener):
+    """Says what it is told."""
+
+    def on_partitions_assigned(self, partitions, consumer):
+        tell("assigned", partitions, consumer)
+
+    def on_partitions_revoked(self, partitions, consumer):
+        tell("revoked", partitions, consumer)
+
+    def on_partitions_lost(self, partitions, consumer):
+        tell("lost", partitions, consumer)
+
+
+def tell(call, partitions, consumer):
+    """One line."""
+    listed = [[topic, number] for topic, number in partitions]
+    line = {"call": call, "member_id": consumer.group_metadata().member_id, "partitions": listed}
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
+
+
+def confluent(told: dict[str, Any]) -> ConfluentConsumer:
+    """A consumer of confluent-kafka."""
+    config = {
+        "bootstrap.servers": told["address"],
+        "group.id": told["group_id"],
+        "client.id": told["client_id"],
+        "partition.assignment.strategy": told["assignor"],
+        "session.timeout.ms": told["session_ms"],
+        "heartbeat.interval.ms": HEARTBEAT_MS,
+        "topic.metadata.refresh.interval.ms": METADATA_MS,
+        "enable.auto.commit": False,
+    }
+    return ConfluentConsumer(config | ({"group.instance.id": told["instance"]} if told["instance"] else {}))
+
+
+def kafka_python(told: dict[str, Any]) -> KafkaPythonConsumer:
+    """A consumer of kafka-python."""
+    module, assignor = KAFKA_PYTHON[told["assignor"]]
+    module = client_module(f"kafka.coordinator.assignors.{module}", "kafka-python")
+    return KafkaPythonConsumer(
+        bootstrap_servers=told["address"],
+        group_id=told["group_id"],
+        client_id=told["client_id"],
+        group_instance_id=told["instance"],
+        partition_assignment_strategy=[getattr(module, assignor)],
+        session_timeout_ms=told["session_ms"],
+        heartbeat_interval_ms=HEARTBEAT_MS,
+        metadata_max_age_ms=METADATA_MS,
+        enable_auto_commit=False,
+    )
+
+
+def main(library: str, settings: str, *topics: str) -> None:
+    """Poll until told to close."""
+    make = confluent if library == "confluent-kafka" else kafka_python
+    consumer = make(json.loads(settings))
+    consumer.set_rebalance_listener(Telling())
+    consumer.subscribe(topics)
+    orders: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(orders,), daemon=True).start()
+    while True:
+        consumer.poll(0.1)
+        if orders.empty():
+            continue
+        order, *words = orders.get()
+        if order == "close":
+            break
+        consumer.subscribe(words)
+    consumer.close()
+
+
+def _read(orders: queue.SimpleQueue[list[str]]) -> None:
+    """Orders; without whoever gives them the process ends too."""
+    for line in sys.stdin:
+        orders.put(line.split())
+    orders.put(["close"])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,128 @@
+"""A group on a real broker, and the same group in the simulator: each event happens to both."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from groupledger.core.protocol import events as e
+from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.simulator import Script, simulate
+from groupledger.core.step import Form
+from tests.core.protocol.captured_stories import played
+from tests.live.members import Member, Said, Settings
+from tests.live.topics import Topics
+
+Start = Callable[[Settings, tuple[str, ...]], Member]
+MOST_SECONDS = 60
+QUIET_SECONDS = 1.5
+"""Nothing was said for so long: longer than a heartbeat and a refresh of metadata together."""
+
+
+class Stage:
+    """Use it in a `with`: its processes end with it. Member ids decide ties, so the simulator is told the real ones."""
+
+    def __init__(self, start: Start, settings: Settings, form: Form, topics: Topics, counts: Mapping[str, int]) -> None:
+        """`counts`: the topics there are at first, which are made."""
+        topics.create(counts)
+        self.topics = topics
+        self._start, self._settings, self._form, self._counts = start, settings, form, dict(counts)
+        self._members: dict[str, list[Member]] = defaultdict(list)
+        self._events: list[e.Event] = []
+
+    def __enter__(self) -> Stage:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for members in self._members.values():
+            for each in members:
+                each.stop()
+
+    def happen(self, event: e.Event, differing: Collection[str]) -> None:
+        """Let it happen; wait until only the `differing` have said what the simulator does not, and all are quiet."""
+        self._events.append(event)
+        HAPPENS[type(event)](self, event)
+        until, last, since = time.monotonic() + MOST_SECONDS, -1, time.monotonic()
+        while time.monotonic() < until:
+            time.sleep(0.05)
+            said = sum(map(len, self.said().values()))
+            if said != last or self.differing() != set(differing):
+                last, since = said, time.monotonic()
+            elif time.monotonic() - since > QUIET_SECONDS:
+                return
+
+    def said(self) -> dict[str, list[Said]]:
+        """{process: what its listener was told}."""
+        return {name: [call for each in members for call in each.calls] for name, members in self._members.items()}
+
+    def simulated(self) -> dict[str, list[Said]]:
+        """{process: what the simulator says of it}.
+
+        A first member that was assigned nothing joined before its metadata had the topics (kafka-python's may): in the
+        simulator they are made after it has joined.
+        """
+        ids = {name: [told for each in members for told in each.member_ids] for name, members in self._members.items()}
+        first, *others = self._events
+        assigned = [told for callback, told in self.said()[next(iter(self._members))] if callback is Callback.ASSIGNED]
+        late = assigned[:1] == [()]
+        events = [first, *_appearing(list(self._counts.items())), *others] if late else self._events
+        counts = {} if late else self._counts
+        calls: dict[str, list[Said]] = played(simulate(Script(counts, events, self._form, member_ids=ids)))
+        return calls
+
+    def differing(self) -> set[str]:
+        """Processes whose listener was told something else."""
+        said, calls = self.said(), self.simulated()
+        return {name for name in said.keys() | calls.keys() if said.get(name, []) != calls.get(name, [])}
+
+    def member(self, name: str) -> Member:
+        """The running process of this name."""
+        return self._members[name][-1]
+
+    def start(self, event: e.Join) -> None:
+        """A new process; its name decides where its member id sorts."""
+        settings = replace(self._settings, client_id=event.member, instance=event.group_instance_id)
+        self._members[event.member].append(self._start(settings, event.topics))
+
+    def explain(self) -> str:
+        """Who differs, and how."""
+        said, calls = self.said(), self.simulated()
+        lines = [
+            f"{name} {kind}: {'; '.join(map(_text, told.get(name, [])))}"
+            for name in sorted(self.differing())
+            for kind, told in (("said", said), ("simulated", calls))
+        ]
+        return "\n".join(["", *lines])
+
+
+def _appearing(topics: list[tuple[str, int]]) -> list[e.Event]:
+    """All topics become known in one go."""
+    *first, last = topics
+    return [*(e.SetPartitions(*each, together=True) for each in first), e.SetPartitions(*last)]
+
+
+def _text(call: Said) -> str:
+    return " ".join([call[0].name.lower(), *(f"{topic[-1]}{number}" for topic, number in call[1])])
+
+
+def _leave(stage: Stage, event: e.Leave) -> None:
+    stage.member(event.member).order("close")
+    stage.member(event.member).process.wait(MOST_SECONDS)
+
+
+def _subscribe(stage: Stage, event: e.Subscribe) -> None:
+    stage.member(event.member).order("subscribe", *event.topics)
+
+
+HAPPENS: dict[type[e.Event], Callable[[Stage, Any], None]] = {
+    e.Join: Stage.start,
+    e.Leave: _leave,
+    e.Crash: lambda stage, event: stage.member(event.member).kill(),
+    e.Expire: lambda stage, event: None,  # the broker's clock does it
+    e.Subscribe: _subscribe,
+    e.SetPartitions: lambda stage, event: stage.topics.grow(event.topic, event.partitions),
+    e.DeleteTopic: lambda stage, event: stage.topics.delete(event.topic),
+}
