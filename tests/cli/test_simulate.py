@@ -11,24 +11,21 @@ from click.testing import CliRunner
 
 from groupledger.cli.commands import main
 from groupledger.core.protocol.story import EVENTS, read_script
+from tests.pages import blocks
 
 PAGE = (Path(__file__).parents[2] / "docs" / "simulation.md").read_text(encoding="utf-8")
 SCRIPT = '{"id": "g", "topics": {"t": 2}, "events": [{"event": "join", "member": "a", "topics": ["t"]}]}'
 
 
-def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-
-
 def test_the_code_of_the_page_runs():
     names: dict[str, Any] = {}
-    for block in blocks("python"):
+    for block in blocks(PAGE, "python"):
         exec(compile(block, "docs/simulation.md", "exec", dont_inherit=True), names)  # noqa: S102 our own page
     assert len(names["after"]) == 3
 
 
 def test_the_script_of_the_page_is_one_and_its_table_has_every_event():
-    (block,) = blocks("json")
+    (block,) = blocks(PAGE, "json")
     assert len(list(read_script(json.loads(block)).events)) == 2
     table = " ".join(line.split("|")[1] for line in PAGE.splitlines() if line.startswith("| `"))
     assert set(re.findall(r"`([a-z-]+)`", table)) == set(EVENTS)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Callable
-from typing import Any
 
 from groupledger.core.faults import Fault
+from groupledger.core.user_code import imported
 from groupledger.listener.interface import Adapted, RebalanceListener
 
 NOT_FOUND = "LISTENER_NOT_FOUND"
@@ -22,19 +21,10 @@ def find_listener(name: str) -> Callable[[], RebalanceListener]:
     """
     if _MODULE_CLASS.fullmatch(name) is None:
         raise Fault(NOT_FOUND, f"listener is {name!r}; expected module:Class")
-    kind = _imported(name)
+    kind = imported(name, NOT_FOUND, "a module on the Python path")
     if isinstance(kind, type) and issubclass(kind, RebalanceListener):
         return kind
     missing = [method for method in REQUIRED if not callable(getattr(kind, method, None))]
     if not isinstance(kind, type) or missing:
         raise Fault(NOT_FOUND, f"{name} is no listener; expected a class with {', '.join(missing or REQUIRED)}")
     return lambda: Adapted(kind())
-
-
-def _imported(name: str) -> Any:
-    module, _, attribute = name.partition(":")
-    try:
-        return getattr(importlib.import_module(module), attribute)
-    except Exception as error:  # a module of others may fail in any way while it is imported
-        told = f"{type(error).__name__}: {error}"
-        raise Fault(NOT_FOUND, f"cannot import {name}: {told}; expected a module on the Python path") from error

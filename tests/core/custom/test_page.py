@@ -12,6 +12,7 @@ from groupledger.config import parse
 from groupledger.core.custom import Group, Member, Protocol, TopicPartition
 from groupledger.core.custom.contract import examine
 from groupledger.core.custom.naming import CustomAssignor
+from tests.pages import blocks
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "custom-assignors.md").read_text(encoding="utf-8")
@@ -19,13 +20,9 @@ OWNED = tuple(TopicPartition("t", number) for number in range(3))
 GROUP = Group((Member("A", ("t",), OWNED), Member("B", ("t", "u"))), {"t": 3, "u": 1})
 
 
-def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-
-
 def test_the_code_runs_and_keeps_the_contract():
     names: dict[str, Any] = {}
-    for block in blocks("python"):
+    for block in blocks(PAGE, "python"):
         exec(compile(block, "docs/custom-assignors.md", "exec", dont_inherit=True), names)  # noqa: S102 our own page
     for name, cooperative in (("assign", False), ("assign_in_steps", True)):
         protocols = frozenset(names[name].supported_protocols)
@@ -37,7 +34,7 @@ def test_the_code_runs_and_keeps_the_contract():
 
 
 def test_the_configuration_loads():
-    (block,) = blocks("yaml")
+    (block,) = blocks(PAGE, "yaml")
     settings = yaml.safe_dump({"cluster_id": "c", "ledger": {"location": "l"}, **yaml.safe_load(block)})
     assert parse(settings, "page").assign.custom_assignors == ("my_package.assignors:assign",)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -16,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from groupledger.core.custom.group import Protocol
 from groupledger.core.faults import Fault
+from groupledger.core.user_code import imported
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 ENTRY_POINTS = "groupledger.assignors"
 NOT_FOUND = "ASSIGNOR_NOT_FOUND"
+ON_THE_PATH = "a module on the Python path of this process, and of every Spark worker"
 _MODULE_FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 
 
@@ -60,7 +61,7 @@ def find(name: str) -> CustomAssignor:
         raise Fault(NOT_FOUND, f"{name!r} is an entry point of {ENTRY_POINTS} twice: {values}; expected once")
     if _MODULE_FUNCTION.fullmatch(target) is None:
         raise Fault(NOT_FOUND, f"assignor is {target!r}; expected module:function or an entry point of {ENTRY_POINTS}")
-    function = _imported(target)
+    function = imported(target, NOT_FOUND, ON_THE_PATH)
     if not callable(function):
         raise Fault(NOT_FOUND, f"{target} is a {type(function).__name__}; expected a function of a Group")
     protocols = getattr(function, "supported_protocols", (Protocol.EAGER,))
@@ -91,13 +92,3 @@ def _entry_points(name: str) -> list[EntryPoint]:
     from importlib import metadata
 
     return list(metadata.entry_points(group=ENTRY_POINTS, name=name))
-
-
-def _imported(target: str) -> Any:
-    module, _, name = target.partition(":")
-    try:
-        return getattr(importlib.import_module(module), name)
-    except Exception as error:  # a module of others may fail in any way while it is imported
-        told = f"{type(error).__name__}: {error}"
-        advice = "expected a module on the Python path of this process, and of every Spark worker"
-        raise Fault(NOT_FOUND, f"cannot import {target}: {told}; {advice}") from error
