@@ -31,9 +31,16 @@ def test_kip_315_3_it_is_an_assignor_one_can_choose():
 
 
 def test_kip_315_4_it_is_for_equal_subscriptions_and_partition_counts():
+    """Only then is everything assigned."""
     result = of("A", "B")
     assert result["unassigned"] == []
     assert sum(map(len, result["assignment"].values())) == 20
+    counts = solve(join({"A": None, "B": None}, topics={"t": 4, "u": 5}))
+    assert counts["unassigned"] != []
+    subscriptions = solve(
+        join({"A": None, "B": None}, topics={"t": 4, "u": 4}, subscribed={"A": ["t", "u"], "B": ["t"]})
+    )
+    assert subscriptions["unassigned"] != []
 
 
 def test_kip_315_5_violations_are_handled_until_they_are_over():

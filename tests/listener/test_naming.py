@@ -23,6 +23,13 @@ class Foreign:
     def on_partitions_revoked(self, revoked): ...
 
 
+class Demanding(Ours):
+    def __init__(self, broker): ...
+
+
+class Abstract(RebalanceListener): ...
+
+
 class Half:
     def on_partitions_assigned(self, assigned): ...
 
@@ -51,3 +58,12 @@ def test_what_is_no_listener_is_said(name, message):
         find_listener(name)
     assert raised.value.code == "LISTENER_NOT_FOUND"
     assert message in raised.value.message
+
+
+@pytest.mark.parametrize("name", ["Demanding", "Abstract"])
+def test_a_class_that_cannot_be_made_without_arguments_is_said(name):
+    with pytest.raises(
+        Fault, match=rf"{name}\(\) raised TypeError: .+; expected a class that is made without"
+    ) as raised:
+        find_listener(f"{__name__}:{name}")()
+    assert raised.value.code == "LISTENER_NOT_MADE"

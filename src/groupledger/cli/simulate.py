@@ -23,9 +23,10 @@ Told = dict[str, Any]
     "--assignor", "custom", multiple=True, metavar="MODULE:FUNCTION", help="A custom assignor that lines name."
 )
 def simulate(scripts: TextIO, *, table: bool, strict: bool, custom: tuple[str, ...]) -> None:
-    """Read one script a line from SCRIPTS (default: stdin), write one result a line; 500 groups are played together.
+    """Read one script a line from SCRIPTS (default: stdin), write one result a line.
 
-    A line that is no script gives an error object with its line number; the others are played all the same.
+    Results come after every 500 lines and at the end. A line that is no script gives an error object with its line
+    number; the others are played all the same.
 
     \b
     {"id": "a", "topics": {"orders": 4}, "events": [{"event": "join", "member": "m1", "topics": ["orders"]}]}

@@ -70,6 +70,7 @@ class HostedConsumer:
             except Exception as error:  # noqa: BLE001 - a listener is a user's code and may raise anything
                 errors.append(error)
                 self._note(f"raised {type(error).__name__}", each.partitions, str(error))
+            self._within = None
         if errors:
             raise errors[0]
 

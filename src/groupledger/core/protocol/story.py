@@ -80,17 +80,17 @@ def read_script(found: Mapping[str, Any]) -> Script:
     events = found.get("events")
     _require(isinstance(events, list), "events", events, "a list")
     form = found.get("form", Form.KIP)
-    _require(form in set(Form), "form", form, "one of " + ", ".join(Form))
+    _one_of(form, list(Form), "form")
     told_events = [_event(each, f"events.{at}") for at, each in enumerate(events or ())]
-    return Script(dict(topics or {}), told_events, Form(form), _pace(found.get("pace") or {}))
+    return Script(dict(topics or {}), told_events, Form(form), _pace(found.get("pace", {})))
 
 
 def _pace(found: Any) -> Pace:
     """`{"round_ms": 100, "onPartitionsRevoked": 40}`."""
     _require(isinstance(found, dict), "pace", found, "an object of milliseconds")
-    known = {"round_ms", *Callback}
+    known = sorted({"round_ms", *Callback})
     for name, value in found.items():
-        _require(name in known, "pace", name, "one of " + ", ".join(sorted(known)))
+        _one_of(name, known, "pace")
         _whole(value, f"pace.{name}", 2**31)
     return Pace(found.get("round_ms", 0), {each: found[each] for each in Callback if each in found})
 
@@ -98,12 +98,12 @@ def _pace(found: Any) -> Pace:
 def _event(found: Any, place: str) -> e.Event:
     _require(isinstance(found, dict), place, found, "an object")
     name = found.get("event")
-    _require(name in EVENTS, f"{place}.event", name, "one of " + ", ".join(EVENTS))
-    kind = EVENTS[name]
+    _one_of(name, EVENTS, f"{place}.event")
+    kind = EVENTS[str(name)]
     values = {key: value for key, value in found.items() if key != "event"}
     known = {each.name: each.default is MISSING for each in fields(kind)}
-    for key in values.keys() - known.keys():
-        _require(False, place, key, "one of " + ", ".join(known))
+    for key in values:
+        _one_of(key, known, place)
     for key, needed in known.items():
         _require(key in values or not needed, f"{place}.{key}", values.get(key), "a value")
     return kind(**{key: _value(key, value, f"{place}.{key}") for key, value in values.items()})
@@ -119,7 +119,7 @@ def _value(key: str, value: Any, place: str) -> Any:
     if key in NUMBERS:
         _whole(value, place, NUMBERS[key])
     elif key == "byte_code":
-        _require(value in ByteCode.__members__, place, value, "one of " + ", ".join(ByteCode.__members__))
+        _one_of(value, ByteCode.__members__, place)
         return ByteCode[value]
     elif key in FLAGS:
         _require(isinstance(value, bool), place, value, "true or false")
@@ -205,6 +205,11 @@ def _pairs(partitions: Iterable[TopicPartition]) -> list[list[Any]]:
 
 def _whole(value: Any, place: str, most: int) -> None:
     _require(type(value) is int and 0 <= value <= most, place, value, f"a whole number from 0 to {most:,}")
+
+
+def _one_of(value: Any, names: Iterable[str], place: str) -> None:
+    known = list(names)
+    _require(isinstance(value, str) and value in known, place, value, "one of " + ", ".join(known))
 
 
 def _require(holds: bool, place: str, got: Any, expected: str) -> None:
