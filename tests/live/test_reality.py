@@ -1,6 +1,7 @@
 """The simulator against live clients: the same events happen on a real Kafka broker and on paper, call for call.
 
-An event happens once the group has settled after the one before, so each sequence has one outcome.
+An event happens once the group has settled after the one before, so each sequence has one outcome, but for what depends
+on who is faster (`Stage`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from groupledger.core.step import Form
 from tests.live.members import Member, Settings, compile_java, java_command, python_command
 from tests.live.stage import Stage
 
-SESSION_MS = {"crash": 6_000}
+SESSION_MS = {"crash": 6_000, "share": 6_000}
 LONG_SESSION_MS = 45_000
 DIFFERENT = {
     ("java", "cooperative-sticky", "subscribe"): (
@@ -30,7 +31,7 @@ DIFFERENT = {
         "librdkafka calls lost for partitions of a deleted topic, one generation later",
     ),
 }
-"""Who calls something else after the last event of a sequence, and why."""
+"""Who may call something else after the last event of a sequence, and why: it hangs on the client's timing."""
 
 
 def story(name, join, t, u):
@@ -47,6 +48,7 @@ def story(name, join, t, u):
         "subscribe": [join("a", (t,)), join("b", (t,)), e.Subscribe("b", both), e.Subscribe("a", (u,))],
         "partitions": [join("a", both), join("b", both), e.SetPartitions(t, 7)],
         "delete": [join("a", both), join("b", both), e.DeleteTopic(u)],
+        "share": [join("a", (t,)), join("b", (t,)), e.Leave("b"), join("c", (t,)), e.Crash("c"), e.Expire("c")],
     }[name]
 
 
@@ -56,11 +58,18 @@ SEQUENCES = [
     *(("confluent-kafka", "range", name) for name in STORIES if name != "partitions"),
     *(("confluent-kafka", "cooperative-sticky", name) for name in STORIES),
     *(("kafka-python", "range", name) for name in ("grow", "crash", "partitions")),
+    ("kafka-python", "cooperative-sticky", "share"),
 ]
-"""Not there: eager librdkafka when partitions are added, which joins once or, for nothing, twice, as it happens; and
-kafka-python's other sequences: of `static` one run agreed and one had a rebalance more, whose cause is not known; the
-rest were not compared to an end yet.
+"""Not there are sequences whose outcome hangs on the client's timing, or on its own algorithm:
+
+- eager librdkafka when partitions are added: its members learn of them one after the other, and join once or twice;
+- kafka-python's `static` and all of roundrobin: in some runs a member joins once more, for nothing, or hangs in
+  JoinGroup until its session ends; why is not known;
+- its `subscribe`, where the leader assigns before it has metadata of the new topic, and `delete` (one of two agreed);
+- cooperative kafka-python with two topics, which it shares out by an algorithm of its own: A keeps t, B gets u.
 """
+SILENT = {("kafka-python", "cooperative-sticky")}
+"""Who does not call onPartitionsAssigned when nothing was added (KIP-429: called always)."""
 
 
 @pytest.fixture(scope="session")
@@ -88,11 +97,12 @@ def test_every_process_calls_what_the_simulator_says(library, assignor, name, ka
         kafka, f"{name}-{library}-{assignor}", "", assignor, SESSION_MS.get(name, LONG_SESSION_MS), None
     )
     # kafka-python's eager members call revoked with nothing when they first join, as KIP-429's timeline has it
-    form = Form.KIP if (library, assignor) == ("kafka-python", "range") else Form.AS_KAFKA
+    form = Form.KIP if library == "kafka-python" and assignor != "cooperative-sticky" else Form.AS_KAFKA
     join = partial(e.Join, assignors=(simulated_name(library, assignor),))
     events = story(name, join, t, u)
-    with Stage(starter(library, classes), settings, form, topics, {t: 4, u: 3}) as stage:
+    habits = {"silent": (library, assignor) in SILENT, "restless": library == "confluent-kafka"}
+    with Stage(starter(library, classes), settings, form, topics, {t: 4, u: 3}, **habits) as stage:
         for event in events:
             expected = set(differing) if event is events[-1] else set()
             stage.happen(event, expected)
-            assert stage.differing() == expected, stage.explain()
+            assert stage.differing() in (set(), expected), stage.explain()
