@@ -45,9 +45,13 @@ def test_kip_615_6_partitions_in_transfer_are_left_out_until_revoked():
     assert answers(scenario({"t": 4}, given))[1]["b"] == t(2, 3)
 
 
-def test_kip_615_7_claims_outside_the_subscription_count_for_nothing():
-    outside = scenario({"t": 2, "u": 2}, {"a": [("u", 0), ("t", 0)], "b": []}, subscribed={"a": ["t"], "b": ["t"]})
-    assert answers(outside)[0] == {"a": t(0), "b": t(1)}
+@pytest.mark.parametrize("left", ["s", "u"])
+def test_kip_615_7_claims_outside_the_subscription_count_for_nothing(left):
+    owned = {"a": [(left, 1)], "b": [("t", 0)]}
+    outside = scenario({"t": 2, left: 2}, owned, subscribed={"a": ["t"], "b": ["t"]})
+    assert answers(outside)[0] == {"a": t(1), "b": t(0)}
+    nothing_left = scenario({"t": 2, left: 2}, {"a": [(left, 1)], "b": []}, subscribed={"a": ["t"], "b": ["t"]})
+    assert answers(nothing_left)[0] == {"a": t(0), "b": t(1)}
 
 
 def test_kip_615_8_claims_of_an_old_generation_count_for_nothing():
