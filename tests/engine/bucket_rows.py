@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -11,11 +12,14 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from groupledger.core.step import Form
 from groupledger.engine import rows as r
 from groupledger.engine.buckets import Calculation, compute
+from groupledger.engine.topic_catalogue import SINCE, TopicCatalogue
 from groupledger.tables import columns as c
 
 SCHEMA = to_arrow_schema(r.INPUT)
 AS_KAFKA = Calculation("baseline", Form.AS_KAFKA, coordinator="uniform")
 KIP = Calculation("baseline", Form.KIP)
+TOPIC = -1
+"""The kind of a row that is none of a bucket's, but of the topic catalogue."""
 
 
 def wire(partitions: Iterable[tuple[str, int]], ids: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
@@ -37,6 +41,7 @@ def group_row(snapshot: str, **values: Any) -> dict[str, Any]:
         c.PROTOCOL_TYPE: "consumer",
         c.SNAPSHOT_KIND: "generation",
         c.COMPLETE: True,
+        r.MOMENT: 0,
         r.CHOSEN: values.get(c.ASSIGNOR),
         c.GROUP_ID: snapshot.rsplit("/", 1)[0],
         **values,
@@ -55,14 +60,13 @@ def member_row(snapshot: str, order: int, member_id: str, **values: Any) -> dict
     }
 
 
-def topic_row(snapshot: str, topic: str, count: int | None, **values: Any) -> dict[str, Any]:
-    """A topic that a listing names at the snapshot; None: as deleted."""
+def topic_row(snapshot: str, topic: str, count: int | None, since: int = 0, **values: Any) -> dict[str, Any]:
+    """A change of a topic of a group's cluster: its count from a moment on (microseconds); None: deleted."""
     return {
-        r.ROW_KIND: r.TOPIC_ROW,
-        c.SNAPSHOT_ID: snapshot,
+        r.ROW_KIND: TOPIC,
         c.TOPIC: topic,
-        r.COUNT_NOW: count,
-        r.LISTED: True,
+        c.PARTITION_COUNT: count,
+        SINCE: since,
         c.GROUP_ID: snapshot.rsplit("/", 1)[0],
         **values,
     }
@@ -74,20 +78,25 @@ def record_row(group: str, log_partition: int, offset: int, **values: Any) -> di
     return {r.ROW_KIND: r.RECORD_ROW, c.GROUP_ID: group, **place, **values}
 
 
-def change_row(group: str, topic: str, topic_id: str | None, count: int | None, at: int) -> dict[str, Any]:
-    """A change of a topic in a KIP-848 group, at a moment in microseconds."""
-    values = {c.TOPIC: topic, c.TOPIC_ID: topic_id, r.COUNT_NOW: count, r.CHANGED: at}
-    return {r.ROW_KIND: r.CHANGE_ROW, c.GROUP_ID: group, **values}
-
-
 def table(rows: Iterable[dict[str, Any]]) -> pa.Table:
-    """The bucket."""
-    return pa.Table.from_pylist([{r.BUCKET: 0, c.CLUSTER_ID: "k", **row} for row in rows], schema=SCHEMA)
+    """The bucket. Each group is in a cluster of its own unless its rows say otherwise: so are its topics."""
+    placed = [{r.BUCKET: 0, **_placed(row)} for row in rows if row[r.ROW_KIND] != TOPIC]
+    return pa.Table.from_pylist(placed, schema=SCHEMA)
+
+
+def catalogue(rows: Iterable[dict[str, Any]]) -> TopicCatalogue:
+    """The topics among the rows."""
+    return TopicCatalogue.of_rows([_placed(row) for row in rows if row[r.ROW_KIND] == TOPIC])
+
+
+def _placed(row: dict[str, Any]) -> dict[str, Any]:
+    return {c.CLUSTER_ID: f"of {row[c.GROUP_ID]}", **row}
 
 
 def computed(rows: Iterable[dict[str, Any]], calculation: Calculation = AS_KAFKA) -> dict[str, list[dict[str, Any]]]:
     """The result rows by table."""
-    found = compute(table(rows), calculation).to_pylist()
+    rows = list(rows)
+    found = compute(table(rows), replace(calculation, topics=catalogue(rows))).to_pylist()
     return {name: [row[name] for row in found if row[name] is not None] for name in r.OUTPUT.names}
 
 

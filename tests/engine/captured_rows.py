@@ -1,4 +1,4 @@
-"""The captures as rows of a bucket, without Spark: facts from the fold, topics as they were at each snapshot."""
+"""The captures as rows of a bucket, without Spark: facts from the fold, topics from the listings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from groupledger.engine import rows as r
 from groupledger.tables import columns as c
 from tests.core.history.captured import every_group, folded, log_rows
 from tests.core.wire.captured import lines
-from tests.engine.bucket_rows import change_row, group_row, member_row, record_row, topic_row
+from tests.engine.bucket_rows import group_row, member_row, record_row, topic_row
 
 CAPTURES = ("dev", "edge", "compacted", "storm")
 
@@ -43,31 +43,13 @@ def states(capture: str) -> dict[str, list[State]]:
     return found
 
 
-def topic_rows(capture: str, snapshot: str, topics: set[str], at: int) -> list[dict[str, Any]]:
-    """What the listings say of these topics around a moment."""
-    found = []
-    for topic in sorted(topics & states(capture).keys()):
-        known = states(capture)[topic]
-        past = [state for state in known if state.since <= at]
-        later = [state for state in known if state.since > at]
-        counts = [None, None, None, *(state.partitions for state in past)][-3:]
-        times = [None, None, *(state.since for state in past)][-2:]
-        found.append(
-            topic_row(
-                snapshot,
-                topic,
-                counts[2],
-                listed=bool(past),
-                topic_id=past[-1].topic_id if past else None,
-                count_before=counts[1],
-                count_before_that=counts[0],
-                count_after=later[0].partitions if later else None,
-                changed_at=times[1],
-                changed_before_at=times[0],
-                changed_after_at=later[0].since if later else None,
-            )
-        )
-    return found
+def topic_rows(capture: str, group: str) -> list[dict[str, Any]]:
+    """What the listings of a capture ever said."""
+    return [
+        topic_row(f"{group}/", topic, state.partitions, state.since, topic_id=state.topic_id)
+        for topic, known in states(capture).items()
+        for state in known
+    ]
 
 
 def holdings(assignment: Any) -> Any:
@@ -77,24 +59,20 @@ def holdings(assignment: Any) -> Any:
 
 @cache
 def rows_of(capture: str, group: str) -> tuple[dict[str, Any], ...]:
-    """All snapshots of a captured group, its members, its topics."""
+    """All snapshots of a captured group, its members, and the topics of its cluster."""
     facts = folded(f"{capture}/offsets", group)
-    by_id = {each.snapshot_id: each for each in facts.group_snapshots}
     rows: list[dict[str, Any]] = []
     for each in facts.group_snapshots:
         values = {name: value for name, value in each._asdict().items() if name in GROUP_NAMES}
         consumers = each.group_type == "classic" and each.protocol_type == "consumer"
         values[r.CHOSEN] = (each.assignor or "") if consumers else None
         values[c.GENERATION] = each.generation if each.generation is not None else each.group_epoch
-        rows.append(group_row(each.snapshot_id, **values, group_id=group))
-        before = by_id.get(each.previous_snapshot_id or "")
-        named = {topic for one in (each, before) if one for topic in one.shared_topics or one.subscribed_topics or ()}
-        rows += topic_rows(capture, each.snapshot_id, named, each.observed_at * 1000)
+        rows.append(group_row(each.snapshot_id, **values, group_id=group, moment=each.observed_at * 1000))
     for member in facts.member_snapshots:
         values = {name: value for name, value in member._asdict().items() if name in MEMBER_NAMES}
         values |= {name: holdings(values[name]) for name in (c.CLAIMED, c.RECORDED, c.TARGET)}
         rows.append(member_row(member.snapshot_id, values.pop(c.MEMBER_ORDER), values.pop(c.MEMBER_ID), **values))
-    return (*rows, *coordinated_rows(capture, group))
+    return (*rows, *topic_rows(capture, group), *coordinated_rows(capture, group))
 
 
 def coordinated_rows(capture: str, group: str) -> list[dict[str, Any]]:
@@ -102,19 +80,14 @@ def coordinated_rows(capture: str, group: str) -> list[dict[str, Any]]:
     modern = [each for each in folded(f"{capture}/offsets", group).group_snapshots if each.group_type == "consumer"]
     if not modern:
         return []
-    topics = {topic for each in modern for topic in each.shared_topics or each.subscribed_topics or ()}
     return [
         record_row(group, row.log_partition, row.offset, timestamp=row.timestamp_ms, key=row.key, value=row.value)
         for row in log_rows(f"{capture}/offsets")[group]
         if row.key is not None and row.key[1] in COORDINATOR_RECORDS
-    ] + [
-        change_row(group, topic, state.topic_id, state.partitions, state.since)
-        for topic in sorted(topics & states(capture).keys())
-        for state in states(capture)[topic]
     ]
 
 
-GROUP_NAMES = {field.name for field in r.GROUP_FIELDS} - {c.GENERATION}
+GROUP_NAMES = {field.name for field in r.GROUP_FIELDS} - {c.GENERATION, r.MOMENT}
 MEMBER_NAMES = {field.name for field in r.MEMBER_FIELDS}
 
 

@@ -6,14 +6,19 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import pyarrow.compute as pc
 import pytest
 
 from groupledger.core.step import Form
+from groupledger.core.verdict import Verdict
 from groupledger.engine import rows as r
 from groupledger.engine.buckets import Calculation
+from groupledger.engine.coordinators import coordinator_verdicts
+from groupledger.engine.topic_catalogue import TopicsAt
 from groupledger.tables import columns as c
 from tests.core.history.captured import folded
-from tests.engine.bucket_rows import AS_KAFKA, computed
+from tests.engine.bucket_rows import AS_KAFKA, TOPIC, catalogue, computed, table
 from tests.engine.captured_rows import CAPTURES, captured_groups, rows_of
 
 EXACT = {"exact"}
@@ -107,7 +112,7 @@ def test_what_a_coordinator_wrote_is_recomputed(rebalances, capture, expected):
 
 def modern(capture, change, calculation=AS_KAFKA):
     """Verdicts on the KIP-848 group `new-java-uniform`, of rows that `change` keeps or replaces."""
-    rows = [changed for row in rows_of(capture, "new-java-uniform") for changed in change(row)]
+    rows = [changed for row in rows_of(capture, GROUP_848) for changed in change(row)]
     found = computed(rows, calculation)["rebalances"]
     return Counter(row[c.VERDICT] for row in found if row[c.OUTCOME] != "EMPTY")
 
@@ -116,6 +121,7 @@ def is_record(row, record_type=None):
     return row["row_kind"] == r.RECORD_ROW and record_type in (None, row["key"][1])
 
 
+GROUP_848 = "new-java-uniform"
 UNKNOWN_BEFORE = "cannot-tell: the group before is not known"
 
 
@@ -123,14 +129,14 @@ UNKNOWN_BEFORE = "cannot-tell: the group before is not known"
     ("change", "verdicts"),
     [
         (lambda row: [] if is_record(row) else [row], {UNKNOWN_BEFORE}),
-        (lambda row: [] if row["row_kind"] == r.CHANGE_ROW else [row], {"cannot-tell: no partition counts"}),
+        (lambda row: [] if row["row_kind"] == TOPIC else [row], {"cannot-tell: no partition counts"}),
         (
-            lambda row: [row | {"topic_id": "no id"}] if row["row_kind"] == r.CHANGE_ROW else [row],
+            lambda row: [row | {"topic_id": "no id"}] if row["row_kind"] == TOPIC else [row],
             {"cannot-tell: no partition counts"},
         ),
         (
-            lambda row: [row | {"count_now": -1}] if row["row_kind"] == r.CHANGE_ROW else [row],
-            {"cannot-tell: the assignor fails on this input"},
+            lambda row: [row | {"partition_count": -1}] if row["row_kind"] == TOPIC else [row],
+            {"not-compared"},  # the group is refused as a whole
         ),
         (lambda row: [row | {"value": b"\0"}] if is_record(row, MEMBER_METADATA) else [row], {UNKNOWN_BEFORE}),
         (lambda row: [row, row] if is_record(row) else [row], {"exact", "exact-newer-topics"}),
@@ -143,6 +149,18 @@ UNKNOWN_BEFORE = "cannot-tell: the group before is not known"
 )
 def test_a_coordinator_is_judged_by_what_is_there(change, verdicts):
     assert set(modern("dev", change)) == verdicts
+
+
+def test_a_coordinator_that_would_fail_is_not_judged():
+    """By the counts it was given; a pipeline's run refuses such groups before."""
+    rows = [row | {"partition_count": -1} if row["row_kind"] == TOPIC else row for row in rows_of("dev", GROUP_848)]
+    bucket, topics = table(rows), catalogue(rows)
+    groups, records = (bucket.filter(pc.equal(bucket["row_kind"], kind)) for kind in (r.GROUP_ROW, r.RECORD_ROW))
+    listed = len(topics.listings.start) - 1
+    every = np.tile(np.arange(listed), len(groups))
+    at = TopicsAt.find(topics, every, np.zeros(len(every), np.int64))
+    found = coordinator_verdicts(groups, records, at, np.arange(len(groups) + 1) * listed, "uniform")
+    assert Verdict.CANNOT_TELL_ASSIGNOR_FAILS in found
 
 
 def test_a_scenario_without_assignor_compares_no_coordinator():

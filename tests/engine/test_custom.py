@@ -17,7 +17,7 @@ from groupledger.engine.buckets import Calculation
 from groupledger.engine.codec import decode
 from groupledger.engine.grouped import assignor_udf
 from groupledger.tables import columns as c
-from tests.engine.bucket_rows import computed, group_row, member_row, table, topic_row, wire
+from tests.engine.bucket_rows import catalogue, computed, group_row, member_row, table, topic_row, wire
 
 FAULTY = "tests.core.custom.faulty"
 STEPS = f"{FAULTY}:in_turns_in_steps"
@@ -151,7 +151,9 @@ def test_what_the_function_is_told():
         topic_row(now, "t", 2),
         topic_row(now, "u", 7),
     ]
-    decoded = decode(table(bucket), Calculation("custom", Form.AS_KAFKA, 100), {STEPS: find(STEPS)})
+    decoded = decode(
+        table(bucket), Calculation("custom", Form.AS_KAFKA, 100, topics=catalogue(bucket)), {STEPS: find(STEPS)}
+    )
     texts = decoded.choice.texts
     assert texts is not None
     (told,) = groups(decoded.snapshots.batch, texts)

@@ -12,13 +12,25 @@ import pytest
 from pyspark.sql import functions as F
 
 from groupledger import ASSIGNOR_SCHEMA, assignor_udf
-from groupledger.config import parse
+from groupledger.config import AssignSettings, LimitSettings, parse
 from groupledger.core.faults import Fault
+from groupledger.core.step import Form
+from groupledger.engine import rows as r
+from groupledger.engine.buckets import Calculation, apply
 from groupledger.pipeline.assign import assign
-from groupledger.pipeline.assign_input import glob
+from groupledger.pipeline.assign_input import Extent, Facts, assign_input, catalogue, glob
 from groupledger.pipeline.invocation import Invocation
 from groupledger.sinks.current import current
-from groupledger.tables import ASSIGNMENTS, QUARANTINE, REBALANCES, RUNS, VIOLATIONS
+from groupledger.tables import (
+    ASSIGNMENTS,
+    GROUP_SNAPSHOTS,
+    MEMBER_SNAPSHOTS,
+    QUARANTINE,
+    REBALANCES,
+    RUNS,
+    TOPIC_SNAPSHOTS,
+    VIOLATIONS,
+)
 from groupledger.tables import columns as c
 from tests.engine.bucket_rows import computed
 from tests.engine.captured_rows import captured_groups, rows_of
@@ -59,6 +71,32 @@ def _assigns(spark, ledger):
 @pytest.fixture(scope="module")
 def every(run):
     return run("assign: {snapshots: every}")
+
+
+@pytest.mark.parametrize(
+    "extent",
+    [Extent(3), Extent(3, most_members=None, shallow=True), Extent(3, most_members=50), Extent(3, 50, shallow=True)],
+    ids=["nothing known", "few snapshots", "small groups", "small and few"],
+)
+def test_what_is_known_beforehand_changes_no_result(spark, ledger, extent, monkeypatch):
+    """Members of old snapshots sought out or read along, groups with buckets of their own or not."""
+    monkeypatch.setattr("groupledger.pipeline.assign_input.GIANT_MEMBERS", 3)
+    tables = [current(spark, ledger, each) for each in (GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS)]
+    topics = catalogue(tables.pop(), LimitSettings())
+    rows = assign_input(Facts(*tables), AssignSettings(), LimitSettings(), extent)
+    computed = apply(rows, extent.buckets, Calculation("baseline", Form.AS_KAFKA, topics=topics)).persist()
+    found = {
+        table.name: sorted(map(str, computed.where(F.col(table.name).isNotNull()).select(f"{table.name}.*").collect()))
+        for table in (REBALANCES, ASSIGNMENTS)
+    }
+    computed.unpersist()
+    assert FOUND.setdefault("of all extents", found) == found
+    assert all(found.values())
+    giants = rows.where(F.col(r.BUCKET) >= extent.buckets).select(r.BUCKET).distinct().count()
+    assert giants > 1
+
+
+FOUND: dict[str, dict[str, list[str]]] = {}
 
 
 def results(spark, ledger, table, attempt_id):

@@ -78,6 +78,13 @@ def valid(array: Column) -> Mask:
     return mask
 
 
+def nulled(array: Column, missing: Mask) -> Column:
+    """A column of lists with those in the mask null; its values stay where they are."""
+    lists = pa.LargeListArray if pa.types.is_large_list(array.type) else pa.ListArray
+    known = missing if array.null_count == 0 else missing | ~valid(array)
+    return lists.from_arrays(array.offsets, array.values, type=array.type, mask=pa.array(known))
+
+
 def list_starts(array: Column) -> LongArray:
     """Where each list begins in `pc.list_flatten(array)`: [n+1]; a null list is empty."""
     return ragged.starts(integers(pc.list_value_length(array), 0).astype(np.int64))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
+    from groupledger.engine.topic_catalogue import TopicCatalogue
+
 GROUPS_A_BUCKET = 4_000
 """Enough that the call itself costs nothing, few enough for a worker's memory."""
 GROUPS_A_CORE = 1_000
@@ -24,24 +26,34 @@ GROUPS_A_CORE = 1_000
 GIANT_MEMBERS = 5_000
 """A group with as many members gets a bucket of its own."""
 GIANT_BUCKETS = 1 << 20
+MOST_ROWS = 10_000
+"""Result rows handed to Spark at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calculation:
-    """All that a bucket's call needs to know beside its rows: a few words, pickled with the UDF."""
+    """All that a bucket's call needs to know beside its rows: a few words and the topics, pickled with the UDF."""
 
     scenario: str
     form: Form
     max_partitions: int = 4_000_000  # of the topics of one group
     custom: tuple[str, ...] = ()  # custom assignors by name: a worker imports these and no others
     coordinator: str | None = None  # judge KIP-848 targets; the assignor of members that ask for none. None: do not
+    topics: TopicCatalogue | None = None  # None: none is listed
+
+    @property
+    def catalogue(self) -> TopicCatalogue:
+        """The topics."""
+        from groupledger.engine.topic_catalogue import TopicCatalogue
+
+        return TopicCatalogue.of_rows([]) if self.topics is None else self.topics
 
 
-def bucket_of(buckets: int) -> Column:
-    """The bucket of a group row."""
+def bucket_of(buckets: int, giant: Column) -> Column:
+    """The bucket of a row by its group; `giant`: whether that has one of its own."""
     group = F.xxhash64(F.col(c.CLUSTER_ID), F.col(c.GROUP_ID))
     own = F.pmod(group, F.lit(GIANT_BUCKETS)) + buckets
-    return F.when(F.col(c.MEMBERS) >= GIANT_MEMBERS, own).otherwise(F.pmod(group, F.lit(buckets))).cast("int")
+    return F.when(giant, own).otherwise(F.pmod(group, F.lit(buckets))).cast("int")
 
 
 def bucket_count(groups: int, parallelism: int) -> int:
@@ -77,13 +89,27 @@ def apply(rows: DataFrame, buckets: int, calculation: Calculation) -> DataFrame:
     """Run the calculation over all buckets.
 
     The explicit repartition keeps adaptive execution from merging them, and by id rather than by hash every bucket has
-    a task: hashed, four buckets met in two tasks.
+    a task: hashed, four buckets met in two tasks. A task has one bucket, and now and then a giant's beside it; so rows
+    need no sorting in the JVM to be told apart.
     """
-    return rows.repartitionById(buckets, r.BUCKET).groupBy(r.BUCKET).applyInArrow(_call(calculation), r.OUTPUT)
+    return rows.repartitionById(buckets, r.BUCKET).mapInArrow(_call(calculation), r.OUTPUT)
 
 
-def _call(calculation: Calculation) -> Callable[[pa.Table], pa.Table]:
-    def call(table: pa.Table) -> pa.Table:
-        return compute(table, calculation)
+def _call(calculation: Calculation) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def call(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for bucket in _buckets_of(list(batches)):
+            yield from compute(bucket, calculation).to_batches(max_chunksize=MOST_ROWS)
 
     return call
+
+
+def _buckets_of(batches: list[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The rows of each bucket of a task."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if batches:
+        rows = pa.Table.from_batches(batches)
+        found = sorted(pc.unique(rows.column(r.BUCKET)).to_pylist())
+        for bucket in found:
+            yield rows if len(found) == 1 else rows.filter(pc.equal(rows.column(r.BUCKET), bucket))

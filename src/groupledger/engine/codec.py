@@ -1,4 +1,4 @@
-"""One Arrow table of group, member and topic rows -> the arrays the core takes. Strings become integers once.
+"""One Arrow table of group and member rows, and the topics -> the arrays the core takes. Strings become integers once.
 
 Rows come in any order. Groups are put in the order of their snapshot ids, members in JoinGroup order.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -20,13 +20,26 @@ from groupledger.core.custom.batches import Texts
 from groupledger.core.javaorder import hash_utf8, rank_utf8
 from groupledger.core.kernels import run
 from groupledger.core.rebalance import Choice
-from groupledger.core.snapshots import GREATEST, LEAST, NamedLists, Snapshots, TopicViews, number_topics
+from groupledger.core.snapshots import GREATEST, NamedLists, Snapshots, number_topics
 from groupledger.core.verdict import Verdict
 from groupledger.engine import rows as r
-from groupledger.engine.arrow_lists import Column, Wire, column, encode, integers, list_starts, utf8, valid, whole, wire
+from groupledger.engine.arrow_lists import (
+    Column,
+    Wire,
+    column,
+    encode,
+    integers,
+    list_starts,
+    nulled,
+    utf8,
+    valid,
+    whole,
+    wire,
+)
 from groupledger.engine.coordinators import coordinator_verdicts
-from groupledger.engine.rejections import Rejections, Ties
+from groupledger.engine.rejections import Rejections
 from groupledger.engine.replica_racks import with_racks
+from groupledger.engine.topic_catalogue import TopicCatalogue, TopicsAt
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
@@ -58,41 +71,48 @@ class Decoded:
 
 def decode(table: pa.Table, calculation: Calculation, custom: Mapping[str, CustomAssignor]) -> Decoded:
     """Take a bucket's table apart. Every row is used: a row of no known kind is a bug of ours."""
+    groups, members, records = _parts(table)
+    tie = _tie(groups, members)
+    rejections = Rejections.of_rows(groups, members, tie, (*NAMES, *custom))
+    bucket = _Bucket(groups, members, np.where(rejections.mask[tie], NONE, tie), calculation.catalogue)
+    found = rejections.with_topics(bucket.topics, bucket.topic_group, bucket.topic_names, calculation.max_partitions)
+    if found is not rejections:
+        bucket = _Bucket(groups, members, np.where(found.mask[tie], NONE, tie), calculation.catalogue)
+    prejudged = _prejudge(groups, bucket.own, bucket.member_start)
+    judged = coordinator_verdicts(groups, records, bucket.topics, bucket.topic_start, calculation.coordinator)
+    prejudged = np.where((judged != NONE) & (prejudged == Verdict.CANNOT_TELL_ASSIGNOR), judged, prejudged)
+    choice = _choice(groups, found, prejudged, calculation.form, custom)
+    if (choice.chosen >= len(NAMES)).any():
+        choice = replace(choice, texts=_texts(bucket.own, bucket.topic_names))
+    return Decoded(groups, bucket.own, bucket.snapshots(), choice, bucket.topic_names, found)
+
+
+def _parts(table: pa.Table) -> list[pa.Table]:
+    """The rows of each kind; groups by snapshot id."""
     kind = integers(column(whole(table.select([r.ROW_KIND])), r.ROW_KIND), -1)
-    groups, members, topics, records, changes = parts = [_of_kind(table, kind, each) for each in r.FIELDS]
+    groups, *others = parts = [_of_kind(table, kind, each) for each in r.FIELDS]
     if sum(map(len, parts)) != len(table):
         unknown = sorted(set(kind.tolist()) - r.FIELDS.keys())
         raise AssertionError(f"rows of kinds {unknown} in a bucket; expected {sorted(r.FIELDS)}")
-    groups = groups.take(pc.sort_indices(column(groups, c.SNAPSHOT_ID))).combine_chunks()
-    ties = _tie(groups, members, topics)
-    rejections = Rejections.find(groups, members, topics, ties, calculation.max_partitions, (*NAMES, *custom))
-    ties = Ties(*(np.where(rejections.mask[each], NONE, each) for each in ties))
-    order, member_start = _member_order(members, ties.member, len(groups))
-    own = members.take(pa.array(order)).combine_chunks()
-    held = _held_rows(groups, members, own, ragged.owners(member_start))
-    encoder = _Encoder(groups, own, member_start, column(members, c.RECORDED).take(held), topics, ties.topic)
-    snapshots, names = encoder.snapshots()
-    prejudged = _prejudge(groups, own, member_start)
-    judged = coordinator_verdicts(groups, records, changes, calculation.coordinator)
-    prejudged = np.where((judged != NONE) & (prejudged == Verdict.CANNOT_TELL_ASSIGNOR), judged, prejudged)
-    choice = _choice(groups, rejections, prejudged, calculation.form, custom)
-    if (choice.chosen >= len(NAMES)).any():
-        choice = replace(choice, texts=_texts(own, names))
-    return Decoded(groups, own, snapshots, choice, names, rejections)
+    return [groups.take(pc.sort_indices(column(groups, c.SNAPSHOT_ID))).combine_chunks(), *others]
 
 
 def _of_kind(table: pa.Table, kind: LongArray, wanted: int) -> pa.Table:
-    """The rows of one kind with the columns that are theirs."""
-    return whole(table.select(r.FIELDS[wanted]).filter(pa.array(kind == wanted)))
+    """The rows of one kind with the columns that are theirs, and their null lists null again."""
+    rows = whole(table.select(r.FIELDS[wanted]).filter(pa.array(kind == wanted)))
+    absent = integers(column(rows, r.ABSENT), 0)
+    for place, name in enumerate(r.LISTS):
+        missing = (absent >> place) & 1 == 1
+        if name in r.FIELDS[wanted] and missing.any():
+            at = rows.schema.get_field_index(name)
+            rows = rows.set_column(at, rows.schema.field(at), nulled(column(rows, name), missing))
+    return rows
 
 
-def _tie(groups: pa.Table, members: pa.Table, topics: pa.Table) -> Ties:
-    ids = column(groups, c.SNAPSHOT_ID)
-
-    def group_of(rows: pa.Table) -> LongArray:
-        return integers(pc.index_in(column(rows, c.SNAPSHOT_ID), value_set=ids), NONE).astype(np.int64)
-
-    return Ties(group_of(members), group_of(topics))
+def _tie(groups: pa.Table, members: pa.Table) -> LongArray:
+    """The group row that each member row belongs to; NONE: its snapshot is only one before."""
+    rows = pc.index_in(column(members, c.SNAPSHOT_ID), value_set=column(groups, c.SNAPSHOT_ID))
+    return integers(rows, NONE).astype(np.int64)
 
 
 def _member_order(members: pa.Table, group: LongArray, groups: int) -> tuple[LongArray, LongArray]:
@@ -203,28 +223,24 @@ def _prejudge(groups: pa.Table, own: pa.Table, member_start: LongArray) -> IntAr
     return verdict
 
 
-class _Encoder:
+class _Bucket:
     """Builds the arrays of one bucket. Attributes are set once, in the order in which they build on one another."""
 
-    def __init__(
-        self,
-        groups: pa.Table,
-        own: pa.Table,
-        member_start: LongArray,
-        held: Column,
-        topics: pa.Table,
-        topic_group: LongArray,
-    ) -> None:
-        """`held` is the recorded assignment of each member in the snapshot before."""
-        self.groups, self.own, self.member_start = groups, own, member_start
-        listed = np.flatnonzero(topic_group != NONE)
-        listed = listed[np.argsort(topic_group[listed], kind="stable")]
-        self.listings = topics.take(pa.array(listed)).combine_chunks()
-        self.listing_start = ragged.starts(np.bincount(topic_group[listed], minlength=len(groups)))
-        recorded, target = column(own, c.RECORDED), column(own, c.TARGET)
-        self.wires = [wire(each) for each in (column(own, c.CLAIMED), held, recorded, pc.coalesce(target, recorded))]
+    def __init__(self, groups: pa.Table, members: pa.Table, tie: LongArray, catalogue: TopicCatalogue) -> None:
+        """`tie`: the group row of each member row, NONE for those that are not to be used."""
+        self.groups = groups
+        order, self.member_start = _member_order(members, tie, len(groups))
+        self.own = members.take(pa.array(order)).combine_chunks()
+        held = _held_rows(groups, members, self.own, ragged.owners(self.member_start))
+        recorded, target = column(self.own, c.RECORDED), column(self.own, c.TARGET)
+        before = column(members, c.RECORDED).take(held)
+        lists = (column(self.own, c.CLAIMED), before, recorded, pc.coalesce(target, recorded))
+        self.wires = [wire(each) for each in lists]
         self._read_subscriptions()
         self._number_topics()
+        self.topic_group = ragged.owners(self.topic_start)
+        self.topic_names = self.dictionary.cast(pa.string()).take(pa.array(self.topic_code))
+        self.topics = self._look_up(catalogue)
 
     def _read_subscriptions(self) -> None:
         """A list shared by a group stands once; the group's list is dropped where no member uses it."""
@@ -244,13 +260,9 @@ class _Encoder:
 
     def _number_topics(self) -> None:
         """Topic rows of all groups, from every list that names a topic."""
-        naming = [*self.subscriptions, column(self.listings, c.TOPIC), *(each.topic for each in self.wires)]
+        naming = [*self.subscriptions, *(each.topic for each in self.wires)]
         self.dictionary, codes = encode(naming)
-        starts = [
-            *self.subscription_groups,
-            self.listing_start,
-            *(each.start[self.member_start] for each in self.wires),
-        ]
+        starts = [*self.subscription_groups, *(each.start[self.member_start] for each in self.wires)]
         first = np.cumsum([0, *(len(each) for each in codes)])
         start = np.stack([each + offset for each, offset in zip(starts, first[:-1], strict=True)])
         code = np.concatenate(codes)
@@ -272,21 +284,27 @@ class _Encoder:
         begins: LongArray = np.maximum.accumulate(highest)
         return begins
 
-    def snapshots(self) -> tuple[Snapshots, Column]:
-        """The arrays, and the name of each topic row."""
-        views = self._views()
+    def _look_up(self, catalogue: TopicCatalogue) -> TopicsAt:
+        clusters = column(self.groups, c.CLUSTER_ID).dictionary_encode()
+        cluster = integers(clusters.indices, NONE).astype(np.int64)[self.topic_group]
+        topic = catalogue.numbers(clusters.dictionary, cluster, self.dictionary, self.topic_code.astype(np.int64))
+        moment = integers(column(self.groups, r.MOMENT), GREATEST)[self.topic_group]
+        return TopicsAt.find(catalogue, topic, moment)
+
+    def snapshots(self) -> Snapshots:
+        """The arrays."""
         claims, held, recorded, goal = (self._named(at) for at in range(4))
         held = NamedLists(held.start, held.topic, held.partition, self._earlier())
         first = self.topic_start[ragged.owners(self.member_start)]
         local = (claims.topic - np.repeat(first, ragged.lengths(claims.start))).astype(np.int32)
-        batch = with_racks(self._batch(claims, local, views.now), self.own, self.listings, self.topic_row[2])
+        views = self.topics.views
+        batch = with_racks(self._batch(claims, local, views.now), self.own, self.topics)
         modern = ~_is(self.groups, c.GROUP_TYPE, "classic")
-        names = self.dictionary.cast(pa.string()).take(pa.array(self.topic_code))
-        return Snapshots(batch, views, held, recorded, goal, self._memory(), modern), names
+        return Snapshots(batch, views, held, recorded, goal, self._memory(), modern)
 
     def _named(self, which: int) -> NamedLists:
         lists: Wire = self.wires[which]
-        topic = np.repeat(self.topic_row[3 + which], ragged.lengths(lists.part_start))
+        topic = np.repeat(self.topic_row[2 + which], ragged.lengths(lists.part_start))
         return NamedLists(lists.partition_start, topic, lists.partition)
 
     def _earlier(self) -> Mask | None:
@@ -294,37 +312,15 @@ class _Encoder:
         held = self.wires[1]
         if held.topic_id.null_count == len(held.topic_id):
             return None
-        _, (held_id, listed_id) = encode([held.topic_id, column(self.listings, c.TOPIC_ID)])
-        now = np.full(len(self.topic_code), NONE, np.int32)
-        now[self.topic_row[2]] = listed_id
-        expected = now[self.topic_row[4]]
+        _, (held_id, now) = encode([held.topic_id, self.topics.catalogue.ids(self.topics.change)])
+        expected = now[self.topic_row[3]]
         other: Mask = (held_id != NONE) & (expected != NONE) & (held_id != expected)
         return np.repeat(other, ragged.lengths(held.part_start))
-
-    def _views(self) -> TopicViews:
-        def spread(name: str, null: int, kind: Any) -> Any:
-            values = np.full(len(self.topic_code), null, kind)
-            values[self.topic_row[2]] = integers(column(self.listings, name), null)
-            return values
-
-        counts = [
-            spread(name, NONE, np.int32) for name in (r.COUNT_NOW, r.COUNT_BEFORE, r.COUNT_BEFORE_THAT, r.COUNT_AFTER)
-        ]
-        times = [
-            spread(name, null, np.int64)
-            for name, null in ((r.CHANGED, LEAST), (r.CHANGED_BEFORE, LEAST), (r.CHANGED_AFTER, GREATEST))
-        ]
-        listed = np.zeros(len(self.topic_code), np.bool_)
-        listed[self.topic_row[2]] = pc.fill_null(column(self.listings, r.LISTED), False).to_numpy(zero_copy_only=False)
-        now, before, before_that, after = counts
-        changed, changed_before, changed_after = times
-        gone = listed & (now == NONE)
-        return TopicViews(now, before, before_that, after, changed, changed_before, changed_after, gone)
 
     def _batch(self, claims: NamedLists, claim_topic: IntArray, counts: IntArray) -> GroupBatch:
         subscription_start = np.concatenate((self.shared_start, self.shared_start[-1] + self.single_start[1:]))
         rows = np.concatenate(self.topic_row[:2])
-        groups = np.searchsorted(self.topic_start, rows, side="right") - 1
+        groups = self.topic_group[rows]
         offsets, data = utf8(self.dictionary)
         ids = utf8(column(self.own, c.MEMBER_ID))
         return GroupBatch(

@@ -1,9 +1,9 @@
-"""Verdicts on what the coordinators of KIP-848 groups wrote: a bucket's log records and changes of topics, by group."""
+"""Verdicts on what the coordinators of KIP-848 groups wrote: from a bucket's log records and its topics, by group."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -15,13 +15,14 @@ import pyarrow.compute as pc
 from groupledger.core.batch import NONE
 from groupledger.core.verdict import Verdict
 from groupledger.engine.arrow_lists import column
-from groupledger.engine.rows import CHANGE_COLUMNS, RECORD_COLUMNS
+from groupledger.engine.rows import RECORD_COLUMNS
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     from groupledger.core.assignors.server.judgement import TopicChange
     from groupledger.core.assignors.server.log import Logged
-    from groupledger.core.batch import IntArray
+    from groupledger.core.batch import IntArray, LongArray
+    from groupledger.engine.topic_catalogue import Change, TopicsAt
 
 CONSUMER = "consumer"
 LogKey = tuple[str, str, int | None]
@@ -29,41 +30,47 @@ LogKey = tuple[str, str, int | None]
 _ROW = "row"
 
 
-def coordinator_verdicts(groups: pa.Table, records: pa.Table, changes: pa.Table, default: str | None) -> IntArray:
-    """[G] a `Verdict` for each snapshot of a KIP-848 group, NONE for others. `default` None: nothing is compared."""
+def coordinator_verdicts(
+    groups: pa.Table, records: pa.Table, topics: TopicsAt, topic_start: LongArray, default: str | None
+) -> IntArray:
+    """[G] a `Verdict` for each snapshot of a KIP-848 group, NONE for others. `default` None: nothing is compared.
+
+    `topic_start` [G+1]: the topic rows of each group.
+    """
     verdict = np.full(len(groups), NONE, np.int32)
     modern = pc.fill_null(pc.equal(column(groups, c.GROUP_TYPE), CONSUMER), False)
     rows = np.flatnonzero(modern.to_numpy(zero_copy_only=False))
     if default is None or len(rows) == 0:
         verdict[rows] = Verdict.NOT_COMPARED
         return verdict
-    logs, listings = _by_log(records, RECORD_COLUMNS), _by_log(changes, CHANGE_COLUMNS)
+    logs = _by_log(records, RECORD_COLUMNS)
     asked = _by_log(groups.take(pa.array(rows)).append_column(_ROW, pa.array(rows)), (c.LOG_PARTITION, c.OFFSET, _ROW))
     for key, snapshots in asked.items():
         offsets = [offset for _, offset, _ in snapshots]
-        listed = listings.get((*key[:2], None), ())
-        verdict[[row for *_, row in snapshots]] = _judged(logs.get(key, ()), listed, offsets, default)
+        own = [row for *_, row in snapshots]
+        named = np.concatenate([topics.topic[topic_start[row] : topic_start[row + 1]] for row in own])
+        changes = topics.catalogue.changes(np.unique(named[named != NONE]))
+        verdict[own] = _judged(logs.get(key, ()), changes, offsets, default)
     return verdict
 
 
 def _by_log(rows: pa.Table, names: Sequence[str]) -> dict[LogKey, list[tuple[Any, ...]]]:
-    """These columns of each row, by cluster, group and log partition; None: the rows have none."""
-    values = list(zip(*(column(rows, name).to_pylist() for name in names), strict=True))
-    partitions = [row[0] for row in values] if names[0] == c.LOG_PARTITION else [None] * len(values)
+    """These columns of each row, the log partition first, by cluster, group and log partition."""
+    values = zip(*(column(rows, name).to_pylist() for name in names), strict=True)
     ids = (column(rows, name).to_pylist() for name in (c.CLUSTER_ID, c.GROUP_ID))
     found: defaultdict[LogKey, list[tuple[Any, ...]]] = defaultdict(list)
-    for cluster_id, group_id, partition, value in zip(*ids, partitions, values, strict=True):
-        found[cluster_id, group_id, partition].append(value)
+    for cluster_id, group_id, value in zip(*ids, values, strict=True):
+        found[cluster_id, group_id, value[0]].append(value)
     return found
 
 
 def _judged(
-    log: Sequence[tuple[Any, ...]], listings: Sequence[tuple[Any, ...]], offsets: list[int], default: str
+    log: Sequence[tuple[Any, ...]], changes: Iterable[Change], offsets: list[int], default: str
 ) -> list[Verdict]:
     """The verdict on each snapshot. Small jobs without such groups need none of what this imports."""
     from groupledger.core.assignors.server.judgement import judge_snapshots
 
-    return judge_snapshots(_logged(log), [_change(row) for row in listings], offsets, default)
+    return judge_snapshots(_logged(log), [_as_judged(each) for each in changes], offsets, default)
 
 
 def _logged(log: Sequence[tuple[Any, ...]]) -> Iterator[Logged]:
@@ -80,14 +87,13 @@ def _logged(log: Sequence[tuple[Any, ...]]) -> Iterator[Logged]:
             yield offset, timestamp, None
 
 
-def _change(row: tuple[Any, ...]) -> TopicChange:
+def _as_judged(change: Change) -> TopicChange:
     from groupledger.core.assignors.server.group import TopicId
     from groupledger.core.assignors.server.judgement import TopicChange
     from groupledger.core.wire.primitives import uuid_bytes
 
-    topic, topic_id, partitions, at = row
     try:
-        known = TopicId(uuid_bytes(topic_id or ""))
+        known = TopicId(uuid_bytes(change.topic_id or ""))
     except ValueError:  # tables of users may give none, or another text
         known = None
-    return TopicChange(at, topic, known, partitions)
+    return TopicChange(change.since, change.topic, known, change.partitions)

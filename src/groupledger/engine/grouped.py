@@ -15,6 +15,7 @@ of groups are `pipeline.assign`'s work.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
@@ -30,6 +31,8 @@ from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from groupledger.engine.topic_catalogue import TopicCatalogue
 
 TOPIC_PARTITION_COUNTS = "topic_partition_counts"
 REQUIRED = (c.GROUP_ID, c.MEMBER_ID, c.TOPICS, TOPIC_PARTITION_COUNTS)
@@ -51,6 +54,7 @@ nobody is assigned in this round, with the reason."""
 
 _OF_GROUP = (c.GROUP_ID, c.CODE, c.MESSAGE, c.UNASSIGNED_PARTITIONS)
 _BEFORE, _NOW = "before", "now"
+NO_CLUSTER = ""
 _COPIED = (
     *(c.GROUP_INSTANCE_ID, c.RACK_ID, c.USER_DATA),
     *(c.CLAIMED_GENERATION, c.SUBSCRIPTION_GENERATION, c.SUBSCRIPTION_VERSION),
@@ -87,14 +91,15 @@ def _assign(members: pd.DataFrame, name: str, calculation: Calculation) -> pd.Da
     if missing:
         got = ", ".join(map(str, members.columns))
         raise Fault("COLUMN_MISSING", f"columns {', '.join(missing)} are missing; got {got}")
-    rows = list(_bucket(members.to_dict("records"), name))
-    results = compute(pa.Table.from_pylist(rows, schema=to_arrow_schema(r.INPUT)), calculation).to_pylist()
+    records = members.to_dict("records")
+    rows = pa.Table.from_pylist(list(_bucket(records, name)), schema=to_arrow_schema(r.INPUT))
+    results = compute(rows, replace(calculation, topics=_topics(records))).to_pylist()
     return pd.DataFrame(list(_members(results)), columns=ASSIGNOR_SCHEMA.names, dtype=object)  # keeps None as None
 
 
 def _bucket(members: list[dict[Any, Any]], name: str) -> Iterable[dict[str, Any]]:
     """The rows of one group's bucket."""
-    shared = {r.BUCKET: 0, c.CLUSTER_ID: "", c.GROUP_ID: members[0][c.GROUP_ID], c.SNAPSHOT_ID: _NOW}
+    shared = {r.BUCKET: 0, c.CLUSTER_ID: NO_CLUSTER, c.GROUP_ID: members[0][c.GROUP_ID], c.SNAPSHOT_ID: _NOW}
     yield shared | {
         r.ROW_KIND: r.GROUP_ROW,
         c.GROUP_TYPE: "classic",
@@ -103,9 +108,7 @@ def _bucket(members: list[dict[Any, Any]], name: str) -> Iterable[dict[str, Any]
         r.CHOSEN: name,
         c.PREVIOUS_SNAPSHOT_ID: _BEFORE,
     }
-    counts: dict[str, int] = {}
     for order, member in enumerate(_in_order(members)):
-        counts |= {topic: int(count) for topic, count in dict(member[TOPIC_PARTITION_COUNTS]).items()}
         row = shared | {r.ROW_KIND: r.MEMBER_ROW, c.MEMBER_ID: member[c.MEMBER_ID], c.MEMBER_ORDER: order}
         claimed = _wire(member.get(c.CLAIMED))
         held = _wire(member.get(c.HELD))
@@ -115,8 +118,17 @@ def _bucket(members: list[dict[Any, Any]], name: str) -> Iterable[dict[str, Any]
             | {c.TOPICS: list(member[c.TOPICS]), c.CLAIMED: claimed}
             | {column: _plain(member.get(column)) for column in _COPIED}
         )
-    for topic, count in sorted(counts.items()):
-        yield shared | {r.ROW_KIND: r.TOPIC_ROW, c.TOPIC: topic, r.COUNT_NOW: count, r.LISTED: True}
+
+
+def _topics(members: list[dict[Any, Any]]) -> TopicCatalogue:
+    """What any member says there is; of two counts for a topic that of the last member."""
+    from groupledger.engine.topic_catalogue import SINCE, TopicCatalogue
+
+    counts: dict[str, int] = {}
+    for member in _in_order(members):
+        counts |= {topic: int(count) for topic, count in dict(member[TOPIC_PARTITION_COUNTS]).items()}
+    listed = ({c.TOPIC: topic, c.PARTITION_COUNT: count} for topic, count in counts.items())
+    return TopicCatalogue.of_rows([{c.CLUSTER_ID: NO_CLUSTER, SINCE: 0, **each} for each in listed])
 
 
 def _in_order(members: list[dict[Any, Any]]) -> list[dict[Any, Any]]:

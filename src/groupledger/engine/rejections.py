@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from groupledger.core.batch import NONE
 from groupledger.engine import rows as r
-from groupledger.engine.arrow_lists import Column, column, encode, integers, valid
+from groupledger.engine.arrow_lists import Column, column, encode, valid
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
@@ -18,19 +19,14 @@ if TYPE_CHECKING:
 
     from groupledger.core.batch import LongArray
     from groupledger.core.slots import Mask
+    from groupledger.core.snapshots import TopicViews
+    from groupledger.engine.topic_catalogue import TopicsAt
 
 MEMBER_TWICE = "MEMBER_TWICE"
 NEGATIVE_PARTITION_COUNT = "NEGATIVE_PARTITION_COUNT"
 UNKNOWN_ASSIGNOR = "UNKNOWN_ASSIGNOR"
 PARTITIONS_OVER_LIMIT = "PARTITIONS_OVER_LIMIT"
 ID_OVER_LIMIT = "ID_OVER_LIMIT"
-
-
-class Ties(NamedTuple):
-    """The group row that each member row and each topic row belongs to; NONE: its snapshot is only one before."""
-
-    member: LongArray
-    topic: LongArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +37,30 @@ class Rejections:
     mask: Mask
 
     @staticmethod
-    def find(
-        groups: pa.Table, members: pa.Table, topics: pa.Table, ties: Ties, max_partitions: int, names: Sequence[str]
-    ) -> Rejections:
-        """All rejections of a bucket; of several for one group the last kind here counts. `names`: of assignors."""
+    def of_rows(groups: pa.Table, members: pa.Table, tie: LongArray, names: Sequence[str]) -> Rejections:
+        """Those that the rows alone show; of several for one group the last kind here counts.
+
+        `tie`: the group row of each member row, NONE where its snapshot is only one before. `names`: of assignors.
+        """
         found = {
-            **_unknown_assignors(groups, ties.member, names),
-            **_too_many_partitions(topics, ties.topic, len(groups), max_partitions),
-            **_negative_counts(topics, ties.topic),
-            **_twice(members, ties.member),
-            **_unnamed(members, ties.member),
+            **_unknown_assignors(groups, tie, names),
+            **_twice(members, tie),
+            **_unnamed(members, tie),
             **_before(groups),
         }
-        mask = np.zeros(len(groups) + 1, np.bool_)
+        return Rejections._of(found, len(groups))
+
+    def with_topics(self, topics: TopicsAt, topic_group: LongArray, names: Column, max_partitions: int) -> Rejections:
+        """These, and those that the topics of the others show. `topic_group`, `names`: of each topic row."""
+        found = {
+            **_too_many_partitions(topics.views, topic_group, len(self.mask) - 1, max_partitions),
+            **_negative_counts(topics, topic_group, names),
+        }
+        return Rejections._of(found | self.by_group, len(self.mask) - 1) if found else self
+
+    @staticmethod
+    def _of(found: dict[int, tuple[str, str]], groups: int) -> Rejections:
+        mask = np.zeros(groups + 1, np.bool_)
         mask[list(found)] = True
         return Rejections(found, mask)
 
@@ -82,27 +89,25 @@ def _twice(members: pa.Table, group: LongArray) -> dict[int, tuple[str, str]]:
     }
 
 
-def _negative_counts(topics: pa.Table, group: LongArray) -> dict[int, tuple[str, str]]:
-    count = integers(column(topics, r.COUNT_NOW), 0)
-    names = column(topics, c.TOPIC)
+def _negative_counts(topics: TopicsAt, group: LongArray, names: Column) -> dict[int, tuple[str, str]]:
+    catalogue, change = topics.catalogue, topics.change
+    rows = np.flatnonzero(change != NONE)
     return {
         int(group[row]): (
             NEGATIVE_PARTITION_COUNT,
-            f"partition count of topic {names[int(row)].as_py()!r} is {int(count[row])}; expected >= 0; "
-            "mend the rows of topic_snapshots",
+            f"partition count of topic {names[int(row)].as_py()!r} is {int(catalogue.listings.count[change[row]])}; "
+            "expected >= 0; mend the rows of topic_snapshots",
         )
-        for row in np.flatnonzero((count < 0) & (group >= 0))
+        for row in rows[catalogue.negative[change[rows]]]
     }
 
 
 def _too_many_partitions(
-    topics: pa.Table, group: LongArray, groups: int, max_partitions: int
+    views: TopicViews, group: LongArray, groups: int, max_partitions: int
 ) -> dict[int, tuple[str, str]]:
     """By the largest count of any moment that may be tried: nothing is laid out for a group that claims too much."""
-    moments = (r.COUNT_NOW, r.COUNT_BEFORE, r.COUNT_BEFORE_THAT, r.COUNT_AFTER)
-    most = np.max([integers(column(topics, name), 0) for name in moments], axis=0)
-    own = group >= 0
-    total = np.bincount(group[own], weights=most[own], minlength=groups)
+    most = np.max([views.now, views.before, views.before_that, views.after], axis=0, initial=0)
+    total = np.bincount(group, weights=most, minlength=groups)
     return {
         int(row): (
             PARTITIONS_OVER_LIMIT,

@@ -15,18 +15,21 @@ from groupledger.engine.arrow_lists import column, encode, list_starts
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    from groupledger.core.batch import LongArray
+    from groupledger.engine.topic_catalogue import TopicsAt
 
 
-def with_racks(batch: GroupBatch, members: pa.Table, listings: pa.Table, topic_row: LongArray) -> GroupBatch:
+def with_racks(batch: GroupBatch, members: pa.Table, topics: TopicsAt) -> GroupBatch:
     """The batch with racks. An empty rack is none, as the Java client reads it (librdkafka sends "").
 
     A listing whose racks are not one list a partition says nothing of them.
     """
     rack = column(members, c.RACK_ID)
     rack = pc.if_else(pc.equal(rack, ""), None, rack)
-    racks = column(listings, c.RACKS)
-    if rack.null_count == len(rack) or racks.null_count == len(racks):
+    if rack.null_count == len(rack) or not topics.catalogue.has_racks():
+        return batch
+    topic_row = np.flatnonzero(topics.change != NONE)
+    racks = topics.catalogue.racks(topics.change[topic_row])
+    if racks.null_count == len(racks):
         return batch
     partitions = pc.list_flatten(racks)
     _, (member_rack, replica_rack) = encode([rack, pc.list_flatten(partitions)])

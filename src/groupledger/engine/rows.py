@@ -1,14 +1,13 @@
 """What goes into the bucket UDF and what comes out: one flat row type each way, derived from the tables' declarations.
 
-In: rows of five kinds in one schema, so that one shuffle brings a group's snapshots, members and topics together, and
-of a KIP-848 group the log records and changes of topics that its targets are judged by.
+In: rows of three kinds in one schema, so that one shuffle brings a group's snapshots and members together, and of a
+KIP-848 group the log records that its targets are judged by.
 Out: one row type with a struct for each table it may fill, all but one of them null.
 """
 
 from __future__ import annotations
 
 from pyspark.sql.types import (
-    ArrayType,
     BinaryType,
     BooleanType,
     ByteType,
@@ -28,19 +27,13 @@ ROW_KIND = "row_kind"
 CHOSEN = "chosen"
 FAULT_CODE = "fault_code"
 FAULT_MESSAGE = "fault_message"
-COUNT_NOW = "count_now"
-COUNT_BEFORE = "count_before"
-COUNT_BEFORE_THAT = "count_before_that"
-COUNT_AFTER = "count_after"
-CHANGED = "changed_at"
-CHANGED_BEFORE = "changed_before_at"
-CHANGED_AFTER = "changed_after_at"
-LISTED = "listed"
+MOMENT = "moment"
+ABSENT = "absent"
 
 INT32_BYTES = 4
 """Of the user data that may date a claim (KIP-792)."""
 
-GROUP_ROW, MEMBER_ROW, TOPIC_ROW, RECORD_ROW, CHANGE_ROW = range(5)
+GROUP_ROW, MEMBER_ROW, RECORD_ROW = range(3)
 
 GROUP_FIELDS = (
     StructField(c.LOG_PARTITION, IntegerType()),
@@ -55,6 +48,7 @@ GROUP_FIELDS = (
     StructField(c.SHARED_TOPICS, STRING_LIST),
     StructField(c.MEMBERS, IntegerType()),
     StructField(c.PREVIOUS_SNAPSHOT_ID, StringType()),
+    StructField(MOMENT, LongType()),  # the snapshot's, microseconds: which topics there were
     StructField(FAULT_CODE, StringType()),  # rejected before the shuffle
     StructField(FAULT_MESSAGE, StringType()),
 )
@@ -72,19 +66,6 @@ MEMBER_FIELDS = (
     StructField(c.TARGET, TOPIC_ID_PARTITIONS),
     StructField(c.USER_DATA, BinaryType()),  # all for custom assignors; 4 bytes that may date a claim for others
 )
-TOPIC_FIELDS = (
-    StructField(c.TOPIC, StringType()),
-    StructField(c.TOPIC_ID, StringType()),
-    StructField(LISTED, BooleanType()),  # a listing at or before the snapshot names the topic, if only as deleted
-    StructField(COUNT_NOW, IntegerType()),
-    StructField(COUNT_BEFORE, IntegerType()),
-    StructField(COUNT_BEFORE_THAT, IntegerType()),
-    StructField(COUNT_AFTER, IntegerType()),
-    StructField(CHANGED, LongType()),  # microseconds
-    StructField(CHANGED_BEFORE, LongType()),
-    StructField(CHANGED_AFTER, LongType()),
-    StructField(c.RACKS, ArrayType(STRING_LIST)),
-)
 RECORD_FIELDS = (
     StructField(c.TIMESTAMP, LongType()),  # milliseconds
     StructField(c.KEY, BinaryType()),
@@ -93,8 +74,6 @@ RECORD_FIELDS = (
 """Of a log record of a KIP-848 group; its place stands in two columns of group rows. It is of no snapshot."""
 
 RECORD_COLUMNS = (c.LOG_PARTITION, c.OFFSET, *(field.name for field in RECORD_FIELDS))
-CHANGE_COLUMNS = (c.TOPIC, c.TOPIC_ID, COUNT_NOW, CHANGED)
-"""Of a topic in a KIP-848 group, from CHANGED on; all are columns of topic rows too."""
 
 IDENTITY = (
     StructField(BUCKET, IntegerType(), nullable=False),
@@ -102,18 +81,20 @@ IDENTITY = (
     StructField(c.SNAPSHOT_ID, StringType()),
     StructField(c.CLUSTER_ID, StringType(), nullable=False),
     StructField(c.GROUP_ID, StringType(), nullable=False),
+    StructField(ABSENT, ByteType()),  # bits, by place in LISTS: which of its lists are null
 )
+
+LISTS = (c.SHARED_TOPICS, c.TOPICS, c.CLAIMED, c.RECORDED, c.TARGET)
+"""Columns whose null means something else than an empty list. On their way to Python they are empty and say in ABSENT
+that they are null: of a batch of rows, the JVM's Arrow writer takes time by the square of the null lists in turn."""
 
 FIELDS = {
     kind: [field.name for field in (*IDENTITY[2:], *fields)]
-    for kind, fields in ((GROUP_ROW, GROUP_FIELDS), (MEMBER_ROW, MEMBER_FIELDS), (TOPIC_ROW, TOPIC_FIELDS))
-} | {
-    kind: [field.name for field in IDENTITY[3:]] + list(names)
-    for kind, names in ((RECORD_ROW, RECORD_COLUMNS), (CHANGE_ROW, CHANGE_COLUMNS))
-}
+    for kind, fields in ((GROUP_ROW, GROUP_FIELDS), (MEMBER_ROW, MEMBER_FIELDS))
+} | {RECORD_ROW: [field.name for field in IDENTITY[3:]] + list(RECORD_COLUMNS)}
 """The columns that rows of a kind fill."""
 
-INPUT = StructType([*IDENTITY, *GROUP_FIELDS, *MEMBER_FIELDS, *TOPIC_FIELDS, *RECORD_FIELDS])
+INPUT = StructType([*IDENTITY, *GROUP_FIELDS, *MEMBER_FIELDS, *RECORD_FIELDS])
 
 RESULTS: tuple[Table, ...] = (ASSIGNMENTS, REBALANCES, VIOLATIONS, QUARANTINE)
 """Tables the UDF fills; an output row fills exactly one."""

@@ -6,7 +6,7 @@ summary.outcomes        # {"ASSIGNED": 7, "UNCHANGED": 2, "EMPTY": 1}
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,13 +16,13 @@ from pyspark.sql import functions as F
 
 from groupledger import __version__
 from groupledger.core.custom.naming import source_digest
-from groupledger.core.digest import code_digest, digest, result_digest, rows_digest
+from groupledger.core.digest import code_digest, digest, result_digest
 from groupledger.core.step import Form
 from groupledger.core.verdict import Verdict
 from groupledger.core.wire.offsets_log import RecordKind
 from groupledger.engine import rows as r
 from groupledger.engine.buckets import GROUPS_A_BUCKET, Calculation, apply, bucket_count
-from groupledger.pipeline.assign_input import LATEST, RECORDED, Facts, assign_input
+from groupledger.pipeline.assign_input import LATEST, RECORDED, Extent, Facts, assign_input, catalogue
 from groupledger.pipeline.invocation import Timings
 from groupledger.sinks import runs
 from groupledger.sinks.append import append
@@ -30,6 +30,7 @@ from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerLocation, check
 from groupledger.tables import (
     ASSIGNMENTS,
+    GROUP_HEADS,
     GROUP_SNAPSHOTS,
     LOG_RECORDS,
     MEMBER_SNAPSHOTS,
@@ -39,6 +40,7 @@ from groupledger.tables import (
     VIOLATIONS,
 )
 from groupledger.tables import columns as c
+from groupledger.tables.declaration import TOPIC_ID_PARTITIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -52,18 +54,19 @@ DONE, OVER_LIMIT = "done", "quarantine-over-limit"
 OUTCOMES = ("ASSIGNED", "UNCHANGED", "EMPTY", "REJECTED")
 SUMS = (c.MOVES, c.LEAST_MOVES, c.UNASSIGNED, c.ADDED, c.REVOKED, c.LOST)
 TARGETS = RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA.value
+SHALLOW = 3
+"""Snapshots a group, on average over as many groups as one ingest saw, up to which none of them is sought out."""
 MOST_ROUNDS = 64
 """Buckets a task slot gets at most under `latest`: empty ones cost little, crowded ones memory."""
 
 _KINDS = {
     "groups": r.GROUP_ROW,
     "members": r.MEMBER_ROW,
-    "topics": r.TOPIC_ROW,
     "records": r.RECORD_ROW,
-    "topic_changes": r.CHANGE_ROW,
 }
 _GROUPS = "groups"
 _DIGESTS = ("digest_1", "digest_2")
+_HASH = "row_hash"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,7 @@ def assign(spark: SparkSession, config: Config, invocation: Invocation) -> Assig
     buckets = config.buckets or _buckets(spark, config, known.snapshots)
     with timings.stage("plan"):
         runs.plan(spark, location, attempt)
-    work = _Work(attempt, invocation, buckets, timings, known.coordinated, seen)
+    work = _Work(attempt, invocation, buckets, timings, known, seen)
     outcome = _compute(spark, location, config, work)
     with timings.stage("commit"):
         run = runs.commit(spark, location, attempt, seen.sequence, outcome)
@@ -126,20 +129,28 @@ def _attempt(config: Config, invocation: Invocation, known: _Known) -> runs.Atte
 class _Known(NamedTuple):
     """What `runs` says of the facts: number of the last commit that brought any (0: none), snapshots ever written.
 
-    `coordinated`: records of KIP-848 groups were read; where none were, none are looked for.
+    `coordinated`: records of KIP-848 groups were read; where none were, none are looked for. The others are of
+    `assign_input.Extent`.
     """
 
     as_of: int
     snapshots: int
     coordinated: bool
+    most_members: int | None
+    shallow: bool
 
 
 def _known_facts(seen: runs.Look) -> _Known:
     ingests = [commit for commit in seen.commits if commit.kind != KIND]
+    groups = [commit.counts_out for commit in ingests if commit.counts_out.get(GROUP_SNAPSHOTS.name)]
+    snapshots = sum(counts[GROUP_SNAPSHOTS.name] for counts in groups)
+    told = [counts[runs.MOST_MEMBERS] for counts in groups if runs.MOST_MEMBERS in counts]
     return _Known(
         as_of=max((commit.sequence for commit in ingests), default=0),
-        snapshots=sum(commit.counts_out.get(GROUP_SNAPSHOTS.name, 0) for commit in ingests),
+        snapshots=snapshots,
         coordinated=any(name.endswith(f".{TARGETS}") for commit in ingests for name in commit.counts_in),
+        most_members=max(told, default=0) if len(told) == len(groups) else None,
+        shallow=snapshots <= SHALLOW * max((counts.get(GROUP_HEADS.name, 0) for counts in groups), default=0),
     )
 
 
@@ -155,7 +166,7 @@ class _Work(NamedTuple):
     invocation: Invocation
     buckets: int
     timings: Timings
-    coordinated: bool
+    known: _Known
     seen: runs.Look
 
 
@@ -163,24 +174,27 @@ def _compute(spark: SparkSession, location: LedgerLocation, config: Config, work
     """Read, compute and append; nothing counts yet."""
     with work.timings.stage("read"):
         judges = _judges_coordinators(config)
-        tables = [GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS]
-        tables += [LOG_RECORDS] if judges and work.coordinated else []
+        tables = [GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, *([LOG_RECORDS] if judges and work.known.coordinated else [])]
         facts = Facts(*(current(spark, location, each, work.seen.commits) for each in tables))
+        topics = catalogue(current(spark, location, TOPIC_SNAPSHOTS, work.seen.commits), config.limits)
         seen_in = Observation()
-        rows = assign_input(facts, config.assign, config.limits, work.buckets).observe(seen_in, *_input_metrics())
+        extent = Extent(work.buckets, work.known.most_members, work.known.shallow)
+        rows = _watched(assign_input(facts, config.assign, config.limits, extent), seen_in)
         calculation = Calculation(
             config.assign.scenario,
             Form(config.assign.mode),
             config.limits.max_partitions_per_group,
             config.assign.custom_assignors,
             config.assign.coordinator if judges else None,
+            topics,
         )
         computed = apply(rows, work.buckets, calculation).persist()
     try:
-        counts, digests = _write(location, computed, work.attempt.attempt_id, work.timings)
+        files = min(work.buckets, _parallelism(spark))
+        counts, digests = _write(location, computed, work.attempt.attempt_id, work.timings, files)
     finally:
         computed.unpersist()
-    counts_in = {name: seen_in.get[name] or 0 for name in _KINDS}
+    counts_in = {name: seen_in.get[name] or 0 for name in _KINDS} | {"topic_changes": len(topics.table)}
     outcomes = sum(counts.get(f"outcome.{name}", 0) for name in OUTCOMES)
     if outcomes != counts_in[_GROUPS]:
         raise AssertionError(f"{counts_in[_GROUPS]} groups in, {outcomes} outcomes out; expected as many")
@@ -190,42 +204,57 @@ def _compute(spark: SparkSession, location: LedgerLocation, config: Config, work
         result_digest=result_digest(digests),
         verdict=OVER_LIMIT if counts[QUARANTINE.name] > config.limits.max_quarantined else DONE,
         finished_at=work.invocation.now(),
-        input_digest=rows_digest(sum(counts_in.values()), [seen_in.get[name] or 0 for name in _DIGESTS]),
+        input_digest=digest([counts_in, [seen_in.get[name] or 0 for name in _DIGESTS], topics.digest]),
     )
 
 
 def _buckets(spark: SparkSession, config: Config, snapshots: int) -> int:
     """From the number of snapshots ever written; of a long history `latest` chooses few, so its buckets are bounded."""
-    parallelism = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    parallelism = _parallelism(spark)
     bound = GROUPS_A_BUCKET * parallelism * MOST_ROUNDS if config.assign.snapshots == LATEST else snapshots
     return bucket_count(min(snapshots, bound), parallelism)
 
 
-def _input_metrics() -> list[Column]:
+def _parallelism(spark: SparkSession) -> int:
+    return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+
+
+def _watched(rows: DataFrame, seen: Observation) -> DataFrame:
     """Rows by kind, and an order-free digest of all of them, observed on their way into the shuffle."""
-    values = [F.to_json(F.struct(*(name for name in r.INPUT.names if name != r.BUCKET)))]
-    return [
+    halves = {_DIGESTS[0]: F.col(_HASH).bitwiseAND(F.lit(0xFFFFFFFF)), _DIGESTS[1]: F.shiftright(_HASH, 32)}
+    hashed = rows.select("*", F.xxhash64(*_input_terms()).alias(_HASH))
+    observed = hashed.observe(
+        seen,
         *(F.count_if(F.col(r.ROW_KIND) == kind).alias(name) for name, kind in _KINDS.items()),
-        *(
-            F.sum(F.xxhash64(F.lit(seed), *values).bitwiseAND(F.lit(0xFFFFFFFF))).alias(name)
-            for seed, name in enumerate(_DIGESTS)
-        ),
-    ]
+        *(F.sum(half).alias(name) for name, half in halves.items()),
+    )
+    return observed.drop(_HASH)
+
+
+def _input_terms() -> Iterator[Column]:
+    """A row as hash input. The hash passes over nulls, so a number says where each column begins."""
+    for position, field in enumerate(r.INPUT):
+        if field.name == r.BUCKET:
+            continue
+        yield F.lit(position)
+        yield F.col(field.name)
+        if field.dataType == TOPIC_ID_PARTITIONS:
+            yield F.transform(field.name, lambda entry: entry[c.TOPIC_ID].isNull())
 
 
 def _write(
-    location: LedgerLocation, computed: DataFrame, attempt_id: str, timings: Timings
+    location: LedgerLocation, computed: DataFrame, attempt_id: str, timings: Timings, files: int
 ) -> tuple[dict[str, int], dict[str, str]]:
     """Append each table's rows; the first append computes them all and says which tables have any."""
     seen = Observation()
     observed = computed.observe(seen, *(F.count(name).alias(name) for name in r.OUTPUT.names))
     with timings.stage("compute"):
-        first = append(location, REBALANCES, _of_table(observed, REBALANCES), attempt_id, _result_metrics())
+        first = append(location, REBALANCES, _of_table(observed, REBALANCES), attempt_id, _result_metrics(), files)
     counts = {name: seen.get[name] or 0 for name in r.OUTPUT.names}
     counts |= {name: value or 0 for name, value in first.metrics.items() if value}
     with timings.stage("write"):
         others = [table for table in (ASSIGNMENTS, VIOLATIONS, QUARANTINE) if counts[table.name]]
-        written = [append(location, table, _of_table(computed, table), attempt_id) for table in others]
+        written = [append(location, table, _of_table(computed, table), attempt_id, files=files) for table in others]
     return counts, {each.table: each.digest for each in (first, *written)}
 
 

@@ -1,14 +1,13 @@
-"""The rows that the bucket UDF computes from: chosen snapshots, members of these and of those before, topics.
+"""The rows that the bucket UDF computes from: chosen snapshots, members of these and of those before; and the topics.
 
-All of it is DataFrames over current facts; nothing runs here. A group's rows carry its bucket through every join, so
-that one shuffle brings them together.
+All of it is DataFrames over current facts; nothing runs here but the reading of the topics. A row's bucket follows from
+its cluster and group alone, so that one shuffle brings a group together, and few facts need a join.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from operator import and_
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
@@ -16,26 +15,22 @@ from pyspark.sql import functions as F
 
 from groupledger.core.wire.offsets_log import COORDINATOR_RECORDS
 from groupledger.engine import rows as r
-from groupledger.engine.buckets import bucket_of
+from groupledger.engine.buckets import GIANT_MEMBERS, bucket_of
+from groupledger.engine.topic_catalogue import SINCE, TopicCatalogue
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import StructField
+    from pyspark.sql.types import DataType, StructField
 
     from groupledger.config import AssignSettings, LimitSettings
 
 RECORDED = "recorded"
 LATEST = "latest"
 
-_TOPICS_BEFORE = "topics_before"
-_UNTIL = "until"
-_SINCE = "since"
 _PLACE = "place"
-_SNAPSHOT, _VERSION = "snapshot", "version"
+_GIANT = "giant"
 _GROUP = [c.CLUSTER_ID, c.GROUP_ID]
-_LOG = [*_GROUP, c.LOG_PARTITION]
-_BEGINNING, _END = -(2**62), 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +39,46 @@ class Facts:
 
     groups: DataFrame
     members: DataFrame
-    topics: DataFrame
     records: DataFrame | None = None  # of the log, where the targets of KIP-848 groups are to be judged
 
 
-def assign_input(facts: Facts, settings: AssignSettings, limits: LimitSettings, buckets: int) -> DataFrame:
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What is known of the facts before they are read: it decides which joins a run can do without.
+
+    `most_members` of any group snapshot ever written; None: not known, so anything is possible. `shallow`: most groups
+    have few snapshots, so that members of old ones are read along rather than sought out.
+    """
+
+    buckets: int
+    most_members: int | None = None
+    shallow: bool = False
+
+    def may_have(self, members: int) -> bool:
+        """Whether a group of so many members may be among them."""
+        return self.most_members is None or self.most_members >= members
+
+
+def assign_input(facts: Facts, settings: AssignSettings, limits: LimitSettings, extent: Extent) -> DataFrame:
     """Rows of `engine.rows.INPUT`."""
-    chosen = _with_faults(chosen_snapshots(facts.groups, settings), limits)
-    chosen = chosen.withColumn(r.BUCKET, bucket_of(buckets)).withColumn(r.CHOSEN, _assignor(settings))
-    fit = chosen.where(F.col(r.FAULT_CODE).isNull())
-    parts = [
-        _rows(chosen, r.GROUP_ROW),
-        _rows(_members(facts, fit, limits, settings), r.MEMBER_ROW),
-        _rows(_topics(facts, fit, limits), r.TOPIC_ROW),
-    ]
+    chosen = _with_faults(chosen_snapshots(facts.groups, settings), limits).withColumn(r.CHOSEN, _assignor(settings))
+    members = _members(facts.members, limits, settings)
+    if settings.snapshots == LATEST and not extent.shallow:
+        wanted = chosen.select(F.explode(F.array(c.SNAPSHOT_ID, c.PREVIOUS_SNAPSHOT_ID)).alias(c.SNAPSHOT_ID))
+        members = members.join(wanted, c.SNAPSHOT_ID, "left_semi")
+    parts = {r.GROUP_ROW: chosen, r.MEMBER_ROW: _fit(members, facts.groups, limits, extent)}
     if facts.records is not None:
-        parts += _coordinated(facts.topics, facts.records, fit, limits)
-    return reduce(lambda one, other: one.unionByName(other), parts)
+        parts[r.RECORD_ROW] = _fit(_coordinated(facts.records, limits), facts.groups, limits, extent)
+    rows = [_rows(_in_bucket(part, facts.groups, extent), kind) for kind, part in parts.items()]
+    return reduce(lambda one, other: one.unionByName(other), rows)
+
+
+def catalogue(topics: DataFrame, limits: LimitSettings) -> TopicCatalogue:
+    """The topics as they are now and ever were; names over the limit are left out, so nothing is known of them."""
+    named = topics.where(F.octet_length(c.TOPIC) <= limits.max_id_bytes)
+    since = F.unix_micros(c.VALID_FROM).alias(SINCE)
+    columns = (c.CLUSTER_ID, c.TOPIC, c.TOPIC_ID, c.PARTITION_COUNT, since, c.RACKS)
+    return TopicCatalogue(named.select(*columns).toArrow())
 
 
 def chosen_snapshots(groups: DataFrame, settings: AssignSettings) -> DataFrame:
@@ -115,111 +133,64 @@ def _with_faults(chosen: DataFrame, limits: LimitSettings) -> DataFrame:
     )
 
 
-def _members(facts: Facts, fit: DataFrame, limits: LimitSettings, settings: AssignSettings) -> DataFrame:
-    """Members of the chosen snapshots and of those before them, once a bucket. An id over the limit becomes null.
-
-    User data enters the shuffle for custom assignors alone.
-    """
-    before = fit.where(F.col(c.PREVIOUS_SNAPSHOT_ID).isNotNull())
-    wanted = fit.select(c.SNAPSHOT_ID, r.BUCKET).union(
-        before.select(F.col(c.PREVIOUS_SNAPSHOT_ID).alias(c.SNAPSHOT_ID), r.BUCKET)
-    )
-    rows = facts.members.join(wanted.distinct(), c.SNAPSHOT_ID)
+def _members(members: DataFrame, limits: LimitSettings, settings: AssignSettings) -> DataFrame:
+    """An id over the limit becomes null. User data enters the shuffle for custom assignors alone."""
     within = F.octet_length(c.MEMBER_ID) <= limits.max_id_bytes
-    rows = rows.withColumn(c.MEMBER_ID, F.when(within, F.col(c.MEMBER_ID)))
+    rows = members.withColumn(c.MEMBER_ID, F.when(within, F.col(c.MEMBER_ID)))
     undated = F.when(F.col(c.SUBSCRIPTION_GENERATION).isNull(), F.substring(c.USER_DATA, 1, r.INT32_BYTES))
     return rows if settings.custom_assignors else rows.withColumn(c.USER_DATA, undated)
 
 
-def _topics(facts: Facts, fit: DataFrame, limits: LimitSettings) -> DataFrame:
-    """Of each topic that a chosen snapshot or the one before subscribes to: what listings say around its time."""
-    topics = F.coalesce(F.col(c.SHARED_TOPICS), F.col(c.SUBSCRIBED_TOPICS), F.array().cast("array<string>"))
-    earlier = facts.groups.select(F.col(c.SNAPSHOT_ID).alias(c.PREVIOUS_SNAPSHOT_ID), topics.alias(_TOPICS_BEFORE))
-    named = F.array_union(topics, F.coalesce(F.col(_TOPICS_BEFORE), F.array().cast("array<string>")))
-    snapshots = fit.join(earlier, c.PREVIOUS_SNAPSHOT_ID, "left").select(
-        r.BUCKET,
-        c.SNAPSHOT_ID,
-        c.CLUSTER_ID,
-        c.GROUP_ID,
-        F.unix_micros(c.OBSERVED_AT).alias(c.OBSERVED_AT),
-        F.explode(named).alias(c.TOPIC),
-    )
-    snapshots = snapshots.where(F.octet_length(c.TOPIC) <= limits.max_id_bytes).alias(_SNAPSHOT)
-    versions = topic_versions(facts.topics).alias(_VERSION)
-    same = [F.col(f"{_SNAPSHOT}.{name}") == F.col(f"{_VERSION}.{name}") for name in (c.CLUSTER_ID, c.TOPIC)]
-    at = F.col(c.OBSERVED_AT)
-    then = (at >= F.col(_SINCE)) & (at < F.col(_UNTIL))
-    keys = [F.col(f"{_SNAPSHOT}.{name}") for name in (r.BUCKET, c.SNAPSHOT_ID, c.CLUSTER_ID, c.GROUP_ID, c.TOPIC)]
-    values = [F.col(f"{_VERSION}.{field.name}") for field in r.TOPIC_FIELDS if field.name != c.TOPIC]
-    return snapshots.join(versions, reduce(and_, [*same, then])).select(*keys, *values)
-
-
-def _coordinated(topics: DataFrame, records: DataFrame, fit: DataFrame, limits: LimitSettings) -> list[DataFrame]:
-    """What the targets of KIP-848 groups are judged by: the groups' log records, the changes of their topics."""
-    modern = fit.where(F.col(c.GROUP_TYPE) == "consumer")
-    logs = modern.select(r.BUCKET, *_LOG).distinct()
+def _coordinated(records: DataFrame, limits: LimitSettings) -> DataFrame:
+    """The log records by which the targets of KIP-848 groups are judged."""
     written = F.hex(F.substring(c.KEY, 1, 2)).isin(*(f"{each:04X}" for each in COORDINATOR_RECORDS))
-    own = records.where(written).join(logs, _LOG).withColumn(c.TIMESTAMP, F.unix_millis(c.TIMESTAMP))
-    named = F.explode(F.coalesce(c.SHARED_TOPICS, c.SUBSCRIBED_TOPICS)).alias(c.TOPIC)
-    subscribed = modern.select(r.BUCKET, *_GROUP, named).distinct()
-    subscribed = subscribed.where(F.octet_length(c.TOPIC) <= limits.max_id_bytes)
-    changes = topics.select(
-        c.CLUSTER_ID,
-        c.TOPIC,
-        c.TOPIC_ID,
-        F.col(c.PARTITION_COUNT).alias(r.COUNT_NOW),
-        F.unix_micros(c.VALID_FROM).alias(r.CHANGED),
-    )
-    listed = subscribed.join(changes, [c.CLUSTER_ID, c.TOPIC])
-    return [_rows(own, r.RECORD_ROW), _rows(listed, r.CHANGE_ROW)]
+    rows = records.where(written & F.col(c.GROUP_ID).isNotNull())
+    return rows.withColumn(c.TIMESTAMP, F.unix_millis(c.TIMESTAMP))
 
 
-def topic_versions(topics: DataFrame) -> DataFrame:
-    """The stretches of each topic name's life with what was before and after, and the time before it was listed.
+def _fit(rows: DataFrame, groups: DataFrame, limits: LimitSettings, extent: Extent) -> DataFrame:
+    """Without what belongs to groups over a limit: it never enters the shuffle."""
+    rows = rows.where(F.octet_length(c.GROUP_ID) <= limits.max_id_bytes)
+    if not extent.may_have(limits.max_members_per_group + 1):
+        return rows
+    crowded = groups.where(F.col(c.MEMBERS) > limits.max_members_per_group).select(*_GROUP)
+    return rows.join(F.broadcast(crowded), _GROUP, "left_anti")
 
-    At one moment a deletion comes before a creation: a topic made again within one listing.
-    """
-    order = Window.partitionBy(c.CLUSTER_ID, c.TOPIC).orderBy(c.VALID_FROM, F.col(c.PARTITION_COUNT).isNotNull())
-    since = F.unix_micros(c.VALID_FROM)
-    listed = topics.withColumns(
-        {
-            r.LISTED: F.lit(True),
-            _SINCE: since,
-            _UNTIL: F.coalesce(F.lead(since).over(order), F.lit(_END)),
-            r.COUNT_NOW: F.col(c.PARTITION_COUNT),
-            r.COUNT_BEFORE: F.lag(c.PARTITION_COUNT, 1).over(order),
-            r.COUNT_BEFORE_THAT: F.lag(c.PARTITION_COUNT, 2).over(order),
-            r.COUNT_AFTER: F.lead(c.PARTITION_COUNT).over(order),
-            r.CHANGED: since,
-            r.CHANGED_BEFORE: F.lag(since).over(order),
-            r.CHANGED_AFTER: F.lead(since).over(order),
-            _PLACE: F.row_number().over(order),
-        }
-    )
-    nothing = F.lit(None)
-    unlisted = listed.where(F.col(_PLACE) == 1).withColumns(
-        {
-            r.LISTED: F.lit(False),
-            _UNTIL: F.col(_SINCE),
-            _SINCE: F.lit(_BEGINNING),
-            r.COUNT_AFTER: F.col(c.PARTITION_COUNT),
-            r.CHANGED_AFTER: since,
-            **{name: nothing.cast("int") for name in (r.COUNT_NOW, r.COUNT_BEFORE, r.COUNT_BEFORE_THAT)},
-            **{name: nothing.cast("bigint") for name in (r.CHANGED, r.CHANGED_BEFORE)},
-            c.TOPIC_ID: nothing.cast("string"),
-            c.RACKS: nothing.cast("array<array<string>>"),
-        }
-    )
-    return listed.unionByName(unlisted)
+
+def _in_bucket(rows: DataFrame, groups: DataFrame, extent: Extent) -> DataFrame:
+    """With the bucket; a group that ever was a giant has one of its own."""
+    if not extent.may_have(GIANT_MEMBERS):
+        return rows.withColumn(r.BUCKET, bucket_of(extent.buckets, F.lit(False)))
+    giants = groups.where(F.col(c.MEMBERS) >= GIANT_MEMBERS).select(*_GROUP).distinct()
+    marked = rows.join(F.broadcast(giants.withColumn(_GIANT, F.lit(True))), _GROUP, "left")
+    return marked.withColumn(r.BUCKET, bucket_of(extent.buckets, F.col(_GIANT).isNotNull()))
 
 
 def _rows(frame: DataFrame, kind: int) -> DataFrame:
-    """Rows of one kind in the schema of all: the columns of the other kinds are null."""
+    """Rows of one kind in the schema of all: the columns of the other kinds are null, and every list is there."""
     own = {r.BUCKET, *r.FIELDS[kind]}
 
     def value(field: StructField) -> Column:
         if field.name == r.ROW_KIND:
             return F.lit(kind).cast(field.dataType)
+        if field.name == r.ABSENT:
+            return _absent(own).cast(field.dataType)
+        if field.name == r.MOMENT and kind == r.GROUP_ROW:
+            return F.unix_micros(c.OBSERVED_AT)
+        if field.name in r.LISTS:
+            empty = _nothing(field.dataType)
+            return F.coalesce(field.name, empty) if field.name in own else empty
         return F.col(field.name) if field.name in own else F.lit(None).cast(field.dataType)
 
     return frame.select(*(value(field).alias(field.name) for field in r.INPUT))
+
+
+def _absent(own: set[str]) -> Column:
+    """A bit for each of a row's own lists that is null."""
+    bits = [F.when(F.col(name).isNull(), 1 << at).otherwise(0) for at, name in enumerate(r.LISTS) if name in own]
+    return reduce(lambda one, other: one.bitwiseOR(other), bits, F.lit(0))
+
+
+def _nothing(kind: DataType) -> Column:
+    """An empty list of this type."""
+    return F.array().cast(kind.simpleString())

@@ -136,6 +136,7 @@ class _Work:
         self.given: list[Given] = []
         self.written: list[Written] = []
         self.late_groups = 0
+        self.most_members = 0
 
     def take_topics(self, reading: Reading) -> None:
         """Append the changes of topics that the listings add to what is known."""
@@ -266,7 +267,7 @@ class _Work:
         over = rejected > self.config.limits.max_quarantined
         return runs.Outcome(
             counts_in=dict(self.counts),
-            counts_out={**rows, runs.LATE_GROUPS: self.late_groups},
+            counts_out={**rows, runs.LATE_GROUPS: self.late_groups, runs.MOST_MEMBERS: self.most_members},
             result_digest=result_digest({f"{n} {w.table}": w.digest for n, w in enumerate(self.written)}),
             verdict="quarantine-over-limit" if over else "done",
             finished_at=invocation.now(),
@@ -278,4 +279,6 @@ class _Work:
         return current(self.spark, self.location, table, self.commits)
 
     def _append(self, table: tables.Table, rows: DataFrame) -> None:
-        self.written.append(append(self.location, table, rows, self.attempt_id))
+        metrics = {runs.MOST_MEMBERS: F.max(c.MEMBERS)} if table is tables.GROUP_SNAPSHOTS else {}
+        self.written.append(append(self.location, table, rows, self.attempt_id, metrics))
+        self.most_members = max(self.most_members, self.written[-1].metrics.get(runs.MOST_MEMBERS) or 0)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _LOW_HALF = 0xFFFFFFFF
 _ROWS = "rows_written"
 _SEEDS = (1, 2)
+_HASH = "row_hash"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +42,20 @@ def append(
     rows: DataFrame,
     attempt_id: str,
     metrics: Mapping[str, Column] = MappingProxyType({}),
+    files: int | None = None,
 ) -> Written:
     """Append `rows`, stamped with the attempt, in one Delta commit; nobody sees them before `runs.commit`.
 
     `rows` has the table's columns by name, in any order, `attempt_id` apart. `metrics` are further aggregates over
-    the table's columns, observed in the same pass.
+    the table's columns, observed in the same pass. At most `files` files are written; without it one a partition.
     """
     stamped = rows.withColumn(c.ATTEMPT_ID, F.lit(attempt_id)).select(_contract(table))
+    stamped = stamped if files is None else stamped.coalesce(files)
     observation = Observation()
-    aggregates = [F.count(F.lit(1)).alias(_ROWS), *_hash_sums(table)]
+    aggregates = [F.count(F.lit(1)).alias(_ROWS), *_hash_sums()]
     aggregates += [aggregate.alias(name) for name, aggregate in metrics.items()]
-    stamped.observe(observation, *aggregates).writeTo(location.identifier(table)).append()
+    hashed = stamped.select("*", *_hashes(table)).observe(observation, *aggregates)
+    hashed.select(*table.columns).writeTo(location.identifier(table)).append()
     seen = observation.get
     sums = [seen[name] or 0 for name in _sum_names()]
     return Written(table.name, seen[_ROWS], rows_digest(seen[_ROWS], sums), {name: seen[name] for name in metrics})
@@ -75,10 +79,16 @@ def _sum_names() -> list[str]:
     return [f"{half}_{seed}" for seed in _SEEDS for half in ("low", "high")]
 
 
-def _hash_sums(table: Table) -> Iterator[Column]:
-    """Sums of the 32-bit halves of two 64-bit row hashes: no order in them, no overflow below 2^31 rows."""
+def _hashes(table: Table) -> Iterator[Column]:
+    """Two 64-bit hashes of each row, as columns: an aggregate would compute them anew for each of its halves."""
+    terms = list(_terms(table))
+    return (F.xxhash64(F.lit(seed), *terms).alias(f"{_HASH}_{seed}") for seed in _SEEDS)
+
+
+def _hash_sums() -> Iterator[Column]:
+    """Sums of the 32-bit halves of the row hashes: no order in them, no overflow below 2^31 rows."""
     for seed in _SEEDS:
-        row_hash = F.xxhash64(F.lit(seed), *_terms(table))
+        row_hash = F.col(f"{_HASH}_{seed}")
         yield F.sum(row_hash.bitwiseAND(F.lit(_LOW_HALF))).alias(f"low_{seed}")
         yield F.sum(F.shiftright(row_hash, 32)).alias(f"high_{seed}")
 

@@ -45,6 +45,9 @@ _FOUND = "found"
 LATE_GROUPS = "late_groups"
 """The count (`counts_out`) of groups that a run folded again: where it is not 0, older facts give way to its own."""
 
+MOST_MEMBERS = "most_members"
+"""The count (`counts_out`) of members of the largest group snapshot that a run wrote."""
+
 
 class WriteConflict(Fault):
     """Another attempt changed what this one rests on: start again from what is committed now."""

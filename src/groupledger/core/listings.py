@@ -1,0 +1,76 @@
+"""What topic listings say, as integers: each topic's changes in order of time, and what they amount to at a moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from groupledger.core.batch import NONE
+from groupledger.core.kernels import kernel, run
+from groupledger.core.snapshots import GREATEST, LEAST, TopicViews
+
+if TYPE_CHECKING:
+    from groupledger.core.batch import IntArray, LongArray
+
+
+@dataclass(frozen=True, slots=True)
+class Listings:
+    """The changes of K topics, C in all; those of a topic stand together, in order of time."""
+
+    start: LongArray  # [K+1]
+    since: LongArray  # [C] when the change was first listed, microseconds
+    count: IntArray  # [C] partition count from then on; NONE: deleted
+
+    def at(self, topic: LongArray, moment: LongArray) -> LongArray:
+        """The change in force, for each pair of a topic (NONE: not a listed one) and a moment; NONE: none was yet."""
+        change = np.empty(len(topic), np.int64)
+        run(in_force, self.start, self.since, topic, moment, change, cells=4 * len(topic))
+        return change
+
+    def views(self, topic: LongArray, change: LongArray) -> TopicViews:
+        """What there is around the change in force, or before the first one."""
+        known = topic != NONE
+        first = np.where(known, self.start[topic], 0)
+        end = np.where(known, self.start[topic + 1], 0)
+        now = np.where(change == NONE, first - 1, change)
+
+        def value(values: Any, offset: int, null: int) -> Any:
+            at = now + offset
+            inside = (at >= first) & (at < end)
+            found = np.full(len(at), null, values.dtype)
+            found[inside] = values[at[inside]]
+            return found
+
+        listed = change != NONE
+        count = value(self.count, 0, NONE)
+        return TopicViews(
+            now=count,
+            before=value(self.count, -1, NONE),
+            before_that=value(self.count, -2, NONE),
+            after=value(self.count, 1, NONE),
+            changed=value(self.since, 0, LEAST),
+            changed_before=value(self.since, -1, LEAST),
+            changed_after=value(self.since, 1, GREATEST),
+            gone=listed & (count == NONE),
+        )
+
+
+@kernel
+def in_force(start: LongArray, since: LongArray, topic: LongArray, moment: LongArray, change: LongArray) -> None:
+    """Fill `change` with the last one of the topic at or before the moment, NONE where there is none."""
+    for each in range(len(topic)):
+        change[each] = NONE
+        if topic[each] == NONE:
+            continue
+        low, high = start[topic[each]], start[topic[each] + 1]
+        first = low
+        while low < high:
+            middle = (low + high) // 2
+            if since[middle] <= moment[each]:
+                low = middle + 1
+            else:
+                high = middle
+        if low > first:
+            change[each] = low - 1
