@@ -22,7 +22,10 @@ def spark(tmp_path_factory):
         profile="local",  # a long session: the second compiler pays
         master="local[2]",
         driver_memory="2g",
-        conf={"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))},
+        conf={
+            "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+            "spark.network.timeout": "1h",  # a process that was stopped for minutes goes on as if nothing was
+        },
     )
     made = session(settings, "groupledger tests")
     yield made

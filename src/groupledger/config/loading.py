@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 import yaml
 
 from groupledger.config.settings import Config, ConfigFault, Rule
+from groupledger.core.secrets import HIDDEN, is_secret
 
 _NAMES = {str: "a text", int: "a whole number", bool: "true or false", type(None): "null"}
 
@@ -29,6 +30,10 @@ class Place(NamedTuple):
     def fault(self, complaint: str) -> ConfigFault:
         """A complaint about this place."""
         return ConfigFault("CONFIG_INVALID", f"{self.source}: {self.key or 'the top level'} {complaint}")
+
+    def shown(self, value: object) -> str:
+        """A value as a complaint quotes it; a secret it does not."""
+        return HIDDEN if is_secret(self.key) else repr(value)
 
 
 def load(path: Path, overrides: Sequence[str] = ()) -> Config:
@@ -50,7 +55,7 @@ def parse(text: str, source: str, overrides: Sequence[str] = ()) -> Config:
     tree = {} if raw is None else raw
     for override in overrides:
         tree = _overridden(tree, override)
-    place = Place(" ".join([source, *(f"--set {override}" for override in overrides)]))
+    place = Place(" ".join([source, *(f"--set {_shown(override)}" for override in overrides)]))
     config: Config = _section(Config, tree, place)
     _check_together(config, place)
     return config
@@ -60,15 +65,30 @@ def _yaml(text: str, source: str) -> Any:
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
-        told = " ".join(str(error).split())
-        raise ConfigFault("CONFIG_SYNTAX", f"{source}: not YAML: {told}") from error
+        raise ConfigFault("CONFIG_SYNTAX", f"{source}: not YAML: {_told(error)}") from None  # its text quotes the file
+
+
+def _told(error: yaml.YAMLError) -> str:
+    """What is wrong and where, without the line itself: a secret may stand in it."""
+    mark = getattr(error, "problem_mark", None)
+    where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+    return f"{getattr(error, 'problem', None) or type(error).__name__}{where}"
+
+
+def _shown(override: str) -> str:
+    """An override as complaints quote it."""
+    name = override.partition("=")[0]
+    return f"{name}={HIDDEN}" if is_secret(name) else override
 
 
 def _overridden(tree: Any, override: str) -> Any:
     path, equals, text = override.partition("=")
     if not equals or not path.strip():
-        raise ConfigFault("CONFIG_INVALID", f"--set {override}: expected key=value, as in assign.snapshots=every")
-    return _with(tree, path.strip().split("."), _yaml(text, f"--set {override}"), Place(f"--set {override}"))
+        raise ConfigFault(
+            "CONFIG_INVALID", f"--set {_shown(override)}: expected key=value, as in assign.snapshots=every"
+        )
+    place = f"--set {_shown(override)}"
+    return _with(tree, path.strip().split("."), _yaml(text, place), Place(place))
 
 
 def _with(tree: Any, path: Sequence[str], value: Any, place: Place) -> Any:
@@ -88,7 +108,7 @@ def _with(tree: Any, path: Sequence[str], value: Any, place: Place) -> Any:
         entries[int(name)] = _with(entries[int(name)], rest, value, place.below(name))
         return entries
     if tree is not None and not isinstance(tree, dict):
-        raise place.fault(f"is {tree!r}, which has no key {name!r} below it")
+        raise place.fault(f"is {place.shown(tree)}, which has no key {name!r} below it")
     if place.key.endswith("conf"):
         name, rest = ".".join(path), ()
     return {**(tree or {}), name: _with((tree or {}).get(name), rest, value, place.below(name))}
@@ -141,7 +161,7 @@ def _value(hint: Any, raw: Any, place: Place, rule: Rule | None) -> Any:
     if type(raw) not in kinds or (rule is not None and not rule.allows(raw)):
         near = difflib.get_close_matches(str(raw), rule.names if rule else (), n=1)
         hint = f"did you mean {near[0]}? " if near else ""
-        raise place.fault(f"is {raw!r}; {hint}expected {expected}{' or null' if NoneType in kinds else ''}")
+        raise place.fault(f"is {place.shown(raw)}; {hint}expected {expected}{' or null' if NoneType in kinds else ''}")
     return raw
 
 
@@ -161,7 +181,8 @@ def _settings(raw: Any, place: Place) -> dict[str, str]:
         raise place.fault(f"is {raw!r}; expected names and values")
     for name, value in raw.items():
         if not isinstance(name, str) or not isinstance(value, str | int | float | bool):
-            raise place.below(name).fault(f"is {value!r}; expected a text, a number, or true or false")
+            here = place.below(name)
+            raise here.fault(f"is {here.shown(value)}; expected a text, a number, or true or false")
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in raw.items()}
 
 

@@ -6,14 +6,19 @@ person who asked. A bug of ours is any other exception and is never caught.
 
 from __future__ import annotations
 
+from groupledger.core.secrets import without_secrets
+
 
 class Fault(Exception):
-    """An input that cannot be used: `code` for counting, `message` for a person (what, got, expected, what to do)."""
+    """An input that cannot be used: `code` for counting, `message` for a person (what, got, expected, what to do).
+
+    A message holds no secret: one that the input had stands in it as `***`.
+    """
 
     def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
         self.code = code
-        self.message = message
+        self.message = without_secrets(message)
+        super().__init__(self.message)
 
     def __reduce__(self) -> tuple[type[Fault], tuple[str, str]]:
         return type(self), (self.code, self.message)

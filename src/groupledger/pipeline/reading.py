@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from groupledger.core.digest import digest
 from groupledger.core.faults import Fault
+from groupledger.core.secrets import without_secrets
 from groupledger.sources import offsets_log, snapshot_tables, topic_listings
 from groupledger.sources.opening import PROBLEM, Rows, split
 from groupledger.tables import LOG_RECORDS
@@ -99,7 +100,7 @@ def _within_limits(rows: Rows, source: SourceSettings, limits: LimitSettings) ->
 
 def _described(spark: SparkSession, source: SourceSettings, cluster_id: str) -> dict[str, Any]:
     """The source and its files, without reading them: name, size and time of change; for Delta the files of now."""
-    what = {"kind": source.kind, "path": source.path, c.CLUSTER_ID: source.cluster_id or cluster_id}
+    what = {"kind": source.kind, "path": without_secrets(source.path), c.CLUSTER_ID: source.cluster_id or cluster_id}
     if source.kind == "offsets-delta":
         files: list[Any] = sorted(spark.read.format("delta").load(source.path).inputFiles())
     else:

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from groupledger.core.faults import Fault
+from groupledger.core.secrets import without_secrets
 from groupledger.tables import QUARANTINE
 from groupledger.tables import columns as c
 
@@ -82,7 +83,7 @@ def split(rows: DataFrame, good: list[Column], source: str, rejected: dict[str, 
     `rejected` gives the columns of `quarantine` that are known beside stage, source, code and message.
     """
     known = {
-        c.SOURCE: F.lit(source),
+        c.SOURCE: F.lit(without_secrets(source)),
         c.CODE: F.substring_index(PROBLEM, ": ", 1),
         c.MESSAGE: F.expr(f"substring({PROBLEM}, instr({PROBLEM}, ': ') + 2)"),
         **rejected,
