@@ -32,7 +32,10 @@ def test_hash_codes_are_javas():
     assert hash_texts(texts).tolist() == [0, 2112, 2112, -2147483648, 1770496, 233, 28040, -1008770331]
 
 
-@given(st.lists(java_text))
+ascii_runs = st.text(st.sampled_from("az09-~\x00\u00e9"), max_size=40)
+
+
+@given(st.lists(java_text | ascii_runs))
 def test_hash_codes_follow_the_definition(texts):
     def defined(text):
         hashed = 0
@@ -50,11 +53,28 @@ def test_surrogates_sort_below_the_private_use_area():
     assert rank_utf8(*utf8(texts), np.array([0, 6])).tolist() == [3, 2, 1, 4, 0, 1]
 
 
-@given(st.lists(java_text), st.integers(0, 20))
+prefixed = st.lists(
+    st.sampled_from(["consumer-", "consumer-group-", "a", "b", "\x00", "\uffee", "\U00010000"]), max_size=5
+)
+likely_alike = prefixed.map("".join)
+
+
+@given(st.lists(java_text | likely_alike, max_size=60), st.integers(0, 60))
 def test_ranks_from_bytes_are_ranks_from_texts(texts, cut):
     cut = min(cut, len(texts))
     both = np.concatenate([rank_texts(texts[:cut]), rank_texts(texts[cut:])])
     assert rank_utf8(*utf8(texts), np.array([0, cut, len(texts)])).tolist() == both.tolist()
+
+
+@pytest.mark.usefixtures("_running")
+@pytest.mark.parametrize("count", [1, 2, 24, 25, 600])
+def test_ranks_of_many_ids_with_long_prefixes(count):
+    """Few are sorted by insertion, many by digits; ids that share seven bytes more are told apart by the next ones."""
+    texts = [
+        f"consumer-{number % 7}-of-a-group-{number * 7919 % count:05}-{'x' * (number % 3)}" for number in range(count)
+    ]
+    texts = [*texts, *texts[: count // 2]]
+    assert rank_utf8(*utf8(texts), np.array([0, len(texts)])).tolist() == rank_texts(texts).tolist()
 
 
 def walked(hashes):

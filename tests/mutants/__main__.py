@@ -1,4 +1,4 @@
-"""Draw mutants of the assignors and the step by seed, run their tests on each uncompiled, and list what survives.
+"""Draw mutants of the assignors and the step by seed, run their tests on each uncompiled, and tell what survives.
 
 python -m tests.mutants [--count 500] [--seed 1] [--minutes 60] [--processes 2]
 
@@ -39,6 +39,7 @@ EXAMPLES = "20"
 
 CLIENT = (
     "test_parity",
+    "test_plain",
     "test_pinned",
     "test_corners",
     "test_transfers",
@@ -65,6 +66,7 @@ CLOSEST = (
     ("assignors/kip615.py", ("test_kip615",)),
     ("assignors/librdkafka.py", ("test_librdkafka",)),
     ("assignors/movements.py", ("test_transfers",)),
+    ("assignors/plain.py", ("test_plain",)),
     ("assignors/rejoin.py", ("test_rejoin",)),
     ("assignors/safe.py", ("test_safe",)),
     ("assignors/transfers.py", ("test_transfers",)),
@@ -114,6 +116,7 @@ class Places:
     """Copies of the source, one a process, lent in turn."""
 
     def __init__(self, source: Path, copies: int, ends_at: float) -> None:
+        self.source = source
         self.ends_at = ends_at
         self.free: SimpleQueue[Path] = SimpleQueue()
         for number in range(copies):
@@ -134,7 +137,8 @@ class Places:
         finally:
             path.write_bytes(original)
             self.free.put(place)
-        print(outcome.value, end="", flush=True)
+        survivor = f"\n{told(trial, self.source)}\n" if outcome is Outcome.SURVIVED else ""
+        print(outcome.value, end=survivor, flush=True)
         return outcome
 
 
@@ -189,8 +193,7 @@ def main(arguments: argparse.Namespace) -> int:
             return 2
         places = Places(source, arguments.processes, began + 60 * arguments.minutes)
         outcomes = list(pool.map(places.tried, trials))
-        survivors = [told(t, source) for t, o in zip(trials, outcomes, strict=True) if o is Outcome.SURVIVED]
-    print("", *survivors, sep="\n")
+    print()
     return _judged(Counter(outcomes), arguments.seed)
 
 

@@ -120,7 +120,7 @@ class AssignSettings:
         "uniform",
     )
     mode: str = key(
-        "Form of the cooperative step: kip has all three sets of KIP-429, as-kafka does what Kafka's client does.",
+        "Form of the step: kip has all sets of KIP-429, and what-ifs settle in two rounds; as-kafka as Kafka's client.",
         one_of("as-kafka", "kip"),
         "as-kafka",
     )

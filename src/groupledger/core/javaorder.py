@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from groupledger.core.kernels import kernel, run
+from groupledger.core.textranks import rank_all
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,6 +25,9 @@ LEAST_CAPACITY = 16
 TREE_CHAIN = 8  # a bucket that holds this many and gets one more becomes a tree (or doubles a small table)
 TREE_CAPACITY = 64
 TREE = -1
+
+EIGHT = 8
+POWER_8 = 31**8 & 0xFFFFFFFF
 
 
 def hash_texts(texts: Sequence[str]) -> IntArray:
@@ -64,91 +68,57 @@ def hash_utf8(offsets: LongArray, data: NDArray[np.uint8]) -> IntArray:
 def rank_utf8(offsets: LongArray, data: NDArray[np.uint8], segment_start: LongArray) -> IntArray:
     """Dense rank by UTF-16 unit of each string inside its segment (a group); equal strings share a rank."""
     ranks = np.empty(len(offsets) - 1, np.int32)
-    run(_rank_all, offsets, data, segment_start, ranks, cells=len(data))
+    run(rank_all, offsets, data, segment_start, ranks, cells=len(data))
     return ranks
 
 
 @kernel
 def _hash_all(offsets: LongArray, data: NDArray[np.uint8], hashes: IntArray) -> None:
     for each in range(len(hashes)):
-        hashed = 0
-        at = offsets[each]
-        end = offsets[each + 1]
-        while at < end:
-            lead = int(data[at])
-            if lead < 0x80:
-                hashed = (hashed * 31 + lead) & 0xFFFFFFFF
-                at += 1
-            elif lead < 0xE0:
-                hashed = (hashed * 31 + ((lead & 0x1F) << 6 | int(data[at + 1]) & 0x3F)) & 0xFFFFFFFF
-                at += 2
-            elif lead < 0xF0:
-                unit = (lead & 0x0F) << 12 | (int(data[at + 1]) & 0x3F) << 6 | int(data[at + 2]) & 0x3F
-                hashed = (hashed * 31 + unit) & 0xFFFFFFFF
-                at += 3
-            else:
-                point = (lead & 0x07) << 18 | (int(data[at + 1]) & 0x3F) << 12
-                point = (point | (int(data[at + 2]) & 0x3F) << 6 | int(data[at + 3]) & 0x3F) - 0x10000
-                hashed = (hashed * 31 + (0xD800 | point >> 10)) & 0xFFFFFFFF
-                hashed = (hashed * 31 + (0xDC00 | point & 0x3FF)) & 0xFFFFFFFF
-                at += 4
+        hashed = _hash(data, offsets[each], offsets[each + 1])
         hashes[each] = hashed - (hashed >> 31 << 32)
 
 
 @kernel
-def _rank_all(offsets: LongArray, data: NDArray[np.uint8], segment_start: LongArray, ranks: IntArray) -> None:
-    order = np.empty(len(ranks), np.int64)
-    spare = np.empty(len(ranks), np.int64)
-    for segment in range(len(segment_start) - 1):
-        low = segment_start[segment]
-        high = segment_start[segment + 1]
-        for each in range(low, high):
-            order[each] = each
-        _merge_sort(offsets, data, order, spare, low, high)
-        rank = -1
-        for at in range(low, high):
-            if at == low or _utf16_compare(offsets, data, order[at - 1], order[at]) != 0:
-                rank += 1
-            ranks[order[at]] = rank
+def _hash(data: NDArray[np.uint8], at: int, end: int) -> int:
+    """As an unsigned 32-bit number; eight ASCII characters at once, which need not wait for one another."""
+    hashed = 0
+    while at < end:
+        lead = int(data[at])
+        if end - at >= EIGHT and _is_ascii(data, at):
+            hashed = (hashed * POWER_8 + _hash_8(data, at)) & 0xFFFFFFFF
+            at += EIGHT
+        elif lead < 0x80:
+            hashed = (hashed * 31 + lead) & 0xFFFFFFFF
+            at += 1
+        elif lead < 0xE0:
+            hashed = (hashed * 31 + ((lead & 0x1F) << 6 | int(data[at + 1]) & 0x3F)) & 0xFFFFFFFF
+            at += 2
+        elif lead < 0xF0:
+            unit = (lead & 0x0F) << 12 | (int(data[at + 1]) & 0x3F) << 6 | int(data[at + 2]) & 0x3F
+            hashed = (hashed * 31 + unit) & 0xFFFFFFFF
+            at += 3
+        else:
+            point = (lead & 0x07) << 18 | (int(data[at + 1]) & 0x3F) << 12
+            point = (point | (int(data[at + 2]) & 0x3F) << 6 | int(data[at + 3]) & 0x3F) - 0x10000
+            hashed = (hashed * 31 + (0xD800 | point >> 10)) & 0xFFFFFFFF
+            hashed = (hashed * 31 + (0xDC00 | point & 0x3FF)) & 0xFFFFFFFF
+            at += 4
+    return hashed
 
 
 @kernel
-def _merge_sort(
-    offsets: LongArray, data: NDArray[np.uint8], order: LongArray, spare: LongArray, low: int, high: int
-) -> None:
-    width = 1
-    while width < high - low:
-        for left in range(low, high, 2 * width):
-            middle = min(left + width, high)
-            end = min(left + 2 * width, high)
-            a = left
-            b = middle
-            for at in range(left, end):
-                if b >= end or (a < middle and _utf16_compare(offsets, data, order[a], order[b]) <= 0):
-                    spare[at] = order[a]
-                    a += 1
-                else:
-                    spare[at] = order[b]
-                    b += 1
-        for at in range(low, high):
-            order[at] = spare[at]
-        width *= 2
+def _is_ascii(data: NDArray[np.uint8], at: int) -> bool:
+    low = data[at] | data[at + 1] | data[at + 2] | data[at + 3]
+    return bool((low | data[at + 4] | data[at + 5] | data[at + 6] | data[at + 7]) < 0x80)
 
 
 @kernel
-def _utf16_compare(offsets: LongArray, data: NDArray[np.uint8], one: int, other: int) -> int:
-    """Below, at or above 0. UTF-8 sorts by code point; UTF-16 puts surrogates (lead F0-F4) below U+E000 (EE, EF)."""
-    a = offsets[one]
-    b = offsets[other]
-    shared = min(offsets[one + 1] - a, offsets[other + 1] - b)
-    for at in range(shared):
-        x = int(data[a + at])
-        y = int(data[b + at])
-        if x != y:
-            x += 16 if x == 0xEE or x == 0xEF else 0
-            y += 16 if y == 0xEE or y == 0xEF else 0
-            return x - y
-    return int(offsets[one + 1] - a) - int(offsets[other + 1] - b)
+def _hash_8(data: NDArray[np.uint8], at: int) -> int:
+    """Eight characters weighed by the powers of 31."""
+    high = int(data[at]) * 27512614111 + int(data[at + 1]) * 887503681 + int(data[at + 2]) * 28629151
+    middle = int(data[at + 3]) * 923521 + int(data[at + 4]) * 29791 + int(data[at + 5]) * 961
+    return high + middle + int(data[at + 6]) * 31 + int(data[at + 7])
 
 
 @kernel

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from groupledger.core import ragged
-from groupledger.core.assignors import Status, assign
+from groupledger.core.assignors import Mode, Status, assign
 from groupledger.core.batch import NONE, AssignmentBatch, GroupBatch
 from groupledger.core.custom.batches import Texts, assign_custom
 from groupledger.core.custom.contract import Complaint
@@ -17,7 +17,7 @@ from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.kernels import run
 from groupledger.core.slots import Lists, Naming, Slots, Topics, number
 from groupledger.core.snapshots import NamedLists, Snapshots, Subscribed, by_topic, select
-from groupledger.core.step import Form, Party, Reason, Step, assign_round, measure
+from groupledger.core.step import Form, Party, Reason, Step, assign_round, hold_back, measure
 from groupledger.core.verdict import (
     TRIED,
     Breaches,
@@ -65,12 +65,19 @@ class Choice:
     def _keeps(self, name: str) -> bool:
         return self.custom[name].cooperative if name in self.custom else name in COOPERATIVE
 
+    @property
+    def plans(self) -> Mask:
+        """Groups whose answer is a plan and no evidence: in the KIP's form, what-ifs are assigned in mode `safe`."""
+        ours = np.array([name not in self.custom for name in (*self.names, "")])[self.chosen]
+        planned: Mask = self.what_if & ours & (self.form is Form.KIP)
+        return planned
+
     def run(
-        self, name: str, part: GroupBatch, member: LongArray, topic: LongArray
+        self, name: str, mode: Mode, part: GroupBatch, member: LongArray, topic: LongArray
     ) -> tuple[AssignmentBatch, dict[int, tuple[Complaint, ...]]]:
         """One assignor on some groups; what a custom one did wrong, by group of the part."""
         if name not in self.custom:
-            return assign(name, part), {}
+            return assign(name, part, mode=mode), {}
         if self.texts is None:
             raise AssertionError(f"{name} is a custom assignor; expected the texts of its groups")
         return assign_custom(self.custom[name], part, self.texts.of(member, topic))
@@ -128,10 +135,14 @@ def _assigned(choice: Choice, party: Party, slots: Slots, owned: Lists, lists: _
     """What this round assigns: as Kafka's own code adjusts the target, or as the KIP derives it from (owned, target).
 
     The two agree but where members contradict one another: of a partition that two of them claim, or one with a claim
-    of an earlier generation, Kafka's code goes by what its algorithm left behind.
+    of an earlier generation, Kafka's code goes by what its algorithm left behind. A plan may hold more back, so that
+    the group settles in two rounds (`assignors.rejoin`).
     """
-    derived = choice.form is Form.KIP
-    given = _grouped(assign_round(choice.form, owned, target, slots), slots) if derived else lists.assigned
+    given = lists.assigned
+    if choice.form is Form.KIP:
+        offered = _merged(choice.plans[party.group], lists.assigned, target)
+        given = hold_back(assign_round(choice.form, owned, target, slots), target, offered, slots)
+        given = _grouped(given, slots)
     return _merged((choice.chosen != NONE)[party.group], given, lists.recorded)
 
 
@@ -207,14 +218,20 @@ def _answers(batch: GroupBatch, choice: Choice) -> _Answers:
     complaints: dict[int, tuple[Complaint, ...]] = {}
     parts = []
     for index in range(len(choice.names)):
-        groups = np.flatnonzero((choice.chosen == index) & peopled)
-        if len(groups) > 0:
-            part, member, topic = select(batch, groups)
-            answer, found = choice.run(choice.names[index], part, member, topic)
-            complaints |= {int(groups[at]): each for at, each in found.items()}
-            status[groups] = answer.status
-            parts.append((part, member, topic, answer))
+        for mode, asked in _modes(choice):
+            groups = np.flatnonzero((choice.chosen == index) & peopled & asked)
+            if len(groups) > 0:
+                part, member, topic = select(batch, groups)
+                answer, found = choice.run(choice.names[index], mode, part, member, topic)
+                complaints |= {int(groups[at]): each for at, each in found.items()}
+                status[groups] = answer.status
+                parts.append((part, member, topic, answer))
     return _Answers(_scattered(batch, parts, "target"), _scattered(batch, parts, "assigned"), status, complaints)
+
+
+def _modes(choice: Choice) -> tuple[tuple[Mode, Mask], ...]:
+    """Which groups are assigned as Kafka does it, and which so that they settle in two rounds."""
+    return ("as-kafka", ~choice.plans), ("safe", choice.plans)
 
 
 def _scattered(

@@ -112,6 +112,15 @@ def assign_round(form: Form, owned: Lists, target: Lists, slots: Slots) -> Lists
     return give_back(owned, target, assigned, slots) if form is Form.KIP else assigned
 
 
+def hold_back(assigned: Lists, target: Lists, offered: Lists, slots: Slots) -> Lists:
+    """`assigned` without what the target gives a member and the assignor does not offer it yet.
+
+    In mode `safe` an assignor may offer less than nobody owns, so that no later round takes it away again.
+    """
+    wanted = contains(target, assigned.member, assigned.slot, slots)
+    return assigned.only(~wanted | contains(offered, assigned.member, assigned.slot, slots))
+
+
 def measure(party: Party, slots: Slots, held: Lists, owned: Lists, target: Lists, assigned: Lists) -> Step:
     """What a round means for each member: `held` is what moves are measured from, `owned` what members kept.
 

@@ -16,7 +16,7 @@ from groupledger.core import ragged
 from groupledger.core.assignors import assign
 from groupledger.core.batch import NONE, AssignmentBatch, GroupBatch
 from groupledger.core.javaorder import hash_utf8, rank_utf8
-from groupledger.core.kernels import run
+from groupledger.core.kernels import kernel, run
 from groupledger.core.snapshots import number_topics
 from groupledger.engine.arrow_lists import Column, column, encode, integers, list_starts, listed, utf8, valid, whole
 
@@ -97,23 +97,48 @@ def decode(groups: pa.Table) -> Decoded:
 
 def encode_answers(decoded: Decoded, answer: AssignmentBatch) -> pa.Table:
     """The answer in strings."""
-    member_start, members = decoded.batch.member_start, decoded.batch.members
-    first = decoded.batch.topic_start[:-1]
-    taken = answer.assigned_start[member_start]
-    code = decoded.topic_code[answer.assigned_topic + np.repeat(first, np.diff(taken))]
-    begins = np.ones(len(code) + 1, np.bool_)
-    np.not_equal(code[1:], code[:-1], out=begins[1:-1])
-    begins[answer.assigned_start] = True
-    at = np.flatnonzero(begins)
-    entry_start = np.searchsorted(at, answer.assigned_start)
-    partitions = listed(at, pa.array(answer.assigned_partition), OWNED.value_type[1].type)
-    topics = decoded.names.take(pa.array(code[at[:-1]]))
-    entries = pa.StructArray.from_arrays([topics, partitions], fields=list(OWNED.value_type))
-    assigned = listed(entry_start, entries, OWNED)
-    if members == 0:
-        assigned = pa.array([], OWNED)
+    batch, size = decoded.batch, len(answer.assigned_topic)
+    code, part_start = np.empty(size, np.int32), np.empty(size + 1, np.int32)
+    entry_start = np.empty(batch.members + 1, np.int32)
+    lists = answer.assigned_start, answer.assigned_topic
+    naming = batch.member_start, batch.topic_start, decoded.topic_code
+    entries = run(_group_by_topic, *lists, *naming, code, part_start, entry_start, cells=2 * size)
+    partitions = listed(part_start[: entries + 1], pa.array(answer.assigned_partition), OWNED.value_type[1].type)
+    topics = decoded.names.take(pa.array(code[:entries]))
+    entry = pa.StructArray.from_arrays([topics, partitions], fields=list(OWNED.value_type))
+    assigned = listed(entry_start, entry, OWNED) if batch.members else pa.array([], OWNED)
     answers = pa.StructArray.from_arrays([decoded.member_ids, assigned], fields=list(ANSWER))
-    return pa.table([pa.array(answer.status), listed(member_start, answers, ANSWERS.field("members").type)], ANSWERS)
+    members = listed(batch.member_start, answers, ANSWERS.field("members").type)
+    return pa.table([pa.array(answer.status), members], ANSWERS)
+
+
+@kernel
+def _group_by_topic(
+    start: LongArray,
+    topic: IntArray,
+    member_start: LongArray,
+    topic_start: LongArray,
+    topic_code: IntArray,
+    code: IntArray,
+    part_start: IntArray,
+    entry_start: IntArray,
+) -> int:
+    """Each run of one topic in a member's list is an entry: fill its code, and where partitions and entries begin."""
+    entry = 0
+    for group in range(len(member_start) - 1):
+        row = topic_start[group]
+        for member in range(member_start[group], member_start[group + 1]):
+            entry_start[member] = entry
+            before = NONE
+            for at in range(start[member], start[member + 1]):
+                if topic[at] != before:
+                    before = topic[at]
+                    code[entry] = topic_code[row + before]
+                    part_start[entry] = at
+                    entry += 1
+    entry_start[member_start[-1]] = entry
+    part_start[entry] = start[-1]
+    return entry
 
 
 def _fields(structs: Column) -> dict[str, Column]:
@@ -142,9 +167,20 @@ def _number(naming: list[Column], starts: list[LongArray]) -> tuple[Column, IntA
 
 def _local(rows: list[LongArray], topic_start: LongArray, starts: list[LongArray]) -> IntArray:
     """Topic rows as numbers inside their groups."""
-    first = topic_start[:-1]
-    local = [own - np.repeat(first, np.diff(start)) for own, start in zip(rows, starts, strict=True)]
-    return np.concatenate(local).astype(np.int32)
+    local = np.empty(sum(map(len, rows)), np.int32)
+    at = 0
+    for own, start in zip(rows, starts, strict=True):
+        run(_number_inside, start, own, topic_start, local[at : at + len(own)], cells=len(own))
+        at += len(own)
+    return local
+
+
+@kernel
+def _number_inside(start: LongArray, row: LongArray, topic_start: LongArray, local: IntArray) -> None:
+    for group in range(len(start) - 1):
+        first = topic_start[group]
+        for at in range(start[group], start[group + 1]):
+            local[at] = row[at] - first
 
 
 def _identities(members: dict[str, Column], member_start: LongArray) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupledger.core import ragged
+from groupledger.core.batch import NONE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -87,6 +89,10 @@ def nulled(array: Column, missing: Mask) -> Column:
 
 def list_starts(array: Column) -> LongArray:
     """Where each list begins in `pc.list_flatten(array)`: [n+1]; a null list is empty."""
+    if len(array) > 0 and array.null_count == 0:
+        begins = array.offsets.to_numpy(zero_copy_only=False)
+        start: LongArray = (begins - begins[0]).astype(np.int64, copy=False)
+        return start
     return ragged.starts(integers(pc.list_value_length(array), 0).astype(np.int64))
 
 
@@ -108,13 +114,10 @@ def encode(columns: Sequence[Column]) -> tuple[Column, list[IntArray]]:
     """One dictionary for several columns of strings, and each column as codes into it; null is -1."""
     encoded = [array.dictionary_encode() for array in columns]
     union = pa.concat_arrays([each.dictionary for each in encoded]).dictionary_encode()
-    mapping = np.append(union.indices.to_numpy(zero_copy_only=False), -1).astype(np.int32)
+    mapping = union.indices.to_numpy(zero_copy_only=False)
     first = np.cumsum([0, *(len(each.dictionary) for each in encoded)])
-    codes = []
-    for each, offset in zip(encoded, first[:-1], strict=True):
-        index = integers(each.indices, -1).astype(np.int64)
-        codes.append(mapping[np.where(index < 0, -1, index + offset)])
-    return union.dictionary, codes
+    parts = [np.append(mapping[low:high], NONE).astype(np.int32) for low, high in itertools.pairwise(first)]
+    return union.dictionary, [part[integers(each.indices, -1)] for part, each in zip(parts, encoded, strict=True)]
 
 
 def utf8(array: Column) -> tuple[LongArray, NDArray[np.uint8]]:
@@ -142,6 +145,6 @@ def wire_array(lists: Lists, slots: Slots, names: Column, kind: Any) -> Column:
     return listed(entries[lists.start], entry, kind)
 
 
-def listed(start: LongArray, values: Column, kind: Any) -> Column:
+def listed(start: LongArray | IntArray, values: Column, kind: Any) -> Column:
     """A list column from where each list begins, and the values."""
-    return pa.ListArray.from_arrays(pa.array(start.astype(np.int32)), values, type=kind)
+    return pa.ListArray.from_arrays(pa.array(start.astype(np.int32, copy=False)), values, type=kind)

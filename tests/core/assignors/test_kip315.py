@@ -44,6 +44,11 @@ def test_the_kips_four_consumers_share_ten_partitions():
     assert kept["unassigned"] == []
 
 
+def test_who_subscribes_only_to_a_topic_without_partitions_takes_no_part():
+    asked = join({"A": None, "C": None}, {"t": 4, "none": 0}, {"A": ["t"], "C": ["none"]})
+    assert numbers(solve(asked)) == {"A": (0, 1, 2, 3), "C": ()}
+
+
 def test_when_d_leaves_only_8_and_9_move():
     after = numbers(solve(join({member: BEFORE[member] for member in "ABC"})))
     assert after == {"A": (0, 1, 2, 9), "B": (3, 4, 5), "C": (6, 7, 8)}

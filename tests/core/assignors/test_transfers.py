@@ -78,3 +78,13 @@ def test_no_two_members_swap_partitions_of_a_topic(moves):
             owner[really] = target
         pairs = {(int(mv.set_source[of]), int(mv.set_target[of])) for of in mv.set_of if of != NONE}
         assert not pairs & {(target, source) for source, target in pairs}
+
+
+def test_the_table_of_a_set_doubles_when_a_thirteenth_partition_goes_the_same_way():
+    """Which partition moves back is the first in the set's table, so the table must be as large as Java's."""
+    mv, base, topic_hash = no_movements(13), np.array([0, 13]), np.array([7], np.int32)
+    sizes = []
+    for slot in range(13):
+        record(mv, base, topic_hash, 0, slot, 0, 1)
+        sizes.append(int(mv.set_capacity[mv.set_of[slot]]))
+    assert sizes == [16] * 12 + [32]

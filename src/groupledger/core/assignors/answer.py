@@ -11,10 +11,11 @@ from groupledger.core.assignors.group import Told, arrays
 from groupledger.core.assignors.lists import Lists
 from groupledger.core.assignors.outcome import Status
 from groupledger.core.batch import AssignmentBatch, GroupBatch
-from groupledger.core.kernels import run
+from groupledger.core.kernels import kernel, run
 
 if TYPE_CHECKING:
     from groupledger.core.batch import IntArray, LongArray
+    from groupledger.core.slots import Mask
 
     Kernel = Callable[..., None]
 
@@ -51,13 +52,34 @@ def _run(kernel: Kernel, batch: GroupBatch, cooperative: bool, told: Told | None
 
 
 def _without(
-    start: LongArray, topic: IntArray, partition: IntArray, withheld: np.ndarray
+    start: LongArray, topic: IntArray, partition: IntArray, withheld: Mask
 ) -> tuple[LongArray, IntArray, IntArray]:
     """The lists without what is withheld."""
-    given = ~withheld
-    before = np.zeros(len(given) + 1, np.int64)
-    np.cumsum(given, out=before[1:])
-    return before[start], topic[given], partition[given]
+    count = len(withheld) - int(np.count_nonzero(withheld))
+    given = np.empty(len(start), np.int64), np.empty(count, np.int32), np.empty(count, np.int32)
+    run(_leave_out, start, topic, partition, withheld, *given, cells=len(topic))
+    return given
+
+
+@kernel
+def _leave_out(
+    start: LongArray,
+    topic: IntArray,
+    partition: IntArray,
+    withheld: Mask,
+    given_start: LongArray,
+    given_topic: IntArray,
+    given_partition: IntArray,
+) -> None:
+    to = 0
+    given_start[0] = 0
+    for member in range(len(start) - 1):
+        for at in range(start[member], start[member + 1]):
+            if not withheld[at]:
+                given_topic[to] = topic[at]
+                given_partition[to] = partition[at]
+                to += 1
+        given_start[member + 1] = to
 
 
 def _look_again(

@@ -66,7 +66,7 @@ def constrained(g: Group, members: IntArray, cooperative: bool, out: Lists) -> i
     if racked:
         scarce_first(g, members, free_topic, free_partition)
         dealt = deal_near(g, plan, free_topic, free_partition, taker)
-    if not _deal_in_turns(plan, taker, dealt):
+    if not take_turns(plan.low, plan.size, plan.under, plan.exact, plan.counts, taker, dealt):
         return NO_UNFILLED_MEMBER
     _write_kept(g, plan, kept, out)
     _write_new(g, claims, plan, free_topic, free_partition, taker, out)
@@ -113,7 +113,7 @@ def topics_by_name(g: Group, base: LongArray) -> IntArray:
 
 @kernel
 def _keep_up_to_quota(g: Group, claims: Claims, members: IntArray, racked: bool) -> Plan:
-    """Decide how many of its claims each member keeps; the first P % n with more than the quota keep one more."""
+    """Decide how many of its claims each member keeps."""
     plan = Plan(
         claims.total // g.members,
         claims.total % g.members,
@@ -123,25 +123,46 @@ def _keep_up_to_quota(g: Group, claims: Claims, members: IntArray, racked: bool)
         np.zeros(4, np.int64),
     )
     owned = _count_owned(g, claims, plan, racked)
-    high = plan.low + (1 if plan.spare > 0 else 0)
-    for member in members:
-        if owned[member] < plan.low:
-            plan.size[member] = owned[member]
-            plan.under[plan.counts[0]] = member
-            plan.counts[0] += 1
-        elif owned[member] >= high and plan.counts[2] < plan.spare:
-            plan.size[member] = high
-            plan.counts[2] += 1
-            if plan.counts[2] == plan.spare:
-                plan.counts[1] = 0
-        else:
-            plan.size[member] = plan.low
-            if plan.counts[2] < plan.spare:
-                plan.exact[plan.counts[1]] = member
-                plan.counts[1] += 1
-    sort_by_rank(g.member_rank, plan.under, plan.counts[0])
-    sort_by_rank(g.member_rank, plan.exact, plan.counts[1])
+    share_out(claims.total, members, g.member_rank, owned, plan.size, plan.under, plan.exact, plan.counts)
     return plan
+
+
+@kernel
+def share_out(
+    total: int,
+    members: IntArray,
+    rank: IntArray,
+    owned: LongArray,
+    size: LongArray,
+    under: IntArray,
+    exact: IntArray,
+    counts: LongArray,
+) -> None:
+    """How many of those it owned each member keeps: the first P % n with more than the quota keep one more.
+
+    Fills `size`, and `under`, `exact` and `counts[:3]` as in `Plan`.
+    """
+    low = total // len(members)
+    spare = total % len(members)
+    high = low + (1 if spare > 0 else 0)
+    counts[:3] = 0
+    for member in members:
+        if owned[member] < low:
+            size[member] = owned[member]
+            under[counts[0]] = member
+            counts[0] += 1
+        elif owned[member] >= high and counts[2] < spare:
+            size[member] = high
+            counts[2] += 1
+            if counts[2] == spare:
+                counts[1] = 0
+        else:
+            size[member] = low
+            if counts[2] < spare:
+                exact[counts[1]] = member
+                counts[1] += 1
+    sort_by_rank(rank, under, counts[0])
+    sort_by_rank(rank, exact, counts[1])
 
 
 @kernel
@@ -267,29 +288,31 @@ def _first_kept_phantom(claims: Claims) -> int:
 
 
 @kernel
-def _deal_in_turns(plan: Plan, taker: IntArray, dealt: int) -> bool:
+def take_turns(
+    low: int, size: LongArray, under: IntArray, exact: IntArray, counts: LongArray, taker: IntArray, dealt: int
+) -> bool:
     """Members under the quota take turns until they reach it; then each that may have one more gets it."""
-    under = plan.counts[0]
-    exact = plan.counts[1]
-    while under > 0 and dealt < len(taker):
+    unfilled = counts[0]
+    filled = counts[1]
+    while unfilled > 0 and dealt < len(taker):
         left = 0
-        for at in range(min(under, len(taker) - dealt)):
-            member = plan.under[at]
+        for at in range(min(unfilled, len(taker) - dealt)):
+            member = under[at]
             taker[dealt] = member
             dealt += 1
-            plan.size[member] += 1
-            if plan.size[member] == plan.low:
-                plan.exact[exact] = member
-                exact += 1
+            size[member] += 1
+            if size[member] == low:
+                exact[filled] = member
+                filled += 1
             else:
-                plan.under[left] = member
+                under[left] = member
                 left += 1
-        under = left
-    if len(taker) - dealt > exact:
+        unfilled = left
+    if len(taker) - dealt > filled:
         return False
     for at in range(len(taker) - dealt):
-        taker[dealt + at] = plan.exact[at]
-        plan.size[plan.exact[at]] += 1
+        taker[dealt + at] = exact[at]
+        size[exact[at]] += 1
     return True
 
 

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from groupledger.core.batch import IntArray, LongArray
 
 
+SPARSE = 4  # ranks a thing to sort, above which most of them would be looked at for nothing
+
+
 class Told(NamedTuple):
     """Orders of one group that were found outside the kernels, see `crafted`; empty arrays otherwise."""
 
@@ -176,7 +179,7 @@ def mark_subscribed(g: Group, subscribed: IntArray) -> None:
 def sort_by_rank(rank: IntArray, order: IntArray, count: int) -> None:
     """Sort `order[:count]` by the rank of what it names, stable."""
     if count > FEW:
-        sort_by(rank[order[:count]], order, count)
+        _sort_many(rank, order, count)
         return
     for at in range(1, count):
         key = order[at]
@@ -185,6 +188,25 @@ def sort_by_rank(rank: IntArray, order: IntArray, count: int) -> None:
             order[to] = order[to - 1]
             to -= 1
         order[to] = key
+
+
+@kernel
+def _sort_many(rank: IntArray, order: IntArray, count: int) -> None:
+    """Each to its place at once where ranks are dense, as ids have them; they are not where few of many are sorted."""
+    named = rank[order[:count]]
+    ranks = named.max() + 1
+    if ranks > SPARSE * count or named.min() < 0:
+        sort_by(named, order, count)
+        return
+    place = np.zeros(ranks + 1, np.int32)
+    for at in range(count):
+        place[named[at] + 1] += 1
+    for at in range(ranks):
+        place[at + 1] += place[at]
+    before = order[:count].copy()
+    for at in range(count):
+        order[place[named[at]]] = before[at]
+        place[named[at]] += 1
 
 
 @kernel

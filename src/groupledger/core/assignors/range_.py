@@ -66,7 +66,7 @@ def _write(
         count = heads[local + 1] - heads[local]
         share = g.topic_partitions[local] // count
         more = g.topic_partitions[local] % count
-        for at in range(count):
+        for at in range(count if share > 0 else more):
             start[order[seats[heads[local] + at]] + 1] += share + (1 if at < more else 0)
     next_at = np.empty(g.members, np.int64)
     base = start[0]
@@ -79,7 +79,7 @@ def _write(
         share = g.topic_partitions[local] // count
         more = g.topic_partitions[local] % count
         number = 0
-        for at in range(count):
+        for at in range(count if share > 0 else more):
             member = order[seats[heads[local] + at]]
             to = next_at[member]
             for _ in range(share + (1 if at < more else 0)):

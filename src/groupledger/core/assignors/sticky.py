@@ -11,6 +11,7 @@ from groupledger.core.assignors.general import general
 from groupledger.core.assignors.group import Arrays, Group, group_at, walk_members
 from groupledger.core.assignors.lists import Lists, clear
 from groupledger.core.assignors.outcome import Path, Status
+from groupledger.core.assignors.plain import desk, plain
 from groupledger.core.javaorder import TREE
 from groupledger.core.kernels import kernel
 
@@ -26,7 +27,11 @@ GENERAL = int(Path.GENERAL)
 @kernel
 def sticky_groups(b: Arrays, cooperative: bool, every: Lists, status: IntArray, path: IntArray) -> None:
     """Assign every group of the batch into `every`."""
+    d = desk(b, every)
     for index in range(len(b.member_start) - 1):
+        if len(b.told.walk) == 0 and plain(d, index):
+            path[index] = CONSTRAINED
+            continue
         g = group_at(b, index)
         out = Lists(every.start[b.member_start[index] :], every.topic, every.partition, every.withheld)
         members = np.empty(g.members, np.int32)

@@ -19,6 +19,8 @@ def subscribers(g: Group, order: IntArray) -> tuple[LongArray, IntArray]:
 
     A member that lists a topic twice stands there once.
     """
+    if _one_list(g):
+        return _everybody(g)
     last = np.full(g.topics, -1, np.int32)
     heads = np.zeros(g.topics + 1, np.int64)
     for seat in range(g.members):
@@ -38,6 +40,29 @@ def subscribers(g: Group, order: IntArray) -> tuple[LongArray, IntArray]:
                 seats[free[topic]] = seat
                 free[topic] += 1
                 last[topic] = seat
+    return heads, seats
+
+
+@kernel
+def _one_list(g: Group) -> bool:
+    for member in range(1, g.members):
+        if g.subscription[member] != g.subscription[0]:
+            return False
+    return g.members > 0
+
+
+@kernel
+def _everybody(g: Group) -> tuple[LongArray, IntArray]:
+    """The same where all members share one list."""
+    heads = np.zeros(g.topics + 1, np.int64)
+    for entry in range(*_entries(g, 0)):
+        heads[g.topics_of[entry] + 1] = g.members
+    for topic in range(g.topics):
+        heads[topic + 1] += heads[topic]
+    seats = np.empty(heads[g.topics], np.int32)
+    for first in range(0, len(seats), g.members):
+        for seat in range(g.members):
+            seats[first + seat] = seat
     return heads, seats
 
 

@@ -21,7 +21,7 @@ from groupledger.core.protocol.leader import Plan, Question, Sets
 from groupledger.core.protocol.subscription import Subscription
 from groupledger.core.scenario import through_user_data
 from groupledger.core.slots import Lists, Naming, Slots, Topics, number
-from groupledger.core.step import Form, assign_round, three_sets
+from groupledger.core.step import Form, assign_round, hold_back, three_sets
 
 if TYPE_CHECKING:
     from groupledger.core.batch import LongArray
@@ -48,11 +48,13 @@ def _plans(questions: Sequence[Question], assignor: str, form: Form, custom: Cus
     encoded = encode(questions, remembered=assignor in REMEMBERED)
     batch = encoded.batch
     answer, failures = _answers(encoded, assignor, form, custom)
-    slots, owned, target = _number(batch, answer, remembered=assignor in REMEMBERED)
+    slots, owned, target, offered = _number(batch, answer, remembered=assignor in REMEMBERED)
     sets = _sets(encoded, slots, owned, target)
     targets = _lists(encoded, answer.target_start, answer.target_topic, answer.target_partition)
     if form is Form.KIP:
-        assigned = _slot_lists(encoded, slots, assign_round(form, owned, target, slots))
+        given = assign_round(form, owned, target, slots)
+        given = given if custom else hold_back(given, target, offered, slots)
+        assigned = _slot_lists(encoded, slots, given)
     else:
         assigned = _lists(encoded, answer.assigned_start, answer.assigned_topic, answer.assigned_partition)
     return [
@@ -159,20 +161,27 @@ def _claims(question: Question, sent: Subscription, remembered: bool) -> Iterabl
     return sent.owned if question.reads_owned else ()
 
 
-def _number(batch: GroupBatch, answer: AssignmentBatch, *, remembered: bool) -> tuple[Slots, Lists, Lists]:
-    """Slots for all that is owned or wanted, and both as lists: what is only remembered is owned by nobody."""
+def _number(batch: GroupBatch, answer: AssignmentBatch, *, remembered: bool) -> tuple[Slots, Lists, Lists, Lists]:
+    """Slots for all that is owned or wanted, and lists of what is owned, wanted and offered at once.
+
+    What is only remembered is owned by nobody.
+    """
     first = batch.topic_start[ragged.owners(batch.member_start)]  # [M] first topic row of each member's group
     owned_start = np.zeros_like(batch.claim_start) if remembered else batch.claim_start
-    owned_topic = batch.claim_topic[: owned_start[-1]] + first[ragged.owners(owned_start)]
-    wanted_topic = answer.target_topic + first[ragged.owners(answer.target_start)]
+    lists = [
+        (owned_start, batch.claim_topic, batch.claim_partition),
+        (answer.target_start, answer.target_topic, answer.target_partition),
+        (answer.assigned_start, answer.assigned_topic, answer.assigned_partition),
+    ]
+    namings = [
+        Naming(topic[: start[-1]] + first[ragged.owners(start)], partition[: start[-1]])
+        for start, topic, partition in lists
+    ]
     known = batch.topic_partitions != NONE
     topics = Topics(ragged.owners(batch.topic_start), batch.topic_partitions, ~known, known)
-    namings = [
-        Naming(owned_topic, batch.claim_partition[: owned_start[-1]]),
-        Naming(wanted_topic, answer.target_partition),
-    ]
-    slots, (owned, target) = number(topics, namings)
-    return slots, Lists(owned_start, owned).distinct(len(slots)), Lists(answer.target_start, target)
+    slots, (owned, target, offered) = number(topics, namings)
+    lists_of = [Lists(start, slot) for (start, _, _), slot in zip(lists, (owned, target, offered), strict=True)]
+    return slots, lists_of[0].distinct(len(slots)), lists_of[1], lists_of[2]
 
 
 def _sets(encoded: Encoded, slots: Slots, owned: Lists, target: Lists) -> list[Sets]:

@@ -8,6 +8,7 @@ from itertools import product
 import pytest
 
 from groupledger.core.assignors.server import ServerGroup, ServerMember, Topic, TopicId, assign, encode, exact
+from groupledger.core.assignors.server.answer import written
 
 CRAFTED = ["".join(pair) for pair in product(("Aa", "BB"), repeat=4)]  # sixteen texts of one hash
 PLAIN = [f"plain-{number}" for number in range(16)]
@@ -43,6 +44,15 @@ def test_a_tree_is_asked(assignor, crafted, asked, monkeypatch):
     batch, _ = encode([group(PLAIN, PLAIN), crafted])
     assign(assignor, batch)
     assert len(calls) == (len(crafted.members) if assignor == "range" else 1)
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_a_tree_of_members_decides_alike_wherever_its_group_stands(mixed):
+    crafted = group(CRAFTED, ["t", "u"], mixed=mixed)
+    (batch, names), (both, all_names) = encode([crafted]), encode([group(PLAIN, PLAIN), crafted])
+    alone, second = assign("uniform", batch), assign("uniform", both)
+    assert written(both, all_names, second, 1) == written(batch, names, alone, 0)
+    assert second.bad_topic.tolist() == second.bad_partition.tolist() == [-1, -1]
 
 
 @pytest.mark.parametrize("assignor", ["range", "uniform"])

@@ -1,0 +1,324 @@
+"""The sticky assignors on groups with nothing odd about them, decided as `constrained` decides, in fewer steps.
+
+Plain is a group whose members all send the same list of topics, with no racks, and in which no two claims contradict
+one another nor name a partition that their topic does not have. Most groups are. Their arrays are those of the whole
+batch, and so is the room to work in: a group of five members is done before its own arrays would be made.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from groupledger.core.assignors.constrained import share_out, take_turns
+from groupledger.core.assignors.group import Arrays, sort_by_rank
+from groupledger.core.assignors.sorting import sort
+from groupledger.core.batch import NONE
+from groupledger.core.javaorder import TREE, map_order
+from groupledger.core.kernels import kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from groupledger.core.assignors.lists import Lists
+    from groupledger.core.batch import IntArray, LongArray
+
+
+class Desk(NamedTuple):
+    """The batch, room for one group's work, and where its lists go. Members, topics and slots count from 0 there."""
+
+    member_start: LongArray
+    member_hash: IntArray
+    member_rank: IntArray
+    member_rack: IntArray
+    topic_start: LongArray
+    topic_rank: IntArray
+    topic_partitions: IntArray
+    subscription: LongArray
+    subscription_start: LongArray
+    topics_of: IntArray
+    claim_start: LongArray
+    claim_topic: IntArray
+    claim_partition: IntArray
+    racks: bool
+
+    base: LongArray  # [topics + 1], first slot of each topic; a topic that is not to be dealt has none
+    topics: IntArray  # [topics], those to be dealt, by name
+    place: IntArray  # [topics], of each of those among them
+    order: IntArray  # [members]
+    owned: LongArray  # [members], claims that count
+    size: LongArray  # [members], partitions so far
+    kept: LongArray  # [members], how many of those it owned
+    under: IntArray  # [members]
+    exact: IntArray  # [members]
+    counts: LongArray  # see `share_out`
+    holder: IntArray  # [slots], who claims it; `-2 - member` once that member has to give it back; NONE
+    taker: IntArray  # [slots], who gets each of those that nobody keeps
+    keys: LongArray  # [claims of one member]
+
+    start: LongArray  # of the lists of all members
+    topic: IntArray
+    partition: IntArray
+    withheld: NDArray[np.bool_]
+
+
+@kernel
+def desk(b: Arrays, out: Lists) -> Desk:
+    """Room for the largest group of the batch."""
+    groups = len(b.member_start) - 1
+    members = 0
+    topics = 0
+    slots = 0
+    for group in range(groups):
+        members = max(members, b.member_start[group + 1] - b.member_start[group])
+        topics = max(topics, b.topic_start[group + 1] - b.topic_start[group])
+        count = 0
+        for topic in range(b.topic_start[group], b.topic_start[group + 1]):
+            count += max(b.topic_partitions[topic], 0)
+        slots = max(slots, count)
+    claims = 0
+    for member in range(len(b.claim_start) - 1):
+        claims = max(claims, b.claim_start[member + 1] - b.claim_start[member])
+    return Desk(
+        b.member_start,
+        b.member_hash,
+        b.member_rank,
+        b.member_rack,
+        b.topic_start,
+        b.topic_rank,
+        b.topic_partitions,
+        b.member_subscription,
+        b.subscription_start,
+        b.subscription_topic,
+        b.claim_start,
+        b.claim_topic,
+        b.claim_partition,
+        len(b.rack_topic_start) > 0,
+        np.zeros(topics + 1, np.int64),
+        np.empty(topics, np.int32),
+        np.empty(topics, np.int32),
+        np.empty(members, np.int32),
+        np.empty(members, np.int64),
+        np.empty(members, np.int64),
+        np.empty(members, np.int64),
+        np.empty(members, np.int32),
+        np.empty(members, np.int32),
+        np.zeros(4, np.int64),
+        np.empty(slots, np.int32),
+        np.empty(slots, np.int32),
+        np.empty(claims, np.int64),
+        out.start,
+        out.topic,
+        out.partition,
+        out.withheld,
+    )
+
+
+@kernel
+def plain(d: Desk, group: int) -> bool:
+    """Assign one group if it is plain. If not: False, and nothing is written."""
+    first = d.member_start[group]
+    members = d.member_start[group + 1] - first
+    if members == 0 or not _alike(d, first, members):
+        return False
+    known = _lay_out(d, group, d.subscription[first])
+    if known == NONE:
+        return False
+    if d.claim_start[first] == d.claim_start[first + members]:
+        _deal_all(d, first, members, d.topics[:known], d.topic_partitions[d.topic_start[group] :])
+        return True
+    d.holder[: d.base[d.topic_start[group + 1] - d.topic_start[group]]] = NONE
+    return _settle(d, first, members) and _rejoin(d, first, members, d.topics[:known])
+
+
+@kernel
+def _alike(d: Desk, first: int, members: int) -> bool:
+    """Whether all name the same topics in one order, and none a rack that might matter."""
+    model = d.subscription[first]
+    low = d.subscription_start[model]
+    length = d.subscription_start[model + 1] - low
+    for member in range(first, first + members):
+        if d.racks and d.member_rack[member] != NONE:
+            return False
+        own = d.subscription[member]
+        if own == model:
+            continue
+        begin = d.subscription_start[own]
+        if d.subscription_start[own + 1] - begin != length:
+            return False
+        for at in range(length):
+            if d.topics_of[begin + at] != d.topics_of[low + at]:
+                return False
+    return True
+
+
+@kernel
+def _lay_out(d: Desk, group: int, subscription: int) -> int:
+    """Number the slots, and the topics by name; how many topics there are to deal. NONE where one is named twice."""
+    row = d.topic_start[group]
+    topics = d.topic_start[group + 1] - row
+    base = d.base
+    base[: topics + 1] = 0
+    known = 0
+    for entry in range(d.subscription_start[subscription], d.subscription_start[subscription + 1]):
+        topic = d.topics_of[entry]
+        if base[topic + 1] != 0:
+            return NONE
+        base[topic + 1] = 1 + max(d.topic_partitions[row + topic], 0)
+        if base[topic + 1] > 1:
+            d.topics[known] = topic
+            known += 1
+    for topic in range(topics):
+        base[topic + 1] = base[topic] + max(base[topic + 1] - 1, 0)
+    sort_by_rank(d.topic_rank[row : row + topics], d.topics, known)
+    for at in range(known):
+        d.place[d.topics[at]] = at
+    return known
+
+
+@kernel
+def _deal_all(d: Desk, first: int, members: int, topics: IntArray, partitions: IntArray) -> None:
+    """Where nobody holds anything: members in the order of their ids take turns until all is dealt."""
+    total = 0
+    for topic in topics:
+        total += partitions[topic]
+    order = d.order
+    start = d.start
+    for member in range(members):
+        order[member] = member
+    sort_by_rank(d.member_rank[first : first + members], order, members)
+    for seat in range(members):
+        start[first + order[seat] + 1] = total // members + (1 if seat < total % members else 0)
+    for member in range(first, first + members):
+        start[member + 1] += start[member]
+    next_at = d.size
+    for seat in range(members):
+        next_at[seat] = start[first + order[seat]]
+    out_topic = d.topic
+    out_partition = d.partition
+    seat = 0
+    for topic in topics:
+        for number in range(partitions[topic]):
+            to = next_at[seat]
+            next_at[seat] = to + 1
+            out_topic[to] = topic
+            out_partition[to] = number
+            seat = seat + 1 if seat + 1 < members else 0
+
+
+@kernel
+def _settle(d: Desk, first: int, members: int) -> bool:
+    """Note who holds what; False where two claim the same, or one what its topic does not have."""
+    base = d.base
+    holder = d.holder
+    claim_start = d.claim_start
+    claim_topic = d.claim_topic
+    claim_partition = d.claim_partition
+    owned = d.owned
+    for member in range(members):
+        low = claim_start[first + member]
+        high = claim_start[first + member + 1]
+        count = high - low
+        for claim in range(low, high):
+            topic = claim_topic[claim]
+            slots = base[topic + 1] - base[topic]
+            number = claim_partition[claim]
+            if slots == 0:
+                count -= 1
+                continue
+            if number < 0 or number >= slots or holder[base[topic] + number] != NONE:
+                return False
+            holder[base[topic] + number] = member
+        owned[member] = count
+    return True
+
+
+@kernel
+def _rejoin(d: Desk, first: int, members: int, topics: IntArray) -> bool:
+    """Keep up to the quota, deal the rest in turns; False where the order of a hash map decides and is not known."""
+    total = 0
+    for topic in topics:
+        total += d.base[topic + 1] - d.base[topic]
+    if not _walk(d, first, members, total):
+        return False
+    rank = d.member_rank[first : first + members]
+    share_out(total, d.order[:members], rank, d.owned, d.size, d.under, d.exact, d.counts)
+    dealt = total
+    for member in range(members):
+        d.kept[member] = d.size[member]
+        dealt -= d.size[member]
+    take_turns(total // members, d.size, d.under, d.exact, d.counts, d.taker[:dealt], 0)
+    for member in range(members):
+        d.start[first + member + 1] = d.start[first + member] + d.size[member]
+        _keep(d, first, member, topics)
+    _add(d, topics)
+    return True
+
+
+@kernel
+def _walk(d: Desk, first: int, members: int, total: int) -> bool:
+    """Fill `order` with the members as the leader walks them, if that matters: more own enough than may keep more."""
+    spare = total % members
+    ample = 0
+    for member in range(members):
+        d.order[member] = member
+        ample += 1 if d.owned[member] > total // members else 0
+    if spare == 0 or ample <= spare:
+        return True
+    return map_order(d.member_hash[first : first + members], d.order, members) != TREE
+
+
+@kernel
+def _keep(d: Desk, first: int, member: int, topics: IntArray) -> None:
+    """Write the lowest partitions of the member, by number, then topic, and mark those that it must give back."""
+    base = d.base
+    place = d.place
+    keys = d.keys
+    claim_topic = d.claim_topic
+    claim_partition = d.claim_partition
+    count = 0
+    before = -1
+    ascending = True
+    for claim in range(d.claim_start[first + member], d.claim_start[first + member + 1]):
+        topic = claim_topic[claim]
+        if base[topic + 1] > base[topic]:
+            key = (int(claim_partition[claim]) << 31) | int(place[topic])
+            ascending = ascending and key > before
+            before = key
+            keys[count] = key
+            count += 1
+    if not ascending:
+        sort(keys[:count])
+    to = d.start[first + member]
+    kept = d.kept[member]
+    out_topic = d.topic
+    out_partition = d.partition
+    for at in range(kept):
+        out_topic[to + at] = topics[keys[at] & 0x7FFFFFFF]
+        out_partition[to + at] = keys[at] >> 31
+    for at in range(kept, count):
+        d.holder[base[topics[keys[at] & 0x7FFFFFFF]] + (keys[at] >> 31)] = -2 - member
+    d.kept[member] = to + kept  # from here on: where the member's next new partition goes
+
+
+@kernel
+def _add(d: Desk, topics: IntArray) -> None:
+    """What nobody keeps, by topic name and number, to whom it was dealt; withheld where another must give it back."""
+    base = d.base
+    holder = d.holder
+    taker = d.taker
+    next_at = d.kept
+    dealt = 0
+    for topic in topics:
+        low = base[topic]
+        for slot in range(low, base[topic + 1]):
+            if holder[slot] >= 0:
+                continue
+            member = taker[dealt]
+            dealt += 1
+            to = next_at[member]
+            next_at[member] = to + 1
+            d.topic[to] = topic
+            d.partition[to] = slot - low
+            d.withheld[to] = holder[slot] != NONE and holder[slot] != -2 - member
