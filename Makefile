@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export GROUPLEDGER_JARS ?= $(CURDIR)/.jars
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench parity properties machine prove lock clean
+.PHONY: help setup demo test check bench parity properties machine prove cluster lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,7 +16,7 @@ demo: setup  ## The main job on real Kafka data, with a summary to read
 	@$(BIN)/groupledger demo
 
 test: setup check  ## Every check and every test: first what needs no JVM, on all cores, then Spark, alone
-	@$(BIN)/python -m pytest -m "not spark and not live" --numprocesses auto --dist worksteal
+	@$(BIN)/python -m pytest -m "not spark and not live and not cluster" --numprocesses auto --dist worksteal
 	@$(BIN)/python -m pytest -m spark
 
 check: setup  ## Format, lint, types, layers, tidiness
@@ -40,6 +40,10 @@ prove: setup  ## Simulator and listeners against real clients on a real Kafka br
 	@$(BIN)/python -m groupledger.engine.jars broker >/dev/null
 	@$(BIN)/python -m pytest -q -m live tests/live
 
+cluster: setup  ## The demonstration on a standalone cluster and through Spark Connect: same digests (about 10 minutes)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement tests/cluster/requirements.lock
+	@$(BIN)/python -m pytest -q -m cluster tests/cluster
+
 bench: setup  ## Measure against floors and peers, alone on the machine
 	@$(BIN)/python -m benchmarks.small_job
 	@$(BIN)/python -m benchmarks.fold_job
@@ -55,6 +59,8 @@ lock: setup  ## Write requirements.lock and the digests of the jars anew
 	  --no-emit-find-links --no-annotate --extra dev --output-file requirements.lock pyproject.toml
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url \
 	  --no-emit-find-links --no-annotate --output-file tests/live/requirements.lock tests/live/requirements.in
+	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url \
+	  --no-emit-find-links --no-annotate --output-file tests/cluster/requirements.lock tests/cluster/requirements.in
 	@$(BIN)/python -m groupledger.engine.jars --pin
 
 clean:  ## Remove everything the other targets made
