@@ -70,6 +70,11 @@ def result_rows(snapshots, scenario="baseline"):
     }
 
 
+def call_rows(member):
+    key = {c.CLUSTER_ID: "dev", c.GROUP_ID: "payments", c.MEMBER_ID: member}
+    return {"callbacks": [key], "metrics": [key]}
+
+
 from_a_table = at(12) | {c.SNAPSHOT_ID: "table/dev/12", c.LOG_PARTITION: None}
 
 ATTEMPTS = [
@@ -85,6 +90,9 @@ ATTEMPTS = [
     ("assign-what-if", "one", result_rows(["s1"], "what-if")),
     ("assign-2", "one", result_rows(["s2", "s3"]) | {"assignments": []}),
     ("assign-two", "two", result_rows(["s2"])),
+    ("calls-1", "hours", call_rows("m-1")),
+    ("calls-2", "other hours", call_rows("m-2")),
+    ("calls-dead", None, call_rows("m-3")),
 ]
 
 EXPECTED_FACTS = {
@@ -114,7 +122,9 @@ def place(spark, tmp_path_factory):
     for name, config, rows_by_table in ATTEMPTS:
         for table, rows in rows_by_table.items():
             by_table.setdefault(table, []).extend(row | {c.ATTEMPT_ID: name} for row in rows)
-        attempt = runs.Attempt(name, name, "kind", {}, config or "none", "code", MOMENT)
+        attempt = runs.Attempt(
+            name, name, runs.CALLS if name.startswith("calls") else "kind", {}, config or "none", "code", MOMENT
+        )
         if config is None:
             runs.plan(spark, location, attempt)
         else:
@@ -179,10 +189,15 @@ def test_findings_and_rejections_follow_what_they_are_about(spark, place):
     assert seen == facts | results | {("unplaced", None)}
 
 
+@pytest.mark.parametrize("name", ["callbacks", "metrics"])
+def test_calls_are_those_of_the_last_run_that_derived_them(spark, place, name):
+    assert shown(spark, place, name, c.ATTEMPT_ID, c.MEMBER_ID) == [("calls-2", "m-2")]
+
+
 def test_nothing_of_an_attempt_that_is_not_committed_is_seen(spark, place):
     for table in tables.TABLES:
         attempts = {row[0] for row in current(spark, place, table).select(c.ATTEMPT_ID).distinct().collect()}
-        assert attempts.isdisjoint({"dead", "assign-dead"}), table.name
+        assert attempts.isdisjoint({"dead", "assign-dead", "calls-dead"}), table.name
     rows = committed(place.rows(spark, tables.GROUP_SNAPSHOTS), place.rows(spark, tables.RUNS))
     assert rows.columns == tables.GROUP_SNAPSHOTS.columns
     assert {row[c.ATTEMPT_ID] for row in rows.collect()} == {name for name, _ in map(tuple, EXPECTED_FACTS)} | {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from groupledger import __version__
+from groupledger.cli.callbacks import callbacks
 from groupledger.cli.demo import demo
 from groupledger.cli.exits import Commands
 from groupledger.cli.plan_migration import plan_migration
@@ -29,5 +30,5 @@ def main() -> None:
     """
 
 
-for command in (init, ingest, assign, show, replay, doctor, solve, simulate, plan_migration, demo, jars):
+for command in (init, ingest, assign, show, callbacks, replay, doctor, solve, simulate, plan_migration, demo, jars):
     main.add_command(command)

@@ -43,7 +43,7 @@ CLASSES = ("used", "unused", "tombstones", "quarantined")
 
 def tell_ingest(output: Output, summary: IngestSummary) -> None:
     """The account of an ingest."""
-    output.title(_run_title("ingest", summary.run.run_id, already_committed=summary.already_committed))
+    output.title(run_title("ingest", summary.run.run_id, already_committed=summary.already_committed))
     tell_accounts(output, summary.accounts)
     tell_rows(output, summary.rows)
 
@@ -64,7 +64,7 @@ def ingest_json(summary: IngestSummary) -> dict[str, Any]:
 
 def tell_assign(output: Output, summary: AssignSummary) -> None:
     """What an assign computed, and how often it agrees with the record."""
-    output.title(_run_title("assign", summary.run_id, already_committed=summary.already_committed))
+    output.title(run_title("assign", summary.run_id, already_committed=summary.already_committed))
     outcomes = _counts({name: number for name, number in summary.outcomes.items() if number})
     output.line(f"scenario {summary.scenario}: {summary.groups_in:,} rebalances in; {outcomes or 'none'} out")
     explain_verdicts(output, summary.verdicts)
@@ -72,7 +72,8 @@ def tell_assign(output: Output, summary: AssignSummary) -> None:
     output.line(_counts({name.replace("_", " "): number for name, number in sums.items()}))
 
 
-def _run_title(kind: str, run_id: str, *, already_committed: bool) -> str:
+def run_title(kind: str, run_id: str, *, already_committed: bool) -> str:
+    """What stands above the summary of a run."""
     return f"{kind} {run_id}" + (" (already committed: nothing changed)" if already_committed else "")
 
 

@@ -141,7 +141,7 @@ class _Known(NamedTuple):
 
 
 def _known_facts(seen: runs.Look) -> _Known:
-    ingests = [commit for commit in seen.commits if commit.kind != KIND]
+    ingests = [commit for commit in seen.commits if commit.kind == runs.INGEST]
     groups = [commit.counts_out for commit in ingests if commit.counts_out.get(GROUP_SNAPSHOTS.name)]
     snapshots = sum(counts[GROUP_SNAPSHOTS.name] for counts in groups)
     told = [counts[runs.MOST_MEMBERS] for counts in groups if runs.MOST_MEMBERS in counts]

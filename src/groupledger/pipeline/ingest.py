@@ -106,7 +106,7 @@ def _attempt(config: Config, invocation: Invocation, reading: Reading, guards: t
     return runs.Attempt(
         run_id=invocation.run_id or derived,
         attempt_id=invocation.attempt_id,
-        kind="ingest",
+        kind=runs.INGEST,
         inputs=reading.described,
         config_digest=settings,
         code_digest=code_digest(files("groupledger"), __version__),

@@ -4,6 +4,7 @@
 - A *fact* of a group is superseded where a later attempt folded the group again (late data): its row in `group_heads`
   says `refolded`, and its offsets (`from_offset`, `offset`] are the later attempt's alone.
 - A *result* is superseded by that of the latest attempt for the same snapshot, scenario and configuration digest.
+- *Calls* and their metrics are those of the last commit that derived them: each derives all.
 
 `docs/reading.md` says the same for readers without Spark; a test holds the two against each other.
 """
@@ -15,11 +16,13 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from groupledger.sinks.runs import COMMITTED, LATE_GROUPS, committed_runs, look
+from groupledger.sinks.runs import CALLS, COMMITTED, LATE_GROUPS, committed_runs, look
 from groupledger.tables import (
     ASSIGNMENTS,
+    CALLBACKS,
     GROUP_HEADS,
     LOG_RECORDS,
+    METRICS,
     QUARANTINE,
     REBALANCES,
     RUNS,
@@ -43,6 +46,7 @@ _ROW, _MARK = "row", "mark"
 _NAMED = 1000
 _AS_WRITTEN = {LOG_RECORDS.name, TOPIC_SNAPSHOTS.name}
 _RESULTS = {ASSIGNMENTS.name, REBALANCES.name}
+_DERIVED = {CALLBACKS.name, METRICS.name}
 _RESULT_KEY = (c.CLUSTER_ID, c.GROUP_ID, c.SNAPSHOT_ID, c.SCENARIO)
 
 
@@ -77,6 +81,9 @@ class _Reader:
         rows = self.location.rows(self.spark, table)
         if table.name in _AS_WRITTEN:
             return self._counted(rows)
+        if table.name in _DERIVED:
+            last = [commit.attempt_id for commit in self.commits if commit.kind == CALLS][-1:]
+            return rows.where(F.col(c.ATTEMPT_ID).isin(last) if last else F.lit(False))
         if table.name in _RESULTS:
             return _matching(rows, self._latest(), (*_RESULT_KEY, c.ATTEMPT_ID))
         if table.name in (QUARANTINE.name, VIOLATIONS.name):

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from groupledger.sinks.ledger import LedgerLocation
 
 PLANNED, COMMITTED = "planned", "committed"
+INGEST, CALLS = "ingest", "callbacks"
+"""Kinds of runs that readers tell apart: those that bring facts, and those that derive calls and metrics from them."""
 TRIES = 10
 """Commits of others that may come in between before this one gives up."""
 

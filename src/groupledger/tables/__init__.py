@@ -16,6 +16,7 @@ from groupledger.tables.facts import (
     QUARANTINE,
     TOPIC_SNAPSHOTS,
 )
+from groupledger.tables.histories import CALLBACKS, METRICS
 from groupledger.tables.results import ASSIGNMENTS, REBALANCES, VIOLATIONS
 from groupledger.tables.runs import RUNS
 
@@ -34,6 +35,8 @@ TABLES: tuple[Table, ...] = (
     ASSIGNMENTS,
     REBALANCES,
     VIOLATIONS,
+    CALLBACKS,
+    METRICS,
     RUNS,
 )
 
@@ -42,11 +45,13 @@ BY_NAME: dict[str, Table] = {table.name: table for table in TABLES}
 __all__ = [
     "ASSIGNMENTS",
     "BY_NAME",
+    "CALLBACKS",
     "COVERAGE",
     "GROUP_HEADS",
     "GROUP_SNAPSHOTS",
     "LOG_RECORDS",
     "MEMBER_SNAPSHOTS",
+    "METRICS",
     "OWNERSHIP_CHANGES",
     "QUARANTINE",
     "REBALANCES",

@@ -14,7 +14,7 @@ RUNS = table(
     "Attempts: `planned` before any row is written, `committed` once, last and by compare-and-set.",
     column(c.RUN_ID, StringType(), "from the orchestrator, or derived from the input", required=True),
     column(c.ATTEMPT_ID, StringType(), "UUID of the attempt, stamped on every row it writes", required=True),
-    column(c.KIND, StringType(), "ingest or assign", required=True),
+    column(c.KIND, StringType(), "ingest, assign or callbacks", required=True),
     column(c.STATUS, StringType(), "planned or committed", required=True),
     column(c.SEQUENCE, LongType(), "order of commits, from 1; null while planned"),
     column(

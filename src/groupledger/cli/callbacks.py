@@ -1,0 +1,35 @@
+"""`groupledger callbacks`: who was called for what in all recorded history, and the metrics of it, as tables."""
+
+from __future__ import annotations
+
+import click
+
+from groupledger.cli.options import Job, takes_config, takes_run_id, takes_timings
+from groupledger.cli.output import plain
+from groupledger.cli.summaries import run_title, tell_rows, tell_timings
+
+
+@click.command(short_help="Keep the calls members got, and KIP-429's metrics, as tables.")
+@click.option(
+    "--hours", type=click.IntRange(min=1), default=24, show_default=True, help="Length of the windows of metrics."
+)
+@takes_run_id
+@takes_timings
+@takes_config
+def callbacks(job: Job, *, hours: int, run_id: str | None, timings: bool) -> None:
+    """Derive from all recorded history which listener and assignor calls each member of a classic group got, and
+    KIP-429's client metrics by window. Both are one run, whose rows take the place of those of the run before.
+
+    \b
+    groupledger callbacks --hours 1
+    """
+    from groupledger.pipeline.call_tables import keep_calls
+
+    spark = job.spark()
+    with job.output.status("deriving calls"):
+        summary = keep_calls(spark, job.config, job.invocation(run_id), hours)
+    job.output.title(run_title(job.name, summary.run_id, already_committed=summary.already_committed))
+    tell_rows(job.output, summary.rows)
+    if timings:
+        tell_timings(job.output, summary.timings)
+    job.output.result({"status": "done", "command": job.name, **plain(summary)})

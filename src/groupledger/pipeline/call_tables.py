@@ -1,0 +1,123 @@
+"""The tables `callbacks` and `metrics`: what members were called for in all recorded history, as one run.
+
+summary = keep_calls(spark, config, invocation, hours=24)
+summary.rows            # {"callbacks": 1204, "metrics": 4102}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from groupledger import __version__
+from groupledger.core.digest import code_digest, digest, result_digest
+from groupledger.engine.buckets import bucket_count
+from groupledger.engine.calls import call_buckets, rows_of
+from groupledger.pipeline.invocation import Timings
+from groupledger.sinks import runs
+from groupledger.sinks.append import append
+from groupledger.sinks.current import current
+from groupledger.sinks.ledger import LedgerLocation, check
+from groupledger.tables import CALLBACKS, GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, METRICS, RUNS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from groupledger.config import Config
+    from groupledger.pipeline.invocation import Invocation
+
+TABLES = (CALLBACKS, METRICS)
+
+
+@dataclass(frozen=True, slots=True)
+class CallsSummary:
+    """What a run did; `rows` by table."""
+
+    run_id: str
+    attempt_id: str
+    already_committed: bool
+    rows: Mapping[str, int]
+    result_digest: str
+    timings: Mapping[str, float]
+
+
+def keep_calls(spark: SparkSession, config: Config, invocation: Invocation, hours: int) -> CallsSummary:
+    """Derive the calls of all classic groups, and their metrics by windows of so many hours, and commit them.
+
+    Readers then see this run's rows and no earlier run's (`sinks.current`). Where they see those of the same facts,
+    code and hours already, nothing is done. Raises LedgerFault where there is no ledger, or one without these tables;
+    WriteConflict where another such run committed meanwhile.
+    """
+    timings = Timings(invocation.seconds)
+    location = LedgerLocation(path=config.ledger.location, catalog=config.ledger.catalog)
+    with timings.stage("look"):
+        check(spark, location, (*TABLES, RUNS))
+        seen = runs.look(spark, location)
+        attempt = _attempt(invocation, seen, hours)
+        if any(commit.run_id == attempt.run_id for commit in seen.commits):
+            committed = runs.look(spark, location, attempt.run_id).committed
+            assert committed is not None, f"run {attempt.run_id} was committed, and is no longer"
+            return _summary(committed, timings, already_committed=True)
+    with timings.stage("plan"):
+        runs.plan(spark, location, attempt)
+        groups, members = (current(spark, location, each, seen.commits) for each in (GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS))
+        computed = call_buckets(groups, members, config.buckets or _buckets(spark, seen), hours).persist()
+    try:
+        outcome = _write(location, computed, attempt.attempt_id, invocation, timings)
+    finally:
+        computed.unpersist()
+    with timings.stage("commit"):
+        run = runs.commit(spark, location, attempt, seen.sequence, outcome)
+    return _summary(run, timings, already_committed=run.attempt_id != attempt.attempt_id)
+
+
+def _attempt(invocation: Invocation, seen: runs.Look, hours: int) -> runs.Attempt:
+    """The run is named after what it is made of, and after the commits before it: one that others took the place of,
+    with other hours say, can come again."""
+    facts = [commit.sequence for commit in seen.commits if commit.kind == runs.INGEST]
+    inputs = {"facts_as_of": max(facts, default=0), "hours": hours}
+    code = code_digest(files("groupledger"), __version__)
+    name = f"{runs.CALLS}-{digest([inputs, code])[:32]}"
+    last = seen.last(runs.CALLS)
+    again = last is not None and last.run_id.startswith(name)
+    run_id = invocation.run_id or (last.run_id if last and again else f"{name}-{seen.sequence}")
+    return runs.Attempt(
+        run_id,
+        invocation.attempt_id,
+        runs.CALLS,
+        inputs,
+        config_digest=digest({"hours": hours}),
+        code_digest=code,
+        started_at=invocation.now(),
+        guards=(runs.CALLS,),
+    )
+
+
+def _buckets(spark: SparkSession, seen: runs.Look) -> int:
+    """From the number of snapshots ever written."""
+    snapshots = sum(commit.counts_out.get(GROUP_SNAPSHOTS.name, 0) for commit in seen.commits)
+    return bucket_count(snapshots, int(spark.conf.get("spark.sql.shuffle.partitions") or 1))
+
+
+def _write(
+    location: LedgerLocation, computed: DataFrame, attempt_id: str, invocation: Invocation, timings: Timings
+) -> runs.Outcome:
+    """Append each table's rows; the first append computes those of both."""
+    written = []
+    for stage, table in zip(("compute", "write"), TABLES, strict=True):
+        with timings.stage(stage):
+            written.append(append(location, table, rows_of(computed, table), attempt_id))
+    return runs.Outcome(
+        counts_in={},
+        counts_out={each.table: each.rows for each in written},
+        result_digest=result_digest({each.table: each.digest for each in written}),
+        verdict="done",
+        finished_at=invocation.now(),
+    )
+
+
+def _summary(run: runs.Run, timings: Timings, *, already_committed: bool) -> CallsSummary:
+    rows = {table.name: run.counts_out.get(table.name, 0) for table in TABLES}
+    return CallsSummary(run.run_id, run.attempt_id, already_committed, rows, run.result_digest, timings.by_stage)
