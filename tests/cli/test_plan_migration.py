@@ -56,3 +56,25 @@ def test_a_client_that_cannot_be_counted_is_a_usage_error(client):
     done = run("--from", "range", "--client", client)
     assert done.exit_code == 2
     assert "BAD_CLIENT" in done.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "--from says which assignors members list now"),
+        (("--from", "range", "--cluster", "eu"), "there is no --group"),
+        (("--group", "payments", "--client", "java=3"), "with --group expected one LIBRARY"),
+        (("--from", "cooperative-sticky"), "there is nothing to migrate"),
+    ],
+)
+def test_what_does_not_go_together_is_a_usage_error(arguments, told):
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert told in done.stderr
+
+
+def test_assignors_may_stand_apart_and_a_long_line_is_cut():
+    done = run("--from", "range, roundrobin", "--client", "java=20")
+    assert done.exit_code == 0
+    assert "list range, roundrobin, cooperative-sticky" in done.stdout
+    assert "java-11, and 9 more, as above" in done.stdout

@@ -8,10 +8,12 @@ from groupledger.cli.options import Job, takes_config, takes_run_id, takes_timin
 from groupledger.cli.output import plain
 from groupledger.cli.summaries import run_title, tell_rows, tell_timings
 
+MOST_HOURS = 366 * 24
+
 
 @click.command(short_help="Keep the calls members got, and KIP-429's metrics, as tables.")
 @click.option(
-    "--hours", type=click.IntRange(min=1), default=24, show_default=True, help="Length of the windows of metrics."
+    "--hours", type=click.IntRange(1, MOST_HOURS), default=24, show_default=True, help="Length of the metrics' windows."
 )
 @takes_run_id
 @takes_timings

@@ -2,53 +2,120 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from groupledger.cli.exits import Exit
-from groupledger.cli.options import takes_json
+from groupledger.cli.options import DEFAULT_CONFIG, Job, takes_json
 from groupledger.core.faults import Fault
+from groupledger.core.moment import from_millis, iso
 
 if TYPE_CHECKING:
     from groupledger.cli.output import Output
     from groupledger.core.protocol.migration import Client, Rehearsal, Step
 
 PARTITIONS_A_MEMBER = 3
+"""Of a topic whose partitions nobody tells."""
+NAMED = 12
+"""Members that a line of the checklist names; the table above it has them all."""
+DEFAULT_CLIENTS = ("java=3",)
 
 
-@click.command("plan-migration", short_help="Rehearse the way to another assignor, member by member; no Spark.")
-@click.option("--from", "present", required=True, metavar="NAMES", help="Assignors now: range,roundrobin.")
-@click.option("--to", "wanted", default="cooperative-sticky", show_default=True, help="The new assignor.")
+@click.command("plan-migration", short_help="Rehearse the way to another assignor, member by member.")
+@click.option("--from", "present", metavar="NAMES", help="Assignors that members list now: range,roundrobin.")
+@click.option(
+    "--to", "wanted", default="cooperative-sticky", show_default=True, metavar="NAME", help="The new assignor."
+)
 @click.option("--client", "clients", multiple=True, metavar="LIBRARY=N", help="Members by library; default: java=3.")
+@click.option("--group", metavar="GROUP", help="Take members, topics and assignor from this group in the ledger.")
+@click.option("--cluster", metavar="CLUSTER", help="The cluster of the group, where several have one of that name.")
 @click.option("--before-2.4", "old", is_flag=True, help="Members run byte code before Kafka 2.4 (KIP-429) now.")
 @click.option("--single-bounce", is_flag=True, help="Rehearse one bounce instead of two: what goes wrong.")
+@click.option(
+    "--config", "config_file", default=DEFAULT_CONFIG, show_default=True, metavar="FILE", help="With --group."
+)
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of it.")
 @takes_json
 def plan_migration(
-    output: Output, *, present: str, wanted: str, clients: tuple[str, ...], old: bool, single_bounce: bool
+    output: Output,
+    *,
+    present: str | None,
+    wanted: str,
+    clients: tuple[str, ...],
+    group: str | None,
+    cluster: str | None,
+    old: bool,
+    single_bounce: bool,
+    config_file: str,
+    overrides: tuple[str, ...],
 ) -> None:
     """Play both rolling bounces of KIP-429 and check every state on the way.
 
     Exit code 4 where a step is unsafe: the last one shown. For Kafka Streams: --from stream --to stream --before-2.4.
+
+    \b
+    groupledger plan-migration --from range --client java=2 --client franz-go=1
+    groupledger plan-migration --group payments --config conf/mine.yaml
+
+    With --group nothing but the ledger is read, which needs Spark. The log holds the chosen assignor alone: name all
+    that members list with --from. Where it does not tell their library, --client LIBRARY does.
     """
+    from groupledger.core.protocol.compatibility import ByteCode
     from groupledger.core.protocol.migration import one_bounce, rehearse, two_bounces
 
-    group = _group(tuple(present.split(",")), clients or ("java=3",), old)
-    bounces = one_bounce(wanted) if single_bounce else two_bounces(group, wanted)
-    rehearsal = rehearse(group, bounces, {"topic": PARTITIONS_A_MEMBER * len(group)})
-    _show(output, rehearsal, group)
-    output.result(_rows(rehearsal))
+    assignors = tuple(each.strip() for each in present.split(",")) if present else ()
+    topics: dict[str, int] = {}
+    if group is None and cluster is not None:
+        raise click.UsageError("--cluster says where the group of --group is; there is no --group.")
+    if group is None:
+        members = _made_up(assignors, clients or DEFAULT_CLIENTS)
+    else:
+        job = Job.configured("plan-migration", output, Path(config_file), overrides)
+        members, topics = _recorded(job, group, cluster, assignors, clients)
+    members = [replace(each, byte_code=ByteCode.BEFORE_KIP_429) for each in members] if old else members
+    counts = {topic: topics.get(topic, PARTITIONS_A_MEMBER * len(members)) for each in members for topic in each.topics}
+    bounces = one_bounce(wanted) if single_bounce else two_bounces(members, wanted)
+    rehearsal = rehearse(members, bounces, counts)
+    _show(output, rehearsal, members)
+    output.result(_rows(rehearsal, members))
     if rehearsal.first_unsafe is not None:
         click.get_current_context().exit(Exit.VIOLATIONS)
 
 
-def _group(assignors: tuple[str, ...], clients: tuple[str, ...], old: bool) -> list[Client]:
-    from groupledger.core.protocol.compatibility import ByteCode
+def _made_up(assignors: tuple[str, ...], clients: tuple[str, ...]) -> list[Client]:
+    """Members as the options count them."""
+    if not assignors:
+        raise click.UsageError("--from says which assignors members list now, or --group which group of the ledger.")
     from groupledger.core.protocol.migration import Client
 
-    code = ByteCode.BEFORE_KIP_429 if old else ByteCode.KIP_792
     members = [(library, at) for each in clients for library, count in [_counted(each)] for at in range(count)]
-    return [Client(f"{library}-{at + 1}", assignors, ("topic",), library, code) for library, at in members]
+    return [Client(f"{library}-{at + 1}", assignors, ("topic",), library) for library, at in members]
+
+
+def _recorded(
+    job: Job, group: str, cluster: str | None, assignors: tuple[str, ...], clients: tuple[str, ...]
+) -> tuple[list[Client], dict[str, int]]:
+    """Members and the partitions of their topics as the ledger has them."""
+    from groupledger.pipeline.group_history import present
+
+    if len(clients) > 1 or any("=" in each for each in clients):
+        given = " ".join(clients)
+        raise Fault(
+            "BAD_CLIENT", f"--client is {given!r}; with --group expected one LIBRARY, whose members are counted"
+        )
+    ledger = job.ledger()
+    with job.output.status("reading the group's history"):
+        recorded, topics = present(ledger.group(group, cluster), *clients)
+    seen = recorded.snapshot
+    since = "; it is empty now" if recorded.empty_since else ""
+    job.output.title(f"{group}, generation {seen.generation}, {iso(from_millis(seen.observed_at))}{since}")
+    members = [replace(each, assignors=assignors) if assignors else each for each in recorded.clients]
+    rows = [(each.member, " or ".join((each.library, *each.perhaps)), ", ".join(each.topics)) for each in members]
+    job.output.table(("member", "client library", "topics"), rows)
+    return members, topics
 
 
 def _counted(text: str) -> tuple[str, int]:
@@ -85,12 +152,17 @@ def _checklist(rehearsal: Rehearsal) -> list[str]:
     for number, bounce in enumerate(rehearsal.bounces, 1):
         members = [step.member for step in rehearsal.steps if step.bounce == bounce.name]
         after = [step for step in rehearsal.steps if step.bounce == bounce.name][-1]
-        lines.append(f"[ ] Bounce {number}: {bounce.name}; one member after the other: {', '.join(members)}")
+        named = (
+            members
+            if len(members) <= NAMED
+            else [*members[: NAMED - 1], f"and {len(members) - NAMED + 1} more, as above"]
+        )
+        lines.append(f"[ ] Bounce {number}: {bounce.name}; one member after the other: {', '.join(named)}")
         lines.append(f"[ ] Before going on: all {len(members)} are back, and the group's assignor is {after.assignor}")
     return lines
 
 
-def _rows(rehearsal: Rehearsal) -> dict[str, object]:
+def _rows(rehearsal: Rehearsal, members: list[Client]) -> dict[str, object]:
     unsafe = rehearsal.first_unsafe
     steps = [
         {
@@ -108,4 +180,15 @@ def _rows(rehearsal: Rehearsal) -> dict[str, object]:
         for step in rehearsal.steps
     ]
     first = None if unsafe is None else {"step": unsafe.number, "danger": unsafe.findings[0].danger.value}
-    return {"status": "safe" if unsafe is None else "unsafe", "first_unsafe": first, "steps": steps}
+    told = [
+        {
+            "member": each.member,
+            "library": each.library,
+            "perhaps": each.perhaps,
+            "assignors": each.assignors,
+            "topics": each.topics,
+        }
+        for each in members
+    ]
+    status = "safe" if unsafe is None else "unsafe"
+    return {"status": status, "first_unsafe": first, "members": told, "steps": steps}

@@ -66,6 +66,12 @@ def test_the_first_unsafe_step_is_named_and_nobody_goes_further(clients, bounces
     assert len(rehearsal.first_unsafe.findings[0].evidence) > 20
 
 
+def test_a_group_that_is_there_has_nothing_to_migrate():
+    with pytest.raises(Fault, match="nothing to migrate"):
+        two_bounces(group((COOPERATIVE_STICKY,)), COOPERATIVE_STICKY)
+    assert len(two_bounces(group((COOPERATIVE_STICKY, "range")), COOPERATIVE_STICKY)) == 2
+
+
 def test_an_old_leader_gives_away_what_a_new_member_keeps():
     """The rehearsal itself shows the partition with two owners, which comes before any rule about byte code."""
     mixed = [*group(("stream",), names="ab"), *group(("stream",), code=OLD, names="c")]

@@ -34,9 +34,10 @@ class Danger(enum.StrEnum):
     CLIENT_LACKS_ASSIGNOR = "client-lacks-assignor"
     OLD_MEMBER_MAY_LEAD = "old-member-may-lead"  # it does not lead now, but would if the leader left
     CLIENT_NOT_TRIED = "client-not-tried"  # a warning: nobody here knows whether this library can mix
+    CLIENT_NOT_TOLD = "client-not-told"  # a warning: the log does not tell which library this is
 
 
-WARNINGS = frozenset({Danger.CLIENT_NOT_TRIED})
+WARNINGS = frozenset({Danger.CLIENT_NOT_TRIED, Danger.CLIENT_NOT_TOLD})
 
 
 class Finding(NamedTuple):
@@ -57,6 +58,7 @@ class Client:
     byte_code: ByteCode = ByteCode.KIP_792
     group_instance_id: str | None = None
     upgrade_from: bool = False
+    perhaps: tuple[str, ...] = ()  # other libraries that it may as well be, where a log was all there was to go by
 
     @property
     def protocol(self) -> Protocol:
@@ -114,11 +116,16 @@ class Rehearsal:
 
 
 def two_bounces(clients: Sequence[Client], to: str) -> list[Bounce]:
-    """The path of KIP-429: list both, then the new one alone. For Streams: UPGRADE_FROM set, then removed."""
+    """The path of KIP-429: list both, then the new one alone. For Streams: UPGRADE_FROM set, then removed.
+
+    Raises Fault("ALREADY_THERE") where every member lists the new one alone.
+    """
     if to == STREAMS:
         first = Bounce("new byte code, UPGRADE_FROM set", (to,), upgrade_from=True)
         return [first, Bounce("UPGRADE_FROM removed", (to,))]
     present = tuple(dict.fromkeys(each for client in clients for each in client.assignors if each != to))
+    if not present:
+        raise Fault("ALREADY_THERE", f"every member lists {to} alone: there is nothing to migrate")
     return [Bounce(f"list {', '.join((*present, to))}", (*present, to)), Bounce(f"list {to} alone", (to,))]
 
 
@@ -237,6 +244,9 @@ def _clients(bounced: Client) -> Iterator[Finding]:
     if bounced.lists_both and library.mixes is None and not lacking:
         evidence = f"nobody here tried whether {library.name} takes such a list: try it on a group of its own first"
         yield Finding(Danger.CLIENT_NOT_TRIED, evidence)
+    if bounced.perhaps:
+        evidence = f"{bounced.member} is taken for {library.name}; by its subscriptions it may be"
+        yield Finding(Danger.CLIENT_NOT_TOLD, f"{evidence} {' or '.join(bounced.perhaps)} as well: see to it first")
 
 
 def _leaders(group: Iterable[Client], leader: str | None) -> Iterator[Finding]:

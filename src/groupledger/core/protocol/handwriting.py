@@ -1,0 +1,75 @@
+"""Which client library wrote a subscription, as far as its bytes tell: each leaves a hand of its own in the log.
+
+Worked example: `range` in version 3 with user data that is there and empty is librdkafka; with none at all it is Java
+or franz-go, and nothing in the log tells these two apart.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+GENERATION_BYTES = 4
+NO_TOPICS = bytes(4)
+"""An array without elements, as of one who owned nothing. As a generation it would be 0, which there is not."""
+
+
+class UserData(enum.Enum):
+    """What stands in the user data of a subscription."""
+
+    NONE = "none"
+    EMPTY = "empty"
+    GENERATION = "generation"  # four bytes: Java's cooperative-sticky
+    MEMORY = "memory"  # what the member owned (KIP-54)
+
+
+class Hand(NamedTuple):
+    """What a library writes under some assignors; `versions` are those of the subscription."""
+
+    library: str
+    assignors: frozenset[str]
+    versions: range
+    user_data: frozenset[UserData]
+
+
+_UNREMEMBERING = frozenset({"range", "roundrobin"})
+_STICKY = frozenset({"sticky"})
+_COOPERATIVE = frozenset({"cooperative-sticky"})
+_NONE, _EMPTY, _GENERATION, _MEMORY = (frozenset({each}) for each in UserData)
+_V0, _V1, _V3, _OWNED, _ANY = range(1), range(1, 2), range(3, 4), range(1, 4), range(4)
+
+HANDS = (
+    Hand("java", _UNREMEMBERING, _ANY, _NONE),
+    Hand("java", _STICKY, _ANY, _NONE | _MEMORY),
+    Hand("java", _COOPERATIVE, _OWNED, _GENERATION),
+    Hand("librdkafka", _UNREMEMBERING, _V3, _EMPTY),
+    Hand("librdkafka", _COOPERATIVE, _V3, _EMPTY | _MEMORY),
+    Hand("kafka-python", _UNREMEMBERING, _V0, _EMPTY),
+    Hand("kafka-python", _STICKY, _V0, _EMPTY | _MEMORY),
+    Hand("kafka-python", _COOPERATIVE, _V1, _EMPTY),
+    Hand("aiokafka", _UNREMEMBERING, _V0, _EMPTY),
+    Hand("aiokafka", _STICKY, _V0, _EMPTY | _MEMORY),
+    Hand("franz-go", _UNREMEMBERING, _V3, _NONE),
+    Hand("franz-go", _STICKY | _COOPERATIVE, _V3, _MEMORY),
+    Hand("kafkajs", frozenset({"RoundRobinAssigner"}), _V0, _EMPTY),
+)
+"""As seen of the versions that `compatibility.LIBRARIES` names; a library that is not here, or an older one, may write
+the same."""
+
+
+def libraries(assignor: str | None, version: int | None, user_data: bytes | None) -> frozenset[str]:
+    """The libraries that write this; none: not one of those we know."""
+    kind = _kind(user_data)
+    return frozenset(
+        hand.library
+        for hand in HANDS
+        if assignor in hand.assignors and version in hand.versions and kind in hand.user_data
+    )
+
+
+def _kind(user_data: bytes | None) -> UserData:
+    if user_data is None:
+        return UserData.NONE
+    if len(user_data) == GENERATION_BYTES and user_data != NO_TOPICS:
+        return UserData.GENERATION
+    return UserData.MEMORY if user_data else UserData.EMPTY

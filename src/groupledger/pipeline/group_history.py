@@ -1,0 +1,69 @@
+"""One group's recorded history on the driver: its rows as the fold has them, and the group as it last had members."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pyspark.sql import functions as F
+
+from groupledger.core.faults import Fault
+from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow
+from groupledger.pipeline.rebalance import unknown_group
+from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS
+from groupledger.tables import columns as c
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from groupledger.core.protocol.recorded_clients import RecordedGroup
+    from groupledger.pipeline.ledger import Group
+
+R = TypeVar("R", GroupSnapshotRow, MemberSnapshotRow)
+
+
+def history(group: Group) -> tuple[list[GroupSnapshotRow], list[MemberSnapshotRow]]:
+    """All snapshots of one group and of its members, in order.
+
+    Raises Fault: UNKNOWN_GROUP where the ledger has no such group, AMBIGUOUS_GROUP where several clusters do.
+    """
+    groups = list(_rows(group.of(GROUP_SNAPSHOTS).sort(c.LOG_PARTITION, c.OFFSET), GroupSnapshotRow))
+    clusters = sorted({row.cluster_id for row in groups})
+    if not groups:
+        raise unknown_group(group)
+    if len(clusters) > 1:
+        message = f"{group.group_id!r} is a group of the clusters {', '.join(clusters)}; expected one to be named"
+        raise Fault("AMBIGUOUS_GROUP", message)
+    members = _rows(group.of(MEMBER_SNAPSHOTS).sort(c.OFFSET, c.MEMBER_ORDER), MemberSnapshotRow)
+    return groups, list(members)
+
+
+def present(group: Group, library: str | None = None) -> tuple[RecordedGroup, dict[str, int]]:
+    """The group as it last had members, and the partitions of those of its topics that a listing names.
+
+    Raises Fault as `history` and `recorded_group` do.
+    """
+    from groupledger.core.protocol.recorded_clients import recorded_group
+
+    recorded = recorded_group(*history(group), library)
+    topics = sorted({topic for client in recorded.clients for topic in client.topics})
+    rows = group.ledger.current(TOPIC_SNAPSHOTS)
+    rows = rows.where((F.col(c.CLUSTER_ID) == recorded.snapshot.cluster_id) & F.col(c.TOPIC).isin(topics))
+    newest = rows.groupBy(c.TOPIC).agg(F.max_by(c.PARTITION_COUNT, c.VALID_FROM).alias(c.PARTITION_COUNT))
+    counts = {row[c.TOPIC]: row[c.PARTITION_COUNT] for row in newest.collect()}
+    return recorded, {topic: counts[topic] for topic in topics if counts.get(topic) is not None}
+
+
+def _rows(frame: DataFrame, kind: type[R]) -> Iterator[R]:
+    """The frame's rows as the fold has them: moments in milliseconds, lists as tuples."""
+    selected = frame
+    if c.OBSERVED_AT in kind._fields:
+        selected = frame.withColumn(c.OBSERVED_AT, F.unix_millis(c.OBSERVED_AT))
+    for row in selected.select(*kind._fields).collect():
+        yield kind(*(_plain(value) for value in row))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytearray):
+        return bytes(value)
+    return tuple(_plain(each) for each in value) if isinstance(value, list | tuple) else value
