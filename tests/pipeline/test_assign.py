@@ -233,14 +233,22 @@ def test_the_record_is_a_scenario(spark, ledger, run):
     assert {row[0] for row in rows.select(c.ASSIGNOR).distinct().collect()} == {"recorded"}
 
 
-def test_groups_over_a_limit_are_refused_and_the_others_are_not(spark, ledger, run):
+def test_groups_over_a_limit_are_refused_and_the_others_are_not(spark, ledger, run, every):
+    """A group that was over the limit once keeps what its other snapshots give, and what they held before."""
     summary = run("assign: {snapshots: every, scenario: small}\nlimits: {max_members_per_group: 2}")
     assert summary.verdict == "quarantine-over-limit"
     assert summary.quarantined == summary.outcomes["REJECTED"] > 0
     assert summary.groups_in == sum(summary.outcomes.values())
     rows = results(spark, ledger, QUARANTINE, summary.attempt_id).collect()
     assert {row[c.CODE] for row in rows} == {"MEMBERS_OVER_LIMIT"}
-    assert summary.outcomes["ASSIGNED"] > 0
+    refused = {row[c.SNAPSHOT_ID] for row in rows}
+    names = [name for name in ASSIGNMENTS.columns if name not in (c.ATTEMPT_ID, c.SCENARIO)]
+    found, unlimited = (
+        sorted(map(str, results(spark, ledger, ASSIGNMENTS, one.attempt_id).select(names).collect()))
+        for one in (summary, every)
+    )
+    assert found == [row for row in unlimited if not any(f"'{each}'" in row for each in refused)]
+    assert len(found) > 100
 
 
 def test_the_notebook_udf_gives_what_the_job_gives(spark, ledger, every):

@@ -62,13 +62,15 @@ class Extent:
 def assign_input(facts: Facts, settings: AssignSettings, limits: LimitSettings, extent: Extent) -> DataFrame:
     """Rows of `engine.rows.INPUT`."""
     chosen = _with_faults(chosen_snapshots(facts.groups, settings), limits).withColumn(r.CHOSEN, _assignor(settings))
+    fit, some_unfit = chosen.where(F.col(r.FAULT_CODE).isNull()), extent.may_have(limits.max_members_per_group + 1)
     members = _members(facts.members, limits, settings)
-    if settings.snapshots == LATEST and not extent.shallow:
-        wanted = chosen.select(F.explode(F.array(c.SNAPSHOT_ID, c.PREVIOUS_SNAPSHOT_ID)).alias(c.SNAPSHOT_ID))
-        members = members.join(wanted, c.SNAPSHOT_ID, "left_semi")
-    parts = {r.GROUP_ROW: chosen, r.MEMBER_ROW: _fit(members, facts.groups, limits, extent)}
+    if some_unfit or (settings.snapshots == LATEST and not extent.shallow):
+        wanted = F.explode(F.array(c.SNAPSHOT_ID, c.PREVIOUS_SNAPSHOT_ID)).alias(c.SNAPSHOT_ID)
+        members = members.join(fit.select(wanted), c.SNAPSHOT_ID, "left_semi")
+    parts = {r.GROUP_ROW: chosen, r.MEMBER_ROW: members}
     if facts.records is not None:
-        parts[r.RECORD_ROW] = _fit(_coordinated(facts.records, limits), facts.groups, limits, extent)
+        records = _coordinated(facts.records, limits)
+        parts[r.RECORD_ROW] = records.join(fit, _GROUP, "left_semi") if some_unfit else records
     rows = [_rows(_in_bucket(part, facts.groups, extent), kind) for kind, part in parts.items()]
     return reduce(lambda one, other: one.unionByName(other), rows)
 
@@ -134,9 +136,13 @@ def _with_faults(chosen: DataFrame, limits: LimitSettings) -> DataFrame:
 
 
 def _members(members: DataFrame, limits: LimitSettings, settings: AssignSettings) -> DataFrame:
-    """An id over the limit becomes null. User data enters the shuffle for custom assignors alone."""
+    """A member id over the limit becomes null, the members of a group whose id is over it stay out of the shuffle.
+
+    User data enters it for custom assignors alone.
+    """
     within = F.octet_length(c.MEMBER_ID) <= limits.max_id_bytes
-    rows = members.withColumn(c.MEMBER_ID, F.when(within, F.col(c.MEMBER_ID)))
+    rows = members.where(F.octet_length(c.GROUP_ID) <= limits.max_id_bytes)
+    rows = rows.withColumn(c.MEMBER_ID, F.when(within, F.col(c.MEMBER_ID)))
     undated = F.when(F.col(c.SUBSCRIPTION_GENERATION).isNull(), F.substring(c.USER_DATA, 1, r.INT32_BYTES))
     return rows if settings.custom_assignors else rows.withColumn(c.USER_DATA, undated)
 
@@ -144,17 +150,8 @@ def _members(members: DataFrame, limits: LimitSettings, settings: AssignSettings
 def _coordinated(records: DataFrame, limits: LimitSettings) -> DataFrame:
     """The log records by which the targets of KIP-848 groups are judged."""
     written = F.hex(F.substring(c.KEY, 1, 2)).isin(*(f"{each:04X}" for each in COORDINATOR_RECORDS))
-    rows = records.where(written & F.col(c.GROUP_ID).isNotNull())
+    rows = records.where(written & (F.octet_length(c.GROUP_ID) <= limits.max_id_bytes))
     return rows.withColumn(c.TIMESTAMP, F.unix_millis(c.TIMESTAMP))
-
-
-def _fit(rows: DataFrame, groups: DataFrame, limits: LimitSettings, extent: Extent) -> DataFrame:
-    """Without what belongs to groups over a limit: it never enters the shuffle."""
-    rows = rows.where(F.octet_length(c.GROUP_ID) <= limits.max_id_bytes)
-    if not extent.may_have(limits.max_members_per_group + 1):
-        return rows
-    crowded = groups.where(F.col(c.MEMBERS) > limits.max_members_per_group).select(*_GROUP)
-    return rows.join(F.broadcast(crowded), _GROUP, "left_anti")
 
 
 def _in_bucket(rows: DataFrame, groups: DataFrame, extent: Extent) -> DataFrame:
