@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export GROUPLEDGER_JARS ?= $(CURDIR)/.jars
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench parity properties machine prove cluster lock clean
+.PHONY: help setup demo test check bench bench-job parity properties machine prove cluster lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,7 +44,11 @@ cluster: setup  ## The demonstration on a standalone cluster and through Spark C
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement tests/cluster/requirements.lock
 	@$(BIN)/python -m pytest -q -m cluster tests/cluster
 
-bench: setup  ## Measure against floors and peers, alone on the machine
+bench-job: setup  ## The assign job on many generated groups, against a plain Spark copy, alone on the machine
+	@$(BIN)/python -m benchmarks.assign_job crowd 100000 5
+	@$(BIN)/python -m benchmarks.assign_job skewed 1000 3
+
+bench: setup bench-job  ## Measure against floors and peers, alone on the machine
 	@$(BIN)/python -m benchmarks.small_job
 	@$(BIN)/python -m benchmarks.fold_job
 	@$(BIN)/python -m benchmarks.fleet_job
