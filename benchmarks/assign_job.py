@@ -99,5 +99,5 @@ class AssignJob:
 
 
 if __name__ == "__main__":
-    given = sys.argv[1:]
-    main(*(given[:1] or ["crowd"]), *(int(each) for each in (*given[1:], *("100000", "5")[len(given[1:]) :])))  # type: ignore[arg-type]
+    kind = sys.argv[1] if len(sys.argv) > 1 else "crowd"
+    main(kind, *([int(argument) for argument in sys.argv[2:]] + [100_000, 5][len(sys.argv[2:]) :]))

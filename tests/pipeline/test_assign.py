@@ -73,30 +73,36 @@ def every(run):
     return run("assign: {snapshots: every}")
 
 
-@pytest.mark.parametrize(
-    "extent",
-    [Extent(3), Extent(3, most_members=None, shallow=True), Extent(3, most_members=50), Extent(3, 50, shallow=True)],
-    ids=["nothing known", "few snapshots", "small groups", "small and few"],
-)
-def test_what_is_known_beforehand_changes_no_result(spark, ledger, extent, monkeypatch):
-    """Members of old snapshots sought out or read along, groups with buckets of their own or not."""
-    monkeypatch.setattr("groupledger.pipeline.assign_input.GIANT_MEMBERS", 3)
+def of_extent(spark, ledger, extent):
+    """The computed rows of two tables, and how many groups have a bucket of their own."""
     tables = [current(spark, ledger, each) for each in (GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS)]
     topics = catalogue(tables.pop(), LimitSettings())
     rows = assign_input(Facts(*tables), AssignSettings(), LimitSettings(), extent)
     computed = apply(rows, extent.buckets, Calculation("baseline", Form.AS_KAFKA, topics=topics)).persist()
-    found = {
-        table.name: sorted(map(str, computed.where(F.col(table.name).isNotNull()).select(f"{table.name}.*").collect()))
-        for table in (REBALANCES, ASSIGNMENTS)
-    }
+    found = {table.name: sorted(map(str, r.rows_of(computed, table).collect())) for table in (REBALANCES, ASSIGNMENTS)}
     computed.unpersist()
-    assert FOUND.setdefault("of all extents", found) == found
+    return found, rows.where(F.col(r.BUCKET) >= extent.buckets).select(r.BUCKET).distinct().count()
+
+
+@pytest.fixture(scope="module")
+def of_nothing_known(spark, ledger):
+    return of_extent(spark, ledger, Extent(3))[0]
+
+
+@pytest.mark.parametrize(
+    ("extent", "giant_members", "has_giants"),
+    [(Extent(3, most_members=50), 3, True), (Extent(3, 50, shallow=True), 3, True), (Extent(3, 50, True), 51, False)],
+    ids=["giants", "giants, few snapshots", "no giants, few snapshots"],
+)
+def test_what_is_known_beforehand_changes_no_result(
+    spark, ledger, of_nothing_known, monkeypatch, extent, giant_members, has_giants
+):
+    """Members of old snapshots sought out or read along, groups with buckets of their own or not."""
+    monkeypatch.setattr("groupledger.pipeline.assign_input.GIANT_MEMBERS", giant_members)
+    found, giants = of_extent(spark, ledger, extent)
+    assert found == of_nothing_known
     assert all(found.values())
-    giants = rows.where(F.col(r.BUCKET) >= extent.buckets).select(r.BUCKET).distinct().count()
-    assert giants > 1
-
-
-FOUND: dict[str, dict[str, list[str]]] = {}
+    assert (giants > 1) == has_giants
 
 
 def results(spark, ledger, table, attempt_id):

@@ -217,8 +217,9 @@ def _answers(batch: GroupBatch, choice: Choice) -> _Answers:
     status = np.zeros(batch.groups, np.int32)
     complaints: dict[int, tuple[Complaint, ...]] = {}
     parts = []
+    modes = _modes(choice)
     for index in range(len(choice.names)):
-        for mode, asked in _modes(choice):
+        for mode, asked in modes:
             groups = np.flatnonzero((choice.chosen == index) & peopled & asked)
             if len(groups) > 0:
                 part, member, topic = select(batch, groups)
@@ -231,7 +232,8 @@ def _answers(batch: GroupBatch, choice: Choice) -> _Answers:
 
 def _modes(choice: Choice) -> tuple[tuple[Mode, Mask], ...]:
     """Which groups are assigned as Kafka does it, and which so that they settle in two rounds."""
-    return ("as-kafka", ~choice.plans), ("safe", choice.plans)
+    plans = choice.plans
+    return ("as-kafka", ~plans), ("safe", plans)
 
 
 def _scattered(

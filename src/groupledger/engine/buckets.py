@@ -15,7 +15,7 @@ from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from groupledger.engine.topic_catalogue import TopicCatalogue
 
@@ -49,11 +49,23 @@ class Calculation:
         return TopicCatalogue.of_rows([]) if self.topics is None else self.topics
 
 
-def bucket_of(buckets: int, giant: Column) -> Column:
-    """The bucket of a row by its group; `giant`: whether that has one of its own."""
-    group = F.xxhash64(F.col(c.CLUSTER_ID), F.col(c.GROUP_ID))
-    own = F.pmod(group, F.lit(GIANT_BUCKETS)) + buckets
-    return F.when(giant, own).otherwise(F.pmod(group, F.lit(buckets))).cast("int")
+def bucket_of(buckets: int) -> Column:
+    """The bucket of a row by its group; rows that name none share one a cluster."""
+    return F.pmod(_group_hash(), F.lit(buckets)).cast("int")
+
+
+def giant_bucket_of(buckets: int) -> Column:
+    """A bucket of its own for the group of a row, behind those of the others."""
+    return (F.pmod(_group_hash(), F.lit(GIANT_BUCKETS)) + buckets).cast("int")
+
+
+def _group_hash() -> Column:
+    return F.xxhash64(F.col(c.CLUSTER_ID), F.col(c.GROUP_ID))
+
+
+def parallelism(spark: SparkSession) -> int:
+    """Tasks that a shuffle of this session's makes, as it is set."""
+    return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
 
 
 def bucket_count(groups: int, parallelism: int) -> int:

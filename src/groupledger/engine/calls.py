@@ -15,10 +15,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
-from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow
+from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples
 from groupledger.core.protocol.metrics import HOUR_MS, Metric, Window, of_history
 from groupledger.core.protocol.recorded import RecordedCall, recorded_calls
-from groupledger.engine.rows import BUCKET
+from groupledger.engine import rows as r
+from groupledger.engine.buckets import bucket_of
 from groupledger.tables import CALLBACKS, METRICS, Table
 from groupledger.tables import columns as c
 
@@ -51,10 +52,10 @@ OUTPUT = StructType([StructField(table.name, _in_millis(table)) for table in (CA
 
 def call_buckets(groups: DataFrame, members: DataFrame, buckets: int, hours: int) -> DataFrame:
     """Rows of OUTPUT from rows of `group_snapshots` and `member_snapshots`; metrics by windows of so many hours."""
-    bucket = F.pmod(F.xxhash64(c.CLUSTER_ID, c.GROUP_ID), F.lit(buckets)).cast("int").alias(BUCKET)
+    bucket = bucket_of(buckets).alias(r.BUCKET)
     in_millis = groups.withColumn(c.OBSERVED_AT, F.unix_millis(c.OBSERVED_AT))
-    left = in_millis.select(bucket, *GroupSnapshotRow._fields).groupBy(BUCKET)
-    right = members.select(bucket, *MemberSnapshotRow._fields).groupBy(BUCKET)
+    left = in_millis.select(bucket, *GroupSnapshotRow._fields).groupBy(r.BUCKET)
+    right = members.select(bucket, *MemberSnapshotRow._fields).groupBy(r.BUCKET)
     return left.cogroup(right).applyInArrow(_call(hours * HOUR_MS), OUTPUT)
 
 
@@ -67,7 +68,7 @@ def _call(window_ms: int) -> Callable[[pa.Table, pa.Table], pa.Table]:
 
 def rows_of(computed: DataFrame, table: Table) -> DataFrame:
     """The rows of one table among rows of OUTPUT."""
-    rows = computed.where(F.col(table.name).isNotNull()).select(f"{table.name}.*")
+    rows = r.rows_of(computed, table)
     return rows.withColumns({name: F.timestamp_millis(name) for name in _MOMENTS if name in table.columns})
 
 
@@ -97,13 +98,7 @@ def _rows(table: pa.Table, kind: type[R]) -> Iterator[R]:
     """The table's rows as the fold has them, lists as tuples."""
     columns = [table.column(name).to_pylist() for name in kind._fields]
     for values in zip(*columns, strict=True):
-        yield kind(*map(_plain, values))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return tuple(_plain(each) for each in value.values())
-    return tuple(_plain(each) for each in value) if isinstance(value, list) else value
+        yield kind(*map(as_tuples, values))
 
 
 def _of_group(

@@ -7,6 +7,9 @@ Out: one row type with a struct for each table it may fill, all but one of them 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
 from pyspark.sql.types import (
     BinaryType,
     BooleanType,
@@ -21,6 +24,9 @@ from pyspark.sql.types import (
 from groupledger.tables import ASSIGNMENTS, QUARANTINE, REBALANCES, VIOLATIONS, Table
 from groupledger.tables import columns as c
 from groupledger.tables.declaration import STRING_LIST, TOPIC_ID_PARTITIONS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 BUCKET = "bucket"
 ROW_KIND = "row_kind"
@@ -106,3 +112,8 @@ def computed(table: Table) -> StructType:
 
 
 OUTPUT = StructType([StructField(table.name, computed(table)) for table in RESULTS])
+
+
+def rows_of(filled: DataFrame, table: Table) -> DataFrame:
+    """The rows of one table among rows that have a struct for each."""
+    return filled.where(F.col(table.name).isNotNull()).select(f"{table.name}.*")

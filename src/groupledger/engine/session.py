@@ -27,15 +27,12 @@ DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
-ARROW = {
+_LOCAL = {
+    **DELTA,
     # Batches are cut by rows alone: to cut them by bytes, Spark measures every column again after each row (a fifth of
     # a job's time). A record of the log is bounded, and so are a thousand rows made of such.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
-}
-_LOCAL = {
-    **DELTA,
-    **ARROW,
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

@@ -21,7 +21,7 @@ from groupledger.core.step import Form
 from groupledger.core.verdict import Verdict
 from groupledger.core.wire.offsets_log import RecordKind
 from groupledger.engine import rows as r
-from groupledger.engine.buckets import GROUPS_A_BUCKET, Calculation, apply, bucket_count
+from groupledger.engine.buckets import GROUPS_A_BUCKET, Calculation, apply, bucket_count, parallelism
 from groupledger.pipeline.assign_input import LATEST, RECORDED, Extent, Facts, assign_input, catalogue
 from groupledger.pipeline.invocation import Timings
 from groupledger.sinks import runs
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
     from groupledger.config import Config
     from groupledger.pipeline.invocation import Invocation
-    from groupledger.tables import Table
 
 KIND = "assign"
 DONE, OVER_LIMIT = "done", "quarantine-over-limit"
@@ -102,9 +101,8 @@ def assign(spark: SparkSession, config: Config, invocation: Invocation) -> Assig
         seen = runs.look(spark, location)
         known = _known_facts(seen)
         attempt = _attempt(config, invocation, known)
-        if any(commit.run_id == attempt.run_id for commit in seen.commits):
-            committed = runs.look(spark, location, attempt.run_id).committed
-            assert committed is not None, f"run {attempt.run_id} was committed, and is no longer"
+        committed = runs.counted(spark, location, seen, attempt.run_id)
+        if committed is not None:
             return _summary(committed, config, timings, already_committed=True)
     buckets = config.buckets or _buckets(spark, config, known.snapshots)
     with timings.stage("plan"):
@@ -190,7 +188,7 @@ def _compute(spark: SparkSession, location: LedgerLocation, config: Config, work
         )
         computed = apply(rows, work.buckets, calculation).persist()
     try:
-        files = min(work.buckets, _parallelism(spark))
+        files = min(work.buckets, parallelism(spark))
         counts, digests = _write(location, computed, work.attempt.attempt_id, work.timings, files)
     finally:
         computed.unpersist()
@@ -210,13 +208,9 @@ def _compute(spark: SparkSession, location: LedgerLocation, config: Config, work
 
 def _buckets(spark: SparkSession, config: Config, snapshots: int) -> int:
     """From the number of snapshots ever written; of a long history `latest` chooses few, so its buckets are bounded."""
-    parallelism = _parallelism(spark)
-    bound = GROUPS_A_BUCKET * parallelism * MOST_ROUNDS if config.assign.snapshots == LATEST else snapshots
-    return bucket_count(min(snapshots, bound), parallelism)
-
-
-def _parallelism(spark: SparkSession) -> int:
-    return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    tasks = parallelism(spark)
+    bound = GROUPS_A_BUCKET * tasks * MOST_ROUNDS if config.assign.snapshots == LATEST else snapshots
+    return bucket_count(min(snapshots, bound), tasks)
 
 
 def _watched(rows: DataFrame, seen: Observation) -> DataFrame:
@@ -249,17 +243,13 @@ def _write(
     seen = Observation()
     observed = computed.observe(seen, *(F.count(name).alias(name) for name in r.OUTPUT.names))
     with timings.stage("compute"):
-        first = append(location, REBALANCES, _of_table(observed, REBALANCES), attempt_id, _result_metrics(), files)
+        first = append(location, REBALANCES, r.rows_of(observed, REBALANCES), attempt_id, _result_metrics(), files)
     counts = {name: seen.get[name] or 0 for name in r.OUTPUT.names}
     counts |= {name: value or 0 for name, value in first.metrics.items() if value}
     with timings.stage("write"):
         others = [table for table in (ASSIGNMENTS, VIOLATIONS, QUARANTINE) if counts[table.name]]
-        written = [append(location, table, _of_table(computed, table), attempt_id, files=files) for table in others]
+        written = [append(location, table, r.rows_of(computed, table), attempt_id, files=files) for table in others]
     return counts, {each.table: each.digest for each in (first, *written)}
-
-
-def _of_table(computed: DataFrame, table: Table) -> DataFrame:
-    return computed.where(F.col(table.name).isNotNull()).select(f"{table.name}.*")
 
 
 def _result_metrics() -> dict[str, Column]:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from groupledger.core.wire.offsets_log import COORDINATOR_RECORDS
 from groupledger.engine import rows as r
-from groupledger.engine.buckets import GIANT_MEMBERS, bucket_of
+from groupledger.engine.buckets import GIANT_MEMBERS, bucket_of, giant_bucket_of
 from groupledger.engine.topic_catalogue import SINCE, TopicCatalogue
 from groupledger.tables import columns as c
 
@@ -157,10 +157,11 @@ def _coordinated(records: DataFrame, limits: LimitSettings) -> DataFrame:
 def _in_bucket(rows: DataFrame, groups: DataFrame, extent: Extent) -> DataFrame:
     """With the bucket; a group that ever was a giant has one of its own."""
     if not extent.may_have(GIANT_MEMBERS):
-        return rows.withColumn(r.BUCKET, bucket_of(extent.buckets, F.lit(False)))
+        return rows.withColumn(r.BUCKET, bucket_of(extent.buckets))
     giants = groups.where(F.col(c.MEMBERS) >= GIANT_MEMBERS).select(*_GROUP).distinct()
     marked = rows.join(F.broadcast(giants.withColumn(_GIANT, F.lit(True))), _GROUP, "left")
-    return marked.withColumn(r.BUCKET, bucket_of(extent.buckets, F.col(_GIANT).isNotNull()))
+    own = F.when(F.col(_GIANT).isNotNull(), giant_bucket_of(extent.buckets))
+    return marked.withColumn(r.BUCKET, F.coalesce(own, bucket_of(extent.buckets)))
 
 
 def _rows(frame: DataFrame, kind: int) -> DataFrame:

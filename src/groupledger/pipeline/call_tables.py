@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from groupledger import __version__
 from groupledger.core.digest import code_digest, digest, result_digest
-from groupledger.engine.buckets import bucket_count
+from groupledger.engine.buckets import bucket_count, parallelism
 from groupledger.engine.calls import call_buckets, rows_of
 from groupledger.pipeline.invocation import Timings
 from groupledger.sinks import runs
@@ -56,9 +56,8 @@ def keep_calls(spark: SparkSession, config: Config, invocation: Invocation, hour
         check(spark, location, (*TABLES, RUNS))
         seen = runs.look(spark, location)
         attempt = _attempt(invocation, seen, hours)
-        if any(commit.run_id == attempt.run_id for commit in seen.commits):
-            committed = runs.look(spark, location, attempt.run_id).committed
-            assert committed is not None, f"run {attempt.run_id} was committed, and is no longer"
+        committed = runs.counted(spark, location, seen, attempt.run_id)
+        if committed is not None:
             return _summary(committed, timings, already_committed=True)
     with timings.stage("plan"):
         runs.plan(spark, location, attempt)
@@ -98,7 +97,7 @@ def _attempt(invocation: Invocation, seen: runs.Look, hours: int) -> runs.Attemp
 def _buckets(spark: SparkSession, seen: runs.Look) -> int:
     """From the number of snapshots ever written."""
     snapshots = sum(commit.counts_out.get(GROUP_SNAPSHOTS.name, 0) for commit in seen.commits)
-    return bucket_count(snapshots, int(spark.conf.get("spark.sql.shuffle.partitions") or 1))
+    return bucket_count(snapshots, parallelism(spark))
 
 
 def _write(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from groupledger.engine.buckets import bucket_of
 from groupledger.engine.folding import BUCKET, GROUP_KEY, HEAD, INPUT, KNOWN, RECORD, TOPICS
 from groupledger.tables import GROUP_HEADS, LOG_RECORDS, Table
 from groupledger.tables import columns as c
@@ -54,11 +55,6 @@ def fold_input(
     return FoldInput(_union(pieces), late_groups)
 
 
-def group_bucket(buckets: int) -> Column:
-    """The bucket of a row's group; records whose key names no group share one a cluster."""
-    return F.pmod(F.xxhash64(c.CLUSTER_ID, c.GROUP_ID), F.lit(buckets)).cast("int")
-
-
 def _starts(known: DataFrame, new: DataFrame) -> DataFrame:
     """For each touched group with a head: the head to start from, and whether the new records are late."""
     touched = new.where(F.col(c.GROUP_ID).isNotNull()).groupBy(*GROUP).agg(F.min(c.OFFSET).alias(FIRST))
@@ -78,7 +74,7 @@ def _already_read(known: DataFrame, late: DataFrame) -> DataFrame:
 
 def _records(records: DataFrame, kind: str, buckets: int) -> DataFrame:
     return records.select(
-        group_bucket(buckets).alias(BUCKET),
+        bucket_of(buckets).alias(BUCKET),
         F.lit(kind).alias(c.KIND),
         c.CLUSTER_ID,
         F.encode(c.GROUP_ID, "UTF-8").alias(GROUP_KEY),
@@ -93,7 +89,7 @@ def _records(records: DataFrame, kind: str, buckets: int) -> DataFrame:
 def _heads(starts: DataFrame, buckets: int) -> DataFrame:
     """A row for each group with a head; a late group that starts from the beginning has one without a state."""
     return starts.select(
-        group_bucket(buckets).alias(BUCKET),
+        bucket_of(buckets).alias(BUCKET),
         F.lit(HEAD).alias(c.KIND),
         c.CLUSTER_ID,
         F.encode(c.GROUP_ID, "UTF-8").alias(GROUP_KEY),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pyspark.sql import functions as F
 
 from groupledger.core.faults import Fault
-from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow
+from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples
 from groupledger.pipeline.rebalance import unknown_group
 from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS
 from groupledger.tables import columns as c
@@ -60,10 +60,4 @@ def _rows(frame: DataFrame, kind: type[R]) -> Iterator[R]:
     if c.OBSERVED_AT in kind._fields:
         selected = frame.withColumn(c.OBSERVED_AT, F.unix_millis(c.OBSERVED_AT))
     for row in selected.select(*kind._fields).collect():
-        yield kind(*(_plain(value) for value in row))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, bytearray):
-        return bytes(value)
-    return tuple(_plain(each) for each in value) if isinstance(value, list | tuple) else value
+        yield kind(*map(as_tuples, row))

@@ -171,6 +171,15 @@ def look(spark: SparkSession, location: LedgerLocation, run_id: str | None = Non
     return Look(tuple(commits), counted)
 
 
+def counted(spark: SparkSession, location: LedgerLocation, seen: Look, run_id: str) -> Run | None:
+    """The run if it is among the commits; only then is it read, for one whose id was not known before the look."""
+    if all(commit.run_id != run_id for commit in seen.commits):
+        return None
+    committed = look(spark, location, run_id).committed
+    assert committed is not None, f"run {run_id} was committed, and is no longer"
+    return committed
+
+
 def committed_runs(spark: SparkSession, location: LedgerLocation) -> DataFrame:
     """The rows of `runs` that count."""
     return location.rows(spark, RUNS).where(F.col(c.STATUS) == COMMITTED)

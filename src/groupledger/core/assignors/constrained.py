@@ -76,26 +76,45 @@ def constrained(g: Group, members: IntArray, cooperative: bool, out: Lists) -> i
 @kernel
 def _deal_all(g: Group, topics: IntArray, total: int, out: Lists) -> None:
     """Where nobody holds anything: members in the order of their ids take turns until all is dealt."""
-    n = g.members
-    seats = np.arange(n).astype(np.int32)
-    sort_by_rank(g.member_rank, seats, n)
-    for seat in range(n):
-        out.start[seats[seat] + 1] = total // n + (1 if seat < total % n else 0)
-    for member in range(n):
-        out.start[member + 1] += out.start[member]
-    next_at = np.empty(n, np.int64)
-    for seat in range(n):
-        next_at[seat] = out.start[seats[seat]]
-    out_topic = out.topic
-    out_partition = out.partition
+    seats = np.empty(g.members, np.int32)
+    next_at = np.empty(g.members, np.int64)
+    deal_in_turns(g.member_rank, topics, g.topic_partitions, total, seats, next_at, out.start, out.topic, out.partition)
+
+
+@kernel
+def deal_in_turns(
+    rank: IntArray,
+    topics: IntArray,
+    partitions: IntArray,
+    total: int,
+    seats: IntArray,
+    next_at: LongArray,
+    start: LongArray,
+    out_topic: IntArray,
+    out_partition: IntArray,
+) -> None:
+    """Deal `total` partitions of the topics to members by rank, one each in turn; the first list begins at `start[0]`.
+
+    Work space, by member: `seats` and `next_at`.
+    """
+    members = len(rank)
+    for member in range(members):
+        seats[member] = member
+    sort_by_rank(rank, seats, members)
+    for seat in range(members):
+        start[seats[seat] + 1] = total // members + (1 if seat < total % members else 0)
+    for member in range(members):
+        start[member + 1] += start[member]
+    for seat in range(members):
+        next_at[seat] = start[seats[seat]]
     seat = 0
-    for local in topics:
-        for number in range(g.topic_partitions[local]):
+    for topic in topics:
+        for number in range(partitions[topic]):
             to = next_at[seat]
             next_at[seat] = to + 1
-            out_topic[to] = local
+            out_topic[to] = topic
             out_partition[to] = number
-            seat = seat + 1 if seat + 1 < n else 0
+            seat = seat + 1 if seat + 1 < members else 0
 
 
 @kernel

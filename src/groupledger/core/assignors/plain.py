@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from groupledger.core.assignors.constrained import share_out, take_turns
+from groupledger.core.assignors.constrained import deal_in_turns, share_out, take_turns
 from groupledger.core.assignors.group import Arrays, sort_by_rank
 from groupledger.core.assignors.sorting import sort
 from groupledger.core.batch import NONE
@@ -183,28 +183,9 @@ def _deal_all(d: Desk, first: int, members: int, topics: IntArray, partitions: I
     total = 0
     for topic in topics:
         total += partitions[topic]
-    order = d.order
-    start = d.start
-    for member in range(members):
-        order[member] = member
-    sort_by_rank(d.member_rank[first : first + members], order, members)
-    for seat in range(members):
-        start[first + order[seat] + 1] = total // members + (1 if seat < total % members else 0)
-    for member in range(first, first + members):
-        start[member + 1] += start[member]
-    next_at = d.size
-    for seat in range(members):
-        next_at[seat] = start[first + order[seat]]
-    out_topic = d.topic
-    out_partition = d.partition
-    seat = 0
-    for topic in topics:
-        for number in range(partitions[topic]):
-            to = next_at[seat]
-            next_at[seat] = to + 1
-            out_topic[to] = topic
-            out_partition[to] = number
-            seat = seat + 1 if seat + 1 < members else 0
+    rank = d.member_rank[first : first + members]
+    start = d.start[first : first + members + 1]
+    deal_in_turns(rank, topics, partitions, total, d.order[:members], d.size[:members], start, d.topic, d.partition)
 
 
 @kernel

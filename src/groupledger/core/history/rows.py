@@ -6,11 +6,20 @@ Timestamps are milliseconds since 1970. Partitions of a topic stand as (topic id
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 TopicHolding = tuple[str | None, str | None, tuple[int, ...]]
 Assignment = tuple[TopicHolding, ...]
 Topics = tuple[str, ...]
+
+
+def as_tuples(value: Any) -> Any:
+    """A value read back from a table as these rows have it: lists and structs as tuples."""
+    if isinstance(value, bytearray):
+        return bytes(value)
+    if isinstance(value, dict):
+        return tuple(map(as_tuples, value.values()))
+    return tuple(map(as_tuples, value)) if isinstance(value, list | tuple) else value
 
 
 class LogRow(NamedTuple):
