@@ -11,7 +11,7 @@ import signal
 
 import pytest
 
-LIMIT_SECONDS = 15
+LIMIT_SECONDS = 30
 """Several times what any test takes in the interpreter."""
 RUNS_ON = 99
 

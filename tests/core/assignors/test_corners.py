@@ -7,8 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 
-from groupledger.core.assignors import MESSAGES, Status
+from groupledger.core.assignors import MESSAGES, Status, balance, general
 from groupledger.core.assignors.balance import heaviest
 from groupledger.core.scenario import solve
 
@@ -49,3 +50,21 @@ def test_nobody_is_heavy_in_a_group_that_owns_nothing():
     owns_some: Any = SimpleNamespace(size=np.array([1, 3, 2]))
     assert heaviest(owns_nothing) == 0
     assert heaviest(owns_some) == 3
+
+
+@pytest.mark.parametrize(("moves", "moved"), [([0], False), ([3, 1, 0], True)])
+def test_passes_go_on_until_one_moves_nothing_and_say_whether_any_did(monkeypatch, moves, moved):
+    """Only a group in which something moved is put back: a better score may look worse where 32 bits overflow."""
+    monkeypatch.setattr(balance, "_pass", lambda *_: moves.pop(0))
+    holdings: Any = SimpleNamespace(size=np.zeros(2, np.int64), flag=np.zeros(8, np.int64))
+    assert balance._reassign(holdings, None, False) is moved
+    assert moves == []
+
+
+def test_who_names_one_topic_as_often_as_there_are_topics_is_taken_to_subscribe_to_all():
+    group: Any = SimpleNamespace(
+        topics=2, members=2, subscription=[0, 1], subscription_start=[0, 2, 3], topics_of=[0, 0, 0]
+    )
+    claims: Any = SimpleNamespace(base=[0, 1, 6], total=6)
+    crowd, most = general._potential(group, claims, np.array([0, 1], np.int32))
+    assert (crowd.tolist(), most.tolist()) == ([3, 0], [6, 1])

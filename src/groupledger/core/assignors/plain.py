@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from groupledger.core.assignors.lists import Lists
     from groupledger.core.batch import IntArray, LongArray
 
+WORD = 32
+"""Slots a word of a set of them."""
+FULL = (1 << WORD) - 1
+
 
 class Desk(NamedTuple):
     """The batch, room for one group's work, and where its lists go. Members, topics and slots count from 0 there."""
@@ -50,10 +54,13 @@ class Desk(NamedTuple):
     owned: LongArray  # [members], claims that count
     size: LongArray  # [members], partitions so far
     kept: LongArray  # [members], how many of those it owned
+    ordered: NDArray[np.bool_]  # [members], all its claims count, and are by number, then topic
     under: IntArray  # [members]
     exact: IntArray  # [members]
     counts: LongArray  # see `share_out`
-    holder: IntArray  # [slots], who claims it; `-2 - member` once that member has to give it back; NONE
+    held: LongArray  # bit by slot, `WORD` a word: somebody has it, and keeps it
+    given: LongArray  # as `held`: somebody has to give it back
+    giver: IntArray  # [slots], who, where it is `given`
     taker: IntArray  # [slots], who gets each of those that nobody keeps
     keys: LongArray  # [claims of one member]
 
@@ -102,9 +109,12 @@ def desk(b: Arrays, out: Lists) -> Desk:
         np.empty(members, np.int64),
         np.empty(members, np.int64),
         np.empty(members, np.int64),
+        np.empty(members, np.bool_),
         np.empty(members, np.int32),
         np.empty(members, np.int32),
         np.zeros(4, np.int64),
+        np.empty(slots // WORD + 1, np.int64),
+        np.empty(slots // WORD + 1, np.int64),
         np.empty(slots, np.int32),
         np.empty(slots, np.int32),
         np.empty(claims, np.int64),
@@ -128,7 +138,9 @@ def plain(d: Desk, group: int) -> bool:
     if d.claim_start[first] == d.claim_start[first + members]:
         _deal_all(d, first, members, d.topics[:known], d.topic_partitions[d.topic_start[group] :])
         return True
-    d.holder[: d.base[d.topic_start[group + 1] - d.topic_start[group]]] = NONE
+    words = d.base[d.topic_start[group + 1] - d.topic_start[group]] // WORD + 1
+    d.held[:words] = 0
+    d.given[:words] = 0
     return _settle(d, first, members) and _rejoin(d, first, members, d.topics[:known])
 
 
@@ -192,26 +204,31 @@ def _deal_all(d: Desk, first: int, members: int, topics: IntArray, partitions: I
 def _settle(d: Desk, first: int, members: int) -> bool:
     """Note who holds what; False where two claim the same, or one what its topic does not have."""
     base = d.base
-    holder = d.holder
-    claim_start = d.claim_start
+    place = d.place
+    held = d.held
     claim_topic = d.claim_topic
     claim_partition = d.claim_partition
-    owned = d.owned
     for member in range(members):
-        low = claim_start[first + member]
-        high = claim_start[first + member + 1]
+        low = d.claim_start[first + member]
+        high = d.claim_start[first + member + 1]
         count = high - low
+        before = -1
+        ordered = True
         for claim in range(low, high):
             topic = claim_topic[claim]
-            slots = base[topic + 1] - base[topic]
             number = claim_partition[claim]
-            if slots == 0:
+            slot = base[topic] + number
+            if base[topic + 1] == base[topic]:
                 count -= 1
                 continue
-            if number < 0 or number >= slots or holder[base[topic] + number] != NONE:
+            if number < 0 or slot >= base[topic + 1] or (held[slot // WORD] >> (slot % WORD)) & 1:
                 return False
-            holder[base[topic] + number] = member
-        owned[member] = count
+            held[slot // WORD] |= 1 << (slot % WORD)
+            key = (int(number) << 31) | int(place[topic])
+            ordered = ordered and key > before
+            before = key
+        d.owned[member] = count
+        d.ordered[member] = ordered and count == high - low
     return True
 
 
@@ -252,54 +269,66 @@ def _walk(d: Desk, first: int, members: int, total: int) -> bool:
 
 @kernel
 def _keep(d: Desk, first: int, member: int, topics: IntArray) -> None:
-    """Write the lowest partitions of the member, by number, then topic, and mark those that it must give back."""
-    base = d.base
-    place = d.place
-    keys = d.keys
-    claim_topic = d.claim_topic
-    claim_partition = d.claim_partition
-    count = 0
-    before = -1
-    ascending = True
-    for claim in range(d.claim_start[first + member], d.claim_start[first + member + 1]):
-        topic = claim_topic[claim]
-        if base[topic + 1] > base[topic]:
-            key = (int(claim_partition[claim]) << 31) | int(place[topic])
-            ascending = ascending and key > before
-            before = key
-            keys[count] = key
-            count += 1
-    if not ascending:
-        sort(keys[:count])
+    """Write the lowest partitions of the member, by number, then topic, and note those that it must give back."""
+    low = d.claim_start[first + member]
+    high = d.claim_start[first + member + 1]
     to = d.start[first + member]
     kept = d.kept[member]
-    out_topic = d.topic
-    out_partition = d.partition
-    for at in range(kept):
-        out_topic[to + at] = topics[keys[at] & 0x7FFFFFFF]
-        out_partition[to + at] = keys[at] >> 31
-    for at in range(kept, count):
-        d.holder[base[topics[keys[at] & 0x7FFFFFFF]] + (keys[at] >> 31)] = -2 - member
     d.kept[member] = to + kept  # from here on: where the member's next new partition goes
+    if d.ordered[member]:
+        for at in range(kept):
+            d.topic[to + at] = d.claim_topic[low + at]
+            d.partition[to + at] = d.claim_partition[low + at]
+        for claim in range(low + kept, high):
+            _give_back(d, member, d.base[d.claim_topic[claim]] + d.claim_partition[claim])
+        return
+    keys = _sorted_claims(d, low, high)
+    for at in range(kept):
+        d.topic[to + at] = topics[keys[at] & 0x7FFFFFFF]
+        d.partition[to + at] = keys[at] >> 31
+    for at in range(kept, len(keys)):
+        _give_back(d, member, d.base[topics[keys[at] & 0x7FFFFFFF]] + (keys[at] >> 31))
+
+
+@kernel
+def _sorted_claims(d: Desk, low: int, high: int) -> LongArray:
+    """(number << 31) | place of the topic, of each claim that counts, ascending."""
+    count = 0
+    for claim in range(low, high):
+        topic = d.claim_topic[claim]
+        if d.base[topic + 1] > d.base[topic]:
+            d.keys[count] = (int(d.claim_partition[claim]) << 31) | int(d.place[topic])
+            count += 1
+    sort(d.keys[:count])
+    return d.keys[:count]
+
+
+@kernel
+def _give_back(d: Desk, member: int, slot: int) -> None:
+    d.held[slot // WORD] ^= 1 << (slot % WORD)
+    d.given[slot // WORD] |= 1 << (slot % WORD)
+    d.giver[slot] = member
 
 
 @kernel
 def _add(d: Desk, topics: IntArray) -> None:
     """What nobody keeps, by topic name and number, to whom it was dealt; withheld where another must give it back."""
-    base = d.base
-    holder = d.holder
-    taker = d.taker
     next_at = d.kept
     dealt = 0
     for topic in topics:
-        low = base[topic]
-        for slot in range(low, base[topic + 1]):
-            if holder[slot] >= 0:
+        low = d.base[topic]
+        slot = low
+        while slot < d.base[topic + 1]:
+            bit = slot % WORD
+            if bit == 0 and d.held[slot // WORD] == FULL:
+                slot += WORD
                 continue
-            member = taker[dealt]
-            dealt += 1
-            to = next_at[member]
-            next_at[member] = to + 1
-            d.topic[to] = topic
-            d.partition[to] = slot - low
-            d.withheld[to] = holder[slot] != NONE and holder[slot] != -2 - member
+            if (d.held[slot // WORD] >> bit) & 1 == 0:
+                member = d.taker[dealt]
+                dealt += 1
+                to = next_at[member]
+                next_at[member] = to + 1
+                d.topic[to] = topic
+                d.partition[to] = slot - low
+                d.withheld[to] = (d.given[slot // WORD] >> bit) & 1 != 0 and d.giver[slot] != member
+            slot += 1
