@@ -10,7 +10,7 @@ export GROUPLEDGER_JARS ?= $(CURDIR)/.jars
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.installed $(GROUPLEDGER_JARS)/.ready  ## Install Python packages (.venv) and jars (.jars); once
+setup: $(VENV)/.installed $(GROUPLEDGER_JARS)/.ready $(VENV)/.rehearsed  ## Install Python packages (.venv) and jars (.jars); compile; once
 
 demo: setup  ## The main job on real Kafka data, with a summary to read
 	@$(BIN)/groupledger demo
@@ -83,4 +83,8 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 $(GROUPLEDGER_JARS)/.ready: $(VENV)/.installed src/groupledger/engine/ivy.xml src/groupledger/engine/jars.sha256
 	@$(BIN)/python -m groupledger.engine.jars delta >/dev/null
 	@$(BIN)/python -m groupledger.engine.archive >/dev/null
+	@touch $@
+
+$(VENV)/.rehearsed: $(VENV)/.installed
+	@$(BIN)/python -m groupledger.engine.rehearsal
 	@touch $@

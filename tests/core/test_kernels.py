@@ -1,5 +1,7 @@
 """When a kernel runs compiled: small work never waits for a compiler."""
 
+from collections import Counter
+
 import pytest
 
 from groupledger.core import kernels
@@ -24,7 +26,17 @@ def least(a: int) -> int:
 def test_what_was_never_compiled_takes_much_more_work_to_be_worth_it(monkeypatch, wish, before, cells, expected):
     monkeypatch.setenv("GROUPLEDGER_KERNELS", wish)
     monkeypatch.setattr(kernels, "_compiled_before", lambda _: before)
+    monkeypatch.setattr(kernels, "_INTERPRETED", Counter())
     assert kernels.runs_compiled(least, cells) is expected
+
+
+def test_many_calls_of_little_work_are_worth_it_together(monkeypatch):
+    """A bucket alone never is: a worker that calculates many of them would stay with the interpreter."""
+    monkeypatch.setenv("GROUPLEDGER_KERNELS", "auto")
+    monkeypatch.setattr(kernels, "_compiled_before", lambda _: False)
+    monkeypatch.setattr(kernels, "_INTERPRETED", Counter())
+    cells = kernels.WORTH_COMPILING // 3 + 1
+    assert [kernels.runs_compiled(least, cells) for _ in range(4)] == [False, False, True, True]
 
 
 def test_a_kernel_that_numba_kept_is_found(monkeypatch, tmp_path):

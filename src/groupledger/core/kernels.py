@@ -14,6 +14,7 @@ import importlib.util
 import os
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import FunctionType
@@ -25,11 +26,14 @@ WORTH_LOADING = 20_000
 """Array cells touched from which loading kernels that were compiled before (about a second) beats the interpreter."""
 
 WORTH_COMPILING = 2_000_000
-"""Array cells touched from which it pays to compile a kernel that never was on this machine (up to a minute)."""
+"""Array cells touched, in all calls, from which it pays to compile a kernel that never was on this machine (up to a
+minute)."""
 
 ERROR_MODEL = "numpy"  # kernels never divide by zero
 
 _KERNELS: set[Any] = set()
+_INTERPRETED: Counter[Any] = Counter()
+"""Cells by kernel that was not compiled on this machine when this process first asked."""
 
 
 def kernel(function: F) -> F:
@@ -47,13 +51,14 @@ def run(function: Callable[..., Any], *arguments: Any, cells: int) -> Any:
 
 def runs_compiled(function: Callable[..., Any], cells: int) -> bool:
     """Whether a kernel runs compiled on work of this size: never without numba; once numba is loaded, whatever was
-    compiled before does.
+    compiled before does. One that never was is compiled by a process that has had work enough for it, call by call.
     """
     wish = os.environ.get("GROUPLEDGER_KERNELS", "auto")
     if wish in ("python", "numba") or not _numba_found():
         return wish == "numba" and _numba_found()
     if not _compiled_before(function):
-        return cells >= WORTH_COMPILING
+        _INTERPRETED[function] += cells
+        return _INTERPRETED[function] >= WORTH_COMPILING
     return cells >= WORTH_LOADING or compiled.cache_info().currsize > 0
 
 

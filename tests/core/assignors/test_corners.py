@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from groupledger.core.assignors import MESSAGES, Status, balance, general
+from groupledger.core.assignors import MESSAGES, Status, balance, general, movements
 from groupledger.core.assignors.balance import heaviest
 from groupledger.core.scenario import solve
 
@@ -57,7 +57,7 @@ def test_passes_go_on_until_one_moves_nothing_and_say_whether_any_did(monkeypatc
     """Only a group in which something moved is put back: a better score may look worse where 32 bits overflow."""
     monkeypatch.setattr(balance, "_pass", lambda *_: moves.pop(0))
     holdings: Any = SimpleNamespace(size=np.zeros(2, np.int64), flag=np.zeros(8, np.int64))
-    assert balance._reassign(holdings, None, False) is moved
+    assert balance._reassign(holdings, movements.no_movements(0), False) is moved
     assert moves == []
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from hashlib import sha256
 from itertools import product
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 
-from groupledger.core.assignors.server import ServerGroup, ServerMember, Topic, TopicId, assign, encode, exact
+from groupledger.core.assignors.server import ServerGroup, ServerMember, Topic, TopicId, assign, encode, exact, record
 from groupledger.core.assignors.server.answer import written
+from groupledger.core.javaorder import TREE
 
 CRAFTED = ["".join(pair) for pair in product(("Aa", "BB"), repeat=4)]  # sixteen texts of one hash
 PLAIN = [f"plain-{number}" for number in range(16)]
@@ -61,3 +65,14 @@ def test_plain_names_ask_no_tree(assignor, monkeypatch):
         monkeypatch.setattr(exact, name, lambda *_, **__: pytest.fail("asked"))
     batch, _ = encode([group(PLAIN, PLAIN), group(PLAIN, PLAIN, mixed=True)])
     assign(assignor, batch)
+
+
+@pytest.mark.parametrize(("together", "tree"), [(7, False), (8, True)])
+def test_topics_that_a_record_adds_to_one_bucket_count_towards_a_tree(together, tree):
+    """From the eighth of one hash on it may be one, and is asked key by key."""
+    rows: Any = SimpleNamespace(row_topic=np.arange(together), row_partition=np.zeros(together, np.int32))
+    topic, size, row = (np.zeros(together, np.int32) for _ in range(3))
+    slots: Any = SimpleNamespace(topic=topic, size=size, row=row)
+    id_hash, none_yet = np.zeros(together, np.int32), np.full(together, record.NONE_YET)
+    capacity, count = record._replay_map(id_hash, none_yet, rows, slots, 0)
+    assert (capacity == TREE, count) == (tree, together)

@@ -1,0 +1,72 @@
+"""The kernels of the main job, compiled before the first job needs them.
+
+    python -m groupledger.engine.rehearsal          # once a machine and user; part of `make setup`
+
+A bucket is a few thousand groups: worth loading compiled kernels, never worth compiling them (`core.kernels`). So a
+machine where nobody compiled them would stay with the interpreter.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from groupledger.core.assignors import ASSIGNORS
+from groupledger.core.step import Form
+from groupledger.engine import rows as r
+from groupledger.engine.arrow_groups import GROUPS, assign_groups
+from groupledger.engine.buckets import Calculation, compute
+from groupledger.engine.topic_catalogue import SINCE, TopicCatalogue
+from groupledger.tables import columns as c
+
+NAME = "rehearsal"
+MEMBERS = {"A": ["t", "u"], "B": ["t", "u"]}
+OWNED: dict[str, list[dict[str, Any]]] = {"A": [{"topic": "t", "partitions": [0, 1, 2]}], "B": []}
+"""B is to get some of it, and must wait."""
+
+
+def rehearse() -> None:
+    """Bring small groups to every assignor of ours, with racks and without, as jobs and benchmarks do."""
+    for racks in (None, [["r"], ["s"], ["r"]]):
+        listed: dict[str, object] = {c.CLUSTER_ID: NAME, c.PARTITION_COUNT: 3, SINCE: 0, c.RACKS: racks}
+        changes = [listed | {c.TOPIC: topic} for topic in "tu"]
+        calculation = Calculation(NAME, Form.AS_KAFKA, topics=TopicCatalogue.of_rows(changes))
+        for assignor in ASSIGNORS:
+            compute(_bucket(assignor, racks is not None), calculation)
+    for assignor in ASSIGNORS:
+        assign_groups(assignor, pa.Table.from_pylist([_group()], GROUPS))
+
+
+def _bucket(assignor: str, racked: bool) -> pa.Table:
+    """One group as rows of `rows.INPUT`."""
+    one = {r.BUCKET: 0, c.CLUSTER_ID: NAME, c.GROUP_ID: NAME, c.SNAPSHOT_ID: f"{NAME}/0", c.MEMBERS: len(MEMBERS)}
+    kind = {c.GROUP_TYPE: "classic", c.PROTOCOL_TYPE: "consumer", c.SNAPSHOT_KIND: "generation", c.COMPLETE: True}
+    rows: list[dict[str, Any]] = [
+        {r.ROW_KIND: r.GROUP_ROW, c.ASSIGNOR: assignor, r.CHOSEN: assignor, r.MOMENT: 1, **kind}
+    ]
+    for order, (name, topics) in enumerate(MEMBERS.items()):
+        said = {c.TOPICS: topics, c.CLAIMED: OWNED[name], c.RECORDED: OWNED[name], c.SUBSCRIPTION_VERSION: 1}
+        rack = "rs"[order] if racked else None
+        rows.append({r.ROW_KIND: r.MEMBER_ROW, c.MEMBER_ORDER: order, c.MEMBER_ID: name, c.RACK_ID: rack, **said})
+    return pa.Table.from_pylist([one | _never_null(row) for row in rows], to_arrow_schema(r.INPUT))
+
+
+def _never_null(row: dict[str, Any]) -> dict[str, Any]:
+    absent = sum(1 << place for place, name in enumerate(r.LISTS) if name not in row)
+    return {name: [] for name in r.LISTS} | row | {r.ABSENT: absent}
+
+
+def _group() -> dict[str, Any]:
+    """One group as a row of `arrow_groups.GROUPS`."""
+    members = [{"member_id": name, "topics": topics, "claimed": OWNED[name]} for name, topics in MEMBERS.items()]
+    return {"topics": [{"topic": topic, "partitions": 3} for topic in MEMBERS["A"]], "members": members}
+
+
+if __name__ == "__main__":
+    os.environ["GROUPLEDGER_KERNELS"] = "numba"
+    print("compiling the assignors' kernels (once, a minute or two): jobs then run them compiled", file=sys.stderr)  # noqa: T201
+    rehearse()
