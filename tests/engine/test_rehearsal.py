@@ -2,6 +2,7 @@
 
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.engine import rehearsal
+from groupledger.engine.buckets import compute
 
 
 def test_every_assignor_assigns_the_group_that_rehearses_it(monkeypatch):
@@ -11,7 +12,6 @@ def test_every_assignor_assigns_the_group_that_rehearses_it(monkeypatch):
         result = compute(table, calculation)
         outcomes.extend(each["outcome"] for each in result.column("rebalances").to_pylist() if each)
 
-    compute = rehearsal.compute
     monkeypatch.setattr(rehearsal, "compute", noted)
     rehearsal.rehearse()
     assert outcomes == ["ASSIGNED"] * 2 * len(ASSIGNORS)
