@@ -129,17 +129,23 @@ class Places:
         if time.monotonic() > self.ends_at:
             return Outcome.NOT_TRIED
         place = self.free.get()
-        path = place / trial.path
-        original = path.read_bytes()
         try:
-            path.write_bytes(trial.mutant.applied(original))
-            outcome = _outcome(place, tests_of(trial.path))
+            outcome = _applied(place, trial)
         finally:
-            path.write_bytes(original)
             self.free.put(place)
         survivor = f"\n{told(trial, self.source)}\n" if outcome is Outcome.SURVIVED else ""
         print(outcome.value, end=survivor, flush=True)
         return outcome
+
+
+def _applied(place: Path, trial: Trial) -> Outcome:
+    path = place / trial.path
+    original = path.read_bytes()
+    try:
+        path.write_bytes(trial.mutant.applied(original))
+        return _outcome(place, tests_of(trial.path))
+    finally:
+        path.write_bytes(original)
 
 
 def _copy(source: Path) -> None:
