@@ -1,11 +1,13 @@
 """Draw mutants of the assignors and the step by seed, run their tests on each uncompiled, and tell what survives.
 
-python -m tests.mutants [--count 500] [--seed 1] [--minutes 60] [--processes 2]
+python -m tests.mutants [--count 500] [--seed 1] [--minutes 60] [--processes 2] [--survivors-of OUTPUT]
 
 A mutant is killed when a test fails or does not end. The tests closest to its file run first, then all others that
 reach it; not those that compile, which takes a compiler's time for each mutant. The source of the work tree is copied;
 nothing in it is changed. Ends with status 1 where under 90 % of those tried are killed, 2 where the time was not enough
 for all. Survivors known to be no other program are listed with the reason (`equivalent`), and count as survivors.
+A test that was added can only kill more: given the output of an earlier run of the same source and seed, only what
+survived then is tried again.
 """
 
 from __future__ import annotations
@@ -112,6 +114,12 @@ def drawn(root: Path, count: int, seed: int) -> list[Trial]:
     return random.Random(seed).sample(every, min(count, len(every)))  # noqa: S311 reproducible, not secret
 
 
+def survivors(trials: Sequence[Trial], root: Path, output: str) -> list[Trial]:
+    """Those of the trials that an earlier run's output tells."""
+    before = {line.partition(": src")[2] for line in output.splitlines()}
+    return [trial for trial in trials if told(trial, root).partition(": src")[2] in before]
+
+
 class Places:
     """Copies of the source, one a process, lent in turn."""
 
@@ -193,6 +201,8 @@ def main(arguments: argparse.Namespace) -> int:
         source = Path(folder, "source")
         _copy(source)
         trials = drawn(source, arguments.count, arguments.seed)
+        if arguments.survivors_of:
+            trials = survivors(trials, source, arguments.survivors_of.read_text())
         unchanged = _outcome(source, every_test(trials))
         if unchanged is not Outcome.SURVIVED:
             print(f"tests of the source as it is: {unchanged.name}; they must pass")
@@ -221,4 +231,5 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--survivors-of", type=Path, metavar="OUTPUT", help="only those that survived in this output")
     raise SystemExit(main(parser.parse_args()))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from groupledger.core.assignors import MESSAGES, Status, balance, general, movements
+from groupledger.core.assignors import MESSAGES, Status, balance, general, movements, strict
 from groupledger.core.assignors.balance import heaviest
 from groupledger.core.scenario import solve
 
@@ -68,3 +68,23 @@ def test_who_names_one_topic_as_often_as_there_are_topics_is_taken_to_subscribe_
     claims: Any = SimpleNamespace(base=[0, 1, 6], total=6)
     crowd, most = general._potential(group, claims, np.array([0, 1], np.int32))
     assert (crowd.tolist(), most.tolist()) == ([3, 0], [6, 1])
+
+
+def test_the_score_is_kafkas_int():
+    """Of two members, one with 2**31 partitions more than the other: the difference overflows, as Java's int does."""
+    holdings: Any = SimpleNamespace(active=np.ones(3, np.bool_))
+    assert balance._score(holdings, np.array([0, 5, 2])) == 5 + 2 + 3
+    holdings = SimpleNamespace(active=np.array([True, False, True]))
+    assert balance._score(holdings, np.array([0, 7, 2**31])) == -(2**31)
+
+
+def test_a_member_in_the_partitions_rack_is_looked_for_before_any_other(monkeypatch):
+    """And where one is found, it does not matter that the walk to any other would have met one that takes no part."""
+    monkeypatch.setattr(strict, "has_replica", lambda *_: True)
+    monkeypatch.setattr(strict, "_first_lighter", lambda h, topic, slot, near: 5 if near else strict.NOBODY)
+    monkeypatch.setattr(strict, "_lightest", lambda *_: 7)
+    group = SimpleNamespace(member_rack=[3])
+    holdings: Any = SimpleNamespace(owner=[0], previous=[], member_at=[0], base=[0], racked=True, g=group)
+    assert strict._target(holdings, 0, 0) == 7
+    holdings.racked = False
+    assert strict._target(holdings, 0, 0) == strict.NOBODY

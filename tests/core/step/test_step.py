@@ -208,6 +208,12 @@ def test_groups_do_not_touch_one_another():
     assert [each.tolist() for each in step.load_range(party, target)] == [[1, 0, 1], [1, 0, 1]]
 
 
+def test_a_group_of_one_member_has_a_load_too():
+    party = Party(np.array([0, 1, 1, 3]), np.zeros(3, bool))
+    target = Lists(np.array([0, 3, 4, 6]), np.arange(6))
+    assert [each.tolist() for each in step.load_range(party, target)] == [[3, 0, 1], [3, 0, 2]]
+
+
 PARTITION = st.integers(-1, 9)
 MEMBER_SETS = st.dictionaries(st.sampled_from("abcd"), st.lists(PARTITION, unique=True, max_size=6))
 

@@ -144,6 +144,12 @@ def test_solve_takes_server_scenarios_beside_clients():
     assert [answer.get("line") for answer in answers] == [None, 2, 3]
 
 
+@pytest.mark.parametrize("kind", ["homogeneous", "heterogeneous"])
+def test_how_a_coordinator_saw_the_group_may_be_told(kind):
+    """It keeps that by counting, and may be behind: then the topics that members name do not say it."""
+    assert solve_any(SOUND | {"subscription_type": kind})["path"] == kind
+
+
 def test_an_unknown_assignor_is_a_key_error():
     with pytest.raises(KeyError):
         assign("sticky", encode([])[0])
