@@ -1,13 +1,17 @@
 """What the coordinator's assignors promise, on seeded chains of rebalances, and how they fail."""
 
 import json
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
 from groupledger.core.assignors.server import ServerGroup, ServerMember, Topic, TopicId, assign, encode
 from groupledger.core.assignors.server.answer import failure, written
+from groupledger.core.assignors.server.assign import _offenders
+from groupledger.core.assignors.server.changes import Targets
 from groupledger.core.assignors.server.scenario import read, solve
+from groupledger.core.batch import NONE
 from groupledger.core.faults import Fault
 from groupledger.core.scenario import solve as solve_any
 from groupledger.core.scenario import solve_lines
@@ -153,3 +157,15 @@ def test_how_a_coordinator_saw_the_group_may_be_told(kind):
 def test_an_unknown_assignor_is_a_key_error():
     with pytest.raises(KeyError):
         assign("sticky", encode([])[0])
+
+
+def test_a_target_of_a_partition_beyond_32_bits_is_refused():
+    topic_id = TopicId(bytes(16))
+    for partition, known in ((2**31 - 1, True), (2**31, False)):
+        with nullcontext() if known else pytest.raises(Fault, match=f"holds partition {partition}; expected"):
+            ServerGroup((ServerMember("m", ("t",), ((topic_id, (partition,)),)),), {"t": Topic(topic_id, 1)})
+
+
+def test_the_offender_is_told_wherever_it_stands():
+    owned = Targets(np.array([4, 5], np.int32), np.array([7, 8], np.int32))
+    assert [each.tolist() for each in _offenders(owned, np.array([0, NONE, 1]))] == [[4, NONE, 5], [7, NONE, 8]]
