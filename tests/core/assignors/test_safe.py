@@ -107,3 +107,10 @@ def test_a_claim_that_cannot_be_true_says_why(members, expected):
 def test_a_group_without_members_has_an_empty_assignment(assignor):
     scenario = {"id": "empty", "assignor": assignor, "topics": {"orders": 3}, "members": []}
     assert solve(scenario, mode="safe")["assignment"] == {}
+
+
+def test_an_eager_group_is_given_all_at_once():
+    """Its members have given everything up when they join: what they say of `sticky` is what they had."""
+    members = [{"id": "a", "topics": ["t"], "owned": [["t", 0], ["t", 1], ["t", 2]]}, {"id": "b", "topics": ["t"]}]
+    result = solve({"assignor": "sticky", "topics": {"t": 4}, "members": members}, mode="safe")
+    assert result["assignment"] == {"a": [["t", 0], ["t", 1]], "b": [["t", 2], ["t", 3]]}
