@@ -11,6 +11,9 @@ import pytest
 
 from groupledger.core.assignors import MESSAGES, Status, balance, general, movements, strict
 from groupledger.core.assignors.balance import heaviest
+from groupledger.core.assignors.group import _sort_many
+from groupledger.core.assignors.racks import has_replica
+from groupledger.core.batch import NONE
 from groupledger.core.scenario import solve
 
 
@@ -88,3 +91,27 @@ def test_a_member_in_the_partitions_rack_is_looked_for_before_any_other(monkeypa
     assert strict._target(holdings, 0, 0) == 7
     holdings.racked = False
     assert strict._target(holdings, 0, 0) == strict.NOBODY
+
+
+def test_no_rack_has_a_replica_of_a_partition_that_is_not_there():
+    """Of two topics of one partition each: what follows the first one's in the arrays is the other's."""
+    racks = {"rack_topic_start": [0, 1, 2], "rack_start": [0, 1, 2], "rack_code": [5, 5]}
+    group: Any = SimpleNamespace(topic_partitions=[1, 1], **racks)
+    assert [has_replica(group, 0, partition, 5) for partition in (-1, 0, 1)] == [False, True, False]
+
+
+@pytest.mark.parametrize(("mates", "capacity"), [(7, 16), (8, 32)])
+def test_a_small_table_doubles_where_a_ninth_meets_in_one_bucket(mates, capacity):
+    """Partitions 16 apart share a bucket of 16; eight are in the table, `mates` of them in the bucket of the next."""
+    slots = [16 * at for at in range(mates)] + [1] * (8 - mates)
+    after = dict(zip(slots, [*slots[1:], NONE], strict=True))
+    table = {"set_first": [0], "set_size": [8], "set_capacity": [16], "set_topic": [0], "after": after}
+    moves: Any = SimpleNamespace(**table)
+    movements._grow(moves, np.array([0]), np.array([0], np.int32), 0, 16 * 9)
+    assert moves.set_capacity == [capacity]
+
+
+def test_many_are_sorted_also_by_ranks_that_some_do_not_have():
+    order = np.arange(4, dtype=np.int32)
+    _sort_many(np.array([2, NONE, 0, 1], np.int32), order, 4)
+    assert order.tolist() == [1, 2, 3, 0]

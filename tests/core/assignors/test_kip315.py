@@ -36,6 +36,10 @@ def numbers(result):
 BEFORE = {"A": (4, (0, 1, 2)), "B": (4, (3, 4, 5)), "C": (4, (6, 7)), "D": (4, (8, 9))}
 
 
+def test_a_consumer_that_got_nothing_sends_the_epoch_all_the_same():
+    assert read_memory(write_memory(Memory(4, ()))) == Memory(4, ())
+
+
 def test_the_kips_four_consumers_share_ten_partitions():
     assert numbers(solve(join(dict.fromkeys("ABCD")))) == {"A": (0, 4, 8), "B": (1, 5, 9), "C": (2, 6), "D": (3, 7)}
     kept = solve(join(BEFORE))

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupledger.core.assignors import Doubt, assign, doubts
+from groupledger.core.assignors.safe import _generation
+from groupledger.core.batch import NONE
 from groupledger.core.scenario import encode, solve
 from tests.core.assignors.groups import scenarios
 
@@ -114,3 +120,10 @@ def test_an_eager_group_is_given_all_at_once():
     members = [{"id": "a", "topics": ["t"], "owned": [["t", 0], ["t", 1], ["t", 2]]}, {"id": "b", "topics": ["t"]}]
     result = solve({"assignor": "sticky", "topics": {"t": 4}, "members": members}, mode="safe")
     assert result["assignment"] == {"a": [["t", 0], ["t", 1]], "b": [["t", 2], ["t", 3]]}
+
+
+def test_only_cooperative_members_date_their_claims_in_the_subscription():
+    """KIP-792: generation in the subscription; without one, and when eager, that of the user data."""
+    batch: Any = SimpleNamespace(subscription_generation=np.array([NONE, 4]), claim_generation=np.array([7, 8]))
+    assert _generation(batch, True).tolist() == [7, 4]
+    assert _generation(batch, False).tolist() == [7, 8]

@@ -87,6 +87,19 @@ def test_where_neighbours_may_compete_equality_says_so_and_a_difference_tells_no
     assert texts == {"exact, unless bucket neighbours compete": 1, "cannot-tell: bucket neighbours compete": 1}
 
 
+def test_neighbours_do_not_compete_where_all_that_came_before_was_read():
+    """Its epoch follows the last one seen, so who caused it was seen too, and stands last in the bucket."""
+    read = replace(neighbours(), history_known=True)
+    texts = {
+        judge(replace(read, after=after), [NOW]).verdict.text
+        for after in (
+            {"Aa": ((T, (0, 1)),), "BB": ((T, (2, 3)),)},
+            {"Aa": ((T, (2, 3)),), "BB": ((T, (0, 1)),)},
+        )
+    }
+    assert texts == {"exact", "valid-different"}
+
+
 CHANGES = [
     TopicChange(1_000, "t", T, 1),
     TopicChange(2_000, "t", T, 2),
