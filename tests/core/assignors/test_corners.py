@@ -11,7 +11,7 @@ import pytest
 
 from groupledger.core.assignors import MESSAGES, Status, balance, general, movements, strict
 from groupledger.core.assignors.balance import heaviest
-from groupledger.core.assignors.group import _sort_many
+from groupledger.core.assignors.group import _sort_many, walk_topics
 from groupledger.core.assignors.racks import has_replica
 from groupledger.core.batch import NONE
 from groupledger.core.scenario import solve
@@ -115,3 +115,22 @@ def test_many_are_sorted_also_by_ranks_that_some_do_not_have():
     order = np.arange(4, dtype=np.int32)
     _sort_many(np.array([2, NONE, 0, 1], np.int32), order, 4)
     assert order.tolist() == [1, 2, 3, 0]
+
+
+def test_of_the_lowest_bucket_the_earliest_addition_comes_first():
+    """Partitions 16 apart share a bucket of 16."""
+    base, topic_hash = np.array([0]), np.array([0], np.int32)
+    moves: Any = SimpleNamespace(
+        set_first=[17], set_capacity=[16], set_topic=[0], state=[0, 0, 0], after={17: 1, 1: NONE}
+    )
+    assert movements._place(moves, base, topic_hash, 0, 17) == movements._place(moves, base, topic_hash, 0, 1)
+    assert movements._first(moves, base, topic_hash, 0) == 17
+
+
+def test_topics_are_walked_of_every_list_though_members_in_turn_share_one():
+    lists = {"subscription": [0, 0, 1], "subscription_start": [0, 1, 2], "topics_of": [0, 1]}
+    group: Any = SimpleNamespace(topics=2, members=3, topic_hash=np.arange(2), topic_partitions=[1, 1], **lists)
+    group.told = SimpleNamespace(walk=[])
+    order = np.empty(2, np.int32)
+    assert walk_topics(group, np.arange(3), order) == 2
+    assert sorted(order.tolist()) == [0, 1]

@@ -68,6 +68,11 @@ def test_a_member_that_joins_steals_from_the_longest_lists():
     assert after == {"A": (0, 1), "B": (3, 4), "C": (6, 7), "D": (8, 9), "E": (2, 5)}
 
 
+def test_of_equally_long_lists_the_first_by_member_id_is_robbed():
+    memories = {"A": (4, (0, 1, 2)), "B": (4, (3, 4, 5)), "C": None}
+    assert numbers(solve(join(memories, {"t": 7}))) == {"A": (0, 1), "B": (3, 4, 5), "C": (2, 6)}
+
+
 def test_a_zombie_loses_to_the_higher_epoch():
     case = {"A": (3, (0, 1, 2, 3)), "B": (4, (0, 1)), "C": (4, (2, 3))}
     after = solve(join(case, topics={"t": 4}))

@@ -100,6 +100,18 @@ def test_lists_of_other_topics_or_another_order_are_not_plain(order, plainly):
     assert path == [Path.CONSTRAINED if sorted(order) == ["t0", "t1"] else Path.GENERAL]
 
 
+FREE = [0, 1, 31, 32, 63, 64, 65, 96, 99]
+"""At the borders of words, and within: who is free is told by a bit each."""
+
+
+@pytest.mark.parametrize("free", [*([each] for each in FREE), FREE, []])
+def test_what_is_free_is_found_wherever_it_stands(free, plainly):
+    held = [("t", number) for number in range(100) if number not in free]
+    scenario = group({"a": held[::2], "b": held[1::2]}, ["t"], {"t": 100})
+    assert plainly("cooperative-sticky", scenario) == plainly("cooperative-sticky", scenario, shortly=False)
+    assert plainly.done == [True]
+
+
 @pytest.mark.parametrize(("racks", "done"), [(["r1", "r2"], False), ([None, None], True)])
 def test_racks_are_left_to_the_longer_way(racks, done, plainly):
     scenario = group({"a": [], "b": []}, ["t0"]) | {"racks": {"t0": [["r1"], ["r2"], ["r1"], ["r2"], ["r2"]]}}
