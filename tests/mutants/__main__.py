@@ -44,6 +44,7 @@ CLIENT = (
     "test_plain",
     "test_pinned",
     "test_corners",
+    "test_pieces",
     "test_transfers",
     "test_librdkafka",
     "test_kip615",
@@ -168,7 +169,8 @@ def tests_of(path: Path) -> list[str]:
         return ["tests/core/step", "tests/core/test_scenario.py", "tests/engine/test_compute.py"]
     first = next(names for begin, names in CLOSEST if path.is_relative_to(CORE / begin))
     if path.is_relative_to(CORE / "assignors" / "server"):
-        return [*(f"tests/core/assignors/server/{name}.py" for name in SERVER), PINNED_ON_SERVER]
+        server = [f"tests/core/assignors/server/{name}.py" for name in SERVER]
+        return [*server, "tests/core/assignors/test_pieces.py", PINNED_ON_SERVER]
     names = dict.fromkeys((*first, *CLIENT))
     return [*(f"tests/core/assignors/{name}.py" for name in names), "tests/core/test_scenario.py"]
 

@@ -73,6 +73,7 @@ def test_uuids_compare_as_signed_longs():
         (range(0, 16 * 9, 16), [1] * 9, 16, 32),  # a ninth key in a bucket doubles a small table
         (range(0, 64 * 9, 64), [1] * 9, 64, TREE),
         (range(0, 64 * 9, 64), [1] * 8 + [-1], 64, 64),
+        ([*[0] * 7, *range(1, 43), 0], [1] * 50, 64, 128),  # the eighth of a bucket, after the table doubled
     ],
 )
 def test_capacity_after_changes(hashes, signs, first, capacity):
