@@ -40,11 +40,11 @@ EXAMPLES = "20"
 """Drawn groups for each assignor's properties: what a few do not see, the gold mostly does."""
 
 CLIENT = (
+    "test_pieces",
     "test_parity",
     "test_plain",
     "test_pinned",
     "test_corners",
-    "test_pieces",
     "test_transfers",
     "test_librdkafka",
     "test_kip615",
@@ -170,7 +170,7 @@ def tests_of(path: Path) -> list[str]:
     first = next(names for begin, names in CLOSEST if path.is_relative_to(CORE / begin))
     if path.is_relative_to(CORE / "assignors" / "server"):
         server = [f"tests/core/assignors/server/{name}.py" for name in SERVER]
-        return [*server, "tests/core/assignors/test_pieces.py", PINNED_ON_SERVER]
+        return ["tests/core/assignors/test_pieces.py", *server, PINNED_ON_SERVER]
     names = dict.fromkeys((*first, *CLIENT))
     return [*(f"tests/core/assignors/{name}.py" for name in names), "tests/core/test_scenario.py"]
 
