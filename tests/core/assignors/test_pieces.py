@@ -135,6 +135,12 @@ def test_stream_join_numbers_of_each_owner_and_none_where_nobody_subscribes():
     assert eligible(nobody) == 0
 
 
+def test_the_least_partition_count_is_of_every_list_though_members_in_turn_share_one():
+    lists = {"subscription": [0, 0, 1], "subscription_start": [0, 1, 2], "topics_of": [0, 1]}
+    group: Any = SimpleNamespace(members=3, topic_partitions=[5, 3], **lists)
+    assert eligible(group) == 3
+
+
 def test_a_topic_is_level_where_no_two_seats_differ_by_two():
     seats = np.array([0, 1, 2], np.int32)
     for sizes, level in (([1, 2, 2], True), ([1, 1, 3], False), ([4, 4, 4], True)):
