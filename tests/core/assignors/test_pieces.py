@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 
 from groupledger.core.assignors import Status, balance, general, movements, strict
-from groupledger.core.assignors.group import _sort_many, walk_topics
+from groupledger.core.assignors.group import _sort_many, arrays, walk_topics
 from groupledger.core.assignors.kip315.selection import _own, eligible
 from groupledger.core.assignors.racks import has_replica
-from groupledger.core.assignors.server import record
+from groupledger.core.assignors.server import ServerGroup, ServerMember, Topic, TopicId, record
+from groupledger.core.assignors.server import encode as server_encode
 from groupledger.core.assignors.server.balancer import balancer, next_most, topic_is_level
+from groupledger.core.assignors.server.walks import group_at
 from groupledger.core.batch import NONE
+from groupledger.core.scenario import encode
 
 
 @pytest.mark.parametrize(("moves", "moved"), [([0], False), ([3, 1, 0], True)])
@@ -166,3 +169,17 @@ def test_topics_without_partitions_are_in_no_bucket_and_not_walked():
     id_hash = np.zeros(2, np.int32)
     assert record._chains(id_hash, slots, 2, 16).tolist() == [1, *[0] * 15]
     assert record._walk_map(id_hash, slots, 2, 16).tolist() == [1]
+
+
+def test_a_group_of_a_batch_has_its_own_topics():
+    ids = {name: Topic(TopicId(name.encode() * 16), 2) for name in "tuv"}
+    groups = [
+        ServerGroup((ServerMember("m", tuple(names)),), {name: ids[name] for name in names}) for names in ("tu", "v")
+    ]
+    batch, _ = server_encode(groups)
+    assert [group_at(batch, index).topics for index in range(2)] == [2, 1]
+
+
+def test_without_racks_there_are_none():
+    found = arrays(encode({"assignor": "range", "topics": {"t": 1}, "members": [{"id": "a", "topics": ["t"]}]}).batch)
+    assert [len(each) for each in (found.rack_start, found.rack_topic_start, found.rack_code)] == [0, 0, 0]
