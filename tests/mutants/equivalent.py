@@ -86,4 +86,112 @@ EQUIVALENT: dict[Key, str] = {
         "2",
         "3",
     ): ROOM,
+    Key(
+        "assignors/server/heterogeneous.py", "if used > before or last == -1:", ">", ">="
+    ): "one round more in which nothing moves: a topic that is level is left as it is",
+    Key(
+        "assignors/server/group.py",
+        "target = np.array([entry for entries in targets for entry in entries], np.int32).reshape(-1, 2)",
+        "1",
+        "2",
+    ): "any negative length stands for the one that is left to numpy",
+    Key(
+        "assignors/kip315/left_out.py",
+        "subscribed[batch.topic_start[group] + batch.subscription_topic[entry]] = 1",
+        "1",
+        "2",
+    ): "a mark: all that is asked is whether it is 0",
+    Key(
+        "assignors/server/balancer.py", "keys[at] = (size[seats[at]] << 31) | seats[at]", "31", "32"
+    ): "a wider field of a key: the order is the same, and the seat stands in the lower 31 bits",
+    Key(
+        "assignors/outcome.py", "ORDER_NOT_EMULATED = 6", "6", "7"
+    ): "a number of our own for a status: nobody has the next one either",
+    Key(
+        "assignors/movements.py", "buckets = 16", "16", "17"
+    ): "buckets of a table of our own, which is walked in no order",
+    Key(
+        "assignors/server/log.py",
+        "last: tuple[int, int] = (-1, -1)  # offset and timestamp of the group's last record",
+        "-",
+        "",
+    ): "where no record stands: no first record of a group follows one at offset 1 or 2 of that time",
+    Key(
+        "assignors/server/homogeneous.py", "first = np.full(g.topics, -1, np.int64)", "1", "2"
+    ): "a mark below every place: all that is asked is whether it is negative",
+    Key(
+        "assignors/server/heterogeneous.py",
+        "log = with_room(log, used, g.target_start[g.members] - g.target_start[0])",
+        "-",
+        "+",
+    ): ROOM,
+    Key(
+        "assignors/server/heterogeneous.py", "NOBODY = -1", "1", "2"
+    ): "a mark for nobody: no member has that number either",
+    Key(
+        "assignors/sorting.py", "while to > 0 and keys[to - 1] > value:", ">", ">="
+    ): "equal keys are moved past one another, and are equal",
+    Key("assignors/group.py", "before = -1", "1", "2"): "a mark for no subscription: none has that number either",
+    Key(
+        "assignors/server/assign.py",
+        "return 4 * (wanted + len(batch.target_topic) + len(batch.subscription_topic)) + 8 * len(batch.member_hash)",
+        "4",
+        "5",
+    ): "an estimate of the work, which decides only whether it is compiled",
+    Key(
+        "assignors/general.py", "negative = phantom_partition(claims, claims.total + at) < 0", "0", "1"
+    ): "partition 0 of a topic that has partitions is there, so it is no phantom",
+    Key(
+        "assignors/kip615.py", "owned[claimant[at]] += 1", "+=", "-="
+    ): "who owns as many as the floor has no more to keep, whatever it may",
+    Key(
+        "assignors/server/order.py", "if ascending and numbers[count - 1] - numbers[0] == count - 1:", "-", "+"
+    ): "a short way that is not taken: numbers in a row are walked in their order by the long one too",
+    Key(
+        "assignors/movements.py", "mixed = (int(topic) * 1_000_003 + int(source)) * 1_000_003 + int(target)", "+", "-"
+    ): "buckets of a table of our own, which is walked in no order: others hold the same",
+    Key(
+        "assignors/general.py", "dated = False", "False", "True"
+    ): "room for previous owners that are nobody: what is not asked for where there is none",
+    Key(
+        "assignors/librdkafka.py",
+        "return not any(most.get(topic, 0) > len(b.held[member])"
+        " for member in b.active for topic in b.subscribed[member])",
+        "0",
+        "1",
+    ): "one pass more, in which nothing moves: nobody has anything of that topic",
+    Key(
+        "assignors/server/heterogeneous.py", "if used > before or last == -1:", "1", "2"
+    ): "a mark for no topic yet: none has that number either",
+    Key(
+        "assignors/server/log.py", "return asked.most_common(1)[0][0] if asked else default", "1", "2"
+    ): "of the two most common the first is taken all the same",
+    Key(
+        "assignors/server/range_.py", "if g.members > 0:", ">", ">="
+    ): "a group without members has no first one to begin with either way",
+    Key(
+        "assignors/server/exact.py", "both = np.array(walked, np.int32).reshape(-1, 2)", "1", "2"
+    ): "any negative length stands for the one that is left to numpy",
+    Key(
+        "assignors/plain.py", "len(b.rack_topic_start) > 0,", "0", "1"
+    ): "racks are listed by a start for each topic and one more",
+    Key(
+        "assignors/server/log.py",
+        "last: tuple[int, int] = (-1, -1)  # offset and timestamp of the group's last record",
+        "1",
+        "2",
+    ): "where no record stands: no first record of a group follows one at offset -2 either",
+    Key("assignors/racks.py", "stamp += 1", "1", "2"): "a mark that is new at every step, in larger steps",
+    Key(
+        "assignors/movements.py", "return (mixed ^ (mixed >> 21)) & (len(mv.bucket) - 1)", "21", "22"
+    ): "buckets of a table of our own, which is walked in no order: others hold the same",
+    Key(
+        "assignors/movements.py", "mates = 0", "0", "1"
+    ): "the first partition is below every bucket, and begins to count anew",
+    Key(
+        "assignors/plain.py", "FULL = (1 << WORD) - 1", "1", "2"
+    ): "a short way that is not taken: the slots of a full word are looked at one by one",
+    Key(
+        "assignors/balance.py", "return ((score + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)", "+", "-"
+    ): "half of 2**32 added or taken away is the same modulo 2**32",
 }

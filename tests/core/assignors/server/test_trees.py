@@ -46,7 +46,8 @@ def test_a_tree_is_asked(assignor, crafted, asked, monkeypatch):
 
     monkeypatch.setattr(exact, asked, counted)
     batch, _ = encode([group(PLAIN, PLAIN), crafted])
-    assign(assignor, batch)
+    result = assign(assignor, batch)
+    assert result.bad_topic.tolist() == result.bad_partition.tolist() == [-1, -1]
     assert len(calls) == (len(crafted.members) if assignor == "range" else 1)
 
 
