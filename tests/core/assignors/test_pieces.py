@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from groupledger.core.assignors import Status, balance, general, movements, strict
+from groupledger.core.assignors import Status, balance, general, librdkafka, movements, strict, transfers
+from groupledger.core.assignors.answer import lists_of
 from groupledger.core.assignors.group import _sort_many, arrays, walk_topics
 from groupledger.core.assignors.kip315.selection import _own, eligible
 from groupledger.core.assignors.racks import has_replica
@@ -17,7 +18,7 @@ from groupledger.core.assignors.server import encode as server_encode
 from groupledger.core.assignors.server.balancer import balancer, next_most, topic_is_level
 from groupledger.core.assignors.server.walks import group_at
 from groupledger.core.batch import NONE
-from groupledger.core.scenario import encode
+from groupledger.core.scenario import encode, solve
 
 
 @pytest.mark.parametrize(("moves", "moved"), [([0], False), ([3, 1, 0], True)])
@@ -183,3 +184,44 @@ def test_a_group_of_a_batch_has_its_own_topics():
 def test_without_racks_there_are_none():
     found = arrays(encode({"assignor": "range", "topics": {"t": 1}, "members": [{"id": "a", "topics": ["t"]}]}).batch)
     assert [len(each) for each in (found.rack_start, found.rack_topic_start, found.rack_code)] == [0, 0, 0]
+
+
+def test_topics_that_a_write_kept_are_walked_too_unless_emptied():
+    slots: Any = SimpleNamespace(topic=np.array([0, 1]), size=np.array([0, 1]), high=np.ones(2, np.int64))
+    assert record._walk_map(np.zeros(2, np.int32), slots, 2, 16).tolist() == [1]
+
+
+def test_eager_members_date_nothing_in_their_subscription(monkeypatch):
+    asked = []
+
+    def noted(kernel, batch, cooperative):
+        asked.append(cooperative)
+        return lists_of(kernel, batch, cooperative)
+
+    monkeypatch.setattr(transfers, "lists_of", noted)
+    members = [{"id": "a", "topics": ["t"], "owned": [["t", 0], ["t", 1]]}, {"id": "b", "topics": ["t"]}]
+    scenario = {"assignor": "sticky", "topics": {"t": 2}, "members": members, "transferring": True}
+    assert solve(scenario)["transferring"] == [["t", 1, "b"]]
+    assert asked == [False]
+
+
+def three_partitions():
+    """Of librdkafka's: two members of which the first has all that there is."""
+    held: list[list[tuple[int, int]]] = [[(0, number) for number in range(3)], []]
+    return librdkafka.Balance([{0}, {0}], {0: [0, 1]}, held, dict.fromkeys(held[0], 0), {}, [0, 1], True)
+
+
+@pytest.mark.parametrize(("scores", "held"), [([2, 2], [3, 0]), ([1, 2], [2, 1])])
+def test_librdkafka_puts_back_what_made_a_group_no_more_even(monkeypatch, scores, held):
+    monkeypatch.setattr(librdkafka, "_reassign", lambda b, _: b.move((0, 0), 1) is None)
+    monkeypatch.setattr(librdkafka, "_unevenness", lambda *_: scores.pop(0))
+    balance = three_partitions()
+    librdkafka._assign(balance, [3])
+    assert [len(each) for each in balance.held] == held
+
+
+def test_librdkafka_first_moves_what_it_handed_out_if_two_could_have_it(monkeypatch):
+    passes = []
+    monkeypatch.setattr(librdkafka, "_reassign", lambda _, free: passes.append(list(free)))
+    librdkafka._assign(three_partitions(), [4])
+    assert passes == [[(0, 3)], [(0, 0), (0, 1), (0, 2), (0, 3)]]
