@@ -9,6 +9,7 @@ from groupledger.cli.callbacks import callbacks
 from groupledger.cli.demo import demo
 from groupledger.cli.exits import Commands
 from groupledger.cli.plan_migration import plan_migration
+from groupledger.cli.rebuild import rebuild
 from groupledger.cli.replay import replay
 from groupledger.cli.runs import assign, ingest
 from groupledger.cli.setup import doctor, init, jars
@@ -30,5 +31,19 @@ def main() -> None:
     """
 
 
-for command in (init, ingest, assign, show, callbacks, replay, doctor, solve, simulate, plan_migration, demo, jars):
+for command in (
+    init,
+    ingest,
+    assign,
+    show,
+    callbacks,
+    replay,
+    doctor,
+    rebuild,
+    solve,
+    simulate,
+    plan_migration,
+    demo,
+    jars,
+):
     main.add_command(command)

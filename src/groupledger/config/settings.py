@@ -142,7 +142,9 @@ class LimitSettings:
     max_record_bytes: int = key("Bytes of one record's value.", at_least(1), 16_777_216)
     max_id_bytes: int = key("Bytes of a group, member, client, topic or instance id in UTF-8.", at_least(1), 4_096)
     max_members_per_group: int = key("Members of one group.", at_least(1), 100_000)
-    max_partitions_per_group: int = key("Partitions of all topics one group subscribes to.", at_least(1), 4_000_000)
+    max_partitions_per_group: int = key(
+        "Partitions of all topics one group subscribes to; likewise those its members claim.", at_least(1), 4_000_000
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

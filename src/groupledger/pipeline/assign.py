@@ -7,14 +7,15 @@ summary.outcomes        # {"ASSIGNED": 7, "UNCHANGED": 2, "EMPTY": 1}
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
 from groupledger import __version__
+from groupledger.config import AssignSettings, LimitSettings, OverrideSettings
 from groupledger.core.custom.naming import source_digest
 from groupledger.core.digest import code_digest, digest, result_digest
 from groupledger.core.step import Form
@@ -22,12 +23,14 @@ from groupledger.core.verdict import Verdict
 from groupledger.core.wire.offsets_log import RecordKind
 from groupledger.engine import rows as r
 from groupledger.engine.buckets import GROUPS_A_BUCKET, Calculation, apply, bucket_count, parallelism
+from groupledger.pipeline import conservation
 from groupledger.pipeline.assign_input import LATEST, RECORDED, Extent, Facts, assign_input, catalogue
 from groupledger.pipeline.invocation import Timings
 from groupledger.sinks import runs
-from groupledger.sinks.append import append
+from groupledger.sinks.append import append, digests
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerLocation, check
+from groupledger.sinks.refusals import named
 from groupledger.tables import (
     ASSIGNMENTS,
     GROUP_HEADS,
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from groupledger.config import Config
+    from groupledger.engine.topic_catalogue import TopicCatalogue
     from groupledger.pipeline.invocation import Invocation
 
 KIND = "assign"
@@ -63,7 +67,10 @@ _KINDS = {
     "members": r.MEMBER_ROW,
     "records": r.RECORD_ROW,
 }
-_GROUPS = "groups"
+SETTINGS = "settings"
+"""In the inputs of a run: the configuration that its results follow from."""
+
+_GROUPS = conservation.GROUPS
 _DIGESTS = ("digest_1", "digest_2")
 _HASH = "row_hash"
 
@@ -94,6 +101,11 @@ def assign(spark: SparkSession, config: Config, invocation: Invocation) -> Assig
     which changes nothing when it is repeated. Raises LedgerFault where there is no ledger, WriteConflict where others
     keep committing in between.
     """
+    with named():
+        return _assign(spark, config, invocation)
+
+
+def _assign(spark: SparkSession, config: Config, invocation: Invocation) -> AssignSummary:
     timings = Timings(invocation.seconds)
     location = LedgerLocation(path=config.ledger.location, catalog=config.ledger.catalog)
     with timings.stage("look"):
@@ -107,7 +119,7 @@ def assign(spark: SparkSession, config: Config, invocation: Invocation) -> Assig
     buckets = config.buckets or _buckets(spark, config, known.snapshots)
     with timings.stage("plan"):
         runs.plan(spark, location, attempt)
-    work = _Work(attempt, invocation, buckets, timings, known, seen)
+    work = _Work(attempt, invocation, buckets, timings, seen)
     outcome = _compute(spark, location, config, work)
     with timings.stage("commit"):
         run = runs.commit(spark, location, attempt, seen.sequence, outcome)
@@ -121,7 +133,11 @@ def _attempt(config: Config, invocation: Invocation, known: _Known) -> runs.Atte
         code = digest([code, source_digest(config.assign.custom_assignors)])
     inputs = {"facts_as_of": known.as_of, "snapshots": config.assign.snapshots}
     run_id = invocation.run_id or f"assign-{digest([inputs, what, code])[:32]}"
-    return runs.Attempt(run_id, invocation.attempt_id, KIND, inputs, digest(what), code, invocation.now())
+    settings = digest(what)
+    guards = (f"{KIND}/{settings}",)  # results of older facts never supersede those of newer ones
+    return runs.Attempt(
+        run_id, invocation.attempt_id, KIND, inputs | {SETTINGS: what}, settings, code, invocation.now(), guards=guards
+    )
 
 
 class _Known(NamedTuple):
@@ -164,45 +180,69 @@ class _Work(NamedTuple):
     invocation: Invocation
     buckets: int
     timings: Timings
-    known: _Known
     seen: runs.Look
 
 
 def _compute(spark: SparkSession, location: LedgerLocation, config: Config, work: _Work) -> runs.Outcome:
     """Read, compute and append; nothing counts yet."""
     with work.timings.stage("read"):
-        judges = _judges_coordinators(config)
-        tables = [GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, *([LOG_RECORDS] if judges and work.known.coordinated else [])]
-        facts = Facts(*(current(spark, location, each, work.seen.commits) for each in tables))
-        topics = catalogue(current(spark, location, TOPIC_SNAPSHOTS, work.seen.commits), config.limits)
         seen_in = Observation()
-        extent = Extent(work.buckets, work.known.most_members, work.known.shallow)
-        rows = _watched(assign_input(facts, config.assign, config.limits, extent), seen_in)
-        calculation = Calculation(
-            config.assign.scenario,
-            Form(config.assign.mode),
-            config.limits.max_partitions_per_group,
-            config.assign.custom_assignors,
-            config.assign.coordinator if judges else None,
-            topics,
-        )
-        computed = apply(rows, work.buckets, calculation).persist()
+        computed, topics = _computed(spark, location, config, work.buckets, work.seen, seen_in)
+        computed = computed.persist()
     try:
         files = min(work.buckets, parallelism(spark))
-        counts, digests = _write(location, computed, work.attempt.attempt_id, work.timings, files)
+        counts, by_table = _write(location, computed, work.attempt.attempt_id, work.timings, files)
     finally:
         computed.unpersist()
     counts_in = {name: seen_in.get[name] or 0 for name in _KINDS} | {"topic_changes": len(topics.table)}
-    outcomes = sum(counts.get(f"outcome.{name}", 0) for name in OUTCOMES)
-    if outcomes != counts_in[_GROUPS]:
-        raise AssertionError(f"{counts_in[_GROUPS]} groups in, {outcomes} outcomes out; expected as many")
+    conservation.assert_conserved(counts_in, counts, sum(counts.get(f"outcome.{name}", 0) for name in OUTCOMES))
     return runs.Outcome(
         counts_in=counts_in,
         counts_out=counts,
-        result_digest=result_digest(digests),
+        result_digest=result_digest(by_table),
         verdict=OVER_LIMIT if counts[QUARANTINE.name] > config.limits.max_quarantined else DONE,
         finished_at=work.invocation.now(),
         input_digest=digest([counts_in, [seen_in.get[name] or 0 for name in _DIGESTS], topics.digest]),
+    )
+
+
+def _computed(
+    spark: SparkSession, location: LedgerLocation, config: Config, buckets: int, seen: runs.Look, seen_in: Observation
+) -> tuple[DataFrame, TopicCatalogue]:
+    """Rows of `engine.rows.OUTPUT` from the facts that count as of `seen`, and the topics; nothing is computed yet."""
+    known, judges = _known_facts(seen), _judges_coordinators(config)
+    tables = [GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, *([LOG_RECORDS] if judges and known.coordinated else [])]
+    facts = Facts(*(current(spark, location, each, seen.commits) for each in tables))
+    topics = catalogue(current(spark, location, TOPIC_SNAPSHOTS, seen.commits), config.limits)
+    extent = Extent(buckets, known.most_members, known.shallow)
+    rows = _watched(assign_input(facts, config.assign, config.limits, extent), seen_in)
+    calculation = Calculation(
+        config.assign.scenario,
+        Form(config.assign.mode),
+        config.limits.max_partitions_per_group,
+        config.assign.custom_assignors,
+        config.assign.coordinator if judges else None,
+        topics,
+    )
+    return apply(rows, buckets, calculation), topics
+
+
+def computed_again(
+    spark: SparkSession, location: LedgerLocation, config: Config, run: runs.Run, seen: runs.Look
+) -> DataFrame:
+    """What a committed run computed, from the facts it saw and its own settings: rows of `engine.rows.OUTPUT`."""
+    facts = runs.Look(tuple(commit for commit in seen.commits if commit.sequence <= run.inputs["facts_as_of"]))
+    known = settings_of(run.inputs[SETTINGS], config)
+    buckets = known.buckets or _buckets(spark, known, _known_facts(facts).snapshots)
+    return _computed(spark, location, known, buckets, facts, Observation())[0]
+
+
+def settings_of(inputs: Mapping[str, Any], config: Config) -> Config:
+    """The configuration with what a run says of its own in place of what is configured now."""
+    settings = inputs["assign"]
+    overrides = tuple(OverrideSettings(**each) for each in settings["overrides"])
+    return replace(
+        config, assign=AssignSettings(**settings | {"overrides": overrides}), limits=LimitSettings(**inputs["limits"])
     )
 
 
@@ -249,13 +289,13 @@ def _write(
     with timings.stage("write"):
         others = [table for table in (ASSIGNMENTS, VIOLATIONS, QUARANTINE) if counts[table.name]]
         written = [append(location, table, r.rows_of(computed, table), attempt_id, files=files) for table in others]
-    return counts, {each.table: each.digest for each in (first, *written)}
+    return counts, digests((first, *written))
 
 
 def _result_metrics() -> dict[str, Column]:
     outcomes = {f"outcome.{name}": F.count_if(F.col(c.OUTCOME) == name) for name in OUTCOMES}
     verdicts = {f"verdict.{each.text}": F.count_if(F.col(c.VERDICT) == each.text) for each in Verdict}
-    return outcomes | verdicts | {f"sum.{name}": F.sum(name) for name in SUMS}
+    return outcomes | verdicts | {f"sum.{name}": F.sum(name) for name in SUMS} | conservation.metrics()
 
 
 def _summary(run: runs.Run, config: Config, timings: Timings, *, already_committed: bool) -> AssignSummary:

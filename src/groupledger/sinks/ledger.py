@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql.types import ArrayType, DataType, StructType
 
 from groupledger.core.faults import Fault
+from groupledger.sinks.refusals import ENGINE_ERRORS, explained
 from groupledger.tables import RUNS, SCHEMA_VERSION, TABLES, Table
 from groupledger.tables import columns as c
 
@@ -87,7 +87,7 @@ def init(spark: SparkSession, location: LedgerLocation) -> list[str]:
     Raises LedgerFault as `check` does, before anything is made, where a table stands that is not this ledger's; where
     files stand that are no table, when it comes to them.
     """
-    missing = [table for table in TABLES if not _stands(spark, location, table)]
+    missing = [table for table in TABLES if not stands(spark, location, table)]
     if location.catalog is not None:
         schema = ".".join(quoted(part) for part in location.catalog.split("."))
         spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
@@ -102,7 +102,7 @@ def check(spark: SparkSession, location: LedgerLocation, tables: Iterable[Table]
     Raises LedgerFault: LEDGER_MISSING, LEDGER_UNREADABLE, FOREIGN_TABLE, LEDGER_OLDER, LEDGER_NEWER.
     """
     for table in tables:
-        if not _stands(spark, location, table):
+        if not stands(spark, location, table):
             message = f"there is no ledger at {location} (no table {table.name}): `groupledger init` makes one"
             raise LedgerFault("LEDGER_MISSING", message)
 
@@ -142,17 +142,17 @@ def _create(spark: SparkSession, location: LedgerLocation, table: Table) -> None
     except AnalysisException as error:
         got = next(iter(str(error).splitlines()), "")
         raise _foreign(location, table, f"Delta refuses to make it there: {got}") from error
-    if not _stands(spark, location, table):
+    if not stands(spark, location, table):
         raise _foreign(
             location, table, "its folder is not empty and holds no Delta table (left by a killed init? then remove it)"
         )
 
 
-def _stands(spark: SparkSession, location: LedgerLocation, table: Table) -> bool:
-    """Whether the table is there; a LedgerFault where something else is."""
+def stands(spark: SparkSession, location: LedgerLocation, table: Table) -> bool:
+    """Whether the table is there; a Fault where something else is, or where its log cannot be read."""
     try:
         schema = location.rows(spark, table).schema
-    except (PySparkException, Py4JJavaError) as error:
+    except ENGINE_ERRORS as error:
         if isinstance(error, AnalysisException) and error.getCondition() in _MISSING:
             return False
         raise _unreadable(location, table, error) from error
@@ -177,7 +177,10 @@ def _check_version(spark: SparkSession, location: LedgerLocation, table: Table) 
         raise LedgerFault("LEDGER_OLDER", f"{message}: ingest into a new place, or use the groupledger that made it")
 
 
-def _unreadable(location: LedgerLocation, table: Table, error: Exception) -> LedgerFault:
+def _unreadable(location: LedgerLocation, table: Table, error: Exception) -> Fault:
+    known = explained(error)
+    if known is not None:
+        return known
     first_line = next(iter(str(error).splitlines()), type(error).__name__)
     return LedgerFault("LEDGER_UNREADABLE", f"{location.identifier(table)} cannot be read: {first_line}")
 

@@ -16,18 +16,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from groupledger.core.digest import canonical
-from groupledger.core.faults import Fault
+from groupledger.sinks.refusals import ENGINE_ERRORS, is_conflict
+from groupledger.sinks.refusals import WriteConflict as WriteConflict
 from groupledger.tables import RUNS, SCHEMA_VERSION
 from groupledger.tables import columns as c
 
@@ -42,23 +40,12 @@ INGEST, CALLS = "ingest", "callbacks"
 TRIES = 10
 """Commits of others that may come in between before this one gives up."""
 
-_CONFLICT = re.compile(r"DELTA_CONCURRENT|Concurrent\w+Exception|MetadataChangedException|ProtocolChangedException")
 _FOUND = "found"
 LATE_GROUPS = "late_groups"
 """The count (`counts_out`) of groups that a run folded again: where it is not 0, older facts give way to its own."""
 
 MOST_MEMBERS = "most_members"
 """The count (`counts_out`) of members of the largest group snapshot that a run wrote."""
-
-
-class WriteConflict(Fault):
-    """Another attempt changed what this one rests on: start again from what is committed now."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__("WRITE_CONFLICT", message)
-
-    def __reduce__(self) -> tuple[type[Fault], tuple[str]]:  # type: ignore[override]
-        return type(self), (self.message,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +167,12 @@ def counted(spark: SparkSession, location: LedgerLocation, seen: Look, run_id: s
     return committed
 
 
+def history(spark: SparkSession, location: LedgerLocation) -> tuple[Run, ...]:
+    """Every run that counts, in the order of the commits."""
+    rows = committed_runs(spark, location).select(*_READ).collect()
+    return tuple(sorted((_run(row) for row in rows), key=lambda run: run.sequence))
+
+
 def committed_runs(spark: SparkSession, location: LedgerLocation) -> DataFrame:
     """The rows of `runs` that count."""
     return location.rows(spark, RUNS).where(F.col(c.STATUS) == COMMITTED)
@@ -229,8 +222,8 @@ def _compare_and_set(
             " WHEN NOT MATCHED THEN INSERT *"
         ).collect()
         return bool(merged[0]["num_inserted_rows"] == 1)
-    except (PySparkException, Py4JJavaError) as error:
-        if _CONFLICT.search(str(error)) is None:
+    except ENGINE_ERRORS as error:
+        if not is_conflict(error):
             raise
         return False
     finally:
