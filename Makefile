@@ -55,6 +55,7 @@ bench: setup bench-job  ## Measure against floors and peers, alone on the machin
 	@$(BIN)/python -m benchmarks.small_job
 	@$(BIN)/python -m benchmarks.fold_job
 	@$(BIN)/python -m benchmarks.fleet_job
+	@$(BIN)/python -m benchmarks.history
 	@$(BIN)/python -m benchmarks.assignors
 
 mutants: setup  ## Change the assignors and the step in 500 small ways; the tests must see 90 % (an hour at most)

@@ -8,6 +8,8 @@ from groupledger import __version__
 from groupledger.cli.callbacks import callbacks
 from groupledger.cli.demo import demo
 from groupledger.cli.exits import Commands
+from groupledger.cli.maintain import maintain
+from groupledger.cli.migrate import migrate
 from groupledger.cli.plan_migration import plan_migration
 from groupledger.cli.rebuild import rebuild
 from groupledger.cli.replay import replay
@@ -39,6 +41,8 @@ for command in (
     callbacks,
     replay,
     doctor,
+    maintain,
+    migrate,
     rebuild,
     solve,
     simulate,

@@ -111,6 +111,7 @@ def _assign(spark: SparkSession, config: Config, invocation: Invocation) -> Assi
     with timings.stage("look"):
         check(spark, location)
         seen = runs.look(spark, location)
+        seen.require_no_redaction()
         known = _known_facts(seen)
         attempt = _attempt(config, invocation, known)
         committed = runs.counted(spark, location, seen, attempt.run_id)

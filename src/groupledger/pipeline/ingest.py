@@ -21,6 +21,7 @@ from groupledger.pipeline.fold_input import fold_input
 from groupledger.pipeline.given import Given, given, of_table
 from groupledger.pipeline.invocation import Timings
 from groupledger.pipeline.reading import Reading, read_sources, union
+from groupledger.pipeline.retention import forgotten
 from groupledger.sinks import runs
 from groupledger.sinks.append import Written, append, digests
 from groupledger.sinks.current import current
@@ -85,6 +86,7 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
         guards = tuple(f"{cluster_id}/ingest" for cluster_id in reading.clusters)
         attempt = _attempt(config, invocation, reading, guards)
         seen = runs.look(spark, location, attempt.run_id)
+    seen.require_no_redaction()
     if seen.committed is not None:
         return IngestSummary(seen.committed, True, timings.by_stage)
     with timings.stage("plan"):
@@ -199,7 +201,9 @@ class Work:
         same = [F.col(f"{NEW}.{name}").eqNullSafe(F.col(f"{KNOWN}.{name}")) for name in names]
         condition = reduce(lambda left, right: left & right, same)
         joined = rows.alias(NEW).join(known, condition, "left")
-        return joined.select(f"{NEW}.*", F.col(f"{KNOWN}.{c.OFFSET}").isNotNull().alias(KNOWN))
+        marked = joined.select(f"{NEW}.*", F.col(f"{KNOWN}.{c.OFFSET}").isNotNull().alias(KNOWN))
+        gone = forgotten(self.commits)
+        return marked if gone is None else marked.withColumn(KNOWN, F.col(KNOWN) | gone)
 
     def fold(self) -> DataFrame | None:
         """Fold the attempt's records, group by group; count the rows for each table and what became of each record."""
