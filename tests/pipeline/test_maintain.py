@@ -13,9 +13,11 @@ from groupledger.pipeline import ingest as ingesting
 from groupledger.pipeline.doctor import soundness
 from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.maintain import maintain
+from groupledger.pipeline.rebuild import rebuild
 from groupledger.sinks import append as appending
 from groupledger.sinks import runs
 from groupledger.sinks.runs import WriteConflict
+from tests.pipeline.ledgers import invocation
 from tests.pipeline.test_ingest import LINES, TOPICS, facts
 
 BEGAN = datetime(2026, 11, 21, tzinfo=UTC)
@@ -167,6 +169,8 @@ def test_records_past_their_retention_go_and_are_not_taken_again(workspace):
     assert gone.rows_removed == len(FEW)
     assert facts(workspace) == before
     assert [check for check in soundness(workspace.spark, workspace.location) if not check.ok] == []
+    config = Config(cluster_id="edge", ledger=LedgerSettings(location=workspace.location.path))
+    assert rebuild(workspace.spark, workspace.location, config, invocation()).remade == (), "and none is made again"
     again = workspace.ingest(log, run_id="again")
     [account] = again.accounts
     assert (account.records, account.duplicates) == (len(FEW), len(FEW))

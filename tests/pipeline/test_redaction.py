@@ -3,14 +3,18 @@
 import re
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StringType
 
 from groupledger import tables
 from groupledger.config import AssignSettings, Config, LedgerSettings
+from groupledger.core.faults import Fault
 from groupledger.pipeline import redaction as redacting
 from groupledger.pipeline.assign import assign
+from groupledger.pipeline.doctor import soundness
 from groupledger.pipeline.maintain import maintain
+from groupledger.pipeline.rebuild import rebuild
 from groupledger.pipeline.redaction import BYTES, NAMES, TEXTS
 from groupledger.sinks.current import current
 from groupledger.sinks.runs import WriteConflict
@@ -23,6 +27,7 @@ NAMELESS = {
     *(c.CLUSTER_ID, c.GROUP_ID, c.SNAPSHOT_ID, c.PREVIOUS_SNAPSHOT_ID, c.FIRST_SNAPSHOT_ID, c.ATTEMPT_ID, c.SOURCE),
     *(c.GROUP_TYPE, c.PROTOCOL_TYPE, c.SNAPSHOT_KIND, c.ASSIGNOR, c.STATE, c.KIND, c.STAGE, c.CODE, c.REASON),
     *(c.SEVERITY, c.SCENARIO, c.PROTOCOL, c.OUTCOME, c.VERDICT, c.TOPIC, c.TOPIC_ID, c.RACK_ID),
+    *(c.CALLBACK, c.CERTAINTY, c.METRIC),
 }
 """Columns of text that say nothing of a member: of a cluster, group or topic, or one of our own words."""
 
@@ -95,6 +100,9 @@ def test_nobody_is_named_and_all_computes_the_same(workspace):
     assert results(workspace, "after") == results(workspace, "before")
     assert sum(len(rows) for rows in results(workspace, "after")) > 50
 
+    assert [check for check in soundness(workspace.spark, workspace.location) if not check.ok] == []
+    assert_nothing_is_rebuilt(workspace)
+
     facts_now = facts(workspace)
     repeated = workspace.ingest(log, run_id="the same log again")
     [account] = repeated.accounts
@@ -111,6 +119,20 @@ def test_nobody_is_named_and_all_computes_the_same(workspace):
     )
     attempts = [F.col(f"{side}.{c.ATTEMPT_ID}") for side in "ab"]
     assert crossing.where(attempts[0] != attempts[1]).count() == 0, "no history leads from true names to surrogates"
+
+
+def assert_nothing_is_rebuilt(space):
+    """What is there is left alone, though no digest fits it any more; what is lost is lost."""
+    config = Config(cluster_id="edge", ledger=LedgerSettings(location=space.location.path), buckets=2)
+    assert rebuild(space.spark, space.location, config, invocation()).remade == ()
+    version = DeltaTable(f"{space.location.path}/group_snapshots").version()
+    space.spark.sql(f"DELETE FROM {space.location.identifier(tables.GROUP_SNAPSHOTS)}")  # noqa: S608
+    with pytest.raises(
+        Fault, match=r"rows of run 'before' are lost .group_snapshots., .* raw input erased by a redac"
+    ) as told:
+        rebuild(space.spark, space.location, config, invocation())
+    assert told.value.code == "RAW_ERASED"
+    space.spark.sql(f"RESTORE TABLE {space.location.identifier(tables.GROUP_SNAPSHOTS)} TO VERSION AS OF {version}")
 
 
 def test_one_that_was_cut_off_is_finished_before_anything_else_counts(workspace, monkeypatch):

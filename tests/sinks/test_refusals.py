@@ -27,6 +27,13 @@ CASES = [
     ("[FAILED_READ_FILE] reading /elsewhere/orders/part-1.parquet", None, ""),
     ("[UNRESOLVED_COLUMN] a column of group_snapshots/x.parquet", None, ""),
     ("division by zero", None, ""),
+    (
+        "[DELTA_VIOLATE_CONSTRAINT_WITH_VALUES] CHECK constraint runs_status (status IN ('a')) violated by row with"
+        " values:\n - status : b SQLSTATE: 23001",
+        "CONSTRAINT_BROKEN",
+        "table runs breaks the constraint runs_status: got status : b",
+    ),
+    ("CHECK constraint theirs (a > 1) violated by row with values:\n - a : 1", None, ""),
 ]
 
 

@@ -22,7 +22,7 @@ SNAPSHOT_FORMATS = ("parquet", "delta", "json", "csv")
 PROFILES = ("small", "local", "cluster")
 RETAINED = (
     *("log_records", "quarantine", "assignments", "rebalances", "violations"),
-    *("group_snapshots", "member_snapshots", "ownership_changes", "coverage"),
+    *("group_snapshots", "member_snapshots", "ownership_changes", "coverage", "callbacks", "metrics"),
 )
 
 

@@ -20,6 +20,7 @@ from groupledger.sinks import runs
 from groupledger.sinks.append import append
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerLocation, check
+from groupledger.sinks.refusals import named
 from groupledger.tables import CALLBACKS, GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, METRICS, RUNS
 
 if TYPE_CHECKING:
@@ -50,11 +51,17 @@ def keep_calls(spark: SparkSession, config: Config, invocation: Invocation, hour
     code and hours already, nothing is done. Raises LedgerFault where there is no ledger, or one without these tables;
     WriteConflict where another such run committed meanwhile.
     """
+    with named():
+        return _keep_calls(spark, config, invocation, hours)
+
+
+def _keep_calls(spark: SparkSession, config: Config, invocation: Invocation, hours: int) -> CallsSummary:
     timings = Timings(invocation.seconds)
     location = LedgerLocation(path=config.ledger.location, catalog=config.ledger.catalog)
     with timings.stage("look"):
         check(spark, location, (*TABLES, RUNS))
         seen = runs.look(spark, location)
+        seen.require_no_redaction()
         attempt = _attempt(invocation, seen, hours)
         committed = runs.counted(spark, location, seen, attempt.run_id)
         if committed is not None:

@@ -19,6 +19,7 @@ from groupledger.pipeline.retention import due, forgetting
 from groupledger.sinks import runs, upkeep
 from groupledger.sinks.leases import Lease
 from groupledger.sinks.ledger import check
+from groupledger.sinks.refusals import named
 from groupledger.tables import LOG_RECORDS, RUNS, TABLES
 from groupledger.tables import columns as c
 
@@ -77,14 +78,15 @@ def maintain(
     Raises LedgerFault where there is no ledger; WriteConflict where another maintain holds the lease, or where others
     write all the time.
     """
-    check(spark, location, {RUNS, *tables})
-    lease = _lease(config, invocation)
-    lease.take(spark, location, invocation.now())
-    work = _Work(spark, location, config, invocation, lease, tables)
-    try:
-        return work.done(redact=redact)
-    finally:
-        lease.release(spark, location)
+    with named():
+        check(spark, location, {RUNS, *tables})
+        lease = _lease(config, invocation)
+        lease.take(spark, location, invocation.now())
+        work = _Work(spark, location, config, invocation, lease, tables)
+        try:
+            return work.done(redact=redact)
+        finally:
+            lease.release(spark, location)
 
 
 def _lease(config: Config, invocation: Invocation) -> Lease:

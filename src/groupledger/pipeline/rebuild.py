@@ -21,6 +21,7 @@ from groupledger.core.faults import Fault
 from groupledger.engine.folding import FILLED
 from groupledger.engine.rows import RESULTS, rows_of
 from groupledger.pipeline import assign, ingest
+from groupledger.pipeline.erasure import Erasure
 from groupledger.pipeline.given import given, of_table
 from groupledger.pipeline.reading import read_sources, union
 from groupledger.sinks import runs
@@ -120,13 +121,16 @@ class _Rebuild:
         self.spark, self.location, self.config = spark, location, config
         self.history = runs.history(spark, location)
         self.commits = runs.look(spark, location).commits
+        self.erasure = Erasure.of(spark, location)
         self.contents: Contents = {table.name: stored(spark, location, table) for table in STAMPED}
 
     def remade(self) -> Iterator[Remade]:
         """Give every attempt its missing rows back, in the order of the commits: a fold starts from earlier heads."""
         for run in self.history:
             missing = [table for table in STAMPED if self._there(run, table) != run.counts_out.get(table.name, 0)]
-            if missing:
+            if self.erasure.touches(run):
+                self.erasure.require_whole(run, missing)
+            elif missing:
                 rows = self._computed(run) if run.kind == assign.KIND else self._folded(run)
                 for table in missing:
                     yield self._overwritten(run, table, rows)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 VERSION_PROPERTY = "groupledger.schemaVersion"
+_CONSTRAINT = "delta.constraints."
 CHECKPOINT_INTERVAL = 50
 """Commits of a table between two checkpoints: each costs a small job 1-2 s, and so many log files are read fast."""
 
@@ -117,10 +118,12 @@ def missing(location: LedgerLocation, table: Table) -> LedgerFault:
 
 
 def ddl(location: LedgerLocation, table: Table) -> str:
-    """CREATE TABLE with every comment, no feature a second reader lacks, and the schema version."""
+    """CREATE TABLE with every comment and constraint, no feature a second reader lacks, and the schema version."""
+    checks = (f"{literal(_CONSTRAINT + name)} = {literal(text)}" for name, text in table.constraints.items())
+    made_with = ", ".join([properties_ddl(table), *checks])
     return (
         f"CREATE TABLE IF NOT EXISTS {location.identifier(table)} ({columns_ddl(table.schema)}) USING delta"
-        f"{layout(table)} COMMENT {literal(table.comment)} TBLPROPERTIES ({properties_ddl(table)})"
+        f"{layout(table)} COMMENT {literal(table.comment)} TBLPROPERTIES ({made_with})"
     )
 
 
@@ -150,6 +153,12 @@ def properties_ddl(table: Table) -> str:
         "delta.dataSkippingStatsColumns": ",".join(skipped_by),
     }
     return ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
+
+
+def constraints(spark: SparkSession, location: LedgerLocation, table: Table) -> dict[str, str]:
+    """The constraints that a table has: name -> condition."""
+    found = _properties(spark, location, table).items()
+    return {key.removeprefix(_CONSTRAINT): value for key, value in found if key.startswith(_CONSTRAINT)}
 
 
 def create(spark: SparkSession, location: LedgerLocation, table: Table) -> None:
@@ -197,11 +206,15 @@ def _schema(spark: SparkSession, location: LedgerLocation, table: Table) -> Stru
 
 
 def _version(spark: SparkSession, location: LedgerLocation, table: Table) -> int:
-    rows = spark.sql(f"SHOW TBLPROPERTIES {location.identifier(table)}").collect()  # DESCRIBE DETAIL reads all the log
-    text = {row["key"]: row["value"] for row in rows}.get(VERSION_PROPERTY)
+    text = _properties(spark, location, table).get(VERSION_PROPERTY)
     if text is None or not text.isdecimal():
         raise foreign(location, table, f"its property {VERSION_PROPERTY} is {text!r}, expected a number")
     return int(text)
+
+
+def _properties(spark: SparkSession, location: LedgerLocation, table: Table) -> dict[str, str]:
+    rows = spark.sql(f"SHOW TBLPROPERTIES {location.identifier(table)}").collect()  # DESCRIBE DETAIL reads all the log
+    return {row["key"]: row["value"] for row in rows}
 
 
 def _check_version(location: LedgerLocation, got: int) -> None:

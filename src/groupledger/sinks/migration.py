@@ -7,17 +7,20 @@ A change of another kind needs a step of its own here. Each step can be done aga
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from groupledger.sinks.ledger import (
     columns_ddl,
+    constraints,
     create,
     first_difference,
     foreign,
     layout,
     missing,
     properties_ddl,
+    quoted,
     version,
 )
 from groupledger.sinks.upkeep import persistently
@@ -56,6 +59,7 @@ def _forward(spark: SparkSession, location: LedgerLocation, table: Table) -> Non
     if any(not field.nullable for field in new):
         raise foreign(location, table, first_difference(got, table.schema) or "")
     commands = [f"ALTER TABLE {name} ADD COLUMNS ({columns_ddl(new)})"] if new else []
+    commands += _constraining(name, constraints(spark, location, table), table.constraints)
     if table.cluster_by != _clustering(spark, name):
         commands.append(f"ALTER TABLE {name}{layout(table) or ' CLUSTER BY NONE'}")
     for command in commands:
@@ -64,6 +68,15 @@ def _forward(spark: SparkSession, location: LedgerLocation, table: Table) -> Non
     if difference is not None:
         raise foreign(location, table, difference)
     persistently(partial(spark.sql, f"ALTER TABLE {name} SET TBLPROPERTIES ({properties_ddl(table)})"), table)
+
+
+def _constraining(name: str, got: Mapping[str, str], wanted: Mapping[str, str]) -> Iterator[str]:
+    """The commands that give a table the constraints it is to have; Delta reads the rows before it takes one."""
+    for each in sorted(each for each in got if got[each] != wanted.get(each)):
+        yield f"ALTER TABLE {name} DROP CONSTRAINT {quoted(each)}"
+    for each, condition in wanted.items():
+        if got.get(each) != condition:
+            yield f"ALTER TABLE {name} ADD CONSTRAINT {quoted(each)} CHECK ({condition})"
 
 
 def _clustering(spark: SparkSession, name: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from groupledger.core.faults import Fault
-from groupledger.tables import BY_NAME, LOG_RECORDS, RUNS, TOPIC_SNAPSHOTS
+from groupledger.tables import BY_NAME, CONSTRAINTS, LOG_RECORDS, RUNS, TOPIC_SNAPSHOTS
 
 ENGINE_ERRORS = (PySparkException, Py4JJavaError)
 RAW = (LOG_RECORDS.name, TOPIC_SNAPSHOTS.name, RUNS.name)
@@ -25,6 +25,7 @@ _DAMAGED = re.compile(
     r"|DELTA_\w*(?:LOG_FILE|STATE_RECOVER|FILE_NOT_FOUND|TRUNCATED|VERSIONS_NOT_CONTIGUOUS|CHECKSUM|INTEGRITY)"
     r"|Json(?:Parse|EOF|Mapping)|MalformedJson|versions are not contiguous|Unexpected character"
 )
+_BROKEN = re.compile(r"CHECK constraint (\w+) .*? violated by row with values:((?:\s+- [^\n]*)+)", re.DOTALL)
 _FILE = re.compile(r"[^\s'\"`,;()\[\]]+\.(?:parquet|json|crc)\b")
 _WORDS = 300
 
@@ -61,10 +62,13 @@ def named() -> Iterator[None]:
 
 
 def explained(error: Exception) -> Fault | None:
-    """WRITE_CONFLICT, LEDGER_UNWRITABLE or LEDGER_DAMAGED; None where the error is something else."""
+    """WRITE_CONFLICT, CONSTRAINT_BROKEN, LEDGER_UNWRITABLE or LEDGER_DAMAGED; None where it is something else."""
     text = _whole(error)
     if _CONFLICT.search(text):
         return WriteConflict("another job changed a table meanwhile; nothing of this run counts; run it again")
+    broken = _BROKEN.search(text)
+    if broken and broken[1] in CONSTRAINTS:
+        return _broken(broken[1], broken[2])
     refused = _UNWRITABLE.search(text)
     if refused:
         what = f"the ledger cannot be written: {refused[0].strip()}"
@@ -73,6 +77,13 @@ def explained(error: Exception) -> Fault | None:
     if found is None or _DAMAGED.search(text) is None:
         return None
     return damaged(*found, next(iter(text.splitlines()), ""))
+
+
+def _broken(constraint: str, values: str) -> Fault:
+    table, condition = CONSTRAINTS[constraint]
+    got = ", ".join(line.strip("- ") for line in values.splitlines() if ":" in line)[:_WORDS]
+    what = f"a row of table {table.name} breaks the constraint {constraint}: got {got}; expected {condition}"
+    return Refusal("CONSTRAINT_BROKEN", f"{what}; nothing of this run counts; what wrote it has a defect: report it")
 
 
 def damaged(table: str, file: str, said: str) -> Fault:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql.types import IntegerType, LongType, MapType, StringType, TimestampType
 
 from groupledger.tables import columns as c
-from groupledger.tables.declaration import STRING_LIST, column, table
+from groupledger.tables.declaration import STRING_LIST, Check, column, known, table
 
 COUNTS = MapType(StringType(), LongType(), valueContainsNull=False)
 
@@ -45,4 +45,11 @@ RUNS = table(
         "of a maintain: by table, the attempts whose rows are removed for good; since schema version 2",
     ),
     partition_by=(c.STATUS,),  # so that a commit, which reads the committed rows, conflicts with no plan
+    checks=(
+        known(c.STATUS, "planned", "committed", "given-up", "leased"),
+        Check(
+            "sequence",
+            f"CASE WHEN {c.STATUS} = 'committed' THEN coalesce({c.SEQUENCE} >= 1, false) ELSE {c.SEQUENCE} IS NULL END",
+        ),
+    ),
 )
