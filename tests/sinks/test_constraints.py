@@ -84,13 +84,13 @@ def broken(table):
         for changes in BROKEN.get(name, []):
             yield name, changes
     for column in worded(table):
-        also = {c.SEQUENCE: None} if table is RUNS else {}
+        also: dict[str, Any] = {c.SEQUENCE: None} if table is RUNS else {}
         yield f"{table.name}_{column}", {column: "other", **also}
 
 
 def row(table, least=False, **changes):
     """A row that breaks nothing but by `changes`; `least`: null wherever that is allowed."""
-    values = {f.name: None if least and f.nullable else PLAIN[type(f.dataType)] for f in table.schema}
+    values: dict[str, Any] = {f.name: None if least and f.nullable else PLAIN[type(f.dataType)] for f in table.schema}
     values |= {name: words[0] for name, words in worded(table).items()}
     values |= {c.WINDOW_END: MOMENT + timedelta(hours=1), c.STATUS: runs.PLANNED if least else runs.COMMITTED}
     return tuple((values | changes)[name] for name in table.columns)
@@ -116,18 +116,22 @@ def test_a_constraint_is_true_of_a_good_row_and_false_of_a_bad_one_never_null(sp
     assert all(each is not None for found in others for each in found)
 
 
-def test_delta_refuses_what_breaks_one_and_the_fault_names_it(spark, tmp_path):
-    location = LedgerLocation(path=str(tmp_path / "ledger"))
-    for table, changes, words in [
+@pytest.mark.parametrize(
+    ("table", "changes", "words"),
+    [
         (REBALANCES, {c.OUTCOME: "PERHAPS"}, "rebalances_outcome: got outcome : PERHAPS; expected outcome IN ("),
         (GROUP_SNAPSHOTS, {c.MEMBERS: -3}, "group_snapshots_counts: got members : -3, offset : 1; expected offset >="),
-    ]:
-        create(spark, location, table)
-        assert constraints(spark, location, table) == table.constraints
-        frame = spark.createDataFrame([row(table), row(table, **changes)], table.schema)
-        with pytest.raises(Fault, match=f"table {table.name} breaks the constraint") as told, named():
-            append(location, table, frame.drop(c.ATTEMPT_ID), "attempt")
-        assert told.value.code == "CONSTRAINT_BROKEN"
-        assert words in told.value.message
-        assert location.rows(spark, table).count() == 0
-        append(location, table, frame.limit(1).drop(c.ATTEMPT_ID), "attempt")
+    ],
+)
+def test_delta_refuses_what_breaks_one_and_the_fault_names_it(spark, tmp_path, table, changes, words):
+    location = LedgerLocation(path=str(tmp_path / "ledger"))
+    create(spark, location, table)
+    assert constraints(spark, location, table) == table.constraints
+    frame = spark.createDataFrame([row(table), row(table, **changes)], table.schema)
+    with pytest.raises(Fault, match=f"table {table.name} breaks the constraint") as told, named():
+        append(location, table, frame.drop(c.ATTEMPT_ID), "attempt")
+    assert told.value.code == "CONSTRAINT_BROKEN"
+    assert words in told.value.message
+    assert location.rows(spark, table).count() == 0
+    append(location, table, frame.limit(1).drop(c.ATTEMPT_ID), "attempt")
+    assert location.rows(spark, table).count() == 1
