@@ -48,7 +48,7 @@ def _renamed(table: pa.Table, series: int) -> pa.Table:
 
 def closed(state: Column) -> Column:
     """Heads (`group_heads.state`) as `core.history.head.closed_head` leaves them."""
-    return F.udf(_closed, "binary")(state)
+    return F.udf(_closed, "binary", useArrow=False)(state)
 
 
 def _closed(state: Any) -> bytes:
