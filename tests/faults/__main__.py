@@ -1,6 +1,6 @@
 """Inject faults into every boundary of ingest and assign, run again, compare: nothing lost, nothing doubled.
 
-python -m tests.faults [--kills 40] [--most 0] [--minutes 45]
+python -m tests.faults [--kills 32] [--row 1] [--most 0] [--minutes 45] [--only faults|executors|others]
 
 Faults are raised in one warm session; real kills happen to processes of their own, beside it. Every fault is printed
 with what became of it. Ends with status 1 where anything was lost or doubled, 2 where the time was not enough for all.
@@ -16,14 +16,14 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, zip_longest
+from itertools import chain
 from pathlib import Path
 
 from tests.faults import injections
 from tests.faults.bench import Bench, Verdict
 from tests.faults.damage import damages
-from tests.faults.executors import executors
-from tests.faults.injections import Injection, Killing
+from tests.faults.executors import MASTER, executors
+from tests.faults.injections import Injection, Killing, in_turn
 from tests.faults.poison import poison
 from tests.faults.sameness import sameness, seeds
 from tests.faults.sessions import compile_java, faulty_session
@@ -36,13 +36,16 @@ def main(arguments: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         classes, ambush = compile_java(folder / "classes"), folder / "ambush"
-        bench = Bench(faulty_session(classes, ambush), Story.written(folder / "sources"), folder)
+        master = MASTER if arguments.only == "executors" else "local[2]"
+        bench = Bench(faulty_session(classes, ambush, master), Story.written(folder / "sources"), folder)
         bench.prepare()
         tell(f"undisturbed: {sum(map(len, bench.places.values()))} places at which files change")
         count: Counter[str] = Counter()
-        counted(every(bench, arguments, classes, ambush), count, ends_at)
-        if not count["not all"]:
+        if arguments.only in (None, "faults"):
+            counted(every(bench, arguments, classes, ambush), count, ends_at)
+        if arguments.only in (None, "others") and not count["not all"]:
             count["wrong"] += told_of_others(bench, classes)
+        if arguments.only in (None, "executors") and not count["not all"]:
             counted(executors(bench, classes, ambush), count, ends_at)
         bench.spark.stop()
     return judged(count)
@@ -78,20 +81,27 @@ def every(
     """Each fault with its judgement; the processes that die do so beside the warm session."""
     deaths = [*injections.limited(), *injections.killed(bench, arguments.kills)]
     killings = [Killing(each, bench.lay(each.step)) for each in deaths]
-    kinds = injections.workers(), injections.clocks(), injections.raised(bench)
-    warm = [each for several in zip_longest(*kinds) for each in several if each is not None]
-    warm = warm[: arguments.most] if arguments.most else warm
+    rows = in_turn(*(rows_of(bench, step, arguments.row) for step in STEPS))
+    warm = chain.from_iterable(injections.in_a_row(bench, row, ambush) for row in list(rows)[: arguments.most or None])
     with ThreadPoolExecutor(1) as pool:
-        codes = [pool.submit(killing.run, bench, classes) for killing in killings]
+        running = [(killing, pool.submit(killing.run, bench, classes)) for killing in killings]
         try:
-            for injection in warm:
-                yield injection, injections.inject(bench, injection, ambush)
-            yield from damages(bench)
-            for killing, code in zip(killings, codes, strict=True):
-                yield killing.injection, killing.judged(bench, code.result())
+            for fault in in_turn(warm, damages(bench)):
+                yield fault
+                while running and running[0][1].done():
+                    killing, code = running.pop(0)
+                    yield killing.injection, killing.judged(bench, *code.result())
+            for killing, code in running:
+                yield killing.injection, killing.judged(bench, *code.result())
         finally:
-            for code in codes:
+            for _, code in running:
                 code.cancel()
+
+
+def rows_of(bench: Bench, step: str, length: int) -> list[list[Injection]]:
+    """The faults of a step for the warm session, in rows of so many."""
+    faults = [*injections.workers(step), *injections.raised(bench, step), *injections.clocks(step)]
+    return [faults[start : start + length] for start in range(0, len(faults), length)]
 
 
 def costs(bench: Bench) -> Iterator[str]:
@@ -129,7 +139,9 @@ def tell(line: str) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="faults over every boundary of ingest and assign")
-    parser.add_argument("--kills", type=int, default=40, help="processes that are killed")
-    parser.add_argument("--most", type=int, default=0, help="faults in the warm session; 0: all")
+    parser.add_argument("--kills", type=int, default=32, help="processes that are killed")
+    parser.add_argument("--row", type=int, default=1, help="faults that one run again after the other meets")
+    parser.add_argument("--most", type=int, default=0, help="rows of faults in the warm session; 0: all")
     parser.add_argument("--minutes", type=float, default=45)
+    parser.add_argument("--only", choices=["faults", "executors", "others"], help="a part; all of them without it")
     raise SystemExit(main(parser.parse_args()))

@@ -1,8 +1,8 @@
 """Spark's daemon of Python workers, whose workers may be made to die in the middle of a batch.
 
 Named by `spark.python.daemon.module`. The file that GROUPLEDGER_AMBUSH names says who is to die where, such as
-`worker fold 2`: the worker itself, or the JVM it works for (`executor`), before the second call of the fold in a
-worker. It strikes once: whoever takes the file away first.
+`worker before fold`: the worker itself, or the JVM it works for (`executor`), before the fold of a group or `after` it.
+It strikes once: whoever takes the file away first.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ def lay() -> None:
 
 
 def _ambushed(place: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    calls = 0
-
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        order = Path(os.environ[AMBUSH])
-        if order.exists():
-            _strike(order, place, calls)
-        return function(*arguments, **named)
+        _pass(f"before {place}")
+        answer = function(*arguments, **named)
+        _pass(f"after {place}")
+        return answer
 
     return call
 
 
-def _strike(order: Path, place: str, calls: int) -> None:
-    whom, where, number = order.read_text(encoding="utf-8").split()
-    if (where, int(number)) != (place, calls):
+def _pass(place: str) -> None:
+    """Die here if this is the place."""
+    order = Path(os.environ[AMBUSH])
+    if not order.exists():
+        return
+    whom, _, where = order.read_text(encoding="utf-8").partition(" ")
+    if where != place:
         return
     try:
         order.rename(order.with_suffix(".done"))

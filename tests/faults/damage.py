@@ -6,6 +6,8 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from deltalake import DeltaTable
+
 from groupledger.core.faults import Fault
 from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.rebuild import STAMPED, rebuild
@@ -17,7 +19,8 @@ from tests.faults.bench import Bench, Verdict
 from tests.faults.injections import Injection
 from tests.faults.story import STEPS, steady
 
-DATA, ENTRY = "*.parquet", "_delta_log/*.json"
+DATA, ENTRY = "data file", "log entry"
+_WORDS = 160
 
 
 def halved(file: Path) -> None:
@@ -47,16 +50,24 @@ HARMS: tuple[Callable[[Path], None], ...] = (halved, emptied, overwritten, remov
 
 
 def damages(bench: Bench) -> Iterator[tuple[Injection, Verdict]]:
-    """Each table's first data file and last log entry, harmed in turn in one of the ways."""
-    number = 0
-    for table in STAMPED:
-        for kind in (DATA, ENTRY):
-            files = sorted((bench.folder / "after all" / table.name).glob(kind))
-            if len(files) > (kind == ENTRY):
-                harm = HARMS[number % len(HARMS)]
-                number += 1
-                what = f"{'data file' if kind == DATA else 'log entry'} of {table.name}"
-                yield _damaged(bench, table, files[-1 if kind == ENTRY else 0], harm, what)
+    """Of each table a data file and a log entry, harmed in one way each: all ways in turn, from table to table."""
+    whole = bench.folder / "after all"
+    filled = [table for table in STAMPED if _data(whole / table.name)]
+    for number, table in enumerate(filled):
+        of_file, of_entry = (HARMS[(number + turn) % len(HARMS)] for turn in (0, 1))
+        yield _damaged(bench, table, _data(whole / table.name)[0], of_file, f"{DATA} of {table.name}")
+        yield _damaged(bench, table, _entry(whole / table.name, of_entry), of_entry, f"{ENTRY} of {table.name}")
+
+
+def _data(table: Path) -> list[Path]:
+    """The files that the table consists of; others may lie beside them."""
+    return sorted(table / Path(uri).name for uri in DeltaTable(str(table)).file_uris())
+
+
+def _entry(table: Path, harm: Callable[[Path], None]) -> Path:
+    """The last log entry; where one is to go, the first: a table without its last is whole, as of the one before."""
+    entries = sorted((table / "_delta_log").glob("*.json"))
+    return entries[0] if harm is removed else entries[-1]
 
 
 def _damaged(
@@ -71,17 +82,20 @@ def _damaged(
     target.with_name(f".{target.name}.crc").unlink(missing_ok=True)  # as on a store that keeps no checksums
     location = LedgerLocation(path=str(ledger))
     bench.files.forget()
-    refusal = _refusal(bench, location, table)
-    wrong = [] if table.name in refusal else [f"not refused by name: {refusal}"]
-    if table.name not in RAW:
-        config = bench.story.config(ledger, STEPS[0])
-        invocation = Invocation(attempt_id=f"rebuild-{next(bench.numbers)}", now=steady, seconds=lambda: 0.0)
-        again = bench.attempt(lambda: rebuild(bench.spark, location, config, invocation))
-        wrong += [] if again == "went through" else [f"rebuild {again}"]
-        wrong += bench.unlike(ledger, STEPS[-1])
+    refusal = _refusal(bench, location, table).replace(f"{ledger}/", "")
+    unseen = harm is emptied and what.startswith(ENTRY)  # Delta takes it for a commit of nothing; rebuild counts
+    wrong = [] if table.name in refusal or unseen else [f"not refused by name: {refusal}"]
+    invocation = Invocation(attempt_id=f"rebuild-{next(bench.numbers)}", now=steady, seconds=lambda: 0.0)
+    again = bench.attempt(lambda: rebuild(bench.spark, location, bench.story.config(ledger, STEPS[0]), invocation))
+    raw = table.name in RAW
+    if not again.startswith("died (LEDGER_DAMAGED" if raw else "went through"):
+        wrong.append(f"rebuild {again}")
+    wrong += [] if raw else bench.unlike(ledger, STEPS[-1])
     bench.files.forget()
     shutil.rmtree(ledger)
-    return injection, Verdict(injection.name, f"refused ({refusal[:160]})", 0, "; ".join(wrong))
+    then = "rebuild refuses it: the others are made of it" if raw else "rebuilt: same"
+    ended = "not seen by readers" if unseen else f"refused ({refusal[:_WORDS]})"
+    return injection, Verdict(injection.name, ended, 0, "; ".join(wrong), then)
 
 
 def _refusal(bench: Bench, location: LedgerLocation, table: Table) -> str:

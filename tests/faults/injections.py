@@ -6,27 +6,31 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count, zip_longest
 from pathlib import Path
+from typing import TypeVar
 
+from groupledger.sinks.refusals import Refusal
 from tests.faults.bench import Bench, Verdict
 from tests.faults.daemon import AMBUSH, PLACES
 from tests.faults.sessions import ROOT
 from tests.faults.story import STEPS
 
-RAISED = {"create": ("full", "torn", "denied"), "rename": ("full",), "renamed": ("full",)}
-"""What an operation of the file system can end with: the disk is full at once or after a few bytes, or read-only."""
-KILLED = ("create", "rename", "renamed")
-"""Before a file, between the files and the log entry, and after the log entry."""
+Item = TypeVar("Item")
+_WORDS = 100
+
+CREATED = (("full", "torn"), ("torn", "denied"), ("denied", "full"))
+"""What making a file can end with, in turn: the disk is full at once or after a few bytes, or read-only."""
+RENAMED = ("full",)
 WORKERS = {"ingest": ("fold",), "late ingest": ("fold",), "assign": tuple(name for name in PLACES if name != "fold")}
 
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """One fault: `kind` is raised, killed, limited, worker or clock; `place` where, `action` what."""
+    """One fault: `kind` is raised, killed, limited, worker, executor, clock or damage; `place` where, `action` what."""
 
     kind: str
     step: str
@@ -36,7 +40,7 @@ class Injection:
     @property
     def name(self) -> str:
         """For the list of what was injected."""
-        return f"[{self.kind}] {self.step}: {self.action} at {self.place}"
+        return f"[{self.kind}] {self.step}: {self.action}, {self.place}"
 
     @property
     def real(self) -> bool:
@@ -44,18 +48,19 @@ class Injection:
         return self.kind in ("killed", "worker", "executor")
 
 
-def raised(bench: Bench) -> list[Injection]:
-    """Every place at which files change, with all that can go wrong there; steps in turn."""
-    by_step = [
-        [
-            Injection("raised", step, place, action)
-            for place in bench.places[step]
-            if " crc " not in place
-            for action in RAISED.get(place.split()[0], ())
-        ]
-        for step in STEPS
+def raised(bench: Bench, step: str) -> list[Injection]:
+    """Every place at which files change in a step, with what can go wrong there."""
+    places = [place for place in bench.places[step] if " crc " not in place]
+    return [
+        Injection("raised", step, place, action)
+        for number, place in enumerate(places)
+        for action in (CREATED[number % len(CREATED)] if place.startswith("create") else RENAMED)
     ]
-    return [each for several in zip_longest(*by_step) for each in several if each is not None]
+
+
+def in_turn(*several: Iterable[Item]) -> Iterator[Item]:
+    """One of each, then the next of each, until all are used up."""
+    return (each for some in zip_longest(*several) for each in some if each is not None)
 
 
 def killed(bench: Bench, most: int) -> list[Injection]:
@@ -71,19 +76,15 @@ def killed(bench: Bench, most: int) -> list[Injection]:
     return (found[::step_size] + [each for each in found if each not in found[::step_size]])[:most]
 
 
-def workers() -> Iterator[Injection]:
+def workers(step: str) -> list[Injection]:
     """A Python worker dies in the middle of a batch."""
-    for step, places in WORKERS.items():
-        for place in places:
-            for call in (1, 2) if place == "fold" else (1,):
-                yield Injection("worker", step, f"{place} {call}", "kill -9 of a Python worker")
+    found = [f"{moment} {place}" for place in WORKERS[step] for moment in ("before", "after")]
+    return [Injection("worker", step, place, "kill -9 of a Python worker") for place in found]
 
 
-def clocks() -> Iterator[Injection]:
+def clocks(step: str) -> list[Injection]:
     """The clock jumps while a step runs."""
-    for step in STEPS:
-        for jump in ("1971", "9998", "backwards"):
-            yield Injection("clock", step, "every look at the clock", jump)
+    return [Injection("clock", step, "every look at the clock", jump) for jump in ("1971", "9998", "backwards")]
 
 
 def jumping(jump: str):
@@ -94,23 +95,42 @@ def jumping(jump: str):
     return lambda: datetime(2026, 1, 1, tzinfo=UTC) - timedelta(days=366 * next(looks))
 
 
-def inject(bench: Bench, injection: Injection, ambush: Path) -> Verdict:
-    """One fault in the warm session, and the judgement."""
-    ledger, step = bench.lay(injection.step), injection.step
+def in_a_row(bench: Bench, faults: list[Injection], ambush: Path) -> Iterator[tuple[Injection, Verdict]]:
+    """Faults of one step in the warm session, each met by the run that follows the one before, and judged."""
+    ledger: Path | None = None
+    for number, fault in enumerate(faults, 1):
+        ledger = ledger or bench.lay(fault.step)
+        ended, reached = struck(bench, fault, ledger, ambush)
+        yield fault, bench.settle(fault.name, fault.step, ledger, ended, reached, last=number == len(faults))
+        ledger = ledger if ledger.exists() else None
+
+
+def struck(bench: Bench, injection: Injection, ledger: Path, ambush: Path) -> tuple[str, bool]:
+    """How the attempt ended that met the fault, and whether it did meet it."""
     now = {}
     bench.files.watch(ledger)
     if injection.kind == "raised":
         bench.files.arm(injection.place, injection.action)
     elif injection.kind == "worker":
-        ambush.with_suffix(".done").unlink(missing_ok=True)
-        ambush.write_text(f"worker {injection.place}", encoding="utf-8")
+        lay_ambush(ambush, f"worker {injection.place}")
     else:
         now = {"now": jumping(injection.action)}
-    ended = bench.attempt(lambda: bench.story.take(bench.spark, ledger, step, **now))
-    reached = injection.kind == "clock" or bench.files.struck() or ambush.with_suffix(".done").exists()
-    ambush.unlink(missing_ok=True)
+    ended = bench.attempt(lambda: bench.story.take(bench.spark, ledger, injection.step, **now))
+    reached = {"clock": True, "raised": bench.files.struck(), "worker": sprung(ambush)}[injection.kind]
     bench.files.watch(ledger)
-    return bench.settle(injection.name, step, ledger, ended, reached)
+    return ended, reached
+
+
+def lay_ambush(ambush: Path, order: str) -> None:
+    """The next worker that comes to the place dies, or its executor; see daemon.py."""
+    ambush.with_suffix(".done").unlink(missing_ok=True)
+    ambush.write_text(order, encoding="utf-8")
+
+
+def sprung(ambush: Path) -> bool:
+    """Whether one did; it is taken away."""
+    ambush.unlink(missing_ok=True)
+    return ambush.with_suffix(".done").exists()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +140,8 @@ class Killing:
     injection: Injection
     ledger: Path
 
-    def run(self, bench: Bench, classes: Path) -> int:
-        """Its exit code: -9 where it was killed."""
+    def run(self, bench: Bench, classes: Path) -> tuple[int, str]:
+        """Its exit code, -9 where it was killed, and the fault it ended with."""
         order = {
             "ledger": str(self.ledger),
             "classes": str(classes),
@@ -133,13 +153,15 @@ class Killing:
         }
         command = [sys.executable, "-m", "tests.faults.killed", json.dumps(order)]
         environment = {name: value for name, value in os.environ.items() if name != AMBUSH}
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
-        return done.returncode
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        return done.returncode, " ".join(line for line in done.stderr.splitlines() if Refusal.__name__ in line)
 
-    def judged(self, bench: Bench, code: int) -> Verdict:
+    def judged(self, bench: Bench, code: int, said: str) -> Verdict:
         """The step run again in the warm session."""
-        reached = code == -9 if self.injection.kind == "killed" else code > 0
-        return bench.settle(self.injection.name, self.injection.step, self.ledger, f"exit code {code}", reached)
+        limited = self.injection.kind == "limited"
+        ended = f"exit code {code}{f' ({said[:_WORDS]})' if limited else ''}"
+        reached = "the ledger cannot be written" in said if limited else code == -9
+        return bench.settle(self.injection.name, self.injection.step, self.ledger, ended, reached)
 
 
 def limited() -> Iterator[Injection]:

@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from itertools import count
 
 import pytest
+from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
 from groupledger import ASSIGNOR_SCHEMA, assignor_udf
@@ -200,6 +201,21 @@ def test_partitions_and_adaptive_execution_say_nothing(spark, run, every):
 
 
 _PLANNING = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
+
+
+def test_input_that_was_observed_twice_is_counted_anew(spark, ledger, run, every, monkeypatch):
+    """Spark observes rows once more where an executor's shuffle files are lost and its tasks run again."""
+    once = vars(Observation)["get"].fget
+
+    def twice(watch):
+        seen = once(watch)
+        return {name: 2 * number for name, number in seen.items()} if "digest_1" in seen else seen
+
+    monkeypatch.setattr(Observation, "get", property(twice))
+    run("assign: {snapshots: every}", run_id="observed twice")
+    first, second = (runs.look(spark, ledger, run_id).committed for run_id in (every.run_id, "observed twice"))
+    assert (first.counts_in, first.counts_out) == (second.counts_in, second.counts_out)
+    assert first.input_digest == second.input_digest
 
 
 def test_results_of_older_facts_never_supersede_newer_ones(spark, ledger, run, monkeypatch):

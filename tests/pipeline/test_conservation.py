@@ -4,6 +4,7 @@ import pytest
 
 from groupledger.pipeline.conservation import assert_conserved
 
+ROWS = {"groups": 4, "members": 6, "records": 0}
 SOUND = {
     "outcome.REJECTED": 1,
     "quarantine": 1,
@@ -19,8 +20,8 @@ SOUND = {
 
 
 def test_what_adds_up_is_let_through():
-    assert_conserved({"groups": 4}, SOUND, 4)
-    assert_conserved({"groups": 0}, {}, 0)
+    assert_conserved(ROWS, ROWS, SOUND, 4)
+    assert_conserved({"groups": 0}, {"groups": 0}, {}, 0)
 
 
 BROKEN = [
@@ -36,4 +37,9 @@ BROKEN = [
 @pytest.mark.parametrize(("changed", "outcomes", "words"), BROKEN)
 def test_what_does_not_ends_the_run(changed, outcomes, words):
     with pytest.raises(AssertionError, match=words):
-        assert_conserved({"groups": 4}, SOUND | changed, outcomes)
+        assert_conserved(ROWS, ROWS, SOUND | changed, outcomes)
+
+
+def test_a_row_that_is_lost_on_its_way_ends_the_run():
+    with pytest.raises(AssertionError, match="members read, members received: 6 and 5"):
+        assert_conserved(ROWS, ROWS | {"members": 5}, SOUND, 4)

@@ -62,11 +62,6 @@ SHALLOW = 3
 MOST_ROUNDS = 64
 """Buckets a task slot gets at most under `latest`: empty ones cost little, crowded ones memory."""
 
-_KINDS = {
-    "groups": r.GROUP_ROW,
-    "members": r.MEMBER_ROW,
-    "records": r.RECORD_ROW,
-}
 SETTINGS = "settings"
 """In the inputs of a run: the configuration that its results follow from."""
 
@@ -184,39 +179,49 @@ class _Work(NamedTuple):
     seen: runs.Look
 
 
+class _Planned(NamedTuple):
+    """What is about to be computed: `rows` of `engine.rows.INPUT` with their hash, rows of `OUTPUT`, the topics."""
+
+    rows: DataFrame
+    computed: DataFrame
+    topics: TopicCatalogue
+
+
 def _compute(spark: SparkSession, location: LedgerLocation, config: Config, work: _Work) -> runs.Outcome:
     """Read, compute and append; nothing counts yet."""
     with work.timings.stage("read"):
-        seen_in = Observation()
-        computed, topics = _computed(spark, location, config, work.buckets, work.seen, seen_in)
-        computed = computed.persist()
+        watch = Observation()
+        planned = _planned(spark, location, config, work.buckets, work.seen, watch)
+        computed = planned.computed.persist()
     try:
         files = min(work.buckets, parallelism(spark))
-        counts, by_table = _write(location, computed, work.attempt.attempt_id, work.timings, files)
+        received, counts, by_table = _write(location, computed, work.attempt.attempt_id, work.timings, files)
     finally:
         computed.unpersist()
-    counts_in = {name: seen_in.get[name] or 0 for name in _KINDS} | {"topic_changes": len(topics.table)}
-    conservation.assert_conserved(counts_in, counts, sum(counts.get(f"outcome.{name}", 0) for name in OUTCOMES))
+    seen = _seen(planned.rows, watch, received)
+    counts_in = {name: seen[name] or 0 for name in r.KINDS} | {"topic_changes": len(planned.topics.table)}
+    outcomes = sum(counts.get(f"outcome.{name}", 0) for name in OUTCOMES)
+    conservation.assert_conserved(counts_in, received, counts, outcomes)
     return runs.Outcome(
         counts_in=counts_in,
         counts_out=counts,
         result_digest=result_digest(by_table),
         verdict=OVER_LIMIT if counts[QUARANTINE.name] > config.limits.max_quarantined else DONE,
         finished_at=work.invocation.now(),
-        input_digest=digest([counts_in, [seen_in.get[name] or 0 for name in _DIGESTS], topics.digest]),
+        input_digest=digest([counts_in, [seen[name] or 0 for name in _DIGESTS], planned.topics.digest]),
     )
 
 
-def _computed(
-    spark: SparkSession, location: LedgerLocation, config: Config, buckets: int, seen: runs.Look, seen_in: Observation
-) -> tuple[DataFrame, TopicCatalogue]:
-    """Rows of `engine.rows.OUTPUT` from the facts that count as of `seen`, and the topics; nothing is computed yet."""
+def _planned(
+    spark: SparkSession, location: LedgerLocation, config: Config, buckets: int, seen: runs.Look, watch: Observation
+) -> _Planned:
+    """What the facts that count as of `seen` give; nothing is computed yet."""
     known, judges = _known_facts(seen), _judges_coordinators(config)
     tables = [GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, *([LOG_RECORDS] if judges and known.coordinated else [])]
     facts = Facts(*(current(spark, location, each, seen.commits) for each in tables))
     topics = catalogue(current(spark, location, TOPIC_SNAPSHOTS, seen.commits), config.limits)
     extent = Extent(buckets, known.most_members, known.shallow)
-    rows = _watched(assign_input(facts, config.assign, config.limits, extent), seen_in)
+    rows = _hashed(assign_input(facts, config.assign, config.limits, extent))
     calculation = Calculation(
         config.assign.scenario,
         Form(config.assign.mode),
@@ -225,7 +230,8 @@ def _computed(
         config.assign.coordinator if judges else None,
         topics,
     )
-    return apply(rows, buckets, calculation), topics
+    watched = rows.observe(watch, *_input_metrics()).drop(_HASH)
+    return _Planned(rows, apply(watched, buckets, calculation), topics)
 
 
 def computed_again(
@@ -235,7 +241,7 @@ def computed_again(
     facts = runs.Look(tuple(commit for commit in seen.commits if commit.sequence <= run.inputs["facts_as_of"]))
     known = settings_of(run.inputs[SETTINGS], config)
     buckets = known.buckets or _buckets(spark, known, _known_facts(facts).snapshots)
-    return _computed(spark, location, known, buckets, facts, Observation())[0]
+    return _planned(spark, location, known, buckets, facts, Observation()).computed
 
 
 def settings_of(inputs: Mapping[str, Any], config: Config) -> Config:
@@ -254,16 +260,24 @@ def _buckets(spark: SparkSession, config: Config, snapshots: int) -> int:
     return bucket_count(min(snapshots, bound), tasks)
 
 
-def _watched(rows: DataFrame, seen: Observation) -> DataFrame:
-    """Rows by kind, and an order-free digest of all of them, observed on their way into the shuffle."""
+def _hashed(rows: DataFrame) -> DataFrame:
+    return rows.select("*", F.xxhash64(*_input_terms()).alias(_HASH))
+
+
+def _input_metrics() -> list[Column]:
+    """Rows by kind, and an order-free digest of all of them."""
     halves = {_DIGESTS[0]: F.col(_HASH).bitwiseAND(F.lit(0xFFFFFFFF)), _DIGESTS[1]: F.shiftright(_HASH, 32)}
-    hashed = rows.select("*", F.xxhash64(*_input_terms()).alias(_HASH))
-    observed = hashed.observe(
-        seen,
-        *(F.count_if(F.col(r.ROW_KIND) == kind).alias(name) for name, kind in _KINDS.items()),
-        *(F.sum(half).alias(name) for name, half in halves.items()),
-    )
-    return observed.drop(_HASH)
+    kinds = [F.count_if(F.col(r.ROW_KIND) == kind).alias(name) for kind, name in enumerate(r.KINDS)]
+    return kinds + [F.sum(half).alias(name) for name, half in halves.items()]
+
+
+def _seen(rows: DataFrame, watch: Observation, received: Mapping[str, int]) -> Mapping[str, int | None]:
+    """The metrics of the input, observed on its way into the shuffle; where they are not those of the rows that came
+    out of it, counted anew: Spark adds to an observation once more what a task sees that it has to run once more."""
+    seen: dict[str, int | None] = watch.get
+    if all((seen[name] or 0) == number for name, number in received.items()):
+        return seen
+    return rows.agg(*_input_metrics()).collect()[0].asDict()
 
 
 def _input_terms() -> Iterator[Column]:
@@ -279,18 +293,24 @@ def _input_terms() -> Iterator[Column]:
 
 def _write(
     location: LedgerLocation, computed: DataFrame, attempt_id: str, timings: Timings, files: int
-) -> tuple[dict[str, int], dict[str, str]]:
-    """Append each table's rows; the first append computes them all and says which tables have any."""
-    seen = Observation()
-    observed = computed.observe(seen, *(F.count(name).alias(name) for name in r.OUTPUT.names))
+) -> tuple[dict[str, int], dict[str, int], dict[str, str]]:
+    """Append each table's rows; the first append computes them all, and says which tables have any.
+
+    Gives the rows by kind that reached the buckets, what was counted of the results, and a digest by table.
+    """
+    watch = Observation()
+    written = {table.name: F.count(table.name) for table in r.RESULTS}
+    reached = {name: F.sum(F.col(r.RECEIVED)[kind]) for kind, name in enumerate(r.KINDS)}
+    observed = computed.observe(watch, *(each.alias(name) for name, each in (written | reached).items()))
     with timings.stage("compute"):
         first = append(location, REBALANCES, r.rows_of(observed, REBALANCES), attempt_id, _result_metrics(), files)
-    counts = {name: seen.get[name] or 0 for name in r.OUTPUT.names}
+    seen = watch.get
+    counts = {name: seen[name] or 0 for name in written}
     counts |= {name: value or 0 for name, value in first.metrics.items() if value}
     with timings.stage("write"):
         others = [table for table in (ASSIGNMENTS, VIOLATIONS, QUARANTINE) if counts[table.name]]
-        written = [append(location, table, r.rows_of(computed, table), attempt_id, files=files) for table in others]
-    return counts, digests((first, *written))
+        appended = [append(location, table, r.rows_of(computed, table), attempt_id, files=files) for table in others]
+    return {name: seen[name] or 0 for name in reached}, counts, digests((first, *appended))
 
 
 def _result_metrics() -> dict[str, Column]:
@@ -313,7 +333,7 @@ def _summary(run: runs.Run, config: Config, timings: Timings, *, already_committ
         outcomes=under("outcome."),
         verdicts=under("verdict."),
         sums=under("sum."),
-        rows={name: run.counts_out.get(name, 0) for name in r.OUTPUT.names},
+        rows={table.name: run.counts_out.get(table.name, 0) for table in r.RESULTS},
         quarantined=run.counts_out.get(QUARANTINE.name, 0),
         result_digest=run.result_digest,
         timings=timings.by_stage,

@@ -1,6 +1,6 @@
 """What goes in comes out: the equations that every run of `assign` must satisfy, and records both sides of.
 
-- Groups in are outcomes out.
+- Rows in, by kind, are the rows that reached the assignors; groups in are outcomes out.
 - Members of the groups that got an outcome are rows of `assignments`; those of a rejected group are its quarantine row.
 - Partitions of subscribed topics, and those assigned beyond them (the record may know a topic better than the listings,
   or name two owners), are kept, added or unassigned; every unassigned one has its reason.
@@ -48,14 +48,20 @@ def metrics() -> dict[str, Column]:
     }
 
 
-def assert_conserved(counts_in: Mapping[str, int], counts_out: Mapping[str, int], outcomes: int) -> None:
-    """AssertionError where an equation does not hold, with both of its sides."""
+def assert_conserved(
+    counts_in: Mapping[str, int], received: Mapping[str, int], counts_out: Mapping[str, int], outcomes: int
+) -> None:
+    """AssertionError where an equation does not hold, with both of its sides.
+
+    `counts_in` counts the rows by kind as they were read, `received` as they came out of the shuffle.
+    """
 
     def out(name: str) -> int:
         return counts_out.get(name, 0)
 
     partitions, kept, added, unassigned = (out(f"sum.{name}") for name in _EACH_SIDE)
     equations = (
+        *((f"{kind} read, {kind} received", counts_in[kind], number) for kind, number in received.items()),
         ("groups in, outcomes out", counts_in[GROUPS], outcomes),
         ("groups rejected, rows of quarantine", out(REFUSED), out(QUARANTINE.name)),
         ("members with an outcome, rows of assignments", out(MEMBERS_OUT), out(ASSIGNMENTS.name)),

@@ -264,13 +264,11 @@ class Work:
                 self.counts[f"{piece.cluster_id}/{name}"] += number
 
     def _count_rejected(self) -> None:
-        """Count what the sources rejected, from what was written; rows of tables were read as such, lines were not."""
+        """Count what the sources rejected, from what was written."""
         mine = self.location.rows(self.spark, tables.QUARANTINE).where(F.col(c.ATTEMPT_ID) == self.attempt_id)
         by_stage = mine.where(F.col(c.STAGE).isin(offsets_log.STAGE, snapshot_tables.STAGE))
-        counted = by_stage.groupBy(c.STAGE, c.CLUSTER_ID, c.CODE).count()
-        for stage, cluster_id, code, number in counted.collect():
-            if stage == offsets_log.STAGE:
-                self.counts[f"{cluster_id}/{RECORDS}"] += number
+        for cluster_id, code, number in by_stage.groupBy(c.CLUSTER_ID, c.CODE).count().collect():
+            self.counts[f"{cluster_id}/{RECORDS}"] += number
             self.counts[f"{cluster_id}/quarantined.{code}"] += number
 
     def outcome(self, invocation: Invocation) -> runs.Outcome:

@@ -2,12 +2,13 @@
 
 `runs` says how many rows each attempt wrote to each table, and a digest of all of them. A table that cannot be read is
 set aside and made anew, empty; then every attempt, in the order of the commits, gets its missing rows back, under its
-own id: folds again for an ingest, computes again for an `assign`. The digest says whether they are the same.
+own id: folded again for an ingest, computed again for an `assign`, derived again for `callbacks`. The digest says
+whether they are the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,16 +19,17 @@ from groupledger import tables
 from groupledger.config import SourceSettings
 from groupledger.core.digest import result_digest
 from groupledger.core.faults import Fault
+from groupledger.engine import calls
 from groupledger.engine.folding import FILLED
 from groupledger.engine.rows import RESULTS, rows_of
-from groupledger.pipeline import assign, ingest
+from groupledger.pipeline import assign, call_tables, ingest
 from groupledger.pipeline.erasure import Erasure
 from groupledger.pipeline.given import given, of_table
 from groupledger.pipeline.reading import read_sources, union
 from groupledger.sinks import runs
 from groupledger.sinks.append import Written, digests, stamp, stored
 from groupledger.sinks.ledger import init, stands
-from groupledger.sinks.refusals import RAW, named
+from groupledger.sinks.refusals import RAW, damaged, named
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
@@ -68,39 +70,38 @@ def rebuild(spark: SparkSession, location: LedgerLocation, config: Config, invoc
     SOURCES_CHANGED, REBUILT_DIFFERENT with what to do.
     """
     with named():
-        for table in tables.TABLES:
-            if table.name in RAW:
-                _contents(spark, location, table)
+        contents = {table.name: _contents(spark, location, table) for table in tables.TABLES if table.name in RAW}
     set_aside = {}
     for table in STAMPED:
-        fault = _damage(spark, location, table)
-        if fault is not None:
-            set_aside[table.name] = str(_set_aside(location, table, invocation.attempt_id, fault))
+        if table.name not in RAW:
+            found = _readable(spark, location, table)
+            contents[table.name] = {} if isinstance(found, Fault) else found
+            if isinstance(found, Fault):
+                set_aside[table.name] = str(_set_aside(location, table, invocation.attempt_id, found))
     with named():
         init(spark, location)
-        work = _Rebuild(spark, location, config)
+        work = _Rebuild(spark, location, config, contents)
         return RebuildSummary(len(work.history), set_aside, tuple(work.remade()))
 
 
 def _contents(spark: SparkSession, location: LedgerLocation, table: Table) -> dict[str, Written]:
-    """What stands in a table by attempt; of `runs` only that it can be read."""
+    """What stands in a table by attempt; of `runs`, where nothing has a digest, only that every byte can be read."""
     if table is tables.RUNS:
-        runs.history(spark, location)
+        location.rows(spark, table).collect()
         return {}
     return stored(spark, location, table)
 
 
-def _damage(spark: SparkSession, location: LedgerLocation, table: Table) -> Fault | None:
-    """Why the table cannot be read; None where it can, or is not there. Another table in its place is not touched."""
+def _readable(spark: SparkSession, location: LedgerLocation, table: Table) -> dict[str, Written] | Fault:
+    """What stands in the table, nothing if it is not there, or why it cannot be read. Raises the Fault of another table
+    in its place, which is not touched."""
     try:
         with named():
-            if stands(spark, location, table):
-                _contents(spark, location, table)
+            return _contents(spark, location, table) if stands(spark, location, table) else {}
     except Fault as fault:
         if fault.code not in ("LEDGER_DAMAGED", "LEDGER_UNREADABLE"):
             raise
         return fault
-    return None
 
 
 def _set_aside(location: LedgerLocation, table: Table, attempt_id: str, fault: Fault) -> Path:
@@ -117,25 +118,40 @@ def _set_aside(location: LedgerLocation, table: Table, attempt_id: str, fault: F
 class _Rebuild:
     """A ledger whose tables can all be read, and what its runs say they hold."""
 
-    def __init__(self, spark: SparkSession, location: LedgerLocation, config: Config) -> None:
-        self.spark, self.location, self.config = spark, location, config
+    def __init__(self, spark: SparkSession, location: LedgerLocation, config: Config, contents: Contents) -> None:
+        self.spark, self.location, self.config, self.contents = spark, location, config, contents
         self.history = runs.history(spark, location)
         self.commits = runs.look(spark, location).commits
         self.erasure = Erasure.of(spark, location)
-        self.contents: Contents = {table.name: stored(spark, location, table) for table in STAMPED}
 
     def remade(self) -> Iterator[Remade]:
         """Give every attempt its missing rows back, in the order of the commits: a fold starts from earlier heads."""
         for run in self.history:
-            missing = [table for table in STAMPED if self._there(run, table) != run.counts_out.get(table.name, 0)]
+            short = [table for table in STAMPED if self._there(run, table) != run.counts_out.get(table.name, 0)]
+            if run.kind not in self._made:  # a maintain: it wrote no rows
+                continue
             if self.erasure.touches(run):
-                self.erasure.require_whole(run, missing)
-            elif missing:
-                rows = self._computed(run) if run.kind == assign.KIND else self._folded(run)
-                for table in missing:
+                self.erasure.require_whole(run, short)
+                continue
+            self._require_raw(run, short)
+            if short or not self._same(run):
+                rows = self._made[run.kind](run)
+                for table in short or self._filled(run):
                     yield self._overwritten(run, table, rows)
-                self._require_same(run)
+                if not self._same(run):
+                    raise self._different(run)
                 rows.release()
+
+    def _require_raw(self, run: runs.Run, short: list[Table]) -> None:
+        """Raises Fault where rows are missing that are made of nothing else: their log entry was cut, or is lost."""
+        for table in short:
+            if table.name in RAW:
+                expected, there = run.counts_out.get(table.name, 0), self._there(run, table)
+                raise damaged(table.name, f"of {expected} rows of run {run.run_id!r} {there} are there")
+
+    def _filled(self, run: runs.Run) -> list[Table]:
+        """The tables with rows of the attempt that can be made again: some row of one is not what was written."""
+        return [table for table in STAMPED if self._there(run, table) and table.name not in RAW]
 
     def _there(self, run: runs.Run, table: Table) -> int:
         written = self.contents[table.name].get(run.attempt_id)
@@ -149,16 +165,29 @@ class _Rebuild:
         self.contents[table.name] |= stored(self.spark, self.location, table, run.attempt_id)
         return Remade(table.name, run.run_id, self._there(run, table))
 
-    def _require_same(self, run: runs.Run) -> None:
-        """The rows of the attempt have the digest that it committed."""
+    def _same(self, run: runs.Run) -> bool:
+        """Whether the rows of the attempt have the digest that it committed."""
         written = [found for table in STAMPED if (found := self.contents[table.name].get(run.attempt_id))]
-        if result_digest(digests(written)) != run.result_digest:
-            counts = ", ".join(
-                f"{table.name} {self._there(run, table)} of {run.counts_out.get(table.name, 0)}" for table in STAMPED
-            )
-            what = f"run {run.run_id!r} wrote other rows than those that can be made now ({counts})"
-            way_out = f"rebuild with the version that wrote them, {run.code_digest}, or ingest into a new ledger"
-            raise Fault("REBUILT_DIFFERENT", f"{what}; {way_out}")
+        return result_digest(digests(written)) == run.result_digest
+
+    def _different(self, run: runs.Run) -> Fault:
+        counts = ", ".join(
+            f"{table.name} {self._there(run, table)} of {run.counts_out.get(table.name, 0)}" for table in STAMPED
+        )
+        what = f"run {run.run_id!r} wrote other rows than those that can be made now ({counts})"
+        way_out = f"rebuild with the version that wrote them, {run.code_digest}, or ingest into a new ledger"
+        return Fault("REBUILT_DIFFERENT", f"{what}; {way_out}")
+
+    @property
+    def _made(self) -> Mapping[str, Callable[[runs.Run], _Rows]]:
+        """How the rows of a kind of run are made again."""
+        return {assign.KIND: self._computed, runs.INGEST: self._folded, runs.CALLS: self._called}
+
+    def _called(self, run: runs.Run) -> _Rows:
+        """The calls of all history, as of the commits that the run saw."""
+        seen = runs.Look(self._before(run))
+        computed = call_tables.computed(self.spark, self.location, self.config, seen, run.inputs["hours"]).persist()
+        return _Rows({table.name: [calls.rows_of(computed, table)] for table in call_tables.TABLES}, computed)
 
     def _computed(self, run: runs.Run) -> _Rows:
         if assign.SETTINGS not in run.inputs:

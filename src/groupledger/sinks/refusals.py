@@ -76,7 +76,8 @@ def explained(error: Exception) -> Fault | None:
     found = _table_and_file(text)
     if found is None or _DAMAGED.search(text) is None:
         return None
-    return damaged(*found, next(iter(text.splitlines()), ""))
+    table, file = found
+    return damaged(table, f"{file} cannot be read ({next(iter(text.splitlines()), '')[:_WORDS]})")
 
 
 def _broken(constraint: str, values: str) -> Fault:
@@ -86,14 +87,14 @@ def _broken(constraint: str, values: str) -> Fault:
     return Refusal("CONSTRAINT_BROKEN", f"{what}; nothing of this run counts; what wrote it has a defect: report it")
 
 
-def damaged(table: str, file: str, said: str) -> Fault:
-    """The fault of a table that cannot be read, with what to do about it."""
+def damaged(table: str, what: str) -> Fault:
+    """The fault of a table that cannot be read or lacks rows, with what to do about it."""
     way_out = (
         "restore this table from a backup, or ingest the sources into a new ledger: it is what the others are made of"
         if table in RAW
         else "`groupledger rebuild` makes its rows again from log_records"
     )
-    return Refusal("LEDGER_DAMAGED", f"table {table} is damaged: {file} cannot be read ({said[:_WORDS]}); {way_out}")
+    return Refusal("LEDGER_DAMAGED", f"table {table} is damaged: {what}; {way_out}")
 
 
 def _whole(error: Exception) -> str:
