@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export GROUPLEDGER_JARS ?= $(CURDIR)/.jars
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench bench-job parity properties machine prove cluster lock clean
+.PHONY: help setup demo test check bench bench-job parity properties mutants machine faults prove cluster lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ properties: setup  ## What every assignor promises, on 10,000 drawn groups for e
 machine: setup  ## Random histories of groups, 5,000 of 30 events, held against what KIP-429 promises (about 5 minutes)
 	@GROUPLEDGER_MACHINE_RUNS=5000 $(BIN)/python -m pytest -q tests/core/protocol/test_machine.py
 
+faults: setup  ## Kill, fill, tear and lock out ingest and assign at every boundary; nothing lost, nothing doubled (needs a JDK)
+	@$(BIN)/python -m tests.faults
+
 prove: setup  ## Simulator and listeners against real clients on a real Kafka broker (needs a JDK; about 10 minutes)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement tests/live/requirements.lock
 	@$(BIN)/python -m groupledger.engine.jars broker >/dev/null
@@ -52,6 +55,7 @@ bench: setup bench-job  ## Measure against floors and peers, alone on the machin
 	@$(BIN)/python -m benchmarks.small_job
 	@$(BIN)/python -m benchmarks.fold_job
 	@$(BIN)/python -m benchmarks.fleet_job
+	@$(BIN)/python -m benchmarks.history
 	@$(BIN)/python -m benchmarks.assignors
 
 mutants: setup  ## Change the assignors and the step in 500 small ways; the tests must see 90 % (an hour at most)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections import Counter
 from datetime import UTC, datetime
@@ -9,6 +10,7 @@ from fnmatch import fnmatchcase
 from itertools import count
 
 import pytest
+from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
 from groupledger import ASSIGNOR_SCHEMA, assignor_udf
@@ -20,7 +22,10 @@ from groupledger.engine.buckets import Calculation, apply
 from groupledger.pipeline.assign import assign
 from groupledger.pipeline.assign_input import Extent, Facts, assign_input, catalogue, glob
 from groupledger.pipeline.invocation import Invocation
+from groupledger.sinks import runs
 from groupledger.sinks.current import current
+from groupledger.sinks.ledger import LedgerLocation
+from groupledger.sinks.runs import WriteConflict
 from groupledger.tables import (
     ASSIGNMENTS,
     GROUP_SNAPSHOTS,
@@ -181,6 +186,63 @@ def test_buckets_say_nothing(run, every):
     other = run("assign: {snapshots: every}\nbuckets: 7", run_id="seven buckets")
     assert not other.already_committed
     assert (other.result_digest, other.outcomes) == (every.result_digest, every.outcomes)
+
+
+def test_partitions_and_adaptive_execution_say_nothing(spark, run, every):
+    before = spark.conf.get("spark.sql.shuffle.partitions"), spark.conf.get("spark.sql.adaptive.enabled")
+    try:
+        for name, value in zip(_PLANNING, ("7", "false"), strict=True):
+            spark.conf.set(name, value)
+        other = run("assign: {snapshots: every}", run_id="seven partitions")
+    finally:
+        for name, value in zip(_PLANNING, before, strict=True):
+            spark.conf.set(name, value)
+    assert (other.result_digest, other.outcomes) == (every.result_digest, every.outcomes)
+
+
+_PLANNING = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
+
+
+def test_input_that_was_observed_twice_is_counted_anew(spark, ledger, run, every, monkeypatch):
+    """Spark observes rows once more where an executor's shuffle files are lost and its tasks run again."""
+    once = vars(Observation)["get"].fget
+
+    def twice(watch):
+        seen = once(watch)
+        return {name: 2 * number for name, number in seen.items()} if "digest_1" in seen else seen
+
+    monkeypatch.setattr(Observation, "get", property(twice))
+    run("assign: {snapshots: every}", run_id="observed twice")
+    first, second = (runs.look(spark, ledger, run_id).committed for run_id in (every.run_id, "observed twice"))
+    assert (first.counts_in, first.counts_out) == (second.counts_in, second.counts_out)
+    assert first.input_digest == second.input_digest
+
+
+def test_results_of_older_facts_never_supersede_newer_ones(spark, ledger, run, monkeypatch):
+    """While one run computes, another of the same configuration commits: the first has to start again."""
+    settings = "assign: {snapshots: latest, scenario: raced}"
+    plan = runs.plan
+
+    def overtaken(*arguments):
+        plan(*arguments)
+        monkeypatch.setattr(runs, "plan", plan)
+        run(settings, run_id="the other")
+
+    monkeypatch.setattr(runs, "plan", overtaken)
+    with pytest.raises(WriteConflict, match="run 'the other' committed"):
+        run(settings, run_id="the first")
+    assert run(settings, run_id="the first").run_id == "the first"
+
+
+def test_a_run_that_cannot_account_for_its_members_does_not_count(spark, ledger, run, tmp_path):
+    """A member row is gone, which no group says: the run ends, and `runs` has no row of it."""
+    place = LedgerLocation(path=str(tmp_path / "ledger"))
+    shutil.copytree(ledger.path, tmp_path / "ledger")
+    members = place.identifier(MEMBER_SNAPSHOTS)
+    spark.sql(f"DELETE FROM {members} WHERE group_id = 'java-range' AND member_order = 0")  # noqa: S608
+    with pytest.raises(AssertionError, match="members with an outcome, rows of assignments"):
+        _assigns(spark, place)("assign: {snapshots: every}", run_id="short")
+    assert "short" not in {row[c.RUN_ID] for row in runs.committed_runs(spark, place).collect()}
 
 
 def test_the_latest_of_each_group(spark, ledger, run):

@@ -70,6 +70,12 @@ def test_rights_and_room(monkeypatch, tmp_path):
     monkeypatch.setattr(os, "access", lambda *_: False)
     monkeypatch.setattr(doctoring, "LEAST_FREE_BYTES", 2**80)
     assert [(check.name, check.ok) for check in place(location)] == [("rights", False), ("disk", False)]
+    monkeypatch.undo()
+    (tmp_path / "runs" / "_delta_log").mkdir(parents=True)
+    closed = tmp_path / "runs" / "_delta_log"
+    monkeypatch.setattr(os, "access", lambda path, _: path != closed)
+    [rights, _] = place(LedgerLocation(path=str(tmp_path)))
+    assert (rights.ok, rights.detail.split(" ")[0]) == (False, str(closed))
     [far] = place(LedgerLocation(path="s3://bucket/ledger"))
     assert far.ok
 
@@ -138,6 +144,11 @@ def position_twice(spark, location):
     return {"snapshots"}, "log/dev/0/7"
 
 
+def strange_rows(spark, location):
+    append(location, tables.MEMBER_SNAPSHOTS, member(spark, 8), "stranger")
+    return {"uncommitted rows"}, "stranger in member_snapshots"
+
+
 def run_twice(spark, location):
     spark.table(location.identifier(tables.RUNS)).where(F.col(c.STATUS) == "committed").writeTo(
         location.identifier(tables.RUNS)
@@ -150,7 +161,7 @@ def table_gone(_, location):
     return {"tables"}, "no table coverage"
 
 
-@pytest.mark.parametrize("harms", [(rows_lost, position_twice, run_twice), (table_gone,)])
+@pytest.mark.parametrize("harms", [(rows_lost, position_twice, strange_rows, run_twice), (table_gone,)])
 def test_harm_is_found_and_named(spark, sound, tmp_path, harms):
     location = LedgerLocation(path=str(tmp_path / "ledger"))
     shutil.copytree(str(sound.path), tmp_path / "ledger")

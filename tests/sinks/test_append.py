@@ -5,7 +5,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from groupledger.core.digest import rows_digest
-from groupledger.sinks.append import append
+from groupledger.sinks import append as append_module
+from groupledger.sinks.append import append, digests
 from groupledger.sinks.ledger import LedgerLocation, ddl
 from groupledger.tables import ASSIGNMENTS, MEMBER_SNAPSHOTS, QUARANTINE, TOPIC_SNAPSHOTS
 from groupledger.tables import columns as c
@@ -58,6 +59,7 @@ def test_rows_are_counted_stamped_and_stored(spark, place):
     assert (written.table, written.rows, written.metrics) == ("assignments", 20, {"lists": 20})
     stored = place.rows(spark, ASSIGNMENTS).where(F.col(c.ATTEMPT_ID) == "counted").orderBy(c.MEMBER_ORDER)
     assert stored.columns == ASSIGNMENTS.columns
+    assert append_module.stored(spark, place, ASSIGNMENTS)["counted"].digest == written.digest, "as it is read back"
     assert [row[c.TARGET][0].partitions for row in stored.collect()] == [list(range(number)) for number in range(20)]
 
 
@@ -66,6 +68,13 @@ def test_order_partitioning_and_attempt_leave_the_digest_alone(spark, place, par
     expected = write(spark, place, ASSIGNMENTS, ROWS).digest
     rows = frame(spark, ASSIGNMENTS, ROWS[::-1]).repartition(partitions, c.TARGET)
     assert append(place, ASSIGNMENTS, rows, f"other-{partitions}").digest == expected
+
+
+def test_an_attempt_has_one_digest_however_many_appends_wrote_it(spark, place):
+    whole = write(spark, place, ASSIGNMENTS, ROWS)
+    parts = [write(spark, place, ASSIGNMENTS, rows) for rows in (ROWS[:7], [], ROWS[7:])]
+    assert digests(parts) == digests([whole]) == {ASSIGNMENTS.name: whole.digest}
+    assert digests([write(spark, place, ASSIGNMENTS, [])]) == {}
 
 
 def test_no_rows_have_a_digest_too(spark, place):

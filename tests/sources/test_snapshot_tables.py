@@ -190,6 +190,19 @@ def test_one_bad_snapshot_harms_no_other(spark, tmp_path):
     assert found.rejected().columns == [name for name in QUARANTINE.columns if name != c.ATTEMPT_ID]
 
 
+def test_a_group_that_claims_more_than_the_limit_is_refused_and_the_others_are_not(spark, tmp_path):
+    """The limit is on all members of a snapshot together."""
+    members = [row | {"claimed": [{"topic": "orders", "partitions": [0, 1]}]} for row in MEMBERS]
+    for name, rows in (("group_snapshots", GROUPS), ("member_snapshots", members)):
+        save(spark, tmp_path, name, rows, "json")
+    found = read(spark, str(tmp_path), "json", "dev", most_claims=3)
+    rejected = found.rejected().collect()
+    assert {(row[c.GROUP_ID], row[c.CODE]) for row in rejected} == {("a", "CLAIMS_OVER_LIMIT")}
+    assert len(rejected) == 3
+    assert rejected[0][c.MESSAGE].startswith("members claim 4 partitions; expected at most 3 (limits.max_partitions")
+    assert [row["snapshot_id"] for row in collected(found.groups, c.OFFSET)] == ["table/dev/b1", "table/dev/a2"]
+
+
 def test_two_snapshots_at_one_position_are_both_refused(spark, tmp_path):
     groups = [*GROUPS, GROUPS[1] | {"snapshot_id": "b2"}]
     found = given(spark, tmp_path, groups=groups, members=[*MEMBERS, MEMBERS[2] | {"snapshot_id": "b2"}])

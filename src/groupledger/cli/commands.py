@@ -8,7 +8,10 @@ from groupledger import __version__
 from groupledger.cli.callbacks import callbacks
 from groupledger.cli.demo import demo
 from groupledger.cli.exits import Commands
+from groupledger.cli.maintain import maintain
+from groupledger.cli.migrate import migrate
 from groupledger.cli.plan_migration import plan_migration
+from groupledger.cli.rebuild import rebuild
 from groupledger.cli.replay import replay
 from groupledger.cli.runs import assign, ingest
 from groupledger.cli.setup import doctor, init, jars
@@ -30,5 +33,21 @@ def main() -> None:
     """
 
 
-for command in (init, ingest, assign, show, callbacks, replay, doctor, solve, simulate, plan_migration, demo, jars):
+for command in (
+    init,
+    ingest,
+    assign,
+    show,
+    callbacks,
+    replay,
+    doctor,
+    maintain,
+    migrate,
+    rebuild,
+    solve,
+    simulate,
+    plan_migration,
+    demo,
+    jars,
+):
     main.add_command(command)

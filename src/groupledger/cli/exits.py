@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from enum import IntEnum
 from typing import Any
 
@@ -40,8 +41,28 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except Fault as fault:
-            _say(fault, as_json=JSON_WANTED in ctx.meta)
-            ctx.exit(EXIT_BY_CODE.get(fault.code, Exit.USAGE))
+            _end(ctx, fault)
+        except _engine_errors() as error:
+            from groupledger.sinks.refusals import explained
+
+            known = explained(error)
+            if known is None:
+                raise
+            _end(ctx, known)
+
+
+def _engine_errors() -> tuple[type[Exception], ...]:
+    """Errors of Spark, where Spark was started at all."""
+    if "pyspark.sql" not in sys.modules:
+        return ()
+    from groupledger.sinks.refusals import ENGINE_ERRORS
+
+    return ENGINE_ERRORS
+
+
+def _end(ctx: click.Context, fault: Fault) -> None:
+    _say(fault, as_json=JSON_WANTED in ctx.meta)
+    ctx.exit(EXIT_BY_CODE.get(fault.code, Exit.USAGE))
 
 
 def _say(fault: Fault, *, as_json: bool) -> None:

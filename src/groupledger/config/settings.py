@@ -20,6 +20,10 @@ ASSIGNORS = (
 SOURCE_KINDS = ("offsets-jsonl", "offsets-parquet", "offsets-delta", "topics-jsonl", "snapshots")
 SNAPSHOT_FORMATS = ("parquet", "delta", "json", "csv")
 PROFILES = ("small", "local", "cluster")
+RETAINED = (
+    *("log_records", "quarantine", "assignments", "rebalances", "violations"),
+    *("group_snapshots", "member_snapshots", "ownership_changes", "coverage", "callbacks", "metrics"),
+)
 
 
 class ConfigFault(Fault):
@@ -57,6 +61,7 @@ def matching(pattern: str, words: str) -> Rule:
 
 
 CLUSTER = matching(r"[A-Za-z0-9._-]{1,200}", "1 to 200 of A-Z a-z 0-9 . _ -")
+TRUTH = Rule("true or false", lambda value: isinstance(value, bool))
 NOT_EMPTY = Rule("a text that is not empty", lambda value: value.strip() != "")
 
 
@@ -142,7 +147,53 @@ class LimitSettings:
     max_record_bytes: int = key("Bytes of one record's value.", at_least(1), 16_777_216)
     max_id_bytes: int = key("Bytes of a group, member, client, topic or instance id in UTF-8.", at_least(1), 4_096)
     max_members_per_group: int = key("Members of one group.", at_least(1), 100_000)
-    max_partitions_per_group: int = key("Partitions of all topics one group subscribes to.", at_least(1), 4_000_000)
+    max_partitions_per_group: int = key(
+        "Partitions of all topics one group subscribes to; likewise those its members claim.", at_least(1), 4_000_000
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionSettings:
+    """How long one table keeps rows."""
+
+    table: str = key(
+        "Table whose old rows go: of log_records and quarantine all, of another those that no reader sees any more.",
+        one_of(*RETAINED),
+    )
+    days: int = key("Days since the run that wrote them committed.", at_least(1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaintainSettings:
+    """What `maintain` may do, and how long it waits before it does."""
+
+    attempt_hours: int = key(
+        "An attempt that began so long ago and has not committed is given up: its rows go, it can no longer commit.",
+        at_least(1),
+        24,
+    )
+    lease_minutes: int = key(
+        "How long one maintain keeps others out without a word; then it counts as dead, and another may go on.",
+        at_least(1),
+        60,
+    )
+    vacuum_hours: int = key(
+        "Files that no longer belong to a table are kept so long: for readers that have begun, and for time travel.",
+        at_least(168),
+        168,
+    )
+    file_mb: int = key("Size of the files that a table's rows are gathered in, in MiB.", at_least(1), 8)
+    retention: tuple[RetentionSettings, ...] = key("Tables that do not keep everything for ever.", None, ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedactionSettings:
+    """What `maintain --redact` replaces; the raw log and texts that may quote a name go in any case."""
+
+    member_ids: bool = key("Member ids and group instance ids.", TRUTH, True)
+    client_ids: bool = key("Client ids.", TRUTH, True)
+    hosts: bool = key("Hosts of clients.", TRUTH, True)
+    user_data: bool = key("User data of subscriptions, but for the generation that claims rest on.", TRUTH, True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +230,8 @@ class Config:
     sources: tuple[SourceSettings, ...] = key("What ingest reads, in this order.", None, ())
     assign: AssignSettings = key("What assign computes.", None, AssignSettings)
     limits: LimitSettings = key("Bounds on hostile or broken input.", None, LimitSettings)
+    maintain: MaintainSettings = key("What maintain may do.", None, MaintainSettings)
+    redaction: RedactionSettings = key("What maintain --redact replaces.", None, RedactionSettings)
     spark: SparkSettings = key("The Spark session.", None, SparkSettings)
     buckets: int | None = key(
         "Hash buckets of groups a run is cut into, one UDF call each; null: from the number of groups.",

@@ -97,6 +97,15 @@ def assert_accounted(groups: pa.Table, rows: pa.Table) -> None:
         raise AssertionError(f"{len(groups)} groups in, {outcomes} outcomes out; expected as many")
 
 
+def received(table: pa.Table) -> pa.RecordBatch:
+    """One row of `rows.OUTPUT`: how many rows of each kind reached the bucket."""
+    import numpy as np
+    import pyarrow as pa
+
+    by_kind = np.bincount(table.column(r.ROW_KIND).to_numpy(), minlength=len(r.KINDS))
+    return pa.RecordBatch.from_pylist([{r.RECEIVED: by_kind.tolist()}], schema=to_arrow_schema(r.OUTPUT))
+
+
 def apply(rows: DataFrame, buckets: int, calculation: Calculation) -> DataFrame:
     """Run the calculation over all buckets.
 
@@ -110,6 +119,7 @@ def apply(rows: DataFrame, buckets: int, calculation: Calculation) -> DataFrame:
 def _call(calculation: Calculation) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def call(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for bucket in _buckets_of(list(batches)):
+            yield received(bucket)
             yield from compute(bucket, calculation).to_batches(max_chunksize=MOST_ROWS)
 
     return call

@@ -2,7 +2,7 @@
 
 In: rows of three kinds in one schema, so that one shuffle brings a group's snapshots and members together, and of a
 KIP-848 group the log records that its targets are judged by.
-Out: one row type with a struct for each table it may fill, all but one of them null.
+Out: one row type with a struct for each table it may fill, all but one of them null; and one row with its own account.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
+    ArrayType,
     BinaryType,
     BooleanType,
     ByteType,
@@ -40,6 +41,8 @@ INT32_BYTES = 4
 """Of the user data that may date a claim (KIP-792)."""
 
 GROUP_ROW, MEMBER_ROW, RECORD_ROW = range(3)
+KINDS = ("groups", "members", "records")
+"""What rows of each kind are counted as."""
 
 GROUP_FIELDS = (
     StructField(c.LOG_PARTITION, IntegerType()),
@@ -111,7 +114,11 @@ def computed(table: Table) -> StructType:
     return StructType([field for field in table.schema.fields if field.name != c.ATTEMPT_ID])
 
 
-OUTPUT = StructType([StructField(table.name, computed(table)) for table in RESULTS])
+RECEIVED = "received"
+OUTPUT = StructType(
+    [*(StructField(table.name, computed(table)) for table in RESULTS), StructField(RECEIVED, ArrayType(LongType()))]
+)
+"""A row has one column that is not null. RECEIVED: one row a bucket, the number of its input rows by kind."""
 
 
 def rows_of(filled: DataFrame, table: Table) -> DataFrame:

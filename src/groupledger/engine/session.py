@@ -33,6 +33,7 @@ _LOCAL = {
     # a job's time). A record of the log is bounded, and so are a thousand rows made of such.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
+    "spark.hadoop.parquet.page.verify-checksum.enabled": "true",  # a byte that changed on disk is refused, not read
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

@@ -7,14 +7,15 @@ summary.outcomes        # {"ASSIGNED": 7, "UNCHANGED": 2, "EMPTY": 1}
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
 from groupledger import __version__
+from groupledger.config import AssignSettings, LimitSettings, OverrideSettings
 from groupledger.core.custom.naming import source_digest
 from groupledger.core.digest import code_digest, digest, result_digest
 from groupledger.core.step import Form
@@ -22,12 +23,14 @@ from groupledger.core.verdict import Verdict
 from groupledger.core.wire.offsets_log import RecordKind
 from groupledger.engine import rows as r
 from groupledger.engine.buckets import GROUPS_A_BUCKET, Calculation, apply, bucket_count, parallelism
+from groupledger.pipeline import conservation
 from groupledger.pipeline.assign_input import LATEST, RECORDED, Extent, Facts, assign_input, catalogue
 from groupledger.pipeline.invocation import Timings
 from groupledger.sinks import runs
-from groupledger.sinks.append import append
+from groupledger.sinks.append import append, digests
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerLocation, check
+from groupledger.sinks.refusals import named
 from groupledger.tables import (
     ASSIGNMENTS,
     GROUP_HEADS,
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from groupledger.config import Config
+    from groupledger.engine.topic_catalogue import TopicCatalogue
     from groupledger.pipeline.invocation import Invocation
 
 KIND = "assign"
@@ -58,12 +62,10 @@ SHALLOW = 3
 MOST_ROUNDS = 64
 """Buckets a task slot gets at most under `latest`: empty ones cost little, crowded ones memory."""
 
-_KINDS = {
-    "groups": r.GROUP_ROW,
-    "members": r.MEMBER_ROW,
-    "records": r.RECORD_ROW,
-}
-_GROUPS = "groups"
+SETTINGS = "settings"
+"""In the inputs of a run: the configuration that its results follow from."""
+
+_GROUPS = conservation.GROUPS
 _DIGESTS = ("digest_1", "digest_2")
 _HASH = "row_hash"
 
@@ -94,11 +96,17 @@ def assign(spark: SparkSession, config: Config, invocation: Invocation) -> Assig
     which changes nothing when it is repeated. Raises LedgerFault where there is no ledger, WriteConflict where others
     keep committing in between.
     """
+    with named():
+        return _assign(spark, config, invocation)
+
+
+def _assign(spark: SparkSession, config: Config, invocation: Invocation) -> AssignSummary:
     timings = Timings(invocation.seconds)
     location = LedgerLocation(path=config.ledger.location, catalog=config.ledger.catalog)
     with timings.stage("look"):
         check(spark, location)
         seen = runs.look(spark, location)
+        seen.require_no_redaction()
         known = _known_facts(seen)
         attempt = _attempt(config, invocation, known)
         committed = runs.counted(spark, location, seen, attempt.run_id)
@@ -107,7 +115,7 @@ def assign(spark: SparkSession, config: Config, invocation: Invocation) -> Assig
     buckets = config.buckets or _buckets(spark, config, known.snapshots)
     with timings.stage("plan"):
         runs.plan(spark, location, attempt)
-    work = _Work(attempt, invocation, buckets, timings, known, seen)
+    work = _Work(attempt, invocation, buckets, timings, seen)
     outcome = _compute(spark, location, config, work)
     with timings.stage("commit"):
         run = runs.commit(spark, location, attempt, seen.sequence, outcome)
@@ -121,7 +129,11 @@ def _attempt(config: Config, invocation: Invocation, known: _Known) -> runs.Atte
         code = digest([code, source_digest(config.assign.custom_assignors)])
     inputs = {"facts_as_of": known.as_of, "snapshots": config.assign.snapshots}
     run_id = invocation.run_id or f"assign-{digest([inputs, what, code])[:32]}"
-    return runs.Attempt(run_id, invocation.attempt_id, KIND, inputs, digest(what), code, invocation.now())
+    settings = digest(what)
+    guards = (f"{KIND}/{settings}",)  # results of older facts never supersede those of newer ones
+    return runs.Attempt(
+        run_id, invocation.attempt_id, KIND, inputs | {SETTINGS: what}, settings, code, invocation.now(), guards=guards
+    )
 
 
 class _Known(NamedTuple):
@@ -164,45 +176,80 @@ class _Work(NamedTuple):
     invocation: Invocation
     buckets: int
     timings: Timings
-    known: _Known
     seen: runs.Look
+
+
+class _Planned(NamedTuple):
+    """What is about to be computed: `rows` of `engine.rows.INPUT` with their hash, rows of `OUTPUT`, the topics."""
+
+    rows: DataFrame
+    computed: DataFrame
+    topics: TopicCatalogue
 
 
 def _compute(spark: SparkSession, location: LedgerLocation, config: Config, work: _Work) -> runs.Outcome:
     """Read, compute and append; nothing counts yet."""
     with work.timings.stage("read"):
-        judges = _judges_coordinators(config)
-        tables = [GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, *([LOG_RECORDS] if judges and work.known.coordinated else [])]
-        facts = Facts(*(current(spark, location, each, work.seen.commits) for each in tables))
-        topics = catalogue(current(spark, location, TOPIC_SNAPSHOTS, work.seen.commits), config.limits)
-        seen_in = Observation()
-        extent = Extent(work.buckets, work.known.most_members, work.known.shallow)
-        rows = _watched(assign_input(facts, config.assign, config.limits, extent), seen_in)
-        calculation = Calculation(
-            config.assign.scenario,
-            Form(config.assign.mode),
-            config.limits.max_partitions_per_group,
-            config.assign.custom_assignors,
-            config.assign.coordinator if judges else None,
-            topics,
-        )
-        computed = apply(rows, work.buckets, calculation).persist()
+        watch = Observation()
+        planned = _planned(spark, location, config, work.buckets, work.seen, watch)
+        computed = planned.computed.persist()
     try:
         files = min(work.buckets, parallelism(spark))
-        counts, digests = _write(location, computed, work.attempt.attempt_id, work.timings, files)
+        received, counts, by_table = _write(location, computed, work.attempt.attempt_id, work.timings, files)
     finally:
         computed.unpersist()
-    counts_in = {name: seen_in.get[name] or 0 for name in _KINDS} | {"topic_changes": len(topics.table)}
+    seen = _seen(planned.rows, watch, received)
+    counts_in = {name: seen[name] or 0 for name in r.KINDS} | {"topic_changes": len(planned.topics.table)}
     outcomes = sum(counts.get(f"outcome.{name}", 0) for name in OUTCOMES)
-    if outcomes != counts_in[_GROUPS]:
-        raise AssertionError(f"{counts_in[_GROUPS]} groups in, {outcomes} outcomes out; expected as many")
+    conservation.assert_conserved(counts_in, received, counts, outcomes)
     return runs.Outcome(
         counts_in=counts_in,
         counts_out=counts,
-        result_digest=result_digest(digests),
+        result_digest=result_digest(by_table),
         verdict=OVER_LIMIT if counts[QUARANTINE.name] > config.limits.max_quarantined else DONE,
         finished_at=work.invocation.now(),
-        input_digest=digest([counts_in, [seen_in.get[name] or 0 for name in _DIGESTS], topics.digest]),
+        input_digest=digest([counts_in, [seen[name] or 0 for name in _DIGESTS], planned.topics.digest]),
+    )
+
+
+def _planned(
+    spark: SparkSession, location: LedgerLocation, config: Config, buckets: int, seen: runs.Look, watch: Observation
+) -> _Planned:
+    """What the facts that count as of `seen` give; nothing is computed yet."""
+    known, judges = _known_facts(seen), _judges_coordinators(config)
+    tables = [GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, *([LOG_RECORDS] if judges and known.coordinated else [])]
+    facts = Facts(*(current(spark, location, each, seen.commits) for each in tables))
+    topics = catalogue(current(spark, location, TOPIC_SNAPSHOTS, seen.commits), config.limits)
+    extent = Extent(buckets, known.most_members, known.shallow)
+    rows = _hashed(assign_input(facts, config.assign, config.limits, extent))
+    calculation = Calculation(
+        config.assign.scenario,
+        Form(config.assign.mode),
+        config.limits.max_partitions_per_group,
+        config.assign.custom_assignors,
+        config.assign.coordinator if judges else None,
+        topics,
+    )
+    watched = rows.observe(watch, *_input_metrics()).drop(_HASH)
+    return _Planned(rows, apply(watched, buckets, calculation), topics)
+
+
+def computed_again(
+    spark: SparkSession, location: LedgerLocation, config: Config, run: runs.Run, seen: runs.Look
+) -> DataFrame:
+    """What a committed run computed, from the facts it saw and its own settings: rows of `engine.rows.OUTPUT`."""
+    facts = runs.Look(tuple(commit for commit in seen.commits if commit.sequence <= run.inputs["facts_as_of"]))
+    known = settings_of(run.inputs[SETTINGS], config)
+    buckets = known.buckets or _buckets(spark, known, _known_facts(facts).snapshots)
+    return _planned(spark, location, known, buckets, facts, Observation()).computed
+
+
+def settings_of(inputs: Mapping[str, Any], config: Config) -> Config:
+    """The configuration with what a run says of its own in place of what is configured now."""
+    settings = inputs["assign"]
+    overrides = tuple(OverrideSettings(**each) for each in settings["overrides"])
+    return replace(
+        config, assign=AssignSettings(**settings | {"overrides": overrides}), limits=LimitSettings(**inputs["limits"])
     )
 
 
@@ -213,16 +260,24 @@ def _buckets(spark: SparkSession, config: Config, snapshots: int) -> int:
     return bucket_count(min(snapshots, bound), tasks)
 
 
-def _watched(rows: DataFrame, seen: Observation) -> DataFrame:
-    """Rows by kind, and an order-free digest of all of them, observed on their way into the shuffle."""
+def _hashed(rows: DataFrame) -> DataFrame:
+    return rows.select("*", F.xxhash64(*_input_terms()).alias(_HASH))
+
+
+def _input_metrics() -> list[Column]:
+    """Rows by kind, and an order-free digest of all of them."""
     halves = {_DIGESTS[0]: F.col(_HASH).bitwiseAND(F.lit(0xFFFFFFFF)), _DIGESTS[1]: F.shiftright(_HASH, 32)}
-    hashed = rows.select("*", F.xxhash64(*_input_terms()).alias(_HASH))
-    observed = hashed.observe(
-        seen,
-        *(F.count_if(F.col(r.ROW_KIND) == kind).alias(name) for name, kind in _KINDS.items()),
-        *(F.sum(half).alias(name) for name, half in halves.items()),
-    )
-    return observed.drop(_HASH)
+    kinds = [F.count_if(F.col(r.ROW_KIND) == kind).alias(name) for kind, name in enumerate(r.KINDS)]
+    return kinds + [F.sum(half).alias(name) for name, half in halves.items()]
+
+
+def _seen(rows: DataFrame, watch: Observation, received: Mapping[str, int]) -> Mapping[str, int | None]:
+    """The metrics of the input, observed on its way into the shuffle; where they are not those of the rows that came
+    out of it, counted anew: Spark adds to an observation once more what a task sees that it has to run once more."""
+    seen: dict[str, int | None] = watch.get
+    if all((seen[name] or 0) == number for name, number in received.items()):
+        return seen
+    return rows.agg(*_input_metrics()).collect()[0].asDict()
 
 
 def _input_terms() -> Iterator[Column]:
@@ -238,24 +293,30 @@ def _input_terms() -> Iterator[Column]:
 
 def _write(
     location: LedgerLocation, computed: DataFrame, attempt_id: str, timings: Timings, files: int
-) -> tuple[dict[str, int], dict[str, str]]:
-    """Append each table's rows; the first append computes them all and says which tables have any."""
-    seen = Observation()
-    observed = computed.observe(seen, *(F.count(name).alias(name) for name in r.OUTPUT.names))
+) -> tuple[dict[str, int], dict[str, int], dict[str, str]]:
+    """Append each table's rows; the first append computes them all, and says which tables have any.
+
+    Gives the rows by kind that reached the buckets, what was counted of the results, and a digest by table.
+    """
+    watch = Observation()
+    written = {table.name: F.count(table.name) for table in r.RESULTS}
+    reached = {name: F.sum(F.col(r.RECEIVED)[kind]) for kind, name in enumerate(r.KINDS)}
+    observed = computed.observe(watch, *(each.alias(name) for name, each in (written | reached).items()))
     with timings.stage("compute"):
         first = append(location, REBALANCES, r.rows_of(observed, REBALANCES), attempt_id, _result_metrics(), files)
-    counts = {name: seen.get[name] or 0 for name in r.OUTPUT.names}
+    seen = watch.get
+    counts = {name: seen[name] or 0 for name in written}
     counts |= {name: value or 0 for name, value in first.metrics.items() if value}
     with timings.stage("write"):
         others = [table for table in (ASSIGNMENTS, VIOLATIONS, QUARANTINE) if counts[table.name]]
-        written = [append(location, table, r.rows_of(computed, table), attempt_id, files=files) for table in others]
-    return counts, {each.table: each.digest for each in (first, *written)}
+        appended = [append(location, table, r.rows_of(computed, table), attempt_id, files=files) for table in others]
+    return {name: seen[name] or 0 for name in reached}, counts, digests((first, *appended))
 
 
 def _result_metrics() -> dict[str, Column]:
     outcomes = {f"outcome.{name}": F.count_if(F.col(c.OUTCOME) == name) for name in OUTCOMES}
     verdicts = {f"verdict.{each.text}": F.count_if(F.col(c.VERDICT) == each.text) for each in Verdict}
-    return outcomes | verdicts | {f"sum.{name}": F.sum(name) for name in SUMS}
+    return outcomes | verdicts | {f"sum.{name}": F.sum(name) for name in SUMS} | conservation.metrics()
 
 
 def _summary(run: runs.Run, config: Config, timings: Timings, *, already_committed: bool) -> AssignSummary:
@@ -272,7 +333,7 @@ def _summary(run: runs.Run, config: Config, timings: Timings, *, already_committ
         outcomes=under("outcome."),
         verdicts=under("verdict."),
         sums=under("sum."),
-        rows={name: run.counts_out.get(name, 0) for name in r.OUTPUT.names},
+        rows={table.name: run.counts_out.get(table.name, 0) for table in r.RESULTS},
         quarantined=run.counts_out.get(QUARANTINE.name, 0),
         result_digest=run.result_digest,
         timings=timings.by_stage,

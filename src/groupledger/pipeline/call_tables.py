@@ -17,9 +17,10 @@ from groupledger.engine.buckets import bucket_count, parallelism
 from groupledger.engine.calls import call_buckets, rows_of
 from groupledger.pipeline.invocation import Timings
 from groupledger.sinks import runs
-from groupledger.sinks.append import append
+from groupledger.sinks.append import append, digests
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerLocation, check
+from groupledger.sinks.refusals import named
 from groupledger.tables import CALLBACKS, GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, METRICS, RUNS
 
 if TYPE_CHECKING:
@@ -50,26 +51,37 @@ def keep_calls(spark: SparkSession, config: Config, invocation: Invocation, hour
     code and hours already, nothing is done. Raises LedgerFault where there is no ledger, or one without these tables;
     WriteConflict where another such run committed meanwhile.
     """
+    with named():
+        return _keep_calls(spark, config, invocation, hours)
+
+
+def _keep_calls(spark: SparkSession, config: Config, invocation: Invocation, hours: int) -> CallsSummary:
     timings = Timings(invocation.seconds)
     location = LedgerLocation(path=config.ledger.location, catalog=config.ledger.catalog)
     with timings.stage("look"):
         check(spark, location, (*TABLES, RUNS))
         seen = runs.look(spark, location)
+        seen.require_no_redaction()
         attempt = _attempt(invocation, seen, hours)
         committed = runs.counted(spark, location, seen, attempt.run_id)
         if committed is not None:
             return _summary(committed, timings, already_committed=True)
     with timings.stage("plan"):
         runs.plan(spark, location, attempt)
-        groups, members = (current(spark, location, each, seen.commits) for each in (GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS))
-        computed = call_buckets(groups, members, config.buckets or _buckets(spark, seen), hours).persist()
+        rows = computed(spark, location, config, seen, hours).persist()
     try:
-        outcome = _write(location, computed, attempt.attempt_id, invocation, timings)
+        outcome = _write(location, rows, attempt.attempt_id, invocation, timings)
     finally:
-        computed.unpersist()
+        rows.unpersist()
     with timings.stage("commit"):
         run = runs.commit(spark, location, attempt, seen.sequence, outcome)
     return _summary(run, timings, already_committed=run.attempt_id != attempt.attempt_id)
+
+
+def computed(spark: SparkSession, location: LedgerLocation, config: Config, seen: runs.Look, hours: int) -> DataFrame:
+    """Rows of `engine.calls.OUTPUT` from the facts that count as of `seen`; nothing is computed yet."""
+    groups, members = (current(spark, location, each, seen.commits) for each in (GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS))
+    return call_buckets(groups, members, config.buckets or _buckets(spark, seen), hours)
 
 
 def _attempt(invocation: Invocation, seen: runs.Look, hours: int) -> runs.Attempt:
@@ -101,17 +113,17 @@ def _buckets(spark: SparkSession, seen: runs.Look) -> int:
 
 
 def _write(
-    location: LedgerLocation, computed: DataFrame, attempt_id: str, invocation: Invocation, timings: Timings
+    location: LedgerLocation, rows: DataFrame, attempt_id: str, invocation: Invocation, timings: Timings
 ) -> runs.Outcome:
     """Append each table's rows; the first append computes those of both."""
     written = []
     for stage, table in zip(("compute", "write"), TABLES, strict=True):
         with timings.stage(stage):
-            written.append(append(location, table, rows_of(computed, table), attempt_id))
+            written.append(append(location, table, rows_of(rows, table), attempt_id))
     return runs.Outcome(
         counts_in={},
         counts_out={each.table: each.rows for each in written},
-        result_digest=result_digest({each.table: each.digest for each in written}),
+        result_digest=result_digest(digests(written)),
         verdict="done",
         finished_at=invocation.now(),
     )

@@ -9,9 +9,8 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import reduce
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,13 +21,12 @@ from groupledger import tables
 from groupledger.core.faults import Fault
 from groupledger.engine import jars
 from groupledger.engine.java import java, version
-from groupledger.sinks import ledger
-from groupledger.sinks.current import committed, current
-from groupledger.sinks.runs import PLANNED, committed_runs
+from groupledger.sinks import ledger, runs, upkeep
+from groupledger.sinks.current import current
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from groupledger.sinks.ledger import LedgerLocation
 
@@ -45,7 +43,8 @@ VERSIONS: dict[str, tuple[str, str | None]] = {
 
 LEAST_FREE_BYTES = 2**30
 NAMED = 5
-TABLE, ROWS, EXPECTED = "table", "rows", "expected"
+MOST = 1000
+COPIES = "copies"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +112,20 @@ def place(location: LedgerLocation) -> Iterator[Check]:
     folder = Path(location.path).absolute()
     while not folder.exists():
         folder = folder.parent
-    allowed = os.access(folder, os.R_OK | os.W_OK | os.X_OK) and folder.is_dir()
-    said = "can be read and written" if allowed else "cannot be read and written by this user"
-    yield Check(
-        "rights", allowed, f"{folder} {said}", "" if allowed else "change its owner or mode, or choose another place"
-    )
+    logs = [path for table in tables.TABLES for path in Path(location.path).absolute().glob(f"{table.name}/_delta_log")]
+    closed = [path for path in (folder, *(log.parent for log in logs), *logs) if not _open(path)]
+    said = "can be read and written, and deleted from" if not closed else "cannot be read and written by this user"
+    remedy = "change its owner or mode, or choose another place" if closed else ""
+    yield Check("rights", not closed, f"{', '.join(map(str, closed[:NAMED] or [folder]))} {said}", remedy)
     free = shutil.disk_usage(folder).free
     enough = free >= LEAST_FREE_BYTES
     yield Check(
         "disk", enough, f"{free / 2**30:.1f} GiB free at {folder}", "" if enough else "make room: 1 GiB or more"
     )
+
+
+def _open(folder: Path) -> bool:
+    return folder.is_dir() and os.access(folder, os.R_OK | os.W_OK | os.X_OK)
 
 
 def soundness(spark: SparkSession, location: LedgerLocation) -> Iterator[Check]:
@@ -135,98 +138,96 @@ def soundness(spark: SparkSession, location: LedgerLocation) -> Iterator[Check]:
         )
         return
     yield Check("tables", True, f"{len(tables.TABLES)} tables of schema version {tables.SCHEMA_VERSION}")
-    yield _numbering(spark, location)
-    yield _counts(spark, location)
-    yield _uncommitted(spark, location)
-    yield _unique_snapshots(spark, location)
-    yield _members_of_snapshots(spark, location)
+    seen = runs.look(spark, location)
+    yield _numbering(seen)
+    stored = upkeep.stored(spark, location)
+    yield _counts(seen, stored, runs.removals(spark, location))
+    yield _attempts(spark, location, stored)
+    yield from _snapshots(spark, location, seen)
 
 
-def _numbering(spark: SparkSession, location: LedgerLocation) -> Check:
+def _numbering(seen: runs.Look) -> Check:
     """Commits are numbered 1 to n, and each run and attempt is committed once."""
-    counted = committed_runs(spark, location).agg(
-        F.count(F.lit(1)), F.coalesce(F.max(c.SEQUENCE), F.lit(0)), *(F.count_distinct(name) for name in _ONCE)
-    )
-    found = tuple(counted.collect()[0])
-    said = f"{found[0]} commits, last number {found[1]}"
+    once = [len({getattr(commit, name) for commit in seen.commits}) for name in _ONCE]
+    found = {len(seen.commits), seen.sequence, *once}
+    said = f"{len(seen.commits)} commits, last number {seen.sequence}"
     return _judged(
-        "commits", len(set(found)) == 1, said, "runs was written by something else: restore it to an older version"
+        "commits", len(found) == 1, said, "runs was written by something else: restore it to an older version"
     )
 
 
 _ONCE = (c.SEQUENCE, c.RUN_ID, c.ATTEMPT_ID)
+Stored = Mapping[tuple[str, str], int]
 
 
-def _counts(spark: SparkSession, location: LedgerLocation) -> Check:
-    """What each committed attempt says it wrote is there, in every table."""
-    said = committed_runs(spark, location).select(c.ATTEMPT_ID, F.explode(c.COUNTS_OUT).alias(TABLE, EXPECTED))
-    said = said.where(F.col(TABLE).isin([table.name for table in _STAMPED]))
-    there = reduce(lambda left, right: left.unionAll(right), [_rows_by_attempt(spark, location, t) for t in _STAMPED])
-    both = said.join(there, [c.ATTEMPT_ID, TABLE], "left").fillna(0, [ROWS])
-    wrong = both.where(F.col(ROWS) != F.col(EXPECTED)).sort(c.ATTEMPT_ID, TABLE)
-    return _none_of(
+def _counts(seen: runs.Look, stored: Stored, removed: Mapping[str, Set[str]]) -> Check:
+    """What each committed attempt says it wrote is there, in every table, but for what `maintain` removed for good."""
+    wrong = []
+    for commit in seen.commits:
+        for table in upkeep.STAMPED:
+            expected = commit.counts_out.get(table.name, 0)
+            there = stored.get((table.name, commit.attempt_id), 0)
+            gone = commit.attempt_id in removed.get(table.name, ()) and there == 0
+            if there != expected and not gone:
+                wrong.append(f"{commit.attempt_id} {table.name} {there} of {expected}")
+    return _none(
         "rows written",
-        wrong.select(F.concat_ws(" ", c.ATTEMPT_ID, TABLE, ROWS, F.lit("of"), EXPECTED)),
-        "every committed attempt's rows are there",
+        wrong,
+        f"every committed attempt's rows are there{_besides(removed)}",
         "rows were lost or added from outside: restore the table to an older version, or ingest into a new ledger",
     )
 
 
-_STAMPED = tuple(table for table in tables.TABLES if table is not tables.RUNS)
+def _besides(removed: Mapping[str, Set[str]]) -> str:
+    told = ", ".join(f"{table} of {len(attempts)} runs" for table, attempts in sorted(removed.items()))
+    return f"; removed by retention: {told}" if told else ""
 
 
-def _rows_by_attempt(spark: SparkSession, location: LedgerLocation, table: tables.Table) -> DataFrame:
-    rows = location.rows(spark, table).groupBy(c.ATTEMPT_ID).agg(F.count(F.lit(1)).alias(ROWS))
-    return rows.select(c.ATTEMPT_ID, F.lit(table.name).alias(TABLE), ROWS)
-
-
-def _uncommitted(spark: SparkSession, location: LedgerLocation) -> Check:
-    """No row that readers see is of an attempt that is not committed. How many such attempts there are is no fault."""
-    seen = reduce(
-        lambda left, right: left.unionAll(right),
-        [current(spark, location, table).select(c.ATTEMPT_ID).distinct() for table in _STAMPED],
-    ).distinct()
-    runs = location.rows(spark, tables.RUNS)
-    counting = committed(seen, runs)
-    planned = runs.where(F.col(c.STATUS) == PLANNED).select(c.ATTEMPT_ID)
-    idle = planned.join(committed_runs(spark, location).select(c.ATTEMPT_ID), c.ATTEMPT_ID, "left_anti").count()
-    return _none_of(
+def _attempts(spark: SparkSession, location: LedgerLocation, stored: Stored) -> Check:
+    """Every row is of an attempt that `runs` knows. How many began and did not commit is no fault."""
+    rows = location.rows(spark, tables.RUNS).select(c.ATTEMPT_ID, c.STATUS).collect()
+    by_status: dict[str, set[str]] = {status: set() for status in (runs.PLANNED, runs.COMMITTED)}
+    for attempt, status in rows:
+        by_status.setdefault(status, set()).add(attempt)
+    known = set().union(*by_status.values())
+    strangers = sorted({f"{attempt} in {table}" for table, attempt in stored if attempt not in known})
+    idle = len(by_status[runs.PLANNED] - by_status[runs.COMMITTED])
+    return _none(
         "uncommitted rows",
-        seen.exceptAll(counting).select(c.ATTEMPT_ID).sort(c.ATTEMPT_ID),
+        strangers,
         f"none is seen; {idle} attempts began and did not commit",
-        "this is a fault of groupledger: please report it",
+        "rows that no run of groupledger planned: no reader sees them; find out who writes to this place",
     )
 
 
-def _unique_snapshots(spark: SparkSession, location: LedgerLocation) -> Check:
-    twice = current(spark, location, tables.GROUP_SNAPSHOTS).groupBy(c.SNAPSHOT_ID).count().where("count > 1")
-    return _none_of(
+def _snapshots(spark: SparkSession, location: LedgerLocation, seen: runs.Look) -> Iterator[Check]:
+    """Each snapshot stands once, and has the members it says it has; both in one pass."""
+    groups = current(spark, location, tables.GROUP_SNAPSHOTS, seen.commits).select(
+        c.SNAPSHOT_ID, F.lit(1).alias(COPIES), c.MEMBERS
+    )
+    members = current(spark, location, tables.MEMBER_SNAPSHOTS, seen.commits).select(
+        c.SNAPSHOT_ID, F.lit(0).alias(COPIES), F.lit(-1).alias(c.MEMBERS)
+    )
+    summed = groups.unionAll(members).groupBy(c.SNAPSHOT_ID).agg(F.sum(COPIES).alias(COPIES), F.sum(c.MEMBERS))
+    twice, unlike = (F.col(name) for name in (COPIES, f"sum({c.MEMBERS})"))
+    wrong = summed.where((twice != 1) | (unlike != 0)).sort(c.SNAPSHOT_ID).limit(MOST).collect()
+    yield _none(
         "snapshots",
-        twice.select(c.SNAPSHOT_ID).sort(c.SNAPSHOT_ID),
+        [row[0] for row in wrong if row[1] > 1],
         "each stands once",
         "two attempts committed the same position: ingest into a new ledger and compare",
     )
-
-
-def _members_of_snapshots(spark: SparkSession, location: LedgerLocation) -> Check:
-    """Each snapshot has the members it says it has."""
-    groups = current(spark, location, tables.GROUP_SNAPSHOTS).select(c.SNAPSHOT_ID, c.MEMBERS)
-    members = (
-        current(spark, location, tables.MEMBER_SNAPSHOTS).groupBy(c.SNAPSHOT_ID).agg(F.count(F.lit(1)).alias(ROWS))
-    )
-    both = groups.join(members, c.SNAPSHOT_ID, "full").fillna(0, [ROWS])
-    return _none_of(
+    yield _none(
         "members",
-        both.where(~F.col(c.MEMBERS).eqNullSafe(F.col(ROWS))).select(c.SNAPSHOT_ID).sort(c.SNAPSHOT_ID),
+        [row[0] for row in wrong if row[2] != 0 or row[1] == 0],
         "each snapshot has the members it counts",
         "rows were lost or added from outside: restore the table to an older version",
     )
 
 
-def _none_of(name: str, wrong: DataFrame, fine: str, remedy: str) -> Check:
-    """Ok where `wrong` has no row; else the first few, in its order."""
-    found = [row[0] for row in wrong.limit(NAMED).collect()]
-    return _judged(name, not found, "; ".join(found) if found else fine, remedy)
+def _none(name: str, wrong: Sequence[str], fine: str, remedy: str) -> Check:
+    """Ok where nothing is wrong; else the first few."""
+    return _judged(name, not wrong, "; ".join(wrong[:NAMED]) if wrong else fine, remedy)
 
 
 def _judged(name: str, ok: bool, detail: str, remedy: str) -> Check:

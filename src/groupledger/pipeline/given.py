@@ -15,10 +15,10 @@ from groupledger.tables import columns as c
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from groupledger.sources.opening import Rows
     from groupledger.sources.snapshot_tables import Snapshots
 
-_ROWS = "rows"
+KNOWN = "known"
+_USABLE, _NEW = "usable", "new"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +27,15 @@ class Given:
 
     cluster_id: str
     table: Table
-    rows: Rows
     new: DataFrame
     watch: Observation
 
     def counts(self) -> Iterator[tuple[str, int]]:
-        """What became of the rows, by the names of `accounts`. Rows of a known snapshot are duplicates."""
-        used, read, rejected = self.watch.get[_ROWS], self.rows.read(), self.rows.rejections()
-        yield "records", read
-        yield f"used.{self.table.name}", used
-        yield "duplicates", read - rejected - used
+        """What became of the rows without a fault, by the names of `accounts`. Those the ledger has are duplicates."""
+        usable, new = self.watch.get[_USABLE], self.watch.get[_NEW]
+        yield "records", usable
+        yield f"used.{self.table.name}", new
+        yield "duplicates", usable - new
 
 
 def given(current: Callable[[Table], DataFrame], cluster_id: str, tables: Snapshots) -> list[Given]:
@@ -46,28 +45,28 @@ def given(current: Callable[[Table], DataFrame], cluster_id: str, tables: Snapsh
     """
     known = current(GROUP_SNAPSHOTS).select(c.SNAPSHOT_ID)
     pieces = [(GROUP_SNAPSHOTS, tables.groups), (MEMBER_SNAPSHOTS, tables.members)]
-    found = [
-        _given(cluster_id, table, rows, rows.good.join(known, c.SNAPSHOT_ID, "left_anti")) for table, rows in pieces
-    ]
+    found = [_given(cluster_id, table, rows.good, known) for table, rows in pieces]
     if tables.topics is not None:
         said = current(TOPIC_SNAPSHOTS).drop(c.ATTEMPT_ID)
-        found.append(_given(cluster_id, TOPIC_SNAPSHOTS, tables.topics, _unsaid(tables.topics.good, said)))
+        found.append(_given(cluster_id, TOPIC_SNAPSHOTS, tables.topics.good, said))
     return found
 
 
-def _given(cluster_id: str, table: Table, rows: Rows, new: DataFrame) -> Given:
+def _given(cluster_id: str, table: Table, rows: DataFrame, known: DataFrame) -> Given:
+    """Counted behind the join: before its shuffle, a task that Spark has to run again would count once more."""
     watch = Observation()
-    named = new.select(*(name for name in table.columns if name != c.ATTEMPT_ID))
-    return Given(cluster_id, table, rows, named.observe(watch, F.count(F.lit(1)).alias(_ROWS)), watch)
+    marked = _marked(rows.select(*(name for name in table.columns if name != c.ATTEMPT_ID)), known)
+    usable, new = F.count(F.lit(1)).alias(_USABLE), F.count_if(~F.col(KNOWN)).alias(_NEW)
+    return Given(cluster_id, table, marked.observe(watch, usable, new).where(~F.col(KNOWN)).drop(KNOWN), watch)
 
 
-def _unsaid(rows: DataFrame, said: DataFrame) -> DataFrame:
-    """The rows that do not stand in `said` already, nulls equal to nulls."""
-    left, right = rows.alias("given"), said.alias("said")
+def _marked(rows: DataFrame, known: DataFrame) -> DataFrame:
+    """The rows, and whether they stand in `known`, by its columns, nulls equal to nulls."""
+    left, right = rows.alias("given"), known.distinct().withColumn(KNOWN, F.lit(True)).alias("said")
     condition = F.lit(True)
-    for name in said.columns:
+    for name in known.columns:
         condition &= F.col(f"given.{name}").eqNullSafe(F.col(f"said.{name}"))
-    return left.join(right, condition, "left_anti")
+    return left.join(right, condition, "left").select("given.*", F.col(KNOWN).isNotNull().alias(KNOWN))
 
 
 def of_table(pieces: Iterable[Given], table: Table) -> list[DataFrame]:

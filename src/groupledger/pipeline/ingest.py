@@ -21,10 +21,12 @@ from groupledger.pipeline.fold_input import fold_input
 from groupledger.pipeline.given import Given, given, of_table
 from groupledger.pipeline.invocation import Timings
 from groupledger.pipeline.reading import Reading, read_sources, union
+from groupledger.pipeline.retention import forgotten
 from groupledger.sinks import runs
-from groupledger.sinks.append import Written, append
+from groupledger.sinks.append import Written, append, digests
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import check
+from groupledger.sinks.refusals import named
 from groupledger.sources import offsets_log, snapshot_tables, topic_listings
 from groupledger.tables import columns as c
 
@@ -72,6 +74,11 @@ def ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoca
     Raises Fault for a ledger or a source that cannot be used, before anything is written, and WriteConflict where
     another ingest of one of the clusters committed meanwhile.
     """
+    with named():
+        return _ingest(spark, location, config, invocation)
+
+
+def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invocation: Invocation) -> IngestSummary:
     timings = Timings(invocation.seconds)
     with timings.stage("open"):
         check(spark, location)
@@ -79,20 +86,25 @@ def ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoca
         guards = tuple(f"{cluster_id}/ingest" for cluster_id in reading.clusters)
         attempt = _attempt(config, invocation, reading, guards)
         seen = runs.look(spark, location, attempt.run_id)
+    seen.require_no_redaction()
     if seen.committed is not None:
         return IngestSummary(seen.committed, True, timings.by_stage)
     with timings.stage("plan"):
         runs.plan(spark, location, attempt)
-    work = _Work(spark, location, config, attempt.attempt_id, seen.commits, ingested=any(map(seen.last, guards)))
+    work = Work(spark, location, config, attempt.attempt_id, seen.commits, ingested=any(map(seen.last, guards)))
     with timings.stage("topics"):
         work.take_topics(reading)
     work.take_tables(reading)
     with timings.stage("records"):
         work.take_records(reading)
     with timings.stage("fold"):
-        folded = work.fold(reading)
+        folded = work.fold() if reading.logs else None
     with timings.stage("write"):
-        work.write(folded, reading)
+        try:
+            work.write(folded, reading)
+        finally:
+            if folded is not None:
+                folded.unpersist()
     with timings.stage("commit"):
         attempt = replace(attempt, inputs={**attempt.inputs, "read": work.positions})
         run = runs.commit(spark, location, attempt, seen.sequence, work.outcome(invocation))
@@ -115,7 +127,12 @@ def _attempt(config: Config, invocation: Invocation, reading: Reading, guards: t
     )
 
 
-class _Work:
+def of_fold(folded: DataFrame, table: tables.Table) -> DataFrame:
+    """The rows that a fold gave for one table."""
+    return folded.where(F.col(TABLE) == table.name).select(f"{table.name}.*")
+
+
+class Work:
     """One attempt under way: what it has counted and written so far."""
 
     def __init__(
@@ -143,14 +160,16 @@ class _Work:
         listed = union(rows.good for rows in reading.listings)
         if listed is not None:
             listed = listed.persist()  # read once, though the changes look at it from several sides
-            known = self._current(tables.TOPIC_SNAPSHOTS)
-            self._append(tables.TOPIC_SNAPSHOTS, topic_listings.changes(listed, known))
-            listed.unpersist()
+            try:
+                known = self.current(tables.TOPIC_SNAPSHOTS)
+                self._append(tables.TOPIC_SNAPSHOTS, topic_listings.changes(listed, known))
+            finally:  # a later attempt in the same session must not find what this one read
+                listed.unpersist()
 
     def take_tables(self, reading: Reading) -> None:
         """Find what is new in the users' own tables; it is written with what the fold gives."""
         for cluster_id, snapshots in reading.tables:
-            self.given.extend(given(self._current, cluster_id, snapshots))
+            self.given.extend(given(self.current, cluster_id, snapshots))
         changes = union(of_table(self.given, tables.TOPIC_SNAPSHOTS))
         if changes is not None:
             self._append(tables.TOPIC_SNAPSHOTS, changes)
@@ -178,20 +197,22 @@ class _Work:
         rows = records.groupBy(*names).agg(F.count(F.lit(1)).alias(COPIES))
         if not self.ingested:
             return rows.withColumn(KNOWN, F.lit(False))
-        known = self._current(tables.LOG_RECORDS).select(*names).alias(KNOWN)
+        known = self.current(tables.LOG_RECORDS).select(*names).alias(KNOWN)
         same = [F.col(f"{NEW}.{name}").eqNullSafe(F.col(f"{KNOWN}.{name}")) for name in names]
         condition = reduce(lambda left, right: left & right, same)
         joined = rows.alias(NEW).join(known, condition, "left")
-        return joined.select(f"{NEW}.*", F.col(f"{KNOWN}.{c.OFFSET}").isNotNull().alias(KNOWN))
+        marked = joined.select(f"{NEW}.*", F.col(f"{KNOWN}.{c.OFFSET}").isNotNull().alias(KNOWN))
+        gone = forgotten(self.commits)
+        return marked if gone is None else marked.withColumn(KNOWN, F.col(KNOWN) | gone)
 
-    def fold(self, reading: Reading) -> DataFrame | None:
-        """Fold the new records, group by group; count the rows for each table and what became of each record."""
+    def fold(self) -> DataFrame | None:
+        """Fold the attempt's records, group by group; count the rows for each table and what became of each record."""
         mine = self.location.rows(self.spark, tables.LOG_RECORDS).where(F.col(c.ATTEMPT_ID) == self.attempt_id)
-        records = self._take_positions(mine) if reading.logs else 0
+        records = self._take_positions(mine)
         if not records:
             return None
         buckets = self.config.buckets or max(2, records // RECORDS_PER_BUCKET)
-        given = fold_input(self._current, mine, self._topics(), buckets, first=not self.ingested)
+        given = fold_input(self.current, mine, self._topics(), buckets, first=not self.ingested)
         self.late_groups = given.late_groups
         folded = fold_buckets(given.rows, buckets, FoldSettings()).persist()
         counted = folded.groupBy(TABLE, f"{COUNTS}.{c.CLUSTER_ID}", f"{COUNTS}.{COUNT_NAME}").agg(
@@ -217,15 +238,13 @@ class _Work:
     def _topics(self) -> DataFrame:
         """All changes of topics that count, and those of this attempt."""
         mine = self.location.rows(self.spark, tables.TOPIC_SNAPSHOTS).where(F.col(c.ATTEMPT_ID) == self.attempt_id)
-        return self._current(tables.TOPIC_SNAPSHOTS).unionByName(mine)
+        return self.current(tables.TOPIC_SNAPSHOTS).unionByName(mine)
 
     def write(self, folded: DataFrame | None, reading: Reading) -> None:
         """Append what the fold gave, and what could not be used."""
 
         def rows_of(table: tables.Table) -> list[DataFrame]:
-            if folded is None or not self.folded[table.name]:
-                return []
-            return [folded.where(F.col(TABLE) == table.name).select(f"{table.name}.*")]
+            return [] if folded is None or not self.folded[table.name] else [of_fold(folded, table)]
 
         for table in FILLED:
             if table is not tables.QUARANTINE:
@@ -238,8 +257,6 @@ class _Work:
         if rejected is not None:
             self._append(tables.QUARANTINE, rejected)
             self._count_rejected()
-        if folded is not None:
-            folded.unpersist()
 
     def _count_given(self) -> None:
         for piece in self.given:
@@ -247,13 +264,11 @@ class _Work:
                 self.counts[f"{piece.cluster_id}/{name}"] += number
 
     def _count_rejected(self) -> None:
-        """Count what the sources rejected, from what was written; rows of tables were read as such, lines were not."""
+        """Count what the sources rejected, from what was written."""
         mine = self.location.rows(self.spark, tables.QUARANTINE).where(F.col(c.ATTEMPT_ID) == self.attempt_id)
         by_stage = mine.where(F.col(c.STAGE).isin(offsets_log.STAGE, snapshot_tables.STAGE))
-        counted = by_stage.groupBy(c.STAGE, c.CLUSTER_ID, c.CODE).count()
-        for stage, cluster_id, code, number in counted.collect():
-            if stage == offsets_log.STAGE:
-                self.counts[f"{cluster_id}/{RECORDS}"] += number
+        for cluster_id, code, number in by_stage.groupBy(c.CLUSTER_ID, c.CODE).count().collect():
+            self.counts[f"{cluster_id}/{RECORDS}"] += number
             self.counts[f"{cluster_id}/quarantined.{code}"] += number
 
     def outcome(self, invocation: Invocation) -> runs.Outcome:
@@ -268,13 +283,13 @@ class _Work:
         return runs.Outcome(
             counts_in=dict(self.counts),
             counts_out={**rows, runs.LATE_GROUPS: self.late_groups, runs.MOST_MEMBERS: self.most_members},
-            result_digest=result_digest({f"{n} {w.table}": w.digest for n, w in enumerate(self.written)}),
+            result_digest=result_digest(digests(self.written)),
             verdict="quarantine-over-limit" if over else "done",
             finished_at=invocation.now(),
             input_digest=next((w.digest for w in self.written if w.table == tables.LOG_RECORDS.name), None),
         )
 
-    def _current(self, table: tables.Table) -> DataFrame:
+    def current(self, table: tables.Table) -> DataFrame:
         """The rows that counted when the attempt began."""
         return current(self.spark, self.location, table, self.commits)
 

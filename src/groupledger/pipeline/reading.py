@@ -65,7 +65,7 @@ def read_sources(spark: SparkSession, config: Config) -> Reading:
         if source.kind == "topics-jsonl":
             listings.append(topic_listings.read_json(spark, source.path, cluster_id))
         elif source.kind == "snapshots":
-            given.append((cluster_id, snapshot_tables.read(spark, source.path, source.format, cluster_id)))
+            given.append((cluster_id, _snapshots(spark, source, cluster_id, config.limits)))
         else:
             logs.append(_within_limits(_log(spark, source, cluster_id), source, config.limits))
     return Reading(
@@ -75,6 +75,13 @@ def read_sources(spark: SparkSession, config: Config) -> Reading:
         tuple(sorted({source.cluster_id or config.cluster_id for source in config.sources})),
         {"sources": [_described(spark, source, config.cluster_id) for source in config.sources]},
     )
+
+
+def _snapshots(
+    spark: SparkSession, source: SourceSettings, cluster_id: str, limits: LimitSettings
+) -> snapshot_tables.Snapshots:
+    most = limits.max_partitions_per_group
+    return snapshot_tables.read(spark, source.path, source.format, cluster_id, most_claims=most)
 
 
 def _log(spark: SparkSession, source: SourceSettings, cluster_id: str) -> Rows:
@@ -101,6 +108,7 @@ def _within_limits(rows: Rows, source: SourceSettings, limits: LimitSettings) ->
 def _described(spark: SparkSession, source: SourceSettings, cluster_id: str) -> dict[str, Any]:
     """The source and its files, without reading them: name, size and time of change; for Delta the files of now."""
     what = {"kind": source.kind, "path": without_secrets(source.path), c.CLUSTER_ID: source.cluster_id or cluster_id}
+    what |= {"format": source.format} if source.kind == "snapshots" else {}
     if source.kind == "offsets-delta":
         files: list[Any] = sorted(spark.read.format("delta").load(source.path).inputFiles())
     else:

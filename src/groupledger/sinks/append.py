@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from groupledger.core.digest import rows_digest
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from groupledger.sinks.ledger import LedgerLocation
     from groupledger.tables import Table
@@ -32,8 +33,35 @@ class Written:
 
     table: str
     rows: int
-    digest: str
+    sums: tuple[int, ...]
     metrics: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """Digest of the bag of rows."""
+        return rows_digest(self.rows, self.sums)
+
+
+def digests(written: Iterable[Written]) -> dict[str, str]:
+    """The digest of all rows of an attempt in each table that has any, in however many appends they were written."""
+    rows: Counter[str] = Counter()
+    sums: dict[str, list[int]] = {}
+    for each in written:
+        rows[each.table] += each.rows
+        before = sums.get(each.table, [0] * len(each.sums))
+        sums[each.table] = [one + other for one, other in zip(before, each.sums, strict=True)]
+    return {table: rows_digest(number, sums[table]) for table, number in rows.items() if number}
+
+
+def stored(
+    spark: SparkSession, location: LedgerLocation, table: Table, attempt_id: str | None = None
+) -> dict[str, Written]:
+    """What stands in a table, by attempt, as `append` said when it wrote it; every row is read, or those of one."""
+    rows = location.rows(spark, table)
+    rows = rows if attempt_id is None else rows.where(F.col(c.ATTEMPT_ID) == attempt_id)
+    hashed = rows.select(c.ATTEMPT_ID, *_hashes(table)).groupBy(c.ATTEMPT_ID)
+    found = hashed.agg(F.count(F.lit(1)).alias(_ROWS), *_hash_sums()).collect()
+    return {row[0]: Written(table.name, row[1], tuple(row[2:])) for row in found}
 
 
 def append(
@@ -49,7 +77,7 @@ def append(
     `rows` has the table's columns by name, in any order, `attempt_id` apart. `metrics` are further aggregates over
     the table's columns, observed in the same pass. At most `files` files are written; without it one a partition.
     """
-    stamped = rows.withColumn(c.ATTEMPT_ID, F.lit(attempt_id)).select(_contract(table))
+    stamped = stamp(table, rows, attempt_id)
     stamped = stamped if files is None else stamped.coalesce(files)
     observation = Observation()
     aggregates = [F.count(F.lit(1)).alias(_ROWS), *_hash_sums()]
@@ -57,8 +85,13 @@ def append(
     hashed = stamped.select("*", *_hashes(table)).observe(observation, *aggregates)
     hashed.select(*table.columns).writeTo(location.identifier(table)).append()
     seen = observation.get
-    sums = [seen[name] or 0 for name in _sum_names()]
-    return Written(table.name, seen[_ROWS], rows_digest(seen[_ROWS], sums), {name: seen[name] for name in metrics})
+    sums = tuple(seen[name] or 0 for name in _sum_names())
+    return Written(table.name, seen[_ROWS], sums, {name: seen[name] for name in metrics})
+
+
+def stamp(table: Table, rows: DataFrame, attempt_id: str) -> DataFrame:
+    """The rows as the table has them, stamped with the attempt."""
+    return rows.withColumn(c.ATTEMPT_ID, F.lit(attempt_id)).select(_contract(table))
 
 
 def _contract(table: Table) -> list[Column]:

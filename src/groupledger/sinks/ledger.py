@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql.types import ArrayType, DataType, StructType
+from pyspark.errors import AnalysisException
+from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from groupledger.core.faults import Fault
+from groupledger.core.secrets import without_secrets
+from groupledger.sinks.refusals import ENGINE_ERRORS, explained
 from groupledger.tables import RUNS, SCHEMA_VERSION, TABLES, Table
 from groupledger.tables import columns as c
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 VERSION_PROPERTY = "groupledger.schemaVersion"
+_CONSTRAINT = "delta.constraints."
 CHECKPOINT_INTERVAL = 50
 """Commits of a table between two checkpoints: each costs a small job 1-2 s, and so many log files are read fast."""
 
@@ -31,7 +33,10 @@ _MISSING = {
     "DELTA_MISSING_DELTA_TABLE",
     "DELTA_TABLE_ONLY_OPERATION",
 }
-_SKIPPED_BY = (c.CLUSTER_ID, c.GROUP_ID, c.TOPIC, c.PARTITION, c.OFFSET, c.SNAPSHOT_ID, c.ATTEMPT_ID, c.SEQUENCE)
+_SKIPPED_BY = (
+    *(c.CLUSTER_ID, c.GROUP_ID, c.TOPIC, c.PARTITION, c.OFFSET, c.SNAPSHOT_ID, c.ATTEMPT_ID, c.SEQUENCE),
+    *(c.OBSERVED_AT, c.AT, c.TIMESTAMP),
+)
 """Columns readers filter by: only they get statistics, which are a good part of a small commit."""
 
 
@@ -52,7 +57,7 @@ class LedgerLocation:
             raise LedgerFault("BAD_LOCATION", message)
 
     def __str__(self) -> str:
-        return self.path if self.path is not None else str(self.catalog)
+        return without_secrets(self.path) if self.path is not None else str(self.catalog)
 
     def identifier(self, table: Table) -> str:
         """The table's name in SQL, every part quoted."""
@@ -87,13 +92,13 @@ def init(spark: SparkSession, location: LedgerLocation) -> list[str]:
     Raises LedgerFault as `check` does, before anything is made, where a table stands that is not this ledger's; where
     files stand that are no table, when it comes to them.
     """
-    missing = [table for table in TABLES if not _stands(spark, location, table)]
+    to_make = [table for table in TABLES if not stands(spark, location, table)]
     if location.catalog is not None:
         schema = ".".join(quoted(part) for part in location.catalog.split("."))
         spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
-    for table in missing:
-        _create(spark, location, table)
-    return [table.name for table in missing]
+    for table in to_make:
+        create(spark, location, table)
+    return [table.name for table in to_make]
 
 
 def check(spark: SparkSession, location: LedgerLocation, tables: Iterable[Table] = (RUNS,)) -> None:
@@ -102,87 +107,135 @@ def check(spark: SparkSession, location: LedgerLocation, tables: Iterable[Table]
     Raises LedgerFault: LEDGER_MISSING, LEDGER_UNREADABLE, FOREIGN_TABLE, LEDGER_OLDER, LEDGER_NEWER.
     """
     for table in tables:
-        if not _stands(spark, location, table):
-            message = f"there is no ledger at {location} (no table {table.name}): `groupledger init` makes one"
-            raise LedgerFault("LEDGER_MISSING", message)
+        if not stands(spark, location, table):
+            raise missing(location, table)
+
+
+def missing(location: LedgerLocation, table: Table) -> LedgerFault:
+    """The complaint that there is no ledger."""
+    message = f"there is no ledger at {location} (no table {table.name}): `groupledger init` makes one"
+    return LedgerFault("LEDGER_MISSING", message)
 
 
 def ddl(location: LedgerLocation, table: Table) -> str:
-    """CREATE TABLE with every comment, no feature a second reader lacks, and the schema version."""
-    columns = ", ".join(
+    """CREATE TABLE with every comment and constraint, no feature a second reader lacks, and the schema version."""
+    checks = (f"{literal(_CONSTRAINT + name)} = {literal(text)}" for name, text in table.constraints.items())
+    made_with = ", ".join([properties_ddl(table), *checks])
+    return (
+        f"CREATE TABLE IF NOT EXISTS {location.identifier(table)} ({columns_ddl(table.schema)}) USING delta"
+        f"{layout(table)} COMMENT {literal(table.comment)} TBLPROPERTIES ({made_with})"
+    )
+
+
+def columns_ddl(columns: Iterable[StructField]) -> str:
+    """Columns as CREATE and ALTER TABLE take them."""
+    return ", ".join(
         f"{quoted(field.name)} {field.dataType.simpleString()}{'' if field.nullable else ' NOT NULL'}"
         f" COMMENT {literal(field.metadata['comment'])}"
-        for field in table.schema
-    )
-    properties = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in _properties(table).items())
-    layout = _layout("CLUSTER BY", table.cluster_by) + _layout("PARTITIONED BY", table.partition_by)
-    return (
-        f"CREATE TABLE IF NOT EXISTS {location.identifier(table)} ({columns}) USING delta{layout}"
-        f" COMMENT {literal(table.comment)} TBLPROPERTIES ({properties})"
+        for field in columns
     )
 
 
-def _layout(keyword: str, names: tuple[str, ...]) -> str:
-    return f" {keyword} ({', '.join(map(quoted, names))})" if names else ""
+def layout(table: Table) -> str:
+    """The clause for clustering or partitioning; empty where a table has neither."""
+    if table.partition_by:
+        return f" PARTITIONED BY ({', '.join(map(quoted, table.partition_by))})"
+    return f" CLUSTER BY ({', '.join(map(quoted, table.cluster_by))})" if table.cluster_by else ""
 
 
-def _properties(table: Table) -> dict[str, str]:
+def properties_ddl(table: Table) -> str:
+    """The table's properties, the schema version among them."""
     skipped_by = [name for name in _SKIPPED_BY if name in table.columns]
-    return {
+    properties = {
         VERSION_PROPERTY: str(SCHEMA_VERSION),
         "delta.checkpointInterval": str(CHECKPOINT_INTERVAL),
         "delta.isolationLevel": "Serializable",
         "delta.dataSkippingStatsColumns": ",".join(skipped_by),
     }
+    return ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
 
 
-def _create(spark: SparkSession, location: LedgerLocation, table: Table) -> None:
+def constraints(spark: SparkSession, location: LedgerLocation, table: Table) -> dict[str, str]:
+    """The constraints that a table has: name -> condition."""
+    found = _properties(spark, location, table).items()
+    return {key.removeprefix(_CONSTRAINT): value for key, value in found if key.startswith(_CONSTRAINT)}
+
+
+def create(spark: SparkSession, location: LedgerLocation, table: Table) -> None:
+    """Make a table; LedgerFault where files stand in its place that are no table."""
     try:
         spark.sql(ddl(location, table))
     except AnalysisException as error:
         got = next(iter(str(error).splitlines()), "")
-        raise _foreign(location, table, f"Delta refuses to make it there: {got}") from error
-    if not _stands(spark, location, table):
-        raise _foreign(
+        raise foreign(location, table, f"Delta refuses to make it there: {got}") from error
+    if not stands(spark, location, table):
+        raise foreign(
             location, table, "its folder is not empty and holds no Delta table (left by a killed init? then remove it)"
         )
 
 
-def _stands(spark: SparkSession, location: LedgerLocation, table: Table) -> bool:
-    """Whether the table is there; a LedgerFault where something else is."""
-    try:
-        schema = location.rows(spark, table).schema
-    except (PySparkException, Py4JJavaError) as error:
-        if isinstance(error, AnalysisException) and error.getCondition() in _MISSING:
-            return False
-        raise _unreadable(location, table, error) from error
+def stands(spark: SparkSession, location: LedgerLocation, table: Table) -> bool:
+    """Whether the table is there; a Fault where something else is, another version of it, or an unreadable log."""
+    schema = _schema(spark, location, table)
+    if schema is None:
+        return False
+    _check_version(location, _version(spark, location, table))
     difference = first_difference(schema, table.schema)
-    _check_version(spark, location, table)
     if difference is not None:
-        raise _foreign(location, table, difference)
+        raise foreign(location, table, difference)
     return True
 
 
-def _check_version(spark: SparkSession, location: LedgerLocation, table: Table) -> None:
-    rows = spark.sql(f"SHOW TBLPROPERTIES {location.identifier(table)}").collect()  # DESCRIBE DETAIL reads all the log
-    text = {row["key"]: row["value"] for row in rows}.get(VERSION_PROPERTY)
+def version(spark: SparkSession, location: LedgerLocation, table: Table) -> int | None:
+    """The schema version of a table, this one or an older; None where there is no table. LedgerFault otherwise."""
+    if _schema(spark, location, table) is None:
+        return None
+    got = _version(spark, location, table)
+    if got > SCHEMA_VERSION:
+        _check_version(location, got)
+    return got
+
+
+def _schema(spark: SparkSession, location: LedgerLocation, table: Table) -> StructType | None:
+    try:
+        return location.rows(spark, table).schema
+    except ENGINE_ERRORS as error:
+        if isinstance(error, AnalysisException) and error.getCondition() in _MISSING:
+            return None
+        raise _unreadable(location, table, error) from error
+
+
+def _version(spark: SparkSession, location: LedgerLocation, table: Table) -> int:
+    text = _properties(spark, location, table).get(VERSION_PROPERTY)
     if text is None or not text.isdecimal():
-        raise _foreign(location, table, f"its property {VERSION_PROPERTY} is {text!r}, expected a number")
-    version = int(text)
-    if version > SCHEMA_VERSION:
-        message = f"the ledger at {location} has schema version {version}, this groupledger knows {SCHEMA_VERSION}"
-        raise LedgerFault("LEDGER_NEWER", f"{message}: use a groupledger that knows version {version}")
-    if version < SCHEMA_VERSION:
-        message = f"the ledger at {location} has schema version {version}, this groupledger writes {SCHEMA_VERSION}"
-        raise LedgerFault("LEDGER_OLDER", f"{message}: ingest into a new place, or use the groupledger that made it")
+        raise foreign(location, table, f"its property {VERSION_PROPERTY} is {text!r}, expected a number")
+    return int(text)
 
 
-def _unreadable(location: LedgerLocation, table: Table, error: Exception) -> LedgerFault:
+def _properties(spark: SparkSession, location: LedgerLocation, table: Table) -> dict[str, str]:
+    rows = spark.sql(f"SHOW TBLPROPERTIES {location.identifier(table)}").collect()  # DESCRIBE DETAIL reads all the log
+    return {row["key"]: row["value"] for row in rows}
+
+
+def _check_version(location: LedgerLocation, got: int) -> None:
+    if got > SCHEMA_VERSION:
+        message = f"the ledger at {location} has schema version {got}, this groupledger knows {SCHEMA_VERSION}"
+        raise LedgerFault("LEDGER_NEWER", f"{message}: use a groupledger that knows version {got}")
+    if got < SCHEMA_VERSION:
+        message = f"the ledger at {location} has schema version {got}, this groupledger writes {SCHEMA_VERSION}"
+        raise LedgerFault("LEDGER_OLDER", f"{message}: `groupledger migrate` brings it forward")
+
+
+def _unreadable(location: LedgerLocation, table: Table, error: Exception) -> Fault:
+    known = explained(error)
+    if known is not None:
+        return known
     first_line = next(iter(str(error).splitlines()), type(error).__name__)
     return LedgerFault("LEDGER_UNREADABLE", f"{location.identifier(table)} cannot be read: {first_line}")
 
 
-def _foreign(location: LedgerLocation, table: Table, got: str) -> LedgerFault:
+def foreign(location: LedgerLocation, table: Table, got: str) -> LedgerFault:
+    """The complaint that something else stands in a table's place."""
     message = f"{location.identifier(table)} is not this ledger's table {table.name}: {got}; choose another place"
     return LedgerFault("FOREIGN_TABLE", message)
 

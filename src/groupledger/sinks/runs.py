@@ -10,24 +10,25 @@ Commits are numbered 1, 2, 3, ... over the whole ledger. A commit writes number 
 last; if not, it looks again: what was committed meanwhile either does not concern it, and it tries the next number, or
 it is the same run, which then has counted, or it shares a guard, and the work rests on inputs that are no longer the
 last ones: WriteConflict.
+
+An attempt that never committed is given up in the same way: a row `given-up` goes in on condition that the attempt has
+not committed, and a commit goes in on condition that it was not given up. So no attempt is ever both.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from groupledger.core.digest import canonical
-from groupledger.core.faults import Fault
+from groupledger.core.digest import canonical, digest
+from groupledger.sinks.refusals import ENGINE_ERRORS, is_conflict
+from groupledger.sinks.refusals import WriteConflict as WriteConflict
 from groupledger.tables import RUNS, SCHEMA_VERSION
 from groupledger.tables import columns as c
 
@@ -36,29 +37,20 @@ if TYPE_CHECKING:
 
     from groupledger.sinks.ledger import LedgerLocation
 
-PLANNED, COMMITTED = "planned", "committed"
+PLANNED, COMMITTED, GIVEN_UP = "planned", "committed", "given-up"
 INGEST, CALLS = "ingest", "callbacks"
 """Kinds of runs that readers tell apart: those that bring facts, and those that derive calls and metrics from them."""
 TRIES = 10
 """Commits of others that may come in between before this one gives up."""
 
-_CONFLICT = re.compile(r"DELTA_CONCURRENT|Concurrent\w+Exception|MetadataChangedException|ProtocolChangedException")
 _FOUND = "found"
+REDACTION = "redaction"
+"""The guard of a redaction: every attempt yields to it, named or not."""
 LATE_GROUPS = "late_groups"
 """The count (`counts_out`) of groups that a run folded again: where it is not 0, older facts give way to its own."""
 
 MOST_MEMBERS = "most_members"
 """The count (`counts_out`) of members of the largest group snapshot that a run wrote."""
-
-
-class WriteConflict(Fault):
-    """Another attempt changed what this one rests on: start again from what is committed now."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__("WRITE_CONFLICT", message)
-
-    def __reduce__(self) -> tuple[type[Fault], tuple[str]]:  # type: ignore[override]
-        return type(self), (self.message,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +82,7 @@ class Outcome:
     verdict: str
     finished_at: datetime
     input_digest: str | None = None
+    removed: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +150,20 @@ class Look:
         """Number of the last commit; 0 where there is none."""
         return self.commits[-1].sequence if self.commits else 0
 
+    @property
+    def redacting(self) -> bool:
+        """Whether a redaction has begun and is not done."""
+        last = self.last(REDACTION)
+        return last is not None and bool(last.counts_out.get("begun"))
+
+    def require_no_redaction(self) -> None:
+        """WriteConflict where one is under way, or was cut off."""
+        if self.redacting:
+            message = (
+                "a redaction is under way, or was cut off; `groupledger maintain` finishes it, then run this again"
+            )
+            raise WriteConflict(message)
+
     def last(self, guard: str) -> Commit | None:
         """The last commit under a guard."""
         return next((commit for commit in reversed(self.commits) if guard in commit.guards), None)
@@ -180,14 +187,30 @@ def counted(spark: SparkSession, location: LedgerLocation, seen: Look, run_id: s
     return committed
 
 
+def history(spark: SparkSession, location: LedgerLocation) -> tuple[Run, ...]:
+    """Every run that counts, in the order of the commits."""
+    rows = committed_runs(spark, location).select(*_READ).collect()
+    return tuple(sorted((_run(row) for row in rows), key=lambda run: run.sequence))
+
+
 def committed_runs(spark: SparkSession, location: LedgerLocation) -> DataFrame:
     """The rows of `runs` that count."""
     return location.rows(spark, RUNS).where(F.col(c.STATUS) == COMMITTED)
 
 
+def removals(spark: SparkSession, location: LedgerLocation) -> dict[str, set[str]]:
+    """By table, the committed attempts whose rows `maintain` has removed, or is about to remove, for good."""
+    rows = committed_runs(spark, location).where(F.size(c.REMOVED) > 0).select(c.REMOVED).collect()
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        for table, attempts in row[c.REMOVED].items():
+            found[table].update(attempts)
+    return found
+
+
 def plan(spark: SparkSession, location: LedgerLocation, attempt: Attempt) -> None:
     """Say what an attempt is about to do, before it writes any row: what is left of a dead one can be told by it."""
-    _row(spark, attempt, None, None).writeTo(location.identifier(RUNS)).append()
+    runs_row(spark, attempt).writeTo(location.identifier(RUNS)).append()
 
 
 def commit(spark: SparkSession, location: LedgerLocation, attempt: Attempt, since: int, outcome: Outcome) -> Run:
@@ -204,40 +227,90 @@ def commit(spark: SparkSession, location: LedgerLocation, attempt: Attempt, sinc
         if seen.committed is not None:
             return seen.committed
         _require_unchanged(attempt, since, seen)
+        _require_not_given_up(spark, location, attempt)
         last = seen.sequence
     raise WriteConflict(f"run {attempt.run_id!r}: {TRIES} other commits came in between; run it again")
 
 
 def _require_unchanged(attempt: Attempt, since: int, seen: Look) -> None:
-    for guard in attempt.guards:
+    for guard in (*attempt.guards, REDACTION):
         commit = seen.last(guard)
         if commit is not None and commit.sequence > since:
             message = f"run {attempt.run_id!r} read {guard} as of commit {since}, and run {commit.run_id!r} committed"
             raise WriteConflict(f"{message} it as number {commit.sequence} meanwhile; run it again")
 
 
+def _require_not_given_up(spark: SparkSession, location: LedgerLocation, attempt: Attempt) -> None:
+    if given_up(spark, location).where(F.col(c.ATTEMPT_ID) == attempt.attempt_id).count():
+        message = f"run {attempt.run_id!r}: this attempt began {attempt.started_at:%Y-%m-%dT%H:%MZ} and was given up by"
+        raise WriteConflict(
+            f"{message} `groupledger maintain` (maintain.attempt_hours), its rows removed; run it again"
+        )
+
+
+def given_up(spark: SparkSession, location: LedgerLocation) -> DataFrame:
+    """The rows of `runs` of attempts that can no longer commit."""
+    return location.rows(spark, RUNS).where(F.col(c.STATUS) == GIVEN_UP)
+
+
+def give_up(spark: SparkSession, location: LedgerLocation, began_before: datetime, now: datetime) -> int:
+    """Give up every attempt that was planned before a moment and has not committed; how many there were.
+
+    An attempt that commits meanwhile is not among `given_up` afterwards. Raises WriteConflict where others keep
+    committing in between.
+    """
+    rows = location.rows(spark, RUNS)
+    planned = rows.where((F.col(c.STATUS) == PLANNED) & (F.col(c.STARTED_AT) < F.lit(began_before)))
+    ended = rows.where(F.col(c.STATUS).isin(COMMITTED, GIVEN_UP)).select(c.ATTEMPT_ID)
+    for _ in range(TRIES):
+        dead = planned.join(ended, c.ATTEMPT_ID, "left_anti").select(*RUNS.columns).collect()
+        if not dead:
+            return 0
+        as_ended = {c.STATUS: F.lit(GIVEN_UP), c.FINISHED_AT: F.lit(now)}
+        condition = f"t.{c.STATUS} IN ('{COMMITTED}', '{GIVEN_UP}') AND t.{c.ATTEMPT_ID} = s.{c.ATTEMPT_ID}"
+        frame = spark.createDataFrame(dead, RUNS.schema).withColumns(as_ended)
+        count = merged(location, frame, f"given_up_{digest([row[c.ATTEMPT_ID] for row in dead])}", condition)
+        if count is not None:
+            return count
+    raise WriteConflict(f"{TRIES} commits of other runs came in between; run it again")
+
+
 def _compare_and_set(
     spark: SparkSession, location: LedgerLocation, attempt: Attempt, sequence: int, outcome: Outcome
 ) -> bool:
     """Whether the row went in: only where no commit has this number or a later one, and none is of this run."""
-    view = f"groupledger_commit_{hashlib.sha256(attempt.attempt_id.encode()).hexdigest()}"
-    _row(spark, attempt, sequence, outcome).createOrReplaceTempView(view)
+    same = f"t.{c.ATTEMPT_ID} = s.{c.ATTEMPT_ID}"  # given up
+    overtaken = f"t.{c.STATUS} = '{COMMITTED}' AND (t.{c.SEQUENCE} >= s.{c.SEQUENCE} OR t.{c.RUN_ID} = s.{c.RUN_ID})"
+    condition = f"t.{c.STATUS} IN ('{COMMITTED}', '{GIVEN_UP}') AND ({same} OR {overtaken})"
+    return (
+        merged(location, runs_row(spark, attempt, sequence, outcome), f"commit_{digest(attempt.attempt_id)}", condition)
+        == 1
+    )
+
+
+def merged(location: LedgerLocation, rows: DataFrame, name: str, condition: str, matched: str = "") -> int | None:
+    """Insert the rows of `s` into `runs` (`t`) that match no row of it; how many changed, None in a conflict.
+
+    `matched` says what becomes of rows that match.
+    """
+    spark, view = rows.sparkSession, f"groupledger_{name}"
+    rows.createOrReplaceTempView(view)
     try:
-        merged = spark.sql(
-            f"MERGE INTO {location.identifier(RUNS)} t USING {view} s"
-            f" ON t.{c.STATUS} = '{COMMITTED}' AND (t.{c.SEQUENCE} >= s.{c.SEQUENCE} OR t.{c.RUN_ID} = s.{c.RUN_ID})"
-            " WHEN NOT MATCHED THEN INSERT *"
-        ).collect()
-        return bool(merged[0]["num_inserted_rows"] == 1)
-    except (PySparkException, Py4JJavaError) as error:
-        if _CONFLICT.search(str(error)) is None:
+        command = f"MERGE INTO {location.identifier(RUNS)} t USING {view} s ON {condition}{matched}"
+        done = spark.sql(f"{command} WHEN NOT MATCHED THEN INSERT *").collect()
+        return int(done[0]["num_affected_rows"])
+    except ENGINE_ERRORS as error:
+        if not is_conflict(error):
             raise
-        return False
+        return None
     finally:
         spark.catalog.dropTempView(view)
 
 
-def _row(spark: SparkSession, attempt: Attempt, sequence: int | None, outcome: Outcome | None) -> DataFrame:
+def runs_row(
+    spark: SparkSession, attempt: Attempt, sequence: int | None = None, outcome: Outcome | None = None
+) -> DataFrame:
+    """The row of an attempt: `planned`, or `committed` with its number and what it has to say."""
     values = {
         c.RUN_ID: attempt.run_id,
         c.ATTEMPT_ID: attempt.attempt_id,
@@ -256,6 +329,7 @@ def _row(spark: SparkSession, attempt: Attempt, sequence: int | None, outcome: O
         c.SCHEMA: SCHEMA_VERSION,
         c.STARTED_AT: attempt.started_at,
         c.FINISHED_AT: outcome and outcome.finished_at,
+        c.REMOVED: outcome and {table: list(attempts) for table, attempts in outcome.removed.items()},
     }
     return spark.createDataFrame([tuple(values[name] for name in RUNS.columns)], RUNS.schema)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 CORRUPT = "_corrupt"
 PROBLEM = "_problem"
-_REJECTED, _READ = "rejected", "read"
+_REJECTED = "rejected"
 
 
 class SourceFault(Fault):
@@ -40,15 +40,13 @@ class Rows:
     watches: tuple[Observation, ...] = ()
 
     def rejections(self) -> int:
-        """How many rows `rejected` holds; asked after an action on `good`. Without a watch they are counted."""
+        """How many rows `rejected` holds; asked after an action on `good`. Without a watch they are counted.
+
+        A watch counts once more what a lost task had seen: only none and some can be told apart.
+        """
         if not self.watches:
             return self.rejected.count()
         return sum(watch.get[_REJECTED] for watch in self.watches)
-
-    def read(self) -> int:
-        """How many rows the source has; asked after an action on `good`."""
-        number: int = self.watches[0].get[_READ]
-        return number
 
 
 def open_json(spark: SparkSession, path: str, schema: StructType) -> DataFrame:
@@ -92,7 +90,7 @@ def split(rows: DataFrame, good: list[Column], source: str, rejected: dict[str, 
     columns = [known.get(name, F.lit(None)).cast(kind).alias(name) for name, kind in kinds.items()]
     watch = Observation()
     rejections = F.count_if(F.col(PROBLEM).isNotNull()).alias(_REJECTED)
-    watched = rows.observe(watch, rejections, F.count(F.lit(1)).alias(_READ))
+    watched = rows.observe(watch, rejections)
     bad = rows.where(F.col(PROBLEM).isNotNull()).select(*columns)
     return Rows(watched.where(F.col(PROBLEM).isNull()).select(*good), bad, (watch,))
 

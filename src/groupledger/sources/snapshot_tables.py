@@ -30,6 +30,8 @@ GROUP_TYPES = ("classic", "consumer", "share", "streams")
 _EMPTY_STATES = ("Empty", "Dead")
 
 _IDS, _PLACES, _COUNT, _WRONG, _TOPICS_OF = "ids", "places", "count", "wrong", "topics_of_members"
+_CLAIMS = "claims"
+MOST_CLAIMS = 2**62
 _PARTITION_LISTS = (c.CLAIMED, c.RECORDED, c.TARGET, c.PENDING_REVOCATION)
 
 
@@ -50,10 +52,11 @@ class Snapshots:
         return reduce(lambda left, right: left.unionByName(right), [rows.rejected for rows in self.parts()])
 
 
-def read(spark: SparkSession, folder: str, kind: str, cluster_id: str) -> Snapshots:
+def read(spark: SparkSession, folder: str, kind: str, cluster_id: str, *, most_claims: int = MOST_CLAIMS) -> Snapshots:
     """The tables in a folder; `kind` is parquet, delta, json or csv; `cluster_id` where a row names no cluster.
 
-    Raises SourceFault as `read_given` does.
+    A snapshot whose members claim more than `most_claims` partitions between them is rejected. Raises SourceFault as
+    `read_given` does.
     """
     groups = read_given(spark, folder, GROUPS, kind)
     members = read_given(spark, folder, MEMBERS, kind)
@@ -61,7 +64,7 @@ def read(spark: SparkSession, folder: str, kind: str, cluster_id: str) -> Snapsh
     assert groups is not None, "a required table is there or a fault"
     assert members is not None, "a required table is there or a fault"
     members = _in_order(members)
-    judged = _judged(_filled_groups(groups, cluster_id), members)
+    judged = _judged(_filled_groups(groups, cluster_id), members, most_claims)
     return Snapshots(
         _groups(judged, _source(folder, GROUPS)),
         _members(members, judged, _source(folder, MEMBERS), cluster_id),
@@ -94,13 +97,13 @@ def _filled_groups(groups: DataFrame, cluster_id: str) -> DataFrame:
     return groups.withColumns(given)
 
 
-def _judged(groups: DataFrame, members: DataFrame) -> DataFrame:
+def _judged(groups: DataFrame, members: DataFrame, most_claims: int) -> DataFrame:
     """Group rows with what their members say, their PROBLEM or that of a member, and the snapshot before."""
-    counted = groups.join(_member_counts(members), c.SNAPSHOT_ID, "left").fillna(0, [_COUNT, _IDS, _PLACES])
+    counted = groups.join(_member_counts(members), c.SNAPSHOT_ID, "left").fillna(0, [_COUNT, _IDS, _PLACES, _CLAIMS])
     same = Window.partitionBy(c.SNAPSHOT_ID)
     position = Window.partitionBy(c.CLUSTER_ID, c.GROUP_ID, c.OFFSET)
     problems = _group_problem(F.count(F.lit(1)).over(same), F.count(F.lit(1)).over(position))
-    judged = counted.withColumn(PROBLEM, F.coalesce(PROBLEM, _WRONG, problems))
+    judged = counted.withColumn(PROBLEM, F.coalesce(PROBLEM, _WRONG, problems, _over_limit(most_claims)))
     before = Window.partitionBy(c.CLUSTER_ID, c.GROUP_ID, c.INCARNATION).orderBy(c.OFFSET, c.SNAPSHOT_ID)
     usable = F.when(F.col(PROBLEM).isNull(), F.col(c.SNAPSHOT_ID))
     return judged.withColumn(c.PREVIOUS_SNAPSHOT_ID, F.coalesce(c.PREVIOUS_SNAPSHOT_ID, F.lag(usable).over(before)))
@@ -115,7 +118,19 @@ def _member_counts(members: DataFrame) -> DataFrame:
         F.count_distinct(c.MEMBER_ORDER).alias(_PLACES),
         F.min(F.coalesce(PROBLEM, _member_problem())).alias(_WRONG),
         topics.alias(_TOPICS_OF),
+        F.sum(F.coalesce(_partitions_in(c.CLAIMED), F.lit(0))).alias(_CLAIMS),
     )
+
+
+def _partitions_in(lists: str) -> Column:
+    """How many partitions the lists of a member name; null where there are none."""
+    return F.aggregate(lists, F.lit(0).cast("bigint"), lambda total, topic: total + F.size(topic[c.PARTITIONS]))
+
+
+def _over_limit(most_claims: int) -> Column:
+    claims = F.col(_CLAIMS)
+    words = f" partitions; expected at most {most_claims} (limits.max_partitions_per_group)"
+    return F.when(claims > most_claims, _said("CLAIMS_OVER_LIMIT", "members claim ", claims, words))
 
 
 def _member_problem() -> Column:

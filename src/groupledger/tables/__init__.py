@@ -20,8 +20,11 @@ from groupledger.tables.histories import CALLBACKS, METRICS
 from groupledger.tables.results import ASSIGNMENTS, REBALANCES, VIOLATIONS
 from groupledger.tables.runs import RUNS
 
-SCHEMA_VERSION = 1
-"""Version of all declarations together; stands in `runs` and in the ledger's table properties."""
+SCHEMA_VERSION = 2
+"""Version of all declarations together; stands in `runs` and in the ledger's table properties.
+
+2: `runs.removed`; statistics of moments; constraints.
+"""
 
 TABLES: tuple[Table, ...] = (
     LOG_RECORDS,
@@ -41,11 +44,16 @@ TABLES: tuple[Table, ...] = (
 )
 
 BY_NAME: dict[str, Table] = {table.name: table for table in TABLES}
+CONSTRAINTS: dict[str, tuple[Table, str]] = {
+    name: (table, condition) for table in TABLES for name, condition in table.constraints.items()
+}
+"""By name: the table, and what holds for each of its rows."""
 
 __all__ = [
     "ASSIGNMENTS",
     "BY_NAME",
     "CALLBACKS",
+    "CONSTRAINTS",
     "COVERAGE",
     "GROUP_HEADS",
     "GROUP_SNAPSHOTS",

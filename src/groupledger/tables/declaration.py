@@ -8,6 +8,14 @@ from pyspark.sql.types import ArrayType, DataType, IntegerType, StringType, Stru
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """What holds for every row of a table, as SQL that is true, never null. Delta refuses a write that breaks it."""
+
+    name: str
+    condition: str
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """One Delta table. `cluster_by` names the columns of liquid clustering, most selective first; a table that is
     partitioned instead names its columns in `partition_by`.
@@ -18,6 +26,12 @@ class Table:
     schema: StructType
     cluster_by: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
+
+    @property
+    def constraints(self) -> dict[str, str]:
+        """Name of each constraint, which no other table has -> its condition."""
+        return {f"{self.name}_{check.name}": check.condition for check in self.checks}
 
     @property
     def columns(self) -> list[str]:
@@ -36,9 +50,20 @@ def table(
     *columns: StructField,
     cluster_by: tuple[str, ...] = (),
     partition_by: tuple[str, ...] = (),
+    checks: tuple[Check, ...] = (),
 ) -> Table:
     """Declare a table of `columns`, in this order."""
-    return Table(name, comment, StructType(list(columns)), cluster_by, partition_by)
+    return Table(name, comment, StructType(list(columns)), cluster_by, partition_by, checks)
+
+
+def counts(name: str, *columns: str, least: int = 0) -> Check:
+    """Numbers that are never below `least`, in columns that are never null."""
+    return Check(name, " AND ".join(f"{column} >= {least}" for column in columns))
+
+
+def known(column: str, *words: str) -> Check:
+    """A column that is never null, with one of a few words of ours."""
+    return Check(column, f"{column} IN ({', '.join(repr(word) for word in words)})")
 
 
 INT_LIST = ArrayType(IntegerType(), containsNull=False)

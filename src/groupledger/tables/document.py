@@ -55,6 +55,9 @@ def _rows(table: Table) -> Iterator[str]:
     for field in table.schema:
         kind, null = field.dataType.simpleString(), "yes" if field.nullable else "no"
         yield f"| `{field.name}` | `{kind}` | {null} | {_text(field.metadata['comment'])} |"
+    if table.checks:
+        yield "\nDelta refuses a row for which one of these does not hold:\n"
+        yield from (f"- `{name}`: `{condition}`" for name, condition in table.constraints.items())
 
 
 def _form(form: Form) -> str:

@@ -17,7 +17,7 @@ from pyspark.sql.types import (
 )
 
 from groupledger.tables import columns as c
-from groupledger.tables.declaration import STRING_LIST, TOPIC_ID_PARTITIONS, column, table
+from groupledger.tables.declaration import STRING_LIST, TOPIC_ID_PARTITIONS, Check, column, counts, known, table
 
 ATTEMPT = column(
     c.ATTEMPT_ID, StringType(), "attempt that wrote the row; it counts once `runs` commits the attempt", required=True
@@ -40,6 +40,7 @@ LOG_RECORDS = table(
     column(c.VALUE, BinaryType(), "value bytes; null is a tombstone"),
     ATTEMPT,
     cluster_by=(c.CLUSTER_ID, c.GROUP_ID, c.OFFSET),
+    checks=(counts("position", c.LOG_PARTITION, c.OFFSET),),
 )
 
 GROUP_SNAPSHOTS = table(
@@ -77,6 +78,10 @@ GROUP_SNAPSHOTS = table(
     column(c.OBSERVED_AT, TimestampType(), "timestamp of the record; order is by offset, never by this", required=True),
     ATTEMPT,
     cluster_by=(c.CLUSTER_ID, c.GROUP_ID, c.OFFSET),
+    checks=(
+        known(c.GROUP_TYPE, "classic", "consumer", "share", "streams"),
+        counts("counts", c.OFFSET, c.MEMBERS),
+    ),
 )
 
 MEMBER_SNAPSHOTS = table(
@@ -121,6 +126,7 @@ MEMBER_SNAPSHOTS = table(
     column(c.MEMBER_EPOCH, IntegerType(), "member epoch (KIP-848)"),
     ATTEMPT,
     cluster_by=(c.CLUSTER_ID, c.GROUP_ID, c.OFFSET),
+    checks=(counts("position", c.OFFSET, c.MEMBER_ORDER),),
 )
 
 TOPIC_SNAPSHOTS = table(
@@ -134,6 +140,7 @@ TOPIC_SNAPSHOTS = table(
     column(c.VALID_FROM, TimestampType(), "when the source first showed this state", required=True),
     ATTEMPT,
     cluster_by=(c.CLUSTER_ID, c.TOPIC),
+    checks=(counts(c.PARTITION_COUNT, f"coalesce({c.PARTITION_COUNT}, 0)"),),
 )
 
 OWNERSHIP_CHANGES = table(
@@ -154,6 +161,7 @@ OWNERSHIP_CHANGES = table(
     column(c.HELD_SINCE, TimestampType(), "since when from_member_id had it; null where history does not reach back"),
     ATTEMPT,
     cluster_by=(c.CLUSTER_ID, c.TOPIC, c.PARTITION),
+    checks=(counts("position", c.PARTITION, c.OFFSET),),
 )
 
 GROUP_HEADS = table(
@@ -179,6 +187,7 @@ GROUP_HEADS = table(
     column(c.STATE, BinaryType(), "the state, in core.history's canonical encoding", required=True),
     ATTEMPT,
     cluster_by=(c.CLUSTER_ID, c.GROUP_ID),
+    checks=(Check("offsets", f"{c.FROM_OFFSET} >= -1 AND {c.OFFSET} >= {c.FROM_OFFSET}"),),
 )
 
 COVERAGE = table(
@@ -215,4 +224,5 @@ QUARANTINE = table(
     column(c.VALUE, BinaryType(), "value bytes"),
     column(c.ROW, StringType(), "the row as text, where the input was no log record"),
     ATTEMPT,
+    checks=(known(c.STAGE, "decode", "fold", "topics", "tables", "assign"),),
 )

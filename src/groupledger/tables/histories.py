@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql.types import DoubleType, IntegerType, StringType, TimestampType
 
 from groupledger.tables import columns as c
-from groupledger.tables.declaration import STRING_LIST, TOPIC_PARTITIONS, column, table
+from groupledger.tables.declaration import STRING_LIST, TOPIC_PARTITIONS, Check, column, counts, known, table
 from groupledger.tables.facts import ATTEMPT, CLUSTER, GROUP, SNAPSHOT
 
 CALLBACKS = table(
@@ -30,6 +30,10 @@ CALLBACKS = table(
     ),
     ATTEMPT,
     cluster_by=(c.CLUSTER_ID, c.GROUP_ID),
+    checks=(
+        counts("call_order", c.CALL_ORDER),
+        known(c.CERTAINTY, "recorded", "after-gap", "revoked-or-lost", "unknown-end"),
+    ),
 )
 
 METRICS = table(
@@ -45,4 +49,5 @@ METRICS = table(
     column(c.REASON, StringType(), "why there is no value"),
     ATTEMPT,
     cluster_by=(c.CLUSTER_ID, c.GROUP_ID),
+    checks=(Check("window", f"{c.WINDOW_START} < {c.WINDOW_END}"),),
 )

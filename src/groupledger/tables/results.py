@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StringType, StructField, StructType
 
 from groupledger.tables import columns as c
-from groupledger.tables.declaration import INT_LIST, TOPIC_PARTITIONS, column, table
+from groupledger.tables.declaration import INT_LIST, TOPIC_PARTITIONS, Check, column, counts, known, table
 from groupledger.tables.facts import ATTEMPT, CLUSTER, GROUP, SNAPSHOT
 
 SCENARIO = column(c.SCENARIO, StringType(), "name of the what-if; `recorded` is what happened", required=True)
@@ -40,6 +40,10 @@ ASSIGNMENTS = table(
     ),
     ATTEMPT,
     cluster_by=(c.CLUSTER_ID, c.GROUP_ID),
+    checks=(
+        counts("round", c.ROUND, least=1),
+        counts("member_order", c.MEMBER_ORDER),
+    ),
 )
 
 REBALANCES = table(
@@ -89,6 +93,13 @@ REBALANCES = table(
     column(c.MESSAGE, StringType(), "of a rejected group: what, got, expected, what to do"),
     ATTEMPT,
     cluster_by=(c.CLUSTER_ID, c.GROUP_ID),
+    checks=(
+        known(c.OUTCOME, "ASSIGNED", "UNCHANGED", "EMPTY", "REJECTED"),
+        known(c.PROTOCOL, "EAGER", "COOPERATIVE"),
+        counts("round", c.ROUND, least=1),
+        counts("counts", c.MEMBERS, c.PARTITIONS, c.KEPT, c.ADDED, c.REVOKED, c.LOST, c.UNASSIGNED, c.MOVES),
+        Check("load", f"coalesce({c.LOAD_MIN} <= {c.LOAD_MAX}, true)"),
+    ),
 )
 
 VIOLATIONS = table(
@@ -108,4 +119,8 @@ VIOLATIONS = table(
     column(c.OFFSET, LongType(), "offset"),
     ATTEMPT,
     cluster_by=(c.CLUSTER_ID, c.GROUP_ID),
+    checks=(
+        known(c.SEVERITY, "info", "warning", "error"),
+        counts(c.PARTITION, f"coalesce({c.PARTITION}, 0)"),
+    ),
 )

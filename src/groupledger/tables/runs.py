@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql.types import IntegerType, LongType, MapType, StringType, TimestampType
 
 from groupledger.tables import columns as c
-from groupledger.tables.declaration import STRING_LIST, column, table
+from groupledger.tables.declaration import STRING_LIST, Check, column, known, table
 
 COUNTS = MapType(StringType(), LongType(), valueContainsNull=False)
 
@@ -14,8 +14,13 @@ RUNS = table(
     "Attempts: `planned` before any row is written, `committed` once, last and by compare-and-set.",
     column(c.RUN_ID, StringType(), "from the orchestrator, or derived from the input", required=True),
     column(c.ATTEMPT_ID, StringType(), "UUID of the attempt, stamped on every row it writes", required=True),
-    column(c.KIND, StringType(), "ingest, assign or callbacks", required=True),
-    column(c.STATUS, StringType(), "planned or committed", required=True),
+    column(c.KIND, StringType(), "ingest, assign, callbacks or maintain", required=True),
+    column(
+        c.STATUS,
+        StringType(),
+        "planned, committed, given-up (it can no longer commit), or leased (a maintain at work)",
+        required=True,
+    ),
     column(c.SEQUENCE, LongType(), "order of commits, from 1; null while planned"),
     column(
         c.GUARDS,
@@ -33,6 +38,18 @@ RUNS = table(
     column(c.VERDICT, StringType(), "done, quarantine-over-limit, ..."),
     column(c.SCHEMA, IntegerType(), "schema version of the ledger", required=True),
     column(c.STARTED_AT, TimestampType(), "when the attempt began"),
-    column(c.FINISHED_AT, TimestampType(), "when it committed"),
+    column(c.FINISHED_AT, TimestampType(), "when it committed or was given up; of a lease: until when it is held"),
+    column(
+        c.REMOVED,
+        MapType(StringType(), STRING_LIST, valueContainsNull=False),
+        "of a maintain: by table, the attempts whose rows are removed for good; since schema version 2",
+    ),
     partition_by=(c.STATUS,),  # so that a commit, which reads the committed rows, conflicts with no plan
+    checks=(
+        known(c.STATUS, "planned", "committed", "given-up", "leased"),
+        Check(
+            "sequence",
+            f"CASE WHEN {c.STATUS} = 'committed' THEN coalesce({c.SEQUENCE} >= 1, false) ELSE {c.SEQUENCE} IS NULL END",
+        ),
+    ),
 )

@@ -76,6 +76,24 @@ def decode_head(head: bytes, topics: TopicCatalog) -> GroupState:
     return state
 
 
+def closed_head(head: bytes) -> bytes:
+    """The head of a group whose history ends here, as at a tombstone: no member is left in it.
+
+    The next record begins an incarnation. It counts as one after a hole, so that no verdict rests on the members of a
+    KIP-848 group that are not written anew.
+    """
+    document: dict[str, Any] = json.loads(head)
+    ended: dict[str, Any] = {
+        "alive": False,
+        "previous_offset": None,
+        "hole": True,
+        "held": [],
+        "generation": None,
+        "modern": None,
+    }
+    return json.dumps(document | ended, separators=(",", ":"), sort_keys=True, ensure_ascii=True).encode()
+
+
 def heads_agree(one: bytes, other: bytes) -> bool:
     """Whether two heads of a group at one offset are the same: then all facts after it stand as they are."""
     return one == other

@@ -1,0 +1,68 @@
+"""`groupledger maintain`: what a ledger needs now and then, safe while jobs run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from groupledger.cli.options import Job, takes_config, takes_timings
+from groupledger.cli.output import plain
+from groupledger.cli.summaries import tell_timings
+
+if TYPE_CHECKING:
+    from groupledger.cli.output import Output
+    from groupledger.pipeline.maintain import MaintainSummary
+
+
+@click.command(short_help="Remove rows of dead attempts, gather small files; safe while jobs run.")
+@click.option("--table", "tables", multiple=True, metavar="TABLE", help="Only this table; may be given several times.")
+@click.option("--redact", is_flag=True, help="Replace names for good, as `redaction` says, and remove the raw log.")
+@takes_timings
+@takes_config
+def maintain(job: Job, *, tables: tuple[str, ...], redact: bool, timings: bool) -> None:
+    """Remove what dead attempts left, bring rows together in few files, remove files that are nobody's.
+
+    Readers see the same before, meanwhile and after. To be run now and then, say once a day; jobs may run beside it.
+    Exit code 5 where another maintain is at work.
+    """
+    from groupledger.pipeline.maintain import maintain as run
+    from groupledger.tables import BY_NAME
+
+    if unknown := [name for name in tables if name not in BY_NAME]:
+        raise click.BadParameter(f"{unknown[0]!r} is no table; there are: {', '.join(BY_NAME)}", param_hint="--table")
+    chosen = [BY_NAME[name] for name in tables or BY_NAME]
+    spark = job.spark()
+    with job.output.status("tidying up"):
+        summary = run(spark, job.place(), job.config, job.invocation(None), chosen, redact=redact)
+    tell(job.output, summary)
+    if timings:
+        tell_timings(job.output, summary.timings)
+    told = {**plain(summary), "rows_removed": summary.rows_removed}
+    job.output.result({"status": "done", "command": job.name, **told})
+
+
+def tell(output: Output, summary: MaintainSummary) -> None:
+    """A line a table."""
+    output.title("maintain")
+    output.line(f"attempts given up: {summary.given_up}; rows of dead attempts removed: {summary.rows_removed:,}")
+    if summary.redacted:
+        output.line(f"names redacted in {summary.redacted} tables; erased for good once their old files are vacuumed")
+    output.table(
+        ["table", "rows removed", "files", "files now", "MiB", "MiB now"],
+        [
+            (
+                each.table,
+                each.rows_removed,
+                each.before.files,
+                each.after.files,
+                _mib(each.before.bytes),
+                _mib(each.after.bytes),
+            )
+            for each in summary.tables
+        ],
+    )
+
+
+def _mib(size: int) -> float:
+    return round(size / 2**20, 2)

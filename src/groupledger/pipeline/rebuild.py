@@ -1,0 +1,260 @@
+"""Rebuild: rows that committed runs wrote and that are no longer there, made again from `log_records`.
+
+`runs` says how many rows each attempt wrote to each table, and a digest of all of them. A table that cannot be read is
+set aside and made anew, empty; then every attempt, in the order of the commits, gets its missing rows back, under its
+own id: folded again for an ingest, computed again for an `assign`, derived again for `callbacks`. The digest says
+whether they are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from groupledger import tables
+from groupledger.config import SourceSettings
+from groupledger.core.digest import result_digest
+from groupledger.core.faults import Fault
+from groupledger.engine import calls
+from groupledger.engine.folding import FILLED
+from groupledger.engine.rows import RESULTS, rows_of
+from groupledger.pipeline import assign, call_tables, ingest
+from groupledger.pipeline.erasure import Erasure
+from groupledger.pipeline.given import given, of_table
+from groupledger.pipeline.reading import read_sources, union
+from groupledger.sinks import runs
+from groupledger.sinks.append import Written, digests, stamp, stored
+from groupledger.sinks.ledger import init, stands
+from groupledger.sinks.refusals import RAW, damaged, named
+from groupledger.tables import columns as c
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from groupledger.config import Config
+    from groupledger.pipeline.invocation import Invocation
+    from groupledger.sinks.ledger import LedgerLocation
+    from groupledger.tables import Table
+
+STAMPED = tuple(table for table in tables.TABLES if table is not tables.RUNS)
+Contents = dict[str, dict[str, Written]]
+"""By table and attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remade:
+    """Rows of one attempt in one table that are there again."""
+
+    table: str
+    run_id: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildSummary:
+    """What a rebuild did. `set_aside`: where the files of damaged tables are now, by table."""
+
+    runs: int
+    set_aside: Mapping[str, str]
+    remade: tuple[Remade, ...]
+
+
+def rebuild(spark: SparkSession, location: LedgerLocation, config: Config, invocation: Invocation) -> RebuildSummary:
+    """Make the tables hold what the committed runs wrote. Done again, or after a kill, it goes on where it was.
+
+    Raises Fault: LEDGER_DAMAGED where a table cannot be read that is not made of others; TABLE_IN_THE_WAY,
+    SOURCES_CHANGED, REBUILT_DIFFERENT with what to do.
+    """
+    with named():
+        contents = {table.name: _contents(spark, location, table) for table in tables.TABLES if table.name in RAW}
+    set_aside = {}
+    for table in STAMPED:
+        if table.name not in RAW:
+            found = _readable(spark, location, table)
+            contents[table.name] = {} if isinstance(found, Fault) else found
+            if isinstance(found, Fault):
+                set_aside[table.name] = str(_set_aside(location, table, invocation.attempt_id, found))
+    with named():
+        init(spark, location)
+        work = _Rebuild(spark, location, config, contents)
+        return RebuildSummary(len(work.history), set_aside, tuple(work.remade()))
+
+
+def _contents(spark: SparkSession, location: LedgerLocation, table: Table) -> dict[str, Written]:
+    """What stands in a table by attempt; of `runs`, where nothing has a digest, only that every byte can be read."""
+    if table is tables.RUNS:
+        location.rows(spark, table).collect()
+        return {}
+    return stored(spark, location, table)
+
+
+def _readable(spark: SparkSession, location: LedgerLocation, table: Table) -> dict[str, Written] | Fault:
+    """What stands in the table, nothing if it is not there, or why it cannot be read. Raises the Fault of another table
+    in its place, which is not touched."""
+    try:
+        with named():
+            return _contents(spark, location, table) if stands(spark, location, table) else {}
+    except Fault as fault:
+        if fault.code not in ("LEDGER_DAMAGED", "LEDGER_UNREADABLE"):
+            raise
+        return fault
+
+
+def _set_aside(location: LedgerLocation, table: Table, attempt_id: str, fault: Fault) -> Path:
+    """Move a table's folder out of the way; what it holds is never deleted."""
+    folder = Path(location.path or "", table.name)
+    if location.path is None or not folder.is_dir():
+        what = f"{location.identifier(table)} is damaged and no folder of this machine: move it elsewhere or drop it"
+        raise Fault("TABLE_IN_THE_WAY", f"{what}, then run `groupledger rebuild` again ({fault.message})")
+    aside = folder.with_name(f"{table.name}.damaged-{attempt_id}")
+    folder.rename(aside)
+    return aside
+
+
+class _Rebuild:
+    """A ledger whose tables can all be read, and what its runs say they hold."""
+
+    def __init__(self, spark: SparkSession, location: LedgerLocation, config: Config, contents: Contents) -> None:
+        self.spark, self.location, self.config, self.contents = spark, location, config, contents
+        self.history = runs.history(spark, location)
+        self.commits = runs.look(spark, location).commits
+        self.erasure = Erasure.of(spark, location)
+
+    def remade(self) -> Iterator[Remade]:
+        """Give every attempt its missing rows back, in the order of the commits: a fold starts from earlier heads."""
+        for run in self.history:
+            short = [table for table in STAMPED if self._there(run, table) != run.counts_out.get(table.name, 0)]
+            if run.kind not in self._made:  # a maintain: it wrote no rows
+                continue
+            if self.erasure.touches(run):
+                self.erasure.require_whole(run, short)
+                continue
+            self._require_raw(run, short)
+            if short or not self._same(run):
+                rows = self._made[run.kind](run)
+                for table in short or self._filled(run):
+                    yield self._overwritten(run, table, rows)
+                if not self._same(run):
+                    raise self._different(run)
+                rows.release()
+
+    def _require_raw(self, run: runs.Run, short: list[Table]) -> None:
+        """Raises Fault where rows are missing that are made of nothing else: their log entry was cut, or is lost."""
+        for table in short:
+            if table.name in RAW:
+                expected, there = run.counts_out.get(table.name, 0), self._there(run, table)
+                raise damaged(table.name, f"of {expected} rows of run {run.run_id!r} {there} are there")
+
+    def _filled(self, run: runs.Run) -> list[Table]:
+        """The tables with rows of the attempt that can be made again: some row of one is not what was written."""
+        return [table for table in STAMPED if self._there(run, table) and table.name not in RAW]
+
+    def _there(self, run: runs.Run, table: Table) -> int:
+        written = self.contents[table.name].get(run.attempt_id)
+        return written.rows if written else 0
+
+    def _overwritten(self, run: runs.Run, table: Table, rows: _Rows) -> Remade:
+        """One commit that takes what is left of the attempt's rows and puts all of them there."""
+        again = stamp(table, rows.of(table), run.attempt_id)
+        mine = F.col(c.ATTEMPT_ID) == F.lit(run.attempt_id)
+        again.writeTo(self.location.identifier(table)).overwrite(mine)
+        self.contents[table.name] |= stored(self.spark, self.location, table, run.attempt_id)
+        return Remade(table.name, run.run_id, self._there(run, table))
+
+    def _same(self, run: runs.Run) -> bool:
+        """Whether the rows of the attempt have the digest that it committed."""
+        written = [found for table in STAMPED if (found := self.contents[table.name].get(run.attempt_id))]
+        return result_digest(digests(written)) == run.result_digest
+
+    def _different(self, run: runs.Run) -> Fault:
+        counts = ", ".join(
+            f"{table.name} {self._there(run, table)} of {run.counts_out.get(table.name, 0)}" for table in STAMPED
+        )
+        what = f"run {run.run_id!r} wrote other rows than those that can be made now ({counts})"
+        way_out = f"rebuild with the version that wrote them, {run.code_digest}, or ingest into a new ledger"
+        return Fault("REBUILT_DIFFERENT", f"{what}; {way_out}")
+
+    @property
+    def _made(self) -> Mapping[str, Callable[[runs.Run], _Rows]]:
+        """How the rows of a kind of run are made again."""
+        return {assign.KIND: self._computed, runs.INGEST: self._folded, runs.CALLS: self._called}
+
+    def _called(self, run: runs.Run) -> _Rows:
+        """The calls of all history, as of the commits that the run saw."""
+        seen = runs.Look(self._before(run))
+        computed = call_tables.computed(self.spark, self.location, self.config, seen, run.inputs["hours"]).persist()
+        return _Rows({table.name: [calls.rows_of(computed, table)] for table in call_tables.TABLES}, computed)
+
+    def _computed(self, run: runs.Run) -> _Rows:
+        if assign.SETTINGS not in run.inputs:
+            what = f"run {run.run_id!r} does not say with which settings it computed"
+            raise Fault("REBUILT_DIFFERENT", f"{what}: run `groupledger assign` with them again under another run id")
+        seen = runs.Look(self._before(run))
+        computed = assign.computed_again(self.spark, self.location, self.config, run, seen).persist()
+        return _Rows({table.name: [rows_of(computed, table)] for table in RESULTS}, computed)
+
+    def _folded(self, run: runs.Run) -> _Rows:
+        """What the attempt's records fold to, and what of its sources never became a record."""
+        before = self._before(run)
+        ingested = any(guard in commit.guards for commit in before for guard in run.guards)
+        work = ingest.Work(self.spark, self.location, self.config, run.attempt_id, before, ingested=ingested)
+        folded = work.fold()
+        rows = {table.name: [ingest.of_fold(folded, table)] for table in FILLED} if folded else {}
+        short = {name for name, number in run.counts_out.items() if number != work.folded[name]} & _NOT_FROM_RECORDS
+        if short:
+            for table, more in self._from_sources(run, work):
+                rows.setdefault(table.name, []).append(more)
+        return _Rows(rows, folded)
+
+    def _from_sources(self, run: runs.Run, work: ingest.Work) -> Iterator[tuple[Table, DataFrame]]:
+        """Rows that are not kept raw: rejected lines, and users' own tables. Their sources must be as they were."""
+        sources = tuple(_source(each) for each in run.inputs["sources"])
+        reading = read_sources(self.spark, replace(self.config, sources=sources))
+        if reading.described["sources"] != run.inputs["sources"]:
+            what = f"run {run.run_id!r} read sources that have changed since; rows of them are kept nowhere else"
+            raise Fault(
+                "SOURCES_CHANGED", f"{what}: bring back {', '.join(each.path for each in sources)} as they were"
+            )
+        taken = [piece for cluster, snapshots in reading.tables for piece in given(work.current, cluster, snapshots)]
+        for table in (tables.GROUP_SNAPSHOTS, tables.MEMBER_SNAPSHOTS):
+            for rows in of_table(taken, table):
+                yield table, rows
+        parts = [part for _, snapshots in reading.tables for part in snapshots.parts()]
+        rejected = union(rows.rejected for rows in [*reading.logs, *reading.listings, *parts])
+        if rejected is not None:
+            yield tables.QUARANTINE, rejected
+
+    def _before(self, run: runs.Run) -> tuple[runs.Commit, ...]:
+        return tuple(commit for commit in self.commits if commit.sequence < run.sequence)
+
+
+_NOT_FROM_RECORDS = {tables.QUARANTINE.name, tables.GROUP_SNAPSHOTS.name, tables.MEMBER_SNAPSHOTS.name}
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows that an attempt wrote, by table; `kept` is what they are cut from, in memory until released."""
+
+    by_table: dict[str, list[DataFrame]]
+    kept: DataFrame | None
+
+    def of(self, table: Table) -> DataFrame:
+        """All rows of one table. Raises Fault where there is nothing they could be made of."""
+        rows = union(self.by_table.get(table.name, []))
+        if rows is None:
+            raise Fault("REBUILT_DIFFERENT", f"rows of {table.name} are missing that are made of nothing in the ledger")
+        return rows
+
+    def release(self) -> None:
+        """They are written."""
+        if self.kept is not None:
+            self.kept.unpersist()
+
+
+def _source(described: Mapping[str, str]) -> SourceSettings:
+    names = ("kind", "path", "cluster_id", "format")
+    return SourceSettings(**{name: described[name] for name in names if name in described})

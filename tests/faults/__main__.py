@@ -1,0 +1,147 @@
+"""Inject faults into every boundary of ingest and assign, run again, compare: nothing lost, nothing doubled.
+
+python -m tests.faults [--kills 32] [--row 1] [--most 0] [--minutes 45] [--only faults|executors|others]
+
+Faults are raised in one warm session; real kills happen to processes of their own, beside it. Every fault is printed
+with what became of it. Ends with status 1 where anything was lost or doubled, 2 where the time was not enough for all.
+Nothing here needs a privilege: a full or read-only disk is a Hadoop file system that says so (tests/faults/java), and a
+limit of the kernel on the size of files for the processes that meet a real one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
+from pathlib import Path
+
+from tests.faults import injections
+from tests.faults.bench import Bench, Verdict
+from tests.faults.damage import damages
+from tests.faults.executors import MASTER, executors
+from tests.faults.injections import Injection, Killing, in_turn
+from tests.faults.poison import poison
+from tests.faults.sameness import sameness, seeds
+from tests.faults.sessions import compile_java, faulty_session
+from tests.faults.story import STEPS, Story
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Run the catalogue; print each fault, and the account."""
+    ends_at = time.monotonic() + 60 * arguments.minutes
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        classes, ambush = compile_java(folder / "classes"), folder / "ambush"
+        master = MASTER if arguments.only == "executors" else "local[2]"
+        bench = Bench(faulty_session(classes, ambush, master), Story.written(folder / "sources"), folder)
+        bench.prepare()
+        tell(f"undisturbed: {sum(map(len, bench.places.values()))} places at which files change")
+        count: Counter[str] = Counter()
+        if arguments.only in (None, "faults"):
+            counted(every(bench, arguments, classes, ambush), count, ends_at)
+        if arguments.only in (None, "others") and not count["not all"]:
+            count["wrong"] += told_of_others(bench, classes)
+        if arguments.only in (None, "executors") and not count["not all"]:
+            counted(executors(bench, classes, ambush), count, ends_at)
+        bench.spark.stop()
+    return judged(count)
+
+
+def counted(faults: Iterator[tuple[Injection, Verdict]], count: Counter[str], ends_at: float) -> None:
+    """Tell each fault and count it, until the time is over."""
+    for injection, verdict in faults:
+        count["faults"] += 1
+        count["real kills"] += injection.real
+        count["wrong"] += bool(verdict.wrong)
+        count["dead rows"] += verdict.dead_rows
+        tell(f"{count['faults']:4} {verdict}")
+        if time.monotonic() > ends_at:
+            count["not all"] = 1
+            return
+
+
+def told_of_others(bench: Bench, classes: Path) -> int:
+    """What a re-run costs, and whether order, planning and hash seeds say nothing; gives how many do."""
+    for line in costs(bench):
+        tell(line)
+    wrong = 0
+    for way, differing in chain(sameness(bench), seeds(bench, classes), poison(bench)):
+        wrong += bool(differing)
+        tell(f"{way}: {f'WRONG: {differing}' if differing else 'as it must be'}")
+    return wrong
+
+
+def every(
+    bench: Bench, arguments: argparse.Namespace, classes: Path, ambush: Path
+) -> Iterator[tuple[Injection, Verdict]]:
+    """Each fault with its judgement; the processes that die do so beside the warm session."""
+    deaths = [*injections.limited(), *injections.killed(bench, arguments.kills)]
+    killings = [Killing(each, bench.lay(each.step)) for each in deaths]
+    rows = in_turn(*(rows_of(bench, step, arguments.row) for step in STEPS))
+    warm = chain.from_iterable(injections.in_a_row(bench, row, ambush) for row in list(rows)[: arguments.most or None])
+    with ThreadPoolExecutor(1) as pool:
+        running = [(killing, pool.submit(killing.run, bench, classes)) for killing in killings]
+        try:
+            for fault in in_turn(warm, damages(bench)):
+                yield fault
+                while running and running[0][1].done():
+                    killing, code = running.pop(0)
+                    yield killing.injection, killing.judged(bench, *code.result())
+            for killing, code in running:
+                yield killing.injection, killing.judged(bench, *code.result())
+        finally:
+            for _, code in running:
+                code.cancel()
+
+
+def rows_of(bench: Bench, step: str, length: int) -> list[list[Injection]]:
+    """The faults of a step for the warm session, in rows of so many."""
+    faults = [*injections.workers(step), *injections.raised(bench, step), *injections.clocks(step)]
+    return [faults[start : start + length] for start in range(0, len(faults), length)]
+
+
+def costs(bench: Bench) -> Iterator[str]:
+    """What a re-run does of work that counts already: which files of the ledger it opens and makes."""
+    ledger = bench.folder / "after all"
+    for step in STEPS:
+        bench.files.watch(ledger)
+        bench.story.take(bench.spark, ledger, step)
+        passed = bench.files.trace()
+        data = [place for place in passed if place.startswith("open ") and place.split()[2] == "data"]
+        made = [place for place in passed if not place.startswith("open ")]
+        tables = sorted({place.split()[1] for place in data})
+        yield (
+            f"re-run of the committed {step}: reads {len(data)} data files, of {tables}, makes {len(made)};"
+            f" the run itself read {sum(' data ' in place for place in bench.opened[step])}"
+            f" and made {len(bench.places[step])}"
+        )
+
+
+def judged(count: Counter[str]) -> int:
+    """The account, and the exit status."""
+    tell(
+        f"{count['faults']} faults, {count['real kills']} of them real kills of real processes;"
+        f" {count['dead rows']} dead rows, none of them seen; {count['wrong']} lost or doubled anything"
+    )
+    if count["wrong"]:
+        return 1
+    return 2 if count["not all"] else 0
+
+
+def tell(line: str) -> None:
+    """At once: the list is long in the making."""
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="faults over every boundary of ingest and assign")
+    parser.add_argument("--kills", type=int, default=32, help="processes that are killed")
+    parser.add_argument("--row", type=int, default=1, help="faults that one run again after the other meets")
+    parser.add_argument("--most", type=int, default=0, help="rows of faults in the warm session; 0: all")
+    parser.add_argument("--minutes", type=float, default=45)
+    parser.add_argument("--only", choices=["faults", "executors", "others"], help="a part; all of them without it")
+    raise SystemExit(main(parser.parse_args()))

@@ -1,0 +1,123 @@
+"""Rows that are gone or changed are made again, the same; what cannot be is said. Dead attempts are seen by nobody."""
+
+import gzip
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from groupledger.config import Config, LedgerSettings, LimitSettings, SourceSettings
+from groupledger.core.faults import Fault
+from groupledger.pipeline.call_tables import keep_calls
+from groupledger.pipeline.rebuild import rebuild
+from groupledger.sinks import runs
+from groupledger.sinks.ledger import LedgerLocation
+from groupledger.tables import CALLBACKS, COVERAGE, GROUP_SNAPSHOTS, LOG_RECORDS, MEMBER_SNAPSHOTS, QUARANTINE
+from tests.pipeline.ledgers import CAPTURES, Workspace, invocation
+
+TOPICS = SourceSettings(kind="topics-jsonl", path=str(CAPTURES / "storm" / "topics.jsonl.gz"))
+LINES = gzip.decompress((CAPTURES / "storm" / "offsets.jsonl.gz").read_bytes()).decode().splitlines()
+DERIVED = (GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, COVERAGE, QUARANTINE, CALLBACKS)
+LIMITS = LimitSettings(max_quarantined=9)
+
+
+class Died(Exception):
+    """An attempt that goes no further."""
+
+
+@pytest.fixture(scope="module")
+def filled(new_workspace):
+    """An attempt that died before its commit, then the same run with a line more; then the calls of its groups."""
+    space = new_workspace("filled")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "commit", _die)
+        with pytest.raises(Died):
+            space.ingest(TOPICS, space.source("log.jsonl", LINES[:-1]), run_id="nightly")
+    summary = space.ingest(TOPICS, space.source("log.jsonl", [*LINES, '{"off']), run_id="nightly", limits=LIMITS)
+    keep_calls(space.spark, config_of(space), invocation(), 24)
+    return space, summary, {table.name: space.rows(table) for table in DERIVED}
+
+
+def _die(*_):
+    raise Died
+
+
+def test_a_retry_computes_from_what_is_there_now_and_the_dead_attempt_is_seen_by_nobody(filled):
+    space, summary, rows = filled
+    (account,) = summary.accounts
+    assert (account.records, account.duplicates) == (len(LINES) + 1, 0)
+    assert len(space.rows(LOG_RECORDS)) == len(LINES)
+    assert len(rows[GROUP_SNAPSHOTS.name]) == summary.rows[GROUP_SNAPSHOTS.name]
+    assert len(rows[QUARANTINE.name]) == 1
+
+
+@pytest.fixture
+def copy(spark, filled, tmp_path):
+    space = Workspace.__new__(Workspace)
+    space.spark, space.folder = spark, tmp_path
+    space.location = LedgerLocation(path=str(tmp_path / "ledger"))
+    shutil.copytree(filled[0].location.path, tmp_path / "ledger")
+    return space
+
+
+def config_of(space):
+    return Config(cluster_id="edge", ledger=LedgerSettings(location=space.location.path), limits=LIMITS)
+
+
+def rebuilt(space):
+    return rebuild(space.spark, space.location, config_of(space), invocation())
+
+
+def file_of(space, table):
+    """A data file that the table consists of; others may lie beside it."""
+    folder = Path(space.location.path, table.name)
+    return min(folder / Path(uri).name for uri in DeltaTable(str(folder)).file_uris())
+
+
+def change_a_byte(file):
+    """The last of the first column's last page, which may be part of a value; on a disk that keeps no checksums."""
+    column = pq.read_metadata(file).row_group(0).column(0)
+    start = column.data_page_offset if column.dictionary_page_offset is None else column.dictionary_page_offset
+    content = bytearray(file.read_bytes())
+    content[start + column.total_compressed_size - 1] ^= 1
+    file.write_bytes(content)
+    file.with_name(f".{file.name}.crc").unlink()
+
+
+def test_damaged_and_lost_rows_are_made_again_the_same(filled, copy):
+    torn = file_of(copy, GROUP_SNAPSHOTS)
+    torn.write_bytes(torn.read_bytes()[:100])
+    change_a_byte(file_of(copy, COVERAGE))
+    for table in (MEMBER_SNAPSHOTS, QUARANTINE, CALLBACKS):
+        copy.spark.sql(f"DELETE FROM {copy.location.identifier(table)}")  # noqa: S608
+    summary = rebuilt(copy)
+    assert list(summary.set_aside) == [GROUP_SNAPSHOTS.name, COVERAGE.name]
+    assert Path(summary.set_aside[GROUP_SNAPSHOTS.name], torn.name).exists()
+    lost = {GROUP_SNAPSHOTS, COVERAGE, MEMBER_SNAPSHOTS, QUARANTINE, CALLBACKS}
+    assert {each.table for each in summary.remade} == {table.name for table in lost}
+    assert {table.name: copy.rows(table) for table in DERIVED} == filled[2]
+    assert rebuilt(copy).remade == ()
+
+
+def test_a_row_that_was_changed_is_made_again_as_it_was(filled, copy):
+    copy.spark.sql(f"UPDATE {copy.location.identifier(QUARANTINE)} SET message = 'another'")  # noqa: S608
+    assert copy.rows(QUARANTINE) != filled[2][QUARANTINE.name]
+    assert rebuilt(copy).set_aside == {}
+    assert {table.name: copy.rows(table) for table in DERIVED} == filled[2]
+
+
+def test_what_everything_is_made_of_is_refused_by_name(copy):
+    torn = file_of(copy, LOG_RECORDS)
+    torn.unlink()
+    with pytest.raises(Fault, match=f"table log_records is damaged: .*{torn.name}.*ingest the sources") as caught:
+        rebuilt(copy)
+    assert caught.value.code == "LEDGER_DAMAGED"
+
+
+def test_raw_rows_that_are_missing_without_an_error_are_missed_by_name(copy):
+    last = max(Path(copy.location.path, LOG_RECORDS.name, "_delta_log").glob("*.json"))
+    last.write_bytes(b"")
+    with pytest.raises(Fault, match=r"table log_records is damaged: of .* rows of run 'nightly' 0 are there"):
+        rebuilt(copy)
