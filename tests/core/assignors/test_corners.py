@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from groupledger.core.assignors import MESSAGES, Status
+from groupledger.core.assignors import MESSAGES, Status, assign
 from groupledger.core.assignors.balance import heaviest
-from groupledger.core.scenario import solve
+from groupledger.core.scenario import encode, solve
+from tests.core.assignors.test_rejoin import together
 
 
 def member(name, topics, *owned, generation=0):
@@ -49,3 +50,16 @@ def test_nobody_is_heavy_in_a_group_that_owns_nothing():
     owns_some: Any = SimpleNamespace(size=np.array([1, 3, 2]))
     assert heaviest(owns_nothing) == 0
     assert heaviest(owns_some) == 3
+
+
+def test_a_group_whose_order_a_tree_decides_stands_among_others():
+    """Its lists are put in place afterwards; those behind it move along."""
+    ids = ["".join(each) for each in product(("Aa", "BB"), repeat=4)]
+    members = [member(each, ["BBBB", "AaAa"]) for each in ids]
+    tree = encode({"assignor": "range", "topics": {"AaAa": 16, "BBBB": 16}, "members": members}).batch
+    plain = encode({"assignor": "range", "topics": {"t": 5}, "members": [member("a", ["t"]), member("b", ["t"])]}).batch
+    every = [plain, tree, plain, tree]
+    alone = [assign("range", each) for each in every]
+    answer = assign("range", together(every))
+    assert np.diff(answer.target_start).tolist() == [size for each in alone for size in np.diff(each.target_start)]
+    assert answer.target_partition.tolist() == [number for each in alone for number in each.target_partition]

@@ -74,9 +74,7 @@ class Desk(NamedTuple):
 def desk(b: Arrays, out: Lists) -> Desk:
     """Room for the largest group of the batch."""
     groups = len(b.member_start) - 1
-    members = 0
-    topics = 0
-    slots = 0
+    members, topics, slots = 0, 0, 0
     for group in range(groups):
         members = max(members, b.member_start[group + 1] - b.member_start[group])
         topics = max(topics, b.topic_start[group + 1] - b.topic_start[group])
