@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import groupby
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql import functions as F
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from groupledger.core.custom.group import TopicPartition
 
 R = TypeVar("R", GroupSnapshotRow, MemberSnapshotRow)
 
@@ -126,7 +125,7 @@ def _call_row(each: RecordedCall) -> dict[str, Any]:
         c.MEMBER_ID: each.member_id,
         c.CLIENT_ID: each.client_id,
         c.CALLBACK: each.call.callback.value,
-        c.PARTITIONS: _wire(each.call.partitions),
+        c.PARTITIONS: r.by_topic(each.call.partitions),
         c.TOPICS: list(each.call.topics),
         c.CERTAINTY: each.certainty.value,
     }
@@ -144,9 +143,3 @@ def _metric_row(one: RecordedCall, window: Window, metric: Metric) -> dict[str, 
         c.METRIC_VALUE: None if metric.value is None else float(metric.value),
         c.REASON: metric.reason,
     }
-
-
-def _wire(partitions: tuple[TopicPartition, ...]) -> list[dict[str, Any]]:
-    """Topic by topic, as on Kafka's wire."""
-    by_topic = groupby(partitions, key=itemgetter(0))
-    return [{c.TOPIC: topic, c.PARTITIONS: [number for _, number in some]} for topic, some in by_topic]

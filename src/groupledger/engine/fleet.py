@@ -8,9 +8,8 @@ A script that cannot be played is one row with `code` and `message`; the others 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby, islice
-from operator import itemgetter
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
@@ -27,7 +26,7 @@ from pyspark.sql.types import (
 
 from groupledger.core.faults import Fault
 from groupledger.core.protocol.settlement import MemberCall, MemberRound, Round, Settlement
-from groupledger.engine.rows import BUCKET
+from groupledger.engine.rows import BUCKET, by_topic
 from groupledger.tables import columns as c
 from groupledger.tables.declaration import TOPIC_PARTITIONS
 
@@ -150,7 +149,7 @@ def _settlement(settled: Settlement) -> dict[str, Any]:
         "cycle_rounds": None if settled.cycle is None else settled.cycle.length,
         "failure": settled.failure,
         "refused": settled.refused,
-        "unowned": _wire(settled.unowned),
+        "unowned": by_topic(sorted(settled.unowned)),
         "rounds": [_round(each) for each in settled.rounds],
         "calls": [_called(each) for each in settled.calls],
     }
@@ -163,7 +162,7 @@ def _round(took: Round) -> dict[str, Any]:
         c.ASSIGNOR: took.assignor,
         c.LEADER: took.leader,
         c.MEMBERS: [_member(each) for each in took.members],
-        "unavailable": _wire(took.unavailable),
+        "unavailable": by_topic(sorted(took.unavailable)),
     }
 
 
@@ -172,9 +171,9 @@ def _member(row: MemberRound) -> dict[str, Any]:
         "member": row.member,
         c.MEMBER_ID: row.member_id,
         c.PROTOCOL: row.protocol.value,
-        "owned": _wire(row.owned),
-        c.TARGET: _wire(row.target),
-        c.ASSIGNED: _wire(row.assigned),
+        "owned": by_topic(sorted(row.owned)),
+        c.TARGET: by_topic(sorted(row.target)),
+        c.ASSIGNED: by_topic(sorted(row.assigned)),
         "answered": row.answered,
         "joins_again": row.joins_again,
     }
@@ -185,13 +184,7 @@ def _called(each: MemberCall) -> dict[str, Any]:
         c.ROUND: each.round,
         "member": each.member,
         "callback": each.call.callback.value,
-        c.PARTITIONS: _wire(each.call.partitions),
+        c.PARTITIONS: by_topic(sorted(each.call.partitions)),
         "started_ms": each.started_ms,
         "ended_ms": each.ended_ms,
     }
-
-
-def _wire(partitions: Iterable[tuple[str, int]]) -> list[dict[str, Any]]:
-    """Topic by topic, as on Kafka's wire; a topic's partitions ascend."""
-    by_topic = groupby(sorted(partitions), key=itemgetter(0))
-    return [{c.TOPIC: topic, c.PARTITIONS: [number for _, number in some]} for topic, some in by_topic]

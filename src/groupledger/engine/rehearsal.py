@@ -68,5 +68,5 @@ def _group() -> dict[str, Any]:
 
 if __name__ == "__main__":
     os.environ["GROUPLEDGER_KERNELS"] = "numba"
-    print("compiling the assignors' kernels (once, a minute or two): jobs then run them compiled", file=sys.stderr)  # noqa: T201
+    print("compiling the assignors' kernels (once, two or three minutes): jobs then run them compiled", file=sys.stderr)  # noqa: T201
     rehearse()

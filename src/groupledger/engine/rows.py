@@ -7,7 +7,9 @@ Out: one row type with a struct for each table it may fill, all but one of them 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
@@ -27,6 +29,8 @@ from groupledger.tables import columns as c
 from groupledger.tables.declaration import STRING_LIST, TOPIC_ID_PARTITIONS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyspark.sql import DataFrame
 
 BUCKET = "bucket"
@@ -124,3 +128,9 @@ OUTPUT = StructType(
 def rows_of(filled: DataFrame, table: Table) -> DataFrame:
     """The rows of one table among rows that have a struct for each."""
     return filled.where(F.col(table.name).isNotNull()).select(f"{table.name}.*")
+
+
+def by_topic(partitions: Iterable[tuple[str, int]]) -> list[dict[str, Any]]:
+    """Topic by topic, as on Kafka's wire, in the order given; a topic's partitions stand together."""
+    grouped = groupby(partitions, key=itemgetter(0))
+    return [{c.TOPIC: topic, c.PARTITIONS: [number for _, number in some]} for topic, some in grouped]
