@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export GROUPLEDGER_JARS ?= $(CURDIR)/.jars
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench bench-job parity properties mutants machine faults prove cluster lock clean
+.PHONY: help setup demo test check bench bench-job parity properties mutants machine faults prove long cluster lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -15,9 +15,12 @@ setup: $(VENV)/.installed $(GROUPLEDGER_JARS)/.ready $(VENV)/.rehearsed  ## Inst
 demo: setup  ## The main job on real Kafka data, with a summary to read
 	@$(BIN)/groupledger demo
 
-test: setup check  ## Every check and every test: first what needs no JVM, on all cores, then Spark, alone
+test: setup check  ## Every check and test but the long ones: first what needs no JVM, on all cores, then Spark, alone
 	@$(BIN)/python -m pytest -m "not spark and not live and not cluster" --numprocesses auto --dist worksteal
-	@$(BIN)/python -m pytest -m spark
+	@$(BIN)/python -m pytest -m "spark and not long"
+
+long: setup  ## The Spark tests that `make test` leaves out since they take long (about 10 minutes)
+	@$(BIN)/python -m pytest -m long
 
 check: setup  ## Format, lint, types, layers, tidiness
 	@$(BIN)/ruff format --check .

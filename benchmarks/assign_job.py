@@ -16,24 +16,19 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
-from benchmarks.generated_facts import CLUSTER, configuration, crowd, invocation, skewed
+from benchmarks.assign_floor import copied, write
+from benchmarks.generated_facts import configuration, crowd, invocation, skewed
 from benchmarks.timing import Timed, interleaved
 from benchmarks.workers import peak_mebibytes
 from groupledger.config import SparkSettings
 from groupledger.engine.session import session
 from groupledger.pipeline.assign import AssignSummary, assign
 from groupledger.sinks.ledger import LedgerLocation
-from groupledger.tables import ASSIGNMENTS, MEMBER_SNAPSHOTS
-from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 STAGE = ("read", "compute", "write")
-SHORT_TABLES = 3
-"""Commits of an `assign` beside that of `assignments`: the plan, `rebalances`, and the row in `runs`."""
 
 
 def main(kind: str, groups: int, runs: int) -> None:
@@ -70,32 +65,14 @@ class AssignJob:
     def floor(self) -> None:
         """Read, bring together by group, sort, write."""
         copy = str(self.folder / "copy")
-        self._copied().write.format("delta").save(copy)
+        copied(self.spark, self.facts).write.format("delta").save(copy)
         shutil.rmtree(copy)
 
     def whole_floor(self) -> None:
         """The same, and as many commits of next to nothing."""
-        self.floor()
-        for number in range(SHORT_TABLES):
-            short = str(self.folder / f"short-{number}")
-            self.spark.range(1, numPartitions=1).write.format("delta").save(short)
-            shutil.rmtree(short)
-
-    def _copied(self) -> DataFrame:
-        rows = self.facts.rows(self.spark, MEMBER_SNAPSHOTS)
-        kind = ASSIGNMENTS.schema[c.TARGET].dataType.simpleString()
-        nothing = F.array().cast(kind)
-
-        def listed(name: str) -> Column:
-            entry = f"transform({name}, e -> struct(e.topic AS topic, e.partitions AS partitions))"
-            return F.coalesce(F.expr(entry), nothing)
-
-        claimed, recorded = listed(c.CLAIMED), listed(c.RECORDED)
-        lists = {c.HELD: nothing, c.TARGET: recorded, c.ASSIGNED: recorded, c.ADDED: recorded}
-        lists |= {c.REVOKED: nothing, c.AWAITING: claimed, c.LOST: nothing}
-        values = {c.SCENARIO: F.lit(CLUSTER), c.ROUND: F.lit(1), c.ATTEMPT_ID: F.lit(CLUSTER), **lists}
-        together = rows.repartition(c.GROUP_ID).sortWithinPartitions(c.GROUP_ID, c.MEMBER_ORDER)
-        return together.select(*(values.get(name, F.col(name)).alias(name) for name in ASSIGNMENTS.columns))
+        copies = self.folder / "copies"
+        write(self.spark, self.facts, str(copies))
+        shutil.rmtree(copies)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.spark
 NOTEBOOKS = ROOT / "notebooks"
 
 
+@pytest.mark.long
 def test_the_notebook_shows_a_past_rebalance(demonstrated, demo_config, tmp_path):
     notebook = nbformat.read(NOTEBOOKS / "past_rebalance.ipynb", as_version=4)
     client = NotebookClient(

@@ -83,6 +83,7 @@ def test_records_read_again_change_nothing(whole):
     assert len(space.rows(TOPIC_SNAPSHOTS)) == 12
 
 
+@pytest.mark.long
 def test_a_log_read_in_parts_ends_in_the_same_facts(whole, workspace):
     cut = 130
     workspace.ingest(TOPICS, workspace.source("first.jsonl", [line for line in LINES if offset(line) < cut]))
@@ -92,6 +93,7 @@ def test_a_log_read_in_parts_ends_in_the_same_facts(whole, workspace):
     assert heads(workspace) == heads(whole[0])
 
 
+@pytest.mark.long
 def test_late_records_end_in_the_same_facts(whole, workspace):
     """Every fifth record comes a day late, among records that were read before; twice, and in another order."""
     early = [line for number, line in enumerate(LINES) if number % 5]
@@ -107,6 +109,7 @@ def test_late_records_end_in_the_same_facts(whole, workspace):
     assert heads(workspace) == heads(whole[0])
 
 
+@pytest.mark.long
 def test_tables_of_bytes_give_the_facts_of_the_json(whole, workspace):
     """Half of the log partitions come as Parquet, the others as Delta."""
     rows = workspace.spark.read.json(LOG.path).select(
@@ -221,6 +224,7 @@ def test_sources_that_cannot_be_read_stop_before_anything_is_written(workspace):
     assert workspace.spark.read.format("delta").load(f"{workspace.location.path}/runs").count() == 0
 
 
+@pytest.mark.long
 def test_tables_of_snapshots_become_facts_and_a_bad_snapshot_harms_no_other(workspace):
     spark, folder = workspace.spark, workspace.folder / "export"
     groups = [("s1", "good", 1, "range"), ("s2", "twice", 1, "range"), ("s3", "good", 2, "range")]

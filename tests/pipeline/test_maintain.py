@@ -60,6 +60,7 @@ def stored(space):
     return {table.name: space.location.rows(space.spark, table).count() for table in tables.TABLES}
 
 
+@pytest.mark.long
 def test_rows_of_dead_attempts_go_and_those_of_the_living_stay(workspace, monkeypatch):
     log = workspace.source("log.jsonl", FEW)
     workspace.ingest(TOPICS, log, run_id="counts")
@@ -80,6 +81,7 @@ def test_rows_of_dead_attempts_go_and_those_of_the_living_stay(workspace, monkey
     assert max(each.after.files for each in late.tables) <= 4
 
 
+@pytest.mark.long
 def test_a_maintain_at_any_boundary_of_a_run_changes_nothing(workspace, monkeypatch, new_workspace):
     undisturbed = new_workspace("undisturbed")
     undisturbed.ingest(TOPICS, undisturbed.source("log.jsonl", FEW))
@@ -158,6 +160,7 @@ def test_what_a_killed_writer_left_is_vacuumed_once_it_is_old(workspace):
     assert workspace.rows(tables.TOPIC_SNAPSHOTS) == rows
 
 
+@pytest.mark.long
 def test_records_past_their_retention_go_and_are_not_taken_again(workspace):
     """Facts stay, the doctor can account for what is gone, and a record of before is no news."""
     log = workspace.source("log.jsonl", FEW)

@@ -14,12 +14,14 @@ from groupledger.pipeline.call_tables import keep_calls
 from groupledger.pipeline.rebuild import rebuild
 from groupledger.sinks import runs
 from groupledger.sinks.ledger import LedgerLocation
-from groupledger.tables import CALLBACKS, COVERAGE, GROUP_SNAPSHOTS, LOG_RECORDS, MEMBER_SNAPSHOTS, QUARANTINE
+from groupledger.tables import CALLBACKS, GROUP_SNAPSHOTS, LOG_RECORDS, MEMBER_SNAPSHOTS, OWNERSHIP_CHANGES, QUARANTINE
 from tests.pipeline.ledgers import CAPTURES, Workspace, invocation
+
+pytestmark = pytest.mark.long
 
 TOPICS = SourceSettings(kind="topics-jsonl", path=str(CAPTURES / "storm" / "topics.jsonl.gz"))
 LINES = gzip.decompress((CAPTURES / "storm" / "offsets.jsonl.gz").read_bytes()).decode().splitlines()
-DERIVED = (GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, COVERAGE, QUARANTINE, CALLBACKS)
+DERIVED = (GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, OWNERSHIP_CHANGES, QUARANTINE, CALLBACKS)
 LIMITS = LimitSettings(max_quarantined=9)
 
 
@@ -89,13 +91,13 @@ def change_a_byte(file):
 def test_damaged_and_lost_rows_are_made_again_the_same(filled, copy):
     torn = file_of(copy, GROUP_SNAPSHOTS)
     torn.write_bytes(torn.read_bytes()[:100])
-    change_a_byte(file_of(copy, COVERAGE))
+    change_a_byte(file_of(copy, OWNERSHIP_CHANGES))
     for table in (MEMBER_SNAPSHOTS, QUARANTINE, CALLBACKS):
         copy.spark.sql(f"DELETE FROM {copy.location.identifier(table)}")  # noqa: S608
     summary = rebuilt(copy)
-    assert list(summary.set_aside) == [GROUP_SNAPSHOTS.name, COVERAGE.name]
+    assert list(summary.set_aside) == [GROUP_SNAPSHOTS.name, OWNERSHIP_CHANGES.name]
     assert Path(summary.set_aside[GROUP_SNAPSHOTS.name], torn.name).exists()
-    lost = {GROUP_SNAPSHOTS, COVERAGE, MEMBER_SNAPSHOTS, QUARANTINE, CALLBACKS}
+    lost = {GROUP_SNAPSHOTS, OWNERSHIP_CHANGES, MEMBER_SNAPSHOTS, QUARANTINE, CALLBACKS}
     assert {each.table for each in summary.remade} == {table.name for table in lost}
     assert {table.name: copy.rows(table) for table in DERIVED} == filled[2]
     assert rebuilt(copy).remade == ()

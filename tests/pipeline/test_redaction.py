@@ -86,6 +86,7 @@ def contents(space):
     return "\n".join(found)
 
 
+@pytest.mark.long
 def test_nobody_is_named_and_all_computes_the_same(workspace):
     log = workspace.source("log.jsonl", FEW)
     workspace.ingest(TOPICS, log, run_id="before")
@@ -135,6 +136,7 @@ def assert_nothing_is_rebuilt(space):
     space.spark.sql(f"RESTORE TABLE {space.location.identifier(tables.GROUP_SNAPSHOTS)} TO VERSION AS OF {version}")
 
 
+@pytest.mark.long
 def test_one_that_was_cut_off_is_finished_before_anything_else_counts(workspace, monkeypatch):
     workspace.ingest(TOPICS, workspace.source("log.jsonl", LINES[:120]), run_id="before")
     was = {name for name in names(workspace) if name and len(name) > 3}

@@ -57,6 +57,7 @@ def source(tmp_path):
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_hostile_values_stay_values(spark, tmp_path, source, monkeypatch):
     ran = []
     monkeypatch.setattr(os, "system", lambda *given: ran.append(given))
@@ -73,7 +74,7 @@ def test_hostile_values_stay_values(spark, tmp_path, source, monkeypatch):
     assert assign(spark, config, invocation("`run`")).outcomes["ASSIGNED"] == len(HOSTILE)
     by_name = Config(cluster_id="edge", ledger=LedgerSettings(location=place.path), assign=AssignSettings(), buckets=2)
     named = assign(spark, by_name, invocation("recorded"))
-    assert named.outcomes["ASSIGNED"] == 0, "no recorded name is one of our assignors, and none is looked for"
+    assert "ASSIGNED" not in named.outcomes, "no recorded name is one of our assignors, and none is looked for"
     groups = current(spark, place, REBALANCES).where(F.col(c.SCENARIO) == "range").select(c.GROUP_ID).collect()
     assert sorted(row[0] for row in groups) == sorted(HOSTILE)
     attempt = runs.Attempt("'; --", "`'\"\\ --", "ingest", {}, "config", "code", invocation().now())

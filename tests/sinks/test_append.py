@@ -101,14 +101,14 @@ ALIKE = [
     ),
     pytest.param(
         QUARANTINE,
-        [{c.STAGE: "s", c.SOURCE: "f", c.CODE: "x", c.MESSAGE: "m", c.GROUP_ID: "a"}],
-        [{c.STAGE: "s", c.SOURCE: "f", c.CODE: "x", c.MESSAGE: "m", c.SNAPSHOT_ID: "a"}],
+        [{c.STAGE: "fold", c.SOURCE: "f", c.CODE: "x", c.MESSAGE: "m", c.GROUP_ID: "a"}],
+        [{c.STAGE: "fold", c.SOURCE: "f", c.CODE: "x", c.MESSAGE: "m", c.SNAPSHOT_ID: "a"}],
         id="a null before or after",
     ),
     pytest.param(
         QUARANTINE,
-        [{c.STAGE: "s", c.SOURCE: "f", c.CODE: "x", c.MESSAGE: "m", c.VALUE: b""}],
-        [{c.STAGE: "s", c.SOURCE: "f", c.CODE: "x", c.MESSAGE: "m", c.VALUE: None}],
+        [{c.STAGE: "fold", c.SOURCE: "f", c.CODE: "x", c.MESSAGE: "m", c.VALUE: b""}],
+        [{c.STAGE: "fold", c.SOURCE: "f", c.CODE: "x", c.MESSAGE: "m", c.VALUE: None}],
         id="null or empty",
     ),
 ]

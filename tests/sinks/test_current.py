@@ -1,7 +1,7 @@
 """What readers see, in Spark and without it: the same rows."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,11 @@ DEFAULTS = {
     BinaryType(): b"",
     TimestampType(): MOMENT,
 }
+KNOWN = {
+    **{c.GROUP_TYPE: "classic", c.OUTCOME: "ASSIGNED", c.PROTOCOL: "EAGER", c.SEVERITY: "info", c.ROUND: 1},
+    **{c.CERTAINTY: "recorded", c.WINDOW_END: MOMENT + timedelta(hours=1)},
+}
+"""What the tables' constraints take in columns that do not take just anything."""
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reading.md"
 
 FOLDED = (tables.GROUP_SNAPSHOTS, tables.MEMBER_SNAPSHOTS, tables.OWNERSHIP_CHANGES, tables.COVERAGE)
@@ -35,7 +40,8 @@ def full(table, values):
     row = {}
     for field in table.schema:
         if not field.nullable:
-            row[field.name] = [] if isinstance(field.dataType, ArrayType) else DEFAULTS[field.dataType]
+            default = [] if isinstance(field.dataType, ArrayType) else DEFAULTS[field.dataType]
+            row[field.name] = KNOWN.get(field.name, default)
     return row | values
 
 

@@ -77,6 +77,7 @@ def collected(rows, *order):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.long
 def test_the_same_rows_come_of_every_format(spark, tmp_path, kind):
     found = given(spark, tmp_path, kind)
     groups = collected(found.groups, c.OFFSET)

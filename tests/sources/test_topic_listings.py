@@ -73,6 +73,7 @@ def test_changes_between_listings(spark, tmp_path, lines, expected, turned):
 
 
 @pytest.mark.parametrize("cut", [1, 2, 3])
+@pytest.mark.long
 def test_what_is_known_is_not_told_again(spark, tmp_path, cut):
     """However the listings are divided over runs, all runs together say the same."""
     lines = [

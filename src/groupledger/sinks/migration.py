@@ -72,11 +72,17 @@ def _forward(spark: SparkSession, location: LedgerLocation, table: Table) -> Non
 
 def _constraining(name: str, got: Mapping[str, str], wanted: Mapping[str, str]) -> Iterator[str]:
     """The commands that give a table the constraints it is to have; Delta reads the rows before it takes one."""
-    for each in sorted(each for each in got if got[each] != wanted.get(each)):
+    kept = {each for each in got if each in wanted and _squeezed(got[each]) == _squeezed(wanted[each])}
+    for each in sorted(got.keys() - kept):
         yield f"ALTER TABLE {name} DROP CONSTRAINT {quoted(each)}"
     for each, condition in wanted.items():
-        if got.get(each) != condition:
+        if each not in kept:
             yield f"ALTER TABLE {name} ADD CONSTRAINT {quoted(each)} CHECK ({condition})"
+
+
+def _squeezed(condition: str) -> str:
+    """Delta puts spaces into the text of a constraint that it is given later than at the table's making."""
+    return "".join(condition.split())
 
 
 def _clustering(spark: SparkSession, name: str) -> tuple[str, ...]:
