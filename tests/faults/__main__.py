@@ -1,6 +1,6 @@
 """Inject faults into every boundary of ingest and assign, run again, compare: nothing lost, nothing doubled.
 
-python -m tests.faults [--kills 32] [--row 1] [--most 0] [--minutes 45] [--only faults|executors|others]
+python -m tests.faults [--kills 28] [--row 4] [--most 0] [--minutes 45] [--only faults|executors|others]
 
 Faults are raised in one warm session; real kills happen to processes of their own, beside it. Every fault is printed
 with what became of it. Ends with status 1 where anything was lost or doubled, 2 where the time was not enough for all.
@@ -14,9 +14,11 @@ import argparse
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
 from itertools import chain
+from multiprocessing import get_context
 from pathlib import Path
 
 from tests.faults import injections
@@ -29,29 +31,50 @@ from tests.faults.sameness import sameness, seeds
 from tests.faults.sessions import compile_java, faulty_session
 from tests.faults.story import STEPS, Story
 
+PARTS = FAULTS, EXECUTORS, OTHERS = ("faults", "executors", "others")
+Account = Counter[str]
+Dying = tuple[Killing, Future[tuple[int, str]]]
+
 
 def main(arguments: argparse.Namespace) -> int:
-    """Run the catalogue; print each fault, and the account."""
-    ends_at = time.monotonic() + 60 * arguments.minutes
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    """Run the catalogue, or a part of it; print each fault, and the account."""
+    arguments.ends_at = time.monotonic() + 60 * arguments.minutes
+    if arguments.only:
+        return judged(part(arguments.only, arguments))
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as beside:
+        return judged(part(FAULTS, arguments, [partial(beside.submit, part, name, arguments) for name in PARTS[1:]]))
+
+
+def part(name: str, arguments: argparse.Namespace, after: Sequence[Callable[[], Future[Account]]] = ()) -> Account:
+    """One part in a session of its own. `after` starts others, beside it, once its own processes have died."""
+    with tempfile.TemporaryDirectory() as folder_name, ThreadPoolExecutor(1) as pool:
+        folder = Path(folder_name)
         classes, ambush = compile_java(folder / "classes"), folder / "ambush"
-        master = MASTER if arguments.only == "executors" else "local[2]"
+        master = MASTER if name == EXECUTORS else "local[2]"
         bench = Bench(faulty_session(classes, ambush, master), Story.written(folder / "sources"), folder)
         bench.prepare()
-        tell(f"undisturbed: {sum(map(len, bench.places.values()))} places at which files change")
-        count: Counter[str] = Counter()
-        if arguments.only in (None, "faults"):
-            counted(every(bench, arguments, classes, ambush), count, ends_at)
-        if arguments.only in (None, "others") and not count["not all"]:
+        tell(f"{name}, undisturbed: {sum(map(len, bench.places.values()))} places at which files change")
+        count: Account = Counter()
+        if name == OTHERS:
             count["wrong"] += told_of_others(bench, classes)
-        if arguments.only in (None, "executors") and not count["not all"]:
-            counted(executors(bench, classes, ambush), count, ends_at)
+        elif name == EXECUTORS:
+            counted(executors(bench, classes, ambush), count, arguments.ends_at)
+        else:
+            dying = submitted(bench, arguments.kills, classes, pool)
+            others = [pool.submit(_counted_beside, start) for start in after]
+            counted(every(bench, arguments, ambush, dying), count, arguments.ends_at)
+            if count["not all"]:
+                pool.shutdown(cancel_futures=True)
+            count = sum((other.result() for other in others if not other.cancelled()), count)
         bench.spark.stop()
-    return judged(count)
+    return count
 
 
-def counted(faults: Iterator[tuple[Injection, Verdict]], count: Counter[str], ends_at: float) -> None:
+def _counted_beside(start: Callable[[], Future[Account]]) -> Account:
+    return start().result()
+
+
+def counted(faults: Iterator[tuple[Injection, Verdict]], count: Account, ends_at: float) -> None:
     """Tell each fault and count it, until the time is over."""
     for injection, verdict in faults:
         count["faults"] += 1
@@ -75,27 +98,26 @@ def told_of_others(bench: Bench, classes: Path) -> int:
     return wrong
 
 
+def submitted(bench: Bench, kills: int, classes: Path, pool: ThreadPoolExecutor) -> list[Dying]:
+    """The processes that die, one after the other, each in a ledger of its own."""
+    deaths = [*injections.limited(), *injections.killed(bench, kills)]
+    killings = [Killing(each, bench.lay(each.step)) for each in deaths]
+    return [(killing, pool.submit(killing.run, bench, classes)) for killing in killings]
+
+
 def every(
-    bench: Bench, arguments: argparse.Namespace, classes: Path, ambush: Path
+    bench: Bench, arguments: argparse.Namespace, ambush: Path, dying: list[Dying]
 ) -> Iterator[tuple[Injection, Verdict]]:
     """Each fault with its judgement; the processes that die do so beside the warm session."""
-    deaths = [*injections.limited(), *injections.killed(bench, arguments.kills)]
-    killings = [Killing(each, bench.lay(each.step)) for each in deaths]
     rows = in_turn(*(rows_of(bench, step, arguments.row) for step in STEPS))
     warm = chain.from_iterable(injections.in_a_row(bench, row, ambush) for row in list(rows)[: arguments.most or None])
-    with ThreadPoolExecutor(1) as pool:
-        running = [(killing, pool.submit(killing.run, bench, classes)) for killing in killings]
-        try:
-            for fault in in_turn(warm, damages(bench)):
-                yield fault
-                while running and running[0][1].done():
-                    killing, code = running.pop(0)
-                    yield killing.injection, killing.judged(bench, *code.result())
-            for killing, code in running:
-                yield killing.injection, killing.judged(bench, *code.result())
-        finally:
-            for _, code in running:
-                code.cancel()
+    for fault in in_turn(warm, damages(bench)):
+        yield fault
+        while dying and dying[0][1].done():
+            killing, code = dying.pop(0)
+            yield killing.injection, killing.judged(bench, *code.result())
+    for killing, code in dying:
+        yield killing.injection, killing.judged(bench, *code.result())
 
 
 def rows_of(bench: Bench, step: str, length: int) -> list[list[Injection]]:
@@ -121,7 +143,7 @@ def costs(bench: Bench) -> Iterator[str]:
         )
 
 
-def judged(count: Counter[str]) -> int:
+def judged(count: Account) -> int:
     """The account, and the exit status."""
     tell(
         f"{count['faults']} faults, {count['real kills']} of them real kills of real processes;"
@@ -139,9 +161,9 @@ def tell(line: str) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="faults over every boundary of ingest and assign")
-    parser.add_argument("--kills", type=int, default=32, help="processes that are killed")
-    parser.add_argument("--row", type=int, default=1, help="faults that one run again after the other meets")
+    parser.add_argument("--kills", type=int, default=28, help="processes that are killed")
+    parser.add_argument("--row", type=int, default=4, help="faults that one run again after the other meets")
     parser.add_argument("--most", type=int, default=0, help="rows of faults in the warm session; 0: all")
     parser.add_argument("--minutes", type=float, default=45)
-    parser.add_argument("--only", choices=["faults", "executors", "others"], help="a part; all of them without it")
+    parser.add_argument("--only", choices=PARTS, help="a part; all of them without it")
     raise SystemExit(main(parser.parse_args()))

@@ -8,12 +8,13 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from groupledger.tables import RUNS
 from tests.faults.bench import Bench
 from tests.faults.sessions import ROOT
-from tests.faults.story import STEPS, Story, empty
+from tests.faults.story import STEPS, empty
 
 PARTITIONS, ADAPTIVE = "spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled"
 WAYS = (("1", "true"), ("7", "false"), ("200", "true"))
@@ -26,11 +27,11 @@ def sameness(bench: Bench) -> Iterator[tuple[str, str]]:
     for number, way in enumerate(WAYS):
         for name, value in zip((PARTITIONS, ADAPTIVE), way, strict=True):
             bench.spark.conf.set(name, value)
-        story = shuffled(bench.story, bench.folder / f"shuffled-{number}", random.Random(number))  # noqa: S311
         ledger = bench.folder / f"same-{number}"
         empty(bench.spark, ledger)
-        for step in STEPS:
-            story.take(bench.spark, ledger, step)
+        with shuffled(bench.story.folder, random.Random(number)):  # noqa: S311
+            for step in STEPS:
+                bench.story.take(bench.spark, ledger, step)
         yield f"shuffled lines, {way[0]} shuffle partitions, adaptive execution {way[1]}", differing(bench, ledger)
     for name, value in zip((PARTITIONS, ADAPTIVE), before, strict=True):
         bench.spark.conf.set(name, value)
@@ -50,14 +51,20 @@ def seeds(bench: Bench, classes: Path) -> Iterator[tuple[str, str]]:
         yield f"PYTHONHASHSEED={seed} in driver and workers", differing(bench, ledger)
 
 
-def shuffled(story: Story, folder: Path, order: random.Random) -> Story:
-    """The same lines in another order."""
-    folder.mkdir()
-    for file in story.folder.iterdir():
-        lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+@contextmanager
+def shuffled(folder: Path, order: random.Random) -> Iterator[None]:
+    """The same lines in another order, in the same files: a rejected line says which one it comes from."""
+    texts = {file: file.read_text(encoding="utf-8") for file in sorted(folder.iterdir())}
+    for file, text in texts.items():
+        lines = text.splitlines(keepends=True)
         order.shuffle(lines)
-        (folder / file.name).write_text("".join(lines), encoding="utf-8")
-    return Story(folder)
+        assert "".join(lines) != text, f"{file.name} is in its old order"
+        file.write_text("".join(lines), encoding="utf-8")
+    try:
+        yield
+    finally:
+        for file, text in texts.items():
+            file.write_text(text, encoding="utf-8")
 
 
 def differing(bench: Bench, ledger: Path) -> str:

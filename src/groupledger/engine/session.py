@@ -34,6 +34,8 @@ _LOCAL = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
     "spark.hadoop.parquet.page.verify-checksum.enabled": "true",  # a byte that changed on disk is refused, not read
+    # Not Spark's INT96: that has no statistics, and others read it as nanoseconds, which end in the year 2262.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

@@ -174,7 +174,7 @@ def _counts(seen: runs.Look, stored: Stored, removed: Mapping[str, Set[str]]) ->
         "rows written",
         wrong,
         f"every committed attempt's rows are there{_besides(removed)}",
-        "rows were lost or added from outside: restore the table to an older version, or ingest into a new ledger",
+        "rows were lost or added from outside: `groupledger rebuild` makes them again (docs/faults.md)",
     )
 
 
@@ -221,7 +221,7 @@ def _snapshots(spark: SparkSession, location: LedgerLocation, seen: runs.Look) -
         "members",
         [row[0] for row in wrong if row[2] != 0 or row[1] == 0],
         "each snapshot has the members it counts",
-        "rows were lost or added from outside: restore the table to an older version",
+        "rows were lost or added from outside: `groupledger rebuild` makes them again (docs/faults.md)",
     )
 
 
