@@ -117,12 +117,15 @@ class History:
 def scanned(frame: DataFrame) -> tuple[int, int]:
     """Files and bytes of files that the frame's own execution listed for its scan, by the scan's metrics."""
     plan: Any = frame._jdf.queryExecution().executedPlan()
-    if plan.nodeName() == "AdaptiveSparkPlan":
-        plan = plan.executedPlan()
-    while plan.children().size():
-        plan = plan.children().apply(0)
-        if plan.nodeName().endswith("QueryStage"):
+    while True:
+        if plan.nodeName() == "AdaptiveSparkPlan":
+            plan = plan.executedPlan()
+        elif plan.nodeName().endswith("QueryStage"):
             plan = plan.plan()
+        elif plan.children().size():
+            plan = plan.children().apply(0)
+        else:
+            break
     metrics = plan.metrics()
     return tuple(int(metrics.apply(name).value()) for name in ("numFiles", "filesSize"))  # type: ignore[return-value]
 

@@ -39,7 +39,7 @@ LOG_RECORDS = table(
     column(c.KEY, BinaryType(), "key bytes"),
     column(c.VALUE, BinaryType(), "value bytes; null is a tombstone"),
     ATTEMPT,
-    cluster_by=(c.CLUSTER_ID, c.GROUP_ID, c.OFFSET),
+    cluster_by=(c.CLUSTER_ID, c.GROUP_ID),
     checks=(counts("position", c.LOG_PARTITION, c.OFFSET),),
 )
 
@@ -77,7 +77,7 @@ GROUP_SNAPSHOTS = table(
     column(c.FIRST_SNAPSHOT_ID, StringType(), "of a rewrite: the first snapshot of its generation"),
     column(c.OBSERVED_AT, TimestampType(), "timestamp of the record; order is by offset, never by this", required=True),
     ATTEMPT,
-    cluster_by=(c.CLUSTER_ID, c.GROUP_ID, c.OFFSET),
+    cluster_by=(c.CLUSTER_ID, c.GROUP_ID),
     checks=(
         known(c.GROUP_TYPE, "classic", "consumer", "share", "streams"),
         counts("counts", c.OFFSET, c.MEMBERS),
@@ -125,7 +125,7 @@ MEMBER_SNAPSHOTS = table(
     column(c.PENDING_REVOCATION, TOPIC_ID_PARTITIONS, "partitions the member must still give up (KIP-848)"),
     column(c.MEMBER_EPOCH, IntegerType(), "member epoch (KIP-848)"),
     ATTEMPT,
-    cluster_by=(c.CLUSTER_ID, c.GROUP_ID, c.OFFSET),
+    cluster_by=(c.CLUSTER_ID, c.GROUP_ID),
     checks=(counts("position", c.OFFSET, c.MEMBER_ORDER),),
 )
 
