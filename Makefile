@@ -53,6 +53,8 @@ cluster: setup  ## The demonstration on a standalone cluster and through Spark C
 bench-job: setup  ## The assign job on many generated groups, against a plain Spark copy, alone on the machine
 	@$(BIN)/python -m benchmarks.assign_job crowd 100000 5
 	@$(BIN)/python -m benchmarks.assign_job skewed 1000 3
+	@$(BIN)/python -m benchmarks.assign_process 100000 3
+	@$(BIN)/python -m benchmarks.assign_many 100000 1000000
 
 bench: setup bench-job  ## Measure against floors and peers, alone on the machine
 	@$(BIN)/python -m benchmarks.small_job

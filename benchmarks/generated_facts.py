@@ -61,6 +61,12 @@ def crowd(spark: SparkSession, location: LedgerLocation, groups: int) -> None:
     _fill(spark, location, (Kind("small", groups),))
 
 
+def crowd_without_record(spark: SparkSession, location: LedgerLocation, groups: int) -> None:
+    """The same groups, of which nobody knows what the leader answered."""
+    kind = Kind("small", groups)
+    _commit(spark, location, (kind,), _members(spark, kind))
+
+
 def skewed(spark: SparkSession, location: LedgerLocation, partitions: int = 1_000_000) -> None:
     """A ledger of 999 small groups and one with 2,000 members and a million partitions in 2,000 topics."""
     _fill(spark, location, (Kind("small", 999), Kind("giant", 1, 2_000, 2_000, partitions // 2_000)))

@@ -1,6 +1,6 @@
 """Inject faults into every boundary of ingest and assign, run again, compare: nothing lost, nothing doubled.
 
-python -m tests.faults [--kills 28] [--row 4] [--most 0] [--minutes 45] [--only faults|executors|others]
+python -m tests.faults [--kills 26] [--row 4] [--most 0] [--minutes 45] [--only faults|executors|others]
 
 Faults are raised in one warm session; real kills happen to processes of their own, beside it. Every fault is printed
 with what became of it. Ends with status 1 where anything was lost or doubled, 2 where the time was not enough for all.
@@ -161,7 +161,7 @@ def tell(line: str) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="faults over every boundary of ingest and assign")
-    parser.add_argument("--kills", type=int, default=28, help="processes that are killed")
+    parser.add_argument("--kills", type=int, default=26, help="processes that are killed")
     parser.add_argument("--row", type=int, default=4, help="faults that one run again after the other meets")
     parser.add_argument("--most", type=int, default=0, help="rows of faults in the warm session; 0: all")
     parser.add_argument("--minutes", type=float, default=45)
