@@ -11,29 +11,12 @@ limit of the kernel on the size of files for the processes that meet a real one.
 from __future__ import annotations
 
 import argparse
-import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from itertools import chain
 from multiprocessing import get_context
-from pathlib import Path
 
-from tests.faults import injections
-from tests.faults.bench import Bench, Verdict
-from tests.faults.damage import damages
-from tests.faults.executors import MASTER, executors
-from tests.faults.injections import Injection, Killing, in_turn
-from tests.faults.poison import poison
-from tests.faults.sameness import sameness, seeds
-from tests.faults.sessions import compile_java, faulty_session
-from tests.faults.story import STEPS, Story
-
-PARTS = FAULTS, EXECUTORS, OTHERS = ("faults", "executors", "others")
-Account = Counter[str]
-Dying = tuple[Killing, Future[tuple[int, str]]]
+from tests.faults.parts import FAULTS, PARTS, judged, part
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -43,120 +26,6 @@ def main(arguments: argparse.Namespace) -> int:
         return judged(part(arguments.only, arguments))
     with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as beside:
         return judged(part(FAULTS, arguments, [partial(beside.submit, part, name, arguments) for name in PARTS[1:]]))
-
-
-def part(name: str, arguments: argparse.Namespace, after: Sequence[Callable[[], Future[Account]]] = ()) -> Account:
-    """One part in a session of its own. `after` starts others, beside it, once its own processes have died."""
-    with tempfile.TemporaryDirectory() as folder_name, ThreadPoolExecutor(1) as pool:
-        folder = Path(folder_name)
-        classes, ambush = compile_java(folder / "classes"), folder / "ambush"
-        master = MASTER if name == EXECUTORS else "local[2]"
-        bench = Bench(faulty_session(classes, ambush, master), Story.written(folder / "sources"), folder)
-        bench.prepare()
-        tell(f"{name}, undisturbed: {sum(map(len, bench.places.values()))} places at which files change")
-        count: Account = Counter()
-        if name == OTHERS:
-            count["wrong"] += told_of_others(bench, classes)
-        elif name == EXECUTORS:
-            counted(executors(bench, classes, ambush), count, arguments.ends_at)
-        else:
-            dying = submitted(bench, arguments.kills, classes, pool)
-            others = [pool.submit(_counted_beside, start) for start in after]
-            counted(every(bench, arguments, ambush, dying), count, arguments.ends_at)
-            if count["not all"]:
-                pool.shutdown(cancel_futures=True)
-            count = sum((other.result() for other in others if not other.cancelled()), count)
-        bench.spark.stop()
-    return count
-
-
-def _counted_beside(start: Callable[[], Future[Account]]) -> Account:
-    return start().result()
-
-
-def counted(faults: Iterator[tuple[Injection, Verdict]], count: Account, ends_at: float) -> None:
-    """Tell each fault and count it, until the time is over."""
-    for injection, verdict in faults:
-        count["faults"] += 1
-        count["real kills"] += injection.real
-        count["wrong"] += bool(verdict.wrong)
-        count["dead rows"] += verdict.dead_rows
-        tell(f"{count['faults']:4} {verdict}")
-        if time.monotonic() > ends_at:
-            count["not all"] = 1
-            return
-
-
-def told_of_others(bench: Bench, classes: Path) -> int:
-    """What a re-run costs, and whether order, planning and hash seeds say nothing; gives how many do."""
-    for line in costs(bench):
-        tell(line)
-    wrong = 0
-    for way, differing in chain(sameness(bench), seeds(bench, classes), poison(bench)):
-        wrong += bool(differing)
-        tell(f"{way}: {f'WRONG: {differing}' if differing else 'as it must be'}")
-    return wrong
-
-
-def submitted(bench: Bench, kills: int, classes: Path, pool: ThreadPoolExecutor) -> list[Dying]:
-    """The processes that die, one after the other, each in a ledger of its own."""
-    deaths = [*injections.limited(), *injections.killed(bench, kills)]
-    killings = [Killing(each, bench.lay(each.step)) for each in deaths]
-    return [(killing, pool.submit(killing.run, bench, classes)) for killing in killings]
-
-
-def every(
-    bench: Bench, arguments: argparse.Namespace, ambush: Path, dying: list[Dying]
-) -> Iterator[tuple[Injection, Verdict]]:
-    """Each fault with its judgement; the processes that die do so beside the warm session."""
-    rows = in_turn(*(rows_of(bench, step, arguments.row) for step in STEPS))
-    warm = chain.from_iterable(injections.in_a_row(bench, row, ambush) for row in list(rows)[: arguments.most or None])
-    for fault in in_turn(warm, damages(bench)):
-        yield fault
-        while dying and dying[0][1].done():
-            killing, code = dying.pop(0)
-            yield killing.injection, killing.judged(bench, *code.result())
-    for killing, code in dying:
-        yield killing.injection, killing.judged(bench, *code.result())
-
-
-def rows_of(bench: Bench, step: str, length: int) -> list[list[Injection]]:
-    """The faults of a step for the warm session, in rows of so many."""
-    faults = [*injections.workers(step), *injections.raised(bench, step), *injections.clocks(step)]
-    return [faults[start : start + length] for start in range(0, len(faults), length)]
-
-
-def costs(bench: Bench) -> Iterator[str]:
-    """What a re-run does of work that counts already: which files of the ledger it opens and makes."""
-    ledger = bench.folder / "after all"
-    for step in STEPS:
-        bench.files.watch(ledger)
-        bench.story.take(bench.spark, ledger, step)
-        passed = bench.files.trace()
-        data = [place for place in passed if place.startswith("open ") and place.split()[2] == "data"]
-        made = [place for place in passed if not place.startswith("open ")]
-        tables = sorted({place.split()[1] for place in data})
-        yield (
-            f"re-run of the committed {step}: reads {len(data)} data files, of {tables}, makes {len(made)};"
-            f" the run itself read {sum(' data ' in place for place in bench.opened[step])}"
-            f" and made {len(bench.places[step])}"
-        )
-
-
-def judged(count: Account) -> int:
-    """The account, and the exit status."""
-    tell(
-        f"{count['faults']} faults, {count['real kills']} of them real kills of real processes;"
-        f" {count['dead rows']} dead rows, none of them seen; {count['wrong']} lost or doubled anything"
-    )
-    if count["wrong"]:
-        return 1
-    return 2 if count["not all"] else 0
-
-
-def tell(line: str) -> None:
-    """At once: the list is long in the making."""
-    print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -64,7 +64,8 @@ def in_turn(*several: Iterable[Item]) -> Iterator[Item]:
 
 
 def killed(bench: Bench, most: int) -> list[Injection]:
-    """Places at which the driver dies: before files, after files, after the log entry; at most `most`."""
+    """Places at which the driver dies: before files, after files, after the log entry; at most `most`,
+    over all steps."""
     found: list[Injection] = []
     for step in STEPS:
         first = [
@@ -72,8 +73,8 @@ def killed(bench: Bench, most: int) -> list[Injection]:
         ]
         files = [place for place in bench.places[step] if place.endswith(" data 1")]
         found += [Injection("killed", step, place, "kill -9 of the driver") for place in (*first, *files)]
-    step_size = max(1, len(found) // most)
-    return (found[::step_size] + [each for each in found if each not in found[::step_size]])[:most]
+    count = min(most, len(found))
+    return [found[number * len(found) // count] for number in range(count)]
 
 
 def workers(step: str) -> list[Injection]:

@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import itertools
 import json
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -85,7 +86,8 @@ class Story:
         """Run a step; gives its summary."""
         config = self.config(ledger, step)
         place = LedgerLocation(path=str(ledger))
-        invocation = Invocation(attempt_id=f"attempt-{next(_numbers)}-{now()}", now=now, seconds=lambda: 0.0)
+        attempt_id = f"attempt-{os.getpid()}-{next(_numbers)}-{now()}"  # unlike those of the processes that die
+        invocation = Invocation(attempt_id=attempt_id, now=now, seconds=lambda: 0.0)
         if step == "assign":
             return assign(spark, config, invocation)
         return ingest(spark, place, config, invocation)
