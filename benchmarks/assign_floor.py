@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
     from groupledger.sinks.ledger import LedgerLocation
 
+HEAP = "3g"
+"""Of ours and of the floor."""
+STAGE = ("read", "compute", "write")
+"""What lies between the plan and the commit of an `assign`: what the floor does too."""
 SHORT_TABLES = 3
 """Commits of an `assign` beside that of `assignments`: the plan, `rebalances`, and the row in `runs`."""
 

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.assign_floor import copied, write
+from benchmarks.assign_floor import HEAP, STAGE, copied, write
 from benchmarks.generated_facts import configuration, crowd, invocation, skewed
 from benchmarks.timing import Timed, interleaved
 from benchmarks.workers import peak_mebibytes
@@ -28,13 +28,11 @@ from groupledger.sinks.ledger import LedgerLocation
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-STAGE = ("read", "compute", "write")
-
 
 def main(kind: str, groups: int, runs: int) -> None:
     """Print each figure and the ratios."""
     with tempfile.TemporaryDirectory() as folder:
-        spark = session(SparkSettings(profile="local", master="local[2]", driver_memory="3g"), "assign benchmark")
+        spark = session(SparkSettings(profile="local", master="local[2]", driver_memory=HEAP), "assign benchmark")
         bench = AssignJob(spark, Path(folder))
         skewed(spark, bench.facts) if kind == "skewed" else crowd(spark, bench.facts, groups)
         things = {"assign": bench.ours, "floor of the stage": bench.floor, "floor of the whole": bench.whole_floor}

@@ -11,12 +11,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-import threading
 
 import psutil
 
-from benchmarks.assign_process import HEAP, LOOKS_A_SECOND, MIB, STAGE, Peak
+from benchmarks.assign_floor import HEAP, STAGE
 from benchmarks.generated_facts import configuration, crowd_without_record, invocation
+from benchmarks.workers import watched
 from groupledger.config import SparkSettings
 from groupledger.engine.session import session
 from groupledger.pipeline.assign import assign
@@ -29,22 +29,11 @@ def main(groups: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         facts = LedgerLocation(path=f"{folder}/facts")
         crowd_without_record(spark, facts, groups)
-        peak, over = Peak(), threading.Event()
-        watcher = threading.Thread(target=_watch, args=(peak, over))
-        watcher.start()
-        try:
+        with watched(psutil.Process()) as peak:
             done = assign(spark, configuration(facts), invocation())
-        finally:
-            over.set()
-            watcher.join()
         stage = sum(done.timings[name] for name in STAGE)
         print(f"{groups} groups: read to write {stage:.1f} s, {stage / groups * 1e6:.0f} us a group; {done.outcomes}")
-        print(f"most memory at once: {peak.together / MIB:.0f} MiB, of a worker {peak.worker / MIB:.0f} MiB")
-
-
-def _watch(peak: Peak, over: threading.Event) -> None:
-    while not over.wait(1 / LOOKS_A_SECOND):
-        peak.look(psutil.Process())
+        print(peak)
 
 
 if __name__ == "__main__":

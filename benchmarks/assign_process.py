@@ -14,23 +14,18 @@ import shutil
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 import yaml
 
-from benchmarks.assign_floor import write
+from benchmarks.assign_floor import HEAP, STAGE, write
 from benchmarks.generated_facts import CLUSTER, crowd
 from benchmarks.timing import interleaved
+from benchmarks.workers import LOOKS_A_SECOND, Peak
 from groupledger.config import SparkSettings, load
 from groupledger.engine.session import session
 from groupledger.sinks.ledger import LedgerLocation
-
-MIB = 2**20
-LOOKS_A_SECOND = 4
-HEAP = "3g"
-STAGE = ("read", "compute", "write")
 
 
 def main(groups: int, runs: int, warm_up: int) -> None:
@@ -44,31 +39,14 @@ def main(groups: int, runs: int, warm_up: int) -> None:
         print(
             f"stages of the last: {bench.timings}; read to write {stage:.1f} s, {stage / groups * 1e6:.0f} us a group"
         )
-        print(
-            f"most memory at once: {bench.peak.together / MIB:.0f} MiB, of a worker {bench.peak.worker / MIB:.0f} MiB"
-        )
-
-
-@dataclass(slots=True)
-class Peak:
-    """Resident bytes: of all processes of a tree together, and of one Python worker."""
-
-    together: int = 0
-    worker: int = 0
-
-    def look(self, process: psutil.Process) -> None:
-        """Once."""
-        sizes = {each: _resident(each) for each in (process, *process.children(recursive=True))}
-        self.together = max(self.together, sum(sizes.values()))
-        workers = (size for each, size in sizes.items() if size > self.worker and _is_worker(each))
-        self.worker = max(workers, default=self.worker)
+        print(bench.peak)
 
 
 class AssignProcess:
     """The ledger of facts, a copy of which each `assign` writes to."""
 
     def __init__(self, folder: Path, groups: int) -> None:
-        self.folder, self.config, self.number = folder, folder / "bench.yaml", 0
+        self.folder, self.config = folder, folder / "bench.yaml"
         self.facts, self.peak, self.timings = folder / "facts", Peak(), dict[str, float]()
         self._run(sys.executable, "-m", __spec__.name, "facts", str(folder / "facts"), str(groups))
         ledger = {"location": str(folder / "ledger")}
@@ -109,21 +87,6 @@ def _linked(source: str, target: str) -> None:
         Path(target).hardlink_to(source)
     else:
         shutil.copy2(source, target)
-
-
-def _resident(process: psutil.Process) -> int:
-    """A page that several processes share, as the daemon's workers do, counts for each by its part."""
-    try:
-        return int(process.memory_full_info().pss)
-    except psutil.Error:  # ended meanwhile
-        return 0
-
-
-def _is_worker(process: psutil.Process) -> bool:
-    try:
-        return "pyspark.daemon" in process.cmdline()
-    except psutil.Error:
-        return False
 
 
 def _made(folder: str, groups: int) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
 from pyspark.sql import functions as F
 
+from benchmarks.workers import watched
 from groupledger.config import AssignSettings, Config, LedgerSettings, LimitSettings, SourceSettings
 from groupledger.pipeline.assign import assign
 from groupledger.pipeline.ingest import ingest
@@ -47,7 +46,7 @@ def poison(bench: Bench) -> Iterator[tuple[str, str]]:
     folder, ledger = bench.folder / "poison", bench.folder / "poisoned"
     write(bench.spark, folder)
     empty(bench.spark, ledger)
-    with peak() as most:
+    with watched(psutil.Process()) as peak:
         quarantined = run(bench.spark, folder, ledger)
     found = ends(bench.spark, LedgerLocation(path=str(ledger)))
     for group, expected in EXPECTED.items():
@@ -56,7 +55,7 @@ def poison(bench: Bench) -> Iterator[tuple[str, str]]:
             f"group {group[:20]!r} of {len(group)} characters: {got}",
             "" if got == expected else f"expected {expected}",
         )
-    yield f"{quarantined} rows in quarantine; peak memory of a Python worker {max(most) / 2**20:.0f} MiB", ""
+    yield f"{quarantined} rows in quarantine; {peak}", ""
 
 
 def run(spark: SparkSession, folder: Path, ledger: Path) -> int:
@@ -119,26 +118,3 @@ def _members(spark: SparkSession, snapshot: str, group: str) -> DataFrame:
 
 def _topics(number: int) -> Column:
     return F.transform(F.sequence(F.lit(0), F.lit(number - 1)), lambda each: F.format_string("topic-%04d", each))
-
-
-@contextmanager
-def peak() -> Iterator[list[int]]:
-    """The largest resident memory of any Python worker below this process, in bytes, seen while the block runs."""
-    most, over = [0], threading.Event()
-
-    def look() -> None:
-        while not over.wait(0.1):
-            for process in psutil.Process().children(recursive=True):
-                try:
-                    if "tests.faults.daemon" in process.cmdline():
-                        most[0] = max(most[0], process.memory_info().rss)
-                except psutil.Error:
-                    continue
-
-    watcher = threading.Thread(target=look, daemon=True)
-    watcher.start()
-    try:
-        yield most
-    finally:
-        over.set()
-        watcher.join()

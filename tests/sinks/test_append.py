@@ -1,6 +1,7 @@
 """Appending: counted and digested in one pass, whatever the order and the partitioning."""
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -140,3 +141,13 @@ def test_a_required_column_without_a_value_is_refused(spark, place):
     with pytest.raises(Exception, match=c.MEMBER_ID):
         append(place, ASSIGNMENTS, rows, "bad")
     assert place.rows(spark, ASSIGNMENTS).count() == before
+
+
+def test_a_moment_beyond_2262_is_read_without_spark(spark, place):
+    """As microseconds; Spark's own default is INT96, which other readers take for nanoseconds."""
+    rows = spark.createDataFrame([(*TOPIC.values(),)], list(TOPIC)).withColumns(
+        {c.TOPIC_ID: F.lit(None), c.RACKS: F.lit(None), c.VALID_FROM: F.timestamp_seconds(F.lit(253_000_000_000))}
+    )
+    append(place, TOPIC_SNAPSHOTS, rows, "far")
+    found = DeltaTable(f"{place.path}/{TOPIC_SNAPSHOTS.name}").to_pyarrow_table()
+    assert {moment.year for moment in found.column(c.VALID_FROM).to_pylist()} >= {9987}
