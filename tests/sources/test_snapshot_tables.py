@@ -288,3 +288,27 @@ def test_every_form_speaks_of_columns_there_are():
         assert not set(form.required) & (set(form.ours) | set(form.filled))
         missing = [name for name in form.columns if not form.table.schema[name].nullable]
         assert set(missing) <= {*form.required, *form.filled}, "a NOT NULL column is given or filled"
+
+
+@pytest.mark.parametrize(
+    ("kind", "bad"),
+    [
+        pytest.param("struct<topic string, partitions array<bigint>>", ("orders", [0, 1 << 40]), id="beyond int"),
+        pytest.param("struct<topic string, partitions array<bigint>>", ("orders", [None]), id="a hole"),
+        pytest.param("struct<topic string, partitions array<bigint>>", None, id="no topic"),
+        pytest.param("struct<topic string, partitions bigint>", ("orders", 5), id="no list"),
+    ],
+)
+def test_a_list_of_another_kind_is_read_where_its_values_fit(spark, tmp_path, kind, bad):
+    good = ("orders", [0, 1])
+    rows = [("a1", "m1", [good if "array" in kind else ("orders", 1)]), ("b1", "m1", [bad]), ("a2", "m1", None)]
+    save(spark, tmp_path, "group_snapshots", GROUPS, "parquet")
+    schema = f"snapshot_id string, member_id string, claimed array<{kind}>"
+    spark.createDataFrame(rows, schema).write.parquet(str(tmp_path / "member_snapshots"))
+    found = read(spark, str(tmp_path), "parquet", "dev")
+    rejected = {(row[c.GROUP_ID], row[c.CODE]) for row in found.rejected().collect()}
+    assert rejected == {("b", "BAD_VALUE")} | (set() if "array" in kind else {("a", "BAD_VALUE")})
+    if "array" in kind:
+        first, last = collected(found.members, c.OFFSET)
+        assert first["claimed"] == [{"topic_id": None, "topic": "orders", "partitions": [0, 1]}]
+        assert last["claimed"] is None

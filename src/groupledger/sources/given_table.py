@@ -15,6 +15,7 @@ from pyspark.sql.types import (
     BooleanType,
     DataType,
     IntegralType,
+    MapType,
     NullType,
     StringType,
     StructField,
@@ -127,8 +128,10 @@ def _as(value: Column, got: DataType, expected: DataType) -> Column:
     """The value in the expected type; null where it does not fit."""
     if got.simpleString() == expected.simpleString():
         return value
-    if isinstance(expected, ArrayType):
-        return F.from_json(value if isinstance(got, StringType) else F.to_json(value), expected)
+    if isinstance(expected, ArrayType) and isinstance(got, StringType):
+        return F.from_json(value, expected)
+    if isinstance(expected, ArrayType | StructType) or isinstance(got, ArrayType | StructType | MapType):
+        return _nested(value, got, expected)
     if isinstance(expected, BinaryType) and isinstance(got, StringType):
         return F.try_to_binary(value, F.lit("base64"))
     if isinstance(expected, TimestampType):
@@ -136,6 +139,23 @@ def _as(value: Column, got: DataType, expected: DataType) -> Column:
     if isinstance(expected, StringType | BooleanType | IntegralType):
         return value.try_cast(expected)
     return value.cast(expected)
+
+
+def _nested(value: Column, got: DataType, expected: DataType) -> Column:
+    """A list, or a struct by the names of its fields: part by part, since a list may have millions of parts."""
+    if isinstance(got, ArrayType) and isinstance(expected, ArrayType):
+        inner = (got.elementType, expected.elementType)
+        return F.transform(value, lambda part: _as(part, *inner))
+    if isinstance(got, StructType) and isinstance(expected, StructType):
+        fields = [_field(value, got, field).alias(field.name) for field in expected]
+        return F.when(value.isNotNull(), F.struct(*fields))
+    return F.lit(None).cast(expected)
+
+
+def _field(value: Column, got: StructType, expected: StructField) -> Column:
+    if expected.name not in got.names:
+        return F.lit(None).cast(expected.dataType)
+    return _as(value[expected.name], got[expected.name].dataType, expected.dataType)
 
 
 def _moment(value: Column, got: DataType) -> Column:
