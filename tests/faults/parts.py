@@ -74,10 +74,11 @@ def told_of_others(bench: Bench, classes: Path) -> int:
     """What a re-run costs, and whether order, planning and hash seeds say nothing; gives how many do."""
     for line in costs(bench):
         tell(line)
-    wrong = 0
+    ways = wrong = 0
     for way, differing in chain(sameness(bench), seeds(bench, classes), poison(bench)):
-        wrong += bool(differing)
+        ways, wrong = ways + 1, wrong + bool(differing)
         tell(f"{way}: {f'WRONG: {differing}' if differing else 'as it must be'}")
+    tell(f"{ways} ways, {wrong} of them not as they must be")
     return wrong
 
 
@@ -128,10 +129,11 @@ def costs(bench: Bench) -> Iterator[str]:
 
 def judged(count: Account) -> int:
     """The account, and the exit status."""
-    tell(
-        f"{count['faults']} faults, {count['real kills']} of them real kills of real processes;"
-        f" {count['dead rows']} dead rows, none of them seen; {count['wrong']} lost or doubled anything"
-    )
+    if count["faults"]:
+        tell(
+            f"{count['faults']} faults, {count['real kills']} of them real kills of real processes;"
+            f" {count['dead rows']} dead rows, none of them seen; {count['wrong']} lost or doubled anything"
+        )
     if count["wrong"]:
         return 1
     return 2 if count["not all"] else 0
