@@ -1,13 +1,13 @@
 """Inject faults into every boundary of ingest and assign, run again, compare: nothing lost, nothing doubled.
 
-python -m tests.faults [--kills 26] [--row 6] [--most 0] [--minutes 45] [--only faults|executors|others]
+python -m tests.faults [--kills 26] [--row 6] [--most 0] [--minutes 45] [--only faults|deaths|executors|others]
 
-Faults are raised in one warm session; real kills happen to processes of their own, beside it. Every fault is printed
-with what became of it. The part `others`, which runs only when it is asked for, says what a re-run costs, and that
-order, partitions, planning, hash seeds and poison change nothing. Ends with status 1 where anything was lost, doubled
-or different, 2 where the time was not enough for all. Nothing here needs a privilege: a full or read-only disk is a
-Hadoop file system that says so (tests/faults/java), and a limit of the kernel on the size of files for the processes
-that meet a real one.
+Faults are raised in one warm session; beside it, files are damaged and processes of their own really killed. Every
+fault is printed with what became of it. The part `others`, which runs only when it is asked for, says what a
+re-run costs, and that order, partitions, planning, hash seeds and poison change nothing. Ends with status 1 where
+anything was lost, doubled or different, 2 where the time was not enough for all. Nothing here needs a privilege: a full
+or read-only disk is a Hadoop file system that says so (tests/faults/java), and a limit of the kernel on the size of
+files for the processes that meet a real one.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from __future__ import annotations
 import argparse
 import time
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from multiprocessing import get_context
 
-from tests.faults.parts import EXECUTORS, FAULTS, PARTS, judged, part
+from tests.faults.parts import DEATHS, EXECUTORS, FAULTS, PARTS, judged, part
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -27,7 +26,8 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.only:
         return judged(part(arguments.only, arguments))
     with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as beside:
-        return judged(part(FAULTS, arguments, [partial(beside.submit, part, EXECUTORS, arguments)]))
+        others = [beside.submit(part, name, arguments) for name in (DEATHS, EXECUTORS)]
+        return judged(sum((other.result() for other in others), part(FAULTS, arguments)))
 
 
 if __name__ == "__main__":
@@ -36,5 +36,5 @@ if __name__ == "__main__":
     parser.add_argument("--row", type=int, default=6, help="faults that one run again after the other meets")
     parser.add_argument("--most", type=int, default=0, help="rows of faults in the warm session; 0: all")
     parser.add_argument("--minutes", type=float, default=45)
-    parser.add_argument("--only", choices=PARTS, help="a part; without it the first two")
+    parser.add_argument("--only", choices=PARTS, help="a part; without it all but the last")
     raise SystemExit(main(parser.parse_args()))

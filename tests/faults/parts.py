@@ -1,4 +1,4 @@
-"""The parts of `python -m tests.faults`, each in a session of its own: faults, executors that die, and all else."""
+"""The parts of `python -m tests.faults`, each in a session of its own: faults, deaths, executors, and all else."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import argparse
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
 
@@ -23,51 +23,74 @@ from tests.faults.sameness import sameness, seeds
 from tests.faults.sessions import compile_java, faulty_session
 from tests.faults.story import STEPS, Story
 
-PARTS = FAULTS, EXECUTORS, OTHERS = ("faults", "executors", "others")
+PARTS = FAULTS, DEATHS, EXECUTORS, OTHERS = ("faults", "deaths", "executors", "others")
 Account = Counter[str]
-Dying = tuple[Killing, Future[tuple[int, str]]]
+Judged = Iterator[tuple[Injection, Verdict]]
 
 
-def part(name: str, arguments: argparse.Namespace, after: Sequence[Callable[[], Future[Account]]] = ()) -> Account:
-    """One part in a session of its own. `after` starts others, beside it, once its own processes have died."""
-    with tempfile.TemporaryDirectory() as folder_name, ThreadPoolExecutor(1) as pool:
+def part(name: str, arguments: argparse.Namespace) -> Account:
+    """One part in a session of its own."""
+    with tempfile.TemporaryDirectory() as folder_name:
         folder = Path(folder_name)
         classes, ambush = compile_java(folder / "classes"), folder / "ambush"
         master = MASTER if name == EXECUTORS else "local[2]"
         bench = Bench(faulty_session(classes, ambush, master), Story.written(folder / "sources"), folder)
         bench.prepare()
         tell(f"{name}, undisturbed: {sum(map(len, bench.places.values()))} places at which files change")
-        count: Account = Counter()
         if name == OTHERS:
-            count["wrong"] += told_of_others(bench, classes)
-        elif name == EXECUTORS:
-            counted(executors(bench, classes, ambush), count, arguments.ends_at)
+            count = Account(wrong=told_of_others(bench, classes))
         else:
-            dying = submitted(bench, arguments.kills, classes, pool)
-            others = [pool.submit(_counted_beside, start) for start in after]
-            counted(every(bench, arguments, ambush, dying), count, arguments.ends_at)
-            if count["not all"]:
-                pool.shutdown(cancel_futures=True)
-            count = sum((other.result() for other in others if not other.cancelled()), count)
+            faults = {
+                FAULTS: lambda: warm(bench, arguments, ambush),
+                DEATHS: lambda: deaths(bench, arguments.kills, classes),
+                EXECUTORS: lambda: executors(bench, classes, ambush),
+            }
+            count = counted(name, faults[name](), arguments.ends_at)
         bench.spark.stop()
     return count
 
 
-def _counted_beside(start: Callable[[], Future[Account]]) -> Account:
-    return start().result()
-
-
-def counted(faults: Iterator[tuple[Injection, Verdict]], count: Account, ends_at: float) -> None:
+def counted(name: str, faults: Judged, ends_at: float) -> Account:
     """Tell each fault and count it, until the time is over."""
+    count: Account = Counter()
     for injection, verdict in faults:
         count["faults"] += 1
         count["real kills"] += injection.real
         count["wrong"] += bool(verdict.wrong)
         count["dead rows"] += verdict.dead_rows
-        tell(f"{count['faults']:4} {verdict}")
+        tell(f"{name} {count['faults']:3} {verdict}")
         if time.monotonic() > ends_at:
             count["not all"] = 1
-            return
+            break
+    return count
+
+
+def warm(bench: Bench, arguments: argparse.Namespace, ambush: Path) -> Judged:
+    """What is raised in the warm session, its workers that die, and its clock."""
+    rows = in_turn(*(rows_of(bench, step, arguments.row) for step in STEPS))
+    for row in list(rows)[: arguments.most or None]:
+        yield from injections.in_a_row(bench, row, ambush)
+
+
+def rows_of(bench: Bench, step: str, length: int) -> list[list[Injection]]:
+    """The faults of a step for the warm session, in rows of so many."""
+    faults = [*injections.workers(step), *injections.raised(bench, step), *injections.clocks(step)]
+    return [faults[start : start + length] for start in range(0, len(faults), length)]
+
+
+def deaths(bench: Bench, kills: int, classes: Path) -> Judged:
+    """Processes that die, one after the other, each in a ledger of its own; damaged files beside them."""
+    fatal = [*injections.limited(), *injections.killed(bench, kills)]
+    killings = [Killing(each, bench.lay(each.step)) for each in fatal]
+    with ThreadPoolExecutor(1) as pool:
+        dying = [(killing, pool.submit(killing.run, bench, classes)) for killing in killings]
+        for fault in damages(bench):
+            yield fault
+            while dying and dying[0][1].done():
+                killing, code = dying.pop(0)
+                yield killing.injection, killing.judged(bench, *code.result())
+        for killing, code in dying:
+            yield killing.injection, killing.judged(bench, *code.result())
 
 
 def told_of_others(bench: Bench, classes: Path) -> int:
@@ -80,34 +103,6 @@ def told_of_others(bench: Bench, classes: Path) -> int:
         tell(f"{way}: {f'WRONG: {differing}' if differing else 'as it must be'}")
     tell(f"{ways} ways, {wrong} of them not as they must be")
     return wrong
-
-
-def submitted(bench: Bench, kills: int, classes: Path, pool: ThreadPoolExecutor) -> list[Dying]:
-    """The processes that die, one after the other, each in a ledger of its own."""
-    deaths = [*injections.limited(), *injections.killed(bench, kills)]
-    killings = [Killing(each, bench.lay(each.step)) for each in deaths]
-    return [(killing, pool.submit(killing.run, bench, classes)) for killing in killings]
-
-
-def every(
-    bench: Bench, arguments: argparse.Namespace, ambush: Path, dying: list[Dying]
-) -> Iterator[tuple[Injection, Verdict]]:
-    """Each fault with its judgement; the processes that die do so beside the warm session."""
-    rows = in_turn(*(rows_of(bench, step, arguments.row) for step in STEPS))
-    warm = chain.from_iterable(injections.in_a_row(bench, row, ambush) for row in list(rows)[: arguments.most or None])
-    for fault in in_turn(warm, damages(bench)):
-        yield fault
-        while dying and dying[0][1].done():
-            killing, code = dying.pop(0)
-            yield killing.injection, killing.judged(bench, *code.result())
-    for killing, code in dying:
-        yield killing.injection, killing.judged(bench, *code.result())
-
-
-def rows_of(bench: Bench, step: str, length: int) -> list[list[Injection]]:
-    """The faults of a step for the warm session, in rows of so many."""
-    faults = [*injections.workers(step), *injections.raised(bench, step), *injections.clocks(step)]
-    return [faults[start : start + length] for start in range(0, len(faults), length)]
 
 
 def costs(bench: Bench) -> Iterator[str]:
