@@ -37,7 +37,13 @@ _LOCAL = {
     # Not Spark's INT96: that has no statistics, and others read it as nanoseconds, which end in the year 2262.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.session.timeZone": "UTC",
+    # One job has hundreds of generated classes; Spark keeps 100, and compiles the others again in a session's next job.
+    "spark.sql.codegen.cache.maxEntries": "3000",
     "spark.ui.enabled": "false",
+    "spark.ui.retainedJobs": "50",  # what a page would show that nobody opens, and a long session's heap is full of
+    "spark.ui.retainedStages": "50",
+    "spark.ui.retainedTasks": "1000",
+    "spark.sql.ui.retainedExecutions": "10",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",  # no lookup of this machine's name
     "spark.driver.bindAddress": "127.0.0.1",
