@@ -132,6 +132,8 @@ def _as(value: Column, got: DataType, expected: DataType) -> Column:
         return F.from_json(value, expected)
     if isinstance(expected, ArrayType | StructType) or isinstance(got, ArrayType | StructType | MapType):
         return _nested(value, got, expected)
+    if isinstance(expected, IntegralType) and not isinstance(got, IntegralType | StringType):
+        return F.lit(None).cast(expected)  # a cast would cut 1.5 to 1 without a word
     if isinstance(expected, BinaryType) and isinstance(got, StringType):
         return F.try_to_binary(value, F.lit("base64"))
     if isinstance(expected, TimestampType):
