@@ -54,8 +54,15 @@ def raised(bench: Bench, step: str) -> list[Injection]:
     return [
         Injection("raised", step, place, action)
         for number, place in enumerate(places)
-        for action in (CREATED[number % len(CREATED)] if place.startswith("create") else RENAMED)
+        for action in _actions(place, CREATED[number % len(CREATED)])
     ]
+
+
+def _actions(place: str, created: tuple[str, ...]) -> tuple[str, ...]:
+    """A table's second data file is met by one: it lies between the same two boundaries as the first."""
+    if not place.startswith("create"):
+        return RENAMED
+    return created[:1] if place.endswith(" data 2") else created
 
 
 def in_turn(*several: Iterable[Item]) -> Iterator[Item]:

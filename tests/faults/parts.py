@@ -74,7 +74,7 @@ def warm(bench: Bench, arguments: argparse.Namespace, ambush: Path) -> Judged:
 
 def rows_of(bench: Bench, step: str, length: int) -> list[list[Injection]]:
     """The faults of a step for the warm session, in rows of so many."""
-    faults = [*injections.workers(step), *injections.raised(bench, step), *injections.clocks(step)]
+    faults = [*injections.workers(step), *injections.clocks(step), *injections.raised(bench, step)]
     return [faults[start : start + length] for start in range(0, len(faults), length)]
 
 

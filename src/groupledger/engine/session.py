@@ -50,6 +50,7 @@ _LOCAL = {
     "spark.sql.catalogImplementation": "in-memory",  # no Hive, no Derby files where the command was started
     "spark.databricks.delta.snapshotPartitions": "1",  # the state of a small log in one task, not in fifty
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",  # or each part of a Column asks the JVM who wrote it
     "spark.sql.adaptive.coalescePartitions.enabled": "false",  # or small shuffles end on one core
 }
 CLASS_PATH = "spark.driver.extraClassPath"

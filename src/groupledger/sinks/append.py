@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from groupledger.core.digest import rows_digest
+from groupledger.sinks.ledger import quoted
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
@@ -91,12 +92,12 @@ def append(
 
 def stamp(table: Table, rows: DataFrame, attempt_id: str) -> DataFrame:
     """The rows as the table has them, stamped with the attempt."""
-    return rows.withColumn(c.ATTEMPT_ID, F.lit(attempt_id)).select(_contract(table))
+    return rows.withColumn(c.ATTEMPT_ID, F.lit(attempt_id)).to(_contract(table))
 
 
-def _contract(table: Table) -> list[Column]:
+def _contract(table: Table) -> StructType:
     """The table's columns in its types: what is hashed is what is stored."""
-    return [F.col(column.name).cast(_nullable(column.dataType)).alias(column.name) for column in table.schema]
+    return StructType([StructField(column.name, _nullable(column.dataType)) for column in table.schema])
 
 
 def _nullable(kind: DataType) -> DataType:
@@ -113,32 +114,33 @@ def _sum_names() -> list[str]:
 
 
 def _hashes(table: Table) -> Iterator[Column]:
-    """Two 64-bit hashes of each row, as columns: an aggregate would compute them anew for each of its halves."""
-    terms = list(_terms(table))
-    return (F.xxhash64(F.lit(seed), *terms).alias(f"{_HASH}_{seed}") for seed in _SEEDS)
+    """Two 64-bit hashes of each row, as columns: an aggregate would compute them anew for each of its halves.
+
+    In SQL, since each part of a Column costs calls into the JVM, and there are hundreds of parts.
+    """
+    terms = ", ".join(_terms(table))
+    return (F.expr(f"xxhash64({seed}, {terms})").alias(f"{_HASH}_{seed}") for seed in _SEEDS)
 
 
 def _hash_sums() -> Iterator[Column]:
     """Sums of the 32-bit halves of the row hashes: no order in them, no overflow below 2^31 rows."""
     for seed in _SEEDS:
-        row_hash = F.col(f"{_HASH}_{seed}")
-        yield F.sum(row_hash.bitwiseAND(F.lit(_LOW_HALF))).alias(f"low_{seed}")
-        yield F.sum(F.shiftright(row_hash, 32)).alias(f"high_{seed}")
+        yield F.expr(f"sum({_HASH}_{seed} & {_LOW_HALF}L)").alias(f"low_{seed}")
+        yield F.expr(f"sum(shiftright({_HASH}_{seed}, 32))").alias(f"high_{seed}")
 
 
-def _terms(table: Table) -> Iterator[Column]:
+def _terms(table: Table) -> Iterator[str]:
     """The row as hash input. A number before each column says where it begins, since the hash passes over nulls."""
     columns = [column for column in table.schema if column.name != c.ATTEMPT_ID]
     for position, column in enumerate(columns):
-        yield F.lit(position)
+        yield str(position)
         yield _term(column)
 
 
-def _term(column: StructField) -> Column:
+def _term(column: StructField) -> str:
     """The column itself, or its JSON where the hash would not see what stands inside: nulls, bounds of lists."""
-    if not _ambiguous(column.dataType):
-        return F.col(column.name)
-    return F.to_json(column.name, {"ignoreNullFields": "false"})
+    name = quoted(column.name)
+    return f"to_json({name}, map('ignoreNullFields', 'false'))" if _ambiguous(column.dataType) else name
 
 
 def _ambiguous(kind: DataType) -> bool:

@@ -98,6 +98,7 @@ def init(spark: SparkSession, location: LedgerLocation) -> list[str]:
         spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
     for table in to_make:
         create(spark, location, table)
+    check(spark, location)
     return [table.name for table in to_make]
 
 
@@ -162,16 +163,21 @@ def constraints(spark: SparkSession, location: LedgerLocation, table: Table) -> 
 
 
 def create(spark: SparkSession, location: LedgerLocation, table: Table) -> None:
-    """Make a table; LedgerFault where files stand in its place that are no table."""
+    """Make a table; LedgerFault where files stand in its place that are no table, or another's table.
+
+    Its version is not asked for: to tell the properties of a clustered table, Delta reads the whole state of it.
+    """
     try:
         spark.sql(ddl(location, table))
     except AnalysisException as error:
         got = next(iter(str(error).splitlines()), "")
         raise foreign(location, table, f"Delta refuses to make it there: {got}") from error
-    if not stands(spark, location, table):
+    schema = _schema(spark, location, table)
+    if schema is None:
         raise foreign(
             location, table, "its folder is not empty and holds no Delta table (left by a killed init? then remove it)"
         )
+    _require_declared(location, table, schema)
 
 
 def stands(spark: SparkSession, location: LedgerLocation, table: Table) -> bool:
@@ -180,10 +186,14 @@ def stands(spark: SparkSession, location: LedgerLocation, table: Table) -> bool:
     if schema is None:
         return False
     _check_version(location, _version(spark, location, table))
+    _require_declared(location, table, schema)
+    return True
+
+
+def _require_declared(location: LedgerLocation, table: Table, schema: StructType) -> None:
     difference = first_difference(schema, table.schema)
     if difference is not None:
         raise foreign(location, table, difference)
-    return True
 
 
 def version(spark: SparkSession, location: LedgerLocation, table: Table) -> int | None:
