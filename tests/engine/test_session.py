@@ -88,6 +88,7 @@ print("rows:", spark.read.format("delta").load(sys.argv[2]).count())
 """
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("with_jars", "profile", "says"),

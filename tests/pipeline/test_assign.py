@@ -94,6 +94,7 @@ def of_nothing_known(spark, ledger):
     return of_extent(spark, ledger, Extent(3))[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("extent", "giant_members", "has_giants"),
     [(Extent(3, most_members=50), 3, True), (Extent(3, 50, shallow=True), 3, True), (Extent(3, 50, True), 51, False)],
@@ -182,12 +183,14 @@ def test_a_committed_run_changes_nothing(spark, ledger, run, every):
     assert ledger.rows(spark, REBALANCES).count() == before
 
 
+@pytest.mark.long
 def test_buckets_say_nothing(run, every):
     other = run("assign: {snapshots: every}\nbuckets: 7", run_id="seven buckets")
     assert not other.already_committed
     assert (other.result_digest, other.outcomes) == (every.result_digest, every.outcomes)
 
 
+@pytest.mark.long
 def test_partitions_and_adaptive_execution_say_nothing(spark, run, every):
     before = spark.conf.get("spark.sql.shuffle.partitions"), spark.conf.get("spark.sql.adaptive.enabled")
     try:
@@ -218,6 +221,7 @@ def test_input_that_was_observed_twice_is_counted_anew(spark, ledger, run, every
     assert first.input_digest == second.input_digest
 
 
+@pytest.mark.long
 def test_results_of_older_facts_never_supersede_newer_ones(spark, ledger, run, monkeypatch):
     """While one run computes, another of the same configuration commits: the first has to start again."""
     settings = "assign: {snapshots: latest, scenario: raced}"

@@ -51,6 +51,7 @@ def test_a_run_keeps_every_call_once(spark, ledger, expected, monkeypatch):
     assert [tuple(row) for row in spans] == [(3_600,)]
 
 
+@pytest.mark.long
 def test_the_command_takes_the_place_of_the_run_before(spark, ledger, expected, monkeypatch):
     """Of one with the same hours, too, if others came after it."""
     monkeypatch.setattr("groupledger.cli.options.Job.spark", lambda _: spark)

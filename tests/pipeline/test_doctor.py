@@ -161,6 +161,7 @@ def table_gone(_, location):
     return {"tables"}, "no table coverage"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("harms", [(rows_lost, position_twice, strange_rows, run_twice), (table_gone,)])
 def test_harm_is_found_and_named(spark, sound, tmp_path, harms):
     location = LedgerLocation(path=str(tmp_path / "ledger"))

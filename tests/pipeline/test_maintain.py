@@ -129,6 +129,7 @@ def test_an_attempt_that_committed_is_not_given_up(workspace):
     assert runs.given_up(workspace.spark, workspace.location).count() == 0
 
 
+@pytest.mark.long
 def test_of_two_maintains_one_is_told_to_come_back(workspace, monkeypatch):
     def second(*_):
         with pytest.raises(WriteConflict, match=r"another maintain is at work .attempt keeper holds it until") as told:
@@ -145,6 +146,7 @@ def test_of_two_maintains_one_is_told_to_come_back(workspace, monkeypatch):
     assert upkeep(workspace, attempt_id="fourth").attempt_id == "fourth", "a lease is given back"
 
 
+@pytest.mark.long
 def test_what_a_killed_writer_left_is_vacuumed_once_it_is_old(workspace):
     workspace.ingest(TOPICS)
     folder = Path(workspace.location.path, "topic_snapshots")

@@ -16,6 +16,7 @@ RETIRED = ("log_records", "quarantine", "assignments", "rebalances", "group_snap
 QUARANTINED = {"assign-1", "assign-2", "assign-two", "assign-what-if", "ingest-1", "late", "next", "other-group"}
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_an_attempt_s_rows_are_due_once_they_are_old_and_none_is_seen(spark, place):
     stored, seen = upkeep.stored(spark, place), runs.look(spark, place)
