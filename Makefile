@@ -43,6 +43,7 @@ faults: setup  ## Kill, fill, tear and lock out ingest and assign at every bound
 
 sameness: setup  ## Order, partitions, planning, hash seeds and poison change no digest (needs a JDK; about 10 minutes)
 	@$(BIN)/python -m tests.faults --only others
+	@$(BIN)/python -m tests.faults --only poison
 
 prove: setup  ## Simulator and listeners against real clients on a real Kafka broker (needs a JDK; about 10 minutes)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement tests/live/requirements.lock

@@ -1,13 +1,13 @@
 """Inject faults into every boundary of ingest and assign, run again, compare: nothing lost, nothing doubled.
 
-python -m tests.faults [--kills 26] [--row 6] [--most 0] [--minutes 45] [--only faults|deaths|executors|others]
+python -m tests.faults [--kills 26] [--row 6] [--most 0] [--minutes 45] [--only PART]
 
 Faults are raised in one warm session; beside it, files are damaged and processes of their own really killed. Every
-fault is printed with what became of it. The part `others`, which runs only when it is asked for, says what a
-re-run costs, and that order, partitions, planning, hash seeds and poison change nothing. Ends with status 1 where
-anything was lost, doubled or different, 2 where the time was not enough for all. Nothing here needs a privilege: a full
-or read-only disk is a Hadoop file system that says so (tests/faults/java), and a limit of the kernel on the size of
-files for the processes that meet a real one.
+fault is printed with what became of it. Two parts run only when they are asked for: `others` says what a re-run costs,
+and that order, partitions, planning and hash seeds change nothing; `poison` what becomes of groups that nobody should
+meet. Ends with status 1 where anything was lost, doubled or different, 2 where the time was not enough for all.
+Nothing here needs a privilege: a full or read-only disk is a Hadoop file system that says so (tests/faults/java), and
+a limit of the kernel on the size of files for the processes that meet a real one.
 """
 
 from __future__ import annotations
@@ -36,5 +36,5 @@ if __name__ == "__main__":
     parser.add_argument("--row", type=int, default=6, help="faults that one run again after the other meets")
     parser.add_argument("--most", type=int, default=0, help="rows of faults in the warm session; 0: all")
     parser.add_argument("--minutes", type=float, default=45)
-    parser.add_argument("--only", choices=PARTS, help="a part; without it all but the last")
+    parser.add_argument("--only", choices=PARTS, help="a part; without it the first three")
     raise SystemExit(main(parser.parse_args()))

@@ -1,4 +1,4 @@
-"""The parts of `python -m tests.faults`, each in a session of its own: faults, deaths, executors, and all else."""
+"""The parts of `python -m tests.faults`, each in a session of its own: faults, deaths, executors, others, poison."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
@@ -23,7 +23,7 @@ from tests.faults.sameness import sameness, seeds
 from tests.faults.sessions import compile_java, faulty_session
 from tests.faults.story import STEPS, Story
 
-PARTS = FAULTS, DEATHS, EXECUTORS, OTHERS = ("faults", "deaths", "executors", "others")
+PARTS = FAULTS, DEATHS, EXECUTORS, OTHERS, POISON = ("faults", "deaths", "executors", "others", "poison")
 Account = Counter[str]
 Judged = Iterator[tuple[Injection, Verdict]]
 
@@ -35,19 +35,28 @@ def part(name: str, arguments: argparse.Namespace) -> Account:
         classes, ambush = compile_java(folder / "classes"), folder / "ambush"
         master = MASTER if name == EXECUTORS else "local[2]"
         bench = Bench(faulty_session(classes, ambush, master), Story.written(folder / "sources"), folder)
-        bench.prepare()
-        tell(f"{name}, undisturbed: {sum(map(len, bench.places.values()))} places at which files change")
-        if name == OTHERS:
-            count = Account(wrong=told_of_others(bench, classes))
+        if name == POISON:
+            count = Account(wrong=told(poison(bench)))
         else:
-            faults = {
-                FAULTS: lambda: warm(bench, arguments, ambush),
-                DEATHS: lambda: deaths(bench, arguments.kills, classes),
-                EXECUTORS: lambda: executors(bench, classes, ambush),
-            }
-            count = counted(name, faults[name](), arguments.ends_at)
+            bench.prepare()
+            tell(f"{name}, undisturbed: {sum(map(len, bench.places.values()))} places at which files change")
+            count = told_of(name, bench, arguments, classes, ambush)
         bench.spark.stop()
     return count
+
+
+def told_of(name: str, bench: Bench, arguments: argparse.Namespace, classes: Path, ambush: Path) -> Account:
+    """A part that knows the undisturbed story."""
+    if name == OTHERS:
+        for line in costs(bench):
+            tell(line)
+        return Account(wrong=told(chain(sameness(bench), seeds(bench, classes))))
+    faults = {
+        FAULTS: lambda: warm(bench, arguments, ambush),
+        DEATHS: lambda: deaths(bench, arguments.kills, classes),
+        EXECUTORS: lambda: executors(bench, classes, ambush),
+    }
+    return counted(name, faults[name](), arguments.ends_at)
 
 
 def counted(name: str, faults: Judged, ends_at: float) -> Account:
@@ -93,15 +102,13 @@ def deaths(bench: Bench, kills: int, classes: Path) -> Judged:
             yield killing.injection, killing.judged(bench, *code.result())
 
 
-def told_of_others(bench: Bench, classes: Path) -> int:
-    """What a re-run costs, and whether order, planning and hash seeds say nothing; gives how many do."""
-    for line in costs(bench):
-        tell(line)
-    ways = wrong = 0
-    for way, differing in chain(sameness(bench), seeds(bench, classes), poison(bench)):
-        ways, wrong = ways + 1, wrong + bool(differing)
+def told(ways: Iterable[tuple[str, str]]) -> int:
+    """Whether order, planning, hash seeds or poison changed anything; gives how many did."""
+    number = wrong = 0
+    for way, differing in ways:
+        number, wrong = number + 1, wrong + bool(differing)
         tell(f"{way}: {f'WRONG: {differing}' if differing else 'as it must be'}")
-    tell(f"{ways} ways, {wrong} of them not as they must be")
+    tell(f"{number} ways, {wrong} of them not as they must be")
     return wrong
 
 
