@@ -151,7 +151,7 @@ def _topics(spark: SparkSession, kind: Kind) -> DataFrame:
         c.CLUSTER_ID: F.lit(CLUSTER),
         c.TOPIC: _topic_name(kind, F.col("id")),
         c.PARTITION_COUNT: F.lit(kind.partitions),
-        c.VALID_FROM: F.lit("2025-01-01 00:00:00"),
+        c.VALID_FROM: F.lit("2025-01-01 00:00:00").cast("timestamp"),
     }
     return _filled(spark.range(kind.pool), TOPIC_SNAPSHOTS, values)
 
@@ -171,7 +171,7 @@ def _groups(spark: SparkSession, kind: Kind) -> DataFrame:
         c.COMPLETE: F.lit(True),
         c.SHARED_TOPICS: own,
         c.MEMBERS: F.lit(kind.members),
-        c.OBSERVED_AT: F.lit(OBSERVED),
+        c.OBSERVED_AT: F.lit(OBSERVED).cast("timestamp"),
     }
     return _filled(spark.range(kind.groups), GROUP_SNAPSHOTS, values)
 

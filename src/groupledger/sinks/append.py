@@ -75,8 +75,9 @@ def append(
 ) -> Written:
     """Append `rows`, stamped with the attempt, in one Delta commit; nobody sees them before `runs.commit`.
 
-    `rows` has the table's columns by name, in any order, `attempt_id` apart. `metrics` are further aggregates over
-    the table's columns, observed in the same pass. At most `files` files are written; without it one a partition.
+    `rows` has the table's columns by name, in any order, `attempt_id` apart, of types that may be stored as theirs
+    (text is no timestamp: AnalysisException). `metrics` are further aggregates over the table's columns, observed in
+    the same pass. At most `files` files are written; without it one a partition.
     """
     stamped = stamp(table, rows, attempt_id)
     stamped = stamped if files is None else stamped.coalesce(files)
