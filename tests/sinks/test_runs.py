@@ -70,6 +70,19 @@ def test_a_committed_run_stays_as_it_is(spark, place):
     assert committed(spark, place) == [(1, "run-1", "a-1")]
 
 
+def test_a_run_id_is_of_one_command(spark, place):
+    runs.commit(spark, place, attempt("airflow-7", "a-1", kind="ingest"), 0, OUTCOME)
+    mine = attempt("airflow-7", "a-2", kind="assign")
+    words = "run id 'airflow-7' is that of a committed run of ingest; .* for assign, such as 'assign-airflow-7'"
+    for seen in (runs.look(spark, place), runs.look(spark, place, "airflow-7")):
+        with pytest.raises(Fault, match=words) as caught:
+            runs.counted(spark, place, seen, mine)
+        assert caught.value.code == "RUN_ID_TAKEN"
+    with pytest.raises(Fault, match=words):  # the name was taken while this one was at work
+        runs.commit(spark, place, mine, 0, OUTCOME)
+    assert committed(spark, place) == [(1, "airflow-7", "a-1")]
+
+
 def test_commits_are_numbered_in_their_order(spark, place):
     for number in range(1, 4):
         assert runs.commit(spark, place, attempt(f"run-{number}", f"a-{number}"), 0, OUTCOME).sequence == number

@@ -114,7 +114,9 @@ def takes_config_of(default: str) -> Callable[[Callable[..., Any]], Callable[...
     return decorate
 
 
-takes_run_id = click.option("--run-id", metavar="ID", help="Name of the run; one that is committed changes nothing.")
+takes_run_id = click.option(
+    "--run-id", metavar="ID", help="Name of the run, of this command alone; one that is committed changes nothing."
+)
 takes_timings = click.option("--timings", is_flag=True, help="Say where the time went.")
 
 

@@ -109,7 +109,7 @@ def _assign(spark: SparkSession, config: Config, invocation: Invocation) -> Assi
         seen.require_no_redaction()
         known = _known_facts(seen)
         attempt = _attempt(config, invocation, known)
-        committed = runs.counted(spark, location, seen, attempt.run_id)
+        committed = runs.counted(spark, location, seen, attempt)
         if committed is not None:
             return _summary(committed, config, timings, already_committed=True)
     buckets = config.buckets or _buckets(spark, config, known.snapshots)
@@ -281,14 +281,16 @@ def _seen(rows: DataFrame, watch: Observation, received: Mapping[str, int]) -> M
 
 
 def _input_terms() -> Iterator[Column]:
-    """A row as hash input. The hash passes over nulls, so a number says where each column begins."""
+    """A row as hash input. The hash passes over nulls, so a number says where each column begins, and a list of entries
+    is followed by its topic ids, a dash for each that is null (joined as text: Spark would interpret a `transform`).
+    """
     for position, field in enumerate(r.INPUT):
         if field.name == r.BUCKET:
             continue
         yield F.lit(position)
         yield F.col(field.name)
         if field.dataType == TOPIC_ID_PARTITIONS:
-            yield F.transform(field.name, lambda entry: entry[c.TOPIC_ID].isNull())
+            yield F.expr(f"array_join({field.name}.{c.TOPIC_ID}, ' ', '-')")
 
 
 def _write(

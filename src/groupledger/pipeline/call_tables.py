@@ -63,7 +63,7 @@ def _keep_calls(spark: SparkSession, config: Config, invocation: Invocation, hou
         seen = runs.look(spark, location)
         seen.require_no_redaction()
         attempt = _attempt(invocation, seen, hours)
-        committed = runs.counted(spark, location, seen, attempt.run_id)
+        committed = runs.counted(spark, location, seen, attempt)
         if committed is not None:
             return _summary(committed, timings, already_committed=True)
     with timings.stage("plan"):

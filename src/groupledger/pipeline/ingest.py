@@ -87,8 +87,9 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
         attempt = _attempt(config, invocation, reading, guards)
         seen = runs.look(spark, location, attempt.run_id)
     seen.require_no_redaction()
-    if seen.committed is not None:
-        return IngestSummary(seen.committed, True, timings.by_stage)
+    committed = runs.counted(spark, location, seen, attempt)
+    if committed is not None:
+        return IngestSummary(committed, True, timings.by_stage)
     with timings.stage("plan"):
         runs.plan(spark, location, attempt)
     work = Work(spark, location, config, attempt.attempt_id, seen.commits, ingested=any(map(seen.last, guards)))

@@ -75,9 +75,9 @@ def append(
 ) -> Written:
     """Append `rows`, stamped with the attempt, in one Delta commit; nobody sees them before `runs.commit`.
 
-    `rows` has the table's columns by name, in any order, `attempt_id` apart, of types that may be stored as theirs
-    (text is no timestamp: AnalysisException). `metrics` are further aggregates over the table's columns, observed in
-    the same pass. At most `files` files are written; without it one a partition.
+    `rows` has the table's columns by name, in any order, `attempt_id` apart; they are cast to its types. `metrics` are
+    further aggregates over the table's columns, observed in the same pass. At most `files` files are written; without
+    it one a partition.
     """
     stamped = stamp(table, rows, attempt_id)
     stamped = stamped if files is None else stamped.coalesce(files)
@@ -93,21 +93,18 @@ def append(
 
 def stamp(table: Table, rows: DataFrame, attempt_id: str) -> DataFrame:
     """The rows as the table has them, stamped with the attempt."""
-    return rows.withColumn(c.ATTEMPT_ID, F.lit(attempt_id)).to(_contract(table))
+    return rows.withColumn(c.ATTEMPT_ID, F.lit(attempt_id)).selectExpr(*_contract(table))
 
 
-def _contract(table: Table) -> StructType:
-    """The table's columns in its types: what is hashed is what is stored."""
-    return StructType([StructField(column.name, _nullable(column.dataType)) for column in table.schema])
+def _contract(table: Table) -> Iterator[str]:
+    """The table's columns cast to its types: what is hashed is what is stored.
 
-
-def _nullable(kind: DataType) -> DataType:
-    """The type with nulls allowed inside, as Delta keeps it; the cast then only ever changes what differs."""
-    if isinstance(kind, ArrayType):
-        return ArrayType(_nullable(kind.elementType))
-    if isinstance(kind, StructType):
-        return StructType([StructField(inner.name, _nullable(inner.dataType)) for inner in kind])
-    return kind
+    A type in SQL allows nulls inside, as Delta keeps it; a cast that only allows them costs nothing. `DataFrame.to`
+    builds each list anew, part by part: 16 us a row of `assignments`.
+    """
+    for column in table.schema:
+        name = quoted(column.name)
+        yield f"cast({name} AS {column.dataType.simpleString()}) AS {name}"
 
 
 def _sum_names() -> list[str]:

@@ -1,7 +1,7 @@
 """Attempts of a run, of which one counts: the row in `runs` that is written last and by compare-and-set.
 
     seen = runs.look(spark, location, run_id)               # before the inputs are read
-    if seen.committed: return seen.committed                # the run has counted already
+    run = runs.counted(spark, location, seen, attempt)      # not None: the run has counted already
     runs.plan(spark, location, attempt)                     # before any row of the attempt is written
     ...append...
     run = runs.commit(spark, location, attempt, seen.sequence, outcome)
@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from groupledger.core.digest import canonical, digest
+from groupledger.core.faults import Fault
 from groupledger.sinks.refusals import ENGINE_ERRORS, is_conflict
 from groupledger.sinks.refusals import WriteConflict as WriteConflict
 from groupledger.tables import RUNS, SCHEMA_VERSION
@@ -178,12 +179,19 @@ def look(spark: SparkSession, location: LedgerLocation, run_id: str | None = Non
     return Look(tuple(commits), counted)
 
 
-def counted(spark: SparkSession, location: LedgerLocation, seen: Look, run_id: str) -> Run | None:
-    """The run if it is among the commits; only then is it read, for one whose id was not known before the look."""
-    if all(commit.run_id != run_id for commit in seen.commits):
+def counted(spark: SparkSession, location: LedgerLocation, seen: Look, attempt: Attempt) -> Run | None:
+    """The attempt's run if it is among the commits; it is read where its id was not known before the look.
+
+    Raises Fault RUN_ID_TAKEN where another command's run has the name: an orchestrator's id given to two of them.
+    """
+    named = next((commit for commit in seen.commits if commit.run_id == attempt.run_id), None)
+    if named is None:
         return None
-    committed = look(spark, location, run_id).committed
-    assert committed is not None, f"run {run_id} was committed, and is no longer"
+    if named.kind != attempt.kind:
+        message = f"run id {attempt.run_id!r} is that of a committed run of {named.kind}; expected one of its own for"
+        raise Fault("RUN_ID_TAKEN", f"{message} {attempt.kind}, such as {f'{attempt.kind}-{attempt.run_id}'!r}")
+    committed = seen.committed or look(spark, location, attempt.run_id).committed
+    assert committed is not None, f"run {attempt.run_id} was committed, and is no longer"
     return committed
 
 
@@ -217,15 +225,16 @@ def commit(spark: SparkSession, location: LedgerLocation, attempt: Attempt, sinc
     """Make the attempt count, or give the attempt of the same run that counts already.
 
     `since` is the number the attempt saw before it read its inputs. Raises WriteConflict where a later commit shares
-    a guard, or where others kept coming in between.
+    a guard, or where others kept coming in between; Fault RUN_ID_TAKEN where another command's run took the name.
     """
     last = since
     for _ in range(TRIES):
         if _compare_and_set(spark, location, attempt, last + 1, outcome):
             return _as_run(attempt, last + 1, outcome)
         seen = look(spark, location, attempt.run_id)
-        if seen.committed is not None:
-            return seen.committed
+        committed = counted(spark, location, seen, attempt)
+        if committed is not None:
+            return committed
         _require_unchanged(attempt, since, seen)
         _require_not_given_up(spark, location, attempt)
         last = seen.sequence
