@@ -19,7 +19,7 @@ from groupledger.core.faults import Fault
 from groupledger.core.step import Form
 from groupledger.engine import rows as r
 from groupledger.engine.buckets import Calculation, apply
-from groupledger.pipeline.assign import assign
+from groupledger.pipeline.assign import assign, hashed
 from groupledger.pipeline.assign_input import Extent, Facts, assign_input, catalogue, glob
 from groupledger.pipeline.invocation import Invocation
 from groupledger.sinks import runs
@@ -201,6 +201,27 @@ def test_partitions_and_adaptive_execution_say_nothing(spark, run, every):
         for name, value in zip(_PLANNING, before, strict=True):
             spark.conf.set(name, value)
     assert (other.result_digest, other.outcomes) == (every.result_digest, every.outcomes)
+
+
+def test_rows_that_say_something_else_have_another_hash(spark):
+    lists = (
+        [(None, "x", [1])],
+        [("x", None, [1])],
+        [("-", "x", [1])],
+        [(None, "x", [1]), (None, "y", [])],
+        [(None, "x", []), (None, "y", [1])],
+        [("y", "x", [1]), (None, None, [])],
+        [(None, "x", [1]), ("y", None, [])],
+        [],
+    )
+    plain = dict.fromkeys(r.INPUT.names) | {r.BUCKET: 0, r.ROW_KIND: 1, c.CLUSTER_ID: "dev", c.GROUP_ID: "g"}
+    told: list[dict[str, object]] = [{name: value} for name in (c.CLAIMED, c.RECORDED, c.TARGET) for value in lists]
+    told += [{name: "m"} for name in (c.MEMBER_ID, c.GROUP_INSTANCE_ID, c.RACK_ID)]
+    rows = spark.createDataFrame([tuple((plain | each).values()) for each in told], r.INPUT)
+    found = [row[0] for row in hashed(rows).select("row_hash").collect()]
+    assert len(set(found)) == len(told)
+    elsewhere = hashed(rows.withColumn(r.BUCKET, F.lit(7))).select("row_hash").collect()
+    assert [row[0] for row in elsewhere] == found
 
 
 _PLANNING = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")

@@ -221,7 +221,7 @@ def _planned(
     facts = Facts(*(current(spark, location, each, seen.commits) for each in tables))
     topics = catalogue(current(spark, location, TOPIC_SNAPSHOTS, seen.commits), config.limits)
     extent = Extent(buckets, known.most_members, known.shallow)
-    rows = _hashed(assign_input(facts, config.assign, config.limits, extent))
+    rows = hashed(assign_input(facts, config.assign, config.limits, extent))
     calculation = Calculation(
         config.assign.scenario,
         Form(config.assign.mode),
@@ -260,7 +260,8 @@ def _buckets(spark: SparkSession, config: Config, snapshots: int) -> int:
     return bucket_count(min(snapshots, bound), tasks)
 
 
-def _hashed(rows: DataFrame) -> DataFrame:
+def hashed(rows: DataFrame) -> DataFrame:
+    """Rows of `engine.rows.INPUT` with a hash of each (`row_hash`): its bucket apart, of all that it says."""
     return rows.select("*", F.xxhash64(*_input_terms()).alias(_HASH))
 
 
