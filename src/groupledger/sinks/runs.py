@@ -188,8 +188,9 @@ def counted(spark: SparkSession, location: LedgerLocation, seen: Look, attempt: 
     if named is None:
         return None
     if named.kind != attempt.kind:
+        own = f"{attempt.kind}-{attempt.run_id}"
         message = f"run id {attempt.run_id!r} is that of a committed run of {named.kind}; expected one of its own for"
-        raise Fault("RUN_ID_TAKEN", f"{message} {attempt.kind}, such as {f'{attempt.kind}-{attempt.run_id}'!r}")
+        raise Fault("RUN_ID_TAKEN", f"{message} {attempt.kind}, such as {own!r}")
     committed = seen.committed or look(spark, location, attempt.run_id).committed
     assert committed is not None, f"run {attempt.run_id} was committed, and is no longer"
     return committed
