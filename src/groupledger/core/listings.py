@@ -9,10 +9,26 @@ import numpy as np
 
 from groupledger.core.batch import NONE
 from groupledger.core.kernels import kernel, run
+from groupledger.core.moment import MICROS_A_MILLI
 from groupledger.core.snapshots import GREATEST, LEAST, TopicViews
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from groupledger.core.batch import IntArray, LongArray
+
+ChangeOrder = tuple[int, bool, str, int]
+
+
+def change_order(since: int, topic_id: str | None, partition_count: int | None) -> ChangeOrder:
+    """Order the changes of one topic: by time, at one moment a deletion before a creation, since that is a topic made
+    again within one listing; then by id and count, so that no order of rows decides."""
+    return since, partition_count is not None, topic_id or "", partition_count or 0
+
+
+def last_change(since: Sequence[int], record_ms: int) -> int:
+    """Index of the change in force at a record's time, of changes that rise in microseconds; NONE: before the first."""
+    return last_at(since, 0, len(since), record_ms * MICROS_A_MILLI)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +80,20 @@ def in_force(start: LongArray, since: LongArray, topic: LongArray, moment: LongA
         change[each] = NONE
         if topic[each] == NONE:
             continue
-        low, high = start[topic[each]], start[topic[each] + 1]
-        first = low
-        while low < high:
-            middle = (low + high) // 2
-            if since[middle] <= moment[each]:
-                low = middle + 1
-            else:
-                high = middle
-        if low > first:
-            change[each] = low - 1
+        change[each] = last_at(since, start[topic[each]], start[topic[each] + 1], moment[each])
+
+
+@kernel
+def last_at(since: LongArray | Sequence[int], first: int, end: int, moment: int) -> int:
+    """Index of the last of `since[first:end]`, which rises, at or before the moment; NONE where there is none.
+
+    Every look-up of topics over time compares here, in microseconds.
+    """
+    low, high = first, end
+    while low < high:
+        middle = (low + high) // 2
+        if since[middle] <= moment:
+            low = middle + 1
+        else:
+            high = middle
+    return low - 1 if low > first else NONE

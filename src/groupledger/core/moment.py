@@ -8,6 +8,8 @@ from groupledger.core.faults import Fault
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
+MICROSECOND = timedelta(microseconds=1)
+MICROS_A_MILLI = 1_000
 
 
 def parse(text: str) -> tuple[datetime, bool]:
@@ -34,6 +36,16 @@ def millis(moment: datetime) -> int:
 def from_millis(value: int) -> datetime:
     """The moment in UTC."""
     return EPOCH + value * MILLISECOND
+
+
+def micros(moment: datetime) -> int:
+    """Microseconds since 1970: the unit in which times are stored and compared."""
+    return (moment - EPOCH) // MICROSECOND
+
+
+def from_micros(value: int) -> datetime:
+    """The moment in UTC."""
+    return EPOCH + value * MICROSECOND
 
 
 def iso(moment: datetime) -> str:

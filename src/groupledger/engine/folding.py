@@ -70,9 +70,9 @@ INPUT = StructType(
         StructField(TOPICS, CATALOGUE),
     ]
 )
-"""Rows of a bucket. Timestamps in ms. `record`: a log record; `known`: one that an earlier ingest counted, of a group
-that is folded again; `head`: the state a group starts from and whether that folds it again (no state: from the
-beginning); `topics`: the catalogue of a cluster."""
+"""Rows of a bucket. Times of records in ms, of topics in microseconds. `record`: a log record; `known`: one that an
+earlier ingest counted, of a group that is folded again; `head`: the state a group starts from and whether that folds it
+again (no state: from the beginning); `topics`: the catalogue of a cluster."""
 
 NO_TOPICS = history.TopicCatalog()
 

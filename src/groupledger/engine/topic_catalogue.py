@@ -63,11 +63,12 @@ class TopicCatalogue:
 
     @cached_property
     def _sorted(self) -> pa.Table:
-        """By cluster and topic, then time; at one moment a deletion comes before a creation: a topic made again."""
+        """By cluster and topic, then as `core.listings.change_order` says."""
         rows = whole(self.table)
         keys = {name: column(rows, name) for name in (c.CLUSTER_ID, c.TOPIC, SINCE)}
         keys["there"] = column(rows, c.PARTITION_COUNT).is_valid().cast(pa.int8())
-        keys |= {name: column(rows, name) for name in (c.TOPIC_ID, c.PARTITION_COUNT)}
+        keys[c.TOPIC_ID] = pc.fill_null(column(rows, c.TOPIC_ID), "")
+        keys[c.PARTITION_COUNT] = pc.fill_null(column(rows, c.PARTITION_COUNT), 0)
         order = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
         return whole(rows.take(order))
 

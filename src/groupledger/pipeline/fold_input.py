@@ -100,7 +100,7 @@ def _heads(starts: DataFrame, buckets: int) -> DataFrame:
 
 def _catalogues(topics: DataFrame, clusters: DataFrame, buckets: int) -> DataFrame:
     """All changes of a cluster's topics as one row in every bucket: the driver never holds them."""
-    change = F.struct(c.TOPIC, c.TOPIC_ID, c.PARTITION_COUNT, F.unix_millis(c.VALID_FROM).alias(c.VALID_FROM))
+    change = F.struct(c.TOPIC, c.TOPIC_ID, c.PARTITION_COUNT, F.unix_micros(c.VALID_FROM).alias(c.VALID_FROM))
     of_clusters = topics.join(F.broadcast(clusters), c.CLUSTER_ID, "left_semi")
     one = of_clusters.groupBy(c.CLUSTER_ID).agg(F.collect_list(change).alias(TOPICS))
     numbers = topics.sparkSession.range(buckets).select(F.col("id").cast("int").alias(BUCKET))

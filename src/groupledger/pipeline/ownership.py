@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from groupledger.core.moment import from_millis, iso, millis
+from groupledger.core.moment import from_micros, iso, micros
 from groupledger.pipeline.topics import TopicLife, topic_lives, unknown_topic
 from groupledger.tables import COVERAGE, GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, OWNERSHIP_CHANGES
 from groupledger.tables import columns as c
@@ -123,7 +123,7 @@ def _identity(lives: tuple[TopicLife, ...]) -> Column:
     """The topic id of a change. One recorded before a listing showed the topic belongs to the life that comes next."""
     found = F.col(c.TOPIC_ID)
     for life in lives:
-        then = F.lit(True) if life.until is None else F.col(c.AT) < F.timestamp_millis(F.lit(millis(life.until)))
+        then = F.lit(True) if life.until is None else F.col(c.AT) < F.timestamp_micros(F.lit(micros(life.until)))
         found = F.coalesce(found, F.when((F.col(c.CLUSTER_ID) == life.cluster_id) & then, F.lit(life.topic_id)))
     return found
 
@@ -138,15 +138,15 @@ def _is_over(holding: Holding, lives: tuple[TopicLife, ...], at: datetime) -> bo
 def _changes_around(rows: DataFrame, at: datetime) -> dict[Holder, dict[str, Change]]:
     """For each holder the last change before and the first one after: two rows at most leave Spark."""
     change = F.struct(
-        F.unix_millis(c.AT).alias(c.AT),
+        F.unix_micros(c.AT).alias(c.AT),
         c.FROM_MEMBER_ID,
         c.TO_MEMBER_ID,
-        F.unix_millis(c.HELD_SINCE).alias(c.HELD_SINCE),
+        F.unix_micros(c.HELD_SINCE).alias(c.HELD_SINCE),
         c.SNAPSHOT_ID,
         c.OFFSET,
     )
     around = (
-        rows.withColumn(IS_BEFORE, F.col(c.AT) <= F.timestamp_millis(F.lit(millis(at))))
+        rows.withColumn(IS_BEFORE, F.col(c.AT) <= F.timestamp_micros(F.lit(micros(at))))
         .groupBy(c.CLUSTER_ID, c.GROUP_ID, c.TOPIC_ID, IS_BEFORE)
         .agg(F.max_by(change, c.OFFSET).alias(BEFORE), F.min_by(change, c.OFFSET).alias(AFTER))
     )
@@ -160,10 +160,10 @@ def _changes_around(rows: DataFrame, at: datetime) -> dict[Holder, dict[str, Cha
 def _change(row: Row) -> Change:
     since = row[c.HELD_SINCE]
     return Change(
-        from_millis(row[c.AT]),
+        from_micros(row[c.AT]),
         row[c.FROM_MEMBER_ID],
         row[c.TO_MEMBER_ID],
-        None if since is None else from_millis(since),
+        None if since is None else from_micros(since),
         row[c.SNAPSHOT_ID],
         row[c.OFFSET],
     )
@@ -188,7 +188,7 @@ def _with_members(ledger: Ledger, changes: dict[Holder, dict[str, Change]], at: 
 def _covered(ledger: Ledger, groups: set[str], at: datetime) -> set[tuple[str, str]]:
     """The (cluster, group)s with a snapshot at or before the moment."""
     rows = ledger.current(GROUP_SNAPSHOTS).where(F.col(c.GROUP_ID).isin(sorted(groups)))
-    seen = rows.where(F.col(c.OBSERVED_AT) <= F.timestamp_millis(F.lit(millis(at))))
+    seen = rows.where(F.col(c.OBSERVED_AT) <= F.timestamp_micros(F.lit(micros(at))))
     return {(row[0], row[1]) for row in seen.select(c.CLUSTER_ID, c.GROUP_ID).distinct().collect()}
 
 
@@ -218,14 +218,14 @@ def _topic_notes(topic: str, partition: int, at: datetime, lives: tuple[TopicLif
 
 def _reach_notes(ledger: Ledger, at: datetime, clusters: list[str]) -> Iterator[str]:
     """Says where the moment lies before the first or after the last snapshot of a cluster."""
-    first, last = F.unix_millis(F.min(c.OBSERVED_AT)), F.unix_millis(F.max(c.OBSERVED_AT))
+    first, last = F.unix_micros(F.min(c.OBSERVED_AT)), F.unix_micros(F.max(c.OBSERVED_AT))
     snapshots = ledger.current(GROUP_SNAPSHOTS).groupBy(c.CLUSTER_ID).agg(first, last)
     rows = snapshots.where(F.col(c.CLUSTER_ID).isin(clusters)) if clusters else snapshots
     for cluster, begin, end in rows.sort(c.CLUSTER_ID).collect():
-        if at < from_millis(begin):
-            yield f"history of cluster {cluster} begins at {iso(from_millis(begin))}: what was before is not known"
-        elif at > from_millis(end):
-            yield f"the last snapshot of cluster {cluster} is of {iso(from_millis(end))}: nothing later is known"
+        if at < from_micros(begin):
+            yield f"history of cluster {cluster} begins at {iso(from_micros(begin))}: what was before is not known"
+        elif at > from_micros(end):
+            yield f"the last snapshot of cluster {cluster} is of {iso(from_micros(end))}: nothing later is known"
 
 
 def _gap_notes(ledger: Ledger, holdings: tuple[Holding, ...]) -> Iterator[str]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from groupledger.core.faults import Fault
-from groupledger.core.moment import from_millis
+from groupledger.core.listings import change_order
+from groupledger.core.moment import from_micros
 from groupledger.tables import OWNERSHIP_CHANGES, TOPIC_SNAPSHOTS
 from groupledger.tables import columns as c
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from groupledger.pipeline.ledger import Ledger
 
-AT_MILLIS = "at_millis"
+SINCE = "since"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +39,20 @@ def topic_lives(ledger: Ledger, topic: str, cluster: str | None = None) -> tuple
     rows = ledger.current(TOPIC_SNAPSHOTS).where(F.col(c.TOPIC) == topic)
     rows = rows if cluster is None else rows.where(F.col(c.CLUSTER_ID) == cluster)
     changes = rows.select(
-        c.CLUSTER_ID, c.TOPIC_ID, c.PARTITION_COUNT, F.unix_millis(c.VALID_FROM).alias(AT_MILLIS)
+        c.CLUSTER_ID, c.TOPIC_ID, c.PARTITION_COUNT, F.unix_micros(c.VALID_FROM).alias(SINCE)
     ).collect()
     return lives((row[0], row[1], row[2], row[3]) for row in changes)
 
 
 def lives(changes: Iterable[tuple[str, str | None, int | None, int]]) -> tuple[TopicLife, ...]:
-    """Changes (cluster, topic id, partition count or None for deleted, since when) -> the stretches between them.
-
-    At one moment a deletion comes before a creation: that is a topic made again within one listing.
-    """
-    ordered = sorted(changes, key=lambda change: (change[0], change[3], change[2] is not None))
+    """Changes (cluster, topic id, partition count or None for deleted, microseconds) -> the stretches between them."""
+    ordered = sorted(changes, key=lambda change: (change[0], change_order(change[3], change[1], change[2])))
     found = []
     for index, (cluster, topic_id, count, since) in enumerate(ordered):
         later = ordered[index + 1] if index + 1 < len(ordered) and ordered[index + 1][0] == cluster else None
         if count is not None:
-            until = from_millis(later[3]) if later else None
-            found.append(TopicLife(cluster, topic_id, count, from_millis(since), until))
+            until = from_micros(later[3]) if later else None
+            found.append(TopicLife(cluster, topic_id, count, from_micros(since), until))
     return tuple(found)
 
 

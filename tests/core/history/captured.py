@@ -34,9 +34,13 @@ def catalog(capture: str) -> TopicCatalog:
     changes: list[TopicChange] = []
     before: dict[str, tuple[str, int]] = {}
     for moment, listed in sorted(listings.items()):
-        gone = [TopicChange(topic, before[topic][0], None, None, moment) for topic in before.keys() - listed.keys()]
+        gone = [
+            TopicChange(topic, before[topic][0], None, None, 1_000 * moment) for topic in before.keys() - listed.keys()
+        ]
         new = [
-            TopicChange(topic, *state, None, moment) for topic, state in listed.items() if before.get(topic) != state
+            TopicChange(topic, *state, None, 1_000 * moment)
+            for topic, state in listed.items()
+            if before.get(topic) != state
         ]
         changes += gone + new
         before = listed

@@ -5,11 +5,11 @@ import random
 from groupledger.core.history import TopicCatalog, TopicChange, canonical_topic_id
 
 CHANGES = [
-    TopicChange("a", "id/1", 3, None, 10),
-    TopicChange("a", "id/1", 5, None, 20),
-    TopicChange("a", "id/1", None, None, 30),
-    TopicChange("a", "id+2", 3, None, 40),
-    TopicChange("b", None, 1, None, 20),
+    TopicChange("a", "id/1", 3, None, 10_000),
+    TopicChange("a", "id/1", 5, None, 20_000),
+    TopicChange("a", "id/1", None, None, 30_000),
+    TopicChange("a", "id+2", 3, None, 40_000),
+    TopicChange("b", None, 1, None, 20_000),
 ]
 
 
@@ -38,7 +38,7 @@ def test_an_id_names_its_topic_for_ever_in_either_spelling():
 
 
 def test_a_deletion_and_a_creation_at_one_moment_leave_the_new_topic():
-    made_again = [TopicChange("a", "2", 3, None, 5), TopicChange("a", "1", None, None, 5)]
+    made_again = [TopicChange("a", "2", 3, None, 5_000), TopicChange("a", "1", None, None, 5_000)]
     assert TopicCatalog(made_again).as_of("a", 5) == ("2", 3)
 
 

@@ -87,7 +87,9 @@ def test_ids_of_a_classic_group_are_those_of_the_records_time():
 
 
 def test_an_id_that_is_not_known_is_none_and_the_partition_stays_the_same():
-    topics = TopicCatalog([TopicChange("clicks", "id1", 6, None, 1_500), TopicChange("clicks", "id2", 6, None, 3_500)])
+    topics = TopicCatalog(
+        [TopicChange("clicks", "id1", 6, None, 1_500_000), TopicChange("clicks", "id2", 6, None, 3_500_000)]
+    )
     log = Log()
     for generation in range(1, 6):
         log.classic(generation, [member("m", {"clicks": (0,)})])

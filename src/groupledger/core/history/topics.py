@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable
 from typing import NamedTuple
+
+from groupledger.core.batch import NONE
+from groupledger.core.listings import ChangeOrder, change_order, last_change
 
 URL_SAFE = str.maketrans("+/", "-_")
 
@@ -15,7 +17,7 @@ def canonical_topic_id(topic_id: str | None) -> str | None:
 
 
 class TopicChange(NamedTuple):
-    """A row of `topic_snapshots`; no partition count: the topic was deleted. `valid_from` in ms."""
+    """A row of `topic_snapshots`; no partition count: the topic was deleted. `valid_from` in microseconds."""
 
     topic: str
     topic_id: str | None
@@ -25,7 +27,7 @@ class TopicChange(NamedTuple):
 
 
 class TopicCatalog:
-    """What is known of topics. A moment before the first change knows nothing of the topic."""
+    """What is known of topics at the time of a record (ms). Before the first change nothing is known of a topic."""
 
     def __init__(self, changes: Iterable[TopicChange] = ()) -> None:
         self._states: dict[str, list[tuple[str | None, int] | None]] = {}
@@ -40,8 +42,8 @@ class TopicCatalog:
         starts = self._starts.get(name)
         if starts is None:
             return None
-        place = bisect_right(starts, timestamp_ms)
-        return self._states[name][place - 1] if place else None
+        place = last_change(starts, timestamp_ms)
+        return None if place == NONE else self._states[name][place]
 
     def id_as_of(self, name: str, timestamp_ms: int) -> str | None:
         """The topic id alone."""
@@ -54,7 +56,7 @@ class TopicCatalog:
 
     def epoch(self, timestamp_ms: int) -> int:
         """A number that is the same for two moments between which no topic changed."""
-        return bisect_right(self._moments, timestamp_ms)
+        return last_change(self._moments, timestamp_ms)
 
     def _learn(self, change: TopicChange) -> None:
         topic_id = canonical_topic_id(change.topic_id)
@@ -65,7 +67,5 @@ class TopicCatalog:
         self._states.setdefault(change.topic, []).append(state)
 
 
-def _by_time(change: TopicChange) -> tuple[int, bool, str, str, int]:
-    """A total order: at one moment a deletion comes before a creation."""
-    deleted = change.partition_count is None
-    return change.valid_from, not deleted, change.topic, change.topic_id or "", change.partition_count or 0
+def _by_time(change: TopicChange) -> ChangeOrder:
+    return change_order(change.valid_from, change.topic_id, change.partition_count)

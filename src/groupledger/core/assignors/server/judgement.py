@@ -18,6 +18,7 @@ from groupledger.core.assignors.server.group import Partitions, Topic, TopicId, 
 from groupledger.core.assignors.server.log import Logged, Written, follow
 from groupledger.core.assignors.server.spec import Status
 from groupledger.core.faults import Fault
+from groupledger.core.listings import last_change
 from groupledger.core.verdict import TRIED, UNLESS_NEIGHBOURS, Verdict
 
 Lists = Mapping[str, Partitions]
@@ -75,7 +76,7 @@ def views(changes: Sequence[TopicChange], target: Written) -> list[View]:
     named = {topic for member in target.members for topic in member.topics}
     own = [change for change in changes if change.topic in named]
     moments = sorted({change.at for change in own})
-    now = bisect_right(moments, target.timestamp * 1000)
+    now = last_change(moments, target.timestamp) + 1
     meant = ((now, Verdict.EXACT), *zip((now - 1, now - 2, now + 1), TRIED, strict=True))
     return [View(equal, _topics(own, moments[at - 1])) for at, equal in meant if 0 < at <= len(moments)]
 
