@@ -6,7 +6,6 @@ the head each touched group starts from, and the topic catalogue of each cluster
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -133,13 +132,13 @@ def fold_table(bucket: pa.Table, settings: history.FoldSettings) -> pa.Table:
     folded = Rows()
     catalogues = _catalogues(_of_kind(bucket, TOPICS))
     heads = _heads(_of_kind(bucket, HEAD))
-    for cluster_id, group_key, records, known in _groups(_of_kind(bucket, RECORD, KNOWN)):
+    for cluster_id, group_key, records in _groups(_of_kind(bucket, RECORD, KNOWN)):
         topics = catalogues.get(cluster_id, NO_TOPICS)
         state, refolded = heads.get((cluster_id, group_key), (None, False))
-        fold = partial(history.fold_group, cluster_id, head=state, topics=topics, settings=settings)
-        folded.add(cluster_id, fold(records, refolded=refolded))
-        if known:
-            folded.uncount(cluster_id, fold(known))
+        folded.add(
+            cluster_id,
+            history.fold_group(cluster_id, records, state, topics, settings=settings, refolded=refolded),
+        )
     return folded.table()
 
 
@@ -157,15 +156,8 @@ class Rows:
                 rows.extend(head for head in (folded.head,) if head is not None)
             else:
                 rows.extend(getattr(folded, name))
-        self._count(cluster_id, folded, 1)
-
-    def uncount(self, cluster_id: str, known: history.Folded) -> None:
-        """Take off what an earlier ingest counted already: a record's class does not depend on its neighbours."""
-        self._count(cluster_id, known, -1)
-
-    def _count(self, cluster_id: str, folded: history.Folded, sign: int) -> None:
         for name, number in _named(folded.counts):
-            self.counts[cluster_id, name] = self.counts.get((cluster_id, name), 0) + sign * number
+            self.counts[cluster_id, name] = self.counts.get((cluster_id, name), 0) + number
 
     def table(self) -> pa.Table:
         """All rows as one table of `OUTPUT`."""
@@ -218,17 +210,13 @@ def arrow_type(kind: Any) -> pa.DataType:
     return to_arrow_type(kind)
 
 
-Group = tuple[str, bytes | None, list[history.LogRow], list[history.LogRow]]
-
-
-def _groups(records: pa.Table) -> Iterator[Group]:
-    """Cluster, group, its records by offset, and those of them that are known."""
+def _groups(records: pa.Table) -> Iterator[tuple[str, bytes | None, list[history.LogRow]]]:
+    """Cluster, group, and its records by offset."""
     ordered = records.sort_by([(name, "ascending") for name in (c.CLUSTER_ID, GROUP_KEY, c.LOG_PARTITION, c.OFFSET)])
     names = [c.CLUSTER_ID, GROUP_KEY, c.KIND, c.LOG_PARTITION, c.OFFSET, c.TIMESTAMP, c.KEY, c.VALUE]
     rows = zip(*(ordered[name].to_pylist() for name in names), strict=True)
     for (cluster_id, group_key), members in groupby(rows, key=itemgetter(0, 1)):
-        group = [(row[2] == KNOWN, history.LogRow(*row[3:])) for row in members]
-        yield cluster_id, group_key, [row for _, row in group], [row for known, row in group if known]
+        yield cluster_id, group_key, [history.LogRow(*row[3:], row[2] == KNOWN) for row in members]
 
 
 def _of_kind(bucket: pa.Table, *kinds: str) -> pa.Table:

@@ -28,8 +28,9 @@ class Account:
 
     @property
     def balanced(self) -> bool:
-        """Whether every record is accounted for."""
-        return self.accounted == self.records
+        """Whether every record is accounted for, and no class is below zero: that would hide what is missing."""
+        classes = [number for name in CLASSES for number in getattr(self, name).values()]
+        return self.accounted == self.records and min(classes, default=0) >= 0 <= self.duplicates
 
 
 def accounts(counts: Mapping[str, int]) -> tuple[Account, ...]:

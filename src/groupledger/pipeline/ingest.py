@@ -275,7 +275,8 @@ class Work:
     def outcome(self, invocation: Invocation) -> runs.Outcome:
         """What the attempt has to say. AssertionError where a record is not accounted for: a bug of ours."""
         for account in accounts(self.counts):
-            assert account.balanced, f"records of {account.cluster_id} unaccounted for: {account}"
+            if not account.balanced:
+                raise AssertionError(f"records of {account.cluster_id} unaccounted for: {account}")
         rows: Counter[str] = Counter()
         for written in self.written:
             rows[written.table] += written.rows

@@ -107,7 +107,7 @@ class Fold:
             chronicle.quarantine,
             chronicle.violations,
             self._head(refolded),
-            self.accounts.close(len(self.rows)),
+            self.accounts.close(sum(not row.known for row in self.rows)),
             cut,
         )
 
@@ -150,12 +150,12 @@ class Fold:
         if len(rows) == 1:
             return rows[0]
         kept, *others = sorted(rows, key=_content)
-        seen = {kept[3:]}
+        seen = {kept[3:5]}
         for row in others:
-            if row[3:] in seen:
-                self.accounts.duplicates += 1
+            if row[3:5] in seen:
+                self.accounts.count(row, self.accounts.duplicates, "read twice")
                 continue
-            seen.add(row[3:])
+            seen.add(row[3:5])
             evidence = (
                 f"offset {row.offset} was read with other bytes too: kept is the record of {kept.timestamp_ms} ms, "
                 f"quarantined that of {row.timestamp_ms} ms; the log was truncated and written again, or two clusters "
@@ -187,24 +187,24 @@ class Fold:
     def _fold(self, row: LogRow, key: LogKey) -> None:
         kind = key.kind
         if kind is RecordKind.UNKNOWN:
-            self.accounts.unused[f"{kind.value} type {key.version}"] += 1
+            self.accounts.count(row, self.accounts.unused, f"{kind.value} type {key.version}")
         elif row.value is None:
             if kind is RecordKind.GROUP_METADATA:
                 delete_classic(self.chronicle, row)
             elif kind in MODERN:
                 fold_modern_tombstone(self.chronicle, row, key)
-            self.accounts.tombstones[kind.value] += 1
+            self.accounts.count(row, self.accounts.tombstones, kind.value)
         elif kind in USED:
             _, value = decode_value(kind, row.value)
             if isinstance(value, GroupMetadata):
                 fold_classic(self.chronicle, row, value)
             else:
                 fold_modern(self.chronicle, row, key, value)
-            self.accounts.used[kind.value] += 1
+            self.accounts.count(row, self.accounts.used, kind.value)
         else:
             if self.settings.check_unused:
                 decode_value(kind, row.value)
-            self.accounts.unused[kind.value] += 1
+            self.accounts.count(row, self.accounts.unused, kind.value)
 
     def _hole(self, row: LogRow, what: str, fault: Fault) -> None:
         if self.group_id is not None:
@@ -218,7 +218,7 @@ class Fold:
         self._quarantine(row, "OTHER_LOG_PARTITION", message)
 
     def _quarantine(self, row: LogRow, code: str, message: str) -> None:
-        self.accounts.quarantined[code] += 1
+        self.accounts.count(row, self.accounts.quarantined, code)
         place = (self.chronicle.cluster_id, row.log_partition, row.offset, self.group_id)
         rejected = QuarantineRow("fold", self.settings.source, *place, None, code, message, row.key, row.value, None)
         self.chronicle.quarantine.append(rejected)
@@ -241,5 +241,5 @@ class Fold:
         return None
 
 
-def _content(row: LogRow) -> tuple[int, bytes, bool, bytes]:
-    return row.timestamp_ms, row.key or b"", row.value is not None, row.value or b""
+def _content(row: LogRow) -> tuple[int, bytes, bool, bytes, bool]:
+    return row.timestamp_ms, row.key or b"", row.value is not None, row.value or b"", not row.known

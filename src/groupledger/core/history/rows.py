@@ -23,13 +23,14 @@ def as_tuples(value: Any) -> Any:
 
 
 class LogRow(NamedTuple):
-    """A record of `__consumer_offsets`, undecoded; no value is a tombstone."""
+    """A record of `__consumer_offsets`, undecoded; no value is a tombstone. `known`: an earlier ingest counted it."""
 
     log_partition: int
     offset: int
     timestamp_ms: int
     key: bytes | None
     value: bytes | None
+    known: bool = False
 
 
 class GroupSnapshotRow(NamedTuple):
@@ -165,7 +166,7 @@ class FindingRow(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What became of each record: the classes exclude one another and add up to `records`.
+    """What became of each record that is not `known`: the classes exclude one another and add up to `records`.
 
     `used`, `unused` and `tombstones` count by kind of record, `quarantined` by code. `duplicates` were read twice with
     the same bytes.
