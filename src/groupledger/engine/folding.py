@@ -213,10 +213,11 @@ def arrow_type(kind: Any) -> pa.DataType:
 def _groups(records: pa.Table) -> Iterator[tuple[str, bytes | None, list[history.LogRow]]]:
     """Cluster, group, and its records by offset."""
     ordered = records.sort_by([(name, "ascending") for name in (c.CLUSTER_ID, GROUP_KEY, c.LOG_PARTITION, c.OFFSET)])
-    names = [c.CLUSTER_ID, GROUP_KEY, c.KIND, c.LOG_PARTITION, c.OFFSET, c.TIMESTAMP, c.KEY, c.VALUE]
-    rows = zip(*(ordered[name].to_pylist() for name in names), strict=True)
+    names = [c.CLUSTER_ID, GROUP_KEY, c.LOG_PARTITION, c.OFFSET, c.TIMESTAMP, c.KEY, c.VALUE]
+    known = [kind == KNOWN for kind in ordered[c.KIND].to_pylist()]
+    rows = zip(*(ordered[name].to_pylist() for name in names), known, strict=True)
     for (cluster_id, group_key), members in groupby(rows, key=itemgetter(0, 1)):
-        yield cluster_id, group_key, [history.LogRow(*row[3:], row[2] == KNOWN) for row in members]
+        yield cluster_id, group_key, [history.LogRow(*row[2:]) for row in members]
 
 
 def _of_kind(bucket: pa.Table, *kinds: str) -> pa.Table:
