@@ -1,0 +1,90 @@
+"""One JSON object from one line, and nothing else: no second value, no key twice, no NaN, no broken UTF-8."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from groupledger.core.faults import Fault
+
+OTHER_TOPIC = "OTHER_TOPIC"
+"""The problem of a record of another topic than `__consumer_offsets`: no fault, it is counted and left out."""
+
+_BOM = b"\xef\xbb\xbf"
+_WHITE = b" \t\r\n"
+_SHOWN = 100
+
+
+class Fraction(str):
+    """A number with a point or an exponent, as it stands in the line: no field of ours is one."""
+
+    __slots__ = ()
+
+
+def is_blank(line: bytes) -> bool:
+    """Whether a line holds nothing but white space, or the mark that some editors put at the start of a file."""
+    return not line.removeprefix(_BOM).strip(_WHITE)
+
+
+def as_text(line: bytes) -> str:
+    """The line as text; bytes that are no UTF-8 stand as \\xff."""
+    return line.decode("utf-8", "backslashreplace")
+
+
+def parse_object(line: bytes) -> dict[str, Any]:
+    """The object of a line. Raises Fault MALFORMED_LINE with what is wrong."""
+    try:
+        text = line.removeprefix(_BOM).strip(_WHITE).decode("utf-8")
+        found, end = _DECODER.raw_decode(text)
+    except (ValueError, RecursionError) as error:  # no JSON or UTF-8, 5,000 digits, brackets 1,000 deep
+        raise malformed(str(error)[:_SHOWN]) from None
+    if end != len(text):
+        raise malformed(f"text stands behind it, from character {end + 1} on")
+    if type(found) is not dict:
+        raise malformed(f"it holds {_kind(found)}")
+    return found
+
+
+def malformed(what: str) -> Fault:
+    """The fault of a line that is not one JSON object."""
+    return Fault("MALFORMED_LINE", f"the line is not one JSON object: {what}; expected exactly one object on the line")
+
+
+def got(value: object) -> str:
+    """A value as a complaint quotes it: JSON, cut after a hundred characters."""
+    if value is None:
+        return "missing"
+    text = str(value) if isinstance(value, Fraction) else json.dumps(value, default=str)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text)} characters)"
+
+
+def is_text(value: object) -> bool:
+    """Whether a value is a text that UTF-8 can say: half of a surrogate pair is none."""
+    if type(value) is not str:
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _kind(value: object) -> str:
+    kinds = {list: "an array", str: "a text", bool: "true or false", int: "a number", Fraction: "a number"}
+    return kinds.get(type(value), "null")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in found if names.count(name) > 1)
+        raise malformed(f"the key {got(twice)} stands in it twice")
+    return found
+
+
+def _refuse_constant(name: str) -> None:
+    raise malformed(f"{name} is no JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_float=Fraction, parse_constant=_refuse_constant)
