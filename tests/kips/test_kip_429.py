@@ -238,7 +238,12 @@ def test_kip_429_27_who_missed_a_rebalance_loses_all_first(assignors):
     back = run(join("a", assignors), join("b", assignors), *gone)[-1]
     assert listener_calls(back, "b")[0] == "onPartitionsLost t-2 t-3"
     nothing = run(join("a", assignors), e.DeleteTopic("t"), e.Pause("a"), e.Expire("a"), e.Resume("a"))[-1]
+    assert {row.member for took in nothing.rounds for row in took.members} == {"a"}
     assert not any("Lost" in each for each in listener_calls(nothing))
+    static = [join(name, assignors, group_instance_id=f"i-{name}") for name in "ab"]
+    kept = run(*static, e.Pause("b"), join("c", assignors), e.Resume("b"))[-1]
+    assert listener_calls(kept, "b")[0] == "onPartitionsLost t-2 t-3"  # ILLEGAL_GENERATION: it has its seat still
+    assert [row.owned for row in kept.rounds[0].members if row.member_id == "b-1"] == [()]
 
 
 def test_kip_429_28_the_cooperative_timeline():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from groupledger.core.protocol import consumer as c
@@ -9,7 +11,7 @@ from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.compatibility import SUPPORTED, TABLE, ByteCode, protocol_of
 from groupledger.core.protocol.metrics import GROUP, Window, of_simulation
-from groupledger.core.protocol.migration import Client, Danger, one_bounce, rehearse, two_bounces
+from groupledger.core.protocol.migration import Bounce, Client, Danger, one_bounce, rehearse, two_bounces
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, simulate
 from tests.core.protocol.played import COOPERATIVE, EAGER, calls_of, member, owners_of, t
@@ -91,11 +93,19 @@ def test_kip_429_43_streams_first_bounce_sets_upgrade_from_and_stays_eager():
     assert {each for step in first.steps for each in step.protocols.values()} == {EAGER}
 
 
+STREAMS_SECOND = [Bounce("UPGRADE_FROM removed", ("stream",))]
+
+
 def test_kip_429_44_streams_second_bounce_removes_it_and_both_protocols_are_safe_together():
+    """As long as everyone is on the new byte code: one old member may come to lead, even if a new one leads now."""
     present = clients(("stream",), ByteCode.BEFORE_KIP_429)
     second = bounced(present, two_bounces(present, "stream")).steps[3:]
     assert [sorted(set(step.protocols.values())) for step in second] == [[COOPERATIVE, EAGER]] * 2 + [[COOPERATIVE]]
     assert all(step.safe for step in second)
+    codes = {"b": ByteCode.KIP_792, "c": ByteCode.BEFORE_KIP_429, "a": ByteCode.KIP_792}
+    early = [replace(client, byte_code=codes[client.member], upgrade_from=True) for client in present]
+    (step,) = bounced(sorted(early, key=lambda each: list(codes).index(each.member)), STREAMS_SECOND).steps
+    assert (step.leader, [each.danger for each in step.findings]) == ("a", [Danger.OLD_MEMBER_MAY_LEAD])
 
 
 def test_kip_429_45_any_member_that_joins_again_is_a_rebalance_for_all():
@@ -115,19 +125,41 @@ METRICS = {
 }
 
 
-def measured():
+ZOMBIE = e.Pause("b"), e.Expire("b"), e.Resume("b")
+
+
+def measured(*events):
+    """{(member, metric): value} of events, a minute apart; a round takes 100 ms, callbacks 20, 5 and 7."""
     pace = Pace(100, {Callback.REVOKED: 20, Callback.ASSIGNED: 5, Callback.LOST: 7})
-    zombie = [e.Pause("b"), e.Expire("b"), e.Resume("b")]
-    settled = simulate(Script({"t": 4}, [join("a"), join("b"), *zombie], pace=pace))
-    return {row.name: row.value for row in of_simulation(settled, Window(0, 3_600_000)) if row.member is GROUP}
+    apart = [replace(event, at_ms=60_000 * number) for number, event in enumerate(events)]
+    settled = simulate(Script({"t": 4}, apart, pace=pace))
+    return {(row.member, row.name): row.value for row in of_simulation(settled, Window(0, 3_600_000))}
 
 
 @pytest.mark.parametrize("names", METRICS.values(), ids=METRICS.keys())
 def test_kip_429_46_to_48_the_metrics(names):
-    values = measured()
-    assert names <= values.keys()
-    assert all(values[name] is not None for name in names)
+    values = measured(join("a"), join("b"), *ZOMBIE)
+    assert {who for who, _ in values} == {GROUP, "a", "b"}
+    assert all(values[GROUP, name] is not None for name in names)
 
 
-def test_kip_429_49_rebalance_latency_includes_the_callbacks():
-    assert measured()["rebalance-latency-max"] == 125
+LATENCIES = {
+    "a newcomer: it takes 5": ([join("a")], "a", [105]),
+    "cooperative, who revokes after SyncGroup": ([join("a"), join("b")], "a", [105, 125, 105]),
+    "and who waits for it": ([join("a"), join("b")], "b", [105, 105]),
+    "the group's last as long as their slowest member": ([join("a"), join("b")], GROUP, [105, 125, 105]),
+    "eager, who revokes before JoinGroup": ([join("a", ("range",)), join("b", ("range",))], "a", [125, 125]),
+    "the subscription changed: revoked before JoinGroup": ([join("a"), e.Subscribe("a", ("u",))], "a", [105, 125]),
+    "who fell out, and calls lost before JoinGroup": ([join("a"), join("b"), *ZOMBIE], "b", [105, 105, 112, 105]),
+    "and its group": ([join("a"), join("b"), *ZOMBIE], GROUP, [105, 125, 105, 105, 132, 105]),
+}
+
+
+@pytest.mark.parametrize(("events", "member", "took"), LATENCIES.values(), ids=LATENCIES.keys())
+def test_kip_429_49_rebalance_latency_includes_the_callbacks(events, member, took):
+    """All of the timeline's: step 0 (lost), step 1 (revoked, before JoinGroup), and those after SyncGroup."""
+    values = measured(*events)
+    assert values[member, "rebalance-total"] == len(took)
+    assert values[member, "rebalance-latency-total"] == sum(took)
+    assert values[member, "rebalance-latency-max"] == max(took)
+    assert values[member, "rebalance-latency-avg"] == pytest.approx(sum(took) / len(took))

@@ -48,9 +48,18 @@ def test_kip_792_2_a_newer_version_is_read_by_the_fields_that_are_known():
 
 
 @pytest.mark.parametrize("generation", [0, 4])
-def test_kip_792_3_every_consumer_sends_its_generation(generation):
-    assert c.join(member(owned=t(0), generation=generation)).subscription.generation == generation
-    assert c.join(member(generation=None)).subscription.generation is None
+@pytest.mark.parametrize("form", list(Form))
+@pytest.mark.parametrize("protocol", list(Protocol))
+@pytest.mark.parametrize("owned", [(), t(0)])
+def test_kip_792_3_every_consumer_sends_its_generation(generation, form, protocol, owned):
+    """All do: eager or cooperative, be there something that it dates or not; -1 before the first and after a reset."""
+    someone = member(protocol, owned, generation, form)
+    assert c.join(someone).subscription.generation == generation
+    assert c.join(c.receive_assignment(someone, t(1)).consumer).subscription.generation == generation
+    fallen = c.fall_out(someone, c.Error.ILLEGAL_GENERATION).consumer
+    assert fallen.memory.generation == generation
+    assert c.join(fallen).subscription.generation is None
+    assert c.join(member(protocol, (), None, form)).subscription.generation is None
 
 
 @pytest.mark.parametrize("form", list(Form))

@@ -60,10 +60,36 @@ UNSAFE = {
 @pytest.mark.parametrize(("clients", "bounces", "number", "danger"), UNSAFE.values(), ids=UNSAFE.keys())
 def test_the_first_unsafe_step_is_named_and_nobody_goes_further(clients, bounces, number, danger):
     rehearsal = played(clients, bounces)
+    assert rehearsal.first_unsafe is not None
     assert rehearsal.first_unsafe is rehearsal.steps[-1]
     assert rehearsal.first_unsafe.number == number
     assert rehearsal.first_unsafe.findings[0].danger is danger
     assert len(rehearsal.first_unsafe.findings[0].evidence) > 20
+
+
+def too_early(order):
+    """What the first step of Streams' second bounce finds where `c` still runs the old byte code, and who leads."""
+    codes = {"a": ByteCode.KIP_792, "b": ByteCode.KIP_792, "c": OLD}
+    clients = [Client(name, ("stream",), ("t",), byte_code=codes[name], upgrade_from=True) for name in order]
+    (step,) = played(clients, two_bounces(clients, "stream")[1:]).steps
+    return step.leader, [(each.danger, each.evidence) for each in step.findings], step.safe
+
+
+@pytest.mark.parametrize(
+    ("order", "leader", "danger"), [("bca", "a", Danger.OLD_MEMBER_MAY_LEAD), ("abc", "c", Danger.OLD_LEADER)]
+)
+def test_an_old_member_is_a_danger_whether_it_leads_or_another(order, leader, danger):
+    """The KIP's key point: the leader may not be on old byte code, and whoever leads now may leave."""
+    told = f"c cannot read what {order[0]} own: old byte code"
+    assert too_early(order) == (leader, [(danger, told)], False)
+
+
+def test_an_old_member_that_leads_is_the_greater_danger_and_those_beside_it_are_named_too():
+    clients = group(("stream",), code=OLD)
+    (step,) = played(clients, one_bounce("stream")).steps
+    assert step.leader == "c"
+    found = [(each.danger, each.evidence[0]) for each in step.findings]
+    assert found == [(Danger.OLD_LEADER, "c"), (Danger.OLD_MEMBER_MAY_LEAD, "b")]
 
 
 def test_a_group_that_is_there_has_nothing_to_migrate():

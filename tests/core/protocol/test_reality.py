@@ -6,11 +6,14 @@ the member ids, since they decide ties, and which events raced into one generati
 
 from __future__ import annotations
 
+from itertools import groupby
+
 import pytest
 
 from groupledger.core.protocol.simulator import simulate
 from groupledger.core.step import Form
-from tests.core.protocol.captured_stories import played, said, script
+from tests.core.history.captured import folded
+from tests.core.protocol.captured_stories import member_ids, played, said, script
 
 AS_LOGGED = {
     **dict.fromkeys(("java-range", "java-cooperative-sticky", "rdk-range", "rdk-roundrobin"), ("dev", Form.AS_KAFKA)),
@@ -67,6 +70,26 @@ CAUSES = [(capture, group, processes) for (capture, group), (processes, _) in DI
 @pytest.mark.parametrize(("capture", "group", "processes"), CAUSES)
 def test_who_differs_is_known_with_its_cause(capture, group, processes):
     assert differing(capture, group, Form.AS_KAFKA) == processes
+
+
+def recorded_leaders(capture, group):
+    """The process that led each recorded generation, in order; a record written again is of the same generation."""
+    process = {each: name for name, ids in member_ids(capture, group).items() for each in ids}
+    peopled = [row for row in folded(f"{capture}/offsets", group).group_snapshots if row.members > 0]
+    return [process[next(rows).leader] for _, rows in groupby(peopled, key=lambda row: row.generation)]
+
+
+IDS_LOGGED = [(group, *where) for group, where in AS_LOGGED.items() if not group.startswith("kpy-")]
+"""kafka-python's clients do not log their member ids."""
+
+
+@pytest.mark.parametrize(("group", "capture", "form"), IDS_LOGGED)
+def test_each_generation_is_led_by_whom_the_broker_chose(group, capture, form):
+    """The first to join leads, and leads on; where it leaves, the next in the order of Java's hash map does."""
+    rounds = [took for settled in simulate(script(capture, group, form)) for took in settled.rounds]
+    leaders = [took.leader for took in rounds if took.members]
+    assert leaders == recorded_leaders(capture, group)
+    assert len(leaders) > 0
 
 
 def test_there_is_much_to_compare():

@@ -100,6 +100,12 @@ STORIES = {
         ],
         {"a": 2, "b": 2},
     ),
+    "a static zombie has its seat still, and yet loses what it had: the group went on": (
+        [*STATIC, e.Pause("b"), join("c"), e.Resume("b")],
+        1,
+        ["onPartitionsLost t-2 t-3", "onPartitionsAssigned", "onPartitionsAssigned t-2", "onPartitionsAssigned"],
+        {"a": 2, "b": 1, "c": 1},
+    ),
     "paused and back in time: nothing": ([A, B, e.Pause("b"), e.Resume("b")], 0, [], {"a": 2, "b": 2}),
     "a stale leader does not see new partitions": (
         [A, B, e.FreezeMetadata("a"), e.SetPartitions("t", 6)],

@@ -62,13 +62,19 @@ class Coordinator:
             raise Fault("INCONSISTENT_GROUP_PROTOCOL", message)
 
     def seat(self, member: Registered) -> None:
-        """Take a JoinGroup: a new seat, or what a member says now; its seat keeps its place."""
+        """Take a JoinGroup: a new seat, or what a member says now; its seat keeps its place.
+
+        The first to be seated leads, as in Kafka: whoever stands first in the response may have come later.
+        """
         self.members[member.member_id] = member
+        self.leader = self.leader or member.member_id
 
     def remove(self, member_id: str) -> None:
-        """A member left or expired: the others have to rebalance."""
+        """A member left or expired: the others have to rebalance. If it led, the first of those who stay leads."""
         if self.members.pop(member_id, None) is not None:
             self.rebalancing = True
+        if self.leader == member_id:
+            self.leader = next((each.member_id for each in self.walk()), None)
 
     def static_seat(self, group_instance_id: str | None) -> Registered | None:
         """The seat of a static member by its instance id."""
@@ -85,28 +91,37 @@ class Coordinator:
         self.leader = member.member_id if self.leader == old else self.leader
 
     def start_generation(self, joined: Iterable[str]) -> None:
-        """All have joined: the next generation, its assignor and its leader; `joined` are those that just did."""
+        """All have joined: the next generation and its assignor; `joined` are those that just did.
+
+        The leader leads on; one that did not join is followed by the first of those that did.
+        """
         self.generation += 1
         self.rebalancing = False
         self.given = {}
         self.assignor = choose_assignor([each.assignors for each in self.walk()])
         present = set(joined)
         if self.leader not in present:
-            self.leader = next((each.member_id for each in self.walk() if each.member_id in present), None)
+            self.leader = next((each.member_id for each in self.walk() if each.member_id in present), self.leader)
 
     def walk(self) -> list[Registered]:
         """Members in the order of the JoinGroup response: as Java's hash map of member ids is walked."""
-        seated = list(self.members.values())
-        order = np.arange(len(seated), dtype=np.int32)
-        hashes = hash_texts([each.member_id for each in seated])
-        run(map_order, hashes, order, len(seated), cells=len(seated))
-        return [seated[at] for at in order.tolist()]
+        return [self.members[each] for each in _walked(list(self.members))]
 
 
 def choose_assignor(listed: list[tuple[str, ...]]) -> str | None:
-    """Each member votes for the first of its assignors that all members list; of equals, the one first voted for."""
+    """Each member votes for the first of its assignors that all members list.
+
+    Of equals the first in the order of Java's hash map of their names, as in Kafka's `selectProtocol`.
+    """
     if not listed:
         return None
     common = set(listed[0]).intersection(*map(set, listed))
     votes = Counter(next(each for each in assignors if each in common) for assignors in listed if common)
-    return votes.most_common(1)[0][0] if votes else None
+    return max(_walked(list(votes)), key=lambda each: votes[each], default=None)
+
+
+def _walked(texts: list[str]) -> list[str]:
+    """Keys of a Java hash map, put in this order, as the map is walked."""
+    order = np.arange(len(texts), dtype=np.int32)
+    run(map_order, hash_texts(texts), order, len(texts), cells=len(texts))
+    return [texts[at] for at in order.tolist()]

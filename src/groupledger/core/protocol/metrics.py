@@ -8,13 +8,13 @@ rebalance-rate-per-hour 4.0, rebalance-latency-avg 400.0, -max 500, -total 800.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.recorded import RecordedCall
-from groupledger.core.protocol.settlement import Settlement
+from groupledger.core.protocol.settlement import Round, Settlement
 
 HOUR_MS = 3_600_000
 GROUP = None
@@ -68,25 +68,42 @@ class _Seen:
 def of_simulation(settlements: Iterable[Settlement], window: Window) -> list[Metric]:
     """The metrics of each member and of the group, by name of the process.
 
-    A member's rebalance is a round in which it was answered, and takes from JoinGroup to the end of its last callback;
-    one in which it got no answer has failed. The group's are the rounds.
+    A member's rebalance is a round in which it was answered, and takes from JoinGroup to the end of its last callback,
+    and what it spent in onPartitionsLost before (KIP-429, step 0 of both timelines); one in which it got no answer has
+    failed. The group's are the rounds.
     """
     played = list(settlements)
     names = sorted({row.member for settled in played for took in settled.rounds for row in took.members})
     seen: dict[str | None, _Seen] = {name: _Seen(took_ms=[], failed=0, calls_ms={}) for name in (GROUP, *names)}
+    lost_ms: dict[str, int] = {}
     for settled in played:
+        for call in settled.calls:
+            if call.round == 0 and call.call.callback is Callback.LOST:
+                lost_ms[call.member] = lost_ms.get(call.member, 0) + call.ended_ms - call.started_ms
         for took in settled.rounds:
             if window.has(took.ended_ms):
-                last = {call.member: call.ended_ms for call in settled.calls if call.round == took.number}
-                _count(seen[GROUP], took.failure is None, took.started_ms, took.ended_ms)
-                for row in took.members:
-                    _count(seen[row.member], row.answered, took.started_ms, last.get(row.member, took.ended_ms))
+                _count_round(seen, settled, took, lost_ms)
+            lost_ms = {}
+        if not settled.event.together:
+            lost_ms = {}
         for call in settled.calls:
             if window.has(call.ended_ms) and call.call.callback in TIMED:
                 for who in (GROUP, call.member):
                     if who in seen:
                         _calls(seen[who]).setdefault(call.call.callback, []).append(call.ended_ms - call.started_ms)
     return [metric for name, one in seen.items() for metric in _metrics(name, one, window)]
+
+
+def _count_round(
+    seen: Mapping[str | None, _Seen], settled: Settlement, took: Round, lost_ms: Mapping[str, int]
+) -> None:
+    """A rebalance of the group and of each of its members; `lost_ms`: what they spent in onPartitionsLost before it."""
+    last = {call.member: call.ended_ms for call in settled.calls if call.round == took.number}
+    longest = max((lost_ms.get(row.member, 0) for row in took.members), default=0)
+    _count(seen[GROUP], took.failure is None, took.started_ms - longest, took.ended_ms)
+    for row in took.members:
+        started_ms = took.started_ms - lost_ms.get(row.member, 0)
+        _count(seen[row.member], row.answered, started_ms, last.get(row.member, took.ended_ms))
 
 
 def of_history(calls: Iterable[RecordedCall], window: Window) -> list[Metric]:
