@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from groupledger.core.assignors.kip315 import Memory, read_memory, remember, write_epoch, write_memory
+from groupledger.core.faults import Fault
+from groupledger.core.protocol import events as e
 from groupledger.core.protocol.compatibility import TABLE
+from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.scenario import solve
 from tests.core.assignors.test_kip315 import BEFORE, BEYOND, NOT_SUBSCRIBED, join, numbers
 
@@ -26,8 +31,20 @@ def test_kip_315_2_when_d_leaves_only_what_it_owned_moves():
 
 
 def test_kip_315_3_it_is_an_assignor_one_can_choose():
-    assert "sticky-stream-join" in {row.assignor for row in TABLE}
-    assert "assignment" in of("A")
+    """By its name, in a group's configuration: its members then get what the KIP gives them, and range does not."""
+    name = "sticky-stream-join"
+    assert name in {row.assignor for row in TABLE}
+    joins = [e.Join(member, ("clicks", "impressions"), (name,)) for member in "abcd"]
+    settled = simulate(Script({"clicks": 10, "impressions": 10}, joins))
+    assert [took.assignor for each in settled for took in each.rounds] == [name] * 4
+    owners = settled[-1].owners
+    assert len(owners) == 20
+    assert all(owners["clicks", number] == owners["impressions", number] for number in range(10))
+    first = join(dict.fromkeys("ABCD"))
+    assert numbers(solve(first)) == {"A": (0, 4, 8), "B": (1, 5, 9), "C": (2, 6), "D": (3, 7)}
+    assert numbers(solve(first | {"assignor": "range"}))["A"] == (0, 1, 2)
+    with pytest.raises(Fault, match="sticky-stream-joins"):
+        solve(first | {"assignor": "sticky-stream-joins"})
 
 
 def test_kip_315_4_it_is_for_equal_subscriptions_and_partition_counts():

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from groupledger.core.faults import Fault
-from groupledger.listener import Adapted, RebalanceListener
+from groupledger.listener import Adapted, HostedConsumer, RebalanceListener
 from groupledger.listener.naming import find_listener
+from groupledger.listener.view import view_of
+from tests.core.protocol.played import t
 
 
 class Ours(RebalanceListener):
@@ -18,9 +20,19 @@ class Ours(RebalanceListener):
 class Foreign:
     """As kafka-python has it: partitions alone."""
 
-    def on_partitions_assigned(self, assigned): ...
+    def __init__(self):
+        self.calls = []
 
-    def on_partitions_revoked(self, revoked): ...
+    def on_partitions_assigned(self, assigned):
+        self.calls.append(("assigned", assigned))
+
+    def on_partitions_revoked(self, revoked):
+        self.calls.append(("revoked", revoked))
+
+
+class ForeignWithLost(Foreign):
+    def on_partitions_lost(self, lost):
+        self.calls.append(("lost", lost))
 
 
 class Demanding(Ours):
@@ -36,12 +48,25 @@ class Half:
 
 def test_a_listener_is_made_for_each_member():
     make = find_listener(f"{__name__}:Ours")
-    assert type(make()).__name__ == "Ours"
-    assert make() is not make()
+    first, second = make(), make()
+    assert (type(first).__name__, type(second).__name__) == ("Ours", "Ours")
+    assert first is not second
 
 
-def test_a_class_of_the_older_form_is_adapted():
-    assert isinstance(find_listener(f"{__name__}:Foreign")(), Adapted)
+@pytest.mark.parametrize(("name", "lost"), [("Foreign", "revoked"), ("ForeignWithLost", "lost")])
+def test_a_class_of_the_older_form_is_adapted(name, lost):
+    """Each member has an object of its own, and every callback reaches it, without the consumer."""
+    make = find_listener(f"{__name__}:{name}")
+    adapted, other = make(), make()
+    assert isinstance(adapted, Adapted)
+    assert isinstance(other, Adapted)
+    with view_of(HostedConsumer("m")) as view:
+        adapted.on_partitions_assigned(t(0, 1), view)
+        adapted.on_partitions_revoked(t(0), view)
+        adapted.on_partitions_lost(t(1), view)
+    assert type(adapted.listener).__name__ == name
+    assert adapted.listener.calls == [("assigned", t(0, 1)), ("revoked", t(0)), (lost, t(1))]
+    assert other.listener.calls == []
 
 
 @pytest.mark.parametrize(
