@@ -1,6 +1,6 @@
-"""Draw mutants of the assignors and the step by seed, run their tests on each uncompiled, and tell what survives.
+"""Draw mutants of a part of the source by seed, run their tests on each uncompiled, and tell what survives.
 
-python -m tests.mutants [--count 500] [--seed 1] [--minutes 60] [--processes 2] [--survivors-of OUTPUT]
+python -m tests.mutants [--part assignors] [--count 500] [--seed 1] [--minutes 60] [--survivors-of OUTPUT]
 
 A mutant is killed when a test fails or does not end. The tests closest to its file run first, then all others that
 reach it; not those that compile, which takes a compiler's time for each mutant. The source of the work tree is copied;
@@ -29,53 +29,15 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from tests.mutants.equivalent import EQUIVALENT, Key
+from tests.mutants.parts import CORE, PACKAGE, PARTS
 from tests.mutants.patience import RUNS_ON
 from tests.mutants.sites import Mutant, mutants
 
 ROOT = Path(__file__).parents[2]
-CORE = Path("src", "groupledger", "core")
 WANTED_KILLED = 0.9
 
 EXAMPLES = "20"
 """Drawn groups for each assignor's properties: what a few do not see, the gold mostly does."""
-
-CLIENT = (
-    "test_pieces",
-    "test_parity",
-    "test_plain",
-    "test_pinned",
-    "test_corners",
-    "test_transfers",
-    "test_librdkafka",
-    "test_kip615",
-    "test_kip315",
-    "test_safe",
-    "test_rejoin",
-    "test_properties",
-)
-SERVER = (
-    "test_orders",
-    "test_judgement",
-    "test_certainty",
-    "test_captures",
-    "test_promises",
-    "test_trees",
-    "test_parity",
-)
-PINNED_ON_SERVER = "tests/core/assignors/test_pinned.py::test_targets_that_a_coordinator_writes_too"
-CLOSEST = (
-    ("assignors/server", ()),
-    ("assignors/kip315", ("test_kip315",)),
-    ("assignors/kip615.py", ("test_kip615",)),
-    ("assignors/librdkafka.py", ("test_librdkafka",)),
-    ("assignors/movements.py", ("test_transfers",)),
-    ("assignors/plain.py", ("test_plain",)),
-    ("assignors/rejoin.py", ("test_rejoin",)),
-    ("assignors/safe.py", ("test_safe",)),
-    ("assignors/transfers.py", ("test_transfers",)),
-    ("assignors", ()),
-)
-"""What runs before the others, by the beginning of a path below the core."""
 
 
 class Outcome(Enum):
@@ -89,15 +51,17 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A mutant of a file."""
+    """A mutant of a file, and the test files that reach it, the closest first."""
 
     path: Path
     mutant: Mutant
+    tests: tuple[str, ...]
 
     def key(self, root: Path) -> Key:
         """What it is, wherever it stands in its file."""
         line = (root / self.path).read_text(encoding="utf-8").splitlines()[self.mutant.line - 1].strip()
-        return Key(str(self.path.relative_to(CORE)), line, self.mutant.old, self.mutant.new)
+        below = CORE if self.path.is_relative_to(CORE) else PACKAGE
+        return Key(str(self.path.relative_to(below)), line, self.mutant.old, self.mutant.new)
 
 
 def told(trial: Trial, root: Path) -> str:
@@ -108,10 +72,14 @@ def told(trial: Trial, root: Path) -> str:
     return f"{word}: {trial.path}:{trial.mutant.line} {key.old!r} -> {key.new!r} in: {key.line}"
 
 
-def drawn(root: Path, count: int, seed: int) -> list[Trial]:
-    """`count` of all mutants of the source below `root`, the same for the same seed and source."""
-    files = [*sorted((root / CORE / "assignors").rglob("*.py")), root / CORE / "step.py"]
-    every = [Trial(path.relative_to(root), each) for path in files for each in mutants(path.read_bytes())]
+def drawn(root: Path, count: int, seed: int, part: str = "assignors") -> list[Trial]:
+    """`count` of all mutants of a part of the source below `root`, the same for the same seed and source."""
+    of = PARTS[part]
+    every = [
+        Trial(path.relative_to(root), each, tuple(of.tests(path.relative_to(root))))
+        for path in of.files(root)
+        for each in mutants(path.read_bytes(), wide=of.wide)
+    ]
     return random.Random(seed).sample(every, min(count, len(every)))  # noqa: S311 reproducible, not secret
 
 
@@ -152,32 +120,21 @@ def _applied(place: Path, trial: Trial) -> Outcome:
     original = path.read_bytes()
     try:
         path.write_bytes(trial.mutant.applied(original))
-        return _outcome(place, tests_of(trial.path))
+        return _outcome(place, trial.tests)
     finally:
         path.write_bytes(original)
 
 
 def _copy(source: Path) -> None:
-    for name in ("src", "tests"):
+    for name in ("src", "tests", "docs", "examples"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "pyproject.toml", source)
-
-
-def tests_of(path: Path) -> list[str]:
-    """The test files that reach a source file, the closest first."""
-    if path == CORE / "step.py":
-        return ["tests/core/step", "tests/core/test_scenario.py", "tests/engine/test_compute.py"]
-    first = next(names for begin, names in CLOSEST if path.is_relative_to(CORE / begin))
-    if path.is_relative_to(CORE / "assignors" / "server"):
-        server = [f"tests/core/assignors/server/{name}.py" for name in SERVER]
-        return ["tests/core/assignors/test_pieces.py", *server, PINNED_ON_SERVER]
-    names = dict.fromkeys((*first, *CLIENT))
-    return [*(f"tests/core/assignors/{name}.py" for name in names), "tests/core/test_scenario.py"]
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, source)
 
 
 def every_test(trials: Sequence[Trial]) -> list[str]:
     """Each test file that runs for any of the mutants."""
-    return list(dict.fromkeys(test for trial in trials for test in tests_of(trial.path)))
+    return list(dict.fromkeys(test for trial in trials for test in trial.tests))
 
 
 def _outcome(place: Path, tests: Sequence[str]) -> Outcome:
@@ -202,7 +159,7 @@ def main(arguments: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(arguments.processes) as pool:
         source = Path(folder, "source")
         _copy(source)
-        trials = drawn(source, arguments.count, arguments.seed)
+        trials = drawn(source, arguments.count, arguments.seed, arguments.part)
         if arguments.survivors_of:
             trials = survivors(trials, source, arguments.survivors_of.read_text())
         unchanged = _outcome(source, every_test(trials))
@@ -228,7 +185,8 @@ def _judged(count: Counter[Outcome], seed: int) -> int:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="mutation testing of the assignors and the step")
+    parser = argparse.ArgumentParser(description="mutation testing")
+    parser.add_argument("--part", choices=PARTS, default="assignors")
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=60)

@@ -52,12 +52,16 @@ class Mutant:
         return source[: self.offset] + self.new.encode() + source[self.offset + len(self.old.encode()) :]
 
 
-def mutants(source: bytes) -> list[Mutant]:
-    """Every mutant of a file, in the order of the text."""
+def mutants(source: bytes, *, wide: bool = False) -> list[Mutant]:
+    """Every mutant of a file, in the order of the text.
+
+    `wide`: also without a statement that calls, raises, returns nothing or writes to an object, and with a condition
+    that is a name or a call turned round; for code that acts more than it counts.
+    """
     starts = [0]
     for line in source.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
-    found = _Finder(source, starts).of(ast.parse(source))
+    found = _Finder(source, starts, wide).of(ast.parse(source))
     return sorted(found, key=lambda each: (each.offset, each.new))
 
 
@@ -65,11 +69,14 @@ def mutants(source: bytes) -> list[Mutant]:
 class _Finder:
     source: bytes
     starts: list[int]
+    wide: bool
 
     def of(self, tree: ast.AST) -> Iterator[Mutant]:
         """What no test can see is left alone: annotations, decorators, asserts, `strict=` of zip, the one element
         more of a work array, and `cells=`, which only decides whether a kernel is worth compiling."""
         yield from self._here(tree)
+        if self.wide:
+            yield from self._widely(tree)
         for name, value in ast.iter_fields(tree):
             if name in ("annotation", "returns", "decorator_list"):
                 continue
@@ -99,6 +106,15 @@ class _Finder:
             new = "continue" if isinstance(node, ast.Break) else "break"
             yield self._mutant(self._at(node), self._end(node), new)
 
+    def _widely(self, node: ast.AST) -> Iterator[Mutant]:
+        if isinstance(node, ast.stmt) and _acts(node):
+            yield self._mutant(self._at(node), self._end(node), "pass")
+        condition = getattr(node, "test", None)
+        for each in [*([condition] if condition else []), *getattr(node, "ifs", ())]:
+            if isinstance(each, ast.Name | ast.Attribute | ast.Call):
+                text = self.source[self._at(each) : self._end(each)].decode()
+                yield self._mutant(self._at(each), self._end(each), f"(not {text})")
+
     def _operator(self, left: ast.expr, operator: ast.AST, right: ast.expr) -> Iterator[Mutant]:
         """The operator's own text lies between the operands, beside brackets and blanks."""
         new = SWAPPED.get(type(operator))
@@ -121,6 +137,15 @@ class _Finder:
     def _mutant(self, first: int, last: int, new: str) -> Mutant:
         line = self.source.count(b"\n", 0, first) + 1
         return Mutant(line, first, self.source[first:last].decode(), new)
+
+
+def _acts(node: ast.stmt) -> bool:
+    """A statement without which a function still runs."""
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Call | ast.Yield | ast.YieldFrom)
+    if isinstance(node, ast.Assign):
+        return all(isinstance(each, ast.Attribute | ast.Subscript) for each in node.targets)
+    return isinstance(node, ast.Raise | ast.Delete) or (isinstance(node, ast.Return) and node.value is None)
 
 
 def _sum(operator: ast.AST) -> bool:

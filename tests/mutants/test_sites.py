@@ -4,7 +4,8 @@ import ast
 
 import pytest
 
-from tests.mutants.__main__ import CORE, ROOT, drawn
+from tests.mutants.__main__ import ROOT, drawn, every_test
+from tests.mutants.parts import CORE, PARTS
 from tests.mutants.sites import mutants
 
 
@@ -35,6 +36,35 @@ from tests.mutants.sites import mutants
 def test_each_place_is_changed_by_itself(source, expected):
     encoded = source.encode()
     assert [each.applied(encoded).decode() for each in mutants(encoded)] == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("f(1)", ["pass", "f(2)"]),
+        ("a.b = c", ["pass"]),
+        ("a[b] = c", ["pass"]),
+        ("a = c", []),
+        ("del a[b]", ["pass"]),
+        ("def f():\n  return", ["def f():\n  pass"]),
+        ("def f():\n  return a", []),
+        ("if a: raise b", ["if (not a): raise b", "if a: pass"]),
+        ("if a.b(): c = d", ["if (not a.b()): c = d"]),
+        ("[a for a in b if a.c]", ["[a for a in b if (not a.c)]"]),
+        ("if not a: b = c", ["if  a: b = c"]),
+        ("'words'", []),
+    ],
+)
+def test_wide_mutants_leave_out_what_acts_and_turn_conditions_round(source, expected):
+    encoded = source.encode()
+    assert [each.applied(encoded).decode() for each in mutants(encoded, wide=True)] == expected
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_every_test_that_is_to_see_a_mutant_is_there(part):
+    tests = every_test(drawn(ROOT, 10**6, 1, part))
+    assert tests
+    assert [each for each in tests if not (ROOT / each.partition("::")[0]).exists()] == []
 
 
 def test_every_mutant_of_the_step_is_another_program():
