@@ -67,8 +67,8 @@ bench: setup bench-job  ## Measure against floors and peers, alone on the machin
 	@$(BIN)/python -m benchmarks.history
 	@$(BIN)/python -m benchmarks.assignors
 
-mutants: setup  ## Change the assignors and the step in 500 small ways; the tests must see 90 % (an hour at most)
-	@$(BIN)/python -m tests.mutants
+mutants: setup  ## Change PART (assignors, protocol, wire, custom) in 500 small ways; tests must see 90 % (an hour at most)
+	@$(BIN)/python -m tests.mutants --part $(or $(PART),assignors)
 
 lock: setup  ## Write requirements.lock and the digests of the jars anew
 	@$(BIN)/pip install --quiet --disable-pip-version-check 'uv>=0.5'

@@ -18,8 +18,11 @@ def of(*members, **more):
 
 
 def test_kip_315_1_a_number_of_all_topics_goes_to_one_consumer():
-    for pairs in of("A", "B", "C", "D")["assignment"].values():
+    assignment = of("A", "B", "C", "D")["assignment"]
+    assert {member: len(pairs) for member, pairs in assignment.items()} == {"A": 6, "B": 6, "C": 4, "D": 4}
+    for pairs in assignment.values():
         by_topic = {topic: {number for name, number in pairs if name == topic} for topic, _ in pairs}
+        assert by_topic.keys() == {"clicks", "impressions"}
         assert len({frozenset(each) for each in by_topic.values()}) == 1
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
+from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.compatibility import SUPPORTED, ByteCode, protocol_of
 from groupledger.core.protocol.leader import Question, plan
 from groupledger.core.protocol.simulator import Script, simulate
@@ -272,10 +273,18 @@ def test_kip_429_30_the_assignor_sees_what_is_owned_less_what_was_lost():
 
 
 def test_kip_429_31_a_revocation_means_that_a_follow_up_comes():
+    found = []
     for settlement in run(join("a"), join("b"), join("c"), e.Leave("b"), e.SetPartitions("t", 9)):
-        for took, following in zip(settlement.rounds, (*settlement.rounds[1:], None), strict=True):
-            revoked = any(set(each.owned) - set(each.assigned) for each in took.members)
-            assert revoked is (following is not None)
+        for took in settlement.rounds:
+            made = [each.call.callback for each in settlement.calls if each.round == took.number]
+            gone = any(set(each.owned) - set(each.assigned) for each in took.members)
+            found.append((Callback.REVOKED in made, gone, took is not settlement.rounds[-1]))
+    assert found == [  # onPartitionsRevoked was called, something was taken away, another round follows
+        *[(False, False, False)],  # a is alone
+        *[(True, True, True), (False, False, False)],  # b joins
+        *[(True, True, True), (False, False, False)],  # c joins
+        *[(False, False, False), (False, False, False)],  # b leaves; partitions are added
+    ]
 
 
 def test_kip_429_32_on_assignment_comes_after_revoked_and_before_assigned():

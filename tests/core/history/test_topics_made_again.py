@@ -57,9 +57,11 @@ def test_made_again_at_once_with_the_same_count_the_same_assignment_is_of_anothe
 
 
 def test_kip_848_knows_ids_and_takes_two_epochs():
-    offsets = sorted({c.offset for c in changes_of("rc-new", "re-fast")})
-    ids = {offset: {c.topic_id for c in changes_of("rc-new", "re-fast") if c.offset == offset} for offset in offsets}
-    assert all(len(both) == 1 for both in ids.values()), "first the old id goes, then the new one comes"
+    """First the old id goes, then the new one comes, never both in one record."""
+    told = sorted({(c.offset, c.topic_id) for c in changes_of("rc-new", "re-fast")})
+    assert len({offset for offset, _ in told}) == len(told) == 12
+    ids = [topic_id for _, topic_id in told]
+    assert ids == ["2CiWJor8QOCMimYfbeUGjQ"] * 7 + ["5w3TsXcGR16c2uwtsOGPeg"] * 5
 
 
 @pytest.mark.parametrize(("group", "offsets"), [("gr-java", {399}), ("gr-rdk", {26, 27})])
@@ -80,6 +82,7 @@ def test_ids_of_a_classic_group_are_those_of_the_records_time():
         for topic_id, topic, _ in m.recorded or ()
         if topic == "re-fast"
     }
+    assert {topic_id for _, topic_id in ids} == {"2CiWJor8QOCMimYfbeUGjQ", "5w3TsXcGR16c2uwtsOGPeg", None}
     for offset, topic_id in ids:
         at = next(row.timestamp_ms for row in log_rows(EDGE)["rc-java"] if row.offset == offset)
         state = catalog("edge").as_of("re-fast", at)

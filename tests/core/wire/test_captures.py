@@ -81,7 +81,9 @@ def test_every_clients_user_data_is_recognised():
 
 def test_fields_are_in_their_places():
     groups = [value for key, val in every_log() if isinstance(value := decode(key, val).value, GroupMetadata)]
+    assert sum(len(group.members) for group in groups) > 600
     for group in groups:
+        assert (group.leader is None) is (group.members == ())
         assert group.leader is None or group.leader in {member.member_id for member in group.members}
         for member in group.members:
             assert member.client_host == "/127.0.0.1"
