@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 
 import pytest
@@ -74,3 +75,51 @@ def test_an_option_that_names_nothing_ends_the_command():
     code, results, said = solved(line("range"), "no_such_module:assign")
     assert (code, results) == (2, [])
     assert "cannot import no_such_module:assign" in said
+
+
+HARM = {
+    "reading_it_leaves": "ASSIGNOR_ANSWER_MALFORMED",
+    "reading_it_fails": "ASSIGNOR_ANSWER_MALFORMED",
+    "exits": "ASSIGNOR_DIED",
+    "prints": "ASSIGNOR_DIED",
+    "patches": "ASSIGNOR_DIED",
+    "never_ends": "ASSIGNOR_TIMED_OUT",
+    "wants_everything": "ASSIGNOR_OUT_OF_MEMORY",
+}
+
+
+@pytest.mark.parametrize("command", ["solve", "simulate"])
+def test_code_that_means_harm_costs_its_own_lines_alone(command):
+    """The command runs as a person runs it: what reaches its stdout is answers and nothing else."""
+    names = [f"tests.core.custom.hostile:{name}" for name in HARM]
+    options = [part for name in names for part in ("--assignor", name)]
+    limits = ["--custom-seconds", "1", "--custom-memory-mb", "512"]
+    lines = [SAID[command](name, member) for name in names for member in ("good", "evil", "good")]
+    ran = subprocess.run(  # what a person types
+        [sys.executable, "-m", "groupledger", command, *options, *limits],
+        input="".join(lines).encode(),
+        capture_output=True,
+        check=False,
+        timeout=300,
+    )
+    results = [json.loads(each) for each in ran.stdout.splitlines()]
+    assert (len(results), ran.stderr) == (len(lines), b"")
+    for at, code in enumerate(HARM.values()):
+        first, evil, last = results[3 * at : 3 * at + 3]
+        assert first == last
+        assert "error" not in first
+        assert code in json.dumps(evil)
+        assert "evil" not in json.dumps(first)
+
+
+def one_scenario(assignor, member):
+    scenario = {"id": "g", "assignor": assignor, "topics": {"t": 1}, "members": [{"id": member, "topics": ["t"]}]}
+    return json.dumps(scenario) + "\n"
+
+
+def one_script(assignor, member):
+    join = {"event": "join", "member": member, "topics": ["t"], "assignors": [assignor]}
+    return json.dumps({"id": "g", "topics": {"t": 1}, "events": [join]}) + "\n"
+
+
+SAID = {"solve": one_scenario, "simulate": one_script}

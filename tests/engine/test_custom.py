@@ -38,7 +38,7 @@ def rows(group, chosen, assignor="range", recorded=None, **of_a):
 
 
 def calculation(*names, form=Form.AS_KAFKA):
-    return Calculation("baseline", form, custom=names)
+    return Calculation("baseline", form, custom=tuple(map(find, names)))
 
 
 def by_group(result, table):

@@ -292,7 +292,7 @@ assign:
   snapshots: every
   scenario: custom
   assignor: examples.lag_weighted:assign
-  overrides: [{groups: java-r*, assignor: "tests.core.custom.faulty:raises"}]
+  overrides: [{groups: java-r*, assignor: "tests.core.custom.hostile:always_exits"}]
 limits: {max_quarantined: 100}
 """
 
@@ -306,9 +306,9 @@ def test_a_custom_assignor_runs_in_the_workers_and_one_that_fails_harms_its_grou
     }
     assert classic == {("examples.lag_weighted:assign", False, None)}
     failed = [each for each in ran if each[0].startswith("java-r") and each[1] != "recorded"]
-    assert {each[1:] for each in failed} == {("tests.core.custom.faulty:raises", True, "ASSIGNOR_RAISED")}
+    assert {each[1:] for each in failed} == {("tests.core.custom.hostile:always_exits", True, "ASSIGNOR_DIED")}
     assert {row[c.CODE] for row in results(spark, ledger, VIOLATIONS, summary.attempt_id).collect()} == {
-        "ASSIGNOR_RAISED"
+        "ASSIGNOR_DIED"
     }
     refused = sum(row[c.OUTCOME] == "REJECTED" for row in rows)
     assert summary.quarantined == summary.outcomes["REJECTED"] == refused > 0

@@ -17,6 +17,7 @@ UNPICKLING = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "marshal", 
 EVALUATION = {"eval", "exec", "compile", "__import__"}
 IMPORTS_BY_NAME = {
     "core/user_code.py": "names from a configuration or a command line",
+    "core/custom/child.py": "a name from a configuration or a command line, in the process of custom code",
     "core/kernels.py": "numba, by literals",
     "listener/live.py": "client libraries, by literals",
 }

@@ -9,8 +9,10 @@ from typing import Any, TextIO
 
 import click
 
+from groupledger.cli.custom import custom_assignors
 from groupledger.cli.exits import Exit
 from groupledger.cli.output import Output
+from groupledger.core.custom.limits import CustomLimits
 
 Told = dict[str, Any]
 
@@ -19,10 +21,8 @@ Told = dict[str, Any]
 @click.argument("scripts", type=click.File("r", encoding="utf-8", errors="surrogateescape"), default="-")
 @click.option("--table", is_flag=True, help="Tables for a person instead of JSON lines.")
 @click.option("--strict", is_flag=True, help="Exit with 3 when any line was no script.")
-@click.option(
-    "--assignor", "custom", multiple=True, metavar="MODULE:FUNCTION", help="A custom assignor that lines name."
-)
-def simulate(scripts: TextIO, *, table: bool, strict: bool, custom: tuple[str, ...]) -> None:
+@custom_assignors
+def simulate(scripts: TextIO, *, table: bool, strict: bool, custom: tuple[str, ...], limits: CustomLimits) -> None:
     """Read one script a line from SCRIPTS (default: stdin), write one result a line.
 
     Results come after every 500 lines and at the end. A line that is no script gives an error object with its line
@@ -37,7 +37,7 @@ def simulate(scripts: TextIO, *, table: bool, strict: bool, custom: tuple[str, .
     from groupledger.core.protocol.story import simulate_lines
 
     bad_lines = 0
-    for answer in simulate_lines(scripts, find_all(custom)):
+    for answer in simulate_lines(scripts, find_all(custom, limits)):
         told = json.loads(answer) if table or strict else {}
         bad_lines += "line" in told
         if table:

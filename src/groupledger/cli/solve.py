@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from groupledger.cli.custom import custom_assignors
 from groupledger.cli.exits import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from groupledger.core.custom.limits import CustomLimits
+
 
 @click.command(short_help="JSON lines in, assignments out; no Spark.")
 @click.argument("scenarios", type=click.File("r", encoding="utf-8", errors="surrogateescape"), default="-")
 @click.option("--strict", is_flag=True, help="Exit with 3 when any line was no scenario.")
-@click.option(
-    "--assignor", "custom", multiple=True, metavar="MODULE:FUNCTION", help="A custom assignor lines may name."
-)
-def solve(scenarios: TextIO, *, strict: bool, custom: tuple[str, ...]) -> None:
+@custom_assignors
+def solve(scenarios: TextIO, *, strict: bool, custom: tuple[str, ...], limits: CustomLimits) -> None:
     """Read one scenario a line from SCENARIOS (default: stdin), write one result a line, as soon as it is there.
 
     A line that is no scenario gives an error object with its line number; the others are answered all the same.
@@ -35,7 +36,7 @@ def solve(scenarios: TextIO, *, strict: bool, custom: tuple[str, ...]) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):  # what UTF-8 cannot say is escaped as JSON does it
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     bad_lines = 0
-    for answer in _answers(scenarios, custom):
+    for answer in _answers(scenarios, custom, limits):
         sys.stdout.write(answer + "\n")
         sys.stdout.flush()
         bad_lines += strict and "line" in json.loads(answer)
@@ -44,8 +45,8 @@ def solve(scenarios: TextIO, *, strict: bool, custom: tuple[str, ...]) -> None:
         click.get_current_context().exit(Exit.QUARANTINE)
 
 
-def _answers(lines: Iterable[str], custom: tuple[str, ...]) -> Iterator[str]:
+def _answers(lines: Iterable[str], custom: tuple[str, ...], limits: CustomLimits) -> Iterator[str]:
     from groupledger.core.custom.naming import find_all
     from groupledger.core.scenario import solve_lines
 
-    return solve_lines(lines, custom=find_all(custom))
+    return solve_lines(lines, custom=find_all(custom, limits))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, is_dataclass
 from typing import Any
 
+from groupledger.core.custom.limits import MEMORY_MB, SECONDS, CustomLimits
 from groupledger.core.custom.naming import may_be_custom
 from groupledger.core.faults import Fault
 
@@ -150,6 +151,15 @@ class LimitSettings:
     max_partitions_per_group: int = key(
         "Partitions of all topics one group subscribes to; likewise those its members claim.", at_least(1), 4_000_000
     )
+    custom_seconds: int = key(
+        "Seconds a custom assignor may take for one group, and the import of its module.", at_least(1), SECONDS
+    )
+    custom_memory_mb: int = key("Memory of the process a custom assignor runs in, in MiB.", at_least(64), MEMORY_MB)
+
+    @property
+    def custom(self) -> CustomLimits:
+        """Those of custom assignors."""
+        return CustomLimits(self.custom_seconds, self.custom_memory_mb)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from groupledger.core import ragged
 from groupledger.core.assignors import Mode, Status, assign
 from groupledger.core.batch import NONE, AssignmentBatch, GroupBatch
 from groupledger.core.custom.batches import Texts, assign_custom
-from groupledger.core.custom.contract import Complaint
+from groupledger.core.custom.calls import Complaint
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.kernels import run
 from groupledger.core.slots import Lists, Naming, Slots, Topics, number

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from groupledger.core.custom.naming import CustomAssignor
     from groupledger.engine.topic_catalogue import TopicCatalogue
 
 GROUPS_A_BUCKET = 4_000
@@ -37,7 +38,7 @@ class Calculation:
     scenario: str
     form: Form
     max_partitions: int = 4_000_000  # of the topics of one group
-    custom: tuple[str, ...] = ()  # custom assignors by name: a worker imports these and no others
+    custom: tuple[CustomAssignor, ...] = ()  # a worker has these imported, in processes of their own, and no others
     coordinator: str | None = None  # judge KIP-848 targets; the assignor of members that ask for none. None: do not
     topics: TopicCatalogue | None = None  # None: none is listed
 
@@ -78,12 +79,11 @@ def bucket_count(groups: int, parallelism: int) -> int:
 
 def compute(table: pa.Table, calculation: Calculation) -> pa.Table:
     """One bucket, rows in and rows out; see `rows.INPUT` and `rows.OUTPUT`. Pure."""
-    from groupledger.core.custom.naming import find_all
     from groupledger.core.rebalance import rebalance
     from groupledger.engine.codec import decode
     from groupledger.engine.results import encode_results
 
-    decoded = decode(table, calculation, find_all(calculation.custom))
+    decoded = decode(table, calculation, {each.name: each for each in calculation.custom})
     result = rebalance(decoded.snapshots, decoded.choice)
     rows = encode_results(decoded, result, calculation.scenario, to_arrow_schema(r.OUTPUT))
     assert_accounted(decoded.groups, rows)

@@ -8,7 +8,7 @@ A script that cannot be played is one row with `code` and `message`; the others 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from groupledger.core.custom.limits import DEFAULT, CustomLimits
 from groupledger.core.faults import Fault
 from groupledger.core.protocol.settlement import MemberCall, MemberRound, Round, Settlement
 from groupledger.engine.rows import BUCKET, by_topic
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+    from groupledger.core.custom.naming import CustomAssignor
     from groupledger.core.protocol.simulator import Script
 
 SCRIPT = "script"
@@ -93,40 +95,43 @@ SETTLEMENTS = StructType(
 """A row an event, counted from 0. Of a script that cannot be played one row: group, code and message."""
 
 
-def simulate_fleet(scripts: DataFrame, buckets: int, custom: tuple[str, ...] = ()) -> DataFrame:
+def simulate_fleet(
+    scripts: DataFrame, buckets: int, custom: tuple[str, ...] = (), limits: CustomLimits = DEFAULT
+) -> DataFrame:
     """The settlements of all scripts (columns group_id and script). `custom`: assignors that scripts may name."""
+    from groupledger.core.custom.naming import find_all
+
+    found = find_all(custom, limits)
     bucket = F.pmod(F.xxhash64(c.GROUP_ID), F.lit(buckets)).cast("int")
     rows = scripts.select(bucket.alias(BUCKET), c.GROUP_ID, SCRIPT)
-    return rows.repartitionById(buckets, BUCKET).groupBy(BUCKET).applyInArrow(_call(custom), SETTLEMENTS)
+    return rows.repartitionById(buckets, BUCKET).groupBy(BUCKET).applyInArrow(_call(found), SETTLEMENTS)
 
 
-def _call(custom: tuple[str, ...]) -> Callable[[pa.Table], pa.Table]:
+def _call(custom: Mapping[str, CustomAssignor]) -> Callable[[pa.Table], pa.Table]:
     def call(table: pa.Table) -> pa.Table:
         return settle(table, custom)
 
     return call
 
 
-def settle(table: pa.Table, custom: tuple[str, ...] = ()) -> pa.Table:
+def settle(table: pa.Table, custom: Mapping[str, CustomAssignor] | None = None) -> pa.Table:
     """One bucket: scripts in, settlements out, by group id. Pure."""
     import pyarrow as pa
 
     schema = to_arrow_schema(SETTLEMENTS)
     pairs = zip(table.column(c.GROUP_ID).to_pylist(), table.column(SCRIPT).to_pylist(), strict=True)
-    parts = [pa.Table.from_pylist(rows, schema=schema) for rows in _played(iter(sorted(pairs)), custom)]
+    parts = [pa.Table.from_pylist(rows, schema=schema) for rows in _played(iter(sorted(pairs)), custom or {})]
     return pa.concat_tables(parts) if parts else schema.empty_table()
 
 
-def _played(pairs: Iterator[tuple[str, str]], custom: tuple[str, ...]) -> Iterator[list[dict[str, Any]]]:
+def _played(pairs: Iterator[tuple[str, str]], custom: Mapping[str, CustomAssignor]) -> Iterator[list[dict[str, Any]]]:
     """Rows of some groups at a time."""
-    from groupledger.core.custom.naming import find_all
     from groupledger.core.protocol.simulator import simulate_all
     from groupledger.core.protocol.story import read_line
 
-    known = find_all(custom)
     while some := list(islice(pairs, TOGETHER)):
         read: list[Script | Fault] = [read_line(line)[1] for _, line in some]
-        results = iter(simulate_all([each for each in read if not isinstance(each, Fault)], known))
+        results = iter(simulate_all([each for each in read if not isinstance(each, Fault)], custom))
         played = [each if isinstance(each, Fault) else next(results) for each in read]
         yield [row for (group, _), result in zip(some, played, strict=True) for row in _rows(group, result)]
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from groupledger.core.assignors import ASSIGNORS
+from groupledger.core.custom.limits import DEFAULT, CustomLimits
 from groupledger.core.custom.naming import find, may_be_custom
 from groupledger.core.faults import Fault
 from groupledger.core.step import Form
@@ -61,20 +62,20 @@ _COPIED = (
 )
 
 
-def assignor_udf(name: str, *, mode: Literal["as-kafka", "kip"] = "as-kafka") -> Callable[[pd.DataFrame], pd.DataFrame]:
+def assignor_udf(
+    name: str, *, mode: Literal["as-kafka", "kip"] = "as-kafka", limits: CustomLimits = DEFAULT
+) -> Callable[[pd.DataFrame], pd.DataFrame]:
     """A function for `applyInPandas` that runs one assignor on each group; results have `ASSIGNOR_SCHEMA`.
 
     `mode` is the form of the cooperative step. A name may be that of a custom assignor (docs/custom-assignors.md),
-    which the workers import too. Raises Fault: UNKNOWN_ASSIGNOR for a name that is none, ASSIGNOR_NOT_FOUND for one
-    that cannot be imported.
+    which the workers have imported too, in a process of its own with these `limits`. Raises Fault: UNKNOWN_ASSIGNOR
+    for a name that is none, ASSIGNOR_NOT_FOUND for one that cannot be imported.
     """
     is_ours = name in ASSIGNORS
     if not is_ours and not may_be_custom(name):
         expected = ", ".join(sorted(ASSIGNORS))
         raise Fault("UNKNOWN_ASSIGNOR", f"assignor is {name!r}; expected one of {expected}, or module:function")
-    if not is_ours:
-        find(name)
-    calculation = Calculation("notebook", Form(mode), custom=() if is_ours else (name,))
+    calculation = Calculation("notebook", Form(mode), custom=() if is_ours else (find(name, limits),))
 
     def assign(members: pd.DataFrame) -> pd.DataFrame:
         return _assign(members, name, calculation)

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from groupledger import __version__
 from groupledger.config import AssignSettings, LimitSettings, OverrideSettings
-from groupledger.core.custom.naming import source_digest
+from groupledger.core.custom.naming import CustomAssignor, find_all, source_digests
 from groupledger.core.digest import code_digest, digest, result_digest
 from groupledger.core.step import Form
 from groupledger.core.verdict import Verdict
@@ -108,25 +108,28 @@ def _assign(spark: SparkSession, config: Config, invocation: Invocation) -> Assi
         seen = runs.look(spark, location)
         seen.require_no_redaction()
         known = _known_facts(seen)
-        attempt = _attempt(config, invocation, known)
+        custom = _custom(config)
+        attempt = _attempt(config, invocation, known, custom)
         committed = runs.counted(spark, location, seen, attempt)
         if committed is not None:
             return _summary(committed, config, timings, already_committed=True)
     buckets = config.buckets or _buckets(spark, config, known.snapshots)
     with timings.stage("plan"):
         runs.plan(spark, location, attempt)
-    work = _Work(attempt, invocation, buckets, timings, seen)
+    work = _Work(attempt, invocation, buckets, timings, seen, custom)
     outcome = _compute(spark, location, config, work)
     with timings.stage("commit"):
         run = runs.commit(spark, location, attempt, seen.sequence, outcome)
     return _summary(run, config, timings, already_committed=run.attempt_id != attempt.attempt_id)
 
 
-def _attempt(config: Config, invocation: Invocation, known: _Known) -> runs.Attempt:
+def _attempt(
+    config: Config, invocation: Invocation, known: _Known, custom: Mapping[str, CustomAssignor]
+) -> runs.Attempt:
     what = {"assign": asdict(config.assign), "limits": asdict(config.limits)}
     code = code_digest(files("groupledger"), __version__)
-    if config.assign.custom_assignors:
-        code = digest([code, source_digest(config.assign.custom_assignors)])
+    if custom:
+        code = digest([code, source_digests(custom)])
     inputs = {"facts_as_of": known.as_of, "snapshots": config.assign.snapshots}
     run_id = invocation.run_id or f"assign-{digest([inputs, what, code])[:32]}"
     settings = digest(what)
@@ -177,6 +180,7 @@ class _Work(NamedTuple):
     buckets: int
     timings: Timings
     seen: runs.Look
+    custom: Mapping[str, CustomAssignor]
 
 
 class _Planned(NamedTuple):
@@ -191,7 +195,7 @@ def _compute(spark: SparkSession, location: LedgerLocation, config: Config, work
     """Read, compute and append; nothing counts yet."""
     with work.timings.stage("read"):
         watch = Observation()
-        planned = _planned(spark, location, config, work.buckets, work.seen, watch)
+        planned = _planned(spark, location, config, work.custom, work.buckets, work.seen, watch)
         computed = planned.computed.persist()
     try:
         files = min(work.buckets, parallelism(spark))
@@ -212,8 +216,19 @@ def _compute(spark: SparkSession, location: LedgerLocation, config: Config, work
     )
 
 
+def _custom(config: Config) -> dict[str, CustomAssignor]:
+    """The configured assignors that are not ours."""
+    return find_all(config.assign.custom_assignors, config.limits.custom)
+
+
 def _planned(
-    spark: SparkSession, location: LedgerLocation, config: Config, buckets: int, seen: runs.Look, watch: Observation
+    spark: SparkSession,
+    location: LedgerLocation,
+    config: Config,
+    custom: Mapping[str, CustomAssignor],
+    buckets: int,
+    seen: runs.Look,
+    watch: Observation,
 ) -> _Planned:
     """What the facts that count as of `seen` give; nothing is computed yet."""
     known, judges = _known_facts(seen), _judges_coordinators(config)
@@ -226,7 +241,7 @@ def _planned(
         config.assign.scenario,
         Form(config.assign.mode),
         config.limits.max_partitions_per_group,
-        config.assign.custom_assignors,
+        tuple(custom.values()),
         config.assign.coordinator if judges else None,
         topics,
     )
@@ -241,7 +256,7 @@ def computed_again(
     facts = runs.Look(tuple(commit for commit in seen.commits if commit.sequence <= run.inputs["facts_as_of"]))
     known = settings_of(run.inputs[SETTINGS], config)
     buckets = known.buckets or _buckets(spark, known, _known_facts(facts).snapshots)
-    return _planned(spark, location, known, buckets, facts, Observation()).computed
+    return _planned(spark, location, known, _custom(known), buckets, facts, Observation()).computed
 
 
 def settings_of(inputs: Mapping[str, Any], config: Config) -> Config:

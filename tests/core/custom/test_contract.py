@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from groupledger.core.custom import Group, Member, TopicPartition
@@ -77,5 +79,5 @@ def test_addresses_of_this_process_are_not_told():
         raise ValueError(object())
 
     custom = find(f"{FAULTY}:raises")
-    told = examine(type(custom)(custom.name, raises, custom.supported_protocols, None), GROUP).complaints[0].message
+    told = examine(replace(custom, function=raises), GROUP).complaints[0].message
     assert "object at 0x..>" in told

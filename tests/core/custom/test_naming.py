@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib.metadata import EntryPoint
 
 import pytest
 
 from groupledger.core.custom import Protocol, naming
-from groupledger.core.custom.naming import find, may_be_custom, source_digest
+from groupledger.core.custom.limits import CustomLimits
+from groupledger.core.custom.naming import find, find_all, may_be_custom, source_digests
 from groupledger.core.faults import Fault
 
 FAULTY = "tests.core.custom.faulty"
@@ -18,9 +20,7 @@ FAULTY = "tests.core.custom.faulty"
 def entry_points(monkeypatch):
     points: list[EntryPoint] = []
     monkeypatch.setattr(naming, "_entry_points", lambda name: [each for each in points if each.name == name])
-    find.cache_clear()
-    yield lambda name, value: points.append(EntryPoint(name, value, naming.ENTRY_POINTS))
-    find.cache_clear()
+    return lambda name, value: points.append(EntryPoint(name, value, naming.ENTRY_POINTS))
 
 
 def test_a_function_says_its_protocols_and_its_name():
@@ -35,9 +35,9 @@ def test_a_function_says_its_protocols_and_its_name():
 def test_an_entry_point_is_found_by_its_name(entry_points):
     entry_points("turns", f"{FAULTY}:in_turns")
     assert may_be_custom("turns")
-    assert find("turns").function is find(f"{FAULTY}:in_turns").function
+    found = find("turns")
+    assert (found.name, found.source, found.function) == ("turns", f"{FAULTY}:in_turns", None)
     entry_points("turns", f"{FAULTY}:raises")
-    find.cache_clear()
     with pytest.raises(Fault, match=r"entry point of groupledger.assignors twice"):
         find("turns")
 
@@ -81,6 +81,30 @@ def test_a_name_of_another_form_is_none(name):
     assert not may_be_custom(name)
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("raise SystemExit(0)", "cannot import harmful:assign: SystemExit: 0; expected a module on the Python path"),
+        ("import os\nprint('no!', flush=True)\nos._exit(4)", "its process ended with status 4"),
+        ("import os, sys\nsys.stderr.write('oh'), sys.stderr.flush(), os._exit(4)", "at the end of its stderr: oh"),
+        ("import os\nos.closerange(3, 4096)", "its process"),
+        ("import os\nfor at in range(3, 4096):\n  try: os.write(at, b'{}\\n')\n  except OSError: pass", "not asked"),
+        ("x = bytearray(20 << 30)", "MemoryError"),
+        ("while True: pass", "its process did not answer within 6 s"),
+        ("def assign(group): return {}\nassign.assignor_name = 3", "the name of harmful:assign is 3; expected a text"),
+        ("class Lazy:\n  def __getattr__(self, name): raise SystemExit(0)\nassign = Lazy()", "is a Lazy; expected"),
+    ],
+)
+def test_a_module_that_does_harm_while_it_is_imported(tmp_path, monkeypatch, capfd, text, says):
+    (tmp_path / "harmful.py").write_text(text + "\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(Fault, match=re.escape(says)) as raised:
+        find("harmful:assign", CustomLimits(1, 512))
+    assert raised.value.code == "ASSIGNOR_NOT_FOUND"
+    assert "harmful" not in sys.modules
+    assert capfd.readouterr() == ("", "")
+
+
 def test_asking_whether_a_name_may_be_custom_imports_nothing():
     assert may_be_custom("antigravity:geohash")
     assert "antigravity" not in sys.modules
@@ -90,6 +114,6 @@ def test_another_source_is_another_digest(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     for name, text in (("one_way", "def assign(group): return {}\n"), ("other_way", "def assign(group): return 3\n")):
         (tmp_path / f"{name}.py").write_text(text)
-    digests = source_digest(["one_way:assign", "other_way:assign"])
+    digests = source_digests(find_all(["other_way:assign", "one_way:assign"]))
     assert list(digests) == ["one_way:assign", "other_way:assign"]
     assert len(set(digests.values())) == 2

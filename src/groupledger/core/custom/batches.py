@@ -11,7 +11,8 @@ import numpy as np
 from groupledger.core import ragged
 from groupledger.core.assignors.outcome import Path, Status
 from groupledger.core.batch import NONE, AssignmentBatch, GroupBatch
-from groupledger.core.custom.contract import Complaint, Plan, examine
+from groupledger.core.custom.calls import Complaint, Plan
+from groupledger.core.custom.contract import examine_all
 from groupledger.core.custom.group import Group, Member, TopicPartition
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def assign_custom(
     custom: CustomAssignor, batch: GroupBatch, texts: Texts
 ) -> tuple[AssignmentBatch, dict[int, tuple[Complaint, ...]]]:
     """One call a group. A group with complaints has empty lists and the status CUSTOM_REFUSED."""
-    found = [examine(custom, group) for group in groups(batch, texts)]
+    found = examine_all(custom, groups(batch, texts))
     status = np.array([Status.CUSTOM_REFUSED if each.complaints else Status.OK for each in found], np.int32)
     assigned = _arrays(batch, texts, [each.assigned for each in found])
     target = _arrays(batch, texts, [each.target for each in found])

@@ -6,16 +6,13 @@ owner has given it up (cooperative); the same group gives the same answer, in wh
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
 
+from groupledger.core.custom import children
+from groupledger.core.custom.calls import Complaint, Finding, Plan, call_all, printable
 from groupledger.core.custom.group import (
-    Answer,
     Group,
-    Member,
     TopicPartition,
     claimants,
     cooperative_step,
@@ -23,84 +20,31 @@ from groupledger.core.custom.group import (
 )
 from groupledger.core.custom.naming import CustomAssignor
 
-Plan = dict[str, tuple[TopicPartition, ...]]
-"""Partitions by member, by topic and number: the order of a custom assignor's lists means nothing."""
-
-WORDS_SHOWN = 200
-_ADDRESS = re.compile(r"0x[0-9A-Fa-f]{6,}")
-
-
-class Complaint(NamedTuple):
-    """One rule that an answer breaks."""
-
-    code: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What a group gets. With complaints both plans are empty."""
-
-    assigned: Plan
-    target: Plan
-    complaints: tuple[Complaint, ...] = ()
-
 
 def examine(custom: CustomAssignor, group: Group) -> Finding:
-    """Call the assignor, hold its answer against the contract, and call it again. A group of nobody gets nothing."""
-    if not group.members:
-        return Finding({}, {})
-    found = _call(custom, group)
-    if not found.complaints:
-        complaints = (*_breaches(custom, group, found), *_changes(custom, group, found))
-        found = found if not complaints else Finding({}, {}, complaints)
-    return found
+    """`examine_all` of one group."""
+    return examine_all(custom, [group])[0]
 
 
-def _call(custom: CustomAssignor, group: Group) -> Finding:
-    try:
-        answer = custom.function(group)
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # code of others may fail in any way: this group's harm
-        told = f"{type(error).__name__}: {error}"
-        return _refused("ASSIGNOR_RAISED", f"{custom.name} raised {_shown(told)}; expected an answer for any group")
-    both = answer if isinstance(answer, Answer) else Answer(answer, answer)
-    try:
-        return Finding(_plan(both.assigned), _plan(both.target))
-    except (TypeError, ValueError, AttributeError) as error:
-        return _refused(
-            "ASSIGNOR_ANSWER_MALFORMED",
-            f"{custom.name} answered {_shown(type(answer).__name__)}: {_shown(str(error))}; "
-            "expected partitions as (topic, number) by member id",
-        )
+def examine_all(custom: CustomAssignor, groups: Sequence[Group]) -> list[Finding]:
+    """Call the assignor for each group, in a process of its own, and hold its answers against the contract.
+
+    A group of nobody gets nothing.
+    """
+    heard = iter(_heard(custom, [group for group in groups if group.members]))
+    return [_judged(custom, group, next(heard)) if group.members else Finding({}, {}) for group in groups]
 
 
-def _refused(code: str, message: str) -> Finding:
-    return Finding({}, {}, (Complaint(code, message),))
+def _heard(custom: CustomAssignor, groups: Sequence[Group]) -> list[Finding]:
+    """What the function answers, and what is wrong with its calls."""
+    if custom.function is not None:
+        return [call_all(custom.name, custom.function, group) for group in groups]
+    return children.ask_all(custom.name, custom.source, custom.digest, custom.limits, groups)
 
 
-def _shown(text: str) -> str:
-    """One line without addresses of this process."""
-    return _ADDRESS.sub("0x..", " ".join(text.split()))[:WORDS_SHOWN]
-
-
-def _plan(lists: Any) -> Plan:
-    if not isinstance(lists, Mapping):
-        raise TypeError(f"lists are a {type(lists).__name__}")
-    plan = {_text(member_id): tuple(sorted(_partition(each) for each in lists[member_id])) for member_id in lists}
-    return {member_id: plan[member_id] for member_id in sorted(plan) if plan[member_id]}
-
-
-def _partition(pair: Any) -> TopicPartition:
-    topic, number = pair
-    if type(number) is not int:
-        raise TypeError(f"a partition number is {number!r}")
-    return TopicPartition(_text(topic), number)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"a name is {value!r}")
-    return str(value)
+def _judged(custom: CustomAssignor, group: Group, found: Finding) -> Finding:
+    broken = (*_breaches(custom, group, found), *found.complaints)
+    return Finding({}, {}, tuple(Complaint(code, printable(words)) for code, words in broken)) if broken else found
 
 
 def _breaches(custom: CustomAssignor, group: Group, found: Finding) -> Iterator[Complaint]:
@@ -155,35 +99,18 @@ def _early(custom: CustomAssignor, group: Group, found: Finding) -> Iterator[Com
             f"{custom.name} assigned {_named(each)} to {member_id!r} while {min(owners[each])!r} still owns it; "
             "expected nothing to be handed over before it is revoked (KIP-429): answer with cooperative_step",
         )
-    elif found.assigned != (_plan(cooperative_step(group, found.target).assigned) if owners else found.target):
+    elif found.assigned != (_stepped(group, found) if owners else found.target):
         yield Complaint(
             "ASSIGNOR_OFF_TARGET",
             f"{custom.name} gives another assignment than its own target asks for; answer with cooperative_step",
         )
 
 
-def _changes(custom: CustomAssignor, group: Group, found: Finding) -> Iterator[Complaint]:
-    """Whether the same group, told again and told in other orders, gives another answer."""
-    if _call(custom, group) != found:
-        yield Complaint(
-            "ASSIGNOR_NOT_PURE", f"{custom.name} gave two answers to the same group; expected the same each time"
-        )
-        return
-    if any(_call(custom, told) != found for told in _other_orders(group)):
-        yield Complaint(
-            "ASSIGNOR_ORDER_DEPENDENT",
-            f"{custom.name} answers otherwise when members, topics or owned partitions are told in another order; "
-            "expected the same: sort by name before every loop",
-        )
-
-
-def _other_orders(group: Group) -> Iterator[Group]:
-    for members in (group.members[::-1], group.members[1::2] + group.members[::2]):
-        yield Group(tuple(_backwards(member) for member in members), dict(reversed(list(group.topics.items()))))
-
-
-def _backwards(member: Member) -> Member:
-    return replace(member, topics=member.topics[::-1], owned=member.owned[::-1])
+def _stepped(group: Group, found: Finding) -> Plan:
+    """What the cooperative step gives of its target."""
+    lists = cooperative_step(group, found.target).assigned
+    given = ((member_id, tuple(TopicPartition(*each) for each in lists[member_id])) for member_id in lists)
+    return {member_id: partitions for member_id, partitions in given if partitions}
 
 
 def _named(partition: TopicPartition) -> str:

@@ -5,17 +5,15 @@ Names come from configuration or code, never from data: a record that says `os:s
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import re
-import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from groupledger.core.custom import children
 from groupledger.core.custom.group import Protocol
+from groupledger.core.custom.limits import DEFAULT, CustomLimits
 from groupledger.core.faults import Fault
-from groupledger.core.user_code import imported
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -28,12 +26,15 @@ _MODULE_FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.
 
 @dataclass(frozen=True, slots=True)
 class CustomAssignor:
-    """A function under the name it was asked for by."""
+    """An assignor that is not ours, under the name it was asked for by. It can be pickled: code is named, not held."""
 
     name: str
-    function: Callable[..., Any]
+    function: Callable[..., Any] | None  # one that runs in this process; None: `source` runs in one of its own
     supported_protocols: frozenset[Protocol]
     protocol_name: str | None  # by which members join; None: no record is of this assignor
+    source: str = ""  # module:function
+    digest: str = ""  # of the module's source
+    limits: CustomLimits = DEFAULT
 
     @property
     def cooperative(self) -> bool:
@@ -46,46 +47,33 @@ def may_be_custom(name: str) -> bool:
     return _MODULE_FUNCTION.fullmatch(name) is not None or len(_entry_points(name)) > 0
 
 
-def find_all(names: Iterable[str]) -> dict[str, CustomAssignor]:
+def find_all(names: Iterable[str], limits: CustomLimits = DEFAULT) -> dict[str, CustomAssignor]:
     """`find`, by name."""
-    return {name: find(name) for name in names}
+    return {name: find(name, limits) for name in names}
 
 
-@functools.cache
-def find(name: str) -> CustomAssignor:
-    """Import an assignor. Raises Fault("ASSIGNOR_NOT_FOUND"), which says what could not be imported."""
+def find(name: str, limits: CustomLimits = DEFAULT) -> CustomAssignor:
+    """What an assignor says of itself. Its module is imported in another process, never in this one.
+
+    Raises Fault("ASSIGNOR_NOT_FOUND"), which says what could not be imported.
+    """
     points = [] if _MODULE_FUNCTION.fullmatch(name) else _entry_points(name)
-    target = points[0].value if points else name
+    source = points[0].value if points else name
     if len({point.value for point in points}) > 1:
         values = ", ".join(sorted({point.value for point in points}))
         raise Fault(NOT_FOUND, f"{name!r} is an entry point of {ENTRY_POINTS} twice: {values}; expected once")
-    if _MODULE_FUNCTION.fullmatch(target) is None:
-        raise Fault(NOT_FOUND, f"assignor is {target!r}; expected module:function or an entry point of {ENTRY_POINTS}")
-    function = imported(target, NOT_FOUND, ON_THE_PATH)
-    if not callable(function):
-        raise Fault(NOT_FOUND, f"{target} is a {type(function).__name__}; expected a function of a Group")
-    protocols = getattr(function, "supported_protocols", (Protocol.EAGER,))
+    if _MODULE_FUNCTION.fullmatch(source) is None:
+        raise Fault(NOT_FOUND, f"assignor is {source!r}; expected module:function or an entry point of {ENTRY_POINTS}")
     try:
-        supported = frozenset(Protocol(each) for each in protocols)
-    except (TypeError, ValueError) as error:
-        raise Fault(
-            NOT_FOUND, f"supported_protocols of {target} is {protocols!r}; expected EAGER, COOPERATIVE"
-        ) from error
-    return CustomAssignor(name, function, supported, getattr(function, "assignor_name", None))
+        said = children.describe(name, source, limits)
+    except children.Unusable as error:
+        raise Fault(NOT_FOUND, f"{error}; expected {ON_THE_PATH}") from error
+    return CustomAssignor(name, None, frozenset(said.protocols), said.name, source, said.digest, limits)
 
 
-def source_digest(names: Iterable[str]) -> dict[str, str]:
-    """SHA-256 of the source of each one's module, by name: another code is another run. Raises as `find`."""
-    return {name: hashlib.sha256(_source(find(name)).encode()).hexdigest() for name in sorted(names)}
-
-
-def _source(found: CustomAssignor) -> str:
-    import inspect  # it and importlib.metadata cost more than all else here; most runs need neither
-
-    try:
-        return inspect.getsource(sys.modules[found.function.__module__])
-    except (OSError, TypeError, AttributeError, KeyError):  # compiled, or no plain function
-        return repr(type(found.function))
+def source_digests(found: Mapping[str, CustomAssignor]) -> dict[str, str]:
+    """SHA-256 of the source of each one's module, by name: another code is another run."""
+    return {name: found[name].digest for name in sorted(found)}
 
 
 def _entry_points(name: str) -> list[EntryPoint]:

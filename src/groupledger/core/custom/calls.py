@@ -1,0 +1,155 @@
+"""Calls of a custom assignor for one group: answers read into plain values, whatever the function gives or does.
+
+`docs/custom-assignors.md` lists what can be complained of. Only answers are read here; `contract` judges them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from groupledger.core.custom.group import Answer, Group, Member, TopicPartition
+
+Plan = dict[str, tuple[TopicPartition, ...]]
+"""Partitions by member, by topic and number: the order of a custom assignor's lists means nothing."""
+
+WORDS_SHOWN = 200
+MOST_WORDS = 1_000
+MOST_ERROR_BYTES = 2_000
+"""Kept of what code writes to stderr."""
+MORE_THAN_THERE_IS = 10_000
+"""Entries an answer may have beyond four times what the group has; one that goes on is given up."""
+_ADDRESS = re.compile(r"0x[0-9A-Fa-f]{6,}")
+
+
+class Complaint(NamedTuple):
+    """One rule that an answer breaks."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a group gets. Where the function failed, or an answer breaks the contract, both plans are empty."""
+
+    assigned: Plan
+    target: Plan
+    complaints: tuple[Complaint, ...] = ()
+
+
+def call_all(name: str, function: Callable[[Group], Any], group: Group) -> Finding:
+    """Call the function, call it again, and with the group in other orders; complain where answers differ."""
+    found = _call(name, function, group)
+    return found if found.complaints else replace(found, complaints=tuple(_changes(name, function, group, found)))
+
+
+def refused(code: str, message: str) -> Finding:
+    """No answer, with the reason."""
+    return Finding({}, {}, (Complaint(code, printable(message)),))
+
+
+def printable(message: str) -> str:
+    """A message that any table and terminal takes: bounded, and without halves of characters."""
+    return message[:MOST_WORDS].encode("utf-8", "backslashreplace").decode()
+
+
+def shown(text: str) -> str:
+    """One line without addresses of this process."""
+    return _ADDRESS.sub("0x..", " ".join(text[: 10 * WORDS_SHOWN].split()))[:WORDS_SHOWN]
+
+
+def last_words(stderr: bytes | bytearray) -> str:
+    """The end of what was written to stderr, as part of a sentence."""
+    words = shown(stderr[-WORDS_SHOWN:].decode("utf-8", "replace"))
+    return f"; at the end of its stderr: {words}" if words else ""
+
+
+def told(error: BaseException) -> str:
+    """Class and message of an exception; its message may be code of others, too."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except BaseException as second:  # noqa: BLE001
+        return f"{type(error).__name__}, whose message raised {type(second).__name__}"
+
+
+def _call(name: str, function: Callable[[Group], Any], group: Group) -> Finding:
+    try:
+        answer = function(group)
+    except MemoryError:
+        raise
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # code of others may fail in any way: this group's harm
+        return refused("ASSIGNOR_RAISED", f"{name} raised {shown(told(error))}; expected an answer for any group")
+    most = MORE_THAN_THERE_IS + 4 * (sum(group.topics.values()) + len(group.members))
+    try:
+        both = answer if isinstance(answer, Answer) else Answer(answer, answer)
+        return Finding(_plan(both.assigned, most), _plan(both.target, most))
+    except MemoryError:
+        raise
+    except (TypeError, ValueError, AttributeError) as error:
+        words = told(error).partition(": ")[2]
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # reading it runs code of others as well
+        words = f"reading it raised {told(error)}"
+    return refused(
+        "ASSIGNOR_ANSWER_MALFORMED",
+        f"{name} answered {shown(type(answer).__name__)}: {shown(words)}; "
+        "expected partitions as (topic, number) by member id",
+    )
+
+
+def _plan(lists: Any, most: int) -> Plan:
+    if not isinstance(lists, Mapping):
+        raise TypeError(f"lists are a {type(lists).__name__}")
+    plan: dict[str, list[TopicPartition]] = {}
+    entries = 0
+    for member_id in lists:
+        own = plan.setdefault(_text(member_id), [])
+        entries += 1
+        for each in lists[member_id]:
+            own.append(_partition(each))
+            entries += 1
+            if entries > most:
+                raise ValueError(f"more than {most:,} entries, many more than the group has")
+        if entries > most:
+            raise ValueError(f"more than {most:,} members, many more than the group has")
+    return {member_id: tuple(sorted(plan[member_id])) for member_id in sorted(plan) if plan[member_id]}
+
+
+def _partition(pair: Any) -> TopicPartition:
+    topic, number = pair
+    if type(number) is not int:
+        raise TypeError(f"a partition number is {number!r}")
+    if not -(2**63) <= number < 2**63:
+        raise ValueError("a partition number has more than 64 bits")
+    return TopicPartition(_text(topic), number)
+
+
+def _text(value: Any) -> str:
+    """A plain text, also of a class of others that is one."""
+    if not isinstance(value, str):
+        raise TypeError(f"a name is {value!r}")
+    return str.__str__(value)
+
+
+def _changes(name: str, function: Callable[[Group], Any], group: Group, found: Finding) -> Iterator[Complaint]:
+    """Whether the same group, told again and told in other orders, gives another answer."""
+    if _call(name, function, group) != found:
+        yield Complaint("ASSIGNOR_NOT_PURE", f"{name} gave two answers to the same group; expected the same each time")
+        return
+    if any(_call(name, function, other) != found for other in _other_orders(group)):
+        yield Complaint(
+            "ASSIGNOR_ORDER_DEPENDENT",
+            f"{name} answers otherwise when members, topics or owned partitions are told in another order; "
+            "expected the same: sort by name before every loop",
+        )
+
+
+def _other_orders(group: Group) -> Iterator[Group]:
+    for members in (group.members[::-1], group.members[1::2] + group.members[::2]):
+        yield Group(tuple(_backwards(member) for member in members), dict(reversed(list(group.topics.items()))))
+
+
+def _backwards(member: Member) -> Member:
+    return replace(member, topics=member.topics[::-1], owned=member.owned[::-1])

@@ -1,0 +1,285 @@
+"""The process that custom code runs in: it imports one assignor, then forks once for each group it is asked about.
+
+A fork is a fresh copy of the process as it was after the import: what the code does for one group (patches, globals,
+memory, files it opens or closes) is gone with it, and cannot touch the answer to another. A fork has a pipe of its own
+for its answer; the pipes to the process that asks are closed in it. Here its time is counted, and whatever it started
+is killed after it. None of that keeps out somebody with the rights of this user who means to do harm.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import os
+import resource
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, BinaryIO, NoReturn
+
+from groupledger.core.custom import descendants
+from groupledger.core.custom.calls import MOST_ERROR_BYTES, Finding, call_all, last_words, refused, shown, told
+from groupledger.core.custom.group import Protocol
+from groupledger.core.custom.limits import CustomLimits
+from groupledger.core.custom.messages import line, parsed, read_group, write_finding
+
+REQUESTS_ENDED = 64
+"""Exit status where nobody asks any more."""
+MOST_ANSWER_BYTES = 64 << 20
+"""Of one group; each partition is a few bytes, so this is many more than any group has."""
+MOST_PROCESSES = 32
+"""That code may run at once for one group."""
+GLANCE_MS = 50
+"""How often a fork that takes its time is looked after."""
+
+_READ = 1 << 16
+_MEGABYTE = 1 << 20
+
+
+class Unusable(Exception):
+    """What cannot be an assignor, in words."""
+
+
+def main() -> NoReturn:
+    """Serve until the other end is closed: descriptors of requests and answers are the last two arguments."""
+    requests, answers = (int(each) for each in sys.argv[-2:])
+    with os.fdopen(requests, "rb") as reader, os.fdopen(answers, "wb", buffering=0) as writer:
+        settings = parsed(reader.readline())
+        limits = CustomLimits(settings["seconds"], settings["memory_mb"])
+        descendants.adopt_orphans()
+        _limit_memory(limits)
+        try:
+            function, described = _load(settings["source"], digest=settings["digest"])
+        except BaseException as error:  # noqa: BLE001  # a module of others may fail in any way while it is imported
+            words = str(error) if isinstance(error, Unusable) else f"cannot import {settings['source']}: {told(error)}"
+            writer.write(line({"nonce": settings["nonce"], "fault": words}))
+            os._exit(0)
+        writer.write(line({"nonce": settings["nonce"], "described": described}))
+        gc.freeze()
+        _serve(settings["name"], function, limits, reader, writer)
+    os._exit(0)
+
+
+def _limit_memory(limits: CustomLimits) -> None:
+    size = limits.memory_mb * _MEGABYTE
+    for kind in (resource.RLIMIT_AS, resource.RLIMIT_FSIZE):
+        with contextlib.suppress(ValueError, OSError):  # a harder limit is set already; or a system that has none
+            resource.setrlimit(kind, (size, size))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _load(source: str, *, digest: bool) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """The function of `module:function`, and what it says of itself."""
+    module, _, attribute = source.partition(":")
+    function = getattr(importlib.import_module(module), attribute)
+    if not callable(function):
+        raise Unusable(f"{source} is a {type(function).__name__}; expected a function of a Group")
+    protocols = getattr(function, "supported_protocols", (Protocol.EAGER,))
+    try:
+        supported = sorted({Protocol(each).value for each in protocols})
+    except (TypeError, ValueError) as error:
+        words = f"supported_protocols of {source} is {protocols!r}; expected EAGER, COOPERATIVE"
+        raise Unusable(words) from error
+    name = getattr(function, "assignor_name", None)
+    if name is not None and not isinstance(name, str):
+        raise Unusable(f"the name of {source} is {name!r}; expected a text or None")
+    told_digest = _digest(function) if digest else ""
+    return function, {"protocols": supported, "name": name and str.__str__(name), "digest": told_digest}
+
+
+def _digest(function: Callable[..., Any]) -> str:
+    """Of the source of its module."""
+    import hashlib
+
+    return hashlib.sha256(_text_of(function).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _text_of(function: Callable[..., Any]) -> str:
+    import inspect
+
+    try:
+        return inspect.getsource(sys.modules[function.__module__])
+    except (OSError, TypeError, AttributeError, KeyError):  # compiled, or no plain function
+        return repr(type(function))
+
+
+def _serve(name: str, function: Callable[..., Any], limits: CustomLimits, reader: BinaryIO, writer: BinaryIO) -> None:
+    asked_by = reader.fileno()
+    for text in iter(reader.readline, b""):
+        request = parsed(text)
+        fork = _Fork(name, limits, asked_by)
+        if fork.pid == 0:
+            fork.answer(function, request, (asked_by, writer.fileno()))
+        words = b'{"nonce":"%s","answer":%s}\n' % (request["nonce"].encode(), fork.listened())
+        while words:
+            words = words[writer.write(words) :]
+
+
+def _leave(pid: int) -> None:
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, 0)
+    if descendants.reap():
+        descendants.end_all(os.getpid())
+        descendants.reap()
+
+
+def _key(name: str) -> str:
+    return f"limits.custom_{name}"
+
+
+class _Fork:
+    """A copy of this process that answers for one group: in itself (`answer`), and as it is listened to from here."""
+
+    def __init__(self, name: str, limits: CustomLimits, asked_by: int) -> None:
+        """`asked_by`: the pipe of requests; where it is closed, nobody waits any more."""
+        self.name, self.limits, self.asked_by = name, limits, asked_by
+        self.text, self.errors = bytearray(), bytearray()
+        self.status: int | None = None
+        self.deadline = time.monotonic() + limits.seconds
+        self.next_glance = time.monotonic() + GLANCE_MS / 1_000
+        self.pipe, self.own_pipe = os.pipe()
+        self.stderr, self.own_stderr = os.pipe()
+        self.pid = os.fork()
+
+    def answer(self, function: Callable[..., Any], request: dict[str, Any], others: tuple[int, ...]) -> NoReturn:
+        """In the fork: call the function, write one line, end."""
+        status = 1
+        try:
+            os.setsid()
+            descendants.end_with_parent()
+            os.dup2(self.own_stderr, 2)
+            for each in (*others, self.pipe, self.stderr, self.own_stderr):
+                os.close(each)
+            resource.setrlimit(resource.RLIMIT_CPU, (self.limits.seconds + 1, self.limits.seconds + 2))
+            text = line(write_finding(self._called(function, request)))
+            while text:
+                text = text[os.write(self.own_pipe, text) :]
+            status = 0
+        finally:
+            os._exit(status)
+
+    def _called(self, function: Callable[..., Any], request: dict[str, Any]) -> Finding:
+        try:
+            return call_all(self.name, function, read_group(request["group"]))
+        except MemoryError:
+            return refused("ASSIGNOR_OUT_OF_MEMORY", self._too_much())
+        except BaseException as error:  # noqa: BLE001  # KeyboardInterrupt and whatever else others invent
+            words = f"{self.name} raised {shown(told(error))}; expected an answer for any group"
+            return refused("ASSIGNOR_RAISED", words)
+
+    def _too_much(self) -> str:
+        return f"{self.name} needed more than {self.limits.memory_mb:,} MB; expected less, or raise {_key('memory_mb')}"
+
+    def listened(self) -> bytes:
+        """The line of the fork, or what became of it instead; after this it has ended, and all it started."""
+        os.close(self.own_pipe)
+        os.close(self.own_stderr)
+        os.set_blocking(self.stderr, False)
+        try:
+            complaint = self._heard()
+        finally:
+            descendants.kill(self.pid)
+            _leave(self.pid)
+        self._read_stderr()
+        os.close(self.pipe)
+        os.close(self.stderr)
+        if complaint is None:
+            return bytes(self.text[:-1])
+        code, words = complaint
+        return line(write_finding(refused(code, words + last_words(self.errors))))[:-1]
+
+    def _heard(self) -> tuple[str, str] | None:
+        """Read until there is a line; code and words of why there is none."""
+        poll = select.poll()
+        for each in (self.pipe, self.stderr):
+            poll.register(each, select.POLLIN)
+        poll.register(self.asked_by, select.POLLHUP)
+        while True:
+            left_ms = (self.deadline - time.monotonic()) * 1_000
+            if left_ms <= 0:
+                words = (
+                    f"{self.name} took longer than {self.limits.seconds} s; expected less, or raise {_key('seconds')}"
+                )
+                return "ASSIGNOR_TIMED_OUT", words
+            ready = dict(poll.poll(min(left_ms, GLANCE_MS) + 1))
+            if self.asked_by in ready and ready[self.asked_by] & ~select.POLLIN:
+                descendants.kill(self.pid)
+                descendants.end_all(os.getpid())
+                os._exit(REQUESTS_ENDED)
+            if self.stderr in ready and not self._read_stderr():
+                poll.unregister(self.stderr)
+            if self.pipe in ready and not self._read():
+                return self._ended()
+            if self.text.endswith(b"\n"):
+                return self._malformed()
+            if self.pipe not in ready and self._is_time() and (refusal := self._looked_after()) is not None:
+                return refusal
+
+    def _is_time(self) -> bool:
+        """Whether the last look at it was a while ago."""
+        now = time.monotonic()
+        due = now >= self.next_glance
+        if due:
+            self.next_glance = now + GLANCE_MS / 1_000
+        return due
+
+    def _read(self) -> bool:
+        """Take what there is; False at the end, or where it is too much."""
+        some = os.read(self.pipe, _READ)
+        self.text += some
+        return len(some) > 0 and len(self.text) <= MOST_ANSWER_BYTES
+
+    def _read_stderr(self) -> bool:
+        """Keep the end of it; False once it is closed."""
+        try:
+            some = os.read(self.stderr, _READ)
+        except BlockingIOError:
+            return True
+        self.errors += some
+        del self.errors[:-MOST_ERROR_BYTES]
+        return len(some) > 0
+
+    def _malformed(self) -> tuple[str, str] | None:
+        """Only code that found the pipe writes more than one line."""
+        if b"\n" not in self.text[:-1]:
+            return None
+        return "ASSIGNOR_DIED", f"the process of {self.name} wrote something else than an answer"
+
+    def _looked_after(self) -> tuple[str, str] | None:
+        """What a fork that takes its time has done wrong."""
+        if self._has_ended():
+            return None if select.select([self.pipe], [], [], 0)[0] else self._ended()
+        descendants.signal_group(self.pid, signal.SIGSTOP)  # so that no more of them come while they are counted
+        running = descendants.descendants(os.getpid())
+        if len(running) > MOST_PROCESSES:
+            words = f"{self.name} started more than {MOST_PROCESSES} processes; expected a function that starts none"
+            return "ASSIGNOR_DIED", words
+        if sum(running.values()) > self.limits.memory_mb * _MEGABYTE:
+            return "ASSIGNOR_OUT_OF_MEMORY", self._too_much()
+        descendants.signal_group(self.pid, signal.SIGCONT)
+        return None
+
+    def _has_ended(self) -> bool:
+        if self.status is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.status = status if pid else None
+        return self.status is not None
+
+    def _ended(self) -> tuple[str, str]:
+        """What to say of one that closed its pipe without a line."""
+        if len(self.text) > MOST_ANSWER_BYTES:
+            words = f"{self.name} answered more than {MOST_ANSWER_BYTES >> 20} MB; expected partitions by member id"
+            return "ASSIGNOR_ANSWER_MALFORMED", words
+        while not self._has_ended() and time.monotonic() < self.deadline:
+            self._read_stderr()
+            time.sleep(0.001)
+        how = "closed the pipe for its answer" if self.status is None else _how(self.status)
+        return "ASSIGNOR_DIED", f"the process of {self.name} {how} without an answer; expected one for any group"
+
+
+def _how(status: int) -> str:
+    code = os.waitstatus_to_exitcode(status)
+    return f"ended with status {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"

@@ -1,0 +1,282 @@
+"""Custom assignors in processes of their own, as this process sees them: one for each, started when it is needed.
+
+A process serves many groups, and ends when this one closes its pipe or ends itself. What it answers is data: a line of
+JSON that carries the word the request was sent with. One that is gone, hangs or writes something else is killed with
+all that it started, and the next group is answered by a new one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import secrets
+import select
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from groupledger.core.custom import descendants
+from groupledger.core.custom.calls import MOST_ERROR_BYTES, Finding, last_words, printable, refused
+from groupledger.core.custom.group import Group, Protocol
+from groupledger.core.custom.limits import CustomLimits
+from groupledger.core.custom.messages import line, parsed, read_finding, write_group
+
+START_SECONDS, GRACE_SECONDS = 5, 20
+"""How long the process may take beyond what the code in it may: to start; to read a large group and to clean up."""
+MOST_LINE_BYTES = 80 << 20
+AHEAD = 16
+"""Groups a process is told of before it has answered: it need not wait for us."""
+ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+"""Set to 1 where nothing is: a process is forked for each group, and threads do not survive that."""
+
+_READ = 1 << 16
+_START = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from groupledger.core.custom.child import main; main()"
+)
+
+
+class Gone(Exception):
+    """The process does not answer any more, and why."""
+
+
+class Hung(Gone):
+    """It was not heard of in time, which is long after its own clock should have rung."""
+
+
+class Unusable(Exception):
+    """What cannot be an assignor, in words."""
+
+
+class Described(NamedTuple):
+    """What a function says of itself, and the SHA-256 of its module's source."""
+
+    protocols: tuple[Protocol, ...]
+    name: str | None
+    digest: str
+
+
+class Child:
+    """One process with one assignor in it. Raises Gone wherever it does not answer, Unusable for its import."""
+
+    def __init__(self, name: str, source: str, limits: CustomLimits, *, digest: bool = False) -> None:
+        """`digest`: that of the module's source is wanted, too."""
+        self.limits = limits
+        self.unsent, self.received, self.errors = bytearray(), bytearray(), bytearray()
+        theirs, self.requests = os.pipe()
+        self.answers, ours = os.pipe()
+        self.process = subprocess.Popen(  # noqa: S603  # our own interpreter and code
+            [sys.executable, "-P", "-c", _START, json.dumps([*map(str, sys.path)]), str(theirs), str(ours)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            pass_fds=(theirs, ours),
+            start_new_session=True,
+            env={**dict.fromkeys(ONE_THREAD, "1"), **os.environ},
+        )
+        os.close(theirs)
+        os.close(ours)
+        assert self.process.stderr is not None
+        self.stderr = self.process.stderr.fileno()
+        for each in (self.requests, self.answers, self.stderr):
+            os.set_blocking(each, False)
+        own = {"name": name, "source": source, "digest": digest}
+        try:
+            nonce = self._send(own | {"seconds": limits.seconds, "memory_mb": limits.memory_mb})
+            self.described = _described(self._receive(nonce, START_SECONDS), source)
+        except BaseException:
+            self.close()
+            raise
+
+    def ask_each(self, groups: Sequence[Group]) -> Iterator[Finding]:
+        """What the function gives for each group, in their order; some are told ahead."""
+        waiting: deque[str] = deque()
+        rest = iter(groups)
+        while True:
+            while len(waiting) < AHEAD and len(self.unsent) < _READ and (group := next(rest, None)) is not None:
+                waiting.append(self._send({"group": write_group(group)}))
+            if not waiting:
+                return
+            told = self._receive(waiting.popleft(), GRACE_SECONDS).get("answer")
+            try:
+                found = read_finding(told if type(told) is dict else {})
+            except ValueError as error:
+                found = refused("ASSIGNOR_DIED", f"its process wrote something else than an answer: {error}")
+            yield found
+
+    def _send(self, message: dict[str, Any]) -> str:
+        """Have a message sent; gives the word that its answer is to carry."""
+        nonce = secrets.token_hex(8)
+        self.unsent += line({"nonce": nonce, **message})
+        return nonce
+
+    def _receive(self, nonce: str, grace_seconds: int) -> dict[str, Any]:
+        """The next answer."""
+        text = self._next_line(self.limits.seconds + grace_seconds)
+        try:
+            told = parsed(text)
+        except ValueError as error:
+            raise Gone("wrote something else than an answer") from error
+        if told.get("nonce") != nonce:
+            raise Gone("answered something that it was not asked")
+        return told
+
+    def _next_line(self, seconds: int) -> bytes:
+        """Read a line, and write what is to be sent, whatever stands in their way."""
+        deadline = time.monotonic() + seconds
+        poll = select.poll()
+        poll.register(self.answers, select.POLLIN)
+        poll.register(self.stderr, select.POLLIN)
+        if self.unsent:
+            poll.register(self.requests, select.POLLOUT)
+        while (end := self.received.find(b"\n")) < 0:
+            ready = dict(poll.poll(max((deadline - time.monotonic()) * 1_000, 0)))
+            if not ready:
+                raise Hung(f"did not answer within {seconds} s")
+            if self.stderr in ready and not self._drain():
+                poll.unregister(self.stderr)
+            if self.requests in ready and not self._write():
+                poll.unregister(self.requests)
+            if self.answers in ready:
+                some = os.read(self.answers, _READ)
+                self.received += some
+                if not some or len(self.received) > MOST_LINE_BYTES:
+                    raise Gone(self._how_it_ended() if not some else "answered too much")
+        text = bytes(self.received[:end])
+        del self.received[: end + 1]
+        return text
+
+    def _write(self) -> bool:
+        """Send what the pipe takes; False where nothing is left."""
+        try:
+            del self.unsent[: os.write(self.requests, self.unsent[:_READ])]
+        except BlockingIOError:
+            return True
+        except BrokenPipeError:  # the pipe of answers says so as well
+            self.unsent.clear()
+        return len(self.unsent) > 0
+
+    def _drain(self) -> bool:
+        """Keep the end of what came on stderr; False once it is closed."""
+        try:
+            some = os.read(self.stderr, _READ)
+        except BlockingIOError:
+            return True
+        self.errors += some
+        del self.errors[:-MOST_ERROR_BYTES]
+        return len(some) > 0
+
+    def _how_it_ended(self) -> str:
+        try:
+            return f"ended with status {self.process.wait(1)}{last_words(self.errors)}"
+        except subprocess.TimeoutExpired:
+            return "closed the pipe for its answers"
+
+    def close(self) -> None:
+        """Kill it with all that it started."""
+        descendants.end_all(self.process.pid)
+        descendants.kill(self.process.pid)
+        self.process.wait()
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+        os.close(self.requests)
+        os.close(self.answers)
+
+
+def _described(told: dict[str, Any], source: str) -> Described:
+    fault: Any = told.get("fault")
+    said: Any = told.get("described")
+    if type(fault) is str:
+        raise Unusable(printable(fault))
+    try:
+        protocols, name, digest = (said[each] for each in ("protocols", "name", "digest"))
+        if not all(type(each) is str for each in (*protocols, digest)) or type(name) not in (str, type(None)):
+            raise TypeError(source)
+        return Described(tuple(Protocol(each) for each in protocols), name, digest)
+    except (TypeError, KeyError, ValueError) as error:
+        raise Gone(f"said something else of {source} than was asked") from error
+
+
+class _Key(NamedTuple):
+    process: int  # this one: a fork of it has children of its own
+    name: str
+    source: str
+    digest: str
+    limits: CustomLimits
+
+
+_known: dict[str, tuple[_Key, Child]] = {}
+_lock = threading.RLock()
+
+
+def describe(name: str, source: str, limits: CustomLimits) -> Described:
+    """What the function of `module:function` says of itself, from a process that ends with this. Raises Unusable."""
+    try:
+        child = Child(name, source, limits, digest=True)
+    except Gone as gone:
+        raise Unusable(f"cannot import {source}: its process {gone}") from gone
+    child.close()
+    return child.described
+
+
+def ask_all(name: str, source: str, digest: str, limits: CustomLimits, groups: Sequence[Group]) -> list[Finding]:
+    """What the assignor gives for each group, or what became of its process instead where it failed."""
+    key = _Key(os.getpid(), name, source, digest, limits)
+    found: list[Finding] = []
+    with _lock:
+        while len(found) < len(groups):
+            try:
+                found.extend(_child(key).ask_each(groups[len(found) :]))
+            except Unusable as error:
+                found += [refused("ASSIGNOR_NOT_FOUND", str(error))] * (len(groups) - len(found))
+            except Hung as hung:
+                found.append(_lost(key, "ASSIGNOR_TIMED_OUT", hung))
+            except Gone as gone:
+                _lost(key, "ASSIGNOR_DIED", gone)
+                found.append(_alone(key, groups[len(found)]))
+    return found
+
+
+def _alone(key: _Key, group: Group) -> Finding:
+    """Once more in a new process: what an earlier group left behind is not this one's harm."""
+    try:
+        return next(_child(key).ask_each([group]))
+    except Unusable as error:
+        return refused("ASSIGNOR_NOT_FOUND", str(error))
+    except Gone as gone:
+        return _lost(key, "ASSIGNOR_DIED", gone)
+
+
+def _lost(key: _Key, code: str, gone: Gone) -> Finding:
+    """Say what became of the process, and see to its end."""
+    forget(key.name)
+    return refused(code, f"the process of {key.name} {gone}; expected an answer for any group")
+
+
+def _child(key: _Key) -> Child:
+    if (kept := _known.get(key.name)) and kept[0] == key:
+        return kept[1]
+    forget(key.name)
+    child = Child(key.name, key.source, key.limits)
+    _known[key.name] = key, child
+    return child
+
+
+def forget(name: str) -> None:
+    """End the process of an assignor, if it has one; of a process that this was forked from, it is not ours to end."""
+    key, child = _known.pop(name, (None, None))
+    if child is not None and key is not None and key.process == os.getpid():
+        child.close()
+
+
+def forget_all() -> None:
+    """End them all."""
+    for name in list(_known):
+        forget(name)
+
+
+atexit.register(forget_all)

@@ -1,0 +1,135 @@
+"""What passes between this process and the one that custom code runs in: JSON of plain values, read strictly.
+
+What comes back is data of a stranger: whatever has another form than expected raises ValueError, and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+from groupledger.core.custom.calls import Complaint, Finding, Plan, printable
+from groupledger.core.custom.group import Group, Member, TopicPartition
+
+CALL_CODES = frozenset(
+    {
+        "ASSIGNOR_RAISED",
+        "ASSIGNOR_ANSWER_MALFORMED",
+        "ASSIGNOR_NOT_PURE",
+        "ASSIGNOR_ORDER_DEPENDENT",
+        "ASSIGNOR_OUT_OF_MEMORY",
+        "ASSIGNOR_TIMED_OUT",
+        "ASSIGNOR_DIED",
+    }
+)
+"""What the other process may complain of; the rest of the contract is judged here."""
+
+
+def line(message: dict[str, Any]) -> bytes:
+    """One message as one line of ASCII."""
+    return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+
+
+def parsed(text: bytes) -> dict[str, Any]:
+    """The message of a line; ValueError where it is none."""
+    try:
+        message = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("brackets too deep") from error
+    if type(message) is not dict:
+        raise ValueError(f"a message is a {type(message).__name__}")
+    return message
+
+
+def write_group(group: Group) -> dict[str, Any]:
+    """The group as plain values."""
+    return {"members": [_write_member(each) for each in group.members], "topics": dict(group.topics)}
+
+
+def _write_member(member: Member) -> list[Any]:
+    data = None if member.user_data is None else b64encode(member.user_data).decode()
+    place = (member.generation, member.group_instance_id, member.rack, data)
+    return [member.member_id, member.topics, member.owned, *place]
+
+
+def read_group(told: dict[str, Any]) -> Group:
+    """The group of `write_group`."""
+    return Group(tuple(_read_member(*each) for each in told["members"]), told["topics"])
+
+
+def _read_member(
+    member_id: str,
+    topics: list[str],
+    owned: list[tuple[str, int]],
+    generation: int | None,
+    instance: str | None,
+    rack: str | None,
+    data: str | None,
+) -> Member:
+    partitions = tuple(TopicPartition(*each) for each in owned)
+    user_data = None if data is None else b64decode(data)
+    return Member(member_id, tuple(topics), partitions, generation, instance, rack, user_data)
+
+
+def write_finding(found: Finding) -> dict[str, Any]:
+    """What the calls gave, topic by topic; a target that is no other than what is assigned stands once."""
+    assigned = _write_plan(found.assigned)
+    target = None if found.target == found.assigned else _write_plan(found.target)
+    return {"assigned": assigned, "target": target, "complaints": found.complaints}
+
+
+def _write_plan(plan: Plan) -> dict[str, dict[str, list[int]]]:
+    return {
+        member_id: {
+            topic: [each.partition for each in some] for topic, some in groupby(partitions, attrgetter("topic"))
+        }
+        for member_id, partitions in plan.items()
+    }
+
+
+def read_finding(told: dict[str, Any]) -> Finding:
+    """The finding of `write_finding`; ValueError where a stranger wrote something else."""
+    complaints = _list(told.get("complaints"))
+    if told.keys() != {"assigned", "target", "complaints"}:
+        raise ValueError("an answer has other fields")
+    assigned = _read_plan(told["assigned"])
+    target = assigned if told["target"] is None else _read_plan(told["target"])
+    return Finding(assigned, target, tuple(map(_complaint, complaints)))
+
+
+def _complaint(told: Any) -> Complaint:
+    code, words = _list(told)
+    if type(code) is not str or code not in CALL_CODES or type(words) is not str:
+        raise ValueError("a complaint of no known code")
+    return Complaint(code, printable(words))
+
+
+def _read_plan(told: Any) -> Plan:
+    plan = {}
+    for member_id in sorted(_object(told)):
+        lists = _object(told[member_id])
+        own = [TopicPartition(topic, _whole(each)) for topic in lists for each in _list(lists[topic])]
+        if own:
+            plan[member_id] = tuple(sorted(own))
+    return plan
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if type(value) is not dict:
+        raise ValueError(f"an object is a {type(value).__name__}")
+    return value
+
+
+def _list(value: Any) -> list[Any]:
+    if type(value) is not list:
+        raise ValueError(f"a list is a {type(value).__name__}")
+    return value
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int:
+        raise ValueError(f"a partition number is a {type(value).__name__}")
+    return value
