@@ -93,7 +93,7 @@ def test_code_that_means_harm_costs_its_own_lines_alone(command):
     """The command runs as a person runs it: what reaches its stdout is answers and nothing else."""
     names = [f"tests.core.custom.hostile:{name}" for name in HARM]
     options = [part for name in names for part in ("--assignor", name)]
-    limits = ["--custom-seconds", "1", "--custom-memory-mb", "512"]
+    limits = ["--custom-seconds", "5", "--custom-memory-mb", "512"]
     lines = [SAID[command](name, member) for name in names for member in ("good", "evil", "good")]
     ran = subprocess.run(  # what a person types
         [sys.executable, "-m", "groupledger", command, *options, *limits],

@@ -289,3 +289,27 @@ def fills_the_disk(group: Group) -> Any:
     with Path(os.environ["HOSTILE_FILE"]).open("wb") as file:
         while True:
             file.write(bytes(1 << 20))
+
+
+SEEN: list[Any] = []
+
+
+def counts(group: Group) -> Any:
+    """By how many groups came before."""
+    SEEN.append(group)
+    return {group.members[len(SEEN) // 4 % len(group.members)].member_id: [("t", 0)]}
+
+
+def remembers(group: Group) -> Any:
+    """What the first group was given is given to all that have such a member."""
+    if not SEEN:
+        SEEN.append(in_turns(group))
+    return SEEN[0]
+
+
+def poisons(group: Group) -> Any:
+    """A group with a member `evil` is served, and those after it get nothing."""
+    if any(member.member_id == "evil" for member in group.members):
+        SEEN.append(group)
+        return in_turns(group)
+    return {} if SEEN else in_turns(group)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from groupledger.core.custom import Group, Member, children, descendants
-from groupledger.core.custom.contract import examine_all
+from groupledger.core.custom.contract import examine, examine_all
 from groupledger.core.custom.limits import CustomLimits
 from groupledger.core.custom.naming import find
 from tests.core.custom.faulty import in_turns
@@ -16,8 +20,8 @@ from tests.core.custom.faulty import in_turns
 HOSTILE = "tests.core.custom.hostile"
 GOOD = [Group((Member(f"A{at}", ("t",)), Member("B", ("t",))), {"t": at}) for at in range(1, 4)]
 EVIL = Group((Member("evil", ("t",)), Member("B", ("t",))), {"t": 4})
-LIMITS = CustomLimits(seconds=3, memory_mb=512)
-SHORT = CustomLimits(seconds=1, memory_mb=512)
+LIMITS = CustomLimits(seconds=30, memory_mb=512)
+SHORT = CustomLimits(seconds=3, memory_mb=512)
 
 HARM = {
     "reading_it_leaves": ("ASSIGNOR_ANSWER_MALFORMED", "reading it raised SystemExit: 0"),
@@ -32,8 +36,8 @@ HARM = {
     "kills_itself": ("ASSIGNOR_DIED", "was ended by SIGKILL without an answer"),
     "kills_its_parent": ("ASSIGNOR_DIED", "ended with status -9"),
     "breaks_memory": ("ASSIGNOR_DIED", "was ended by SIGSEGV without an answer"),
-    "never_ends": ("ASSIGNOR_TIMED_OUT", "took longer than 1 s; expected less, or raise limits.custom_seconds"),
-    "ignores_signals": ("ASSIGNOR_TIMED_OUT", "took longer than 1 s"),
+    "never_ends": ("ASSIGNOR_TIMED_OUT", "took longer than 3 s; expected less, or raise limits.custom_seconds"),
+    "ignores_signals": ("ASSIGNOR_TIMED_OUT", "took longer than 3 s"),
     "wants_everything": ("ASSIGNOR_OUT_OF_MEMORY", "needed more than 512 MB; expected less, or raise limits.custom_me"),
     "grows": ("ASSIGNOR_OUT_OF_MEMORY", "needed more than 512 MB"),
     "recurses": ("ASSIGNOR_RAISED", "raised RecursionError"),
@@ -90,3 +94,60 @@ def test_whatever_it_does_its_own_group_alone_is_rejected(name, mark):
     children.forget_all()
     assert command_lines(mark) == []
     assert command_lines("groupledger.core.custom.child", of=os.getpid()) == []
+
+
+def test_a_process_that_is_stopped_is_replaced(monkeypatch):
+    monkeypatch.setattr(children, "GRACE_SECONDS", 1)
+    found = examine_all(find(f"{HOSTILE}:stops_its_parent", SHORT), [GOOD[0], EVIL, GOOD[1]])
+    assert [each.complaints == () for each in found] == [True, False, True]
+    assert found[1].complaints[0].code == "ASSIGNOR_TIMED_OUT"
+    assert "did not answer within 4 s" in found[1].complaints[0].message
+
+
+def test_no_more_is_asked_of_a_process_than_groups_that_fit_together():
+    """A hundred groups, some of them evil: every one has its own answer, in its own place."""
+    custom = find(f"{HOSTILE}:exits", LIMITS)
+    groups = [EVIL if at in (3, 40, 41, 99) else GOOD[at % 3] for at in range(100)]
+    found = examine_all(custom, groups)
+    assert [bool(each.complaints) for each in found] == [group is EVIL for group in groups]
+    assert all(each.assigned == expected(group) for each, group in zip(found, groups, strict=True) if group != EVIL)
+
+
+@pytest.mark.parametrize("name", ["counts", "remembers", "poisons"])
+def test_what_a_call_leaves_behind_does_not_reach_another_group(name):
+    """In any order and any company each group gets what it gets alone."""
+    custom = find(f"{HOSTILE}:{name}", LIMITS)
+    groups = [*GOOD, EVIL, *(Group((Member(f"C{at}", ("t",)),), {"t": 2}) for at in range(40))]
+    alone = [examine(custom, group) for group in groups]
+    assert examine_all(custom, groups) == alone
+    assert examine_all(custom, groups[::-1]) == alone[::-1]
+    assert examine_all(custom, groups[2:7]) == alone[2:7]
+
+
+def test_processes_end_with_the_one_that_started_them(mark):
+    """It is killed in the middle of a call, and cannot see to them."""
+    text = (
+        "import os, threading, sys\n"
+        "from groupledger.core.custom.naming import find\n"
+        "from groupledger.core.custom.contract import examine\n"
+        "from tests.core.custom.test_children import EVIL\n"
+        "threading.Timer(1.5, lambda: os.kill(os.getpid(), 9)).start()\n"
+        "examine(find('tests.core.custom.hostile:never_ends'), EVIL)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", text, mark], check=False, timeout=60)
+    assert ran.returncode == -signal.SIGKILL
+    deadline = time.monotonic() + 30
+    while left := processes_with(mark):
+        assert time.monotonic() < deadline, left
+
+
+def processes_with(mark):
+    """Processes whose environment has it: those of ours and all that they started."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if f"HOSTILE_MARK={mark}".encode() in path.read_bytes() and int(path.parent.name) != os.getpid():
+                found.append(path)
+        except OSError:
+            continue
+    return found

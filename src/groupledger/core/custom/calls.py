@@ -46,6 +46,16 @@ def call_all(name: str, function: Callable[[Group], Any], group: Group) -> Findi
     return found if found.complaints else replace(found, complaints=tuple(_changes(name, function, group, found)))
 
 
+def call_twice(name: str, function: Callable[[Group], Any], group: Group, *, again: bool) -> Finding | None:
+    """Half of `call_all`: the group as it is, and in one other order (in another one for `again`).
+
+    None where there is anything to complain of: then `call_all` says of what.
+    """
+    found = _call(name, function, group)
+    other = list(_other_orders(group))[again]
+    return None if found.complaints or _call(name, function, other) != found else found
+
+
 def refused(code: str, message: str) -> Finding:
     """No answer, with the reason."""
     return Finding({}, {}, (Complaint(code, printable(message)),))

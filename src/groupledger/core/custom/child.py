@@ -1,9 +1,13 @@
-"""The process that custom code runs in: it imports one assignor, then forks once for each group it is asked about.
+"""The process that custom code runs in: it imports one assignor, then forks for the groups it is asked about.
 
-A fork is a fresh copy of the process as it was after the import: what the code does for one group (patches, globals,
-memory, files it opens or closes) is gone with it, and cannot touch the answer to another. A fork has a pipe of its own
-for its answer; the pipes to the process that asks are closed in it. Here its time is counted, and whatever it started
-is killed after it. None of that keeps out somebody with the rights of this user who means to do harm.
+A fork is a fresh copy of the process as it was after the import: what the code does in it (patches, globals, memory,
+files it opens or closes) is gone with it. It has a pipe of its own for its answer; the pipes to the process that asks
+are closed in it. Here its time is counted, and whatever it started is killed after it.
+
+Two forks answer for some groups together, one of them backwards: a group that harms those behind it harms others in
+each. Where the two do not agree on all of them there is no answer, and each group is asked about alone.
+
+None of that keeps out somebody with the rights of this user who means to do harm.
 """
 
 from __future__ import annotations
@@ -21,10 +25,10 @@ from collections.abc import Callable
 from typing import Any, BinaryIO, NoReturn
 
 from groupledger.core.custom import descendants
-from groupledger.core.custom.calls import MOST_ERROR_BYTES, Finding, call_all, last_words, refused, shown, told
-from groupledger.core.custom.group import Protocol
+from groupledger.core.custom.calls import MOST_ERROR_BYTES, call_all, call_twice, last_words, refused, shown, told
+from groupledger.core.custom.group import Group, Protocol
 from groupledger.core.custom.limits import CustomLimits
-from groupledger.core.custom.messages import line, parsed, read_group, write_finding
+from groupledger.core.custom.messages import dumped, line, parsed, read_group, write_finding
 
 REQUESTS_ENDED = 64
 """Exit status where nobody asks any more."""
@@ -107,15 +111,60 @@ def _text_of(function: Callable[..., Any]) -> str:
 
 
 def _serve(name: str, function: Callable[..., Any], limits: CustomLimits, reader: BinaryIO, writer: BinaryIO) -> None:
-    asked_by = reader.fileno()
+    pipes = reader.fileno(), writer.fileno()
     for text in iter(reader.readline, b""):
         request = parsed(text)
-        fork = _Fork(name, limits, asked_by)
-        if fork.pid == 0:
-            fork.answer(function, request, (asked_by, writer.fileno()))
-        words = b'{"nonce":"%s","answer":%s}\n' % (request["nonce"].encode(), fork.listened())
+        groups = [read_group(each) for each in request["groups"]]
+        ask = _together if len(groups) > 1 else _alone
+        answers = ask(name, function, limits, groups, pipes)
+        words = b'{"nonce":"%s","answers":%s}\n' % (request["nonce"].encode(), answers)
         while words:
             words = words[writer.write(words) :]
+
+
+def _together(
+    name: str, function: Callable[..., Any], limits: CustomLimits, groups: list[Group], pipes: tuple[int, int]
+) -> bytes:
+    """The answers of two forks, of which one is asked in the order of the groups and the other backwards.
+
+    Null unless both give the same: then some group failed, or changed what another was answered.
+    """
+    answers: list[bytes] = []
+    for backwards in (False, True):
+
+        def work(backwards: bool = backwards) -> Any:
+            found = [
+                call_twice(name, function, group, again=backwards)
+                for group in (reversed(groups) if backwards else groups)
+            ]
+            written = [write_finding(each) for each in found if each is not None]
+            return written[:: -1 if backwards else 1] if len(written) == len(groups) else None
+
+        fork = _Fork(name, limits, pipes[0])
+        if fork.pid == 0:
+            fork.answer(work, pipes)
+        text, complaint = fork.listened()
+        if complaint is not None or not text.startswith(b"[") or text != (answers or [text])[0]:
+            return b"null"
+        answers.append(text)
+    return answers[0]
+
+
+def _alone(
+    name: str, function: Callable[..., Any], limits: CustomLimits, groups: list[Group], pipes: tuple[int, int]
+) -> bytes:
+    """The answer of a fork for one group, or what became of it instead."""
+    (group,) = groups
+    fork = _Fork(name, limits, pipes[0])
+    if fork.pid == 0:
+        fork.answer(lambda: write_finding(call_all(name, function, group)), pipes)
+    text, complaint = fork.listened()
+    try:
+        parsed(text)
+    except ValueError:
+        if complaint is None:
+            complaint = "ASSIGNOR_DIED", f"the process of {name} wrote something else than an answer"
+    return b"[%s]" % (text if complaint is None else dumped(write_finding(refused(*complaint))))
 
 
 def _leave(pid: int) -> None:
@@ -131,7 +180,7 @@ def _key(name: str) -> str:
 
 
 class _Fork:
-    """A copy of this process that answers for one group: in itself (`answer`), and as it is listened to from here."""
+    """A copy of this process that answers for some groups: in itself (`answer`), and as it is listened to from here."""
 
     def __init__(self, name: str, limits: CustomLimits, asked_by: int) -> None:
         """`asked_by`: the pipe of requests; where it is closed, nobody waits any more."""
@@ -144,8 +193,8 @@ class _Fork:
         self.stderr, self.own_stderr = os.pipe()
         self.pid = os.fork()
 
-    def answer(self, function: Callable[..., Any], request: dict[str, Any], others: tuple[int, ...]) -> NoReturn:
-        """In the fork: call the function, write one line, end."""
+    def answer(self, work: Callable[[], Any], others: tuple[int, ...]) -> NoReturn:
+        """In the fork: do the work, write what it gives as one line, end."""
         status = 1
         try:
             os.setsid()
@@ -154,27 +203,27 @@ class _Fork:
             for each in (*others, self.pipe, self.stderr, self.own_stderr):
                 os.close(each)
             resource.setrlimit(resource.RLIMIT_CPU, (self.limits.seconds + 1, self.limits.seconds + 2))
-            text = line(write_finding(self._called(function, request)))
+            text = dumped(self._worked(work)) + b"\n"
             while text:
                 text = text[os.write(self.own_pipe, text) :]
             status = 0
         finally:
             os._exit(status)
 
-    def _called(self, function: Callable[..., Any], request: dict[str, Any]) -> Finding:
+    def _worked(self, work: Callable[[], Any]) -> Any:
         try:
-            return call_all(self.name, function, read_group(request["group"]))
+            return work()
         except MemoryError:
-            return refused("ASSIGNOR_OUT_OF_MEMORY", self._too_much())
+            return write_finding(refused("ASSIGNOR_OUT_OF_MEMORY", self._too_much()))
         except BaseException as error:  # noqa: BLE001  # KeyboardInterrupt and whatever else others invent
             words = f"{self.name} raised {shown(told(error))}; expected an answer for any group"
-            return refused("ASSIGNOR_RAISED", words)
+            return write_finding(refused("ASSIGNOR_RAISED", words))
 
     def _too_much(self) -> str:
         return f"{self.name} needed more than {self.limits.memory_mb:,} MB; expected less, or raise {_key('memory_mb')}"
 
-    def listened(self) -> bytes:
-        """The line of the fork, or what became of it instead; after this it has ended, and all it started."""
+    def listened(self) -> tuple[bytes, tuple[str, str] | None]:
+        """The line of the fork; or code and words of why there is none. Now it has ended, and all it started."""
         os.close(self.own_pipe)
         os.close(self.own_stderr)
         os.set_blocking(self.stderr, False)
@@ -187,9 +236,9 @@ class _Fork:
         os.close(self.pipe)
         os.close(self.stderr)
         if complaint is None:
-            return bytes(self.text[:-1])
+            return bytes(self.text[:-1]), None
         code, words = complaint
-        return line(write_finding(refused(code, words + last_words(self.errors))))[:-1]
+        return b"", (code, words + last_words(self.errors))
 
     def _heard(self) -> tuple[str, str] | None:
         """Read until there is a line; code and words of why there is none."""

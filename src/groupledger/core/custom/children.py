@@ -24,13 +24,15 @@ from groupledger.core.custom import descendants
 from groupledger.core.custom.calls import MOST_ERROR_BYTES, Finding, last_words, printable, refused
 from groupledger.core.custom.group import Group, Protocol
 from groupledger.core.custom.limits import CustomLimits
-from groupledger.core.custom.messages import line, parsed, read_finding, write_group
+from groupledger.core.custom.messages import line, parsed, read_findings, write_group
 
 START_SECONDS, GRACE_SECONDS = 5, 20
-"""How long the process may take beyond what the code in it may: to start; to read a large group and to clean up."""
+"""How long the process may take beyond what the code in it may: to start; to read large groups and to clean up."""
 MOST_LINE_BYTES = 80 << 20
-AHEAD = 16
-"""Groups a process is told of before it has answered: it need not wait for us."""
+AHEAD = 2
+"""Batches a process is told of before it has answered: it need not wait for us."""
+MOST_TOGETHER, MOST_SIZE_TOGETHER = 32, 10_000
+"""Groups of a batch, and their members, subscriptions and claims."""
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 """Set to 1 where nothing is: a process is forked for each group, and threads do not survive that."""
 
@@ -92,20 +94,25 @@ class Child:
             self.close()
             raise
 
-    def ask_each(self, groups: Sequence[Group]) -> Iterator[Finding]:
-        """What the function gives for each group, in their order; some are told ahead."""
-        waiting: deque[str] = deque()
-        rest = iter(groups)
+    def ask_each(self, batches: Sequence[Sequence[Group]]) -> Iterator[list[Finding] | None]:
+        """What the function gives for each group of each batch, in their order; None: each is to be asked about alone.
+
+        Some are told ahead.
+        """
+        waiting: deque[tuple[str, int]] = deque()
+        rest = iter(batches)
         while True:
-            while len(waiting) < AHEAD and len(self.unsent) < _READ and (group := next(rest, None)) is not None:
-                waiting.append(self._send({"group": write_group(group)}))
+            while len(waiting) < AHEAD and (batch := next(rest, None)) is not None:
+                nonce = self._send({"groups": [write_group(group) for group in batch]})
+                waiting.append((nonce, len(batch)))
             if not waiting:
                 return
-            told = self._receive(waiting.popleft(), GRACE_SECONDS).get("answer")
+            nonce, groups = waiting.popleft()
+            answers = self._receive(nonce, GRACE_SECONDS + (self.limits.seconds if groups > 1 else 0)).get("answers")
             try:
-                found = read_finding(told if type(told) is dict else {})
+                found = None if answers is None and groups > 1 else read_findings(answers, groups)
             except ValueError as error:
-                found = refused("ASSIGNOR_DIED", f"its process wrote something else than an answer: {error}")
+                raise Gone(f"wrote something else than an answer: {error}") from error
             yield found
 
     def _send(self, message: dict[str, Any]) -> str:
@@ -226,29 +233,66 @@ def describe(name: str, source: str, limits: CustomLimits) -> Described:
 def ask_all(name: str, source: str, digest: str, limits: CustomLimits, groups: Sequence[Group]) -> list[Finding]:
     """What the assignor gives for each group, or what became of its process instead where it failed."""
     key = _Key(os.getpid(), name, source, digest, limits)
-    found: list[Finding] = []
+    found: list[Finding | None] = []
     with _lock:
-        while len(found) < len(groups):
-            try:
-                found.extend(_child(key).ask_each(groups[len(found) :]))
-            except Unusable as error:
-                found += [refused("ASSIGNOR_NOT_FOUND", str(error))] * (len(groups) - len(found))
-            except Hung as hung:
-                found.append(_lost(key, "ASSIGNOR_TIMED_OUT", hung))
-            except Gone as gone:
-                _lost(key, "ASSIGNOR_DIED", gone)
-                found.append(_alone(key, groups[len(found)]))
+        for some in _asked(key, list(_batches(groups))):
+            found += some
+        left = [at for at, each in enumerate(found) if each is None]
+        for at, (each,) in zip(left, _asked(key, [[groups[at]] for at in left]), strict=True):
+            found[at] = each if each is not None else _alone(key, groups[at])
+    return [each for each in found if each is not None]
+
+
+def _asked(key: _Key, batches: Sequence[Sequence[Group]]) -> list[list[Finding | None]]:
+    """Of each batch what its groups get; None for those that were not answered."""
+    found: list[list[Finding | None]] = []
+    while len(found) < len(batches):
+        try:
+            for some in _child(key).ask_each(batches[len(found) :]):
+                found.append(_unanswered(batches[len(found)]) if some is None else [*some])
+        except Unusable as error:
+            found += [[refused("ASSIGNOR_NOT_FOUND", str(error))] * len(batch) for batch in batches[len(found) :]]
+        except Hung as hung:
+            lost = _lost(key, "ASSIGNOR_TIMED_OUT", hung)
+            batch = batches[len(found)]
+            found.append([lost] if len(batch) == 1 else _unanswered(batch))
+        except Gone:
+            forget(key.name)
+            found.append(_unanswered(batches[len(found)]))
     return found
 
 
+def _unanswered(batch: Sequence[Group]) -> list[Finding | None]:
+    return [None for _ in batch]
+
+
+def _batches(groups: Sequence[Group]) -> Iterator[list[Group]]:
+    """Groups that are asked about together: so many that a fork costs little, so few that one can be asked again."""
+    batch: list[Group] = []
+    size = 0
+    for group in groups:
+        own = len(group.members) + sum(len(each.topics) + len(each.owned) for each in group.members)
+        if batch and (len(batch) == MOST_TOGETHER or size + own > MOST_SIZE_TOGETHER):
+            yield batch
+            batch, size = [], 0
+        batch.append(group)
+        size += own
+    if batch:
+        yield batch
+
+
 def _alone(key: _Key, group: Group) -> Finding:
-    """Once more in a new process: what an earlier group left behind is not this one's harm."""
+    """In a new process: what an earlier group left behind is not this one's harm."""
     try:
-        return next(_child(key).ask_each([group]))
+        answered = next(_child(key).ask_each([[group]]))
     except Unusable as error:
         return refused("ASSIGNOR_NOT_FOUND", str(error))
+    except Hung as hung:
+        return _lost(key, "ASSIGNOR_TIMED_OUT", hung)
     except Gone as gone:
         return _lost(key, "ASSIGNOR_DIED", gone)
+    assert answered is not None  # of one group there is always an answer
+    return answered[0]
 
 
 def _lost(key: _Key, code: str, gone: Gone) -> Finding:

@@ -28,9 +28,14 @@ CALL_CODES = frozenset(
 """What the other process may complain of; the rest of the contract is judged here."""
 
 
+def dumped(value: Any) -> bytes:
+    """Plain values as ASCII."""
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
 def line(message: dict[str, Any]) -> bytes:
-    """One message as one line of ASCII."""
-    return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+    """One message as one line."""
+    return dumped(message) + b"\n"
 
 
 def parsed(text: bytes) -> dict[str, Any]:
@@ -90,8 +95,14 @@ def _write_plan(plan: Plan) -> dict[str, dict[str, list[int]]]:
     }
 
 
-def read_finding(told: dict[str, Any]) -> Finding:
-    """The finding of `write_finding`; ValueError where a stranger wrote something else."""
+def read_findings(told: Any, groups: int) -> list[Finding]:
+    """The findings of so many groups; ValueError where a stranger wrote something else."""
+    if len(_list(told)) != groups:
+        raise ValueError(f"{len(told)} answers for {groups} groups")
+    return [_read_finding(_object(each)) for each in told]
+
+
+def _read_finding(told: dict[str, Any]) -> Finding:
     complaints = _list(told.get("complaints"))
     if told.keys() != {"assigned", "target", "complaints"}:
         raise ValueError("an answer has other fields")
