@@ -27,7 +27,7 @@ from tests.oracle import client_groups
 from tests.oracle.live import CLIENT, SERVER, Oracle
 
 GOLDEN = Path(__file__).parents[1] / "data" / "parity"
-CLIENT_FILES = ("chain", "conflict", "edge", "hetero", "homog", "racks", "static", "wide")
+CLIENT_FILES = ("chain", "conflict", "edge", "hetero", "homog", "racks", "static", "user-data", "wide")
 SERVER_FILES = ("server-chain", "server-hetero", "server-homog")
 ASKED = {"transferring": True, "is_sticky": True}
 Row = tuple[str, str]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import base64
 import json
-import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,8 +25,10 @@ from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.javaorder import computed_map_order, hash_texts, rank_present, rank_texts
 from groupledger.core.scenario_form import require_form
+from groupledger.core.wire.user_data import COOPERATIVE_STICKY, STICKY, decode_user_data, taken
 
 Claim = tuple[str, int]
+STREAM_JOIN = "sticky-stream-join"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def _parsed(line: str) -> dict[str, Any]:
 def encode(scenario: dict[str, Any]) -> Encoded:
     """The scenario as a batch of one group."""
     members = scenario["members"]
-    claims = [_claims(scenario["assignor"], member) for member in members]
+    claims = [read_claim(scenario["assignor"], member) for member in members]
     names = list(dict.fromkeys(topic for member in members for topic in member["topics"]))
     local = {name: at for at, name in enumerate(names)}
     kept = [[(local[t], p) for t, p in owned if t in local] for owned, _ in claims]
@@ -102,8 +103,8 @@ def encode(scenario: dict[str, Any]) -> Encoded:
         member_rank=rank_texts([member["id"] for member in members]),
         instance_rank=rank_present([member.get("instance_id") for member in members], NONE),
         member_rack=_rack_codes(scenario)[1],
-        subscription_generation=_small([_generation(member) for member in members]),
-        claim_generation=_small([generation for _, generation in claims]),
+        subscription_generation=_small([_or_none(stated_generation(member)) for member in members]),
+        claim_generation=_small([_or_none(generation) for _, generation in claims]),
         topic_start=_ints([0, len(names)]),
         topic_hash=hash_texts(names),
         topic_rank=rank_texts(names),
@@ -130,7 +131,7 @@ def _result(scenario: dict[str, Any], encoded: Encoded, answer: AssignmentBatch)
     result: dict[str, Any] = {"id": scenario.get("id"), "assignment": lists}
     if answer.path[0] != Path.ONLY:
         result["path"] = Path(int(answer.path[0])).name.lower()
-    if scenario["assignor"] == "sticky-stream-join":
+    if scenario["assignor"] == STREAM_JOIN:
         result |= _stream_join(encoded, answer)
     return result
 
@@ -158,25 +159,29 @@ def _stream_join(encoded: Encoded, answer: AssignmentBatch) -> dict[str, Any]:
     return {"epoch": int(next_epochs(encoded.batch)[0]), "unassigned": unassigned}
 
 
-def _claims(assignor: str, member: dict[str, Any]) -> tuple[list[Claim], int]:
-    """What the member claims and the generation its user data dates that with (NONE without)."""
+def read_claim(assignor: str, member: dict[str, Any]) -> tuple[list[Claim], int | None]:
+    """What Kafka's assignor takes the member to own, and of which generation."""
     data = member.get("user_data")
+    raw = None if data is None else base64.b64decode(data)
     owned = [(topic, partition) for topic, partition in member.get("owned") or []]
-    if assignor == "sticky":
-        if data is None:
-            return through_user_data(owned), _generation(member)
-        return _sticky_user_data(base64.b64decode(data))
-    if assignor == "sticky-stream-join":
-        return (owned, _generation(member)) if data is None else _stream_join_memory(member, base64.b64decode(data))
-    return owned, _cooperative_user_data(data)
+    if assignor == STREAM_JOIN:
+        return (owned, stated_generation(member)) if raw is None else _stream_join_memory(member, raw)
+    if assignor == STICKY and raw is None:
+        return through_user_data(owned), stated_generation(member)
+    if assignor == STICKY:
+        sent = decode_user_data(raw, STICKY)
+        lists, generation = taken(STICKY, sent.owned, sent.generation, None, raw)
+        return [(topic, number) for topic, numbers in lists for number in numbers], generation
+    _, generation = taken(COOPERATIVE_STICKY, owned, None, stated_generation(member), raw)
+    return owned, generation
 
 
-def _stream_join_memory(member: dict[str, Any], raw: bytes) -> tuple[list[Claim], int]:
+def _stream_join_memory(member: dict[str, Any], raw: bytes) -> tuple[list[Claim], int | None]:
     """KIP-315: partition numbers of whatever topic, and their epoch; what cannot be read claims nothing."""
     try:
         memory = read_memory(raw)
     except Fault:
-        return [], NONE
+        return [], None
     return [(topic, number) for topic in member["topics"][:1] for number in memory.partitions], memory.epoch
 
 
@@ -189,41 +194,10 @@ def through_user_data(owned: list[Claim]) -> list[Claim]:
     return [(topic, partition) for at in order for topic, partition in owned if topic == names[at]]
 
 
-def _generation(member: dict[str, Any]) -> int:
+def stated_generation(member: dict[str, Any]) -> int | None:
+    """The generation of the member's subscription; a negative one is none, as Kafka reads it."""
     generation = member.get("generation")
-    return NONE if generation is None or generation < 0 else int(generation)
-
-
-def _cooperative_user_data(data: str | None) -> int:
-    raw = base64.b64decode(data) if data is not None else b""
-    return int(struct.unpack_from(">i", raw)[0]) if len(raw) >= 4 else NONE
-
-
-def _sticky_user_data(raw: bytes) -> tuple[list[Claim], int]:
-    """KIP-54: topics with partitions, then (v1) a generation; what cannot be read claims nothing."""
-    try:
-        claims, at = _topic_partitions(raw)
-    except (struct.error, UnicodeDecodeError, ValueError):
-        return [], NONE
-    return claims, int(struct.unpack_from(">i", raw, at)[0]) if len(raw) >= at + 4 else NONE
-
-
-def _topic_partitions(raw: bytes) -> tuple[list[Claim], int]:
-    claims = []
-    (topics,) = struct.unpack_from(">i", raw)
-    if topics < 0:
-        raise ValueError(topics)
-    at = 4
-    for _ in range(topics):
-        (length,) = struct.unpack_from(">h", raw, at)
-        name = raw[at + 2 : at + 2 + length].decode()
-        (count,) = struct.unpack_from(">i", raw, at + 2 + length)
-        if length < 0 or count < 0:
-            raise ValueError(length, count)
-        numbers = struct.unpack_from(f">{count}i", raw, at + 6 + length)
-        claims += [(name, number) for number in numbers]
-        at += 6 + length + 4 * count
-    return claims, at
+    return None if generation is None or generation < 0 else int(generation)
 
 
 def _racks(scenario: dict[str, Any], names: list[str]) -> dict[str, Any]:
@@ -249,6 +223,10 @@ def _rack_codes(scenario: dict[str, Any]) -> tuple[dict[str, int], np.ndarray]:
     mine = [member.get("rack") or None for member in scenario["members"]]
     codes = {rack: code for code, rack in enumerate(sorted({rack for rack in replicas + mine if rack is not None}))}
     return codes, _small([NONE if rack is None else codes[rack] for rack in mine])
+
+
+def _or_none(generation: int | None) -> int:
+    return NONE if generation is None else generation
 
 
 def _ints(values: list[int]) -> np.ndarray:

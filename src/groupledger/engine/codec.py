@@ -22,6 +22,7 @@ from groupledger.core.kernels import run
 from groupledger.core.rebalance import Choice
 from groupledger.core.snapshots import GREATEST, NamedLists, Snapshots, number_topics
 from groupledger.core.verdict import Verdict
+from groupledger.core.wire.user_data import COOPERATIVE_STICKY, INT32_BYTES, STICKY, STRAY_PREFIX, taken
 from groupledger.engine import rows as r
 from groupledger.engine.arrow_lists import (
     Column,
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from groupledger.engine.buckets import Calculation
 
 NAMES = tuple(sorted(ASSIGNORS))
-COOPERATIVE_STICKY = "cooperative-sticky"
 JOINED_BY = {"librdkafka-cooperative-sticky": COOPERATIVE_STICKY}
 """Assignors whose members join by another's name, which is what the record has."""
 MEMORY_PROTOCOL = "sticky"
@@ -234,7 +234,12 @@ class _Bucket:
         held = _held_rows(groups, members, self.own, ragged.owners(self.member_start))
         recorded, target = column(self.own, c.RECORDED), column(self.own, c.TARGET)
         before = column(members, c.RECORDED).take(held)
-        lists = (column(self.own, c.CLAIMED), before, recorded, pc.coalesce(target, recorded))
+        stated = integers(column(self.own, c.SUBSCRIPTION_GENERATION), NONE)
+        self.subscription_generation = np.maximum(stated, NONE)  # to Kafka any negative one is none
+        believed, self.claim_generation = self._taken()
+        claimed = column(self.own, c.CLAIMED)
+        claimed = claimed if believed.all() else nulled(claimed, ~believed)
+        lists = (claimed, before, recorded, pc.coalesce(target, recorded))
         self.wires = [wire(each) for each in lists]
         self._read_subscriptions()
         self._number_topics()
@@ -329,8 +334,8 @@ class _Bucket:
             member_rank=rank_utf8(*ids, self.member_start),
             instance_rank=self._instance_ranks(),
             member_rack=np.full(len(self.own), NONE, np.int32),
-            subscription_generation=integers(column(self.own, c.SUBSCRIPTION_GENERATION), NONE),
-            claim_generation=self._claim_generations(),
+            subscription_generation=self.subscription_generation,
+            claim_generation=self.claim_generation,
             topic_start=self.topic_start,
             topic_hash=hash_utf8(offsets, data)[self.topic_code],
             topic_rank=rank_utf8(offsets, data, np.array([0, len(self.dictionary)]))[self.topic_code],
@@ -343,21 +348,30 @@ class _Bucket:
             claim_partition=claims.partition,
         )
 
-    def _claim_generations(self) -> IntArray:
-        """What claims are dated where the subscription has no generation (KIP-792).
+    def _taken(self) -> tuple[Mask, IntArray]:
+        """Of each member, whether Kafka's assignor takes its claim at all, and of which generation.
 
-        Kafka's cooperative-sticky then takes the first int32 of the user data, whatever client wrote them: four bytes
-        of Java's are its generation, those of librdkafka's KIP-54 form how many topics it owns.
+        Asked only of members whose user data may say something else to Kafka than to the client that wrote them.
         """
+        believed = np.ones(len(self.own), np.bool_)
         generation = integers(column(self.own, c.CLAIMED_GENERATION), NONE).astype(np.int32)
         data = column(self.own, c.USER_DATA)
-        undated = integers(column(self.own, c.SUBSCRIPTION_GENERATION), NONE) == NONE
-        undated &= _is(self.groups, c.ASSIGNOR, COOPERATIVE_STICKY)[ragged.owners(self.member_start)]
-        undated &= pc.fill_null(pc.binary_length(data), 0).to_numpy(zero_copy_only=False) >= r.INT32_BYTES
-        rows = np.flatnonzero(undated)
-        first = (each[: r.INT32_BYTES] for each in data.take(pa.array(rows)).to_pylist())
-        generation[rows] = [int.from_bytes(each, "big", signed=True) for each in first]
-        return generation
+        long_enough = pc.greater_equal(pc.binary_length(data), INT32_BYTES)
+        undated = pa.array(self.subscription_generation == NONE)
+        otherwise_read = {
+            STICKY: pc.starts_with(data, pattern=STRAY_PREFIX),
+            COOPERATIVE_STICKY: pc.and_(long_enough, undated),
+        }
+        for assignor, asked in otherwise_read.items():
+            asked = pc.fill_null(asked, False).to_numpy(zero_copy_only=False)
+            rows = np.flatnonzero(asked & _is(self.groups, c.ASSIGNOR, assignor)[ragged.owners(self.member_start)])
+            topics = pc.fill_null(pc.list_value_length(column(self.own, c.CLAIMED).take(pa.array(rows))), 0)
+            sent = data.take(pa.array(rows))
+            for row, number, head in zip(rows.tolist(), topics.to_pylist(), sent.to_pylist(), strict=True):
+                owned, decisive = taken(assignor, range(number), int(generation[row]), None, head)
+                believed[row] = len(owned) == number
+                generation[row] = NONE if decisive is None else decisive
+        return believed, generation
 
     def _instance_ranks(self) -> IntArray:
         instance = column(self.own, c.GROUP_INSTANCE_ID)

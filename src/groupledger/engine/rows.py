@@ -41,9 +41,6 @@ FAULT_MESSAGE = "fault_message"
 MOMENT = "moment"
 ABSENT = "absent"
 
-INT32_BYTES = 4
-"""Of the user data that may date a claim (KIP-792)."""
-
 GROUP_ROW, MEMBER_ROW, RECORD_ROW = range(3)
 KINDS = ("groups", "members", "records")
 """What rows of each kind are counted as."""
@@ -77,7 +74,7 @@ MEMBER_FIELDS = (
     StructField(c.SUBSCRIPTION_GENERATION, IntegerType()),
     StructField(c.RECORDED, TOPIC_ID_PARTITIONS),
     StructField(c.TARGET, TOPIC_ID_PARTITIONS),
-    StructField(c.USER_DATA, BinaryType()),  # all for custom assignors; 4 bytes that may date a claim for others
+    StructField(c.USER_DATA, BinaryType()),  # for custom assignors; else the 4 bytes Kafka may date by
 )
 RECORD_FIELDS = (
     StructField(c.TIMESTAMP, LongType()),  # milliseconds

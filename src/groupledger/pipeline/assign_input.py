@@ -14,6 +14,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from groupledger.core.wire.offsets_log import COORDINATOR_RECORDS
+from groupledger.core.wire.user_data import INT32_BYTES, STRAY_PREFIX
 from groupledger.engine import rows as r
 from groupledger.engine.buckets import GIANT_MEMBERS, bucket_of, giant_bucket_of
 from groupledger.engine.topic_catalogue import SINCE, TopicCatalogue
@@ -138,13 +139,16 @@ def _with_faults(chosen: DataFrame, limits: LimitSettings) -> DataFrame:
 def _members(members: DataFrame, limits: LimitSettings, settings: AssignSettings) -> DataFrame:
     """A member id over the limit becomes null, the members of a group whose id is over it stay out of the shuffle.
 
-    User data enters it for custom assignors alone.
+    User data enters it for custom assignors alone, and of others the beginning, where Kafka's assignor may take
+    something else from them than the client meant (`core.wire.user_data.taken`).
     """
     within = F.octet_length(c.MEMBER_ID) <= limits.max_id_bytes
     rows = members.where(F.octet_length(c.GROUP_ID) <= limits.max_id_bytes)
     rows = rows.withColumn(c.MEMBER_ID, F.when(within, F.col(c.MEMBER_ID)))
-    undated = F.when(F.col(c.SUBSCRIPTION_GENERATION).isNull(), F.substring(c.USER_DATA, 1, r.INT32_BYTES))
-    return rows if settings.custom_assignors else rows.withColumn(c.USER_DATA, undated)
+    undated = F.coalesce(F.col(c.SUBSCRIPTION_GENERATION), F.lit(-1)) < 0
+    prefixed = F.substring(c.USER_DATA, 1, len(STRAY_PREFIX)) == F.lit(STRAY_PREFIX)
+    needed = F.when(undated | prefixed, F.substring(c.USER_DATA, 1, INT32_BYTES))
+    return rows if settings.custom_assignors else rows.withColumn(c.USER_DATA, needed)
 
 
 def _coordinated(records: DataFrame, limits: LimitSettings) -> DataFrame:

@@ -107,12 +107,14 @@ MEMBER_SNAPSHOTS = table(
     column(
         c.CLAIMED,
         TOPIC_ID_PARTITIONS,
-        "partitions the member said it owned, in subscription or user data; null: said nothing",
+        "partitions the member said it owned, in subscription or, under sticky, user data; null: said nothing. Kafka's "
+        "own sticky assignor takes none of them where user_data begins with kafka-python's bytes 0001",
     ),
     column(
         c.CLAIMED_GENERATION,
         IntegerType(),
-        "generation of the claim: the user data's, else the subscription's (not under sticky)",
+        "generation of the claim: the user data's, else the subscription's (not under sticky). Kafka's own "
+        "cooperative-sticky decides by subscription_generation, else by the first int32 of user_data",
     ),
     column(c.SUBSCRIPTION_GENERATION, IntegerType(), "generation field of the subscription (KIP-792, v2+)"),
     column(c.USER_DATA, BinaryType(), "user data of the subscription, as sent"),

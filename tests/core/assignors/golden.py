@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 PARITY = Path(__file__).parents[2] / "data" / "parity"
-PROFILES = ("chain", "conflict", "edge", "hetero", "homog", "racks", "static", "wide")
+PROFILES = ("chain", "conflict", "edge", "hetero", "homog", "racks", "static", "user-data", "wide")
 
 
 def pairs(profile, step=1):

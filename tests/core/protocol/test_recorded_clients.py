@@ -44,6 +44,7 @@ def test_who_wrote_a_subscription_is_always_among_those_told():
     assert {each[0] for each in seen} == set(WRITERS.values())
     sure = {(true, assignor) for true, assignor, told in seen if told == {true}}
     assert sure >= {("java", COOPERATIVE_STICKY), ("librdkafka", "range"), ("kafka-python", COOPERATIVE_STICKY)}
+    assert sure >= {("kafka-python", "sticky")}, "its stray prefix tells it from aiokafka"
 
 
 def test_every_hand_is_of_a_library_of_the_compatibility_table():

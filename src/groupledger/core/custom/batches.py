@@ -83,7 +83,7 @@ def _member(batch: GroupBatch, texts: Texts, at: int, names: list[str], generati
         member_id=texts.member_ids[at],
         topics=tuple(names[topic] for topic in batch.subscription_topic[begin:end].tolist()),
         owned=tuple(TopicPartition(names[topic], number) for topic, number in claims),
-        generation=None if generation == NONE else generation,
+        generation=None if generation < 0 else generation,
         group_instance_id=texts.instance_ids[at],
         rack=texts.racks[at],
         user_data=texts.user_data[at],

@@ -70,7 +70,7 @@ def check_claims(
         held = chronicle.state.ownership.held_by(predecessor or wire.member_id)
         claimed = claimed_by(said)
         if claimed != held:
-            claim = Disagreement(claimed, held, said.claimed_generation, was_member, predecessor is not None)
+            claim = Disagreement(claimed, held, said.claim.generation, was_member, predecessor is not None)
             report(chronicle, row, wire.member_id, claim, last)
 
 

@@ -213,7 +213,7 @@ def member_rows(
             rows.append(MemberSnapshotRow(*place, *who, *(None,) * 11))
             continue
         claimed = words.with_ids(said.claim.owned) if said.states_claim else None
-        generations = (said.claimed_generation, said.claim.subscription_generation)
+        generations = (said.claim.generation, said.claim.subscription_generation)
         subscription = (said.rack, said.version, None if shared else said.topics)
         rows.append(
             MemberSnapshotRow(

@@ -71,7 +71,7 @@ def member_row(
         subscription_version=said.version if said else None,
         topics=topics,
         claimed=claimed,
-        claimed_generation=said.claimed_generation if said else None,
+        claimed_generation=said.claim.generation if said else None,
         subscription_generation=said.claim.subscription_generation if said else None,
         user_data=said.user_data if said else None,
         recorded=current.recorded if current else None,

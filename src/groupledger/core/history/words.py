@@ -31,15 +31,6 @@ class Said(NamedTuple):
     claim: Claim
 
     @property
-    def claimed_generation(self) -> int | None:
-        """The generation the claim belongs to: the user data's, which a stale claim does not renew.
-
-        Without one the subscription's, but not under `sticky`, which reads the user data alone.
-        """
-        carried = self.claim.user_data_generation
-        return self.claim.generation if carried is None else carried
-
-    @property
     def states_claim(self) -> bool:
         """Whether the member said what it owns at all."""
         return self.claim.source is not ClaimSource.NONE

@@ -6,21 +6,9 @@ or franz-go, and nothing in the log tells these two apart.
 
 from __future__ import annotations
 
-import enum
 from typing import NamedTuple
 
-GENERATION_BYTES = 4
-NO_TOPICS = bytes(4)
-"""An array without elements, as of one who owned nothing. As a generation it would be 0, which there is not."""
-
-
-class UserData(enum.Enum):
-    """What stands in the user data of a subscription."""
-
-    NONE = "none"
-    EMPTY = "empty"
-    GENERATION = "generation"  # four bytes: Java's cooperative-sticky
-    MEMORY = "memory"  # what the member owned (KIP-54)
+from groupledger.core.wire.user_data import UserDataForm, decode_user_data
 
 
 class Hand(NamedTuple):
@@ -29,13 +17,17 @@ class Hand(NamedTuple):
     library: str
     assignors: frozenset[str]
     versions: range
-    user_data: frozenset[UserData]
+    user_data: frozenset[UserDataForm]
 
 
 _UNREMEMBERING = frozenset({"range", "roundrobin"})
 _STICKY = frozenset({"sticky"})
 _COOPERATIVE = frozenset({"cooperative-sticky"})
-_NONE, _EMPTY, _GENERATION, _MEMORY = (frozenset({each}) for each in UserData)
+_NONE, _EMPTY, _GENERATION = (
+    frozenset({each}) for each in (UserDataForm.NULL, UserDataForm.EMPTY, UserDataForm.GENERATION)
+)
+_MEMORY = frozenset({UserDataForm.OWNED, UserDataForm.OWNED_GENERATION})
+_PREFIXED = frozenset({UserDataForm.PREFIXED_OWNED_GENERATION})
 _V0, _V1, _V3, _OWNED, _ANY = range(1), range(1, 2), range(3, 4), range(1, 4), range(4)
 
 HANDS = (
@@ -45,7 +37,7 @@ HANDS = (
     Hand("librdkafka", _UNREMEMBERING, _V3, _EMPTY),
     Hand("librdkafka", _COOPERATIVE, _V3, _EMPTY | _MEMORY),
     Hand("kafka-python", _UNREMEMBERING, _V0, _EMPTY),
-    Hand("kafka-python", _STICKY, _V0, _EMPTY | _MEMORY),
+    Hand("kafka-python", _STICKY, _V0, _EMPTY | _PREFIXED),
     Hand("kafka-python", _COOPERATIVE, _V1, _EMPTY),
     Hand("aiokafka", _UNREMEMBERING, _V0, _EMPTY),
     Hand("aiokafka", _STICKY, _V0, _EMPTY | _MEMORY),
@@ -59,17 +51,11 @@ the same."""
 
 def libraries(assignor: str | None, version: int | None, user_data: bytes | None) -> frozenset[str]:
     """The libraries that write this; none: not one of those we know."""
-    kind = _kind(user_data)
+    sent = decode_user_data(user_data, assignor)
+    no_topics = sent.form is UserDataForm.GENERATION and sent.generation == 0  # no group has a generation 0 to claim of
+    form = UserDataForm.OWNED if no_topics else sent.form
     return frozenset(
         hand.library
         for hand in HANDS
-        if assignor in hand.assignors and version in hand.versions and kind in hand.user_data
+        if assignor in hand.assignors and version in hand.versions and form in hand.user_data
     )
-
-
-def _kind(user_data: bytes | None) -> UserData:
-    if user_data is None:
-        return UserData.NONE
-    if len(user_data) == GENERATION_BYTES and user_data != NO_TOPICS:
-        return UserData.GENERATION
-    return UserData.MEMORY if user_data else UserData.EMPTY

@@ -137,8 +137,8 @@ def blob(what: str, *, nullable: bool, compact: bool) -> Wire:
     return Wire(read, write, 1 if compact else 4)
 
 
-def text(what: str, *, nullable: bool, compact: bool) -> Wire:
-    """UTF-8 text behind its length in bytes; null is None."""
+def text(what: str, *, nullable: bool, compact: bool, errors: str = "strict") -> Wire:
+    """UTF-8 text behind its length in bytes; null is None. `errors` as in `bytes.decode`: a fault for other bytes."""
     kind = "compact" if compact else "int16"
     read_size = _size_reader(kind, what, nullable)
 
@@ -150,7 +150,7 @@ def text(what: str, *, nullable: bool, compact: bool) -> Wire:
         if end > len(data):
             raise truncated(what, start, length, len(data) - start)
         try:
-            return data[start:end].decode(), end
+            return data[start:end].decode(errors=errors), end
         except UnicodeDecodeError as error:
             got = data[start + error.start : end][:4].hex()
             raise fault(DecodeCode.BAD_UTF8, what, start + error.start, got, "UTF-8 text") from None

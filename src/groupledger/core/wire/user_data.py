@@ -4,23 +4,33 @@ KIP-54: the owned partitions (v0), then a generation (v1), with no version in fr
 that for "sticky"; librdkafka and franz-go for "cooperative-sticky" too, and librdkafka's leader echoes it in the
 assignment. kafka-python puts two bytes 0001 before it. Java's "cooperative-sticky" writes four bytes: a generation.
 Which form it is cannot be told from the bytes alone (four zero bytes are two of them), so the assignor is an argument.
+
+`decode_user_data` tells what the client meant. Kafka's own assignors read other things into some of these bytes:
+`taken` is what they take for their decision, as kafka-clients 4.4.0 answered (`tests/oracle/member_data.py`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TypeVar
 
 from groupledger.core.wire import primitives
 from groupledger.core.wire.codec import plain_struct
 from groupledger.core.wire.consumer_protocol import TopicPartitions
 from groupledger.core.wire.faults import DecodeFault
 from groupledger.core.wire.memo import Memo
+from groupledger.core.wire.primitives import INT32
 
 STICKY = "sticky"
 COOPERATIVE_STICKY = "cooperative-sticky"
 STRAY_PREFIX = b"\x00\x01"
 NO_GENERATION = -1
+INT32_BYTES = 4
+REPLACEMENT = "\ufffd"
+
+_T = TypeVar("_T")
 
 
 class UserDataForm(StrEnum):
@@ -37,12 +47,16 @@ class UserDataForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UserData:
-    """What was in the user data. `generation` is None where there is none or -1; `leftover` is what follows."""
+    """What was in the user data. `generation` is None where there is none or -1; `leftover` is what follows.
+
+    A topic's name that is no UTF-8 is read with U+FFFD in it, as Java reads it; `damaged` then holds all the bytes.
+    """
 
     form: UserDataForm
     owned: TopicPartitions = ()
     generation: int | None = None
     leftover: bytes = b""
+    damaged: bytes = b""
 
     @property
     def states_owned(self) -> bool:
@@ -54,7 +68,7 @@ _STATES_OWNED = {UserDataForm.OWNED, UserDataForm.OWNED_GENERATION, UserDataForm
 _NULL = UserData(UserDataForm.NULL)
 _EMPTY = UserData(UserDataForm.EMPTY)
 
-_topic = primitives.text("user data topic", nullable=False, compact=False)
+_topic = primitives.text("user data topic", nullable=False, compact=False, errors="replace")
 _partition = primitives.integer("int32", "user data partition")
 _partitions = primitives.array("user data partitions", _partition, nullable=False, compact=False, bulk="i")
 _owned = primitives.array("user data owned", plain_struct((_topic, _partitions)), nullable=False, compact=False)
@@ -73,7 +87,40 @@ def decode_user_data(data: bytes | None, assignor: str | None) -> UserData:
     if memo is None:
         return UserData(UserDataForm.OPAQUE, leftover=data)
     known = memo.get(data)
-    return known if known is not None else memo.put(data, _decode(data, assignor == COOPERATIVE_STICKY))
+    return known if known is not None else memo.put(data, _whole(_decode(data, assignor == COOPERATIVE_STICKY), data))
+
+
+def taken(
+    assignor: str | None,
+    owned: Sequence[_T],
+    generation: int | None,
+    subscription_generation: int | None,
+    user_data: bytes | None,
+) -> tuple[Sequence[_T], int | None]:
+    """What Kafka's assignor of this name takes a member to own, topic by topic, and since when; None: no generation.
+
+    Given is what the client meant: the claim and its generation. Of the user data the first four bytes suffice, which
+    is all that a redaction leaves.
+
+    "cooperative-sticky" dates a claim by the subscription; without a generation there by the first int32 of the user
+    data, whoever wrote them: of KIP-54's form that is a number of topics. "sticky" knows no prefix: behind 0001 it
+    finds too few bytes for the topics they announce, so the member owns nothing. A generation below -1 is a number
+    like others in user data, and none in a subscription.
+    """
+    if assignor == STICKY:
+        return ((), None) if _is_prefixed(user_data, len(owned)) else (owned, generation)
+    if subscription_generation is not None and subscription_generation >= 0:
+        return owned, subscription_generation
+    if assignor == COOPERATIVE_STICKY and user_data is not None and len(user_data) >= INT32_BYTES:
+        return owned, _generation.read(user_data, 0)[0]
+    return owned, generation
+
+
+def _is_prefixed(user_data: bytes | None, topics: int) -> bool:
+    """Whether a claim of so many topics stood behind the prefix: without it the bytes begin with their number."""
+    if user_data is None or not user_data.startswith(STRAY_PREFIX):
+        return False
+    return user_data[:INT32_BYTES] != INT32.pack(topics)
 
 
 def encode_user_data(user_data: UserData) -> bytes | None:
@@ -81,6 +128,8 @@ def encode_user_data(user_data: UserData) -> bytes | None:
     form = user_data.form
     if form is UserDataForm.NULL:
         return None
+    if user_data.damaged:
+        return user_data.damaged
     out = bytearray(STRAY_PREFIX if form is UserDataForm.PREFIXED_OWNED_GENERATION else b"")
     if user_data.states_owned:
         _owned.write(user_data.owned, out)
@@ -94,6 +143,12 @@ _STATES_GENERATION = {
     UserDataForm.PREFIXED_OWNED_GENERATION,
     UserDataForm.GENERATION,
 }
+
+
+def _whole(user_data: UserData, data: bytes) -> UserData:
+    """With all its bytes, where they would not come back from what was read."""
+    readable = all(REPLACEMENT not in topic for topic, _ in user_data.owned)
+    return user_data if readable or encode_user_data(user_data) == data else replace(user_data, damaged=data)
 
 
 def _decode(data: bytes, cooperative: bool) -> UserData:
