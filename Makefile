@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export GROUPLEDGER_JARS ?= $(CURDIR)/.jars
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench bench-job parity properties mutants machine faults sameness prove long cluster lock clean
+.PHONY: help setup demo test check bench bench-job parity properties mutants machine faults fuzz sameness prove long cluster lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ machine: setup  ## Random histories of groups, 5,000 of 30 events, held against 
 
 faults: setup  ## Kill, fill, tear and lock out ingest and assign at every boundary; nothing lost, nothing doubled (needs a JDK)
 	@$(BIN)/python -m tests.faults
+
+fuzz: setup  ## 100,000 broken records through decoder and fold, 5,000 through Spark: none harms another group (about 30 minutes)
+	@$(BIN)/python -m tests.fuzz --records 100000 --spark 5000
 
 sameness: setup  ## Order, partitions, planning, hash seeds and poison change no digest (needs a JDK; about 10 minutes)
 	@$(BIN)/python -m tests.faults --only others

@@ -10,8 +10,9 @@ import pytest
 from groupledger.core.history.words import read_said
 from groupledger.engine import codec
 from groupledger.tables import columns as c
-from tests.core.wire.test_member_data import ASSIGNORS, expected, of, readable
+from tests.core.wire.test_member_data import expected, of, readable
 from tests.engine.bucket_rows import AS_KAFKA, group_row, member_row, table
+from tests.oracle.member_data import ASSIGNORS
 
 
 def rows(pairs, assignor, cut):

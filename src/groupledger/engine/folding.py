@@ -135,9 +135,12 @@ def fold_table(bucket: pa.Table, settings: history.FoldSettings) -> pa.Table:
     for cluster_id, group_key, records in _groups(_of_kind(bucket, RECORD, KNOWN)):
         topics = catalogues.get(cluster_id, NO_TOPICS)
         state, refolded = heads.get((cluster_id, group_key), (None, False))
+        group_id = None if group_key is None else group_key.decode()
         folded.add(
             cluster_id,
-            history.fold_group(cluster_id, records, state, topics, settings=settings, refolded=refolded),
+            history.fold_group(
+                cluster_id, records, state, topics, settings=settings, refolded=refolded, group_id=group_id
+            ),
         )
     return folded.table()
 

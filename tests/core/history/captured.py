@@ -27,6 +27,11 @@ def log_rows(name: str) -> dict[str, tuple[LogRow, ...]]:
 
 @cache
 def catalog(capture: str) -> TopicCatalog:
+    """The topics of a capture at each moment."""
+    return TopicCatalog(topic_changes(capture))
+
+
+def topic_changes(capture: str) -> list[TopicChange]:
     """The topics of a capture: each listing is whole, and a topic that is no longer listed was deleted."""
     listings: dict[int, dict[str, tuple[str, int]]] = {}
     for line in lines(f"{capture}/topics"):
@@ -44,7 +49,7 @@ def catalog(capture: str) -> TopicCatalog:
         ]
         changes += gone + new
         before = listed
-    return TopicCatalog(changes)
+    return changes
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groupledger.core.wire.claims import Claim, ClaimSource, Taken, claim
+from groupledger.core.wire.claims import ClaimSource, claim
 from groupledger.core.wire.consumer_protocol import Subscription, decode_subscription
 from groupledger.core.wire.offsets_log import GroupMetadata, decode
 from groupledger.core.wire.user_data import COOPERATIVE_STICKY, STICKY, UserData, UserDataForm, encode_user_data
@@ -26,7 +26,7 @@ NOTHING = ((), None)
 
 
 @pytest.mark.parametrize(
-    ("assignor", "subscription", "meant", "taken"),
+    ("assignor", "subscription", "meant", "kafka"),
     [
         # Java cooperative-sticky after a missed assignment: two generations; the claim's is older, the assignor's newer
         (COOPERATIVE_STICKY, Subscription(3, ("a",), FOUR_BYTES_3, A, 4), (A, 3, SAID, 4, 3), (A, 4)),
@@ -66,8 +66,11 @@ NOTHING = ((), None)
         (STICKY, Subscription(0, ("a",), kip_54(A, -7)), (A, -7, CARRIED, None, -7), (A, -7)),
     ],
 )
-def test_claims(assignor, subscription, meant, taken):
-    assert claim(subscription, assignor) == Claim(*meant, Taken(*taken))
+def test_claims(assignor, subscription, meant, kafka):
+    told = claim(subscription, assignor)
+    generations = told.subscription_generation, told.user_data_generation
+    assert (told.owned, told.generation, told.source, *generations) == meant
+    assert told.taken == kafka
 
 
 def claims_of(group_id, generation):

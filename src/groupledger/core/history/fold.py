@@ -59,21 +59,30 @@ def fold_group(
     *,
     settings: FoldSettings = FoldSettings(),
     refolded: bool = False,
+    group_id: str | None = None,
 ) -> Folded:
     """Fold the records of one group that come after `head` (None: from the beginning), in any order of arrival.
 
-    `refolded` is only written to the head: the facts supersede earlier ones after `head`. Records of no group at all
+    `refolded` is only written to the head: the facts supersede earlier ones after `head`. `group_id` is the group that
+    the source sorted the records by; None: the first that a key names. It is needed where no key decodes: a broken key
+    that begins with a group's name is a hole in that group's history, whatever else came with it. Records of no group
     (their keys do not decode) fold to quarantine rows, and to no head. ValueError for a record at or before the head,
     which would be lost silently: `start_of_refold` says which head to start from.
     """
-    return Fold(cluster_id, rows, head, topics, settings).run(refolded)
+    return Fold(cluster_id, rows, head, topics, settings, group_id).run(refolded)
 
 
 class Fold:
     """One run of `fold_group`."""
 
     def __init__(
-        self, cluster_id: str, rows: Sequence[LogRow], head: bytes | None, topics: TopicCatalog, settings: FoldSettings
+        self,
+        cluster_id: str,
+        rows: Sequence[LogRow],
+        head: bytes | None,
+        topics: TopicCatalog,
+        settings: FoldSettings,
+        group_id: str | None = None,
     ) -> None:
         self.settings = settings
         self.accounts = Accounts()
@@ -82,7 +91,7 @@ class Fold:
         self.group_id: str | None = None
         self.from_offset = BEGINNING
         if head is None:
-            self.group_id = self._first_group()
+            self.group_id = self._first_group() if group_id is None else group_id
             log_partition = self.rows[0].log_partition if self.rows else 0
             state = GroupState(self.group_id or "", log_partition)
         else:
