@@ -37,7 +37,7 @@ class FakeConfluent:
     """Calls back in poll, as librdkafka does; what it was asked stands in `did`."""
 
     def __init__(self, config):
-        self.config, self.did, self.due, self.callbacks = config, [], [], {}
+        self.config, self.did, self.due, self.callbacks, self.consumed = config, [], [], {}, {}
 
     def subscribe(self, topics, **callbacks):
         self.callbacks = callbacks
@@ -52,7 +52,10 @@ class FakeConfluent:
         return [Native(each.topic, each.partition, 5 if each.partition == 0 else -1001) for each in asked]
 
     def position(self, asked):
-        return asked
+        return [Native(each.topic, each.partition, self.consumed.get(each.partition, -1001)) for each in asked]
+
+    def get_watermark_offsets(self, asked, timeout=None, cached=False):
+        return (-1001, 90) if cached else (10, 90)
 
     def memberid(self):
         return "m-1"
@@ -159,6 +162,51 @@ def test_confluent_assigns_where_the_listener_sought_and_unassigns_after_it(conf
     assert [name for name, _, _ in made] == [assigns, gives]
     assert made[0][1][0] == [Native("t", 0, 41), Native("t", 1)]
     assert ("pause", ([Native("t", 1)],), {}) in did
+
+
+def test_confluents_position_is_what_was_consumed_once_the_assignment_is_made(confluent):
+    """Not where the listener sought to: whoever commits its position on revocation would go back there."""
+    seen = []
+
+    def seek(_, consumer):
+        consumer.seek(t(0)[0], 41)
+        consumer.seek_to_end(t(1))
+        consumer.seek_to_beginning(t(2))
+        seen.append([consumer.position(each) for each in t(0, 1, 2, 3)])
+
+    def look(partitions, consumer):
+        seen.append([consumer.position(each) for each in partitions])
+
+    consumer = confluent("cooperative-sticky")
+    did = polled(consumer, Doing(assigned=seek), ("on_assign", t(0, 1, 2, 3)))
+    assert did[0][1][0] == [Native("t", 0, 41), Native("t", 1, -1), Native("t", 2, -2), Native("t", 3)]
+    look(t(0, 1, 2, 3), consumer)
+    consumer._consumer.consumed = {0: 77, 1: 95, 2: 12, 3: 13}
+    polled(consumer, Doing(revoked=look), ("on_revoke", t(0, 1, 2, 3)))
+    assert seen == [[41, 90, 10, 10], [41, 90, 10, 10], [77, 95, 12, 13]]
+    consumer._consumer.consumed = {}
+    polled(consumer, Doing(assigned=look), ("on_assign", t(0, 1)))
+    assert seen[-1] == [5, 10]  # what is committed, and where the log begins: what was sought before is forgotten
+
+
+def test_confluent_seeks_pauses_and_resumes_at_once_where_no_assignment_is_being_made(confluent):
+    consumer = confluent("cooperative-sticky")
+    did = polled(consumer, Doing(), ("on_assign", t(0, 1)))
+    del did[:]
+    consumer.seek(t(0)[0], 5)
+    consumer.pause(t(0, 1))
+    consumer.resume(t(1))
+    assert consumer.paused() == set(t(0))
+    assert did == [
+        ("seek", (Native("t", 0, 5),), {}),
+        ("pause", ([Native("t", 0), Native("t", 1)],), {}),
+        ("resume", ([Native("t", 1)],), {}),
+    ]
+    consumer._consumer.consumed = {1: 8}
+    assert [consumer.position(each) for each in t(0, 1)] == [5, 8]  # 0: nothing consumed, so what is committed
+    assert [consumer.current_lag(each) for each in t(0, 1)] == [85, 82]
+    assert consumer.end_offsets(t(1)) == {t(1)[0]: 90}
+    assert consumer.beginning_offsets(t(1)) == {t(1)[0]: 10}
 
 
 def test_confluent_takes_lost_partitions_before_the_listener_is_called(confluent):

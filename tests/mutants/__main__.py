@@ -126,7 +126,7 @@ def _applied(place: Path, trial: Trial) -> Outcome:
 
 
 def _copy(source: Path) -> None:
-    for name in ("src", "tests", "docs", "examples"):
+    for name in ("src", "tests", "conf", "docs", "examples"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, source)

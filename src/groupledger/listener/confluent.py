@@ -36,7 +36,7 @@ class ConfluentConsumer(LiveConsumer[Any]):
         self._incremental = strategy == COOPERATIVE_STICKY or protocol == "consumer"
         self._assigned: set[TopicPartition] = set()
         self._paused: set[TopicPartition] = set()
-        self._sought: dict[TopicPartition, int] = {}  # while an assignment is being made
+        self._sought: dict[TopicPartition, int] = {}  # while its assignment was made
         self._assigning: set[TopicPartition] = set()
 
     def subscribe(self, topics: Iterable[str], listener: RebalanceListener | None = None) -> None:
@@ -62,7 +62,8 @@ class ConfluentConsumer(LiveConsumer[Any]):
         if not self._incremental:
             self._assigned, self._paused = set(), set()
         self._assigned |= added
-        self._assigning, self._sought = added, {}
+        self._assigning = added
+        self._forget_sought(added)
         self._tell(Callback.ASSIGNED, added)
         given = [self._native(each, self._sought.get(each)) for each in sorted(added)]
         if self._incremental:
@@ -87,6 +88,10 @@ class ConfluentConsumer(LiveConsumer[Any]):
             self._consumer.unassign()
         self._assigned -= _named(partitions)
         self._paused -= _named(partitions)
+        self._forget_sought(_named(partitions))
+
+    def _forget_sought(self, partitions: set[TopicPartition]) -> None:
+        self._sought = {each: offset for each, offset in self._sought.items() if each not in partitions}
 
     def _native(self, partition: TopicPartition, offset: int | None = None) -> Any:
         named = (partition[0], partition[1])
@@ -127,13 +132,16 @@ class ConfluentConsumer(LiveConsumer[Any]):
         return {each: None if offset.offset < 0 else offset for each, offset in told.items()}
 
     def position(self, partition: TopicPartition, *, timeout: float | None = None) -> int:
-        """Where it was sought to, else what was consumed, else what is committed, else the log's beginning."""
+        """What was consumed since the assignment, else where that was sought to, else what is committed, else the
+        log's beginning.
+        """
         self._require("position", [partition])
-        if partition in self._sought:
-            return self._sought[partition]
         (found,) = self._consumer.position([self._native(partition)])
-        if found.offset >= 0:
+        if found.offset >= 0 and not (partition in self._assigning and partition in self._sought):
             return int(found.offset)
+        if partition in self._sought:
+            sought = self._sought[partition]
+            return sought if sought >= 0 else self._watermarks(partition, timeout)[sought == END]
         committed = self.committed([partition], timeout=timeout)[partition]
         return (
             self.beginning_offsets([partition], timeout=timeout)[partition] if committed is None else committed.offset
