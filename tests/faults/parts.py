@@ -1,4 +1,4 @@
-"""The parts of `python -m tests.faults`, each in a session of its own: faults, deaths, executors, others, poison."""
+"""The parts of `python -m tests.faults`, each in sessions of its own: commits, faults, deaths, executors, and so on."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import click
 
 from tests.faults import injections
 from tests.faults.bench import Bench, Verdict
+from tests.faults.commits import contest
 from tests.faults.damage import damages
 from tests.faults.executors import MASTER, executors
 from tests.faults.injections import Injection, Killing, in_turn
@@ -23,15 +24,22 @@ from tests.faults.sameness import sameness, seeds
 from tests.faults.sessions import compile_java, faulty_session
 from tests.faults.story import STEPS, Story
 
-PARTS = FAULTS, DEATHS, EXECUTORS, OTHERS, POISON = ("faults", "deaths", "executors", "others", "poison")
+PARTS = COMMITS, FAULTS, DEATHS, EXECUTORS, OTHERS, POISON = (
+    *("commits", "faults", "deaths"),
+    *("executors", "others", "poison"),
+)
 Account = Counter[str]
 Judged = Iterator[tuple[Injection, Verdict]]
 
 
 def part(name: str, arguments: argparse.Namespace) -> Account:
-    """One part in a session of its own."""
+    """One part in a session of its own, or in one for each of two writers."""
     with tempfile.TemporaryDirectory() as folder_name:
         folder = Path(folder_name)
+        if name == COMMITS:
+            found = contest(folder, arguments.commits, locked=not arguments.unlocked)
+            tell(f"{found}{'' if found.locked else '; without the lock'}")
+            return Account(wrong=found.wrong)
         classes, ambush = compile_java(folder / "classes"), folder / "ambush"
         master = MASTER if name == EXECUTORS else "local[2]"
         bench = Bench(faulty_session(classes, ambush, master), Story.written(folder / "sources"), folder)

@@ -120,9 +120,12 @@ class Content:
 
     def _digest(self, ledger: Path, table: Table) -> str:
         names = RUN_COLUMNS if table is RUNS else [name for name in table.columns if name != c.ATTEMPT_ID]
+        return hashlib.sha256("\n".join(self.rows(ledger, table, names)).encode()).hexdigest()
+
+    def rows(self, ledger: Path, table: Table, names: list[str]) -> list[str]:
+        """These columns of the rows of a table that count, each row as JSON, sorted."""
         records = self.current(str(ledger), table.name)[names].to_dict("records")
-        rows = sorted(json.dumps(record, default=_plain, sort_keys=True) for record in records)
-        return hashlib.sha256("\n".join(rows).encode()).hexdigest()
+        return sorted(json.dumps(record, default=_plain, sort_keys=True) for record in records)
 
     def dead_rows(self, ledger: Path) -> int:
         """Rows of attempts that never counted."""

@@ -126,6 +126,25 @@ def sound(spark, tmp_path_factory):
     return location
 
 
+@pytest.mark.parametrize(
+    ("path", "mounts", "said", "advised"),
+    [
+        (None, "overlay / overlay rw 0 0", "a local folder (overlay): writers take turns under a lock", False),
+        (None, "server:/ / nfs4 rw 0 0", "a folder on nfs4: the lock that writers take may not reach", True),
+        (None, None, "a local folder (unknown): writers take turns under a lock", False),
+        ("s3a://bucket/ledger", None, "s3a with Delta's log store for one driver", True),
+        ("gs://bucket/ledger", None, "gs: Delta creates each version of a table once only", False),
+    ],
+)
+def test_the_doctor_says_whether_several_may_write(spark, tmp_path, monkeypatch, path, mounts, said, advised):
+    monkeypatch.setattr(doctoring, "MOUNTS", tmp_path / "mounts")
+    if mounts:
+        (tmp_path / "mounts").write_text(mounts)
+    check = doctoring.store(spark, LedgerLocation(path=path or str(tmp_path)))
+    assert (check.ok, bool(check.remedy)) == (True, advised)
+    assert check.detail.startswith(said)
+
+
 def test_a_sound_ledger_has_no_complaint(spark, sound):
     checks = list(soundness(spark, sound))
     assert [check.name for check in checks if not check.ok] == []

@@ -21,7 +21,8 @@ from groupledger import tables
 from groupledger.core.faults import Fault
 from groupledger.engine import jars
 from groupledger.engine.java import java, version
-from groupledger.sinks import ledger, runs, upkeep
+from groupledger.pipeline.writers import mounted_as, writers
+from groupledger.sinks import changes, ledger, runs, upkeep
 from groupledger.sinks.current import current
 from groupledger.tables import columns as c
 
@@ -45,11 +46,12 @@ LEAST_FREE_BYTES = 2**30
 NAMED = 5
 MOST = 1000
 COPIES = "copies"
+MOUNTS = Path("/proc/mounts")
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One answer. `remedy` says what to do where it is not ok, and is empty where it is."""
+    """One answer. `remedy` says what to do where it is not ok; where it is ok it is empty, or says what to mind."""
 
     name: str
     ok: bool
@@ -61,7 +63,8 @@ def doctor(session: Callable[[], SparkSession], location: LedgerLocation, jars_f
     """Every check, in the order in which things can be mended; the ledger's only where Spark can be started."""
     checks = [*environment(jars_folder), *place(location)]
     if all(check.ok for check in checks if check.name in ("java", "jars", "pyspark", "delta-spark")):
-        checks += soundness(session(), location)
+        spark = session()
+        checks += [store(spark, location), *soundness(spark, location)]
     return checks
 
 
@@ -126,6 +129,20 @@ def place(location: LedgerLocation) -> Iterator[Check]:
 
 def _open(folder: Path) -> bool:
     return folder.is_dir() and os.access(folder, os.R_OK | os.W_OK | os.X_OK)
+
+
+def store(spark: SparkSession, location: LedgerLocation) -> Check:
+    """Whether several processes may write at once. Where only one may, that is no fault: it says so."""
+    url = changes.table_url(spark, location, tables.RUNS)
+    if url is None:
+        detail = "through Spark Connect: writers take no lock, and on a local folder a second one's commit can be lost"
+        return Check("writers", True, detail, "let one process write at a time")
+    scheme, folder = changes.scheme(url), changes.local_folder(url)
+    names = (f"spark.delta.logStore.{scheme}.impl", "spark.delta.logStore.class")
+    log_store = next((value for name in names if (value := spark.conf.get(name, None))), None)
+    kind = mounted_as(folder, MOUNTS.read_text(encoding="utf-8")) if folder and MOUNTS.is_file() else None
+    found = writers(scheme, kind, log_store)
+    return Check("writers", True, found.detail, found.advice)
 
 
 def soundness(spark: SparkSession, location: LedgerLocation) -> Iterator[Check]:

@@ -28,6 +28,7 @@ from groupledger.pipeline.given import given, of_table
 from groupledger.pipeline.reading import read_sources, union
 from groupledger.sinks import runs
 from groupledger.sinks.append import Written, digests, stamp, stored
+from groupledger.sinks.changes import overwrite_rows
 from groupledger.sinks.ledger import init, stands
 from groupledger.sinks.refusals import RAW, damaged, named
 from groupledger.tables import columns as c
@@ -161,7 +162,7 @@ class _Rebuild:
         """One commit that takes what is left of the attempt's rows and puts all of them there."""
         again = stamp(table, rows.of(table), run.attempt_id)
         mine = F.col(c.ATTEMPT_ID) == F.lit(run.attempt_id)
-        again.writeTo(self.location.identifier(table)).overwrite(mine)
+        overwrite_rows(again, self.location, table, mine)
         self.contents[table.name] |= stored(self.spark, self.location, table, run.attempt_id)
         return Remade(table.name, run.run_id, self._there(run, table))
 

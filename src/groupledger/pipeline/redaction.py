@@ -25,6 +25,7 @@ from groupledger.core.surrogates import MARK
 from groupledger.engine.renaming import KIND, NAME, SURROGATE, closed, with_surrogates
 from groupledger.pipeline.retention import forgetting
 from groupledger.sinks import runs, upkeep
+from groupledger.sinks.changes import overwrite_rows
 from groupledger.tables import GROUP_HEADS, LOG_RECORDS, MEMBER_SNAPSHOTS, RUNS, TABLES
 from groupledger.tables import columns as c
 
@@ -113,8 +114,8 @@ class Redaction:
             rows = self.location.rows(self.spark, table)
             redacted = self.redacted(table, rows, names, series)
             if redacted is not rows and upkeep.size(self.spark, self.location, table).files:
-                writer = redacted.select(*table.columns).writeTo(self.location.identifier(table))
-                upkeep.persistently(partial(writer.overwrite, F.lit(True)), table)
+                rows = redacted.select(*table.columns)
+                upkeep.persistently(partial(overwrite_rows, rows, self.location, table, F.lit(True)), table)
                 written += 1
         return written
 

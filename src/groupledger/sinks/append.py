@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from groupledger.core.digest import rows_digest
+from groupledger.sinks.changes import append_rows
 from groupledger.sinks.ledger import quoted
 from groupledger.tables import columns as c
 
@@ -85,7 +86,7 @@ def append(
     aggregates = [F.count(F.lit(1)).alias(_ROWS), *_hash_sums()]
     aggregates += [aggregate.alias(name) for name, aggregate in metrics.items()]
     hashed = stamped.select("*", *_hashes(table)).observe(observation, *aggregates)
-    hashed.select(*table.columns).writeTo(location.identifier(table)).append()
+    append_rows(hashed.select(*table.columns), location, table)
     seen = observation.get
     sums = tuple(seen[name] or 0 for name in _sum_names())
     return Written(table.name, seen[_ROWS], sums, {name: seen[name] for name in metrics})

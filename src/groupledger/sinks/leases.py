@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from groupledger.core.digest import digest
 from groupledger.core.moment import iso
+from groupledger.sinks import changes
 from groupledger.sinks.ledger import literal
 from groupledger.sinks.runs import WriteConflict, merged, runs_row
 from groupledger.tables import RUNS
@@ -58,7 +59,8 @@ class Lease:
     def release(self, spark: SparkSession, location: LedgerLocation) -> None:
         """Give the lease back; nothing where another has taken it over."""
         mine = f"{c.STATUS} = '{LEASED}' AND {c.ATTEMPT_ID} = {literal(self.attempt.attempt_id)}"
-        spark.sql(f"DELETE FROM {location.identifier(RUNS)} WHERE {mine}")  # noqa: S608 quoted by identifier and literal
+        command = f"DELETE FROM {location.identifier(RUNS)} WHERE {mine}"  # noqa: S608 quoted by identifier and literal
+        changes.run(spark, location, RUNS, command)
 
 
 def _micros(moment: datetime) -> int:

@@ -12,6 +12,7 @@ from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from groupledger.core.faults import Fault
 from groupledger.core.secrets import without_secrets
+from groupledger.sinks import changes
 from groupledger.sinks.refusals import ENGINE_ERRORS, explained
 from groupledger.tables import RUNS, SCHEMA_VERSION, TABLES, Table
 from groupledger.tables import columns as c
@@ -63,7 +64,12 @@ class LedgerLocation:
         """The table's name in SQL, every part quoted."""
         if self.path is not None:
             return f"delta.{quoted(_absolute(self.path).rstrip('/') + '/' + table.name)}"
-        return ".".join(quoted(part) for part in [*str(self.catalog).split("."), table.name])
+        return f"{self.schema}.{quoted(table.name)}"
+
+    @property
+    def schema(self) -> str:
+        """The catalog's schema in SQL, every part quoted."""
+        return ".".join(quoted(part) for part in str(self.catalog).split("."))
 
     def rows(self, spark: SparkSession, table: Table) -> DataFrame:
         """Every row of a table, those of dead attempts too. Readers want `sinks.current.current`."""
@@ -72,7 +78,7 @@ class LedgerLocation:
 
 def _absolute(path: str) -> str:
     """A folder as Spark's SQL takes it, which knows no working directory; URLs as they are."""
-    return path if "://" in path else str(Path(path).absolute())
+    return path if changes.has_scheme(path) else str(Path(path).absolute())
 
 
 def quoted(name: str) -> str:
@@ -94,8 +100,7 @@ def init(spark: SparkSession, location: LedgerLocation) -> list[str]:
     """
     to_make = [table for table in TABLES if not stands(spark, location, table)]
     if location.catalog is not None:
-        schema = ".".join(quoted(part) for part in location.catalog.split("."))
-        spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+        spark.sql(f"CREATE SCHEMA IF NOT EXISTS {location.schema}")
     for table in to_make:
         create(spark, location, table)
     check(spark, location)
@@ -168,7 +173,7 @@ def create(spark: SparkSession, location: LedgerLocation, table: Table) -> None:
     Its version is not asked for: to tell the properties of a clustered table, Delta reads the whole state of it.
     """
     try:
-        spark.sql(ddl(location, table))
+        changes.run(spark, location, table, ddl(location, table))
     except AnalysisException as error:
         got = next(iter(str(error).splitlines()), "")
         raise foreign(location, table, f"Delta refuses to make it there: {got}") from error

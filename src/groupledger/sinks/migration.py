@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
+from groupledger.sinks import changes
 from groupledger.sinks.ledger import (
     columns_ddl,
     constraints,
@@ -63,11 +64,12 @@ def _forward(spark: SparkSession, location: LedgerLocation, table: Table) -> Non
     if table.cluster_by != _clustering(spark, name):
         commands.append(f"ALTER TABLE {name}{layout(table) or ' CLUSTER BY NONE'}")
     for command in commands:
-        persistently(partial(spark.sql, command), table)
+        persistently(partial(changes.run, spark, location, table, command), table)
     difference = first_difference(location.rows(spark, table).schema, table.schema)
     if difference is not None:
         raise foreign(location, table, difference)
-    persistently(partial(spark.sql, f"ALTER TABLE {name} SET TBLPROPERTIES ({properties_ddl(table)})"), table)
+    command = f"ALTER TABLE {name} SET TBLPROPERTIES ({properties_ddl(table)})"
+    persistently(partial(changes.run, spark, location, table, command), table)
 
 
 def _constraining(name: str, got: Mapping[str, str], wanted: Mapping[str, str]) -> Iterator[str]:

@@ -28,6 +28,7 @@ from pyspark.sql import functions as F
 
 from groupledger.core.digest import canonical, digest
 from groupledger.core.faults import Fault
+from groupledger.sinks import changes
 from groupledger.sinks.refusals import ENGINE_ERRORS, is_conflict
 from groupledger.sinks.refusals import WriteConflict as WriteConflict
 from groupledger.tables import RUNS, SCHEMA_VERSION
@@ -219,7 +220,7 @@ def removals(spark: SparkSession, location: LedgerLocation) -> dict[str, set[str
 
 def plan(spark: SparkSession, location: LedgerLocation, attempt: Attempt) -> None:
     """Say what an attempt is about to do, before it writes any row: what is left of a dead one can be told by it."""
-    runs_row(spark, attempt).writeTo(location.identifier(RUNS)).append()
+    changes.append_rows(runs_row(spark, attempt), location, RUNS)
 
 
 def commit(spark: SparkSession, location: LedgerLocation, attempt: Attempt, since: int, outcome: Outcome) -> Run:
@@ -307,7 +308,7 @@ def merged(location: LedgerLocation, rows: DataFrame, name: str, condition: str,
     rows.createOrReplaceTempView(view)
     try:
         command = f"MERGE INTO {location.identifier(RUNS)} t USING {view} s ON {condition}{matched}"
-        done = spark.sql(f"{command} WHEN NOT MATCHED THEN INSERT *").collect()
+        done = changes.run(spark, location, RUNS, f"{command} WHEN NOT MATCHED THEN INSERT *")
         return int(done[0]["num_affected_rows"])
     except ENGINE_ERRORS as error:
         if not is_conflict(error):

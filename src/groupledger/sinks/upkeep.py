@@ -1,7 +1,8 @@
 """What keeps one table small and fast: rows removed, rows gathered in few files, files that are nobody's removed.
 
-Each is one SQL command, a commit of its own that other writers may come before or after: appends are never held up,
-and a command that another writer overtook is done again. Checkpoints Delta writes itself (`CHECKPOINT_INTERVAL`).
+Each is one SQL command, a commit of its own that other writers may come before or after; a command that another writer
+overtook is done again. On a local path the writers of a table wait for each other (`sinks.locks`). Checkpoints Delta
+writes itself (`CHECKPOINT_INTERVAL`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pyspark.sql import functions as F
 
+from groupledger.sinks import changes
 from groupledger.sinks.ledger import literal
 from groupledger.sinks.refusals import ENGINE_ERRORS, WriteConflict, is_conflict
 from groupledger.sinks.runs import TRIES
@@ -72,24 +74,25 @@ def remove(spark: SparkSession, location: LedgerLocation, table: Table, attempts
     for first in range(0, len(attempts), NAMED):
         condition = f"{c.ATTEMPT_ID} IN ({', '.join(map(literal, attempts[first : first + NAMED]))})"
         command = f"DELETE FROM {location.identifier(table)} WHERE {condition}"  # noqa: S608 quoted, each value too
-        removed += persistently(partial(_affected, spark, command), table)
+        removed += persistently(partial(_affected, spark, location, table, command), table)
     return removed
 
 
 def remove_all(spark: SparkSession, location: LedgerLocation, table: Table) -> int:
     """Remove every row of a table; how many there were."""
     command = f"DELETE FROM {location.identifier(table)}"  # noqa: S608 quoted by identifier
-    return persistently(partial(_affected, spark, command), table)
+    return persistently(partial(_affected, spark, location, table, command), table)
 
 
-def _affected(spark: SparkSession, command: str) -> int:
-    return int(spark.sql(command).collect()[0][0])
+def _affected(spark: SparkSession, location: LedgerLocation, table: Table, command: str) -> int:
+    return int(changes.run(spark, location, table, command)[0][0])
 
 
 def gather(spark: SparkSession, location: LedgerLocation, table: Table, file_bytes: int) -> None:
     """Bring the rows into files of this size, by the table's clustering where it has one; what is gathered stays."""
     with settings(spark, {FILE_BYTES: str(file_bytes), SMALL_BYTES: str(file_bytes)}):
-        persistently(lambda: spark.sql(f"OPTIMIZE {location.identifier(table)}").collect(), table)
+        command = f"OPTIMIZE {location.identifier(table)}"
+        persistently(partial(changes.run, spark, location, table, command), table)
 
 
 def vacuum(spark: SparkSession, location: LedgerLocation, table: Table, hours: int) -> None:

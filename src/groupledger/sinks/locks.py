@@ -1,0 +1,143 @@
+"""A lock between processes for the writers of one table, in ledgers on a local path.
+
+Delta adds a version to a log on local files by a check and then a rename, so two JVMs can both be told that they wrote
+it, and the work of one is lost. The lock is the kernel's, on `_locks/<table>.lock` beside the table's folder. The
+driver's JVM holds it, not Python: a JVM whose Python was killed runs on for a second and may still commit. The kernel
+releases it when that JVM ends, however it ends. No command holds two of them, so there is no deadlock.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from threading import Lock, Timer
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+
+from groupledger.sinks.refusals import Refusal, WriteConflict
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FOLDER = "_locks"
+PATIENCE_SECONDS = 1_800.0
+"""How long a command waits for other writers of its table; an OPTIMIZE of a large one may take minutes."""
+LINGER_SECONDS = 60.0
+"""How long the lock of an interrupted command is kept: the JVM may still be at its commit."""
+_TELL_SECONDS = 5.0
+_SHORTEST_SECONDS, _LONGEST_SECONDS = 0.002, 0.1
+
+_log = logging.getLogger(__name__)
+_threads: defaultdict[Path, Lock] = defaultdict(Lock)
+"""Keeps out other threads of this process, as the kernel's lock does not."""
+
+
+@contextmanager
+def table_lock(spark: SparkSession, folder: Path, patience: float = PATIENCE_SECONDS) -> Iterator[None]:
+    """Hold the lock of the table in this folder.
+
+    Raises WriteConflict where others hold it for `patience` seconds, Refusal LEDGER_UNWRITABLE where the lock file
+    cannot be opened.
+    """
+    held = _acquired(spark, folder.parent / FOLDER / f"{folder.name}.lock", patience)
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        timer = Timer(LINGER_SECONDS, held.close)
+        timer.daemon = True
+        timer.start()
+        raise
+    except BaseException:
+        held.close()
+        raise
+    held.close()
+
+
+def _acquired(spark: SparkSession, file: Path, patience: float) -> ExitStack:
+    """The lock, held until the stack is closed."""
+    waits = _waits(file, patience)
+    with ExitStack() as held:
+        while not _threads[file].acquire(blocking=False):
+            next(waits)
+        held.callback(_threads[file].release)
+        while True:
+            opened, identity = _opened(spark, file)
+            held.callback(_close, opened)
+            while not _try_lock(opened):
+                next(waits)
+            if _identity(file) == identity:
+                return held.pop_all()
+            _close(opened)  # the ledger was removed meanwhile, and its lock file with it
+
+
+def _waits(file: Path, patience: float) -> Iterator[None]:
+    """Wait a little at each step, longer each time; say so once."""
+    waited, pause = 0.0, _SHORTEST_SECONDS
+    while waited < patience:
+        time.sleep(pause)
+        if waited < _TELL_SECONDS <= waited + pause:
+            _log.warning("waiting for another writer of table %s, up to %.0f s (%s)", file.stem, patience, file)
+        waited, pause = waited + pause, min(2 * pause, _LONGEST_SECONDS)
+        yield
+    message = f"another process has been writing table {file.stem} for {patience:.0f} s (it holds {file})"
+    raise WriteConflict(f"{message}; nothing of this run counts; run it again when the other is done")
+
+
+def _opened(spark: SparkSession, file: Path) -> tuple[Any, tuple[int, int]]:
+    """The lock file, opened in the JVM, and which file it is."""
+    jvm: Any = spark._jvm
+    try:
+        _make(file)
+        identity = _identity(file)
+        return jvm.java.io.RandomAccessFile(str(file), "rw"), identity
+    except (OSError, Py4JJavaError) as error:
+        reason = str(getattr(error, "java_exception", error))
+        what = f"the ledger cannot be written: its lock file {file} cannot be opened: {reason}"
+        way_out = "nothing of this run counts; mend that, then run it again"
+        raise Refusal("LEDGER_UNWRITABLE", f"{what}; {way_out}") from error
+
+
+def _make(file: Path) -> None:
+    """Make the lock file where it is not there: whoever may write to the ledger's folder may write to it."""
+    if file.exists():
+        return
+    ledger = file.parent.parent
+    ledger.mkdir(parents=True, exist_ok=True)
+    mode = ledger.stat().st_mode & 0o777
+    if not file.parent.exists():
+        with suppress(FileExistsError):
+            file.parent.mkdir()
+            file.parent.chmod(mode)
+    with suppress(FileExistsError):
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        file.chmod(mode & 0o666)
+
+
+def _identity(file: Path) -> tuple[int, int]:
+    try:
+        found = file.stat()
+    except FileNotFoundError:
+        return (0, 0)
+    return found.st_dev, found.st_ino
+
+
+def _try_lock(opened: Any) -> bool:
+    """Whether the JVM has the lock now: no other process holds it, and no other thread of this JVM."""
+    try:
+        return opened.getChannel().tryLock() is not None
+    except Py4JJavaError as error:
+        if "OverlappingFileLockException" not in str(error.java_exception):
+            raise
+        return False
+
+
+def _close(opened: Any) -> None:
+    """Close a lock file, which releases its lock; a JVM that has ended did."""
+    with suppress(Py4JError, OSError):
+        opened.close()
