@@ -106,6 +106,37 @@ STORIES = {
         ["onPartitionsLost t-2 t-3", "onPartitionsAssigned", "onPartitionsAssigned t-2", "onPartitionsAssigned"],
         {"a": 2, "b": 1, "c": 1},
     ),
+    "another process takes a static member's seat: the one that had it is fenced": (
+        [*STATIC, join("c", "i-b"), e.SetPartitions("t", 6)],
+        1,
+        ["onPartitionsAssigned t-4", "onPartitionsAssigned t-5"],
+        {"a": 3, "c": 3},
+    ),
+    "a paused leader sees what changed when it goes on": (
+        [A, B, e.Pause("a"), e.SetPartitions("t", 6), e.Resume("a")],
+        1,
+        ["onPartitionsAssigned t-4", "onPartitionsAssigned t-5"],
+        {"a": 3, "b": 3},
+    ),
+    "unless its metadata is frozen": (
+        [A, B, e.FreezeMetadata("a"), e.SetPartitions("t", 6), e.Pause("a"), e.Resume("a")],
+        0,
+        [],
+        {"a": 2, "b": 2},
+    ),
+    "a paused member that is no leader loses what is gone when it goes on": (
+        [A, B, e.Pause("b"), e.FreezeMetadata("a"), e.SetPartitions("t", 3), e.Resume("b")],
+        0,
+        ["onPartitionsLost t-3"],
+        {"a": 2, "b": 1},
+    ),
+    "a topic that nobody subscribes to": ([A, e.SetPartitions("other", 3)], 0, [], {"a": 4}),
+    "a leader that crashed sees nothing; the next round drops it, and sees": (
+        [A, B, e.Crash("a"), e.SetPartitions("t", 6), join("c")],
+        1,
+        ["onPartitionsAssigned t-0", "onPartitionsAssigned t-1 t-4 t-5"],
+        {"b": 3, "c": 3},
+    ),
     "paused and back in time: nothing": ([A, B, e.Pause("b"), e.Resume("b")], 0, [], {"a": 2, "b": 2}),
     "a stale leader does not see new partitions": (
         [A, B, e.FreezeMetadata("a"), e.SetPartitions("t", 6)],
@@ -248,6 +279,22 @@ def test_a_group_that_never_settles_is_found_and_its_cycle_shown():
     assert len(settled[1].rounds) == last < MOST_ROUNDS
 
 
+def counting_down(group: CustomGroup):
+    """One member's partitions as the digits of a number: one less each round, so that something is always given up."""
+    (member,) = group.members
+    number = sum(1 << each.partition for each in member.owned) or 64
+    return {member.member_id: [each for each in group.partitions(member.member_id) if number - 1 >> each.partition & 1]}
+
+
+def test_a_group_that_neither_settles_nor_repeats_itself_is_given_up():
+    custom = {"down": CustomAssignor("down", counting_down, frozenset({Protocol.COOPERATIVE}), None)}
+    events = join("a", assignors=("down",)), e.Subscribe("a", ("t",))
+    begun, given_up = run(*events, form=Form.AS_KAFKA, topics={"t": 6}, custom=custom)
+    assert (len(begun.rounds), begun.stable) == (1, True)
+    assert (len(given_up.rounds), given_up.cycle, given_up.stable) == (50, None, False)
+    assert given_up.failure == "not stable after 50 rounds, and no two of them alike"
+
+
 def test_a_static_member_that_is_away_can_keep_the_others_rebalancing_until_its_session_ends():
     """m7 is given one of m3's partitions in each round and never takes it; each time m3 gives up another one."""
     found = script(6699, 30)
@@ -280,6 +327,9 @@ def test_a_member_without_a_common_assignor_is_refused_and_the_group_goes_on():
         ([e.Leave("a")], "there is no process 'a'"),
         ([A, A], "'a' has joined already"),
         ([A, e.Expire("a")], "'a' cannot expire"),
+        ([A, e.Expire("nobody")], "'nobody' cannot expire"),
+        ([*STATIC, join("c", "i-b"), e.Leave("b")], "there is no process 'b'"),
+        ([A, e.Crash("a"), e.Pause("a")], "there is no process 'a'"),
         ([A, e.Pause("a"), e.Leave("a")], "'a' is paused"),
         ([A, e.Pause("a"), e.Subscribe("a", ())], "'a' is paused"),
         ([e.Restart("a")], "no process 'a' to restart"),
