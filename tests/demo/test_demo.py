@@ -1,12 +1,15 @@
 """The main job on real Kafka data: every record accounted for, every Java leader's answer computed again."""
 
 import gzip
+import re
+from itertools import takewhile
 
 import pytest
 
 from groupledger.cli.demo import tell_demo
 from groupledger.cli.options import Job
 from groupledger.cli.output import Output
+from groupledger.cli.summaries import WORDS
 from groupledger.core.moment import parse
 from groupledger.pipeline.ledger import Ledger
 from groupledger.pipeline.ownership import ownership
@@ -66,11 +69,34 @@ def test_a_second_run_changes_nothing_and_says_the_same(demonstrated, run_demo):
 def test_what_is_told_has_every_group_and_adds_up(demonstrated, demo_config, capsys):
     tell_demo(Job("demo", Output(as_json=False), ROOT / "conf" / "demo.yaml", (), demo_config), demonstrated)
     said = capsys.readouterr().out
-    of_dev = [group.group_id for group in demonstrated.groups if group.cluster_id == "dev"]
-    assert len(of_dev) == 14
-    assert [name for name in of_dev if name not in said] == []
-    assert said.count("\N{CHECK MARK}") >= 4
-    assert demo_config.ledger.location in said
+    accounts = rows_below(said, "cluster ")
+    records = {each.cluster_id: each.records for each in demonstrated.ingest.accounts}
+    assert {cluster: int(row[0]) for cluster, *row in accounts} == records
+    assert [int(row[1]) for row in accounts] == [sum(map(int, row[2:-1])) for row in accounts]
+    assert [row[-1] for row in accounts] == ["\N{CHECK MARK}"] * 4
+    of_dev = [group for group in demonstrated.groups if group.cluster_id == "dev"]
+    groups = [" ".join(row) for row in rows_below(said, "group ")]
+    assert len(groups) == len(of_dev) == 14
+    for row, group in zip(groups, of_dev, strict=True):
+        span = "-" if group.first is None else f"{group.first}-{group.last}"
+        assert row.startswith(f"{group.group_id} {group.group_type} {span} ")
+        assert f" {group.members} {group.moves} " in row
+        assert row.endswith(" " + ", ".join(f"{name} {number}" for name, number in group.verdicts.items()))
+        assert sum(group.verdicts.values()) == group.snapshots
+    meant = {" ".join(row) for row in rows_below(said, "verdict ")}
+    totals = total(demonstrated.groups)
+    assert meant == {f"{name} {number} {WORDS.get(name, '')}".strip() for name, number in totals.items()}
+    assert sum(totals.values()) == demonstrated.assign.groups_in
+    assert f"All {demonstrated.assign.groups_in:,} recorded states of all 4 clusters" in said
+    assert f"The ledger is at {demo_config.ledger.location}:" in said
+
+
+def rows_below(said, header):
+    """The words of each row of the table whose header begins so; numbers without their commas."""
+    lines = said.splitlines()
+    (first,) = (at for at, line in enumerate(lines) if line.startswith(header))
+    rows = takewhile(str.strip, lines[first + 1 :])
+    return [re.sub(r"(?<=\d),(?=\d)", "", row).split() for row in rows]
 
 
 def test_who_had_a_partition_is_what_the_clients_said(spark, demonstrated, demo_config):
