@@ -36,7 +36,7 @@ def check_through_spark(seed: int, mutants: int) -> Iterator[str]:
             found.append({name: digests[name] for name in FACTS})
         assert found[0] == found[1], [name for name in FACTS if found[0][name] != found[1][name]]
         yield "the same facts from both ledgers"
-        shown = command("show", "--ledger", str(Path(folder) / "ledger-0"))
+        shown = command("show", "--config", str(Path(folder) / "ledger-0-0.yaml"))
         assert shown.returncode == 0, shown.stderr
         yield f"show: {len(shown.stdout.splitlines()):,} lines"
 
@@ -69,6 +69,9 @@ def ingested(ledger: Path, at: int, rows: Iterable[LogRow]) -> str:
     sources = [{"kind": "topics-jsonl", "path": str(topics)}, {"kind": "offsets-jsonl", "path": str(source)}]
     told = {"cluster_id": "fuzz", "ledger": {"location": str(ledger)}, "sources": sources}
     config.write_text(json.dumps(told), encoding="utf-8")  # JSON is YAML
+    if at == 0:
+        made = command("init", "--config", str(config))
+        assert made.returncode == 0, made.stderr
     done = command("ingest", "--config", str(config))
     assert done.returncode in ENDS, done.stderr
     return f"{ledger.name}, ingest {at}: exit {done.returncode}; {done.stdout.splitlines()[0]}"
