@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import subprocess
 import sys
 from itertools import islice
@@ -59,17 +60,67 @@ BAD_LINES = [
 @pytest.mark.parametrize("line", BAD_LINES, ids=lambda line: line[:60])
 def test_a_bad_line_is_an_error_with_its_number_and_harms_no_other(line):
     code, results, stderr = solved(f"{SCENARIO}\n{line}\n{SCENARIO}\n")
-    assert (code, stderr, len(results)) == (0, "", 3)
+    assert (code, stderr, len(results)) == (3, "groupledger: 1 line was no scenario [BAD_LINE]\n", 3)
     assert [result["assignment"] for result in (results[0], results[2])] == [{"m1": ANSWER}] * 2
     assert results[1]["line"] == 2
     assert isinstance(results[1]["error"], str)
 
 
-def test_strict_exits_with_3_after_all_lines():
-    code, results, stderr = solved(f"nonsense\n{SCENARIO}\n", "--strict")
-    assert (code, len(results)) == (3, 2)
-    assert stderr == "groupledger: 1 lines were no scenario [BAD_LINE]\n"
-    assert solved(f"{SCENARIO}\n", "--strict")[0] == 0
+def test_bad_lines_exit_with_3_after_all_lines():
+    code, results, stderr = solved(f"nonsense\n{SCENARIO}\n[]\n")
+    assert (code, len(results)) == (3, 3)
+    assert stderr == "groupledger: 2 lines were no scenario [BAD_LINE]\n"
+    assert solved(f"{SCENARIO}\n")[0] == 0
+
+
+def test_an_exception_of_the_assignor_is_an_answer_as_kafka_gives_it():
+    unknown = SCENARIO.replace('{"t": 3}', "{}").replace("range", "cooperative-sticky").replace('"a"', '"\\"line\\": "')
+    assert solved(f"{unknown}\n")[0] == 0
+
+
+SERVER = {
+    "id": "s",
+    "assignor": "server-uniform",
+    "topics": {"t": {"id": "AAAAAAAAAAAAAAAAAAAAAQ", "partitions": 2}},
+    "members": [{"id": "m", "topics": ["t"]}],
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, None),
+        ({"assignor": "server-best"}, "assignor is 'server-best'; expected one of server-"),
+        ({"topics": {"t": 3}}, "topics.t is 3; expected an object"),
+        ({"topics": ["t"]}, "topics is ['t']; expected an object"),
+        ({"topics": None}, "topics is nothing; expected an object"),
+        ({"topics": {"t": {"partitions": 2}}}, "topics.t.id is nothing; expected a topic id"),
+        ({"topics": {"t": {"id": "AAAAAAAAAAAAAAAAAAAAAQ"}}}, "topics.t is nothing; expected a whole number"),
+        ({"topics": {"t": {"id": "*", "partitions": 2}}}, "topics.t.id is '*'; expected a topic id"),
+        ({"topics": {"t": {"id": 7, "partitions": 2}}}, "topics.t.id is 7; expected a topic id"),
+        ({"members": {"m": []}}, "members is {'m': []}; expected a list"),
+        ({"members": ["m"]}, "members.0 is 'm'; expected an object"),
+        ({"members": [{"id": "m", "topics": ["t"], "assigned": "t"}]}, "members.0.assigned is 't'; expected a list"),
+        ({"members": [{"id": "m", "topics": ["t"], "assigned": [["u", 0]]}]}, "members.0.assigned is 'u'; expected"),
+        ({"deleted": ["x"]}, "deleted is ['x']; expected an object"),
+        ({"deleted": {"x": 3}}, "deleted.x is 3; expected a topic id"),
+        ({"history": 3}, "history is 3; expected a list"),
+        ({"history": [["m"]]}, "history.0 is ['m']; expected [member, change]"),
+        ({"history": [["m", "x"]]}, "history.0 is 'x'; expected a whole number"),
+        ({"subscription_type": "both"}, "subscription_type is 'both'; expected one of homogeneous, heterogeneous"),
+        ({"subscription_type": ["x"]}, "subscription_type is ['x']; expected one of homogeneous, heterogeneous"),
+        ({"joining": 3}, "joining is 3; expected"),
+    ],
+    ids=str,
+)
+def test_a_server_scenario_in_the_wrong_form_says_where(change, said):
+    code, [result], _ = solved(json.dumps(SERVER | change) + "\n")
+    if said is None:
+        assert (code, result["assignment"]) == (0, {"m": [["t", 0], ["t", 1]]})
+    else:
+        assert code == 3
+        assert said in result["error"]
+        assert not re.search("[A-Z][a-z]+Error", result["error"])
 
 
 @pytest.mark.parametrize("name", ["\\ud800", "gr\u00fc\u00df", "\U0001f600", "a\\u0000b"])

@@ -66,7 +66,7 @@ def test_the_higher_generation_owns(generation, kept):
 @pytest.mark.parametrize("named", [(), (f"{FAULTY}:in_turns",)])
 def test_a_line_imports_nothing(named):
     code, (result,), _ = solved(line("antigravity:geohash"), *named)
-    assert code == 0
+    assert code == 3
     assert result["error"].startswith("unknown-assignor: assignor is 'antigravity:geohash'")
     assert "antigravity" not in sys.modules
 

@@ -101,7 +101,7 @@ def _damaged(
 def _refusal(bench: Bench, location: LedgerLocation, table: Table) -> str:
     """What a reader of the table is told; empty where it reads on."""
     try:
-        with named():
+        with named(location):
             found = stored(bench.spark, location, table)
     except Fault as fault:
         return f"{fault.code}: {fault.message}"

@@ -128,7 +128,7 @@ def test_delta_refuses_what_breaks_one_and_the_fault_names_it(spark, tmp_path, t
     create(spark, location, table)
     assert constraints(spark, location, table) == table.constraints
     frame = spark.createDataFrame([row(table), row(table, **changes)], table.schema)
-    with pytest.raises(Fault, match=f"table {table.name} breaks the constraint") as told, named():
+    with pytest.raises(Fault, match=f"table {table.name} breaks the constraint") as told, named(location):
         append(location, table, frame.drop(c.ATTEMPT_ID), "attempt")
     assert told.value.code == "CONSTRAINT_BROKEN"
     assert words in told.value.message

@@ -1,18 +1,19 @@
-"""Exit codes, and the one place where a fault becomes a line on stderr."""
+"""Exit codes, and the one place where whatever ends a command becomes a line on stderr."""
 
 from __future__ import annotations
 
-import json
+import functools
+import os
 import sys
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import Any
 
 import click
 
+from groupledger.cli.engine_errors import explained, foreign_errors
+from groupledger.cli.output import print_json, say
 from groupledger.core.faults import Fault
-
-JSON_WANTED = "groupledger.json"
-"""Key in click's `meta`: set as soon as `--json` is parsed, so that a fault can answer in kind."""
 
 
 class Exit(IntEnum):
@@ -23,51 +24,95 @@ class Exit(IntEnum):
     QUARANTINE = 3
     VIOLATIONS = 4
     CONFLICT = 5
+    INTERRUPTED = 130
+    PIPE_CLOSED = 141
 
 
-EXIT_BY_CODE = {"WRITE_CONFLICT": Exit.CONFLICT, "QUARANTINE_OVER_LIMIT": Exit.QUARANTINE}
+EXIT_BY_CODE = {
+    "WRITE_CONFLICT": Exit.CONFLICT,
+    "QUARANTINE_OVER_LIMIT": Exit.QUARANTINE,
+    "BAD_LINE": Exit.QUARANTINE,
+    "INTERRUPTED": Exit.INTERRUPTED,
+}
 """Faults that are not the caller's to mend; every other one is usage or configuration."""
 
 
 class Commands(click.Group):
-    """Commands in the order of a first session; their faults end in an exit code."""
+    """Commands in the order of a first session; whatever ends one of them early becomes a line and an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order of definition."""
         return list(self.commands)
 
+    def main(  # type: ignore[override]  # click's own is overloaded
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        *,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a command line; under `--json`, a complaint about it is a JSON line as well."""
+        arguments = list(sys.argv[1:] if args is None else args)
+        run = functools.partial(super().main, arguments, prog_name, standalone_mode=False, **extra)
+        return sys.exit(self._code(arguments, run)) if standalone_mode else run()
+
+    def _code(self, arguments: list[str], run: Callable[[], Any]) -> int:
+        as_json = "--json" in arguments
+        try:
+            code = run()
+            sys.stdout.flush()
+        except click.exceptions.NoArgsIsHelpError as error:
+            error.show()
+            return Exit.USAGE
+        except click.ClickException as error:
+            return _told(Fault("USAGE", _usage(error)), as_json=as_json)
+        except click.Abort:
+            return _told(Fault("INTERRUPTED", "interrupted; an unfinished run counts for nothing"), as_json=as_json)
+        except Fault as fault:
+            return _told(fault, as_json=as_json)
+        except (SystemExit, BrokenPipeError):  # how click ends where the reader of the output has closed the pipe
+            return _pipe_closed()
+        return code if isinstance(code, int) else Exit.DONE
+
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; a `Fault` becomes a line, anything else is a bug and keeps its traceback."""
+        """Run the command; errors of Spark and of the machine become a `Fault`, a bug of ours keeps its traceback."""
         try:
             return super().invoke(ctx)
-        except Fault as fault:
-            _end(ctx, fault)
-        except _engine_errors() as error:
-            from groupledger.sinks.refusals import explained
-
-            known = explained(error)
-            if known is None:
+        except foreign_errors() as error:
+            if isinstance(error, BrokenPipeError) and _output_is_closed():
                 raise
-            _end(ctx, known)
+            fault = explained(error, ctx.meta)
+            if fault is None:
+                raise
+            raise fault from error
 
 
-def _engine_errors() -> tuple[type[Exception], ...]:
-    """Errors of Spark, where Spark was started at all."""
-    if "pyspark.sql" not in sys.modules:
-        return ()
-    from groupledger.sinks.refusals import ENGINE_ERRORS
-
-    return ENGINE_ERRORS
+def _usage(error: click.ClickException) -> str:
+    """The complaint with the command whose help says more."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    more = f" See `{context.command_path} --help`." if context else ""
+    return error.format_message() + more
 
 
-def _end(ctx: click.Context, fault: Fault) -> None:
-    _say(fault, as_json=JSON_WANTED in ctx.meta)
-    ctx.exit(EXIT_BY_CODE.get(fault.code, Exit.USAGE))
-
-
-def _say(fault: Fault, *, as_json: bool) -> None:
-    """One line on stderr and, under `--json`, the one JSON line on stdout."""
+def _told(fault: Fault, *, as_json: bool) -> int:
+    """One line on stderr and, under `--json`, the one JSON line on stdout; gives the exit code."""
     message = " ".join(fault.message.split())
     if as_json:
-        click.echo(json.dumps({"status": "failed", "code": fault.code, "message": message}, ensure_ascii=False))
-    click.echo(f"groupledger: {message} [{fault.code}]", err=True)
+        print_json({"status": "failed", "code": fault.code, "message": message})
+    say(f"groupledger: {message} [{fault.code}]")
+    return EXIT_BY_CODE.get(fault.code, Exit.USAGE)
+
+
+def _output_is_closed() -> bool:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return True
+    return False
+
+
+def _pipe_closed() -> int:
+    """Whoever read the output has enough: nothing more is written, and that is no error worth a word."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return Exit.PIPE_CLOSED

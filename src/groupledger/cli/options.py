@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import tempfile
 import time
 import uuid
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from groupledger.cli.exits import JSON_WANTED
+from groupledger.cli.engine_errors import JVM_OUTPUT, LEDGER
 from groupledger.cli.output import Output
 
 if TYPE_CHECKING:
@@ -43,7 +44,11 @@ class Job:
         """A job under the configuration in a file, overrides applied."""
         from groupledger.config import load
 
-        return cls(name, output, config_file, overrides, load(config_file, overrides))
+        config = load(config_file, overrides)
+        context = click.get_current_context(silent=True)
+        if context is not None:
+            context.meta[LEDGER] = config.ledger  # so that an error of Spark's can be told by whose file it is about
+        return cls(name, output, config_file, overrides, config)
 
     def override(self, settings: Mapping[str, object | None]) -> Job:
         """The same job with options turned into settings, checked like any other; None leaves one as it is."""
@@ -54,8 +59,12 @@ class Job:
         """The session; starting one takes seconds, so it is the last thing before the work."""
         from groupledger.engine.session import session
 
+        said = tempfile.TemporaryFile()  # noqa: SIM115 the JVM writes to it until this process ends
+        context = click.get_current_context(silent=True)
+        if context is not None:
+            context.meta[JVM_OUTPUT] = said
         with self.output.status("starting Spark"):
-            return session(self.config.spark, f"groupledger {self.name}")
+            return session(self.config.spark, f"groupledger {self.name}", said)
 
     def invocation(self, run_id: str | None) -> Invocation:
         """A new attempt, and the clock: made here and nowhere below."""
@@ -69,7 +78,7 @@ class Job:
         """Where the ledger is, or is to be."""
         from groupledger.sinks.ledger import LedgerLocation
 
-        return LedgerLocation(path=self.config.ledger.location, catalog=self.config.ledger.catalog)
+        return LedgerLocation.of(self.config.ledger)
 
     def ledger(self) -> Ledger:
         """The configured ledger, which must be there."""
@@ -82,9 +91,7 @@ class Job:
 def takes_json(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--json`; the command gets an `Output` as its first argument."""
 
-    @click.option(
-        "--json", "as_json", is_flag=True, is_eager=True, callback=_note_json, help="One JSON line on stdout."
-    )
+    @click.option("--json", "as_json", is_flag=True, help="One JSON line on stdout.")
     @functools.wraps(command)
     def run(*, as_json: bool, **options: Any) -> Any:
         return command(Output(as_json=as_json), **options)
@@ -118,9 +125,3 @@ takes_run_id = click.option(
     "--run-id", metavar="ID", help="Name of the run, of this command alone; one that is committed changes nothing."
 )
 takes_timings = click.option("--timings", is_flag=True, help="Say where the time went.")
-
-
-def _note_json(ctx: click.Context, _: click.Parameter, wanted: bool) -> bool:
-    if wanted:
-        ctx.meta[JSON_WANTED] = True
-    return wanted

@@ -1,12 +1,14 @@
 """What a command prints: tables for a person, or one JSON line for a program. Never both.
 
+Everything that is printed goes through this module: here alone is text of others made visible (`core.visible_text`).
 rich is imported when the first table is printed. Progress goes to stderr, and only where a person is watching.
 """
 
 from __future__ import annotations
 
+import codecs
 import dataclasses
-import json
+import io
 import sys
 from collections.abc import Mapping
 from contextlib import contextmanager
@@ -15,6 +17,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from groupledger.core.moment import iso
+from groupledger.core.visible_text import json_text, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -31,24 +34,25 @@ class Output:
     def line(self, text: str = "") -> None:
         """A line for a person."""
         if not self.as_json:
-            print(text)
+            print(visible(text))
 
     def title(self, text: str) -> None:
         """A heading for a person, with a blank line before it."""
         if not self.as_json and sys.stdout.isatty():
-            console(stderr=False).print(f"\n{text}", style="bold", markup=False, highlight=False, soft_wrap=True)
+            heading = f"\n{visible(text)}"
+            console(stderr=False).print(heading, style="bold", markup=False, highlight=False, soft_wrap=True)
         elif not self.as_json:
-            print(f"\n{text}")
+            print(f"\n{visible(text)}")
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """A table for a person; numbers to the right, None as '-'. No rows, no table."""
         if not self.as_json and rows:
-            _print_table(columns, rows)
+            _print_table([visible(name) for name in columns], rows)
 
     def result(self, value: Mapping[str, Any]) -> None:
         """The result as one JSON line: the only thing on stdout under `--json`."""
         if self.as_json:
-            print(json.dumps(plain(value), ensure_ascii=False), flush=True)
+            print_json(plain(value))
 
     @contextmanager
     def status(self, doing: str) -> Iterator[Callable[[str], None]]:
@@ -56,8 +60,27 @@ class Output:
         if self.as_json or not sys.stderr.isatty():
             yield lambda _: None
             return
-        with console(stderr=True).status(doing) as status:
-            yield status.update
+        from rich.text import Text
+
+        with console(stderr=True).status(Text(visible(doing))) as status:
+            yield lambda text: status.update(Text(visible(text)))
+
+
+def say(text: str) -> None:
+    """A line on stderr for the person who started the command."""
+    print(visible(text), file=sys.stderr, flush=True)
+
+
+def print_json(value: Any) -> None:
+    """The value as one JSON line on stdout."""
+    print_exact(json_text(value))
+
+
+def print_exact(text: str) -> None:
+    """A line on stdout for a program, to the letter: JSON, or paths; in UTF-8 whatever the terminal's encoding."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and codecs.lookup(sys.stdout.encoding).name != "utf-8":
+        sys.stdout.reconfigure(encoding="utf-8")
+    print(text, flush=True)
 
 
 def console(*, stderr: bool) -> Console:
@@ -83,7 +106,7 @@ def _print_rich(columns: Sequence[str], cells: list[list[str]], numbers: list[bo
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
     for name, number in zip(columns, numbers, strict=True):
-        table.add_column(name, justify="right" if number else "left")
+        table.add_column(Text(name), justify="right" if number else "left")
     for row in cells:
         table.add_row(*map(Text, row))
     console(stderr=False).print(table)
@@ -110,7 +133,7 @@ def cell(value: object) -> str:
             return f"{value:,}"
         case float():
             return f"{value:.2f}"
-    return " ".join(str(value).split())
+    return visible(str(value))
 
 
 def mark(ok: bool) -> str:

@@ -8,7 +8,7 @@ import click
 
 from groupledger.cli.exits import Exit
 from groupledger.cli.options import Job, takes_config, takes_run_id, takes_timings
-from groupledger.cli.output import plain
+from groupledger.cli.output import plain, say
 from groupledger.cli.summaries import ingest_json, tell_assign, tell_ingest, tell_timings
 
 if TYPE_CHECKING:
@@ -94,5 +94,5 @@ def _finish(job: Job, summary: IngestSummary | AssignSummary, told: Mapping[str,
     job.output.result({"status": "quarantine-over-limit" if over else "done", "command": job.name, **told})
     if over:
         text = f"{summary.quarantined} rejected; limits.max_quarantined is {limit}: see `groupledger show --quarantine`"
-        click.echo(f"groupledger: {text} [QUARANTINE_OVER_LIMIT]", err=True)
+        say(f"groupledger: {text} [QUARANTINE_OVER_LIMIT]")
         click.get_current_context().exit(Exit.QUARANTINE)

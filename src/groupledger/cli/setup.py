@@ -8,7 +8,7 @@ import click
 
 from groupledger.cli.exits import Exit
 from groupledger.cli.options import Job, takes_config
-from groupledger.cli.output import mark, plain
+from groupledger.cli.output import mark, plain, print_exact
 
 
 @click.command(short_help="Make the ledger's tables; harmless where they are.")
@@ -60,4 +60,4 @@ def jars(configurations: tuple[str, ...], *, class_path: bool) -> None:
 
     from groupledger.engine.jars import ensure
 
-    click.echo((os.pathsep if class_path else ",").join(str(jar) for jar in ensure(configurations or ("delta",))))
+    print_exact((os.pathsep if class_path else ",").join(str(jar) for jar in ensure(configurations or ("delta",))))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groupledger.cli.options import Job, takes_config
+from groupledger.cli.output import say
 from groupledger.core.moment import parse
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def _who_had(partition: str, at: str, cluster: str | None, group: str | None) ->
         return ownership(ledger, topic, number, moment, cluster, group)
 
     if zone_assumed:
-        click.echo(f"no time zone in {at!r}: UTC assumed", err=True)
+        say(f"no time zone in {at!r}: UTC assumed")
     return ask
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable
 from typing import Any, TextIO
 
 import click
 
 from groupledger.cli.custom import custom_assignors
-from groupledger.cli.exits import Exit
-from groupledger.cli.output import Output
+from groupledger.cli.output import Output, print_exact
 from groupledger.core.custom.limits import CustomLimits
+from groupledger.core.faults import Fault
 
 Told = dict[str, Any]
 
@@ -20,13 +19,12 @@ Told = dict[str, Any]
 @click.command(short_help="Groups run through events on paper; JSON lines, no Spark.")
 @click.argument("scripts", type=click.File("r", encoding="utf-8", errors="surrogateescape"), default="-")
 @click.option("--table", is_flag=True, help="Tables for a person instead of JSON lines.")
-@click.option("--strict", is_flag=True, help="Exit with 3 when any line was no script.")
 @custom_assignors
-def simulate(scripts: TextIO, *, table: bool, strict: bool, custom: tuple[str, ...], limits: CustomLimits) -> None:
+def simulate(scripts: TextIO, *, table: bool, custom: tuple[str, ...], limits: CustomLimits) -> None:
     """Read one script a line from SCRIPTS (default: stdin), write one result a line.
 
     Results come after every 500 lines and at the end. A line that is no script gives an error object with its line
-    number; the others are played all the same.
+    number; the others are played all the same, and the exit code is 3.
 
     \b
     {"id": "a", "topics": {"orders": 4}, "events": [{"event": "join", "member": "m1", "topics": ["orders"]}]}
@@ -38,15 +36,14 @@ def simulate(scripts: TextIO, *, table: bool, strict: bool, custom: tuple[str, .
 
     bad_lines = 0
     for answer in simulate_lines(scripts, find_all(custom, limits)):
-        told = json.loads(answer) if table or strict else {}
+        told = json.loads(answer) if table or '"line": ' in answer else {}
         bad_lines += "line" in told
         if table:
             _show(Output(as_json=False), told)
         else:
-            sys.stdout.write(answer.encode("utf-8", "backslashreplace").decode() + "\n")
-    if strict and bad_lines:
-        click.echo(f"groupledger: {bad_lines} lines were no script [BAD_LINE]", err=True)
-        click.get_current_context().exit(Exit.QUARANTINE)
+            print_exact(answer)
+    if bad_lines:
+        raise Fault("BAD_LINE", f"{bad_lines} {'line was' if bad_lines == 1 else 'lines were'} no script")
 
 
 def _show(output: Output, told: Told) -> None:

@@ -43,7 +43,7 @@ def load(path: Path, overrides: Sequence[str] = ()) -> Config:
     """
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # not UTF-8, or a name that no file can have
         reason = getattr(error, "strerror", None) or error
         raise ConfigFault("CONFIG_MISSING", f"{path}: cannot read the configuration: {reason}") from error
     return parse(text, str(path), overrides)

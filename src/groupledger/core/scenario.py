@@ -25,6 +25,7 @@ from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.javaorder import computed_map_order, hash_texts, rank_present, rank_texts
 from groupledger.core.scenario_form import require_form
+from groupledger.core.visible_text import json_text
 from groupledger.core.wire.user_data import COOPERATIVE_STICKY, STICKY, decode_user_data, taken
 
 Claim = tuple[str, int]
@@ -66,7 +67,7 @@ def solve_lines(
 ) -> Iterator[str]:
     """One result line for each scenario line; a bad line becomes an error result with its number, the others go on."""
     for number, line in enumerate(lines, 1):
-        yield json.dumps(_solve_line(number, line, mode, custom), ensure_ascii=False)
+        yield json_text(_solve_line(number, line, mode, custom))
 
 
 def _solve_line(number: int, line: str, mode: Mode, custom: Mapping[str, CustomAssignor] | None) -> dict[str, Any]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import binascii
 from base64 import b64decode
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from groupledger.core.faults import Fault
+from groupledger.core.wire.primitives import uuid_bytes
 
 MOST_PARTITIONS = 10_000_000
 """Of one scenario: more is a slip of the pen, and would end the process for want of memory."""
@@ -33,6 +35,54 @@ def require_form(scenario: dict[str, Any]) -> None:
         for number, replicas in enumerate(_list(partitions, f"racks.{topic}")):
             for rack in _list(replicas, f"racks.{topic}.{number}"):
                 _text_or_null(rack, f"racks.{topic}.{number}")
+
+
+def require_server_form(scenario: Mapping[str, Any], assignors: Sequence[str]) -> None:
+    """As `require_form`, for a KIP-848 group: topics have ids, members have `assigned` in the place of `owned`."""
+    _one_of(scenario.get("assignor"), assignors, "assignor")
+    ids: dict[str, Any] = {}
+    for topic, fact in _object(scenario.get("topics"), "topics").items():
+        ids[topic] = _object(fact, f"topics.{topic}").get("id")
+        _topic_id(ids[topic], f"topics.{topic}.id")
+    for topic, topic_id in _object(scenario.get("deleted") or {}, "deleted").items():
+        ids[topic] = topic_id
+        _topic_id(topic_id, f"deleted.{topic}")
+    members = _list(scenario.get("members"), "members")
+    for at, member in enumerate(members):
+        _object(member, f"members.{at}")
+    clients = [{**member, "owned": member.get("assigned")} for member in members]
+    counts = {topic: fact.get("partitions") for topic, fact in scenario["topics"].items()}
+    try:
+        require_form({"assignor": scenario["assignor"], "topics": counts, "members": clients})
+    except Fault as fault:
+        raise Fault(fault.code, fault.message.replace(".owned", ".assigned")) from fault
+    for at, member in enumerate(members):
+        for topic, _ in member.get("assigned") or ():
+            if topic not in ids:
+                _complain(f"members.{at}.assigned", topic, "a name in topics or deleted")
+    _server_options(scenario)
+
+
+def _server_options(scenario: Mapping[str, Any]) -> None:
+    _text_or_null(scenario.get("joining"), "joining")
+    if scenario.get("subscription_type") is not None:
+        _one_of(scenario["subscription_type"], ("homogeneous", "heterogeneous"), "subscription_type")
+    for at, event in enumerate(_list(scenario.get("history") or [], "history")):
+        if not isinstance(event, list) or len(event) != 2:
+            _complain(f"history.{at}", event, "[member, change]")
+        _whole(event[1], f"history.{at}", range(-1, 2))
+
+
+def _topic_id(value: Any, place: str) -> None:
+    try:
+        uuid_bytes(value)
+    except (ValueError, AttributeError):
+        _complain(place, value, "a topic id: 22 characters of url-safe base64")
+
+
+def _one_of(value: Any, names: Sequence[str], place: str) -> None:
+    if value not in names:
+        _complain(place, value, f"one of {', '.join(names)}")
 
 
 def _member(member: dict[str, Any], place: str) -> None:

@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from groupledger.config.settings import SparkSettings
 from groupledger.core.faults import Fault
@@ -67,16 +67,19 @@ class SessionFault(Fault):
     """No session can be had as the caller asked."""
 
 
-def session(settings: SparkSettings, app_name: str) -> SparkSession:
+def session(settings: SparkSettings, app_name: str, jvm_output: IO[bytes] | None = None) -> SparkSession:
     """The Spark session these settings describe; one that is active already is returned as it is.
 
-    Raises JavaFault and JarsFault before a JVM is started, SessionFault (DELTA_MISSING) where a submitted job was
-    given no Delta.
+    `jvm_output` is an open file for all that a JVM started here prints on its own: warnings, progress, stack traces.
+    Without it, the JVM shares this process's stdout and stderr. Raises JavaFault and JarsFault before a JVM is started,
+    SessionFault: JVM_FAILED where it does not start, DELTA_MISSING where a submitted job was given no Delta.
     """
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     options = session_options(settings, submitted=submitted)
     from pyspark.sql import SparkSession  # 0.1 s, and not needed to explain a missing Java
 
+    if jvm_output is not None and not submitted:
+        _start(options, app_name, jvm_output)
     builder = SparkSession.builder.appName(app_name)
     for name, value in options.items():
         builder = builder.config(name, value)
@@ -84,6 +87,30 @@ def session(settings: SparkSettings, app_name: str) -> SparkSession:
     if submitted or settings.profile == "cluster":
         _expect_delta(spark)
     return spark
+
+
+def _start(options: Mapping[str, str], app_name: str, output: IO[bytes]) -> None:
+    """Start the JVM and its Spark context, unless this process has one."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._gateway is not None:
+        return
+    conf = SparkConf(loadDefaults=False).setAll(list(options.items())).setAppName(app_name)
+    try:
+        gateway = launch_gateway(conf, {"stdout": output, "stderr": output})  # type: ignore[no-untyped-call]
+    except PySparkRuntimeError as error:
+        raise SessionFault("JVM_FAILED", f"the JVM for Spark does not start: {_first_error(output)}") from error
+    SparkContext(conf=conf, gateway=gateway)
+
+
+def _first_error(output: IO[bytes]) -> str:
+    """The line in which Java says what it could not do."""
+    output.seek(0)
+    lines = [line.strip() for line in output.read().decode("utf-8", "replace").splitlines() if line.strip()]
+    telling = [line for line in lines if re.search("error|invalid|could not|unrecognized", line, re.IGNORECASE)]
+    return (telling or lines[-1:] or ["it said nothing"])[0]
 
 
 def session_options(settings: SparkSettings, *, submitted: bool) -> dict[str, str]:

@@ -96,13 +96,13 @@ def assign(spark: SparkSession, config: Config, invocation: Invocation) -> Assig
     which changes nothing when it is repeated. Raises LedgerFault where there is no ledger, WriteConflict where others
     keep committing in between.
     """
-    with named():
-        return _assign(spark, config, invocation)
+    location = LedgerLocation.of(config.ledger)
+    with named(location):
+        return _assign(spark, location, config, invocation)
 
 
-def _assign(spark: SparkSession, config: Config, invocation: Invocation) -> AssignSummary:
+def _assign(spark: SparkSession, location: LedgerLocation, config: Config, invocation: Invocation) -> AssignSummary:
     timings = Timings(invocation.seconds)
-    location = LedgerLocation(path=config.ledger.location, catalog=config.ledger.catalog)
     with timings.stage("look"):
         check(spark, location)
         seen = runs.look(spark, location)

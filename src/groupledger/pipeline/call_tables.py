@@ -51,13 +51,15 @@ def keep_calls(spark: SparkSession, config: Config, invocation: Invocation, hour
     code and hours already, nothing is done. Raises LedgerFault where there is no ledger, or one without these tables;
     WriteConflict where another such run committed meanwhile.
     """
-    with named():
-        return _keep_calls(spark, config, invocation, hours)
+    location = LedgerLocation.of(config.ledger)
+    with named(location):
+        return _keep_calls(spark, location, config, invocation, hours)
 
 
-def _keep_calls(spark: SparkSession, config: Config, invocation: Invocation, hours: int) -> CallsSummary:
+def _keep_calls(
+    spark: SparkSession, location: LedgerLocation, config: Config, invocation: Invocation, hours: int
+) -> CallsSummary:
     timings = Timings(invocation.seconds)
-    location = LedgerLocation(path=config.ledger.location, catalog=config.ledger.catalog)
     with timings.stage("look"):
         check(spark, location, (*TABLES, RUNS))
         seen = runs.look(spark, location)

@@ -37,7 +37,7 @@ def demo(
 
     `telling` is told each stage as it begins.
     """
-    location = LedgerLocation(path=config.ledger.location, catalog=config.ledger.catalog)
+    location = LedgerLocation.of(config.ledger)
     telling("making the ledger's tables")
     made = init(spark, location)
     telling("reading and folding the captured logs")

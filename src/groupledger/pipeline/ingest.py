@@ -74,7 +74,7 @@ def ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoca
     Raises Fault for a ledger or a source that cannot be used, before anything is written, and WriteConflict where
     another ingest of one of the clusters committed meanwhile.
     """
-    with named():
+    with named(location):
         return _ingest(spark, location, config, invocation)
 
 

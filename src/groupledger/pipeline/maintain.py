@@ -78,7 +78,7 @@ def maintain(
     Raises LedgerFault where there is no ledger; WriteConflict where another maintain holds the lease, or where others
     write all the time.
     """
-    with named():
+    with named(location):
         check(spark, location, {RUNS, *tables})
         lease = _lease(config, invocation)
         lease.take(spark, location, invocation.now())

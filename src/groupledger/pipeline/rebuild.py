@@ -70,7 +70,7 @@ def rebuild(spark: SparkSession, location: LedgerLocation, config: Config, invoc
     Raises Fault: LEDGER_DAMAGED where a table cannot be read that is not made of others; TABLE_IN_THE_WAY,
     SOURCES_CHANGED, REBUILT_DIFFERENT with what to do.
     """
-    with named():
+    with named(location):
         contents = {table.name: _contents(spark, location, table) for table in tables.TABLES if table.name in RAW}
     set_aside = {}
     for table in STAMPED:
@@ -79,7 +79,7 @@ def rebuild(spark: SparkSession, location: LedgerLocation, config: Config, invoc
             contents[table.name] = {} if isinstance(found, Fault) else found
             if isinstance(found, Fault):
                 set_aside[table.name] = str(_set_aside(location, table, invocation.attempt_id, found))
-    with named():
+    with named(location):
         init(spark, location)
         work = _Rebuild(spark, location, config, contents)
         return RebuildSummary(len(work.history), set_aside, tuple(work.remade()))
@@ -97,7 +97,7 @@ def _readable(spark: SparkSession, location: LedgerLocation, table: Table) -> di
     """What stands in the table, nothing if it is not there, or why it cannot be read. Raises the Fault of another table
     in its place, which is not touched."""
     try:
-        with named():
+        with named(location):
             return _contents(spark, location, table) if stands(spark, location, table) else {}
     except Fault as fault:
         if fault.code not in ("LEDGER_DAMAGED", "LEDGER_UNREADABLE"):

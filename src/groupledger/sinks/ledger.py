@@ -13,12 +13,14 @@ from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 from groupledger.core.faults import Fault
 from groupledger.core.secrets import without_secrets
 from groupledger.sinks import changes
-from groupledger.sinks.refusals import ENGINE_ERRORS, explained
+from groupledger.sinks.refusals import ENGINE_ERRORS, explained, meaning
 from groupledger.tables import RUNS, SCHEMA_VERSION, TABLES, Table
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from groupledger.config import LedgerSettings
 
 VERSION_PROPERTY = "groupledger.schemaVersion"
 _CONSTRAINT = "delta.constraints."
@@ -56,6 +58,11 @@ class LedgerLocation:
         if (self.path is None) == (self.catalog is None):
             message = f"a ledger is at a path or in a catalog; got path {self.path!r} and catalog {self.catalog!r}"
             raise LedgerFault("BAD_LOCATION", message)
+
+    @classmethod
+    def of(cls, settings: LedgerSettings) -> LedgerLocation:
+        """The place that a configuration names."""
+        return cls(path=settings.location, catalog=settings.catalog)
 
     def __str__(self) -> str:
         return without_secrets(self.path) if self.path is not None else str(self.catalog)
@@ -175,8 +182,7 @@ def create(spark: SparkSession, location: LedgerLocation, table: Table) -> None:
     try:
         changes.run(spark, location, table, ddl(location, table))
     except AnalysisException as error:
-        got = next(iter(str(error).splitlines()), "")
-        raise foreign(location, table, f"Delta refuses to make it there: {got}") from error
+        raise foreign(location, table, f"Delta refuses to make it there: {meaning(error)}") from error
     schema = _schema(spark, location, table)
     if schema is None:
         raise foreign(
@@ -242,11 +248,10 @@ def _check_version(location: LedgerLocation, got: int) -> None:
 
 
 def _unreadable(location: LedgerLocation, table: Table, error: Exception) -> Fault:
-    known = explained(error)
+    known = explained(error, location)
     if known is not None:
         return known
-    first_line = next(iter(str(error).splitlines()), type(error).__name__)
-    return LedgerFault("LEDGER_UNREADABLE", f"{location.identifier(table)} cannot be read: {first_line}")
+    return LedgerFault("LEDGER_UNREADABLE", f"{location.identifier(table)} cannot be read: {meaning(error)}")
 
 
 def foreign(location: LedgerLocation, table: Table, got: str) -> LedgerFault:

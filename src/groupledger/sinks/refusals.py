@@ -1,24 +1,49 @@
-"""What Spark and Delta say when they cannot read or write the ledger, as a fault that names table, file and way out."""
+"""What Spark and Delta say, as a fault that names what is wrong, where it lies, and the way out.
+
+Whose file it is that cannot be read is decided by where it lies: in a table's folder of the ledger, or elsewhere. A
+folder of a user's may have the name of a table.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
+from pyspark.errors import (
+    PySparkAssertionError,
+    PySparkAttributeError,
+    PySparkException,
+    PySparkNotImplementedError,
+    PySparkTypeError,
+    PySparkValueError,
+    PythonException,
+)
 
 from groupledger.core.faults import Fault
 from groupledger.tables import BY_NAME, CONSTRAINTS, LOG_RECORDS, RUNS, TOPIC_SNAPSHOTS
 
+if TYPE_CHECKING:
+    from groupledger.sinks.ledger import LedgerLocation
+
 ENGINE_ERRORS = (PySparkException, Py4JJavaError)
+JVM_GONE = (Py4JNetworkError, ConnectionError)
+"""What a call into the JVM raises once that has ended."""
 RAW = (LOG_RECORDS.name, TOPIC_SNAPSHOTS.name, RUNS.name)
 """Tables that everything else can be made of again, and that themselves come from nothing else in the ledger."""
 
+_OURS = (
+    *(PythonException, PySparkTypeError, PySparkValueError, PySparkAttributeError),
+    *(PySparkAssertionError, PySparkNotImplementedError),
+)
 _CONFLICT = re.compile(r"DELTA_CONCURRENT|Concurrent\w+Exception|MetadataChangedException|ProtocolChangedException")
 _UNWRITABLE = re.compile(
     r"No space left on device[^\n|]*|File too large|Permission denied[^\n|]*|Read-only file system"
+    r"|Operation not permitted|Not a directory|ParentNotDirectoryException|Mkdirs failed to create[^\n]*"
 )
 _DAMAGED = re.compile(
     r"FAILED_READ_FILE|CANNOT_READ_FILE|is not a Parquet file|ChecksumException|FileNotFoundException"
@@ -26,7 +51,41 @@ _DAMAGED = re.compile(
     r"|Json(?:Parse|EOF|Mapping)|MalformedJson|versions are not contiguous|Unexpected character"
 )
 _BROKEN = re.compile(r"CHECK constraint (\w+) .*? violated by row with values:((?:\s+- [^\n]*)+)", re.DOTALL)
-_FILE = re.compile(r"[^\s'\"`,;()\[\]]+\.(?:parquet|json|crc)\b")
+_READ = re.compile(r"FAILED_READ_FILE[^\n]*?reading (?:file )?(?P<file>[^\n]+?)\.?(?: SQLSTATE|\s*$)", re.MULTILINE)
+_FILE = re.compile(r"[^\s'\"`,;()\[\]]+\.(?:parquet|json|crc|gz|jsonl|csv|orc|avro|bz2|zst|snappy|lz4)\b")
+_BEFORE_PATH = r"(?<![^\s'\"`,;:=()\[\]])"
+_REST_OF_PATH = r"[^\s'\"`,;()\[\]]*"
+_REASONS = (
+    (r"Unexpected end of|EOFException", "its compressed data ends too soon: copy it again, whole"),
+    (
+        r"not in gzip format|incorrect (?:header|data) check|invalid (?:block|stored|distance|code|literal|bit)"
+        r"|ZipException|DataFormatException|ZLIB",
+        "its compressed data is damaged, or it is not what its ending says: make it again",
+    ),
+    (r"is not a Parquet file|Could not read footer|corrupt", "it is damaged, or not of this format: make it again"),
+    (r"Permission denied|AccessControlException", "this user may not read it: change its owner or mode"),
+    (r"FileNotFoundException|does not exist", "it is gone: leave files alone while they are read"),
+)
+_SCHEMES = {
+    "s3a": "org.apache.hadoop:hadoop-aws",
+    "s3": "org.apache.hadoop:hadoop-aws, and write s3a://",
+    "s3n": "org.apache.hadoop:hadoop-aws, and write s3a://",
+    "gs": "com.google.cloud.bigdataoss:gcs-connector",
+    "abfs": "org.apache.hadoop:hadoop-azure",
+    "abfss": "org.apache.hadoop:hadoop-azure",
+    "wasb": "org.apache.hadoop:hadoop-azure",
+    "wasbs": "org.apache.hadoop:hadoop-azure",
+}
+_NO_SCHEME = re.compile(r'No FileSystem for scheme:? "?(?P<scheme>[\w+.-]+)')
+_NO_CLASS = re.compile(r"Class \S*?\.(?:s3a|azurebfs|azure|gcs)\.(?P<name>\w+) not found")
+_UNREACHABLE = re.compile(
+    r"UnknownHostException: (?P<host>[^\s:;]+)|Call From \S+ to \S+ failed[^\n;]*|Connection refused[^\n]*"
+    r"|NoRouteToHostException"
+)
+_NO_MEMORY = re.compile(r"OutOfMemoryError[^\n]*|must be at least \d+[^\n]*memory[^\n]*")
+_ERROR_CLASS = re.compile(r"(?:\b[\w$]+\.)+[\w$]*(?:Exception|Error|Throwable)\b:?\s*")
+_CLASS = re.compile(r"\b(?:[a-z][\w$]*\.){2,}(?=[A-Z])")
+_NO_WORDS = ("at ", "...", "Caused by", "Driver stacktrace", "An error occurred while calling", "|", "+-", "JVM stack")
 _WORDS = 300
 
 
@@ -50,34 +109,97 @@ def is_conflict(error: Exception) -> bool:
 
 
 @contextmanager
-def named() -> Iterator[None]:
-    """Errors of the engine that are the ledger's state, or the disk's, as faults; all others as they are."""
+def named(location: LedgerLocation) -> Iterator[None]:
+    """Errors of the engine that a user can mend, as faults; all others as they are."""
     try:
         yield
     except ENGINE_ERRORS as error:
-        fault = explained(error)
+        fault = explained(error, location)
         if fault is None:
             raise
         raise fault from error
 
 
-def explained(error: Exception) -> Fault | None:
-    """WRITE_CONFLICT, CONSTRAINT_BROKEN, LEDGER_UNWRITABLE or LEDGER_DAMAGED; None where it is something else."""
+def is_bug(error: Exception) -> bool:
+    """Whether code of ours raised it: in a Python worker, or by calling Spark in a wrong way."""
+    return isinstance(error, _OURS)
+
+
+def explained(error: Exception, location: LedgerLocation | None) -> Fault | None:
+    """What is wrong with the ledger at `location`, a source, the disk or the set-up; None where it is something else.
+
+    WRITE_CONFLICT, CONSTRAINT_BROKEN, LEDGER_UNWRITABLE, LEDGER_DAMAGED, SOURCE_UNREADABLE, STORE_UNKNOWN,
+    STORE_UNREACHABLE, OUT_OF_MEMORY, JVM_GONE.
+    """
+    if isinstance(error, JVM_GONE):
+        return Refusal(
+            "JVM_GONE", "Spark's JVM has ended: killed, or out of memory (spark.driver_memory); run it again"
+        )
     text = _whole(error)
     if _CONFLICT.search(text):
         return WriteConflict("another job changed a table meanwhile; nothing of this run counts; run it again")
     broken = _BROKEN.search(text)
     if broken and broken[1] in CONSTRAINTS:
         return _broken(broken[1], broken[2])
+    return _set_up(text) or _file(error, unquote(text), location)
+
+
+def _set_up(text: str) -> Fault | None:
+    """What is wrong with the machine or the session, whatever was read or written."""
+    store = _NO_SCHEME.search(text) or _NO_CLASS.search(text)
+    if store:
+        return _unknown_store(store)
+    unreachable = _UNREACHABLE.search(text)
+    if unreachable:
+        what = unreachable["host"] or _plain(unreachable[0])
+        return Refusal("STORE_UNREACHABLE", f"a store cannot be reached: {what}; check the address, and the network")
+    if _NO_MEMORY.search(text):
+        return Refusal("OUT_OF_MEMORY", "Spark's JVM has too little memory: raise spark.driver_memory, such as 2g")
+    return None
+
+
+def _unknown_store(found: re.Match[str]) -> Fault:
+    name = found.groupdict().get("scheme", "")
+    if not name:
+        name = next((scheme for scheme, mark in _MARKS.items() if mark in found[0]), "")
+    jar = _SCHEMES.get(name)
+    if jar is None:
+        return Refusal(
+            "STORE_UNKNOWN", f"{name}:// is no file system that Spark knows; write s3a://, gs://, hdfs:// ..."
+        )
+    what = f"{name}:// needs a jar that Spark does not bring"
+    return Refusal(
+        "STORE_UNKNOWN", f"{what}: name {jar} in spark.conf, as spark.jars.packages, or give spark-submit it"
+    )
+
+
+_MARKS = {"s3a": ".s3a.", "abfss": ".azurebfs.", "wasbs": ".azure.", "gs": ".gcs."}
+
+
+def _file(error: Exception, text: str, location: LedgerLocation | None) -> Fault | None:
+    """What is wrong with a file, by whose it is."""
+    failed = [found["file"] for found in _READ.finditer(text)]
+    mine = _table_and_file("\n".join(failed) if failed else text, location)
+    if mine is None and failed:
+        return _unreadable(failed[-1], error, text)
     refused = _UNWRITABLE.search(text)
     if refused:
-        what = f"the ledger cannot be written: {refused[0].strip()}"
-        return Refusal("LEDGER_UNWRITABLE", f"{what}; nothing of this run counts; mend that, then run it again")
-    found = _table_and_file(text)
-    if found is None or _DAMAGED.search(text) is None:
+        what = "the ledger cannot be written" if _names(text, location) else "a file cannot be written"
+        told = f"{what}: {_plain(refused[0])}; nothing of this run counts; mend that, then run it again"
+        return Refusal("LEDGER_UNWRITABLE", told)
+    if _DAMAGED.search(text) is None:
         return None
-    table, file = found
-    return damaged(table, f"{file} cannot be read ({next(iter(text.splitlines()), '')[:_WORDS]})")
+    if mine is not None:
+        table, file = mine
+        return damaged(table, f"{file} cannot be read ({meaning(error)})")
+    other = _FILE.search(text)
+    return None if other is None else _unreadable(other[0], error, text)
+
+
+def _unreadable(file: str, error: Exception, text: str) -> Fault:
+    """The fault of a file that is not the ledger's."""
+    why = next((words for pattern, words in _REASONS if re.search(pattern, text)), None) or meaning(error)
+    return Refusal("SOURCE_UNREADABLE", f"{file.removeprefix('file:')} cannot be read: {why}")
 
 
 def _broken(constraint: str, values: str) -> Fault:
@@ -97,21 +219,65 @@ def damaged(table: str, what: str) -> Fault:
     return Refusal("LEDGER_DAMAGED", f"table {table} is damaged: {what}; {way_out}")
 
 
+def meaning(error: Exception) -> str:
+    """The first words of the error's root cause that mean something to a person: no class of Java's, no stack."""
+    for text in reversed(_texts(error)):
+        for line in text.splitlines():
+            words = _plain(line)
+            if words and not words.startswith(_NO_WORDS):
+                return words
+    return next(reversed(re.findall(r"\w+(?:Exception|Error)", _whole(error))), "it does not say why")
+
+
+def _plain(line: str) -> str:
+    """A line without the names of Java's classes, cut to a length that can be read."""
+    told = _CLASS.sub("", _ERROR_CLASS.sub("", line)).strip(" :;\t")
+    return told if len(told) <= _WORDS else f"{told[:_WORDS]}..."
+
+
 def _whole(error: Exception) -> str:
     """The error's words with those of its causes in the JVM."""
+    return "\n".join(_texts(error))
+
+
+def _texts(error: Exception) -> list[str]:
     texts = [str(error)]
-    cause = getattr(error, "java_exception", None)
+    cause = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     while cause is not None and len(texts) < 10:
         texts.append(str(cause.toString()))
         cause = cause.getCause()
-    return "\n".join(texts)
+    return texts
 
 
-def _table_and_file(text: str) -> tuple[str, str] | None:
-    """The first file of a table of ours that the words name."""
-    for match in _FILE.finditer(text):
-        folders = match[0].split("/")[:-1]
-        tables = [name for name in folders if name in BY_NAME]
-        if tables:
-            return tables[-1], match[0].removeprefix("file:")
-    return None
+def _table_and_file(text: str, location: LedgerLocation | None) -> tuple[str, str] | None:
+    """The first file in a table's folder of the ledger that the words name."""
+    tables = "|".join(map(re.escape, sorted(BY_NAME)))
+    found = _names(text, location, rf"/+(?P<table>{tables})/{_REST_OF_PATH}")
+    return (found["table"], found[0].rstrip(".")) if found else None
+
+
+def _names(text: str, location: LedgerLocation | None, below: str = r"(?![\w.-])") -> re.Match[str] | None:
+    """Where the words name the ledger's folder, or something in it."""
+    if location is None:
+        return None
+    return re.search(f"{_BEFORE_PATH}{re.escape(_root(location))}{below}", re.sub(r"\bfile:/+", "/", text))
+
+
+def _root(location: LedgerLocation) -> str:
+    """The folder or URL of the ledger as messages of the engine spell it, without scheme where that is `file`."""
+    path = location.path if location.path is not None else _folder_of_schema(location)
+    path = re.sub(r"^file:/+", "/", unquote(path))
+    return (path if "://" in path else str(Path(path).absolute())).rstrip("/")
+
+
+def _folder_of_schema(location: LedgerLocation) -> str:
+    """Where the tables of a ledger in a catalog lie; asked for once something went wrong."""
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.getActiveSession()
+    name = ".".join(f"`{part}`" for part in str(location.catalog).split("."))
+    try:
+        rows = spark.sql(f"DESCRIBE SCHEMA EXTENDED {name}").collect() if spark else []
+    except ENGINE_ERRORS:
+        rows = []
+    return next((str(row[1]) for row in rows if row[0] == "Location"), "/no schema tells its place")

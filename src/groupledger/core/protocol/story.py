@@ -24,6 +24,7 @@ from groupledger.core.protocol.happening import HAPPENS
 from groupledger.core.protocol.settlement import MemberCall, MemberRound, Pace, Round, Settlement
 from groupledger.core.protocol.simulator import Script, simulate_all
 from groupledger.core.step import Form
+from groupledger.core.visible_text import json_text
 
 BAD_SCRIPT = "BAD_SCRIPT"
 TOGETHER = 500
@@ -42,7 +43,7 @@ def simulate_lines(lines: Iterable[str], custom: Mapping[str, CustomAssignor] | 
     numbered = enumerate(lines, 1)
     while some := list(islice(numbered, TOGETHER)):
         for result in _play_some(some, custom):
-            yield json.dumps(result, ensure_ascii=False)
+            yield json_text(result)
 
 
 def _play_some(lines: list[tuple[int, str]], custom: Mapping[str, CustomAssignor] | None) -> Iterator[dict[str, Any]]:

@@ -118,16 +118,22 @@ SOUND = {
 @pytest.mark.parametrize(
     ("broken", "complaint"),
     [
-        ({"topics": {"t": {"id": "short", "partitions": 1}}}, "uuid is 'short'; expected 22 characters"),
+        (
+            {"topics": {"t": {"id": "short", "partitions": 1}}},
+            "topics.t.id is 'short'; expected a topic id: 22 characters",
+        ),
         ({"topics": {"t": {"id": "AAAAAAAAAAAAAAAAAAAAAQ", "partitions": -1}}}, "topics.t is -1; expected"),
-        ({"topics": {"t": 3}}, "not subscriptable"),
-        ({"members": None}, "expected topics"),
+        ({"topics": {"t": 3}}, "topics.t is 3; expected an object"),
+        ({"members": None}, "members is nothing; expected a list"),
         ({"members": [{"id": "m", "topics": "t"}]}, "members.0.topics is 't'; expected a list"),
-        ({"members": [{"id": "m", "topics": ["t"], "assigned": [["never", 0]]}]}, "KeyError: 'never'"),
+        (
+            {"members": [{"id": "m", "topics": ["t"], "assigned": [["never", 0]]}]},
+            "members.0.assigned is 'never'; expected a name",
+        ),
         ({"members": [{"id": "m", "topics": ["t"], "assigned": ["t", 0]}]}, "members.0.assigned is 't'; expected"),
         ({"members": [{"id": "m", "topics": ["t"], "assigned": [["t", -1]]}]}, "holds partition -1; expected >= 0"),
         ({"members": [{"id": "m", "topics": ["t"], "assigned": [["t", 1]] * 2}]}, "holds a partition twice"),
-        ({"subscription_type": "mixed"}, "KeyError: 'mixed'"),
+        ({"subscription_type": "mixed"}, "subscription_type is 'mixed'; expected one of"),
         ({"joining": "nobody"}, "joining is 'nobody'; expected a member's id"),
     ],
 )

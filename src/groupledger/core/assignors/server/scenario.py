@@ -12,8 +12,7 @@ from typing import Any
 from groupledger.core.assignors.server.answer import failure, path_word, written
 from groupledger.core.assignors.server.assign import ASSIGNORS, assign
 from groupledger.core.assignors.server.group import ServerGroup, ServerMember, Topic, TopicId, encode
-from groupledger.core.faults import Fault
-from groupledger.core.scenario_form import require_form
+from groupledger.core.scenario_form import require_server_form
 from groupledger.core.wire.primitives import uuid_bytes
 
 PREFIX = "server-"
@@ -47,25 +46,7 @@ def solve(scenario: Mapping[str, Any]) -> dict[str, Any]:
 
 def read(scenario: Mapping[str, Any]) -> ServerGroup:
     """The group a scenario describes; Fault `bad-scenario` says what is wrong with its form."""
-    try:
-        _require_form(scenario)
-        return _read(scenario)
-    except (KeyError, TypeError, ValueError, AttributeError) as wrong:
-        expected = "topics {name: {id, partitions}} and members [{id, topics, assigned}] (tests/data/parity/README.md)"
-        raise Fault("bad-scenario", f"{type(wrong).__name__}: {wrong}; expected {expected}") from wrong
-
-
-def _require_form(scenario: Mapping[str, Any]) -> None:
-    """What a client's scenario has too, checked as there: `assigned` in the place of `owned`."""
-    members = [{**member, "owned": member.get("assigned")} for member in scenario["members"]]
-    counts = {name: fact["partitions"] for name, fact in scenario["topics"].items()}
-    try:
-        require_form({"assignor": scenario["assignor"], "topics": counts, "members": members})
-    except Fault as fault:
-        raise Fault(fault.code, fault.message.replace(".owned", ".assigned")) from fault
-
-
-def _read(scenario: Mapping[str, Any]) -> ServerGroup:
+    require_server_form(scenario, NAMES)
     topics = {name: Topic(_id(fact["id"]), int(fact["partitions"])) for name, fact in scenario["topics"].items()}
     ids = {name: topic.topic_id for name, topic in topics.items()}
     ids |= {name: _id(text) for name, text in (scenario.get("deleted") or {}).items()}

@@ -1,0 +1,65 @@
+"""Errors of Spark, of its JVM and of the machine, as one line: what failed, and where all of it can be read."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from groupledger.core.faults import Fault
+from groupledger.core.secrets import without_secrets
+
+if TYPE_CHECKING:
+    from groupledger.config import LedgerSettings
+
+LEDGER, JVM_OUTPUT = "groupledger.ledger", "groupledger.jvm_output"
+"""Keys in click's `meta`: settings of the ledger the command is about, and the file that its JVM writes to."""
+
+LOGGED = frozenset({"JVM_GONE", "OUT_OF_MEMORY"})
+"""Faults whose cause only the JVM's own words can tell."""
+MOST_OF_LOG = 2**20
+
+
+def foreign_errors() -> tuple[type[Exception], ...]:
+    """What may be raised that is no bug of ours: errors of the machine, and of Spark where it was started at all."""
+    if "pyspark.sql" not in sys.modules:
+        return (OSError,)
+    from groupledger.sinks.refusals import ENGINE_ERRORS, JVM_GONE
+
+    return (OSError, *ENGINE_ERRORS, *JVM_GONE)
+
+
+def explained(error: Exception, meta: Mapping[str, Any]) -> Fault | None:
+    """The error as a fault; None where it is a bug of ours."""
+    if isinstance(error, OSError) and not isinstance(error, ConnectionError):
+        where = f": {error.filename}" if error.filename else ""
+        return Fault("NOT_POSSIBLE_HERE", f"{error.strerror or error}{where}; mend that, then run it again")
+    from groupledger.sinks.refusals import explained as known
+    from groupledger.sinks.refusals import is_bug, meaning
+
+    if is_bug(error):
+        return None
+    from groupledger.sinks.ledger import LedgerLocation
+
+    settings: LedgerSettings | None = meta.get(LEDGER)
+    fault = known(error, LedgerLocation.of(settings) if settings else None)
+    if fault is not None and fault.code not in LOGGED:
+        return fault
+    what = fault or Fault("ENGINE_FAILED", f"Spark failed: {meaning(error)}")
+    return Fault(what.code, f"{what.message}; all it said: {_written(error, meta.get(JVM_OUTPUT))}")
+
+
+def _written(error: Exception, jvm_output: IO[bytes] | None) -> str:
+    """Write the whole error, and what the JVM said, to a file of its own; give its name."""
+    number, name = tempfile.mkstemp(prefix="groupledger-", suffix=".log")
+    told = "".join(traceback.format_exception(error))
+    if jvm_output is not None:
+        jvm_output.seek(-min(MOST_OF_LOG, jvm_output.seek(0, os.SEEK_END)), os.SEEK_END)
+        told += jvm_output.read().decode("utf-8", "replace")
+    os.close(number)
+    Path(name).write_text(without_secrets(told), encoding="utf-8", errors="backslashreplace")
+    return name
