@@ -77,4 +77,17 @@ def test_assignors_may_stand_apart_and_a_long_line_is_cut():
     done = run("--from", "range, roundrobin", "--client", "java=20")
     assert done.exit_code == 0
     assert "list range, roundrobin, cooperative-sticky" in done.stdout
-    assert "java-11, and 9 more, as above" in done.stdout
+    assert "java-11, and 9 more" in done.stdout
+
+
+def test_a_thousand_members_are_planned_by_their_kinds():
+    told = json.loads(run("--from", "range", "--client", "java=600", "--client", "franz-go=400", "--json").stdout)
+    assert (told["status"], len(told["members"])) == ("safe", 1000)
+    assert told["played"] <= 40
+    bounced = [member for step in told["steps"] for member in (step["member"], *step["alike"])]
+    assert sorted(bounced) == sorted(2 * [each["member"] for each in told["members"]])
+    assert [step["step"] for step in told["steps"]][-1] == 2000
+    table = run("--from", "range", "--client", "java=1000").stdout
+    assert "members were played, some of each kind" in table
+    assert "all 1000 are back" in table
+    assert "java-39 and 960 alike" in table

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PARTITIONS_A_MEMBER = 3
 """Of a topic whose partitions nobody tells."""
 NAMED = 12
-"""Members that a line of the checklist names; the table above it has them all."""
+"""Members that a line of the checklist names; with --json, `members` has them all."""
 DEFAULT_CLIENTS = ("java=3",)
 
 
@@ -78,7 +78,8 @@ def plan_migration(
     members = [replace(each, byte_code=ByteCode.BEFORE_KIP_429) for each in members] if old else members
     counts = {topic: topics.get(topic, PARTITIONS_A_MEMBER * len(members)) for each in members for topic in each.topics}
     bounces = one_bounce(wanted) if single_bounce else two_bounces(members, wanted)
-    rehearsal = rehearse(members, bounces, counts)
+    with output.status("rehearsing every step"):
+        rehearsal = rehearse(members, bounces, counts)
     _show(output, rehearsal, members)
     output.result(_rows(rehearsal, members))
     if rehearsal.first_unsafe is not None:
@@ -128,35 +129,36 @@ def _counted(text: str) -> tuple[str, int]:
 
 def _show(output: Output, rehearsal: Rehearsal, group: list[Client]) -> None:
     output.title(f"{len(group)} members, {len(rehearsal.bounces)} rolling bounces")
+    if rehearsal.played < len(group):
+        output.line(
+            f"{rehearsal.played} members were played, some of each kind: leader and rounds are those of that smaller"
+            " group; what was found holds for all who are configured alike"
+        )
     columns = ("step", "bounce", "member", "assignor", "leader", "cooperative", "rounds", "findings")
     output.table(columns, [_row(step) for step in rehearsal.steps])
     output.title("Checklist")
-    for line in _checklist(rehearsal):
+    for line in _checklist(rehearsal, [each.member for each in group]):
         output.line(line)
 
 
 def _row(step: Step) -> tuple[object, ...]:
     cooperative = sum(protocol.value == "COOPERATIVE" for protocol in step.protocols.values())
     found = ", ".join(dict.fromkeys(each.danger.value for each in step.findings)) or "none"
-    named = (step.number, step.bounce, step.member, step.assignor, step.leader)
+    member = f"{step.member} and {len(step.alike)} alike" if step.alike else step.member
+    named = (step.number, step.bounce, member, step.assignor, step.leader)
     return (*named, f"{cooperative} of {len(step.protocols)}", step.rounds, found)
 
 
-def _checklist(rehearsal: Rehearsal) -> list[str]:
+def _checklist(rehearsal: Rehearsal, members: list[str]) -> list[str]:
     """What to do, bounce by bounce; or where to stop, and why."""
     unsafe = rehearsal.first_unsafe
     if unsafe is not None:
         stop = f"[ ] STOP before step {unsafe.number}: {unsafe.member}, bounce '{unsafe.bounce}'"
         return [stop, *(f"    {each.danger.value}: {each.evidence}" for each in unsafe.findings)]
     lines = []
+    named = members if len(members) <= NAMED else [*members[: NAMED - 1], f"and {len(members) - NAMED + 1} more"]
     for number, bounce in enumerate(rehearsal.bounces, 1):
-        members = [step.member for step in rehearsal.steps if step.bounce == bounce.name]
         after = [step for step in rehearsal.steps if step.bounce == bounce.name][-1]
-        named = (
-            members
-            if len(members) <= NAMED
-            else [*members[: NAMED - 1], f"and {len(members) - NAMED + 1} more, as above"]
-        )
         lines.append(f"[ ] Bounce {number}: {bounce.name}; one member after the other: {', '.join(named)}")
         lines.append(f"[ ] Before going on: all {len(members)} are back, and the group's assignor is {after.assignor}")
     return lines
@@ -169,6 +171,7 @@ def _rows(rehearsal: Rehearsal, members: list[Client]) -> dict[str, object]:
             "step": step.number,
             "bounce": step.bounce,
             "member": step.member,
+            "alike": step.alike,
             "assignor": step.assignor,
             "leader": step.leader,
             "common": list(step.common),
@@ -191,4 +194,10 @@ def _rows(rehearsal: Rehearsal, members: list[Client]) -> dict[str, object]:
         for each in members
     ]
     status = "safe" if unsafe is None else "unsafe"
-    return {"status": status, "first_unsafe": first, "members": told, "steps": steps}
+    return {
+        "status": status,
+        "first_unsafe": first,
+        "members": told,
+        "played": rehearsal.played,
+        "steps": steps,
+    }

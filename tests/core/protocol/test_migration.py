@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from groupledger.core.custom.group import Protocol
 from groupledger.core.faults import Fault
@@ -129,3 +131,43 @@ def test_what_is_not_known_is_a_fault(clients, to, code):
     with pytest.raises(Fault) as raised:
         played(clients, two_bounces(clients, to))
     assert raised.value.code == code
+
+
+LISTS = (("range",), ("range", "roundrobin"), ("roundrobin", "range"), (COOPERATIVE_STICKY, "range"))
+KINDS = st.builds(
+    lambda assignors, library, code, static: (assignors, library, code, static),
+    st.sampled_from(LISTS),
+    st.sampled_from(["java", "franz-go", "librdkafka"]),
+    st.sampled_from([OLD, ByteCode.KIP_792]),
+    st.booleans(),
+)
+
+
+@given(st.lists(KINDS, min_size=1, max_size=3), st.data(), st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_members_that_are_alike_need_not_all_be_played(kinds, data, twice):
+    """The steps of some stand for all: the same first unsafe step, assignors and dangers as when everyone is played."""
+    clients = []
+    for at in range(data.draw(st.integers(4, 10))):
+        assignors, library, code, static = data.draw(st.sampled_from(kinds))
+        clients.append(Client(f"m{at}", assignors, ("t",), library, code, f"i{at}" if static else None))
+    to = COOPERATIVE_STICKY
+    bounces = two_bounces(clients, to) if twice else one_bounce(to)
+    topics = {"t": 3 * len(clients)}
+    full, some = rehearse(clients, bounces, topics), rehearse(clients, bounces, topics, 3)
+    assert full.played == len(clients)
+    unsafe = (full.first_unsafe, some.first_unsafe)
+    assert len({step and step.number for step in unsafe}) == 1
+    stands_for = {(step.bounce, member): step for step in some.steps for member in (step.member, *step.alike)}
+    assert stands_for.keys() == {(step.bounce, step.member) for step in full.steps}
+    for step in full.steps:
+        other = stands_for[step.bounce, step.member]
+        assert (other.assignor, dangers(other)) == (step.assignor, dangers(step))
+        if other.member == step.member:
+            assert (other.number, other.common, other.protocols) == (step.number, step.common, step.protocols)
+
+
+def dangers(step):
+    """Which they are; of old byte code, whether it leads now or may lead later is left to the leader's election."""
+    leads = {Danger.OLD_LEADER, Danger.OLD_MEMBER_MAY_LEAD}
+    return {"old" if each.danger in leads else each.danger for each in step.findings}

@@ -8,7 +8,8 @@ all. One bounce instead of two: the first bounced member has no assignor in comm
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -18,10 +19,13 @@ from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.compatibility import LIBRARIES, SUPPORTED, ByteCode, protocol_of
+from groupledger.core.protocol.coordinator import choose_assignor
 from groupledger.core.protocol.settlement import Round, Settlement
 from groupledger.core.protocol.simulator import Script, live
 
 STREAMS = "stream"
+MOST_PLAYED = 40
+"""Of larger groups some members of each kind are played: each step lets all of them join again, which is quadratic."""
 
 
 class Danger(enum.StrEnum):
@@ -83,7 +87,11 @@ class Bounce(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The group after one member was bounced; `assignor` is the one chosen, None: the member could not join."""
+    """The group after one member was bounced; `assignor` is the one chosen, None: the member could not join.
+
+    `alike`: members that are configured as this one, are bounced after it and were not played: what was found here
+    holds for them. `leader`, `rounds` and `unavailable` are those of the members that were played.
+    """
 
     number: int
     bounce: str
@@ -95,6 +103,7 @@ class Step:
     rounds: int
     unavailable: int  # partitions, each counted once a round
     findings: tuple[Finding, ...]
+    alike: tuple[str, ...] = ()
 
     @property
     def safe(self) -> bool:
@@ -108,6 +117,7 @@ class Rehearsal:
 
     bounces: tuple[Bounce, ...]
     steps: tuple[Step, ...]
+    played: int  # members; fewer than there are where many are configured alike
 
     @property
     def first_unsafe(self) -> Step | None:
@@ -134,13 +144,58 @@ def one_bounce(to: str) -> list[Bounce]:
     return [Bounce(f"list {to} alone, in one bounce", (to,))]
 
 
-def rehearse(clients: Sequence[Client], bounces: Iterable[Bounce], topics: Mapping[str, int]) -> Rehearsal:
+def rehearse(
+    clients: Sequence[Client], bounces: Iterable[Bounce], topics: Mapping[str, int], most_played: int = MOST_PLAYED
+) -> Rehearsal:
     """Bounce every member through every bounce, in order, until a state is unsafe.
 
-    Raises Fault("UNKNOWN_CLIENT") for a library that is not in `LIBRARIES`, UNKNOWN_ASSIGNOR for an assignor.
+    Of more than `most_played` members some of each kind are played, the first and the last among them: what makes a
+    state unsafe depends on the kinds of members there are, not on how many of a kind. All are played where their number
+    decides which assignor is chosen. Raises Fault("UNKNOWN_CLIENT") for a library that is not in `LIBRARIES`,
+    UNKNOWN_ASSIGNOR for an assignor.
     """
     _require_known(clients, bounces := tuple(bounces))
-    return Rehearsal(bounces, tuple(_steps(clients, bounces, topics)))
+    played = _chosen(clients, most_played)
+    try:
+        steps = _Play(clients, played, topics).steps(bounces)
+    except _OutvotedError:
+        played = {client.member for client in clients}
+        steps = _Play(clients, played, topics).steps(bounces)
+    return Rehearsal(bounces, steps, len(played))
+
+
+def _kind(client: Client) -> object:
+    """What tells members apart in a migration."""
+    static = client.group_instance_id is not None
+    return client.assignors, client.library, client.byte_code, client.upgrade_from, client.perhaps, static
+
+
+def _chosen(clients: Sequence[Client], most: int) -> set[str]:
+    """The members that are played: of each kind its share, the last one, and two before it at least."""
+    kinds: dict[object, list[str]] = {}
+    for client in clients:
+        kinds.setdefault(_kind(client), []).append(client.member)
+    if len(clients) <= most:
+        return {client.member for client in clients}
+    chosen: set[str] = set()
+    for members in kinds.values():
+        share = max(3, len(members) * most // len(clients))
+        chosen |= {*members[: share - 1], members[-1]}
+    return chosen
+
+
+def _scaled(topics: Mapping[str, int], clients: Sequence[Client], played: Set[str]) -> dict[str, int]:
+    """Partitions for those who are played: as many to each subscriber as the whole group has."""
+    everyone = Counter(topic for client in clients for topic in client.topics)
+    some = Counter(topic for client in clients if client.member in played for topic in client.topics)
+    return {
+        topic: -(-count * some[topic] // everyone[topic]) if everyone[topic] else count
+        for topic, count in topics.items()
+    }
+
+
+class _OutvotedError(Exception):
+    """Those who are played choose another assignor than all would."""
 
 
 def _require_known(clients: Iterable[Client], bounces: Iterable[Bounce]) -> None:
@@ -153,32 +208,57 @@ def _require_known(clients: Iterable[Client], bounces: Iterable[Bounce]) -> None
         raise Fault("UNKNOWN_ASSIGNOR", f"assignor is {unknown[0]!r}; expected one of {', '.join(SUPPORTED)}")
 
 
-def _steps(clients: Sequence[Client], bounces: Iterable[Bounce], topics: Mapping[str, int]) -> Iterator[Step]:
-    feed: list[e.Event] = []
-    game = live(Script(topics, iter(lambda: feed.pop(0), None)), STAND_IN)
-    group = {client.member: client for client in clients}
-    for client in clients:
-        _play(game, feed, [_joining(client)])
-    number = 0
-    for bounce in bounces:
-        for member in list(group):
-            number += 1
-            group[member] = replace(
-                group[member],
-                assignors=bounce.assignors,
-                byte_code=max(bounce.byte_code, group[member].byte_code),
-                upgrade_from=bounce.upgrade_from,
-            )
-            settled = _play(game, feed, [e.Leave(member), *_expired(group[member]), _joining(group[member])])
-            step = _step(number, bounce, group[member], list(group.values()), settled)
-            yield step
-            if not step.safe:
-                return
+class _Play:
+    """All members as they are configured, and the simulated group of those who are played."""
+
+    def __init__(self, clients: Sequence[Client], played: Set[str], topics: Mapping[str, int]) -> None:
+        self.group = {client.member: client for client in clients}
+        self.played = played
+        self.feed: list[e.Event] = []
+        script = Script(_scaled(topics, clients, played), iter(lambda: self.feed.pop(0), None))
+        self.game = live(script, STAND_IN)
+        self._happen([_joining(client) for client in clients if client.member in played])
+
+    def steps(self, bounces: Iterable[Bounce]) -> tuple[Step, ...]:
+        """The steps of those who are played, up to the first unsafe one."""
+        found: list[tuple[Step, list[str]]] = []
+        for turn, bounce in enumerate(bounces):
+            latest: dict[object, list[str]] = {}
+            for place, (member, client) in enumerate(self.group.items(), turn * len(self.group) + 1):
+                self.group[member] = _bounced(client, bounce)
+                if member not in self.played:
+                    latest[_kind(client)].append(member)
+                    continue
+                found.append((self._step(place, bounce, member), []))
+                latest[_kind(client)] = found[-1][1]
+                if not found[-1][0].safe:
+                    break
+            if found and not found[-1][0].safe:
+                break
+        return tuple(replace(step, alike=tuple(alike)) for step, alike in found)
+
+    def _step(self, number: int, bounce: Bounce, member: str) -> Step:
+        client = self.group[member]
+        settled = self._happen([e.Leave(member), *_expired(client), _joining(client)])
+        step = _step(number, bounce, client, list(self.group.values()), settled)
+        chosen = choose_assignor([each.assignors for each in self.group.values()])
+        if step.assignor is not None and step.assignor != chosen:
+            raise _OutvotedError
+        return step
+
+    def _happen(self, events: Sequence[e.Event]) -> list[Settlement]:
+        self.feed += events
+        return [next(self.game) for _ in events]
 
 
-def _play(game: Iterator[Settlement], feed: list[e.Event], events: Sequence[e.Event]) -> list[Settlement]:
-    feed += events
-    return [next(game) for _ in events]
+def _bounced(client: Client, bounce: Bounce) -> Client:
+    """The client as it comes back."""
+    return replace(
+        client,
+        assignors=bounce.assignors,
+        byte_code=max(bounce.byte_code, client.byte_code),
+        upgrade_from=bounce.upgrade_from,
+    )
 
 
 def _expired(client: Client) -> list[e.Event]:
