@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from groupledger.cli.engine_errors import explained, foreign_errors
-from groupledger.cli.output import print_json, say
+from groupledger.cli.output import OutputClosedError, print_json, say
 from groupledger.core.faults import Fault
 
 
@@ -71,7 +71,7 @@ class Commands(click.Group):
             return _told(Fault("INTERRUPTED", "interrupted; an unfinished run counts for nothing"), as_json=as_json)
         except Fault as fault:
             return _told(fault, as_json=as_json)
-        except (SystemExit, BrokenPipeError):  # how click ends where the reader of the output has closed the pipe
+        except (OutputClosedError, BrokenPipeError, SystemExit):  # the last one is click's, which tells it by itself
             return _pipe_closed()
         return code if isinstance(code, int) else Exit.DONE
 
@@ -80,8 +80,6 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except foreign_errors() as error:
-            if isinstance(error, BrokenPipeError) and _output_is_closed():
-                raise
             fault = explained(error, ctx.meta)
             if fault is None:
                 raise
@@ -102,14 +100,6 @@ def _told(fault: Fault, *, as_json: bool) -> int:
         print_json({"status": "failed", "code": fault.code, "message": message})
     say(f"groupledger: {message} [{fault.code}]")
     return EXIT_BY_CODE.get(fault.code, Exit.USAGE)
-
-
-def _output_is_closed() -> bool:
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        return True
-    return False
 
 
 def _pipe_closed() -> int:

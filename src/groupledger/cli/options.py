@@ -63,6 +63,7 @@ class Job:
         context = click.get_current_context(silent=True)
         if context is not None:
             context.meta[JVM_OUTPUT] = said
+            context.find_root().call_on_close(said.close)
         with self.output.status("starting Spark"):
             return session(self.config.spark, f"groupledger {self.name}", said)
 

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+class OutputClosedError(Exception):
+    """Whoever read the output has closed it: `groupledger solve | head -1`."""
+
+
 class Output:
     """Where a command's words go. With `as_json`, only `result` writes to stdout."""
 
@@ -34,7 +38,7 @@ class Output:
     def line(self, text: str = "") -> None:
         """A line for a person."""
         if not self.as_json:
-            print(visible(text))
+            _print(visible(text))
 
     def title(self, text: str) -> None:
         """A heading for a person, with a blank line before it."""
@@ -42,7 +46,7 @@ class Output:
             heading = f"\n{visible(text)}"
             console(stderr=False).print(heading, style="bold", markup=False, highlight=False, soft_wrap=True)
         elif not self.as_json:
-            print(f"\n{visible(text)}")
+            _print(f"\n{visible(text)}")
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """A table for a person; numbers to the right, None as '-'. No rows, no table."""
@@ -80,7 +84,15 @@ def print_exact(text: str) -> None:
     """A line on stdout for a program, to the letter: JSON, or paths; in UTF-8 whatever the terminal's encoding."""
     if isinstance(sys.stdout, io.TextIOWrapper) and codecs.lookup(sys.stdout.encoding).name != "utf-8":
         sys.stdout.reconfigure(encoding="utf-8")
-    print(text, flush=True)
+    _print(text)
+
+
+def _print(text: str) -> None:
+    """A line on stdout, at once: a program that reads it may be waiting."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError as error:
+        raise OutputClosedError from error
 
 
 def console(*, stderr: bool) -> Console:
@@ -117,7 +129,7 @@ def _print_plain(lines: list[list[str]], numbers: list[bool]) -> None:
     widths = [max(len(line[at]) for line in lines) for at in range(len(numbers))]
     for line in lines:
         placed = zip(line, widths, numbers, strict=True)
-        print("  ".join(text.rjust(width) if number else text.ljust(width) for text, width, number in placed).rstrip())
+        _print("  ".join(text.rjust(width) if number else text.ljust(width) for text, width, number in placed).rstrip())
 
 
 def cell(value: object) -> str:

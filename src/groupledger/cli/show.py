@@ -38,8 +38,9 @@ def show(job: Job, **asked: Any) -> None:
     groupledger show --group payments --generation 7
     groupledger show --partition orders-7 --at 2026-11-21T14:03Z
     """
-    asked["scenario"] = asked["scenario"] or job.config.assign.scenario
-    ask = question(**asked)  # what is wrong with the question is said before Spark starts
+    ask = question(
+        **asked, default_scenario=job.config.assign.scenario
+    )  # what is wrong with the question is said before Spark starts
     ledger = job.ledger()
     with job.output.status("reading the ledger"):
         answer = ask(ledger)
@@ -58,7 +59,8 @@ def question(
     at: str | None,
     listing: str | None,
     cluster: str | None,
-    scenario: str,
+    scenario: str | None,
+    default_scenario: str,
     limit: int,
 ) -> Callable[[Ledger], Any]:
     """What is asked, as a function of the ledger; options that say nothing together are a usage error."""
@@ -70,13 +72,17 @@ def question(
         raise click.UsageError("--generation and --last tell one rebalance of a --group")
     if last and generation is not None:
         raise click.UsageError("--last or --generation, not both")
+    if scenario is not None and (group is None or listing or partition or last or generation is not None):
+        raise click.UsageError("--scenario goes with the history of a --group only")
     if partition is not None and at is not None:
         return _who_had(partition, at, cluster, group)
     if listing is not None:
         return _listed(listing, limit, cluster, group)
     if group is not None and (last or generation is not None):
         return lambda ledger: ledger.group(group, cluster).rebalance(generation)
-    return _group_history(group, cluster, scenario, limit) if group is not None else _overview(limit, cluster)
+    if group is None:
+        return _overview(limit, cluster)
+    return _group_history(group, cluster, scenario or default_scenario, limit, asked=scenario is not None)
 
 
 def _who_had(partition: str, at: str, cluster: str | None, group: str | None) -> Callable[[Ledger], Any]:
@@ -105,11 +111,13 @@ def _listed(listing: str, limit: int, cluster: str | None, group: str | None) ->
     return ask
 
 
-def _group_history(group: str, cluster: str | None, scenario: str, limit: int) -> Callable[[Ledger], Any]:
+def _group_history(
+    group: str, cluster: str | None, scenario: str, limit: int, *, asked: bool
+) -> Callable[[Ledger], Any]:
     def ask(ledger: Ledger) -> Any:
         from groupledger.pipeline import show as queries
 
-        return [queries.history(ledger.group(group, cluster), scenario, limit)]
+        return [queries.history(ledger.group(group, cluster), scenario, limit, asked=asked)]
 
     return ask
 

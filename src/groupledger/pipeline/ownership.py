@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from groupledger.core.moment import from_micros, iso, micros
-from groupledger.pipeline.topics import TopicLife, topic_lives, unknown_topic
+from groupledger.pipeline.names import require_names, unknown_topic
+from groupledger.pipeline.topics import TopicLife, topic_lives
 from groupledger.tables import COVERAGE, GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, OWNERSHIP_CHANGES
 from groupledger.tables import columns as c
 
@@ -94,15 +95,17 @@ def ownership(
 ) -> Ownership:
     """Who was assigned `topic`-`partition` by the coordinator at `at`, for every group that ever was.
 
-    A topic the ledger never heard of is a `Fault`; whatever else it cannot tell is a note.
+    A topic, cluster or group the ledger never heard of is a `Fault`; whatever else it cannot tell is a note.
     """
     lives = topic_lives(ledger, topic, cluster)
     rows = _changes_of(ledger, topic, partition, lives).withColumn(c.TOPIC_ID, _identity(lives))
     for name, wanted in ((c.CLUSTER_ID, cluster), (c.GROUP_ID, group)):
         rows = rows if wanted is None else rows.where(F.col(name) == wanted)
     changes = _changes_around(rows, at)
-    if not lives and not changes:
-        raise unknown_topic(ledger, topic)
+    if not changes:
+        require_names(ledger, cluster, group)
+        if not lives:
+            raise unknown_topic(ledger, topic, cluster)
     holdings = tuple(each for each in _with_members(ledger, changes, at) if not _is_over(each, lives, at))
     clusters = [cluster] if cluster else sorted({holding.cluster_id for holding in holdings})
     notes = [*_topic_notes(topic, partition, at, lives), *_reach_notes(ledger, at, clusters)]

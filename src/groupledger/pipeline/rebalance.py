@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from pyspark.sql import functions as F
 
 from groupledger.core.faults import Fault
 from groupledger.core.moment import from_millis
+from groupledger.pipeline.names import unknown_group
 from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, VIOLATIONS
 from groupledger.tables import columns as c
 
@@ -202,21 +202,10 @@ def _snapshots_of(group: Group, generation: int | None) -> list[Row]:
 
 def _require_one_cluster(group: Group, clusters: list[str]) -> None:
     if not clusters:
-        raise unknown_group(group)
+        raise unknown_group(group.ledger, group.group_id, group.cluster_id)
     if len(clusters) > 1:
         text = f"group {group.group_id!r} is in clusters {', '.join(clusters)}: choose one with --cluster"
         raise Fault("AMBIGUOUS_GROUP", text)
-
-
-def unknown_group(group: Group) -> Fault:
-    """Names the groups the ledger knows that look alike."""
-    rows = group.ledger.current(GROUP_SNAPSHOTS)
-    rows = rows if group.cluster_id is None else rows.where(F.col(c.CLUSTER_ID) == group.cluster_id)
-    known = [row[0] for row in rows.select(c.GROUP_ID).distinct().sort(c.GROUP_ID).collect()]
-    alike = difflib.get_close_matches(group.group_id, known, n=3) or known[:10]
-    where = "this ledger" if group.cluster_id is None else f"cluster {group.cluster_id!r}"
-    hint = f"known: {', '.join(alike)}" if alike else "it holds no group: run `groupledger ingest` first"
-    return Fault("UNKNOWN_GROUP", f"no group {group.group_id!r} in {where}; {hint}")
 
 
 def _choose(found: list[Row]) -> tuple[Row, str | None]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from groupledger.core.moment import from_millis
-from groupledger.pipeline.rebalance import unknown_group
+from groupledger.pipeline.names import require_names, require_scenario, unknown_group
 from groupledger.tables import COVERAGE, GROUP_SNAPSHOTS, QUARANTINE, RUNS, VIOLATIONS
 from groupledger.tables import columns as c
 
@@ -79,7 +79,8 @@ def groups(ledger: Ledger, limit: int, cluster: str | None = None) -> Listing:
         F.count("*").alias(SNAPSHOTS), F.max_by(F.struct(*shown), c.OFFSET).alias(LAST)
     )
     flat = latest.select(c.CLUSTER_ID, c.GROUP_ID, SNAPSHOTS, f"{LAST}.*")
-    return _listing("groups", flat, tuple(flat.columns), [c.CLUSTER_ID, c.GROUP_ID], limit)
+    listing = _listing("groups", flat, tuple(flat.columns), [c.CLUSTER_ID, c.GROUP_ID], limit)
+    return _of_known(ledger, listing, cluster)
 
 
 def runs(ledger: Ledger, limit: int) -> Listing:
@@ -88,11 +89,13 @@ def runs(ledger: Ledger, limit: int) -> Listing:
     return _listing("runs", ledger.current(RUNS), shown, [F.desc(c.SEQUENCE)], limit)
 
 
-def history(group: Group, scenario: str, limit: int) -> Listing:
+def history(group: Group, scenario: str, limit: int, *, asked: bool = False) -> Listing:
     """A line a snapshot of the group, the latest last, with the moves and the verdict of a scenario.
 
-    No snapshot is a `Fault` that names groups alike.
+    No snapshot is a `Fault` that names groups alike; so is a scenario that was `asked` for and has no results.
     """
+    if asked:
+        require_scenario(group.ledger, scenario)
     result = group.within(group.ledger.results(scenario)).where(F.col(c.ROUND) == 1)
     result = result.select(c.SNAPSHOT_ID, c.PROTOCOL, c.MOVES, c.LEAST_MOVES, c.VERDICT)
     rows = (
@@ -104,7 +107,7 @@ def history(group: Group, scenario: str, limit: int) -> Listing:
         f"history of {group.group_id}", rows, _HISTORY_COLUMNS, [F.desc(c.CLUSTER_ID), F.desc(c.OFFSET)], limit
     )
     if not listing.rows:
-        raise unknown_group(group)
+        raise unknown_group(group.ledger, group.group_id, group.cluster_id)
     return Listing(listing.title, listing.columns, listing.rows[::-1], listing.total)
 
 
@@ -114,14 +117,15 @@ def findings(ledger: Ledger, limit: int, cluster: str | None = None, group_id: s
     shown = (c.SEVERITY, c.CODE, c.CLUSTER_ID, c.GROUP_ID, c.SNAPSHOT_ID, c.MEMBER_ID, c.EVIDENCE)
     gravest = F.array_position(F.array(*map(F.lit, SEVERITIES)), F.col(c.SEVERITY))
     order: list[str | Column] = [gravest, c.CLUSTER_ID, c.GROUP_ID, c.OFFSET, c.CODE, c.MEMBER_ID, c.EVIDENCE]
-    return _listing("findings", rows, shown, order, limit)
+    return _of_known(ledger, _listing("findings", rows, shown, order, limit), cluster, group_id)
 
 
 def coverage(ledger: Ledger, limit: int, cluster: str | None = None, group_id: str | None = None) -> Listing:
     """A line a gap of the history. A gap is normal: it says what cannot be told."""
     rows = _within(ledger.current(COVERAGE), cluster, group_id)
     shown = (c.CLUSTER_ID, c.GROUP_ID, c.INCARNATION, c.KIND, c.FROM_VALUE, c.TO_VALUE, c.REASON, c.SNAPSHOT_ID)
-    return _listing("coverage", rows, shown, [c.CLUSTER_ID, c.GROUP_ID, c.OFFSET, c.KIND], limit)
+    listing = _listing("coverage", rows, shown, [c.CLUSTER_ID, c.GROUP_ID, c.OFFSET, c.KIND], limit)
+    return _of_known(ledger, listing, cluster, group_id)
 
 
 def quarantine(ledger: Ledger, limit: int, cluster: str | None = None, group_id: str | None = None) -> Listing:
@@ -129,7 +133,14 @@ def quarantine(ledger: Ledger, limit: int, cluster: str | None = None, group_id:
     rows = _within(ledger.current(QUARANTINE), cluster, group_id)
     shown = (c.STAGE, c.CODE, c.CLUSTER_ID, c.GROUP_ID, c.LOG_PARTITION, c.OFFSET, c.MESSAGE)
     order = [c.CLUSTER_ID, c.LOG_PARTITION, c.OFFSET, c.STAGE, c.CODE, c.GROUP_ID, c.MESSAGE]
-    return _listing("quarantine", rows, shown, order, limit)
+    return _of_known(ledger, _listing("quarantine", rows, shown, order, limit), cluster, group_id)
+
+
+def _of_known(ledger: Ledger, listing: Listing, cluster: str | None, group_id: str | None = None) -> Listing:
+    """The listing; where it is empty because nobody knows the cluster or the group, a `Fault` that says so."""
+    if not listing.rows:
+        require_names(ledger, cluster, group_id)
+    return listing
 
 
 def _within(rows: DataFrame, cluster: str | None, group_id: str | None = None) -> DataFrame:

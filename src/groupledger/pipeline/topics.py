@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from groupledger.core.faults import Fault
 from groupledger.core.listings import change_order
 from groupledger.core.moment import from_micros
-from groupledger.tables import OWNERSHIP_CHANGES, TOPIC_SNAPSHOTS
+from groupledger.tables import TOPIC_SNAPSHOTS
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
@@ -54,13 +52,3 @@ def lives(changes: Iterable[tuple[str, str | None, int | None, int]]) -> tuple[T
             until = from_micros(later[3]) if later else None
             found.append(TopicLife(cluster, topic_id, count, from_micros(since), until))
     return tuple(found)
-
-
-def unknown_topic(ledger: Ledger, topic: str) -> Fault:
-    """Names the topics the ledger knows that look alike."""
-    listed = ledger.current(TOPIC_SNAPSHOTS).select(c.TOPIC)
-    owned = ledger.current(OWNERSHIP_CHANGES).select(c.TOPIC)
-    known = [row[0] for row in listed.union(owned).where(F.col(c.TOPIC).isNotNull()).distinct().sort(c.TOPIC).collect()]
-    alike = difflib.get_close_matches(topic, known, n=3) or known[:10]
-    hint = f"known: {', '.join(alike)}" if alike else "it knows no topic at all: ingest a topic listing or a log first"
-    return Fault("UNKNOWN_TOPIC", f"no topic {topic!r} in this ledger; {hint}")

@@ -1,0 +1,320 @@
+"""Wrong inputs of every kind, command by command: a line says what is wrong; never a trace, never exit code 1."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from groupledger.cli import main
+from tests.hostile_ids import RAW
+
+ROOT = Path(__file__).parents[2]
+TRACE = re.compile(r"Traceback|\w+\.\w+\.\w*(?:Exception|Error)\b|\bat (?:org|java|scala|io)\.|py4j|Caused by|<class '")
+SCENARIO = '{"id": "a", "assignor": "range", "topics": {"t": 3}, "members": [{"id": "m1", "topics": ["t"]}]}'
+SCRIPT = '{"id": "g", "topics": {"t": 2}, "events": [{"event": "join", "member": "a", "topics": ["t"]}]}'
+RECORD = '{"partition": 0, "offset": 2, "timestamp": 1795262904784, "key": "AAIAC2phdmEtc3RpY2t5", "value": null}'
+
+
+def judged(arguments, ran, *, code=2, said=""):
+    """A wrong input was answered in a line or two that say what is wrong."""
+    where = f"groupledger {' '.join(arguments)}\n{ran.stdout[-500:]}\n{ran.stderr}"
+    assert ran.exception is None or isinstance(ran.exception, SystemExit), where
+    assert ran.exit_code == code, where
+    told = ran.stderr.splitlines()
+    assert 1 <= len(told) <= 2, where
+    assert max(map(len, told)) < 700, where
+    assert TRACE.search(ran.stderr) is None, where
+    assert TRACE.search(ran.stdout) is None, where
+    assert RAW.search(ran.output) is None, where
+    assert said in ran.stderr, where
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A working directory with files that are none of what a command expects."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "binary").write_bytes(bytes(range(256)) * 4)
+    (tmp_path / "empty.yaml").write_text("")
+    (tmp_path / "broken.yaml").write_text("ledger: {location: x\nsources: [")
+    (tmp_path / "list.yaml").write_text("- a\n- b\n")
+    (tmp_path / "twice.yaml").write_text("cluster_id: a\nledger: 3\n")
+    (tmp_path / "script.yaml").write_text("cluster_id: !!python/object/apply:os.system ['true']\n")
+    (tmp_path / "good.yaml").write_text("cluster_id: edge\nledger:\n  location: ledger\nsources: []\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("groupledger.cli.options.Job.spark", lambda _: pytest.fail("started Spark"))
+    return tmp_path
+
+
+CONFIGURED = ("init", "ingest", "assign", "show", "callbacks", "doctor", "maintain", "migrate", "rebuild", "demo")
+FILES = ("nowhere.yaml", "folder", "binary", "broken.yaml", "list.yaml", "twice.yaml", "script.yaml", "empty.yaml")
+SETTINGS = (
+    *(
+        "sprak.master=x",
+        "nonsense",
+        "=",
+        "cluster_id=",
+        "cluster_id=[1]",
+        "sources=3",
+        "sources.0=x",
+        "sources.7.path=x",
+    ),
+    *(
+        "sources.0.kind=kafka",
+        "limits.max_quarantined=-1",
+        "limits.max_quarantined=many",
+        "limits.max_record_bytes=1e99",
+    ),
+    *("assign.assignor=rnage", "assign.snapshots=all", "spark.profile=huge", "spark.conf=3", "ledger.location=7"),
+    *("ledger.catalog=a b", "ledger={}", "buckets=-3", "buckets=0.5", "assign.overrides.0.groups=3", "maintain=[]"),
+    *("redaction.names=yes", "cluster_id=*x", "cluster_id={", "spark.driver_memory=lots", "ledger.location.x=3"),
+)
+QUESTIONS = (
+    ["show", "--partition", "orders-7"],
+    ["show", "--partition", "orders", "--at", "0"],
+    ["show", "--partition", "-7", "--at", "0"],
+    ["show", "--partition", "orders--7", "--at", "noon"],
+    ["show", "--partition", "orders-99999999999", "--at", "0"],
+    ["show", "--partition", "orders-7", "--at", "2026-13-01"],
+    ["show", "--partition", "orders-7", "--at", "9223372036854775807"],
+    ["show", "--partition", "orders-7", "--at", ""],
+    ["show", "--group", "g", "--generation", "x"],
+    ["show", "--group", "g", "--generation", "1", "--last"],
+    ["show", "--last"],
+    ["show", "--scenario", "recorded"],
+    ["show", "--limit", "0"],
+    ["show", "--limit", "-5"],
+    ["show", "--limit", "1e3"],
+    ["show", "--nothing"],
+    ["show", "extra"],
+    ["assign", "--snapshots", "some"],
+    ["assign", "--assignor", "stikcy"],
+    ["assign", "--max-quarantined", "-1"],
+    ["assign", "--scenario", "recorded", "--assignor", "range"],
+    ["callbacks", "--hours", "0"],
+    ["callbacks", "--hours", "99999999"],
+    ["maintain", "--table", "metrcis"],
+    ["replay", "--group", "g"],
+    ["replay", "--group", "g", "--listener", "nowhere"],
+    ["replay", "--group", "g", "--listener", "no.such.module:Class"],
+    ["replay", "--group", "g", "--listener", "json:Nothing"],
+    ["replay", "--listener", "json:JSONDecoder"],
+    ["plan-migration"],
+    ["plan-migration", "--from", "rnage"],
+    ["plan-migration", "--from", ","],
+    ["plan-migration", "--from", "range", "--to", "best"],
+    ["plan-migration", "--from", "range", "--client", "java=-3"],
+    ["plan-migration", "--from", "range", "--client", "java=1001"],
+    ["plan-migration", "--from", "range", "--client", "cobol=3"],
+    ["plan-migration", "--group", "g", "--config", "nowhere.yaml"],
+    ["jars", "nonsense"],
+    ["solve", "nowhere.jsonl"],
+    ["solve", "folder"],
+    ["solve", "--assignor", "no.such.module:function"],
+    ["solve", "--assignor", "json"],
+    ["solve", "--strict"],
+    ["simulate", "nowhere.jsonl"],
+    ["simulate", "folder"],
+    ["simulate", "--assignor", "json:nothing"],
+    ["sohw"],
+    ["--nothing"],
+)
+LINES = (
+    *(
+        "",
+        "half {",
+        "[]",
+        "null",
+        "{}",
+        "\x00",
+        "\u2028",
+        '{"id": 1}{"id": 2}',
+        '{"a": 1e999}',
+        '{"members": 3}',
+        "[" * 9999,
+    ),
+    *('{"id": "a", "topics": {"t": NaN}}', '{"topics": {"t": true}, "events": [], "members": []}', "9" * 5000),
+    '{"assignor": ["range"], "topics": {}, "members": []}',
+    '{"assignor": "server-uniform", "topics": {"t": 3}, "members": []}',
+    '{"id": "a", "topics": {"t": 2}, "events": [{"event": "jion", "member": "a"}], "members": {}}',
+    '{"id": "a", "topics": {"t": 2}, "events": [{"event": "leave", "member": "a"}], "assignor": 7}',
+    '{"id": "a", "topics": {"t": 2}, "events": [], "pace": {"round_ms": -1}, "assignor": {}}',
+)
+
+
+@pytest.mark.parametrize("command", CONFIGURED)
+@pytest.mark.parametrize("file", FILES)
+def test_a_configuration_that_is_none(place, command, file):
+    arguments = [command, "--config", file]
+    judged(arguments, CliRunner().invoke(main, arguments))
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_a_setting_that_cannot_be(place, setting):
+    arguments = ["ingest", "--config", "good.yaml", "--set", setting]
+    judged(arguments, CliRunner().invoke(main, arguments))
+
+
+@pytest.mark.parametrize("arguments", QUESTIONS, ids=" ".join)
+def test_a_question_that_makes_no_sense(place, arguments):
+    asked = [*arguments, "--config", "good.yaml"] if arguments[0] in {*CONFIGURED, "replay"} else arguments
+    judged(asked, CliRunner().invoke(main, asked, input=""))
+
+
+@pytest.mark.parametrize("command", ["solve", "simulate"])
+@pytest.mark.parametrize("line", LINES, ids=lambda line: ascii(line)[:40])
+def test_a_line_that_is_none(command, line):
+    good = SCENARIO if command == "solve" else SCRIPT
+    ran = CliRunner().invoke(main, [command], input=f"{good}\n{line}\n{good}\n")
+    judged([command], ran, code=3, said="1 line was no")
+    answers = [json.loads(each) for each in ran.stdout.splitlines()]
+    assert ["line" in each for each in answers] == [False, True, False]
+
+
+@pytest.mark.parametrize("command", ["solve", "simulate"])
+def test_nothing_to_read_is_nothing_to_answer(command):
+    ran = CliRunner().invoke(main, [command], input="")
+    assert (ran.exit_code, ran.stdout, ran.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize(("command", "line"), [("solve", SCENARIO), ("simulate", SCRIPT)])
+def test_a_reader_that_has_enough_is_no_error(command, line):
+    program = f"{sys.executable} -m groupledger {command} | head -1"
+    ran = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {program}"],  # noqa: S607
+        input=f"{line}\n" * 20_000,
+        capture_output=True,
+        text=True,
+    )
+    assert (ran.returncode, ran.stderr) == (141, "")
+    assert ran.stdout.count("\n") == 1
+
+
+def test_bytes_that_are_no_text_end_as_bad_lines():
+    ran = subprocess.run(
+        [sys.executable, "-m", "groupledger", "solve"], input=bytes(range(256)) * 20, capture_output=True
+    )
+    assert ran.returncode == 3
+    assert TRACE.search(ran.stderr.decode()) is None
+
+
+@pytest.mark.parametrize(
+    ("environment", "code"),
+    [
+        ({"JAVA_HOME": "/nowhere"}, "JAVA_MISSING"),
+        ({"PATH": "/nowhere", "JAVA_HOME": ""}, "JAVA_MISSING"),
+        ({"GROUPLEDGER_JARS": "/proc/nowhere"}, "NOT_POSSIBLE_HERE"),
+        ({"GROUPLEDGER_JARS": "/dev/null"}, "NOT_POSSIBLE_HERE"),
+    ],
+)
+def test_a_machine_that_lacks_something(tmp_path, monkeypatch, environment, code):
+    (tmp_path / "good.yaml").write_text("cluster_id: edge\nledger:\n  location: ledger\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("groupledger.engine.jars._retrieve", lambda *_: pytest.fail("fetched jars"))
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    arguments = ["init", "--config", "good.yaml"]
+    judged(arguments, CliRunner().invoke(main, arguments), said=code)
+
+
+@pytest.fixture
+def sources(tmp_path):
+    """Files that cannot be read, in folders that have the names of tables."""
+    folder = tmp_path / "metrics"
+    folder.mkdir()
+    whole = gzip.compress(f"{RECORD}\n".encode() * 5000)
+    (folder / "cut.jsonl.gz").write_bytes(whole[: len(whole) // 2])
+    (folder / "text.jsonl.gz").write_text(RECORD)
+    (folder / "text.parquet").write_text(RECORD * 20)
+    (folder / "runs").mkdir()
+    (folder / "runs" / "part.txt").write_text("none")
+    (tmp_path / "file").write_text("a file")
+    return tmp_path
+
+
+def ingesting(kind, path):
+    return ["ingest", "--set", "cluster_id=edge", "--set", f"sources=[{{kind: {kind}, path: '{path}'}}]"]
+
+
+def wrong_for_spark(folder):
+    """(arguments, what is said)"""
+    at = ["--set", f"ledger.location={folder}/ledger"]
+    nowhere = ["--set", f"ledger.location={folder}/nowhere"]
+    given = folder / "metrics"
+    yield [*ingesting("offsets-jsonl", given / "cut.jsonl.gz"), *at], "cut.jsonl.gz cannot be read: its compressed data"
+    yield [*ingesting("topics-jsonl", given / "cut.jsonl.gz"), *at], "cut.jsonl.gz cannot be read: its compressed data"
+    yield [*ingesting("offsets-jsonl", given / "text.jsonl.gz"), *at], "text.jsonl.gz cannot be read"
+    yield [*ingesting("offsets-parquet", given / "text.parquet"), *at], "[SOURCE_UNREADABLE]"
+    yield [*ingesting("offsets-delta", given / "runs"), *at], "[SOURCE_"
+    yield [*ingesting("offsets-jsonl", folder / "nothing"), *at], "[SOURCE_MISSING]"
+    yield [*ingesting("offsets-jsonl", "s3a://bucket/log"), *at], "name org.apache.hadoop:hadoop-aws in spark.conf"
+    yield ["init", "--set", "ledger.location=s3a://bucket/ledger"], "hadoop-aws"
+    yield ["init", "--set", "ledger.location=gs://bucket/ledger"], "gcs-connector"
+    yield ["init", "--set", "ledger.location=qqq://bucket/ledger"], "no file system that Spark knows"
+    yield ["init", "--set", "ledger.location=/proc/nowhere"], "ledger"
+    yield ["init", "--set", f"ledger.location={folder}/file"], "ledger"
+    yield ["show", *nowhere], "[LEDGER_MISSING]"
+    yield ["show", *at, "--cluster", "prd"], "no cluster 'prd'"
+    yield ["show", *at, "--findings", "--group", "paymnets"], "no group 'paymnets'"
+    yield ["show", *at, "--partition", "orders-7", "--at", "0", "--cluster", "prd"], "no cluster 'prd'"
+    yield ["show", *at, "--group", "g", "--scenario", "recroded"], "no scenario 'recroded'"
+
+
+def also_wrong_for_spark(folder):
+    nowhere = ["--set", f"ledger.location={folder}/nowhere"]
+    at = ["--set", f"ledger.location={folder}/ledger"]
+    yield from (
+        [name, *nowhere] for name in ("ingest", "assign", "callbacks", "maintain", "migrate", "rebuild", "doctor")
+    )
+    yield ["replay", *nowhere, "--group", "g", "--listener", "tests.listener.checkpointing:Checkpointing"]
+    yield ["plan-migration", *nowhere, "--group", "g"]
+    yield ["plan-migration", *at, "--group", "g", "--cluster", "prd"]
+    yield [
+        "replay",
+        *at,
+        "--group",
+        "g",
+        "--cluster",
+        "prd",
+        "--listener",
+        "tests.listener.checkpointing:Checkpointing",
+    ]
+    yield from (["show", *at, listing, "--cluster", "prd"] for listing in ("--findings", "--coverage", "--quarantine"))
+    yield ["show", *at, "--partition", "orders-7", "--at", "0", "--group", "paymnets"]
+    yield ["show", *at, "--group", "g", "--generation", "-1"]
+    yield ["init", "--set", "ledger.location=abfss://c@account.dfs.core.windows.net/ledger"]
+    yield ["init", "--set", "ledger.location=hdfs://no-such-host.invalid/ledger"]
+    yield ["init", "--set", "ledger.catalog=no_such_catalog.schema"]
+    yield ["show", "--set", "ledger.catalog=no_such_schema"]
+    yield ["show", "--set", f"ledger.location={folder}/metrics"]
+    yield ["maintain", "--set", "ledger.location=s3a://bucket/ledger"]
+
+
+def test_what_spark_cannot_do_is_a_line(spark, empty_ledger_at, sources, monkeypatch):
+    empty_ledger_at(sources / "ledger")
+    monkeypatch.chdir(ROOT)
+    for arguments, said in wrong_for_spark(sources):
+        judged(arguments, CliRunner().invoke(main, arguments), said=said)
+
+
+@pytest.mark.long
+def test_what_spark_cannot_do_is_a_line_in_every_command(spark, empty_ledger_at, sources, monkeypatch):
+    empty_ledger_at(sources / "ledger")
+    monkeypatch.chdir(ROOT)
+    for arguments in also_wrong_for_spark(sources):
+        ran = CliRunner().invoke(main, arguments)
+        if arguments[0] != "doctor":  # it prints its checks
+            judged(arguments, ran)
+
+
+@pytest.fixture
+def empty_ledger_at(spark):
+    from groupledger.sinks.ledger import LedgerLocation, init
+
+    return lambda path: init(spark, LedgerLocation(path=str(path)))
