@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from groupledger.core.faults import Fault
 from groupledger.core.moment import iso
+from groupledger.core.visible_text import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +36,8 @@ def draw(rebalance: Rebalance) -> Figure:
     _paint(upper, "before", members, [cells(move.held, move.assigned, places, GIVEN_UP) for move in members], places)
     _paint(lower, "after", members, [cells(move.assigned, move.held, places, GAINED) for move in members], places)
     _name_partitions(lower, places)
-    figure.suptitle(f"{rebalance.title}\n{iso(rebalance.observed_at)}", fontsize=10)
+    title = f"{visible(rebalance.title)}\n{iso(rebalance.observed_at)}"
+    figure.suptitle(title, fontsize=10, parse_math=False)
     _explain(figure)
     return figure
 
@@ -63,7 +65,7 @@ def _paint(
 
     nobody = [NOBODY if all(row[column] == EMPTY for row in rows) else EMPTY for column in range(len(places))]
     axes.pcolormesh([*rows, nobody], cmap=ListedColormap(COLOURS), vmin=0, vmax=len(COLOURS) - 1, edgecolors="white")
-    axes.set_yticks([row + 0.5 for row in range(len(rows) + 1)], [*(_name(move) for move in members), "(nobody)"])
+    axes.set_yticks([row + 0.5 for row in range(len(rows) + 1)], [*(_name(move) for move in members), "(nobody)"], parse_math=False)
     axes.invert_yaxis()
     axes.set_title(title, loc="left", fontsize=10)
     axes.tick_params(length=0, labelsize=8)
@@ -74,13 +76,13 @@ def _paint(
 
 
 def _name(move: MemberMove) -> str:
-    name = move.group_instance_id or move.client_id or move.member_id
+    name = visible(move.group_instance_id or move.client_id or move.member_id)
     return name if move.stays else f"{name} (left)"
 
 
 def _name_partitions(axes: Axes, places: list[TopicPartition]) -> None:
-    labels = [f"{topic}-{partition}" for topic, partition in places]
-    axes.set_xticks([column + 0.5 for column in range(len(places))], labels, rotation=90)
+    labels = [f"{visible(topic)}-{partition}" for topic, partition in places]
+    axes.set_xticks([column + 0.5 for column in range(len(places))], labels, rotation=90, parse_math=False)
 
 
 def _explain(figure: Figure) -> None:
