@@ -65,7 +65,9 @@ def _paint(
 
     nobody = [NOBODY if all(row[column] == EMPTY for row in rows) else EMPTY for column in range(len(places))]
     axes.pcolormesh([*rows, nobody], cmap=ListedColormap(COLOURS), vmin=0, vmax=len(COLOURS) - 1, edgecolors="white")
-    axes.set_yticks([row + 0.5 for row in range(len(rows) + 1)], [*(_name(move) for move in members), "(nobody)"], parse_math=False)
+    axes.set_yticks(
+        [row + 0.5 for row in range(len(rows) + 1)], [*(_name(move) for move in members), "(nobody)"], parse_math=False
+    )
     axes.invert_yaxis()
     axes.set_title(title, loc="left", fontsize=10)
     axes.tick_params(length=0, labelsize=8)
