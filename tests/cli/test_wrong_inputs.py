@@ -196,6 +196,15 @@ def test_a_reader_that_has_enough_is_no_error(command, line):
     assert ran.stdout.count("\n") == 1
 
 
+@pytest.mark.parametrize(("redirection", "code"), [(">&-", 0), (">/dev/full", 2), ("2>&-", 0)])
+def test_an_output_that_takes_nothing(redirection, code):
+    program = f"{sys.executable} -m groupledger solve {redirection}"
+    ran = subprocess.run(["bash", "-c", program], input=SCENARIO, capture_output=True, text=True)  # noqa: S607
+    assert ran.returncode == code
+    assert ran.stderr.count("\n") == (code != 0)
+    assert TRACE.search(ran.stderr) is None
+
+
 def test_bytes_that_are_no_text_end_as_bad_lines():
     ran = subprocess.run(
         [sys.executable, "-m", "groupledger", "solve"], input=bytes(range(256)) * 20, capture_output=True

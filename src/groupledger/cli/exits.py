@@ -61,7 +61,8 @@ class Commands(click.Group):
         as_json = "--json" in arguments
         try:
             code = run()
-            sys.stdout.flush()
+            if sys.stdout is not None:  # None where it was closed before the command began
+                sys.stdout.flush()
         except click.exceptions.NoArgsIsHelpError as error:
             error.show()
             return Exit.USAGE

@@ -1,0 +1,79 @@
+"""A ledger whose every name would steer a terminal, asked by every command that shows names."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from groupledger.cli import main
+from tests.hostile_ids import HOSTILE_ID, RAW
+from tests.pipeline.written_ledger import WrittenLedger, at
+
+NAME = HOSTILE_ID.replace("\ud800", "")  # a table holds UTF-8
+PLACE = {"cluster_id": NAME, "group_id": NAME, "snapshot_id": NAME}
+WIRE = [(None, NAME, [0, 1])]
+
+QUESTIONS = [
+    ["show"],
+    ["show", "--findings"],
+    ["show", "--coverage"],
+    ["show", "--quarantine"],
+    ["show", "--group", NAME],
+    ["show", "--group", NAME, "--last"],
+    ["show", "--partition", f"{NAME}-0", "--at", "2026-11-21T14:05Z"],
+    ["show", "--group", f"{NAME}x"],
+    ["show", "--cluster", f"{NAME}x"],
+    ["show", "--partition", "other-0", "--at", "2026-11-21T14:05Z"],
+    ["show", "--group", NAME, "--generation", "99"],
+    ["show", "--group", NAME, "--scenario", f"{NAME}x"],
+    ["plan-migration", "--group", NAME, "--client", "java"],
+    ["replay", "--group", NAME, "--listener", "tests.listener.checkpointing:Checkpointing"],
+]
+
+
+@pytest.fixture(scope="module")
+def ledger(spark):
+    snapshot = {"group_type": "classic", "protocol_type": "consumer", "snapshot_kind": "generation", "generation": 1}
+    snapshot |= {"assignor": "range", "members": 1, "state": "Stable", "observed_at": at(1), "offset": 1}
+    member = {"member_id": NAME, "client_id": NAME, "host": NAME, "group_instance_id": NAME, "offset": 1}
+    change = {"topic": NAME, "partition": 0, "to_member_id": NAME, "at": at(1), "offset": 1}
+    finding = {"severity": "error", "code": "STALE_CLAIM", "member_id": NAME, "evidence": NAME}
+    run = {"run_id": NAME, "kind": "ingest", "sequence": 1, "verdict": "done", "guards": [f"{NAME}/ingest"]}
+    result = {"scenario": NAME, "round": 1, "assignor": NAME, "verdict": NAME, "attempt_id": "a"}
+    return WrittenLedger(
+        spark,
+        group_snapshots=[PLACE | snapshot],
+        member_snapshots=[PLACE | member | {"subscribed_topics": [NAME], "recorded": WIRE}],
+        ownership_changes=[PLACE | change],
+        violations=[PLACE | finding],
+        coverage=[PLACE | {"kind": "generations-skipped", "reason": NAME}],
+        quarantine=[PLACE | {"stage": "decode", "code": "TRUNCATED", "message": NAME}],
+        rebalances=[PLACE | result],
+        runs=[run | {"attempt_id": "a"}],
+    )
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: ascii(" ".join(question))[:50])
+def test_no_answer_steers_a_terminal_and_json_has_the_very_name(ledger, monkeypatch, question):
+    monkeypatch.setattr("groupledger.cli.options.Job.ledger", lambda _: ledger)
+    shown = CliRunner().invoke(main, question)
+    assert shown.exit_code != 1, shown.exception
+    assert RAW.search(shown.output) is None, ascii(shown.output)
+    asked = CliRunner().invoke(main, [*question, "--json"])
+    assert RAW.search(asked.output) is None, ascii(asked.output)
+    answer = json.loads(asked.stdout)
+    if shown.exit_code in (0, 4):
+        assert r"\x1b" in shown.stdout
+        assert r"\u202e" in shown.stdout
+        assert NAME in _texts(answer)
+
+
+def _texts(value):
+    """Every text in a JSON value."""
+    if isinstance(value, dict):
+        return {text for pair in value.items() for each in pair for text in _texts(each)}
+    if isinstance(value, list):
+        return {text for each in value for text in _texts(each)}
+    return {value} if isinstance(value, str) else set()
