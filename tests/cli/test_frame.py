@@ -57,7 +57,7 @@ def test_a_bug_keeps_its_traceback():
 
 def test_the_exit_codes_are_those_of_the_help():
     told = CliRunner().invoke(main, ["--help"]).stdout.partition("Exit codes:")[2].partition("Options:")[0]
-    assert [int(number) for number in re.findall(r"(\d) \w", told)] == sorted([*map(int, Exit), 1])
+    assert [int(number) for number in re.findall(r"(\d+) \w", told)] == sorted([*map(int, Exit), 1])
 
 
 def test_every_command_has_a_line_in_the_help():

@@ -29,7 +29,6 @@ QUESTIONS = [
     ["show", "--group", NAME, "--generation", "99"],
     ["show", "--group", NAME, "--scenario", f"{NAME}x"],
     ["plan-migration", "--group", NAME, "--client", "java"],
-    ["replay", "--group", NAME, "--listener", "tests.listener.checkpointing:Checkpointing"],
 ]
 
 
