@@ -1,0 +1,68 @@
+"""Which offsets of a log were read before, from the first and last offset that each read says of a log partition.
+
+Ranges say too much, never too little: between first and last there may be offsets that were not read. Adjacent ranges
+are one, so a log that is read piece by piece has few.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from operator import itemgetter
+
+Place = tuple[str, int]
+"""Cluster and log partition."""
+Range = tuple[int, int]
+"""First and last offset."""
+Ranges = Mapping[Place, Range]
+
+MOST_RANGES = 64
+"""Ranges kept of a log partition; the smallest gaps between them are closed."""
+
+
+def united(reads: Iterable[Ranges]) -> dict[Place, tuple[Range, ...]]:
+    """All that was read, in rising ranges that do not touch.
+
+    `[{p: (0, 9)}, {p: (10, 19)}, {p: (40, 44)}]` -> `{p: ((0, 19), (40, 44))}`
+    """
+    by_place: defaultdict[Place, list[Range]] = defaultdict(list)
+    for read in reads:
+        for place, extent in read.items():
+            by_place[place].append(extent)
+    return {place: _few(_joined(sorted(ranges))) for place, ranges in sorted(by_place.items())}
+
+
+def overlapping(reads: Mapping[str, Ranges], wanted: Ranges) -> set[str]:
+    """The names of the reads with a range that meets a wanted one of the same log partition."""
+    return {
+        name
+        for name, read in reads.items()
+        if any(_meet(extent, wanted[place]) for place, extent in read.items() if place in wanted)
+    }
+
+
+def _meet(one: Range, other: Range) -> bool:
+    return one[0] <= other[1] and other[0] <= one[1]
+
+
+def _joined(ranges: list[Range]) -> list[Range]:
+    found: list[Range] = []
+    for first, last in ranges:
+        if found and first <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(found[-1][1], last))
+        else:
+            found.append((first, last))
+    return found
+
+
+def _few(ranges: list[Range]) -> tuple[Range, ...]:
+    gaps = [(after[0] - before[1], at) for at, (before, after) in enumerate(pairwise(ranges))]
+    kept = {at for _, at in sorted(gaps, key=itemgetter(0), reverse=True)[: MOST_RANGES - 1]}
+    found: list[Range] = []
+    for at, extent in enumerate(ranges):
+        if found and at - 1 not in kept:
+            found[-1] = (found[-1][0], extent[1])
+        else:
+            found.append(extent)
+    return tuple(found)
