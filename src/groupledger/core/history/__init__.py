@@ -1,8 +1,10 @@
 """One group's log records folded into facts: snapshots, ownership changes, coverage, and the head to go on from."""
 
 from groupledger.core.history.chronicle import snapshot_id
-from groupledger.core.history.fold import FoldSettings, fold_group
+from groupledger.core.history.fold import OTHER_LOG_PARTITION, FoldSettings, fold_group
 from groupledger.core.history.head import decode_head, heads_agree, start_of_refold
+from groupledger.core.history.held import HeldSnapshot, Holder, held_by, held_changes
+from groupledger.core.history.home import home_of, log_partition_of, possible_counts
 from groupledger.core.history.rows import (
     Counts,
     CoverageRow,
@@ -15,10 +17,12 @@ from groupledger.core.history.rows import (
     OwnershipChangeRow,
     QuarantineRow,
     Unfinished,
+    as_tuples,
 )
 from groupledger.core.history.topics import TopicCatalog, TopicChange, canonical_topic_id
 
 __all__ = [
+    "OTHER_LOG_PARTITION",
     "Counts",
     "CoverageRow",
     "FindingRow",
@@ -26,6 +30,8 @@ __all__ = [
     "Folded",
     "GroupHeadRow",
     "GroupSnapshotRow",
+    "HeldSnapshot",
+    "Holder",
     "LogRow",
     "MemberSnapshotRow",
     "OwnershipChangeRow",
@@ -33,10 +39,16 @@ __all__ = [
     "TopicCatalog",
     "TopicChange",
     "Unfinished",
+    "as_tuples",
     "canonical_topic_id",
     "decode_head",
     "fold_group",
     "heads_agree",
+    "held_by",
+    "held_changes",
+    "home_of",
+    "log_partition_of",
+    "possible_counts",
     "snapshot_id",
     "start_of_refold",
 ]

@@ -6,6 +6,7 @@ folding all at once.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -15,12 +16,16 @@ from groupledger.core.history.accounts import Accounts
 from groupledger.core.history.chronicle import STEP_MEMBERS, Chronicle, GroupState
 from groupledger.core.history.classic import delete_classic, fold_classic
 from groupledger.core.history.head import decode_head, encode_head
+from groupledger.core.history.home import home_of
 from groupledger.core.history.modern import fold_modern, fold_modern_tombstone, mark_hole, unfinished
 from groupledger.core.history.rows import Folded, GroupHeadRow, LogRow, QuarantineRow
 from groupledger.core.history.topics import TopicCatalog
 from groupledger.core.wire.faults import DecodeFault
 from groupledger.core.wire.memo import Memo
 from groupledger.core.wire.offsets_log import GroupMetadata, LogKey, RecordKind, decode_key, decode_value
+
+OTHER_LOG_PARTITION = "OTHER_LOG_PARTITION"
+"""The code of a record that stands in another log partition than the group's others."""
 
 BEGINNING = -1
 """Offset before the first record."""
@@ -60,16 +65,19 @@ def fold_group(
     settings: FoldSettings = FoldSettings(),
     refolded: bool = False,
     group_id: str | None = None,
+    log_partition: int | None = None,
 ) -> Folded:
     """Fold the records of one group that come after `head` (None: from the beginning), in any order of arrival.
 
-    `refolded` is only written to the head: the facts supersede earlier ones after `head`. `group_id` is the group that
+    `log_partition` is the one that the group's records belong to, in a fold from the beginning; None: `home_of` decides
+    among these records alone. Records elsewhere are quarantined. `refolded` is only written to the head: the facts
+    supersede earlier ones after `head`. `counts` are of the records that are not `known`. `group_id` is the group that
     the source sorted the records by; None: the first that a key names. It is needed where no key decodes: a broken key
     that begins with a group's name is a hole in that group's history, whatever else came with it. Records of no group
     (their keys do not decode) fold to quarantine rows, and to no head. ValueError for a record at or before the head,
     which would be lost silently: `start_of_refold` says which head to start from.
     """
-    return Fold(cluster_id, rows, head, topics, settings, group_id).run(refolded)
+    return Fold(cluster_id, rows, head, topics, settings, group_id, log_partition).run(refolded)
 
 
 class Fold:
@@ -82,7 +90,8 @@ class Fold:
         head: bytes | None,
         topics: TopicCatalog,
         settings: FoldSettings,
-        group_id: str | None = None,
+        group_id: str | None,
+        log_partition: int | None,
     ) -> None:
         self.settings = settings
         self.accounts = Accounts()
@@ -92,8 +101,8 @@ class Fold:
         self.from_offset = BEGINNING
         if head is None:
             self.group_id = self._first_group() if group_id is None else group_id
-            log_partition = self.rows[0].log_partition if self.rows else 0
-            state = GroupState(self.group_id or "", log_partition)
+            home = self._home() if log_partition is None else log_partition
+            state = GroupState(self.group_id or "", home)
         else:
             state = decode_head(head, topics)
             self.group_id, self.from_offset = state.group_id, state.offset
@@ -119,6 +128,13 @@ class Fold:
             self.accounts.close(sum(not row.known for row in self.rows)),
             cut,
         )
+
+    def _home(self) -> int:
+        partitions = {row.log_partition for row in self.rows}
+        if len(partitions) < 2:
+            return partitions.pop() if partitions else 0
+        distinct = {row._replace(known=False) for row in self.rows}
+        return home_of(self.group_id, Counter(row.log_partition for row in distinct))
 
     def _head(self, refolded: bool) -> GroupHeadRow | None:
         state = self.chronicle.state
@@ -222,9 +238,11 @@ class Fold:
     def _refuse_partition(self, row: LogRow) -> None:
         message = (
             f"group {self.group_id!r} has a record in log partition {row.log_partition}; expected "
-            f"{self.chronicle.state.log_partition}: are two clusters read under one cluster id?"
+            f"{self.chronicle.state.log_partition}, where Kafka keeps it by the hash of its id, or most of its records "
+            "are: was the record mislabelled, or are two clusters read under one cluster id? If "
+            f"{row.log_partition} is right, set offsets_partitions of the source"
         )
-        self._quarantine(row, "OTHER_LOG_PARTITION", message)
+        self._quarantine(row, OTHER_LOG_PARTITION, message)
 
     def _quarantine(self, row: LogRow, code: str, message: str) -> None:
         self.accounts.count(row, self.accounts.quarantined, code)

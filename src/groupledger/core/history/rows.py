@@ -98,7 +98,7 @@ class OwnershipChangeRow(NamedTuple):
     from_member_id: str | None
     to_member_id: str | None
     at: int
-    log_partition: int
+    log_partition: int | None  # None outside the log
     offset: int
     snapshot_id: str
     held_since: int | None
