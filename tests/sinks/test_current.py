@@ -45,25 +45,26 @@ def full(table, values):
     return row | values
 
 
-def at(offset, group="payments"):
+def at(offset, group="payments", partition=3):
     return {
         c.CLUSTER_ID: "dev",
         c.GROUP_ID: group,
         c.OFFSET: offset,
-        c.LOG_PARTITION: 3,
-        c.SNAPSHOT_ID: f"log/dev/3/{offset}",
+        c.LOG_PARTITION: partition,
+        c.SNAPSHOT_ID: f"log/dev/{partition}/{offset}",
     }
 
 
-def fact_rows(offsets, group="payments"):
-    found = {table.name: [at(offset, group) for offset in offsets] for table in FOLDED}
-    found["quarantine"] = [at(offset, group) | {c.STAGE: "fold"} for offset in offsets]
-    found["violations"] = [at(offset, group) for offset in offsets]
+def fact_rows(offsets, group="payments", partition=3):
+    rows = [at(offset, group, partition) for offset in offsets]
+    found = {table.name: rows for table in FOLDED}
+    found["quarantine"] = [row | {c.STAGE: "fold"} for row in rows]
+    found["violations"] = rows
     return found
 
 
-def head(group, start, end, *, refolded):
-    return at(end, group) | {c.FROM_OFFSET: start, c.REFOLDED: refolded, c.STATE: b""}
+def head(group, start, end, *, refolded, partition=3):
+    return at(end, group, partition) | {c.FROM_OFFSET: start, c.REFOLDED: refolded, c.STATE: b""}
 
 
 def result_rows(snapshots, scenario="baseline"):
@@ -81,12 +82,25 @@ def call_rows(member):
     return {"callbacks": [key], "metrics": [key]}
 
 
+MOVED = fact_rows([5, 60], "moved")
+MOVED["quarantine"].append(at(61, "moved", 9) | {c.STAGE: "fold"})
+REFUSED_BY_A_SOURCE = at(17) | {c.STAGE: "decode"}
+
 from_a_table = at(12) | {c.SNAPSHOT_ID: "table/dev/12", c.LOG_PARTITION: None}
 
 ATTEMPTS = [
     ("ingest-1", "config", fact_rows([10, 20, 30]) | {"group_heads": [head("payments", -1, 30, refolded=False)]}),
     ("other-group", "config", fact_rows([25], "orders") | {"group_heads": [head("orders", -1, 25, refolded=False)]}),
     ("user-table", "config", {table.name: [from_a_table] for table in FOLDED if table is not tables.OWNERSHIP_CHANGES}),
+    ("derived-1", "config", {"ownership_changes": [from_a_table, from_a_table | {c.OFFSET: 13}]}),
+    ("derived-2", "config", {"ownership_changes": [from_a_table]}),
+    ("refused", "config", {"quarantine": [REFUSED_BY_A_SOURCE]}),
+    ("moved-1", "config", MOVED | {"group_heads": [head("moved", -1, 60, refolded=False)]}),
+    (
+        "moved-2",
+        "config",
+        fact_rows([4], "moved", 7) | {"group_heads": [head("moved", -1, 4, refolded=True, partition=7)]},
+    ),
     ("dead", None, fact_rows([11, 40]) | {"group_heads": [head("payments", -1, 99, refolded=True)]}),
     ("late", "config", fact_rows([15, 20]) | {"group_heads": [head("payments", 10, 20, refolded=True)]}),
     ("next", "config", fact_rows([18, 50]) | {"group_heads": [head("payments", 30, 50, refolded=False)]}),
@@ -109,7 +123,9 @@ EXPECTED_FACTS = {
     ("late", 20),
     ("next", 18),
     ("next", 50),
+    ("moved-2", 4),
 }
+REFOLDS = ("late", "moved-2")
 EXPECTED_RESULTS = {
     ("assign-1", "baseline", "s1"),
     ("assign-what-if", "what-if", "s1"),
@@ -135,7 +151,8 @@ def place(spark, tmp_path_factory):
             runs.plan(spark, location, attempt)
         else:
             again = sum(row[c.REFOLDED] for row in rows_by_table.get("group_heads", []))
-            outcome = runs.Outcome({}, {runs.LATE_GROUPS: again}, "digest", "done", MOMENT)
+            taken = {"dev/used.group_snapshots": 1} if name.startswith("derived") else {}
+            outcome = runs.Outcome(taken, {runs.LATE_GROUPS: again}, "digest", "done", MOMENT)
             run = runs.commit(spark, location, attempt, sequence, outcome)
             sequence = run.sequence
     for name, rows in by_table.items():
@@ -155,10 +172,11 @@ def shown(spark, place, name, *columns):
 
 
 def test_where_nothing_was_folded_again_every_committed_fact_counts(spark, place):
-    commits = tuple(commit for commit in runs.look(spark, place).commits if commit.attempt_id != "late")
+    commits = tuple(commit for commit in runs.look(spark, place).commits if commit.attempt_id not in REFOLDS)
     rows = current(spark, place, tables.GROUP_SNAPSHOTS, commits).select(c.ATTEMPT_ID, c.OFFSET).collect()
-    kept = {row for row in EXPECTED_FACTS if row[0] != "late"}
-    assert set(map(tuple, rows)) == kept | {("ingest-1", 20), ("user-table", 12)}
+    kept = {row for row in EXPECTED_FACTS if row[0] not in REFOLDS}
+    replaced = {("ingest-1", 20), ("moved-1", 5), ("moved-1", 60)}
+    assert set(map(tuple, rows)) == kept | replaced | {("user-table", 12)}
 
 
 def test_more_commits_than_a_filter_names_are_joined(spark, place, monkeypatch):
@@ -170,13 +188,13 @@ def test_more_commits_than_a_filter_names_are_joined(spark, place, monkeypatch):
 @pytest.mark.parametrize("table", FOLDED, ids=lambda table: table.name)
 def test_facts_give_way_to_a_later_fold(spark, place, table):
     seen = shown(spark, place, table.name, c.ATTEMPT_ID, c.OFFSET)
-    from_tables = set() if table is tables.OWNERSHIP_CHANGES else {("user-table", 12)}
+    from_tables = {("derived-2" if table is tables.OWNERSHIP_CHANGES else "user-table", 12)}
     assert seen == sorted(EXPECTED_FACTS | from_tables)
 
 
 def test_heads_give_way_too(spark, place):
     seen = shown(spark, place, "group_heads", c.ATTEMPT_ID, c.OFFSET)
-    assert seen == [("ingest-1", 30), ("late", 20), ("next", 50), ("other-group", 25)]
+    assert seen == [("ingest-1", 30), ("late", 20), ("moved-2", 4), ("next", 50), ("other-group", 25)]
 
 
 def test_results_give_way_to_the_latest_of_their_snapshot_scenario_and_configuration(spark, place):
@@ -186,13 +204,13 @@ def test_results_give_way_to_the_latest_of_their_snapshot_scenario_and_configura
 
 
 def test_findings_and_rejections_follow_what_they_are_about(spark, place):
-    facts = {(attempt, f"log/dev/3/{offset}") for attempt, offset in EXPECTED_FACTS}
+    facts = {(attempt, f"log/dev/{7 if attempt == 'moved-2' else 3}/{offset}") for attempt, offset in EXPECTED_FACTS}
     results = {(attempt, snapshot) for attempt, _, snapshot in EXPECTED_RESULTS}
     assert set(shown(spark, place, "violations", c.ATTEMPT_ID, c.SNAPSHOT_ID)) == facts | results
     seen = {
         tuple(row) for row in current(spark, place, tables.QUARANTINE).select(c.ATTEMPT_ID, c.SNAPSHOT_ID).collect()
     }
-    assert seen == facts | results | {("unplaced", None)}
+    assert seen == facts | results | {("unplaced", None), ("refused", REFUSED_BY_A_SOURCE[c.SNAPSHOT_ID])}
 
 
 @pytest.mark.parametrize("name", ["callbacks", "metrics"])
@@ -207,7 +225,8 @@ def test_nothing_of_an_attempt_that_is_not_committed_is_seen(spark, place):
     rows = committed(place.rows(spark, tables.GROUP_SNAPSHOTS), place.rows(spark, tables.RUNS))
     assert rows.columns == tables.GROUP_SNAPSHOTS.columns
     assert {row[c.ATTEMPT_ID] for row in rows.collect()} == {name for name, _ in map(tuple, EXPECTED_FACTS)} | {
-        "user-table"
+        "user-table",
+        "moved-1",
     }
 
 

@@ -98,6 +98,11 @@ class SourceSettings:
     path: str = key("File or folder; for snapshots the folder that holds group_snapshots and the others.", NOT_EMPTY)
     format: str = key("Format of the tables; only for the kind snapshots.", one_of(*SNAPSHOT_FORMATS), "parquet")
     cluster_id: str | None = key("The cluster this input is of; null: the cluster_id of the whole file.", CLUSTER, None)
+    offsets_partitions: int | None = key(
+        "Partitions of the cluster's __consumer_offsets, to tell stray records by; null: inferred from its groups.",
+        at_least(1),
+        None,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

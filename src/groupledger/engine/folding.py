@@ -71,7 +71,7 @@ INPUT = StructType(
 )
 """Rows of a bucket. Times of records in ms, of topics in microseconds. `record`: a log record; `known`: one that an
 earlier ingest counted, of a group that is folded again; `head`: the state a group starts from and whether that folds it
-again (no state: from the beginning); `topics`: the catalogue of a cluster."""
+again (no state: from the beginning, in this log partition if one is named); `topics`: the catalogue of a cluster."""
 
 NO_TOPICS = history.TopicCatalog()
 
@@ -115,6 +115,17 @@ class Count(NamedTuple):
     rows: int
 
 
+class Start(NamedTuple):
+    """Where the fold of a group starts. `log_partition`: its home, where its records stand in several."""
+
+    state: bytes | None = None
+    refolded: bool = False
+    log_partition: int | None = None
+
+
+NO_HEAD = Start()
+
+
 def fold_buckets(rows: DataFrame, buckets: int, settings: history.FoldSettings) -> DataFrame:
     """Fold `rows` (of `INPUT`) in `buckets` buckets into rows of `OUTPUT`.
 
@@ -134,14 +145,18 @@ def fold_table(bucket: pa.Table, settings: history.FoldSettings) -> pa.Table:
     heads = _heads(_of_kind(bucket, HEAD))
     for cluster_id, group_key, records in _groups(_of_kind(bucket, RECORD, KNOWN)):
         topics = catalogues.get(cluster_id, NO_TOPICS)
-        state, refolded = heads.get((cluster_id, group_key), (None, False))
-        group_id = None if group_key is None else group_key.decode()
-        folded.add(
+        start = heads.get((cluster_id, group_key), NO_HEAD)
+        group = history.fold_group(
             cluster_id,
-            history.fold_group(
-                cluster_id, records, state, topics, settings=settings, refolded=refolded, group_id=group_id
-            ),
+            records,
+            start.state,
+            topics,
+            settings=settings,
+            refolded=start.refolded,
+            group_id=None if group_key is None else group_key.decode(),
+            log_partition=start.log_partition,
         )
+        folded.add(cluster_id, group)
     return folded.table()
 
 
@@ -227,10 +242,10 @@ def _of_kind(bucket: pa.Table, *kinds: str) -> pa.Table:
     return bucket.filter(pc.is_in(bucket[c.KIND], value_set=pa.array(kinds)))
 
 
-def _heads(heads: pa.Table) -> dict[tuple[str, bytes | None], tuple[bytes | None, bool]]:
-    names = [c.CLUSTER_ID, GROUP_KEY, c.STATE, c.REFOLDED]
+def _heads(heads: pa.Table) -> dict[tuple[str, bytes | None], Start]:
+    names = [c.CLUSTER_ID, GROUP_KEY, c.STATE, c.REFOLDED, c.LOG_PARTITION]
     rows = zip(*(heads[name].to_pylist() for name in names), strict=True)
-    return {(cluster_id, group_key): (state, refolded) for cluster_id, group_key, state, refolded in rows}
+    return {(cluster_id, group_key): Start(*start) for cluster_id, group_key, *start in rows}
 
 
 def _catalogues(topics: pa.Table) -> dict[str, history.TopicCatalog]:

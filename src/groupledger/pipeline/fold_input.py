@@ -1,75 +1,206 @@
 """What a fold needs beside the new records: the heads it starts from, the topics, and for late data the old records.
 
 A record is late where the group's last head lies at or after it. Such a group is folded again from the last head before
-its first late record; what earlier attempts said of the offsets after that head is superseded (`sinks.current`).
+its first late record; what earlier attempts said of the offsets after that head is superseded (`sinks.current`). A
+group whose home is another log partition than its head's (`pipeline.log_partitions`) is folded again from the
+beginning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import functions as F
 
 from groupledger.engine.buckets import bucket_of
 from groupledger.engine.folding import BUCKET, GROUP_KEY, HEAD, INPUT, KNOWN, RECORD, TOPICS
-from groupledger.tables import GROUP_HEADS, LOG_RECORDS, Table
+from groupledger.pipeline.log_partitions import FIRST_OFFSET, HOME, LAST_OFFSET, RECORDS, GroupName, LastHead, homes
+from groupledger.pipeline.past import GROUP, Past
+from groupledger.tables import GROUP_HEADS, LOG_RECORDS
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+LATEST, EARLIEST, NEW, STRAYED, LATE = "latest", "earliest", "new", "strayed", "late"
+START, START_ATTEMPT = "start_offset", "start_attempt"
+STARTS = (
+    f"{c.CLUSTER_ID} string, {c.GROUP_ID} string, {HOME} int, {FIRST_OFFSET} bigint, {LATE} boolean, "
+    f"{START} bigint, {START_ATTEMPT} string"
+)
+"""A row for each group that does not start at its first record. `late`: it is folded again. `start_offset` is that of
+the last head; the one that a late group starts from is sought afterwards, by `first_offset`: null for a group whose
+home changed, which starts from the beginning."""
 
-GROUP = [c.CLUSTER_ID, c.GROUP_ID]
-FIRST, LATEST, START, LATE = "first_offset", "latest_offset", "start", "late"
+_NAMED = 1_000
+
+
+class _Start(NamedTuple):
+    """A row of STARTS."""
+
+    cluster_id: str
+    group_id: str
+    home: int
+    first_offset: int | None
+    late: bool
+    offset: int | None
+    attempt_id: str | None
+
+
+class _Starts(NamedTuple):
+    """Rows of STARTS, whether there are `groups` among them, and the attempts whose heads they name."""
+
+    rows: DataFrame
+    late_groups: int
+    attempts: set[str | None]
+    groups: bool
+    stray_groups: int
 
 
 @dataclass(frozen=True, slots=True)
 class FoldInput:
-    """Rows of `engine.folding.INPUT`, and how many groups came late."""
+    """Rows of `engine.folding.INPUT`; how many groups are folded again, and of how many there are strays."""
 
     rows: DataFrame
     late_groups: int
+    stray_groups: int
+    kept: tuple[DataFrame, ...]
+
+    def release(self) -> None:
+        """The rows have been used."""
+        for frame in self.kept:
+            frame.unpersist()
 
 
-def fold_input(
-    current: Callable[[Table], DataFrame], new: DataFrame, topics: DataFrame, buckets: int, *, first: bool
-) -> FoldInput:
+def touched(new: DataFrame) -> DataFrame:
+    """The extent of the new records (of `log_records`) by group and log partition."""
+    return new.groupBy(*GROUP, c.LOG_PARTITION).agg(
+        F.min(c.OFFSET).alias(FIRST_OFFSET), F.max(c.OFFSET).alias(LAST_OFFSET), F.count(F.lit(1)).alias(RECORDS)
+    )
+
+
+def fold_input(past: Past, new: DataFrame, extent: DataFrame, topics: DataFrame, buckets: int) -> FoldInput:
     """The rows of every bucket: `new` records (of `log_records`), heads and old records of their groups, `topics`.
 
-    `current` gives the rows of a table that count. `first`: no ingest of these clusters was committed before, so there
-    are no heads to look for.
+    `extent` is `touched(new)`.
     """
-    catalogues = _catalogues(topics, new.select(c.CLUSTER_ID).distinct(), buckets)
-    records = _records(new, RECORD, buckets)
-    if first:
-        return FoldInput(_union([records, catalogues]), 0)
-    starts = _starts(current(GROUP_HEADS), new).persist()
-    late = starts.where(LATE)
-    late_groups = late.count()
-    pieces = [records, _heads(starts, buckets), catalogues]
-    if late_groups:
-        pieces.append(_records(_already_read(current(LOG_RECORDS), late), KNOWN, buckets))
-    return FoldInput(_union(pieces), late_groups)
+    catalogues = _catalogues(topics.where(F.col(c.CLUSTER_ID).isin(*past.clusters)), buckets)
+    groups = _groups(past, extent.where(F.col(c.GROUP_ID).isNotNull())).persist()
+    kept = [groups]
+    try:
+        found = _starts(past, groups, extent)
+        starts, attempts = found.rows, found.attempts
+        pieces = [_records(new, RECORD, buckets), catalogues]
+        if found.late_groups:
+            starts = _sought(past, starts).persist()
+            kept.append(starts)
+            attempts = {row[0] for row in starts.select(START_ATTEMPT).distinct().collect()}
+            pieces.append(_records(_already_read(past.current(LOG_RECORDS), starts.where(LATE)), KNOWN, buckets))
+        if found.groups:
+            pieces.append(_heads(past, starts, attempts, buckets))
+    except BaseException:
+        for frame in kept:
+            frame.unpersist()
+        raise
+    return FoldInput(_union(pieces), found.late_groups, found.stray_groups, tuple(kept))
 
 
-def _starts(known: DataFrame, new: DataFrame) -> DataFrame:
-    """For each touched group with a head: the head to start from, and whether the new records are late."""
-    touched = new.where(F.col(c.GROUP_ID).isNotNull()).groupBy(*GROUP).agg(F.min(c.OFFSET).alias(FIRST))
-    heads = known.join(touched, GROUP)
-    before = F.when(F.col(c.OFFSET) < F.col(FIRST), F.col(c.OFFSET))
-    start = F.max_by(F.struct(c.OFFSET, c.STATE, c.LOG_PARTITION), before)
-    found = heads.groupBy(*GROUP, FIRST).agg(F.max(c.OFFSET).alias(LATEST), start.alias(START))
-    return found.select(*GROUP, START, (F.col(FIRST) <= F.col(LATEST)).alias(LATE))
+def _groups(past: Past, extent: DataFrame) -> DataFrame:
+    """Each touched group, and each that ever had strays: its last head, and where its new records are."""
+    place = F.struct(c.LOG_PARTITION, FIRST_OFFSET)
+    groups = extent.groupBy(*GROUP).agg(F.array_sort(F.collect_list(place)).alias(NEW))
+    strayed = past.strayed()
+    if strayed is None:
+        groups = groups.withColumn(STRAYED, F.lit(False))
+    else:
+        marked = strayed.withColumn(STRAYED, F.lit(True))
+        groups = groups.join(marked, GROUP, "full").fillna(False, [STRAYED])
+    if past.empty:
+        return groups.withColumns({LATEST: F.lit(None).cast(_HEAD), EARLIEST: F.lit(None).cast("bigint")})
+    narrow = past.current(GROUP_HEADS).select(*GROUP, c.LOG_PARTITION, c.OFFSET, c.ATTEMPT_ID)
+    latest = F.max_by(F.struct(c.LOG_PARTITION, c.OFFSET, c.ATTEMPT_ID), c.OFFSET).alias(LATEST)
+    heads = narrow.join(groups.select(*GROUP), GROUP).groupBy(*GROUP).agg(latest, F.min(c.OFFSET).alias(EARLIEST))
+    return groups.join(heads, GROUP, "left")
+
+
+_HEAD = f"struct<{c.LOG_PARTITION}:int,{c.OFFSET}:bigint,{c.ATTEMPT_ID}:string>"
+
+
+def _starts(past: Past, groups: DataFrame, extent: DataFrame) -> _Starts:
+    """Where each group starts, in one query where no group has strays."""
+    only, last = F.col(NEW)[0], F.col(LATEST)
+    elsewhere = F.coalesce(only[c.LOG_PARTITION] != last[c.LOG_PARTITION], F.lit(False))
+    contested = F.col(STRAYED) | (F.size(NEW) > 1) | elsewhere
+    settled = groups.where(~contested & last.isNotNull()).select(
+        *GROUP,
+        last[c.LOG_PARTITION].alias(HOME),
+        only[FIRST_OFFSET].alias(FIRST_OFFSET),
+        (only[FIRST_OFFSET] <= last[c.OFFSET]).alias(LATE),
+        last[c.OFFSET].alias(START),
+        last[c.ATTEMPT_ID].alias(START_ATTEMPT),
+    )
+    told = groups.agg(
+        F.collect_list(F.when(contested, F.struct(*GROUP, NEW, LATEST, EARLIEST))),
+        F.count_if(~contested & (only[FIRST_OFFSET] <= last[c.OFFSET])),
+        F.collect_set(F.when(~contested, last[c.ATTEMPT_ID])),
+    ).first()
+    assert told is not None, "an aggregate has a row"
+    rows, late_groups, attempts = told
+    if not rows:
+        return _Starts(settled, late_groups, set(attempts), bool(attempts), 0)
+    heads = {(row[c.CLUSTER_ID], row[c.GROUP_ID]): _last_head(row) for row in rows}
+    found = homes(past, extent, heads)
+    starts = [start for row in rows if (start := _start(row, heads, found)) is not None]
+    every = settled.unionByName(groups.sparkSession.createDataFrame(starts, STARTS))
+    late_groups += sum(bool(start.late) for start in starts)
+    return _Starts(every, late_groups, {*attempts, *(start.attempt_id for start in starts)}, True, len(starts))
+
+
+def _last_head(row: Any) -> LastHead | None:
+    last = row[LATEST]
+    if last is None:
+        return None
+    return LastHead(last[c.LOG_PARTITION], last[c.OFFSET], last[c.ATTEMPT_ID], row[EARLIEST])
+
+
+def _start(row: Any, heads: dict[GroupName, LastHead | None], found: dict[GroupName, int]) -> _Start | None:
+    """Where a contested group starts; None where neither its records nor its home are new."""
+    name = row[c.CLUSTER_ID], row[c.GROUP_ID]
+    home, head = found[name], heads[name]
+    if head is None:
+        return _Start(*name, home, None, late=False, offset=None, attempt_id=None)
+    if head.log_partition != home:
+        return _Start(*name, home, None, late=True, offset=None, attempt_id=None)
+    if not row[NEW]:
+        return None
+    first = next((place[FIRST_OFFSET] for place in row[NEW] if place[c.LOG_PARTITION] == home), None)
+    late = first is not None and first <= head.offset
+    return _Start(*name, home, first, late, head.offset, head.attempt_id)
+
+
+def _sought(past: Past, starts: DataFrame) -> DataFrame:
+    """The starts, late groups at their last head before the first late record, or at the beginning."""
+    late = F.broadcast(starts.where(LATE).select(*GROUP, HOME, FIRST_OFFSET))
+    narrow = past.current(GROUP_HEADS).select(*GROUP, F.col(c.LOG_PARTITION).alias(HOME), c.OFFSET, c.ATTEMPT_ID)
+    before = narrow.join(late, [*GROUP, HOME]).where(F.col(c.OFFSET) < F.col(FIRST_OFFSET))
+    place = F.max_by(F.struct(c.OFFSET, c.ATTEMPT_ID), c.OFFSET).alias(NEW)
+    sought = starts.join(before.groupBy(*GROUP).agg(place), GROUP, "left")
+    again = {START: F.col(NEW)[c.OFFSET], START_ATTEMPT: F.col(NEW)[c.ATTEMPT_ID]}
+    return sought.withColumns(
+        {name: F.when(F.col(LATE), value).otherwise(F.col(name)) for name, value in again.items()}
+    ).drop(NEW)
 
 
 def _already_read(known: DataFrame, late: DataFrame) -> DataFrame:
-    """The records of late groups after their start, as earlier ingests read them."""
-    after = late.select(*GROUP, F.coalesce(F.col(START)[c.OFFSET], F.lit(-1)).alias(FIRST))
-    records = known.join(F.broadcast(after), GROUP)
-    return records.where(F.col(c.OFFSET) > F.col(FIRST)).select(*LOG_RECORDS.columns)
+    """The records of late groups after their start, as earlier ingests read them.
+
+    What is known of strays stands, unless the group is folded from the beginning.
+    """
+    records = known.join(F.broadcast(late.select(*GROUP, HOME, START)), GROUP)
+    after = (F.col(c.LOG_PARTITION) == F.col(HOME)) & (F.col(c.OFFSET) > F.col(START))
+    return records.where(F.col(START).isNull() | after).select(*LOG_RECORDS.columns)
 
 
 def _records(records: DataFrame, kind: str, buckets: int) -> DataFrame:
@@ -86,23 +217,28 @@ def _records(records: DataFrame, kind: str, buckets: int) -> DataFrame:
     )
 
 
-def _heads(starts: DataFrame, buckets: int) -> DataFrame:
-    """A row for each group with a head; a late group that starts from the beginning has one without a state."""
-    return starts.select(
+def _heads(past: Past, starts: DataFrame, attempts: set[str | None], buckets: int) -> DataFrame:
+    """A row for each start, with the head's state where it has one; only the attempts that wrote one are read."""
+    heads = past.current(GROUP_HEADS)
+    named = sorted(attempt for attempt in attempts if attempt is not None)
+    if len(named) <= _NAMED:
+        heads = heads.where(F.col(c.ATTEMPT_ID).isin(named) if named else F.lit(False))
+    states = heads.select(*GROUP, F.col(c.ATTEMPT_ID).alias(START_ATTEMPT), c.STATE)
+    return starts.join(states, [*GROUP, START_ATTEMPT], "left").select(
         bucket_of(buckets).alias(BUCKET),
         F.lit(HEAD).alias(c.KIND),
         c.CLUSTER_ID,
         F.encode(c.GROUP_ID, "UTF-8").alias(GROUP_KEY),
-        F.col(START)[c.STATE].alias(c.STATE),
+        F.col(HOME).alias(c.LOG_PARTITION),
+        c.STATE,
         F.col(LATE).alias(c.REFOLDED),
     )
 
 
-def _catalogues(topics: DataFrame, clusters: DataFrame, buckets: int) -> DataFrame:
+def _catalogues(topics: DataFrame, buckets: int) -> DataFrame:
     """All changes of a cluster's topics as one row in every bucket: the driver never holds them."""
     change = F.struct(c.TOPIC, c.TOPIC_ID, c.PARTITION_COUNT, F.unix_micros(c.VALID_FROM).alias(c.VALID_FROM))
-    of_clusters = topics.join(F.broadcast(clusters), c.CLUSTER_ID, "left_semi")
-    one = of_clusters.groupBy(c.CLUSTER_ID).agg(F.collect_list(change).alias(TOPICS))
+    one = topics.groupBy(c.CLUSTER_ID).agg(F.collect_list(change).alias(TOPICS))
     numbers = topics.sparkSession.range(buckets).select(F.col("id").cast("int").alias(BUCKET))
     return one.crossJoin(F.broadcast(numbers)).select(BUCKET, F.lit(TOPICS).alias(c.KIND), c.CLUSTER_ID, F.col(TOPICS))
 

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
+from groupledger.engine.holdings import ownership_changes
+from groupledger.sources.snapshot_tables import SOURCE_KIND
 from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS, Table
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from groupledger.pipeline.past import Past
     from groupledger.sources.snapshot_tables import Snapshots
 
 KNOWN = "known"
@@ -67,6 +70,21 @@ def _marked(rows: DataFrame, known: DataFrame) -> DataFrame:
     for name in known.columns:
         condition &= F.col(f"given.{name}").eqNullSafe(F.col(f"said.{name}"))
     return left.join(right, condition, "left").select("given.*", F.col(KNOWN).isNotNull().alias(KNOWN))
+
+
+def changes_of_ownership(past: Past, groups: DataFrame, members: DataFrame) -> DataFrame:
+    """Rows of `ownership_changes` (without the attempt) of every group with a new snapshot, from all its snapshots.
+
+    `groups` and `members` are new rows of the users' tables; they may be late, so all changes of a group are derived
+    anew (`sinks.current`).
+    """
+    group = [c.CLUSTER_ID, c.GROUP_ID]
+    touched = groups.select(*group).distinct()
+    old = past.current(GROUP_SNAPSHOTS).where(F.col(c.SOURCE) == SOURCE_KIND).drop(c.ATTEMPT_ID)
+    every = groups.drop(c.ATTEMPT_ID).unionByName(old.join(touched, group, "left_semi"))
+    known = past.current(MEMBER_SNAPSHOTS).where(F.col(c.SNAPSHOT_ID).startswith(f"{SOURCE_KIND}/"))
+    old_members = known.drop(c.ATTEMPT_ID).join(touched, group, "left_semi")
+    return ownership_changes(every, members.drop(c.ATTEMPT_ID).unionByName(old_members))
 
 
 def of_table(pieces: Iterable[Given], table: Table) -> list[DataFrame]:

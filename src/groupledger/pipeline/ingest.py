@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +13,19 @@ from pyspark.sql import functions as F
 
 from groupledger import __version__, tables
 from groupledger.core.digest import code_digest, digest, result_digest
+from groupledger.core.faults import Fault
 from groupledger.core.history import FoldSettings
 from groupledger.engine.folding import COUNT_NAME, COUNT_ROWS, COUNTS, FILLED, TABLE, fold_buckets
 from groupledger.pipeline.accounts import Account, accounts
-from groupledger.pipeline.fold_input import fold_input
-from groupledger.pipeline.given import Given, given, of_table
+from groupledger.pipeline.duplicates import COPIES, KNOWN, MAYBE, looked_for, sorted_out
+from groupledger.pipeline.fold_input import fold_input, touched
+from groupledger.pipeline.given import Given, changes_of_ownership, given, of_table
 from groupledger.pipeline.invocation import Timings
+from groupledger.pipeline.log_partitions import FIRST_OFFSET, LAST_OFFSET
+from groupledger.pipeline.past import STRAY_GROUPS, Past, guard_of
 from groupledger.pipeline.reading import Reading, read_sources, union
-from groupledger.pipeline.retention import forgotten
 from groupledger.sinks import runs
 from groupledger.sinks.append import Written, append, digests
-from groupledger.sinks.current import current
 from groupledger.sinks.ledger import check
 from groupledger.sinks.refusals import named
 from groupledger.sources import offsets_log, snapshot_tables, topic_listings
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 RECORDS_PER_BUCKET = 25_000
 """Few enough to hold decoded in one Python worker, many enough that a call costs nothing beside them."""
 
-COPIES, KNOWN, NEW = "copies", "known", "new"
+NEW, ROWS = "new", "rows"
 RECORDS, DUPLICATES = "records", "duplicates"
 
 
@@ -83,7 +84,7 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
     with timings.stage("open"):
         check(spark, location)
         reading = read_sources(spark, config)
-        guards = tuple(f"{cluster_id}/ingest" for cluster_id in reading.clusters)
+        guards = tuple(map(guard_of, reading.clusters))
         attempt = _attempt(config, invocation, reading, guards)
         seen = runs.look(spark, location, attempt.run_id)
     seen.require_no_redaction()
@@ -92,7 +93,8 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
         return IngestSummary(committed, True, timings.by_stage)
     with timings.stage("plan"):
         runs.plan(spark, location, attempt)
-    work = Work(spark, location, config, attempt.attempt_id, seen.commits, ingested=any(map(seen.last, guards)))
+    past = Past(spark, location, seen.commits, guards, reading.stated)
+    work = Work(past, config, attempt.attempt_id)
     with timings.stage("topics"):
         work.take_topics(reading)
     work.take_tables(reading)
@@ -136,24 +138,14 @@ def of_fold(folded: DataFrame, table: tables.Table) -> DataFrame:
 class Work:
     """One attempt under way: what it has counted and written so far."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        location: LedgerLocation,
-        config: Config,
-        attempt_id: str,
-        commits: tuple[runs.Commit, ...],
-        *,
-        ingested: bool,
-    ) -> None:
-        self.spark, self.location, self.config, self.attempt_id = spark, location, config, attempt_id
-        self.commits, self.ingested = commits, ingested
+    def __init__(self, past: Past, config: Config, attempt_id: str) -> None:
+        self.past, self.config, self.attempt_id = past, config, attempt_id
         self.counts: Counter[str] = Counter()
         self.positions: dict[str, dict[str, Any]] = {}
         self.folded: Counter[str] = Counter()
         self.given: list[Given] = []
         self.written: list[Written] = []
-        self.late_groups = 0
+        self.late_groups = self.stray_groups = 0
         self.most_members = 0
 
     def take_topics(self, reading: Reading) -> None:
@@ -162,7 +154,7 @@ class Work:
         if listed is not None:
             listed = listed.persist()  # read once, though the changes look at it from several sides
             try:
-                known = self.current(tables.TOPIC_SNAPSHOTS)
+                known = self.past.current(tables.TOPIC_SNAPSHOTS)
                 self._append(tables.TOPIC_SNAPSHOTS, topic_listings.changes(listed, known))
             finally:  # a later attempt in the same session must not find what this one read
                 listed.unpersist()
@@ -170,7 +162,7 @@ class Work:
     def take_tables(self, reading: Reading) -> None:
         """Find what is new in the users' own tables; it is written with what the fold gives."""
         for cluster_id, snapshots in reading.tables:
-            self.given.extend(given(self.current, cluster_id, snapshots))
+            self.given.extend(given(self.past.current, cluster_id, snapshots))
         changes = union(of_table(self.given, tables.TOPIC_SNAPSHOTS))
         if changes is not None:
             self._append(tables.TOPIC_SNAPSHOTS, changes)
@@ -180,41 +172,51 @@ class Work:
         records = union(rows.good for rows in reading.logs)
         if records is None:
             return
-        marked, watch = self._marked(records), Observation()
-        aggregates = []
+        rows = sorted_out(self.past, records)
+        left = self._take(reading, rows)[MAYBE]
+        if left:
+            maybe = rows.where(MAYBE).persist()
+            try:
+                found = self._take(reading, looked_for(self.past, maybe))[ROWS]
+            finally:
+                maybe.unpersist()
+            if found != left:
+                message = f"{left} records of offsets that were read before became {found} when they were read again"
+                raise Fault("SOURCES_CHANGED", f"{message}: a source changed under this ingest; run it again")
+
+    def _take(self, reading: Reading, rows: DataFrame) -> Mapping[str, int]:
+        """Append the rows that are not KNOWN, and count them; how many ROWS there are, and MAYBE known ones left out.
+
+        Counted behind the last shuffle, in tasks that write: before it, a task that Spark has to run again would count
+        once more.
+        """
+        watch, decided = Observation(), ~F.col(MAYBE)
+        aggregates = [F.count(F.lit(1)).alias(ROWS), F.count_if(MAYBE).alias(MAYBE)]
         for number, cluster_id in enumerate(reading.clusters):
-            here = F.col(c.CLUSTER_ID) == cluster_id
+            here = (F.col(c.CLUSTER_ID) == cluster_id) & decided
             aggregates.append(F.sum(F.when(here, F.col(COPIES))).alias(f"{COPIES}_{number}"))
             aggregates.append(F.count_if(here & ~F.col(KNOWN)).alias(f"{NEW}_{number}"))
-        self._append(tables.LOG_RECORDS, marked.observe(watch, *aggregates).where(~F.col(KNOWN)))
+        self._append(tables.LOG_RECORDS, rows.observe(watch, *aggregates).where(decided & ~F.col(KNOWN)))
         for number, cluster_id in enumerate(reading.clusters):
             read, new = (watch.get[f"{name}_{number}"] or 0 for name in (COPIES, NEW))
             self.counts[f"{cluster_id}/{RECORDS}"] += read
             self.counts[f"{cluster_id}/{DUPLICATES}"] += read - new
-
-    def _marked(self, records: DataFrame) -> DataFrame:
-        """Each position and content once, with its number of copies, and whether an earlier ingest has it."""
-        names = [name for name in tables.LOG_RECORDS.columns if name != c.ATTEMPT_ID]
-        rows = records.groupBy(*names).agg(F.count(F.lit(1)).alias(COPIES))
-        if not self.ingested:
-            return rows.withColumn(KNOWN, F.lit(False))
-        known = self.current(tables.LOG_RECORDS).select(*names).alias(KNOWN)
-        same = [F.col(f"{NEW}.{name}").eqNullSafe(F.col(f"{KNOWN}.{name}")) for name in names]
-        condition = reduce(lambda left, right: left & right, same)
-        joined = rows.alias(NEW).join(known, condition, "left")
-        marked = joined.select(f"{NEW}.*", F.col(f"{KNOWN}.{c.OFFSET}").isNotNull().alias(KNOWN))
-        gone = forgotten(self.commits)
-        return marked if gone is None else marked.withColumn(KNOWN, F.col(KNOWN) | gone)
+        return watch.get
 
     def fold(self) -> DataFrame | None:
         """Fold the attempt's records, group by group; count the rows for each table and what became of each record."""
-        mine = self.location.rows(self.spark, tables.LOG_RECORDS).where(F.col(c.ATTEMPT_ID) == self.attempt_id)
-        records = self._take_positions(mine)
-        if not records:
-            return None
+        mine = self._mine(tables.LOG_RECORDS)
+        extent = touched(mine).persist()
+        try:
+            records = self._take_positions(extent)
+            return self._folded(mine, extent, records) if records else None
+        finally:
+            extent.unpersist()
+
+    def _folded(self, mine: DataFrame, extent: DataFrame, records: int) -> DataFrame:
         buckets = self.config.buckets or max(2, records // RECORDS_PER_BUCKET)
-        given = fold_input(self.current, mine, self._topics(), buckets, first=not self.ingested)
-        self.late_groups = given.late_groups
+        given = fold_input(self.past, mine, extent, self._topics(), buckets)
+        self.late_groups, self.stray_groups = given.late_groups, given.stray_groups
         folded = fold_buckets(given.rows, buckets, FoldSettings()).persist()
         counted = folded.groupBy(TABLE, f"{COUNTS}.{c.CLUSTER_ID}", f"{COUNTS}.{COUNT_NAME}").agg(
             F.count(F.lit(1)).alias(COPIES), F.sum(f"{COUNTS}.{COUNT_ROWS}").alias(COUNT_ROWS)
@@ -224,12 +226,13 @@ class Work:
                 self.folded[row[TABLE]] = row[COPIES]
             elif row[COUNT_NAME] != RECORDS:  # counted where they were read
                 self.counts[f"{row[c.CLUSTER_ID]}/{row[COUNT_NAME]}"] += row[COUNT_ROWS]
+        given.release()
         return folded
 
-    def _take_positions(self, mine: DataFrame) -> int:
+    def _take_positions(self, extent: DataFrame) -> int:
         """Say first and last offset of each log partition that was read; how many records are new."""
-        ends = mine.groupBy(c.CLUSTER_ID, c.LOG_PARTITION).agg(
-            F.min(c.OFFSET).alias("first"), F.max(c.OFFSET).alias("last"), F.count(F.lit(1)).alias(COPIES)
+        ends = extent.groupBy(c.CLUSTER_ID, c.LOG_PARTITION).agg(
+            F.min(FIRST_OFFSET), F.max(LAST_OFFSET), F.sum(RECORDS).alias(COPIES)
         )
         rows = sorted(ends.collect())
         for cluster_id, partition, first, last, _ in rows:
@@ -238,8 +241,8 @@ class Work:
 
     def _topics(self) -> DataFrame:
         """All changes of topics that count, and those of this attempt."""
-        mine = self.location.rows(self.spark, tables.TOPIC_SNAPSHOTS).where(F.col(c.ATTEMPT_ID) == self.attempt_id)
-        return self.current(tables.TOPIC_SNAPSHOTS).unionByName(mine)
+        mine = self._mine(tables.TOPIC_SNAPSHOTS)
+        return self.past.current(tables.TOPIC_SNAPSHOTS).unionByName(mine)
 
     def write(self, folded: DataFrame | None, reading: Reading) -> None:
         """Append what the fold gave, and what could not be used."""
@@ -249,7 +252,7 @@ class Work:
 
         for table in FILLED:
             if table is not tables.QUARANTINE:
-                rows = union([*rows_of(table), *of_table(self.given, table)])
+                rows = union([*rows_of(table), *self._of_given(table)])
                 if rows is not None:
                     self._append(table, rows)
         self._count_given()
@@ -259,6 +262,16 @@ class Work:
             self._append(tables.QUARANTINE, rejected)
             self._count_rejected()
 
+    def _of_given(self, table: tables.Table) -> list[DataFrame]:
+        """Rows from users' own tables; the changes between snapshots once these are written."""
+        if table is not tables.OWNERSHIP_CHANGES or not self.given:
+            return of_table(self.given, table)
+        groups, members = (
+            self._mine(each).where(F.col(c.SNAPSHOT_ID).startswith(f"{snapshot_tables.SOURCE_KIND}/"))
+            for each in (tables.GROUP_SNAPSHOTS, tables.MEMBER_SNAPSHOTS)
+        )
+        return [changes_of_ownership(self.past, groups, members)]
+
     def _count_given(self) -> None:
         for piece in self.given:
             for name, number in piece.counts():
@@ -266,7 +279,7 @@ class Work:
 
     def _count_rejected(self) -> None:
         """Count what the sources rejected, from what was written."""
-        mine = self.location.rows(self.spark, tables.QUARANTINE).where(F.col(c.ATTEMPT_ID) == self.attempt_id)
+        mine = self._mine(tables.QUARANTINE)
         by_stage = mine.where(F.col(c.STAGE).isin(offsets_log.STAGE, snapshot_tables.STAGE))
         for cluster_id, code, number in by_stage.groupBy(c.CLUSTER_ID, c.CODE).count().collect():
             self.counts[f"{cluster_id}/{RECORDS}"] += number
@@ -284,18 +297,23 @@ class Work:
         over = rejected > self.config.limits.max_quarantined
         return runs.Outcome(
             counts_in=dict(self.counts),
-            counts_out={**rows, runs.LATE_GROUPS: self.late_groups, runs.MOST_MEMBERS: self.most_members},
+            counts_out={
+                **rows,
+                runs.LATE_GROUPS: self.late_groups,
+                STRAY_GROUPS: self.stray_groups,
+                runs.MOST_MEMBERS: self.most_members,
+            },
             result_digest=result_digest(digests(self.written)),
             verdict="quarantine-over-limit" if over else "done",
             finished_at=invocation.now(),
-            input_digest=next((w.digest for w in self.written if w.table == tables.LOG_RECORDS.name), None),
+            input_digest=digests(self.written).get(tables.LOG_RECORDS.name),
         )
 
-    def current(self, table: tables.Table) -> DataFrame:
-        """The rows that counted when the attempt began."""
-        return current(self.spark, self.location, table, self.commits)
+    def _mine(self, table: tables.Table) -> DataFrame:
+        """What the attempt has written."""
+        return self.past.rows(table).where(F.col(c.ATTEMPT_ID) == self.attempt_id)
 
     def _append(self, table: tables.Table, rows: DataFrame) -> None:
         metrics = {runs.MOST_MEMBERS: F.max(c.MEMBERS)} if table is tables.GROUP_SNAPSHOTS else {}
-        self.written.append(append(self.location, table, rows, self.attempt_id, metrics))
+        self.written.append(append(self.past.location, table, rows, self.attempt_id, metrics))
         self.most_members = max(self.most_members, self.written[-1].metrics.get(runs.MOST_MEMBERS) or 0)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from groupledger.config import Config, LimitSettings, SourceSettings
     from groupledger.sources.snapshot_tables import Snapshots
 
+OFFSETS_PARTITIONS = "offsets_partitions"
 LOG_KINDS = {"offsets-parquet": "parquet", "offsets-delta": "delta"}
 
 
@@ -40,6 +41,11 @@ class Reading:
     tables: tuple[tuple[str, Snapshots], ...]  # with the cluster of each
     clusters: tuple[str, ...]
     described: Mapping[str, Any]
+
+    @property
+    def stated(self) -> dict[str, int]:
+        """By cluster, the number of log partitions that its sources state."""
+        return stated_partitions(self.described["sources"])
 
     @property
     def digest(self) -> str:
@@ -68,13 +74,26 @@ def read_sources(spark: SparkSession, config: Config) -> Reading:
             given.append((cluster_id, _snapshots(spark, source, cluster_id, config.limits)))
         else:
             logs.append(_within_limits(_log(spark, source, cluster_id), source, config.limits))
+    described = [_described(spark, source, config.cluster_id) for source in config.sources]
+    stated_partitions(described)
     return Reading(
         tuple(logs),
         tuple(listings),
         tuple(given),
         tuple(sorted({source.cluster_id or config.cluster_id for source in config.sources})),
-        {"sources": [_described(spark, source, config.cluster_id) for source in config.sources]},
+        {"sources": described},
     )
+
+
+def stated_partitions(sources: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """By cluster, the number of log partitions that described sources state. Raises Fault PARTITIONS_DIFFER."""
+    found: dict[str, int] = {}
+    for source in sources:
+        number, cluster_id = source.get(OFFSETS_PARTITIONS), source[c.CLUSTER_ID]
+        if number is not None and found.setdefault(cluster_id, number) != number:
+            said = f"offsets_partitions of cluster {cluster_id!r} is {found[cluster_id]} in one source and {number}"
+            raise Fault("PARTITIONS_DIFFER", f"{said} in another; expected one number: that of its __consumer_offsets")
+    return found
 
 
 def _snapshots(
@@ -107,8 +126,13 @@ def _within_limits(rows: Rows, source: SourceSettings, limits: LimitSettings) ->
 
 def _described(spark: SparkSession, source: SourceSettings, cluster_id: str) -> dict[str, Any]:
     """The source and its files, without reading them: name, size and time of change; for Delta the files of now."""
-    what = {"kind": source.kind, "path": without_secrets(source.path), c.CLUSTER_ID: source.cluster_id or cluster_id}
+    what: dict[str, Any] = {
+        "kind": source.kind,
+        "path": without_secrets(source.path),
+        c.CLUSTER_ID: source.cluster_id or cluster_id,
+    }
     what |= {"format": source.format} if source.kind == "snapshots" else {}
+    what |= {} if source.offsets_partitions is None else {OFFSETS_PARTITIONS: source.offsets_partitions}
     if source.kind == "offsets-delta":
         files: list[Any] = sorted(spark.read.format("delta").load(source.path).inputFiles())
     else:

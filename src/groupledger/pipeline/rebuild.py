@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
@@ -24,8 +24,9 @@ from groupledger.engine.folding import FILLED
 from groupledger.engine.rows import RESULTS, rows_of
 from groupledger.pipeline import assign, call_tables, ingest
 from groupledger.pipeline.erasure import Erasure
-from groupledger.pipeline.given import given, of_table
-from groupledger.pipeline.reading import read_sources, union
+from groupledger.pipeline.given import changes_of_ownership, given, of_table
+from groupledger.pipeline.past import Past
+from groupledger.pipeline.reading import read_sources, stated_partitions, union
 from groupledger.sinks import runs
 from groupledger.sinks.append import Written, digests, stamp, stored
 from groupledger.sinks.changes import overwrite_rows
@@ -201,8 +202,8 @@ class _Rebuild:
     def _folded(self, run: runs.Run) -> _Rows:
         """What the attempt's records fold to, and what of its sources never became a record."""
         before = self._before(run)
-        ingested = any(guard in commit.guards for commit in before for guard in run.guards)
-        work = ingest.Work(self.spark, self.location, self.config, run.attempt_id, before, ingested=ingested)
+        past = Past(self.spark, self.location, before, run.guards, stated_partitions(run.inputs["sources"]))
+        work = ingest.Work(past, self.config, run.attempt_id)
         folded = work.fold()
         rows = {table.name: [ingest.of_fold(folded, table)] for table in FILLED} if folded else {}
         short = {name for name, number in run.counts_out.items() if number != work.folded[name]} & _NOT_FROM_RECORDS
@@ -220,10 +221,15 @@ class _Rebuild:
             raise Fault(
                 "SOURCES_CHANGED", f"{what}: bring back {', '.join(each.path for each in sources)} as they were"
             )
-        taken = [piece for cluster, snapshots in reading.tables for piece in given(work.current, cluster, snapshots)]
+        taken = [
+            piece for cluster, snapshots in reading.tables for piece in given(work.past.current, cluster, snapshots)
+        ]
         for table in (tables.GROUP_SNAPSHOTS, tables.MEMBER_SNAPSHOTS):
             for rows in of_table(taken, table):
                 yield table, rows
+        groups, members = (union(of_table(taken, table)) for table in (tables.GROUP_SNAPSHOTS, tables.MEMBER_SNAPSHOTS))
+        if groups is not None and members is not None:
+            yield tables.OWNERSHIP_CHANGES, changes_of_ownership(work.past, groups, members)
         parts = [part for _, snapshots in reading.tables for part in snapshots.parts()]
         rejected = union(rows.rejected for rows in [*reading.logs, *reading.listings, *parts])
         if rejected is not None:
@@ -233,7 +239,10 @@ class _Rebuild:
         return tuple(commit for commit in self.commits if commit.sequence < run.sequence)
 
 
-_NOT_FROM_RECORDS = {tables.QUARANTINE.name, tables.GROUP_SNAPSHOTS.name, tables.MEMBER_SNAPSHOTS.name}
+_NOT_FROM_RECORDS = {
+    table.name
+    for table in (tables.QUARANTINE, tables.GROUP_SNAPSHOTS, tables.MEMBER_SNAPSHOTS, tables.OWNERSHIP_CHANGES)
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +265,6 @@ class _Rows:
             self.kept.unpersist()
 
 
-def _source(described: Mapping[str, str]) -> SourceSettings:
-    names = ("kind", "path", "cluster_id", "format")
+def _source(described: Mapping[str, Any]) -> SourceSettings:
+    names = ("kind", "path", "cluster_id", "format", "offsets_partitions")
     return SourceSettings(**{name: described[name] for name in names if name in described})

@@ -73,18 +73,24 @@ def forgetting(spark: SparkSession, location: LedgerLocation, attempts: list[str
     return {f"{FORGOTTEN}{cluster_id}/{partition}": last for cluster_id, partition, last in sorted(ends)}
 
 
-def forgotten(commits: Iterable[Commit]) -> Column | None:
-    """Whether a record's position is one that was read, or passed over, before its records were removed; None: no
-    record was ever removed.
-
-    Such a record is no news: what it said has been folded, or came too late for this ledger.
-    """
+def forgotten_ends(commits: Iterable[Commit]) -> dict[str, int]:
+    """By `<cluster>/<log partition>`, the last offset whose record may have been removed."""
     ends: dict[str, int] = {}
     for commit in commits:
         for name, last in commit.counts_out.items():
             if name.startswith(FORGOTTEN):
                 place = name.removeprefix(FORGOTTEN)
                 ends[place] = max(last, ends.get(place, last))
+    return ends
+
+
+def forgotten(commits: Iterable[Commit]) -> Column | None:
+    """Whether a record's position is one that was read, or passed over, before its records were removed; None: no
+    record was ever removed.
+
+    Such a record is no news: what it said has been folded, or came too late for this ledger.
+    """
+    ends = forgotten_ends(commits)
     if not ends:
         return None
     by_place = F.create_map(*(F.lit(value) for pair in sorted(ends.items()) for value in pair))

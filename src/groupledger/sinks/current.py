@@ -2,7 +2,10 @@
 
 - A row counts once `runs` commits its attempt.
 - A *fact* of a group is superseded where a later attempt folded the group again (late data): its row in `group_heads`
-  says `refolded`, and its offsets (`from_offset`, `offset`] are the later attempt's alone.
+  says `refolded`, and its offsets (`from_offset`, `offset`] are the later attempt's alone. Folded again from the
+  beginning (`from_offset` -1), the group is the later attempt's alone, in whichever log partition it was before.
+- *Ownership changes* of users' own snapshot tables are, of each group, those of the last attempt that derived them:
+  each derives all, since a snapshot may come late.
 - A *result* is superseded by that of the latest attempt for the same snapshot, scenario and configuration digest.
 - *Calls* and their metrics are those of the last commit that derived them: each derives all.
 
@@ -21,8 +24,10 @@ from groupledger.tables import (
     ASSIGNMENTS,
     CALLBACKS,
     GROUP_HEADS,
+    GROUP_SNAPSHOTS,
     LOG_RECORDS,
     METRICS,
+    OWNERSHIP_CHANGES,
     QUARANTINE,
     REBALANCES,
     RUNS,
@@ -38,9 +43,12 @@ if TYPE_CHECKING:
     from groupledger.sinks.runs import Commit
     from groupledger.tables import Table
 
-ASSIGN_STAGE = "assign"
+ASSIGN_STAGE, FOLD_STAGE = "assign", "fold"
 LOG_SNAPSHOTS = "log/"
 """What the snapshot ids of the offsets log begin with; only facts from the log are folded again."""
+
+SNAPSHOTS_USED = f"/used.{GROUP_SNAPSHOTS.name}"
+"""What the count (`counts_in`) of snapshots from users' own tables ends with."""
 
 _ROW, _MARK = "row", "mark"
 _NAMED = 1000
@@ -88,7 +96,18 @@ class _Reader:
             return _matching(rows, self._latest(), (*_RESULT_KEY, c.ATTEMPT_ID))
         if table.name in (QUARANTINE.name, VIOLATIONS.name):
             return self._current_of_both(table, rows)
+        if table.name == OWNERSHIP_CHANGES.name and any(map(_took_snapshots, self.commits)):
+            return self._ownership(rows)
         return self._not_refolded(table, rows)
+
+    def _ownership(self, rows: DataFrame) -> DataFrame:
+        """Changes from the log, and of users' tables those of the last attempt that derived the group's."""
+        given = rows.where(F.col(c.LOG_PARTITION).isNull())
+        key = (c.CLUSTER_ID, c.GROUP_ID)
+        newest = F.max_by(c.ATTEMPT_ID, c.SEQUENCE).alias(c.ATTEMPT_ID)
+        derived = self._stamped(given.select(*key, c.ATTEMPT_ID)).groupBy(*key).agg(newest)
+        logged = self._not_refolded(OWNERSHIP_CHANGES, rows.where(F.col(c.LOG_PARTITION).isNotNull()))
+        return logged.unionByName(_matching(given, derived, (*key, c.ATTEMPT_ID)))
 
     def _counted(self, rows: DataFrame) -> DataFrame:
         """The rows of these commits. Few are named in the filter, by which Delta passes over files of dead attempts."""
@@ -133,18 +152,24 @@ class _Reader:
         return rows.join(F.broadcast(self._numbered()), c.ATTEMPT_ID)
 
 
+def _took_snapshots(commit: Commit) -> bool:
+    return any(number and name.endswith(SNAPSHOTS_USED) for name, number in commit.counts_in.items())
+
+
 def _superseded(table: Table) -> Column:
-    """The condition under which a row gives way to a refold."""
-    same = [_of(_ROW, name) == _of(_MARK, name) for name in (c.CLUSTER_ID, c.GROUP_ID)]
-    if c.LOG_PARTITION in table.columns:
-        same.append(_of(_ROW, c.LOG_PARTITION) == _of(_MARK, c.LOG_PARTITION))
-    else:
-        same.append(_of(_ROW, c.SNAPSHOT_ID).startswith(LOG_SNAPSHOTS))
+    """The condition under which a row gives way to a refold; what a source refused was never folded."""
+    condition = _of(_ROW, c.SEQUENCE) < _of(_MARK, c.SEQUENCE)
+    for name in (c.CLUSTER_ID, c.GROUP_ID):
+        condition &= _of(_ROW, name) == _of(_MARK, name)
     inside = (_of(_ROW, c.OFFSET) > _of(_MARK, c.FROM_OFFSET)) & (_of(_ROW, c.OFFSET) <= _of(_MARK, c.OFFSET))
-    condition = inside & (_of(_ROW, c.SEQUENCE) < _of(_MARK, c.SEQUENCE))
-    for equal in same:
-        condition &= equal
-    return condition
+    if c.LOG_PARTITION in table.columns:
+        condition &= _of(_ROW, c.LOG_PARTITION).isNotNull()
+        inside &= _of(_ROW, c.LOG_PARTITION) == _of(_MARK, c.LOG_PARTITION)
+    else:
+        condition &= _of(_ROW, c.SNAPSHOT_ID).startswith(LOG_SNAPSHOTS)
+    if table.name == QUARANTINE.name:
+        condition &= _of(_ROW, c.STAGE) == FOLD_STAGE
+    return condition & ((_of(_MARK, c.FROM_OFFSET) < 0) | inside)
 
 
 def _of(side: str, name: str) -> Column:

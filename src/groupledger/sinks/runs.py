@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
     from groupledger.sinks.ledger import LedgerLocation
 
+READ = "read"
+"""In `inputs` of an ingest: the first and last offset of each log partition of which it wrote records."""
 PLANNED, COMMITTED, GIVEN_UP = "planned", "committed", "given-up"
 INGEST, CALLS = "ingest", "callbacks"
 """Kinds of runs that readers tell apart: those that bring facts, and those that derive calls and metrics from them."""
@@ -125,7 +127,10 @@ _READ = (
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A committed row of `runs` in short: what readers and later commits act on."""
+    """A committed row of `runs` in short: what readers and later commits act on.
+
+    `read`: by cluster and log partition, the first and last offset of the records that an ingest wrote.
+    """
 
     sequence: int
     run_id: str
@@ -135,9 +140,10 @@ class Commit:
     config_digest: str
     counts_in: Mapping[str, int]
     counts_out: Mapping[str, int]
+    read: Mapping[str, Mapping[str, tuple[int, int]]] | None = None
 
 
-_SHORT = tuple(each.name for each in fields(Commit))
+_SHORT = tuple(each.name for each in fields(Commit) if each.name != READ)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +180,8 @@ class Look:
 def look(spark: SparkSession, location: LedgerLocation, run_id: str | None = None) -> Look:
     """One read of the committed rows, without a shuffle: a run is a short row, and few are ever made."""
     found = F.when(F.col(c.RUN_ID) == run_id, F.struct(*_READ)) if run_id else F.lit(None)
-    rows = committed_runs(spark, location).select(*_SHORT, found.alias(_FOUND)).collect()
+    read = F.get_json_object(c.INPUTS, f"$.{READ}").alias(READ)
+    rows = committed_runs(spark, location).select(*_SHORT, read, found.alias(_FOUND)).collect()
     commits = sorted((_commit(row) for row in rows), key=lambda commit: commit.sequence)
     counted = next((_run(row[_FOUND]) for row in rows if row[_FOUND] is not None), None)
     return Look(tuple(commits), counted)
@@ -365,7 +372,8 @@ def _as_run(attempt: Attempt, sequence: int, outcome: Outcome) -> Run:
 
 def _commit(row: Any) -> Commit:
     values = {name: row[name] for name in _SHORT}
-    return Commit(**values | {c.GUARDS: tuple(values[c.GUARDS])})
+    read = None if row[READ] is None else json.loads(row[READ])
+    return Commit(**values | {c.GUARDS: tuple(values[c.GUARDS])}, read=read)
 
 
 def _run(row: Any) -> Run:

@@ -24,6 +24,8 @@ _GIVEN = """## Your own tables as a source
 - In CSV (with a header) a list is JSON text: `[{"topic": "orders", "partitions": [0, 1]}]`. `topic_id` may be left out.
 - A `snapshot_id` is any text that is unique in your table; the ledger keeps it as `table/<cluster>/<your id>`.
 - `topic_snapshots` has a row a change: the count from `valid_from` on, null where the topic was deleted.
+- `ownership_changes` follow from `recorded` (and `pending_revocation`) of a group's snapshots, by incarnation and
+  offset. A member without it holds nothing; a snapshot in which no member has it, nor a target, says nothing of them.
 - A column of another type, or a required one that is missing, stops the run and is named. A wrong *row* (a member
   twice, a negative partition, a group without member rows, members without a group row, ...) sends that one snapshot
   to `quarantine`, all its rows; the others go on, and none is measured from a snapshot that was refused.

@@ -1,0 +1,95 @@
+"""What the ingests before this one left of its clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from groupledger.core.history import OTHER_LOG_PARTITION
+from groupledger.sinks.current import current
+from groupledger.tables import LOG_RECORDS, QUARANTINE
+from groupledger.tables import columns as c
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from groupledger.core.read_ranges import Ranges
+    from groupledger.sinks.ledger import LedgerLocation
+    from groupledger.sinks.runs import Commit
+    from groupledger.tables import Table
+
+GROUP = [c.CLUSTER_ID, c.GROUP_ID]
+STRAY_GROUPS = "stray_groups"
+"""The count (`counts_out`) of groups with strays that an ingest folded: later ones look at them again."""
+
+_GUARD = "/ingest"
+
+
+def guard_of(cluster_id: str) -> str:
+    """What no two ingests of a cluster commit side by side."""
+    return f"{cluster_id}{_GUARD}"
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """The ledger as of some commits, for an ingest under these guards.
+
+    `stated`: by cluster, the number of log partitions that the configuration states.
+    """
+
+    spark: SparkSession
+    location: LedgerLocation
+    commits: tuple[Commit, ...]
+    guards: tuple[str, ...]
+    stated: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def clusters(self) -> list[str]:
+        """The clusters of the ingest."""
+        return [guard.removesuffix(_GUARD) for guard in self.guards if guard.endswith(_GUARD)]
+
+    @property
+    def empty(self) -> bool:
+        """Whether no ingest of these clusters was committed."""
+        return not any(guard in commit.guards for commit in self.commits for guard in self.guards)
+
+    def rows(self, table: Table) -> DataFrame:
+        """All rows of a table."""
+        return self.location.rows(self.spark, table)
+
+    def current(self, table: Table) -> DataFrame:
+        """The rows of a table that count."""
+        return current(self.spark, self.location, table, self.commits)
+
+    def reads(self) -> dict[str, Ranges] | None:
+        """By attempt, the first and last offset of each log partition of which it wrote records; None: one that wrote
+        some does not say."""
+        found: dict[str, Ranges] = {}
+        for commit in self.commits:
+            if commit.read is not None:
+                found[commit.attempt_id] = {
+                    (cluster, int(partition)): (first, last)
+                    for cluster, partitions in commit.read.items()
+                    for partition, (first, last) in partitions.items()
+                }
+            elif commit.counts_out.get(LOG_RECORDS.name):
+                return None
+        return found
+
+    def strayed(self) -> DataFrame | None:
+        """The groups of these clusters of which an earlier ingest met strays; None: none did."""
+        attempts = [commit.attempt_id for commit in self.commits if _met_strays(commit)]
+        if not attempts:
+            return None
+        strays = F.col(c.ATTEMPT_ID).isin(attempts) & (F.col(c.CODE) == OTHER_LOG_PARTITION)
+        return self.rows(QUARANTINE).where(strays & F.col(c.CLUSTER_ID).isin(self.clusters)).select(*GROUP).distinct()
+
+
+def _met_strays(commit: Commit) -> bool:
+    counted = f"/quarantined.{OTHER_LOG_PARTITION}"
+    return bool(commit.counts_out.get(STRAY_GROUPS)) or any(
+        number and name.endswith(counted) for name, number in commit.counts_in.items()
+    )

@@ -1,0 +1,46 @@
+"""An ingest of offsets that no ingest read opens none of the records of the past."""
+
+import gzip
+import json
+from contextlib import contextmanager
+from pathlib import Path
+
+from groupledger.sinks import runs
+from groupledger.tables import LOG_RECORDS
+from tests.pipeline.ledgers import CAPTURES
+
+LINES = gzip.decompress((CAPTURES / "edge" / "offsets.jsonl.gz").read_bytes()).decode().splitlines()
+CUT = 130
+
+
+def piece(first, end):
+    return [line for line in LINES if first <= json.loads(line)["offset"] < end]
+
+
+@contextmanager
+def out_of_reach(space):
+    """The files of the records read so far, elsewhere: whoever opens one fails."""
+    files = list(Path(space.location.path, LOG_RECORDS.name).rglob("*.parquet"))
+    assert files
+    for file in files:
+        file.rename(file.with_suffix(".away"))
+    try:
+        yield
+    finally:
+        for file in files:
+            file.with_suffix(".away").rename(file)
+
+
+def test_new_offsets_are_taken_without_a_look_at_old_records(workspace):
+    first, second = piece(0, CUT), piece(CUT, 10_000)
+    workspace.ingest(workspace.source("1.jsonl", first), buckets=2)
+    with out_of_reach(workspace):
+        summary = workspace.ingest(workspace.source("2.jsonl", second), buckets=2)
+    (account,) = summary.accounts
+    assert (account.records, account.duplicates) == (len(second), 0)
+    again = workspace.ingest(workspace.source("3.jsonl", [*second, *first[-40:]]), buckets=2)
+    (account,) = again.accounts
+    assert (account.records, account.duplicates) == (len(second) + 40, len(second) + 40)
+    assert len(workspace.rows(LOG_RECORDS)) == len(LINES)
+    seen = runs.look(workspace.spark, workspace.location)
+    assert [bool(commit.read) for commit in seen.commits] == [True, True, False]
