@@ -6,6 +6,7 @@ That bytes come back whole is true of a decoder that reads nothing, too.
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 from groupledger.core.wire.user_data import COOPERATIVE_STICKY, STICKY, UserData, UserDataForm
 
@@ -32,7 +33,7 @@ class Reader:
         return count
 
     def topic(self):
-        name = self.bytes(self.length(">h")).decode()
+        name = self.bytes(self.length(">h")).decode(errors="replace")  # as Java does
         return name, tuple([self.number(">i") for _ in range(self.length(">i"))])
 
     def topics(self):
@@ -67,4 +68,7 @@ def meant(assignor, data):
     if read is None and data.startswith(b"\0\1"):
         prefixed = kip_54(data[2:], UserDataForm.PREFIXED_OWNED_GENERATION)
         read = prefixed if prefixed and prefixed.form is UserDataForm.PREFIXED_OWNED_GENERATION else None
-    return read or UserData(UserDataForm.OPAQUE, leftover=data)
+    if read is None:
+        return UserData(UserDataForm.OPAQUE, leftover=data)
+    damaged = any("\ufffd" in topic for topic, _ in read.owned) and "\ufffd".encode() not in data
+    return replace(read, damaged=data) if damaged else read
