@@ -30,7 +30,9 @@ WORDS = {
     "cannot-tell: bucket neighbours compete": "an order that the log does not show may have decided (KIP-848)",
     "cannot-tell: the group before is not known": "the log does not hold what it was computed from (KIP-848)",
     "cannot-tell: a regular expression subscribes": "its topics at that moment are not modelled (KIP-848)",
-    "cannot-tell: unknown assignor": "computed by an assignor we do not have",
+    "cannot-tell: its assignor is not one of ours": "the record stands; see assign.overrides",
+    "cannot-tell: no assignor recorded": "the record stands; one can be named in assign.overrides",
+    "cannot-tell: other protocol type": "no consumers, such as Connect: what was assigned is not known",
     "cannot-tell: incomplete snapshot": "the log was cut here: no verdict rests on it",
     "cannot-tell: no partition counts": "no topic listing says how many partitions there were",
 }

@@ -49,6 +49,7 @@ class Verdict(enum.IntEnum):
     CANNOT_TELL_NEIGHBOURS = 19
     CANNOT_TELL_GROUP_BEFORE = 20  # compaction or the end of a read took what the target was computed from
     CANNOT_TELL_REGULAR_EXPRESSION = 21
+    CANNOT_TELL_NO_ASSIGNOR = 22
 
     @property
     def text(self) -> str:
@@ -69,7 +70,8 @@ _TEXTS = {
     Verdict.CANNOT_TELL_NEIGHBOURS: "cannot-tell: bucket neighbours compete",
     Verdict.CANNOT_TELL_GROUP_BEFORE: "cannot-tell: the group before is not known",
     Verdict.CANNOT_TELL_REGULAR_EXPRESSION: "cannot-tell: a regular expression subscribes",
-    Verdict.CANNOT_TELL_ASSIGNOR: "cannot-tell: unknown assignor",
+    Verdict.CANNOT_TELL_ASSIGNOR: "cannot-tell: its assignor is not one of ours",
+    Verdict.CANNOT_TELL_NO_ASSIGNOR: "cannot-tell: no assignor recorded",
     Verdict.CANNOT_TELL_NO_COUNTS: "cannot-tell: no partition counts",
     Verdict.CANNOT_TELL_INCOMPLETE: "cannot-tell: incomplete snapshot",
     Verdict.CANNOT_TELL_NO_RECORD: "cannot-tell: nothing recorded",

@@ -41,6 +41,7 @@ from groupledger.engine.coordinators import coordinator_verdicts
 from groupledger.engine.rejections import Rejections
 from groupledger.engine.replica_racks import with_racks
 from groupledger.engine.topic_catalogue import TopicCatalogue, TopicsAt
+from groupledger.engine.unrecomputed import reasons, without_assignor
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
@@ -67,24 +68,28 @@ class Decoded:
     choice: Choice
     topic_names: Column  # [T]
     rejections: Rejections
+    unrecomputed: Mapping[int, tuple[str, str]]  # code and message by group row: no assignor of ours can be asked
 
 
 def decode(table: pa.Table, calculation: Calculation, custom: Mapping[str, CustomAssignor]) -> Decoded:
     """Take a bucket's table apart. Every row is used: a row of no known kind is a bug of ours."""
     groups, members, records = _parts(table)
     tie = _tie(groups, members)
-    rejections = Rejections.of_rows(groups, members, tie, (*NAMES, *custom))
+    rejections = Rejections.of_rows(groups, members, tie)
     bucket = _Bucket(groups, members, np.where(rejections.mask[tie], NONE, tie), calculation.catalogue)
     found = rejections.with_topics(bucket.topics, bucket.topic_group, bucket.topic_names, calculation.max_partitions)
     if found is not rejections:
         bucket = _Bucket(groups, members, np.where(found.mask[tie], NONE, tie), calculation.catalogue)
-    prejudged = _prejudge(groups, bucket.own, bucket.member_start)
+    names = (*NAMES, *custom)
+    without = without_assignor(groups, names, np.diff(bucket.member_start) > 0)
+    prejudged = _prejudge(groups, bucket.own, bucket.member_start, without)
     judged = coordinator_verdicts(groups, records, bucket.topics, bucket.topic_start, calculation.coordinator)
     prejudged = np.where((judged != NONE) & (prejudged == Verdict.CANNOT_TELL_ASSIGNOR), judged, prejudged)
     choice = _choice(groups, found, prejudged, calculation.form, custom)
     if (choice.chosen >= len(NAMES)).any():
         choice = replace(choice, texts=_texts(bucket.own, bucket.topic_names))
-    return Decoded(groups, bucket.own, bucket.snapshots(), choice, bucket.topic_names, found)
+    unrecomputed = reasons(groups, without, prejudged, names)
+    return Decoded(groups, bucket.own, bucket.snapshots(), choice, bucket.topic_names, found, unrecomputed)
 
 
 def _parts(table: pa.Table) -> list[pa.Table]:
@@ -208,12 +213,13 @@ def _is(table: pa.Table, name: str, value: str) -> Mask:
     return mask
 
 
-def _prejudge(groups: pa.Table, own: pa.Table, member_start: LongArray) -> IntArray:
-    """Verdicts that need no comparison; a later rule overrides an earlier one."""
+def _prejudge(groups: pa.Table, own: pa.Table, member_start: LongArray, without: IntArray) -> IntArray:
+    """Verdicts that need no comparison; a later rule overrides an earlier one. `without`: see `without_assignor`."""
     classic = _is(groups, c.GROUP_TYPE, "classic")
     written = np.concatenate(([0], np.cumsum(valid(column(own, c.RECORDED)))))
     verdict = np.full(len(groups), NONE, np.int32)
     verdict[np.diff(written[member_start]) == 0] = Verdict.CANNOT_TELL_NO_RECORD
+    verdict = np.where(without != NONE, without, verdict)
     verdict[~classic] = Verdict.CANNOT_TELL_ASSIGNOR
     verdict[classic & ~_is(groups, c.PROTOCOL_TYPE, "consumer")] = Verdict.CANNOT_TELL_PROTOCOL_TYPE
     verdict[np.diff(member_start) == 0] = Verdict.NOT_COMPARED

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from groupledger.core.batch import IntArray, LongArray
     from groupledger.engine.topic_catalogue import Change, TopicsAt
 
-CONSUMER = "consumer"
+CLASSIC, CONSUMER = "classic", "consumer"
 LogKey = tuple[str, str, int | None]
 
 _ROW = "row"
@@ -33,15 +33,18 @@ _ROW = "row"
 def coordinator_verdicts(
     groups: pa.Table, records: pa.Table, topics: TopicsAt, topic_start: LongArray, default: str | None
 ) -> IntArray:
-    """[G] a `Verdict` for each snapshot of a KIP-848 group, NONE for others. `default` None: nothing is compared.
+    """[G] a `Verdict` for each snapshot of a KIP-848 group, NONE for others. `default` None: nothing is compared, of
+    no group whose coordinator assigns.
 
     `topic_start` [G+1]: the topic rows of each group.
     """
     verdict = np.full(len(groups), NONE, np.int32)
-    modern = pc.fill_null(pc.equal(column(groups, c.GROUP_TYPE), CONSUMER), False)
-    rows = np.flatnonzero(modern.to_numpy(zero_copy_only=False))
-    if default is None or len(rows) == 0:
-        verdict[rows] = Verdict.NOT_COMPARED
+    kinds = column(groups, c.GROUP_TYPE)
+    if default is None:
+        verdict[pc.not_equal(kinds, CLASSIC).to_numpy(zero_copy_only=False)] = Verdict.NOT_COMPARED
+        return verdict
+    rows = np.flatnonzero(pc.fill_null(pc.equal(kinds, CONSUMER), False).to_numpy(zero_copy_only=False))
+    if len(rows) == 0:
         return verdict
     logs = _by_log(records, RECORD_COLUMNS)
     asked = _by_log(groups.take(pa.array(rows)).append_column(_ROW, pa.array(rows)), (c.LOG_PARTITION, c.OFFSET, _ROW))

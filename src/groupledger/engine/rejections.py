@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from groupledger.core.batch import NONE
 from groupledger.engine import rows as r
@@ -15,8 +14,6 @@ from groupledger.engine.arrow_lists import Column, column, encode, valid
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from groupledger.core.batch import LongArray
     from groupledger.core.slots import Mask
     from groupledger.core.snapshots import TopicViews
@@ -24,7 +21,6 @@ if TYPE_CHECKING:
 
 MEMBER_TWICE = "MEMBER_TWICE"
 NEGATIVE_PARTITION_COUNT = "NEGATIVE_PARTITION_COUNT"
-UNKNOWN_ASSIGNOR = "UNKNOWN_ASSIGNOR"
 PARTITIONS_OVER_LIMIT = "PARTITIONS_OVER_LIMIT"
 ID_OVER_LIMIT = "ID_OVER_LIMIT"
 
@@ -37,13 +33,12 @@ class Rejections:
     mask: Mask
 
     @staticmethod
-    def of_rows(groups: pa.Table, members: pa.Table, tie: LongArray, names: Sequence[str]) -> Rejections:
+    def of_rows(groups: pa.Table, members: pa.Table, tie: LongArray) -> Rejections:
         """Those that the rows alone show; of several for one group the last kind here counts.
 
-        `tie`: the group row of each member row, NONE where its snapshot is only one before. `names`: of assignors.
+        `tie`: the group row of each member row, NONE where its snapshot is only one before.
         """
         found = {
-            **_unknown_assignors(groups, tie, names),
             **_twice(members, tie),
             **_unnamed(members, tie),
             **_before(groups),
@@ -124,19 +119,4 @@ def _unnamed(members: pa.Table, group: LongArray) -> dict[int, tuple[str, str]]:
     return {
         int(row): (ID_OVER_LIMIT, "a member id is longer than allowed; expected at most limits.max_id_bytes")
         for row in group[unnamed]
-    }
-
-
-def _unknown_assignors(groups: pa.Table, member_group: LongArray, names: Sequence[str]) -> dict[int, tuple[str, str]]:
-    chosen = column(groups, r.CHOSEN)
-    known = pc.is_in(chosen, value_set=pa.array(sorted(names)))
-    unknown = pc.and_(chosen.is_valid(), pc.invert(known)).to_numpy(zero_copy_only=False)
-    peopled = np.bincount(member_group[member_group >= 0], minlength=len(groups)) > 0
-    return {
-        int(row): (
-            UNKNOWN_ASSIGNOR,
-            f"assignor is {chosen[int(row)].as_py()!r}; expected one of {', '.join(sorted(names))}; "
-            "name one for this group in assign.overrides, or use the scenario 'recorded'",
-        )
-        for row in np.flatnonzero(unknown & peopled)
     }

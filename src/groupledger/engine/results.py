@@ -109,7 +109,8 @@ class Outcome:
         """A row a group, whatever became of it."""
         groups, choice = self.decoded.groups, self.decoded.choice
         names = pa.array([*choice.names, "recorded"])
-        refused = [self.refused.get(row, (None, None)) for row in range(len(groups))]
+        told = {**self.decoded.unrecomputed, **self.refused}
+        reasons = [told.get(row, (None, None)) for row in range(len(groups))]
         values = self._identity(groups) | {
             c.GROUP_TYPE: column(groups, c.GROUP_TYPE),
             c.GENERATION: column(groups, c.GENERATION),
@@ -119,10 +120,10 @@ class Outcome:
                 names.take(pa.array(np.where(choice.chosen == NONE, len(choice.names), choice.chosen))),
             ),
             c.PROTOCOL: _named(self.result.party.incremental.astype(np.int8), ["EAGER", "COOPERATIVE"]),
-            c.OUTCOME: _named(self._outcome(), ["ASSIGNED", "UNCHANGED", "EMPTY", "REJECTED"]),
+            c.OUTCOME: _named(self._outcome(), ["ASSIGNED", "UNCHANGED", "EMPTY", "REJECTED", "NOT_RECOMPUTED"]),
             c.VERDICT: _named(self.result.verdict, [each.text for each in Verdict]),
-            c.CODE: pa.array([code for code, _ in refused], pa.string()),
-            c.MESSAGE: pa.array([message for _, message in refused], pa.string()),
+            c.CODE: pa.array([code for code, _ in reasons], pa.string()),
+            c.MESSAGE: pa.array([message for _, message in reasons], pa.string()),
             c.FOLLOW_UP: pa.array(self.result.step.follow_up & ~self.is_refused),
             c.UNASSIGNED_PARTITIONS: self._unassigned(),
             c.MEMBERS: pc.coalesce(
@@ -199,7 +200,8 @@ class Outcome:
         fresh = assigned.only(~step.contains(held, assigned.member, assigned.slot, result.slots))
         same = (step.by_group(party, fresh) == 0) & (step.by_group(party, assigned) == step.by_group(party, held))
         empty = np.diff(party.member_start) == 0
-        return np.where(self.is_refused, 3, np.where(empty, 2, np.where(same, 1, 0)))
+        stands = np.isin(np.arange(len(same)), list(self.decoded.unrecomputed))
+        return np.where(self.is_refused, 3, np.where(empty, 2, np.where(stands, 4, np.where(same, 1, 0))))
 
     def _numbers(self) -> dict[str, Column]:
         """Counts of each group; zero where it was refused."""

@@ -20,7 +20,7 @@ from groupledger.tables.histories import CALLBACKS, METRICS
 from groupledger.tables.results import ASSIGNMENTS, REBALANCES, VIOLATIONS
 from groupledger.tables.runs import RUNS
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Version of all declarations together; stands in `runs` and in the ledger's table properties.
 
 2: `runs.removed`; statistics of moments; constraints.
