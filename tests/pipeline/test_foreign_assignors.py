@@ -30,7 +30,7 @@ def lines():
         log.classic(2, both, protocol=protocol, kind=kind)
         partition = abs(int(hash_texts([group])[0])) % 50
         for row in log.rows:
-            data = {"key": b64encode(row.key).decode(), "value": b64encode(row.value or b"").decode()}
+            data = {"key": b64encode(row.key or b"").decode(), "value": b64encode(row.value or b"").decode()}
             yield json.dumps({"partition": partition, "offset": row.offset, "timestamp": 1_000, **data})
 
 
