@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from groupledger.core.custom import children
 from groupledger.core.custom.calls import Complaint, Finding, Plan, call_all, printable
 from groupledger.core.custom.group import (
     Group,
@@ -39,6 +38,8 @@ def _heard(custom: CustomAssignor, groups: Sequence[Group]) -> list[Finding]:
     """What the function answers, and what is wrong with its calls."""
     if custom.function is not None:
         return [call_all(custom.name, custom.function, group) for group in groups]
+    from groupledger.core.custom import children  # most runs need no process of custom code
+
     return children.ask_all(custom.name, custom.source, custom.digest, custom.limits, groups)
 
 

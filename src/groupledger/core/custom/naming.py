@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from groupledger.core.custom import children
 from groupledger.core.custom.group import Protocol
 from groupledger.core.custom.limits import DEFAULT, CustomLimits
 from groupledger.core.faults import Fault
@@ -57,6 +56,8 @@ def find(name: str, limits: CustomLimits = DEFAULT) -> CustomAssignor:
 
     Raises Fault("ASSIGNOR_NOT_FOUND"), which says what could not be imported.
     """
+    from groupledger.core.custom import children  # most runs need no process of custom code
+
     points = [] if _MODULE_FUNCTION.fullmatch(name) else _entry_points(name)
     source = points[0].value if points else name
     if len({point.value for point in points}) > 1:
