@@ -1,0 +1,94 @@
+"""Groups that none of our assignors can answer for: the record stands, nothing is quarantined, and the row says why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from groupledger.tables import columns as c
+from tests.engine.bucket_rows import AS_KAFKA, computed, group_row, member_row, topic_row, wire
+from tests.engine.test_compute import good
+
+NOT_OURS = "cannot-tell: its assignor is not one of ours"
+
+
+def kafka_js(chosen="RoundRobinAssigner", **of_group):
+    """A had both partitions of t, B joined: A keeps one, B gets the other."""
+    return [
+        group_row(
+            "js/1",
+            **{"assignor": "RoundRobinAssigner", "chosen": chosen, "shared_topics": ["t"], **of_group},
+            previous_snapshot_id="js/0",
+        ),
+        member_row("js/1", 0, "A", recorded=wire([("t", 0)])),
+        member_row("js/1", 1, "B", recorded=wire([("t", 1)])),
+        member_row("js/0", 0, "A", recorded=wire([("t", 0), ("t", 1)])),
+        topic_row("js/1", "t", 2),
+    ]
+
+
+@pytest.mark.parametrize("name", ["RoundRobinAssigner", "stream", "com.example.Ours", "\u202ename"])
+def test_an_assignor_that_is_not_ours_is_no_wrong_input(name):
+    """Its record stands as in the scenario `recorded`; nothing is quarantined, its neighbours are as without it."""
+    result = computed([*kafka_js(name, assignor=name), *good()])
+    as_recorded = computed(kafka_js(None, assignor=name), replace(AS_KAFKA, coordinator=None))
+    (found,) = [row for row in result["rebalances"] if row[c.GROUP_ID] == "js"]
+    (recorded,) = as_recorded["rebalances"]
+    assert (found[c.OUTCOME], found[c.VERDICT], found[c.CODE]) == ("NOT_RECOMPUTED", NOT_OURS, "UNKNOWN_ASSIGNOR")
+    assert found[c.MESSAGE].startswith(f"assignor is {name!r}; expected one of constrained-cooperative-sticky, ")
+    assert "custom assignor of this name" in found[c.MESSAGE]
+    assert "assign.overrides" in found[c.MESSAGE]
+    told = {c.OUTCOME, c.VERDICT, c.CODE, c.MESSAGE}
+    assert (recorded[c.OUTCOME], recorded[c.VERDICT], recorded[c.CODE]) == ("ASSIGNED", "not-compared", None)
+    assert {k: v for k, v in found.items() if k not in told} == {k: v for k, v in recorded.items() if k not in told}
+    assert (found[c.ASSIGNOR], found["protocol"], found["moves"]) == ("recorded", "EAGER", 1)
+    assert [row for row in result["assignments"] if row[c.GROUP_ID] == "js"] == as_recorded["assignments"]
+    assert result["quarantine"] == result["violations"] == []
+    neighbours = [row for row in result["rebalances"] if row[c.GROUP_ID] != "js"]
+    assert neighbours == computed(good())["rebalances"]
+
+
+@pytest.mark.parametrize(
+    ("of_group", "outcome", "verdict", "code"),
+    [
+        ({"chosen": "", "assignor": None}, "NOT_RECOMPUTED", "cannot-tell: no assignor recorded", "NO_ASSIGNOR"),
+        ({"snapshot_kind": "rewrite"}, "NOT_RECOMPUTED", "rewrite", "UNKNOWN_ASSIGNOR"),
+        ({"complete": False}, "NOT_RECOMPUTED", "cannot-tell: incomplete snapshot", "UNKNOWN_ASSIGNOR"),
+        ({"chosen": "range"}, "ASSIGNED", "not-compared", None),
+        (
+            {"chosen": None, "protocol_type": "connect", "assignor": "sessioned"},
+            *("NOT_RECOMPUTED", "cannot-tell: other protocol type", "OTHER_PROTOCOL_TYPE"),
+        ),
+        (
+            {"chosen": None, "protocol_type": "sr", "assignor": "v0"},
+            *("NOT_RECOMPUTED", "cannot-tell: other protocol type", "OTHER_PROTOCOL_TYPE"),
+        ),
+        (
+            {"chosen": None, "group_type": "share", "protocol_type": None},
+            "NOT_RECOMPUTED",
+            NOT_OURS,
+            "UNKNOWN_ASSIGNOR",
+        ),
+        (
+            {"chosen": None, "group_type": "streams", "protocol_type": None},
+            *("NOT_RECOMPUTED", NOT_OURS, "UNKNOWN_ASSIGNOR"),
+        ),
+    ],
+)
+def test_what_becomes_of_others_that_cannot_be_asked(of_group, outcome, verdict, code):
+    result = computed(kafka_js(**of_group))
+    (row,) = result["rebalances"]
+    assert (row[c.OUTCOME], row[c.VERDICT], row[c.CODE]) == (outcome, verdict, code)
+    assert (row[c.MESSAGE] is None) == (code is None)
+    assert result["quarantine"] == []
+
+
+def test_one_that_is_rejected_stays_rejected():
+    (row,) = computed([*kafka_js(), member_row("js/1", 2, "A")])["rebalances"]
+    assert (row[c.OUTCOME], row[c.CODE]) == ("REJECTED", "MEMBER_TWICE")
+
+
+def test_a_group_of_nobody_has_no_assignor_to_complain_of():
+    (row,) = computed([group_row("e/1", assignor="magic", chosen="magic")])["rebalances"]
+    assert (row[c.OUTCOME], row[c.CODE], row[c.VERDICT]) == ("EMPTY", None, "not-compared")
