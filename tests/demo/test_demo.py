@@ -99,6 +99,19 @@ def rows_below(said, header):
     return [re.sub(r"(?<=\d),(?=\d)", "", row).split() for row in rows]
 
 
+def test_the_least_moves_of_every_rebalance_are_known_and_the_readme_s_question_has_an_answer(
+    spark, demonstrated, demo_config
+):
+    """Null for groups without members alone; the example of the README finds rebalances that moved more than that."""
+    ledger = Ledger(spark, demo_config.ledger.location)
+    unknown = ledger.results().where("least_moves IS NULL")
+    assert {row[0] for row in unknown.select("outcome").distinct().collect()} == {"EMPTY"}
+    [asked] = re.findall(r'group\("(.*?)", "(.*?)"\)\.rebalances\.where\("(.*?)"\)', (ROOT / "README.md").read_text())
+    found = ledger.group(*asked[:2]).rebalances.where(asked[2]).select("moves", "least_moves").collect()
+    assert found
+    assert all(moves > least for moves, least in found)
+
+
 def test_who_had_a_partition_is_what_the_clients_said(spark, demonstrated, demo_config):
     ledger = Ledger(spark, demo_config.ledger.location)
     at, _ = parse("2026-11-21T12:09:00Z")

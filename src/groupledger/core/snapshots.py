@@ -119,6 +119,16 @@ class Subscribed:
         wanted[first + batch.subscription_topic] = True
         return wanted
 
+    def subscribers(self) -> LongArray:
+        """How many members subscribe to each topic row: [T]."""
+        batch = self._batch
+        members = np.bincount(batch.member_subscription, minlength=len(self._group))
+        cell = np.flatnonzero(self._cells)
+        subscription = ragged.owners(self._first)[cell]
+        topic = batch.topic_start[self._group[subscription]] + cell - self._first[subscription]
+        found = np.bincount(topic, weights=members[subscription], minlength=len(batch.topic_hash))
+        return found.astype(np.int64)
+
     def equal(self) -> Mask:
         """In which groups all members have one subscription (as sets): [G]."""
         batch = self._batch

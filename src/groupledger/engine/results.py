@@ -208,7 +208,7 @@ class Outcome:
         result, party, made = self.result, self.result.party, self.result.step
         groups = len(self.is_refused)
         least, most = step.load_range(party, result.target)
-        bound = step.least_moves(party, result.slots, result.held, result.subscribed.equal())
+        bound = step.least_moves(party, result.slots, result.held, self._keepable())
         slots = result.slots
         counts = {
             c.PARTITIONS: np.bincount(slots.group[slots.wanted], minlength=groups),
@@ -225,6 +225,17 @@ class Outcome:
             c.LOAD_MIN: pa.array(least, mask=~peopled),
             c.LOAD_MAX: pa.array(most, mask=~peopled),
         }
+
+    def _keepable(self) -> step.Keepable:
+        held, slots, subscribed = self.result.held, self.result.slots, self.result.subscribed
+        topics, group = self.decoded.snapshots.topics, self.decoded.snapshots.topic_group
+        unknown = subscribed.any() & (topics.now == NONE) & ~topics.gone
+        return step.Keepable(
+            subscribed.names(held.member, slots.topic[held.slot]),
+            subscribed.subscribers(),
+            subscribed.equal(),
+            np.bincount(group[unknown], minlength=len(self.is_refused)) == 0,
+        )
 
     def _unassigned(self) -> Column:
         """The unassigned partitions of each group by topic and reason; an unknown topic with no partitions."""

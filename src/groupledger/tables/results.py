@@ -75,7 +75,13 @@ REBALANCES = table(
         c.UNASSIGNED, LongType(), "partitions of subscribed topics that nobody is assigned in this round", required=True
     ),
     column(c.MOVES, LongType(), "partitions whose target is another member than the holder", required=True),
-    column(c.LEAST_MOVES, LongType(), "a lower bound on moves for a balanced result"),
+    column(
+        c.LEAST_MOVES,
+        LongType(),
+        "lower bound on the moves of a balanced result that assigns all partitions; exact where all members share one"
+        " subscription and no partition has two holders; null: rejected, no members, or a topic whose partitions no"
+        " listing counts (topic-unknown in unassigned_partitions)",
+    ),
     column(c.LOAD_MIN, LongType(), "least partitions of a member in the target"),
     column(c.LOAD_MAX, LongType(), "most partitions of a member in the target"),
     column(c.FOLLOW_UP, BooleanType(), "true: a further rebalance must follow", required=True),

@@ -169,26 +169,6 @@ def test_what_no_listing_knows_is_not_called_gone(partitions, gone, earlier, exi
     assert bool(slots.exists[slot[0]]) is exists
 
 
-@pytest.mark.parametrize(
-    ("held", "count", "least"),
-    [
-        ([5, 2, 0], 7, 2),
-        ([4, 3], 7, 0),
-        ([7], 7, 0),
-        ([7, 0], 7, 3),
-        ([0, 0], 7, 0),
-        ([3, 3, 0], 7, 1),
-        ([3, 3, 3], 9, 0),
-    ],
-)
-def test_least_moves(held, count, least):
-    start = ragged.starts(np.array(held))
-    topics = Topics(np.zeros(1, np.int64), np.array([count]), np.zeros(1, bool), np.ones(1, bool))
-    slots, (slot,) = number(topics, [Naming(np.zeros(sum(held), np.int64), np.arange(sum(held), dtype=np.int32))])
-    party = Party(np.array([0, len(held)]), np.array([True]))
-    assert step.least_moves(party, slots, Lists(start, slot), np.array([True])).tolist() == [least]
-
-
 def test_groups_do_not_touch_one_another():
     """Two groups in one batch give what each gives alone, and a group without members gives nothing."""
     topics = Topics(np.array([0, 2]), np.array([2, 2]), np.zeros(2, bool), np.ones(2, bool))
