@@ -15,6 +15,7 @@ import click
 
 from groupledger.cli.engine_errors import JVM_OUTPUT, LEDGER
 from groupledger.cli.output import Output
+from groupledger.cli.tracebacks import hide_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -44,6 +45,7 @@ class Job:
         """A job under the configuration in a file, overrides applied."""
         from groupledger.config import load
 
+        hide_secrets()
         config = load(config_file, overrides)
         context = click.get_current_context(silent=True)
         if context is not None:

@@ -17,6 +17,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from groupledger.core.moment import iso
+from groupledger.core.secrets import without_values
 from groupledger.core.visible_text import json_text, visible
 
 if TYPE_CHECKING:
@@ -38,10 +39,11 @@ class Output:
     def line(self, text: str = "") -> None:
         """A line for a person."""
         if not self.as_json:
-            _print(visible(text))
+            _print(visible(without_values(text)))
 
     def title(self, text: str) -> None:
         """A heading for a person, with a blank line before it."""
+        text = without_values(text)
         if not self.as_json and sys.stdout.isatty():
             heading = f"\n{visible(text)}"
             console(stderr=False).print(heading, style="bold", markup=False, highlight=False, soft_wrap=True)
@@ -104,6 +106,7 @@ def console(*, stderr: bool) -> Console:
 
 def _print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     numbers = [all(isinstance(row[at], int | float | None) for row in rows) for at in range(len(columns))]
+    columns = [cell(name) for name in columns]
     cells = [[cell(value) for value in row] for row in rows]
     if sys.stdout.isatty():
         _print_rich(columns, cells, numbers)
@@ -145,7 +148,7 @@ def cell(value: object) -> str:
             return f"{value:,}"
         case float():
             return f"{value:.2f}"
-    return visible(str(value))
+    return visible(without_values(str(value)))
 
 
 def mark(ok: bool) -> str:
@@ -159,13 +162,15 @@ def mark(ok: bool) -> str:
 
 
 def plain(value: Any) -> Any:
-    """The same value in what JSON has: dataclasses as objects, moments as text, tuples as lists."""
+    """The same value in what JSON has: dataclasses as objects, moments as text, tuples as lists; no secret in texts."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {without_values(str(key)): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, datetime):
         return iso(value)
+    if isinstance(value, str) and not isinstance(value, Enum):
+        return without_values(value)
     return value.value if isinstance(value, Enum) else value

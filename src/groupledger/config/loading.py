@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
@@ -12,7 +14,10 @@ from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 import yaml
 
 from groupledger.config.settings import Config, ConfigFault, Rule
-from groupledger.core.secrets import HIDDEN, is_secret
+from groupledger.core.secrets import HIDDEN, is_secret, remember, secrets_in
+
+_VARIABLE = re.compile(r"\$\{(?:env:|env\.)?(\w+)\}")
+"""A variable of the environment as Spark and Hadoop expand it in settings."""
 
 _NAMES = {str: "a text", int: "a whole number", bool: "true or false", type(None): "null"}
 
@@ -53,12 +58,29 @@ def parse(text: str, source: str, overrides: Sequence[str] = ()) -> Config:
     """As `load`, from a text; `source` is what complaints call it."""
     raw = _yaml(text, source)
     tree = {} if raw is None else raw
+    remember(_secrets(tree, ""))
     for override in overrides:
+        remember(secrets_in(*override.partition("=")[::2]))
         tree = _overridden(tree, override)
+    remember(_secrets(tree, ""))
     place = Place(" ".join([source, *(f"--set {_shown(override)}" for override in overrides)]))
     config: Config = _section(Config, tree, place)
     _check_together(config, place)
     return config
+
+
+def _secrets(tree: Any, name: str) -> Iterator[str]:
+    """The secrets of a file, checked or not: complaints about it must not quote them either."""
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            yield from _secrets(value, f"{name}.{key}")
+    elif isinstance(tree, list):
+        for value in tree:
+            yield from _secrets(value, name)
+    elif tree is not None:
+        yield from secrets_in(name, str(tree))
+        for variable in _VARIABLE.findall(str(tree)):
+            yield from secrets_in(name if is_secret(name) else variable, os.environ.get(variable, ""))
 
 
 def _yaml(text: str, source: str) -> Any:

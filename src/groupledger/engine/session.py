@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING
 
 from groupledger.config.settings import SparkSettings
 from groupledger.core.faults import Fault
+from groupledger.core.secrets import SENSITIVE
 from groupledger.engine import jars
 from groupledger.engine.java import java, version
 
@@ -39,6 +40,7 @@ _LOCAL = {
     "spark.sql.session.timeZone": "UTC",
     # One job has hundreds of generated classes; Spark keeps 100, and compiles the others again in a session's next job.
     "spark.sql.codegen.cache.maxEntries": "3000",
+    "spark.redaction.regex": f"(?i){SENSITIVE}",  # what Spark's pages, event logs and `SET` show of its settings
     "spark.ui.enabled": "false",
     "spark.ui.retainedJobs": "50",  # what a page would show that nobody opens, and a long session's heap is full of
     "spark.ui.retainedStages": "50",

@@ -1,0 +1,22 @@
+"""The traceback of a bug of ours, without the secrets that an exception's words may quote."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from types import TracebackType
+
+from groupledger.core.secrets import without_secrets
+
+
+def hide_secrets() -> None:
+    """From now on, what ends this process early is told without secrets."""
+    sys.excepthook = tell
+
+
+def tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """As Python tells it, on stderr."""
+    if issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, trace)
+        return
+    sys.stderr.write(without_secrets("".join(traceback.format_exception(kind, error, trace))))
