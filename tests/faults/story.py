@@ -27,7 +27,7 @@ from groupledger.pipeline.invocation import Invocation
 from groupledger.sinks.ledger import LedgerLocation, init
 from groupledger.tables import RUNS, TABLES, Table
 from groupledger.tables import columns as c
-from tests.pages import blocks
+from tests.pages import documented_reader
 
 ROOT = Path(__file__).parents[2]
 CAPTURE = ROOT / "tests" / "data" / "captures" / "dev"
@@ -109,10 +109,7 @@ class Content:
     """The reader of docs/reading.md over a whole ledger: what counts, and what dead attempts left behind."""
 
     def __init__(self) -> None:
-        [code] = blocks((ROOT / "docs" / "reading.md").read_text(encoding="utf-8"), "python")
-        namespace: dict[str, Any] = {}
-        exec(compile(code, "docs/reading.md", "exec"), namespace)  # noqa: S102 - the document's own example
-        self.current: Callable[[str, str], Any] = namespace["current"]
+        self.current = documented_reader()
 
     def digests(self, ledger: Path) -> dict[str, str]:
         """For each table a digest of the rows that count, in no order and without their attempt."""

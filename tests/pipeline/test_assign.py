@@ -22,6 +22,8 @@ from groupledger.engine.buckets import Calculation, apply
 from groupledger.pipeline.assign import assign, hashed
 from groupledger.pipeline.assign_input import Extent, Facts, assign_input, catalogue, glob
 from groupledger.pipeline.invocation import Invocation
+from groupledger.pipeline.ledger import Ledger
+from groupledger.pipeline.show import history
 from groupledger.sinks import runs
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerLocation
@@ -39,6 +41,7 @@ from groupledger.tables import (
 from groupledger.tables import columns as c
 from tests.engine.bucket_rows import computed
 from tests.engine.captured_rows import captured_groups, rows_of
+from tests.pages import documented_reader
 from tests.pipeline.captured_facts import captured_ledger
 
 CAPTURES = ("dev", "edge")
@@ -244,19 +247,42 @@ def test_input_that_was_observed_twice_is_counted_anew(spark, ledger, run, every
 
 @pytest.mark.long
 def test_results_of_older_facts_never_supersede_newer_ones(spark, ledger, run, monkeypatch):
-    """While one run computes, another of the same configuration commits: the first has to start again."""
+    """While one run computes, another of the same scenario commits: the first has to start again."""
     settings = "assign: {snapshots: latest, scenario: raced}"
+    other = "assign: {snapshots: latest, scenario: raced, assignor: range}"
     plan = runs.plan
 
     def overtaken(*arguments):
         plan(*arguments)
         monkeypatch.setattr(runs, "plan", plan)
-        run(settings, run_id="the other")
+        run(other, run_id="the other")
 
     monkeypatch.setattr(runs, "plan", overtaken)
     with pytest.raises(WriteConflict, match="run 'the other' committed"):
         run(settings, run_id="the first")
     assert run(settings, run_id="the first").run_id == "the first"
+
+
+def test_of_two_configurations_under_one_name_the_last_one_counts_for_every_reader(spark, ledger, run):
+    """There and back: no reader ever sees two results of a snapshot, and none of a run that is not the last."""
+    as_of = [run(f"assign: {{snapshots: latest, scenario: two, assignor: {name}}}") for name in ("range", "sticky")]
+    again = run("assign: {snapshots: latest, scenario: two, assignor: range}")
+    repeated = run("assign: {snapshots: latest, scenario: two, assignor: range}")
+    assert not again.already_committed
+    assert (repeated.already_committed, repeated.attempt_id) == (True, again.attempt_id)
+    assert again.result_digest == as_of[0].result_digest != as_of[1].result_digest
+    asked, everything = Ledger(spark, ledger.path), documented_reader()
+    for table in (REBALANCES, ASSIGNMENTS):
+        ours = asked.current(table).where(F.col(c.SCENARIO) == "two").select(c.SNAPSHOT_ID, c.ATTEMPT_ID).collect()
+        rows = everything(ledger.path, table.name)
+        theirs = rows[rows.scenario == "two"][[c.SNAPSHOT_ID, c.ATTEMPT_ID]].itertuples(index=False)
+        assert {row[c.ATTEMPT_ID] for row in ours} == {again.attempt_id}
+        assert sorted(map(tuple, ours)) == sorted(map(tuple, theirs))
+    group = asked.group("java-range", "dev")
+    listed = history(group, "two", 500)
+    assert listed.total == group.snapshots.count(), "a line a snapshot"
+    assert group.rebalances.where(F.col(c.SCENARIO) == "two").count() == 1
+    assert asked.results("two").count() == again.groups_in
 
 
 def test_a_run_that_cannot_account_for_its_members_does_not_count(spark, ledger, run, tmp_path):

@@ -1,18 +1,18 @@
 """What readers see, in Spark and without it: the same rows."""
 
-import re
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql.types import ArrayType, BinaryType, BooleanType, IntegerType, LongType, StringType, TimestampType
 
 from groupledger import tables
+from groupledger.pipeline.ledger import Ledger
 from groupledger.sinks import runs
 from groupledger.sinks.current import committed, current
 from groupledger.sinks.ledger import LedgerLocation, init
 from groupledger.tables import columns as c
+from tests.pages import documented_reader
 
 pytestmark = pytest.mark.spark
 
@@ -30,7 +30,6 @@ KNOWN = {
     **{c.CERTAINTY: "recorded", c.WINDOW_END: MOMENT + timedelta(hours=1)},
 }
 """What the tables' constraints take in columns that do not take just anything."""
-DOCUMENT = Path(__file__).parents[2] / "docs" / "reading.md"
 
 FOLDED = (tables.GROUP_SNAPSHOTS, tables.MEMBER_SNAPSHOTS, tables.OWNERSHIP_CHANGES, tables.COVERAGE)
 
@@ -129,7 +128,6 @@ REFOLDS = ("late", "moved-2")
 EXPECTED_RESULTS = {
     ("assign-1", "baseline", "s1"),
     ("assign-what-if", "what-if", "s1"),
-    ("assign-2", "baseline", "s2"),
     ("assign-2", "baseline", "s3"),
     ("assign-two", "baseline", "s2"),
 }
@@ -197,10 +195,21 @@ def test_heads_give_way_too(spark, place):
     assert seen == [("ingest-1", 30), ("late", 20), ("moved-2", 4), ("next", 50), ("other-group", 25)]
 
 
-def test_results_give_way_to_the_latest_of_their_snapshot_scenario_and_configuration(spark, place):
+def test_results_give_way_to_the_latest_of_their_snapshot_and_scenario_whatever_its_configuration(spark, place):
     key = (c.ATTEMPT_ID, c.SCENARIO, c.SNAPSHOT_ID)
     assert shown(spark, place, "rebalances", *key) == sorted(EXPECTED_RESULTS)
     assert set(shown(spark, place, "assignments", *key)) == {row for row in EXPECTED_RESULTS if row[0] != "assign-2"}
+
+
+def test_the_ledger_s_interface_gives_these_results_and_no_others(spark, place):
+    """`show` and notebooks ask it."""
+    ledger = Ledger(spark, place.path)
+    names = (c.ATTEMPT_ID, c.SCENARIO, c.SNAPSHOT_ID)
+    group = ledger.group("payments")
+    for rows in (ledger.results(), group.rebalances, group.of(tables.REBALANCES), ledger.current(tables.REBALANCES)):
+        assert sorted(map(tuple, rows.select(*names).collect())) == sorted(EXPECTED_RESULTS)
+    of_one = ledger.results("what-if").select(*names).collect()
+    assert list(map(tuple, of_one)) == [("assign-what-if", "what-if", "s1")]
 
 
 def test_findings_and_rejections_follow_what_they_are_about(spark, place):
@@ -230,20 +239,13 @@ def test_nothing_of_an_attempt_that_is_not_committed_is_seen(spark, place):
     }
 
 
-def documented():
-    [code] = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), flags=re.DOTALL)
-    namespace: dict[str, Any] = {}
-    exec(compile(code, str(DOCUMENT), "exec"), namespace)  # noqa: S102 - the document's own example
-    return namespace["current"]
-
-
 @pytest.mark.parametrize("table", tables.TABLES, ids=lambda table: table.name)
 def test_the_documented_reader_without_spark_sees_the_same(spark, place, table):
     scalars = [field.name for field in table.schema if type(field.dataType) in map(type, DEFAULTS)]
     scalars = [name for name in scalars if not isinstance(table.schema[name].dataType, TimestampType)]
     ours = current(spark, place, table)
     assert ours.columns == table.columns
-    theirs = documented()(place.path, table.name)
+    theirs = documented_reader()(place.path, table.name)
     assert list(theirs.columns) == table.columns
     expected = sorted(repr(tuple(row)) for row in ours.select(*scalars).collect())
     assert len(expected) > 0 or table is tables.LOG_RECORDS

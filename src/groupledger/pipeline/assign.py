@@ -27,7 +27,7 @@ from groupledger.pipeline import conservation
 from groupledger.pipeline.assign_input import LATEST, RECORDED, Extent, Facts, assign_input, catalogue
 from groupledger.pipeline.invocation import Timings
 from groupledger.sinks import runs
-from groupledger.sinks.append import append, digests
+from groupledger.sinks.append import append, digest_counts, digests
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerLocation, check
 from groupledger.sinks.refusals import named
@@ -93,8 +93,8 @@ def assign(spark: SparkSession, config: Config, invocation: Invocation) -> Assig
     """Compute the configured scenario over the configured snapshots, and commit it as one run.
 
     Without a run id the run is named after what it computes: the same facts, configuration and code are the same run,
-    which changes nothing when it is repeated. Raises LedgerFault where there is no ledger, WriteConflict where others
-    keep committing in between.
+    which changes nothing when it is repeated, unless another configuration's results stand under the scenario by now.
+    Raises LedgerFault where there is no ledger, WriteConflict where others keep committing in between.
     """
     location = LedgerLocation.of(config.ledger)
     with named(location):
@@ -109,7 +109,7 @@ def _assign(spark: SparkSession, location: LedgerLocation, config: Config, invoc
         seen.require_no_redaction()
         known = _known_facts(seen)
         custom = _custom(config)
-        attempt = _attempt(config, invocation, known, custom)
+        attempt = _attempt(config, invocation, known, custom, seen)
         committed = runs.counted(spark, location, seen, attempt)
         if committed is not None:
             return _summary(committed, config, timings, already_committed=True)
@@ -124,19 +124,35 @@ def _assign(spark: SparkSession, location: LedgerLocation, config: Config, invoc
 
 
 def _attempt(
-    config: Config, invocation: Invocation, known: _Known, custom: Mapping[str, CustomAssignor]
+    config: Config, invocation: Invocation, known: _Known, custom: Mapping[str, CustomAssignor], seen: runs.Look
 ) -> runs.Attempt:
     what = {"assign": asdict(config.assign), "limits": asdict(config.limits)}
     code = code_digest(files("groupledger"), __version__)
     if custom:
         code = digest([code, source_digests(custom)])
-    inputs = {"facts_as_of": known.as_of, "snapshots": config.assign.snapshots}
-    run_id = invocation.run_id or f"assign-{digest([inputs, what, code])[:32]}"
+    inputs: dict[str, Any] = {"facts_as_of": known.as_of, "snapshots": config.assign.snapshots}
     settings = digest(what)
-    guards = (f"{KIND}/{settings}",)  # results of older facts never supersede those of newer ones
+    guard = f"{KIND}/{config.assign.scenario}"  # results of older facts never supersede those of newer ones
+    superseded = _superseded(seen, guard, settings)
+    if superseded:  # back to an earlier configuration: its results count again only if they are committed again
+        inputs["supersedes"] = superseded
+    run_id = invocation.run_id or f"assign-{digest([inputs, what, code])[:32]}"
     return runs.Attempt(
-        run_id, invocation.attempt_id, KIND, inputs | {SETTINGS: what}, settings, code, invocation.now(), guards=guards
+        run_id,
+        invocation.attempt_id,
+        KIND,
+        inputs | {SETTINGS: what},
+        settings,
+        code,
+        invocation.now(),
+        guards=(guard,),
     )
+
+
+def _superseded(seen: runs.Look, guard: str, settings: str) -> int:
+    """The last commit of the scenario under another configuration; 0 where there is none."""
+    others = (each for each in reversed(seen.commits) if each.kind == KIND and guard in each.guards)
+    return next((each.sequence for each in others if each.config_digest != settings), 0)
 
 
 class _Known(NamedTuple):
@@ -208,7 +224,7 @@ def _compute(spark: SparkSession, location: LedgerLocation, config: Config, work
     conservation.assert_conserved(counts_in, received, counts, outcomes)
     return runs.Outcome(
         counts_in=counts_in,
-        counts_out=counts,
+        counts_out=counts | digest_counts(by_table),
         result_digest=result_digest(by_table),
         verdict=OVER_LIMIT if counts[QUARANTINE.name] > config.limits.max_quarantined else DONE,
         finished_at=work.invocation.now(),

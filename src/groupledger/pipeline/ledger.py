@@ -10,12 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerLocation, check
-from groupledger.tables import GROUP_SNAPSHOTS, OWNERSHIP_CHANGES, REBALANCES, RUNS, Table
+from groupledger.tables import GROUP_SNAPSHOTS, OWNERSHIP_CHANGES, REBALANCES, Table
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from groupledger.core.protocol.metrics import Metric
     from groupledger.core.protocol.recorded import RecordedCall
     from groupledger.pipeline.rebalance import Rebalance
-
-PLACE = "place"
 
 
 class Ledger:
@@ -46,13 +43,9 @@ class Ledger:
         return current(self.spark, self.location, table)
 
     def results(self, scenario: str | None = None) -> DataFrame:
-        """`rebalances`, one a snapshot, scenario and round: where configurations changed, those of the last commit."""
+        """The current rows of `rebalances`, of one scenario or of every one."""
         rows = self.current(REBALANCES)
-        rows = rows if scenario is None else rows.where(F.col(c.SCENARIO) == scenario)
-        stamped = rows.join(self.current(RUNS).select(c.ATTEMPT_ID, c.SEQUENCE), c.ATTEMPT_ID)
-        newest = Window.partitionBy(c.SNAPSHOT_ID, c.SCENARIO, c.ROUND).orderBy(F.desc(c.SEQUENCE))
-        last = stamped.withColumn(PLACE, F.row_number().over(newest)).where(F.col(PLACE) == 1)
-        return last.select(*REBALANCES.columns)
+        return rows if scenario is None else rows.where(F.col(c.SCENARIO) == scenario)
 
     def group(self, group_id: str, cluster_id: str | None = None) -> Group:
         """A group by its id; in every cluster, or in one."""

@@ -6,7 +6,7 @@
   beginning (`from_offset` -1), the group is the later attempt's alone, in whichever log partition it was before.
 - *Ownership changes* of users' own snapshot tables are, of each group, those of the last attempt that derived them:
   each derives all, since a snapshot may come late.
-- A *result* is superseded by that of the latest attempt for the same snapshot, scenario and configuration digest.
+- A *result* is superseded by that of the latest attempt for the same snapshot and scenario, whatever its configuration.
 - *Calls* and their metrics are those of the last commit that derived them: each derives all.
 
 `docs/reading.md` says the same for readers without Spark; a test holds the two against each other.
@@ -117,10 +117,9 @@ class _Reader:
         return _matching(rows, F.broadcast(self._numbered()), (c.ATTEMPT_ID,))
 
     def _numbered(self) -> DataFrame:
-        """The commits as rows: attempt, number, digest of the configuration."""
-        rows = [(commit.attempt_id, commit.sequence, commit.config_digest) for commit in self.commits]
-        columns = f"{c.ATTEMPT_ID} string, {c.SEQUENCE} bigint, {c.CONFIG_DIGEST} string"
-        return self.spark.createDataFrame(rows, columns)
+        """The commits as rows: attempt, number."""
+        rows = [(commit.attempt_id, commit.sequence) for commit in self.commits]
+        return self.spark.createDataFrame(rows, f"{c.ATTEMPT_ID} string, {c.SEQUENCE} bigint")
 
     def _current_of_both(self, table: Table, rows: DataFrame) -> DataFrame:
         """Rows of these tables are facts or results: of a stage, or with a scenario."""
@@ -130,10 +129,10 @@ class _Reader:
         return self._not_refolded(table, rows.where(~is_result)).unionByName(results)
 
     def _latest(self) -> DataFrame:
-        """The attempt that counts for each snapshot, scenario and configuration; `rebalances` has a row for each."""
+        """The attempt that counts for each snapshot and scenario; `rebalances` has a row for each."""
         rebalances = self.location.rows(self.spark, REBALANCES).select(*_RESULT_KEY, c.ATTEMPT_ID)
         newest = F.max_by(c.ATTEMPT_ID, c.SEQUENCE).alias(c.ATTEMPT_ID)
-        return self._stamped(rebalances).groupBy(*_RESULT_KEY, c.CONFIG_DIGEST).agg(newest)
+        return self._stamped(rebalances).groupBy(*_RESULT_KEY).agg(newest)
 
     def _not_refolded(self, table: Table, rows: DataFrame) -> DataFrame:
         """Committed rows outside the offsets that a later attempt folded again."""
