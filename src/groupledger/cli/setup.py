@@ -27,8 +27,9 @@ def init(job: Job) -> None:
 
 
 @click.command(short_help="Versions, jars, rights, and whether the ledger is sound.")
+@click.option("--deep", is_flag=True, help="Read every row: is it what the run that wrote it committed?")
 @takes_config
-def doctor(job: Job) -> None:
+def doctor(job: Job, *, deep: bool) -> None:
     """Check versions, jars, rights and the ledger itself; say what to do about each thing that is wrong.
 
     Exit code 2 when anything is wrong.
@@ -37,7 +38,7 @@ def doctor(job: Job) -> None:
 
     folder = job.config.spark.jars
     with job.output.status("looking"):
-        checks = examine(job.spark, job.place(), Path(folder) if folder else None)
+        checks = examine(job.spark, job.place(), Path(folder) if folder else None, deep=deep)
     job.output.table(
         ["", "check", "found", "what to do"], [(mark(each.ok), each.name, each.detail, each.remedy) for each in checks]
     )

@@ -32,6 +32,11 @@ def result_digest(by_table: Mapping[str, str]) -> str:
     return digest(dict(by_table))
 
 
+def short_digest(text: str) -> int:
+    """The first 60 bits of a digest in hexadecimal, as a number that a count has room for."""
+    return int(text[:15], 16)
+
+
 def code_digest(package: Traversable, version: str) -> str:
     """`<version>+<digest of every Python and JSON file of the package>`, as in `0.1.0+9f86d081884c7d65`."""
     files = {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in _files(package, "")}

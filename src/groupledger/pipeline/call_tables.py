@@ -17,7 +17,7 @@ from groupledger.engine.buckets import bucket_count, parallelism
 from groupledger.engine.calls import call_buckets, rows_of
 from groupledger.pipeline.invocation import Timings
 from groupledger.sinks import runs
-from groupledger.sinks.append import append, digests
+from groupledger.sinks.append import append, digest_counts, digests
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerLocation, check
 from groupledger.sinks.refusals import named
@@ -122,10 +122,11 @@ def _write(
     for stage, table in zip(("compute", "write"), TABLES, strict=True):
         with timings.stage(stage):
             written.append(append(location, table, rows_of(rows, table), attempt_id))
+    by_table = digests(written)
     return runs.Outcome(
         counts_in={},
-        counts_out={each.table: each.rows for each in written},
-        result_digest=result_digest(digests(written)),
+        counts_out={each.table: each.rows for each in written} | digest_counts(by_table),
+        result_digest=result_digest(by_table),
         verdict="done",
         finished_at=invocation.now(),
     )

@@ -21,9 +21,12 @@ from groupledger import tables
 from groupledger.core.faults import Fault
 from groupledger.engine import jars
 from groupledger.engine.java import java, version
+from groupledger.pipeline.digests import compare
+from groupledger.pipeline.erasure import Stored, short
 from groupledger.pipeline.writers import mounted_as, writers
 from groupledger.sinks import changes, ledger, runs, upkeep
 from groupledger.sinks.current import current
+from groupledger.sinks.refusals import named
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
@@ -59,13 +62,35 @@ class Check:
     remedy: str = ""
 
 
-def doctor(session: Callable[[], SparkSession], location: LedgerLocation, jars_folder: Path | None) -> list[Check]:
-    """Every check, in the order in which things can be mended; the ledger's only where Spark can be started."""
+def doctor(
+    session: Callable[[], SparkSession], location: LedgerLocation, jars_folder: Path | None, *, deep: bool = False
+) -> list[Check]:
+    """Every check, in the order in which things can be mended; the ledger's only where Spark can be started.
+
+    `deep` reads every row as well: are they those that were written?
+    """
     checks = [*environment(jars_folder), *place(location)]
     if all(check.ok for check in checks if check.name in ("java", "jars", "pyspark", "delta-spark")):
         spark = session()
         checks += [store(spark, location), *soundness(spark, location)]
+        if deep and all(check.ok for check in checks if check.name == "tables"):
+            checks.append(digests(spark, location))
     return checks
+
+
+def digests(spark: SparkSession, location: LedgerLocation) -> Check:
+    """The rows of every committed attempt have the digests that it committed; reads every table once."""
+    with named():
+        found = compare(spark, location)
+    besides = [f"{found.erased} erased by retention or redaction"] if found.erased else []
+    besides += [f"{found.unknown} beside them without a digest of their own"] if found.unknown else []
+    return _none(
+        "digests",
+        found.different,
+        "; ".join([f"{found.equal} tables of runs hold the rows that were written", *besides]),
+        "a value was changed from outside: `groupledger rebuild` makes derived rows again; restore log_records,"
+        " topic_snapshots and runs from a backup (docs/faults.md)",
+    )
 
 
 def environment(jars_folder: Path | None) -> Iterator[Check]:
@@ -174,19 +199,11 @@ def _numbering(seen: runs.Look) -> Check:
 
 
 _ONCE = (c.SEQUENCE, c.RUN_ID, c.ATTEMPT_ID)
-Stored = Mapping[tuple[str, str], int]
 
 
 def _counts(seen: runs.Look, stored: Stored, removed: Mapping[str, Set[str]]) -> Check:
     """What each committed attempt says it wrote is there, in every table, but for what `maintain` removed for good."""
-    wrong = []
-    for commit in seen.commits:
-        for table in upkeep.STAMPED:
-            expected = commit.counts_out.get(table.name, 0)
-            there = stored.get((table.name, commit.attempt_id), 0)
-            gone = commit.attempt_id in removed.get(table.name, ()) and there == 0
-            if there != expected and not gone:
-                wrong.append(f"{commit.attempt_id} {table.name} {there} of {expected}")
+    wrong = [line for table in upkeep.STAMPED for line in short(seen.commits, table, stored, removed)]
     return _none(
         "rows written",
         wrong,

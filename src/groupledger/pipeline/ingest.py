@@ -25,7 +25,7 @@ from groupledger.pipeline.log_partitions import FIRST_OFFSET, LAST_OFFSET
 from groupledger.pipeline.past import STRAY_GROUPS, Past, guard_of
 from groupledger.pipeline.reading import Reading, read_sources, union
 from groupledger.sinks import runs
-from groupledger.sinks.append import Written, append, digests
+from groupledger.sinks.append import DIGESTS, Written, append, digest_counts, digests
 from groupledger.sinks.ledger import check
 from groupledger.sinks.refusals import named
 from groupledger.sources import offsets_log, snapshot_tables, topic_listings
@@ -61,7 +61,7 @@ class IngestSummary:
     @property
     def rows(self) -> Mapping[str, int]:
         """Rows written, by table."""
-        return self.run.counts_out
+        return {name: rows for name, rows in self.run.counts_out.items() if not name.startswith(DIGESTS)}
 
     @property
     def quarantined(self) -> int:
@@ -295,18 +295,20 @@ class Work:
             rows[written.table] += written.rows
         rejected = rows[tables.QUARANTINE.name]
         over = rejected > self.config.limits.max_quarantined
+        by_table = digests(self.written)
+        told = {
+            runs.LATE_GROUPS: self.late_groups,
+            STRAY_GROUPS: self.stray_groups,
+            runs.MOST_MEMBERS: self.most_members,
+            **digest_counts(by_table),
+        }
         return runs.Outcome(
             counts_in=dict(self.counts),
-            counts_out={
-                **rows,
-                runs.LATE_GROUPS: self.late_groups,
-                STRAY_GROUPS: self.stray_groups,
-                runs.MOST_MEMBERS: self.most_members,
-            },
-            result_digest=result_digest(digests(self.written)),
+            counts_out={**rows, **told},
+            result_digest=result_digest(by_table),
             verdict="quarantine-over-limit" if over else "done",
             finished_at=invocation.now(),
-            input_digest=digests(self.written).get(tables.LOG_RECORDS.name),
+            input_digest=by_table.get(tables.LOG_RECORDS.name),
         )
 
     def _mine(self, table: tables.Table) -> DataFrame:

@@ -154,6 +154,11 @@ class Redaction:
         return rows
 
 
+def may_change(table: Table) -> bool:
+    """Whether a redaction rewrites or removes rows of the table, whatever is chosen to be replaced."""
+    return table is GROUP_HEADS or not {*NAMES, *TEXTS, *BYTES, c.USER_DATA}.isdisjoint(table.columns)
+
+
 def _renamed(rows: DataFrame, name: str, names: DataFrame, series: int) -> DataFrame:
     """The rows with a column of names replaced; what has no surrogate, and is none, is erased."""
     own = names.where(F.col(KIND) == NAMES[name]).select(*_GROUP, F.col(NAME).alias(name), SURROGATE)

@@ -12,7 +12,7 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
-from groupledger.core.digest import rows_digest
+from groupledger.core.digest import rows_digest, short_digest
 from groupledger.sinks.changes import append_rows
 from groupledger.sinks.ledger import quoted
 from groupledger.tables import columns as c
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from groupledger.sinks.ledger import LedgerLocation
     from groupledger.tables import Table
 
+DIGESTS = "digest."
 _LOW_HALF = 0xFFFFFFFF
 _ROWS = "rows_written"
 _SEEDS = (1, 2)
@@ -53,6 +54,16 @@ def digests(written: Iterable[Written]) -> dict[str, str]:
         before = sums.get(each.table, [0] * len(each.sums))
         sums[each.table] = [one + other for one, other in zip(before, each.sums, strict=True)]
     return {table: rows_digest(number, sums[table]) for table, number in rows.items() if number}
+
+
+def digest_name(table: str) -> str:
+    """Under which name `counts_out` has the digest of a table's rows."""
+    return DIGESTS + table
+
+
+def digest_counts(by_table: Mapping[str, str]) -> dict[str, int]:
+    """What `counts_out` says of `digests`: rows of one table can be checked where those of another are erased."""
+    return {digest_name(table): short_digest(digest) for table, digest in by_table.items()}
 
 
 def stored(

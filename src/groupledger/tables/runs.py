@@ -33,7 +33,7 @@ RUNS = table(
     column(c.CONFIG_DIGEST, StringType(), "digest of the configuration that matters for the result", required=True),
     column(c.CODE_DIGEST, StringType(), "version and digest of the code", required=True),
     column(c.COUNTS_IN, COUNTS, "rows in, by kind"),
-    column(c.COUNTS_OUT, COUNTS, "rows out, by table and kind"),
+    column(c.COUNTS_OUT, COUNTS, "rows out, by table and kind; digest.<table>: 60 bits of the digest of its rows"),
     column(c.RESULT_DIGEST, StringType(), "canonical digest of the rows written, free of run, attempt and clock"),
     column(c.VERDICT, StringType(), "done, quarantine-over-limit, ..."),
     column(c.SCHEMA, IntegerType(), "schema version of the ledger", required=True),
