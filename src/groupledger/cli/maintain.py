@@ -62,6 +62,8 @@ def tell(output: Output, summary: MaintainSummary) -> None:
             for each in summary.tables
         ],
     )
+    for aside in summary.set_aside:
+        output.line(f"damaged table {aside.folder}: {f'kept; {aside.kept}' if aside.kept else 'removed'}")
 
 
 def _mib(size: int) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,21 @@ if TYPE_CHECKING:
 
     from groupledger.sinks.ledger import LedgerLocation
     from groupledger.tables import Table
+
+
+Stored = Mapping[tuple[str, str], int]
+"""(table, attempt) -> rows that are there."""
+
+
+def short(
+    commits: Iterable[runs.Commit], table: Table, stored: Stored, removed: Mapping[str, Set[str]]
+) -> Iterator[str]:
+    """A line a committed attempt whose rows in a table are not all there, but for what retention removed."""
+    for commit in commits:
+        expected, there = commit.counts_out.get(table.name, 0), stored.get((table.name, commit.attempt_id), 0)
+        gone = commit.attempt_id in removed.get(table.name, ()) and there == 0
+        if there != expected and not gone:
+            yield f"{commit.attempt_id} {table.name} {there} of {expected}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,18 +13,21 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from groupledger.core.moment import iso
+from groupledger.pipeline.erasure import Erasure, short
 from groupledger.pipeline.invocation import Timings
 from groupledger.pipeline.redaction import Redaction
 from groupledger.pipeline.retention import due, forgetting
 from groupledger.sinks import runs, upkeep
+from groupledger.sinks.aside import Aside, erase, set_aside
 from groupledger.sinks.leases import Lease
 from groupledger.sinks.ledger import check
 from groupledger.sinks.refusals import named
-from groupledger.tables import LOG_RECORDS, RUNS, TABLES
+from groupledger.tables import BY_NAME, LOG_RECORDS, RUNS, TABLES
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -48,6 +51,14 @@ class TableUpkeep:
 
 
 @dataclass(frozen=True, slots=True)
+class AsideUpkeep:
+    """What became of a folder that `rebuild` moved aside. `kept` says why it is still there; empty: it went."""
+
+    folder: str
+    kept: str
+
+
+@dataclass(frozen=True, slots=True)
 class MaintainSummary:
     """What a maintain did. `given_up` counts attempts that it found dead; rows of earlier ones may be removed too."""
 
@@ -55,6 +66,7 @@ class MaintainSummary:
     given_up: int
     redacted: int  # tables overwritten
     tables: tuple[TableUpkeep, ...]
+    set_aside: tuple[AsideUpkeep, ...]
     timings: Mapping[str, float]
 
     @property
@@ -118,7 +130,29 @@ class _Work:
             self._retire(stored)
             gone = self._gone(stored)
         kept_up = tuple(self._kept_up(table, gone.get(table.name, ()), timings) for table in self.tables)
-        return MaintainSummary(self.invocation.attempt_id, count, redacted, kept_up, timings.by_stage)
+        with timings.stage("set aside"):
+            asides = tuple(self._set_aside(stored))
+        return MaintainSummary(self.invocation.attempt_id, count, redacted, kept_up, asides, timings.by_stage)
+
+    def _set_aside(self, stored: Mapping[tuple[str, str], int]) -> Iterator[AsideUpkeep]:
+        """Remove the folders of damaged tables that are of no use any more; say of the others why they stay."""
+        found = [aside for table in TABLES for aside in set_aside(self.location, table)]
+        if not found:
+            return
+        erasure, commits = Erasure.of(self.spark, self.location), runs.look(self.spark, self.location).commits
+        for aside in found:
+            redacted = aside.sequence < erasure.redacted  # since it was moved: what it holds may name somebody
+            if redacted or BY_NAME[aside.table] in self.tables:
+                lost = short(commits, BY_NAME[aside.table], stored, erasure.removed)
+                kept = "" if redacted else self._why_kept(aside, lost)
+                yield AsideUpkeep(str(aside.folder), kept or erase(aside))
+
+    def _why_kept(self, aside: Aside, lost: Iterator[str]) -> str:
+        hours = self.config.maintain.vacuum_hours
+        for line in lost:
+            return f"{aside.table} lacks rows ({line}): run `groupledger rebuild`"
+        is_young = aside.at > self.invocation.now() - timedelta(hours=hours)
+        return f"moved there {iso(aside.at)}, it stays for {hours} hours" if is_young else ""
 
     def _redact(self) -> int:
         attempt, settings = self.lease.attempt, self.config.redaction

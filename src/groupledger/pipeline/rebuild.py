@@ -8,7 +8,7 @@ whether they are the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from groupledger import tables
 from groupledger.config import SourceSettings
 from groupledger.core.digest import result_digest
 from groupledger.core.faults import Fault
+from groupledger.core.secrets import without_secrets
 from groupledger.engine import calls
 from groupledger.engine.folding import FILLED
 from groupledger.engine.rows import RESULTS, rows_of
@@ -30,6 +31,7 @@ from groupledger.pipeline.reading import read_sources, stated_partitions, union
 from groupledger.sinks import runs
 from groupledger.sinks.append import Written, digests, stamp, stored
 from groupledger.sinks.changes import overwrite_rows
+from groupledger.sinks.aside import folder_of, move_aside
 from groupledger.sinks.ledger import init, stands
 from groupledger.sinks.refusals import RAW, damaged, named
 from groupledger.tables import columns as c
@@ -73,13 +75,14 @@ def rebuild(spark: SparkSession, location: LedgerLocation, config: Config, invoc
     """
     with named(location):
         contents = {table.name: _contents(spark, location, table) for table in tables.TABLES if table.name in RAW}
+        sequence = runs.look(spark, location).sequence
     set_aside = {}
     for table in STAMPED:
         if table.name not in RAW:
             found = _readable(spark, location, table)
             contents[table.name] = {} if isinstance(found, Fault) else found
             if isinstance(found, Fault):
-                set_aside[table.name] = str(_set_aside(location, table, invocation.attempt_id, found))
+                set_aside[table.name] = str(_set_aside(location, table, invocation, sequence, found))
     with named(location):
         init(spark, location)
         work = _Rebuild(spark, location, config, contents)
@@ -106,15 +109,13 @@ def _readable(spark: SparkSession, location: LedgerLocation, table: Table) -> di
         return fault
 
 
-def _set_aside(location: LedgerLocation, table: Table, attempt_id: str, fault: Fault) -> Path:
-    """Move a table's folder out of the way; what it holds is never deleted."""
-    folder = Path(location.path or "", table.name)
-    if location.path is None or not folder.is_dir():
+def _set_aside(location: LedgerLocation, table: Table, invocation: Invocation, sequence: int, fault: Fault) -> Path:
+    """Move a table's folder out of the way; `maintain` removes it once it is of no use (docs/upkeep.md)."""
+    folder = folder_of(location, table)
+    if folder is None or not folder.is_dir():
         what = f"{location.identifier(table)} is damaged and no folder of this machine: move it elsewhere or drop it"
         raise Fault("TABLE_IN_THE_WAY", f"{what}, then run `groupledger rebuild` again ({fault.message})")
-    aside = folder.with_name(f"{table.name}.damaged-{attempt_id}")
-    folder.rename(aside)
-    return aside
+    return move_aside(folder, invocation.attempt_id, sequence, invocation.now())
 
 
 class _Rebuild:
@@ -214,7 +215,7 @@ class _Rebuild:
 
     def _from_sources(self, run: runs.Run, work: ingest.Work) -> Iterator[tuple[Table, DataFrame]]:
         """Rows that are not kept raw: rejected lines, and users' own tables. Their sources must be as they were."""
-        sources = tuple(_source(each) for each in run.inputs["sources"])
+        sources = tuple(_source(each, self.config.sources) for each in run.inputs["sources"])
         reading = read_sources(self.spark, replace(self.config, sources=sources))
         if reading.described["sources"] != run.inputs["sources"]:
             what = f"run {run.run_id!r} read sources that have changed since; rows of them are kept nowhere else"
@@ -265,6 +266,9 @@ class _Rows:
             self.kept.unpersist()
 
 
-def _source(described: Mapping[str, Any]) -> SourceSettings:
+def _source(described: Mapping[str, Any], configured: Iterable[SourceSettings]) -> SourceSettings:
+    """What a run read, by the true path if that holds a secret: the run does not say it, the configuration does."""
     names = ("kind", "path", "cluster_id", "format", "offsets_partitions")
-    return SourceSettings(**{name: described[name] for name in names if name in described})
+    masked = described["path"]
+    path = next((each.path for each in configured if without_secrets(each.path) == masked), masked)
+    return SourceSettings(**{name: described[name] for name in names if name in described} | {"path": path})
