@@ -237,8 +237,15 @@ def test_long_texts_take_no_time_by_their_square():
         "--pwd",
         "'api_key', ",
     ):
-        text = piece * (200_000 // len(piece))
+        text = piece * (50_000 // len(piece))
         assert len(without_secrets(text)) <= 2 * len(text)
+
+
+def test_remembered_values_are_sought_in_time_too():
+    remember(["\\'abcdefg", "a\\\\b'\"c/d", "x/" * 20, VALUES[0]])
+    for piece in ("\\", "\\'", "x/", "%25", VALUES[0][:-1]):
+        text = piece * (100_000 // len(piece))
+        assert len(without_values(text)) <= len(text)
 
 
 def test_the_access_key_id_of_a_url_is_no_word_to_hide_everywhere():

@@ -32,7 +32,8 @@ _QUOTED = (
     r"(?P<open>['\"])(?:(?P=open)(?P=open)|\\.|(?!(?P=open))[^\\])*+(?:(?P=open)|$)"
     r"|(?P<escaped>\\+['\"])(?:(?!(?<!\\)(?P=escaped))(?:\\.|[^\\]))*+(?:(?P=escaped)|$)"
 )
-_LISTED = r"[\[({](?:'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|[^\])}'\"])*[\])}]?"
+_INNER = r"'(?:\\.|[^'\\])*+'|\"(?:\\.|[^\"\\])*+\"|[^\[({\])}'\"]"
+_LISTED = rf"[\[({{](?:{_INNER}|[\[({{](?:{_INNER})*+[\])}}]|[\[({{'\"])*+[\])}}]?"
 _BARE = r"(?:(?:bearer|basic|digest)\s+)?(?:[^\s'\"&;,<]|['\"](?=\w)|,(?!\s|[\w.-]+['\"]?\s*[=:]|$))+"
 _ASSIGNED = re.compile(
     rf"(?P<name>(?:{SENSITIVE})[\w.-]{{0,200}}\\*['\"]?[\])]?)(?P<sign>\s*(?:=>|[=:]|%3[AD])\s*)"
@@ -51,11 +52,11 @@ _MARKED_UP = re.compile(
 )
 _BORNE = re.compile(r"(?P<name>\bbearer)(?P<sign>\s+)(?P<value>[\w.~+/=%-]{8,})", re.IGNORECASE)
 _BY_NAME = (_ASSIGNED, _PAIRED, _GIVEN, _MARKED_UP)
-_IN_URL = re.compile(r"(?<=://)(?:[^/@\s'\"]*:[^\s'\"]*|[^/\s'\"]*)(?=@)")
+_IN_URL = re.compile(r"(?<=://)(?:[^/@\s'\"]*:(?:(?!://)[^\s'\"])*|[^/\s'\"]*)(?=@)")
 _IN_ENCODED_URL = re.compile(r"(?<=%3A%2F%2F)[^\s'\"&]*(?=%40)", re.IGNORECASE)
 _CLOSING = ")]},.:"
 _ESCAPED = {
-    **{" ": (r"\+",), "\n": (r"\\+n",), "\t": (r"\\+t",), "&": ("&amp;",), "<": ("&lt;",), ">": ("&gt;",)},
+    **{" ": (r"\+",), "\n": (r"\\{1,16}n",), "\t": (r"\\{1,16}t",), "&": ("&amp;",), "<": ("&lt;",), ">": ("&gt;",)},
     **{"'": ("&apos;", "&#39;"), '"': ("&quot;", "&#34;")},
 }
 """What else stands for a character, as expressions."""
@@ -154,16 +155,16 @@ def _sought(value: str) -> str:
 def _written(character: str) -> str:
     """An expression for one character, escaped or not."""
     if character == "\\":
-        plain = r"\\+"
+        plain = r"\\{1,16}"
     elif character == "'":
-        plain = r"(?:\\*'){1,2}"
+        plain = r"(?:\\{0,16}'){1,2}"
     elif character in '"/':
-        plain = rf"\\*{character}"
+        plain = rf"\\{{0,16}}{character}"
     else:
         plain = re.escape(character)
-    octets = "".join(f"%(?:25)*(?i:{octet:02X})" for octet in character.encode(errors="replace"))
+    octets = "".join(f"%(?:25){{0,4}}(?i:{octet:02X})" for octet in character.encode(errors="replace"))
     ways = [plain, octets, *_ESCAPED.get(character, ())]
     if not character.isascii():
         units = character.encode("utf-16-be", errors="surrogatepass").hex()
-        ways.append("".join(rf"\\+u(?i:{units[at : at + 4]})" for at in range(0, len(units), 4)))
+        ways.append("".join(rf"\\{{1,16}}u(?i:{units[at : at + 4]})" for at in range(0, len(units), 4)))
     return f"(?:{'|'.join(ways)})"
