@@ -29,7 +29,7 @@ def looked(tmp_path, monkeypatch):
     aside = move_aside(folder, "b", 1, MOVED)
 
     def look(hours, rows, erasure, tables=TABLES):
-        monkeypatch.setattr(maintaining.Erasure, "of", classmethod(lambda *_: erasure))
+        monkeypatch.setattr(Erasure, "of", classmethod(lambda *_: erasure))
         monkeypatch.setattr(runs, "look", lambda *_: runs.Look(COMMITS))
         kept = MaintainSettings(vacuum_hours=168)
         config = Config(cluster_id="edge", ledger=LedgerSettings(location=str(tmp_path)), maintain=kept)
