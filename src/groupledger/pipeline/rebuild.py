@@ -30,8 +30,8 @@ from groupledger.pipeline.past import Past
 from groupledger.pipeline.reading import read_sources, stated_partitions, union
 from groupledger.sinks import runs
 from groupledger.sinks.append import Written, digests, stamp, stored
-from groupledger.sinks.changes import overwrite_rows
 from groupledger.sinks.aside import folder_of, move_aside
+from groupledger.sinks.changes import overwrite_rows
 from groupledger.sinks.ledger import init, stands
 from groupledger.sinks.refusals import RAW, damaged, named
 from groupledger.tables import columns as c
