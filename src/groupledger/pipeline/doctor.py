@@ -80,7 +80,7 @@ def doctor(
 
 def digests(spark: SparkSession, location: LedgerLocation) -> Check:
     """The rows of every committed attempt have the digests that it committed; reads every table once."""
-    with named():
+    with named(location):
         found = compare(spark, location)
     besides = [f"{found.erased} erased by retention or redaction"] if found.erased else []
     besides += [f"{found.unknown} beside them without a digest of their own"] if found.unknown else []
