@@ -74,7 +74,12 @@ class Output:
 
 def say(text: str) -> None:
     """A line on stderr for the person who started the command."""
-    print(visible(text), file=sys.stderr, flush=True)
+    print(visible(without_values(text)), file=sys.stderr, flush=True)
+
+
+def say_lines(text: str) -> None:
+    """Lines on stderr as they are: a traceback."""
+    print(text, end="", file=sys.stderr, flush=True)
 
 
 def print_json(value: Any) -> None:

@@ -6,6 +6,7 @@ import sys
 import traceback
 from types import TracebackType
 
+from groupledger.cli.output import say_lines
 from groupledger.core.secrets import without_secrets
 
 
@@ -19,4 +20,4 @@ def tell(kind: type[BaseException], error: BaseException, trace: TracebackType |
     if issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
         return
-    sys.stderr.write(without_secrets("".join(traceback.format_exception(kind, error, trace))))
+    say_lines(without_secrets("".join(traceback.format_exception(kind, error, trace))))
