@@ -17,6 +17,9 @@ from tests.fuzz.records import group_key
 SCHEMA = pa.schema([(field.name, folding.arrow_type(field.dataType)) for field in folding.INPUT])
 HEADS = "group_heads"
 FACTS = ("group_snapshots", "member_snapshots", "ownership_changes", "coverage", "quarantine", "violations")
+NUMBERED = ("group_snapshots", "member_snapshots", "ownership_changes", HEADS)
+COUNTED = (c.PARTITION, c.OFFSET, c.MEMBERS, c.MEMBER_ORDER)
+"""Columns that the tables' constraints hold to 0 or more: one row below it and Delta refuses the whole run."""
 Row = dict[str, Any]
 State = dict[tuple[str, bytes | None], list[str]]
 
@@ -70,6 +73,9 @@ class Ledger:
         classes = {name: number for name, number in counted.items() if name != "records"}
         assert counted["records"] == sum(classes.values()) == records, (records, counted)
         self.counts += counted
+        for name in NUMBERED:
+            wrong = [row for row in told[name] if any((row.get(each) or 0) < 0 for each in COUNTED)]
+            assert not wrong, f"{name} breaks its table's constraint: {wrong[0]}"
         for head in told[HEADS]:
             self._supersede(head)
         for name in FACTS:

@@ -243,3 +243,33 @@ def test_a_key_is_read_once_for_its_bytes():
     key = encode_key(LogKey(RecordKind.GROUP_METADATA, 2, "g", {}))
     fold = fold_group("c", [LogRow(0, offset, 0, key, None) for offset in range(3)], None, TOPICS)
     assert fold.counts.tombstones == {"GroupMetadata": 3}
+
+
+@pytest.mark.parametrize("number", [-1, -65_530, -(2**31)])
+def test_an_assignment_of_a_partition_below_zero_is_quarantined_alone(number):
+    """Its row in `ownership_changes` would break the table's constraint, and with it everybody's run."""
+    log = Log()
+    log.classic(1, [member("m", {"clicks": (0,)})])
+    log.classic(2, [member("m", {"clicks": (1, number)})])
+    log.classic(3, [member("m", {"clicks": (1,)})])
+    fold = log.fold()
+    assert fold.counts.quarantined == {"BAD_PARTITION": 1}
+    assert [each.offset for each in fold.quarantine] == [1]
+    assert f"got {number}; expected 0 or more" in fold.quarantine[0].message
+    assert {change.partition for change in fold.ownership_changes} == {0, 1}
+    assert [gap.kind for gap in fold.coverage][:2] == ["history-begins-late", "record-unreadable"]
+
+
+@pytest.mark.parametrize("kind", ["target", "current", "pending"])
+def test_a_kip_848_assignment_of_a_partition_below_zero_is_quarantined_alone(kind):
+    log = Log()
+    log.epoch(2)
+    log.joined("m")
+    negative: dict[str, tuple[int, ...]] = {CLICKS: (-7,)}
+    if kind == "target":
+        log.target("m", negative)
+    else:
+        log.current("m", 2, {} if kind == "pending" else negative, negative if kind == "pending" else None)
+    fold = log.fold()
+    assert fold.counts.quarantined == {"BAD_PARTITION": 1}
+    assert fold.ownership_changes == []

@@ -20,6 +20,7 @@ from groupledger.core.history.members import (
 )
 from groupledger.core.history.modern_rows import snapshot_rows
 from groupledger.core.history.rows import LogRow, Unfinished
+from groupledger.core.wire.faults import require_partitions
 from groupledger.core.wire.offsets_log import (
     ConsumerGroupMetadata,
     CurrentMemberAssignment,
@@ -46,6 +47,7 @@ def fold_modern(chronicle: Chronicle, row: LogRow, key: LogKey, value: Value | N
         case RegularExpression():
             enter(chronicle, row).expressions[name] = read_expression(raw, value)
         case TargetAssignmentMember():
+            require_partitions(value.topic_partitions)
             group = enter(chronicle, row)
             group.targets[name] = read_target(raw, value, chronicle.topics)
             # A static member that came back takes over its predecessor's target, in no epoch of its own.
@@ -57,6 +59,7 @@ def fold_modern(chronicle: Chronicle, row: LogRow, key: LogKey, value: Value | N
         case TargetAssignmentMetadata():
             complete_target(chronicle, row, value.epoch)
         case CurrentMemberAssignment():
+            require_partitions((*value.assigned, *value.pending_revocation))
             hold(chronicle, row, name, read_current(raw, value, chronicle.topics))
         case _:
             raise AssertionError(f"{key.kind} is no record of a KIP-848 group")

@@ -18,6 +18,7 @@ from groupledger.core.wire.consumer_protocol import (
     decode_subscription,
     merged,
 )
+from groupledger.core.wire.faults import require_partitions
 from groupledger.core.wire.memo import Memo
 
 
@@ -98,6 +99,7 @@ def read_said(data: bytes, assignor: str | None) -> Said:
 def read_told(data: bytes) -> Told:
     """An assignment's bytes; no bytes at all are the broker's for a member whom the leader left out."""
     partitions = decode_assignment(data).partitions
+    require_partitions(partitions)
     if len(dict(partitions)) == len(partitions):
         return Told(tuple([(topic, _once(numbers)) for topic, numbers in partitions]), ())
     counts = Counter(topic for topic, _ in partitions)

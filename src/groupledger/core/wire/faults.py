@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 from groupledger.core.faults import Fault
@@ -21,6 +22,7 @@ class DecodeCode(StrEnum):
     UNKNOWN_VERSION = "UNKNOWN_VERSION"
     BAD_KEY_TYPE = "BAD_KEY_TYPE"  # a negative record type
     NO_KEY = "NO_KEY"  # a record without a key
+    BAD_PARTITION = "BAD_PARTITION"  # a negative partition in an assignment
     TRAILING_BYTES = "TRAILING_BYTES"  # bytes left over where the version is known
 
 
@@ -36,3 +38,11 @@ def fault(code: DecodeCode, what: str, position: int, got: str, expected: str) -
 def truncated(what: str, position: int, needed: int, left: int) -> DecodeFault:
     """The field at `position` needs `needed` bytes and `left` are left."""
     return fault(DecodeCode.TRUNCATED, what, position, f"{left} bytes", f"{needed} or more (cut, or a wrong length)")
+
+
+def require_partitions(assigned: Iterable[tuple[str, tuple[int, ...]]]) -> None:
+    """Nothing where no partition is negative; else a `DecodeFault`: nobody can hold what is assigned there."""
+    for topic, numbers in assigned:
+        if numbers and min(numbers) < 0:
+            message = f"assigned partition of {topic!r}: got {min(numbers)}; expected 0 or more"
+            raise DecodeFault(DecodeCode.BAD_PARTITION.value, message)
