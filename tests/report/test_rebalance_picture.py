@@ -6,6 +6,7 @@ import pytest
 from groupledger.core.faults import Fault
 from groupledger.pipeline.rebalance import MemberMove, Rebalance
 from groupledger.report.rebalance_picture import COLOURS, EMPTY, GAINED, GIVEN_UP, KEPT, cells, draw
+from tests.hostile_ids import RAW
 
 
 def orders(*numbers):
@@ -42,6 +43,16 @@ def test_the_picture_names_members_and_partitions_and_is_written(tmp_path):
     assert [label.get_text() for label in after.get_xticklabels()] == [f"orders-{number}" for number in range(4)]
     figure.savefig(tmp_path / "rebalance.png")
     assert (tmp_path / "rebalance.png").stat().st_size > 5_000
+
+
+def test_names_that_steer_a_terminal_or_look_like_mathematics_are_text(tmp_path):
+    name = "\x1b\u202e$x^{$"
+    member = MemberMove(name, name, None, True, ((name, 0),), ())
+    figure = draw(replace(REBALANCE, group_id=name, members=(member,)))
+    labels = [label.get_text() for axes in figure.axes for label in (*axes.get_yticklabels(), *axes.get_xticklabels())]
+    assert any(r"\u202e" in label for label in labels)
+    assert [label for label in [*labels, figure.get_suptitle()] if RAW.search(label)] == []
+    figure.savefig(tmp_path / "rebalance.png")
 
 
 def test_moved_partitions_and_those_of_nobody_stand_out():
