@@ -7,8 +7,9 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException, PySparkTypeError, PythonException
 
 from groupledger.core.faults import Fault
+from groupledger.engine.jars import spark_jars
 from groupledger.sinks.ledger import LedgerLocation
-from groupledger.sinks.refusals import explained, is_bug, meaning, named
+from groupledger.sinks.refusals import HADOOP, explained, is_bug, meaning, named
 
 FILE = "file:/data/ledger/group_snapshots/part-00000-3b-c000.snappy.parquet"
 READING = "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file"
@@ -51,17 +52,33 @@ CASES = [
     (
         'org.apache.hadoop.fs.UnsupportedFileSystemException: No FileSystem for scheme "gs"',
         "STORE_UNKNOWN",
-        "gs:// needs a jar that Spark does not bring: name com.google.cloud.bigdataoss:gcs-connector in spark.conf",
+        "gs:// needs a jar that Spark does not bring: name org.apache.hadoop:hadoop-gcp:3.5.0 in spark.conf",
     ),
     (
         "java.lang.ClassNotFoundException: Class org.apache.hadoop.fs.s3a.S3AFileSystem not found",
         "STORE_UNKNOWN",
-        "s3a:// needs a jar that Spark does not bring: name org.apache.hadoop:hadoop-aws in spark.conf",
+        "s3a:// needs a jar that Spark does not bring: name org.apache.hadoop:hadoop-aws:3.5.0 in spark.conf",
     ),
     (
         "java.lang.ClassNotFoundException: Class org.apache.hadoop.fs.azurebfs.SecureAzureBlobFileSystem not found",
         "STORE_UNKNOWN",
         "abfss:// needs a jar that Spark does not bring: name org.apache.hadoop:hadoop-azure",
+    ),
+    (
+        "java.lang.ClassNotFoundException: Class org.apache.hadoop.fs.gs.GoogleHadoopFileSystem not found",
+        "STORE_UNKNOWN",
+        "gs:// needs a jar",
+    ),
+    (
+        f"{READING} file:///in/log.jsonl.gz.  SQLSTATE: KD001\njava.io.IOException: not a gzip file",
+        "SOURCE_UNREADABLE",
+        "/in/log.jsonl.gz cannot be read: its compressed data is damaged",
+    ),
+    (
+        "[FAILED_READ_FILE.CANNOT_READ_FILE_FOOTER] Encountered error while reading file file:/in/a.parquet. Could not"
+        " read footer. Please ensure that the file is in either ORC or Parquet format.",
+        "SOURCE_UNREADABLE",
+        "/in/a.parquet cannot be read: it is damaged, or not of this format",
     ),
     ('No FileSystem for scheme "qqq"', "STORE_UNKNOWN", "qqq:// is no file system that Spark knows"),
     ("java.net.UnknownHostException: namenode", "STORE_UNREACHABLE", "cannot be reached: namenode; check the address"),
@@ -85,6 +102,7 @@ def test_an_error_of_the_engine_becomes_a_fault_that_names_what_is_wrong(text, c
     fault = explained(error, place)
     assert (fault.code if fault else None) == code
     assert words in (fault.message if fault else "")
+    assert code != "SOURCE_UNREADABLE" or fault.message.startswith("/")
     assert not re.search(r"\w+\.\w+\.\w+Exception", fault.message if fault else "")
     with pytest.raises(Fault if code else PySparkException) as caught, named(place):
         raise error
@@ -135,3 +153,7 @@ def test_what_our_own_python_raised_is_a_bug():
     assert is_bug(PythonException("in a worker"))
     assert is_bug(PySparkTypeError(message="not a column"))
     assert not is_bug(PySparkException(message="the engine's"))
+
+
+def test_jars_of_stores_are_named_in_the_version_of_sparks_hadoop():
+    assert (spark_jars() / f"hadoop-client-api-{HADOOP}.jar").is_file()

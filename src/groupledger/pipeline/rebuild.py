@@ -32,7 +32,7 @@ from groupledger.sinks import runs
 from groupledger.sinks.append import Written, digests, stamp, stored
 from groupledger.sinks.aside import folder_of, move_aside
 from groupledger.sinks.changes import overwrite_rows
-from groupledger.sinks.ledger import init, stands
+from groupledger.sinks.ledger import check, init, stands
 from groupledger.sinks.refusals import RAW, damaged, named
 from groupledger.tables import columns as c
 
@@ -70,10 +70,11 @@ class RebuildSummary:
 def rebuild(spark: SparkSession, location: LedgerLocation, config: Config, invocation: Invocation) -> RebuildSummary:
     """Make the tables hold what the committed runs wrote. Done again, or after a kill, it goes on where it was.
 
-    Raises Fault: LEDGER_DAMAGED where a table cannot be read that is not made of others; TABLE_IN_THE_WAY,
-    SOURCES_CHANGED, REBUILT_DIFFERENT with what to do.
+    Raises Fault: LEDGER_MISSING; LEDGER_DAMAGED where a table cannot be read that is not made of others;
+    TABLE_IN_THE_WAY, SOURCES_CHANGED, REBUILT_DIFFERENT with what to do.
     """
     with named(location):
+        check(spark, location)
         contents = {table.name: _contents(spark, location, table) for table in tables.TABLES if table.name in RAW}
         sequence = runs.look(spark, location).sequence
     set_aside = {}

@@ -51,14 +51,16 @@ _DAMAGED = re.compile(
     r"|Json(?:Parse|EOF|Mapping)|MalformedJson|versions are not contiguous|Unexpected character"
 )
 _BROKEN = re.compile(r"CHECK constraint (\w+) .*? violated by row with values:((?:\s+- [^\n]*)+)", re.DOTALL)
-_READ = re.compile(r"FAILED_READ_FILE[^\n]*?reading (?:file )?(?P<file>[^\n]+?)\.?(?: SQLSTATE|\s*$)", re.MULTILINE)
+_READ = re.compile(
+    r"FAILED_READ_FILE[^\n]*?reading (?:file )?(?P<file>\S[^\n]*?)(?:\.?\s+SQLSTATE|\.\s|\s*$)", re.MULTILINE
+)
 _FILE = re.compile(r"[^\s'\"`,;()\[\]]+\.(?:parquet|json|crc|gz|jsonl|csv|orc|avro|bz2|zst|snappy|lz4)\b")
 _BEFORE_PATH = r"(?<![^\s'\"`,;:=()\[\]])"
 _REST_OF_PATH = r"[^\s'\"`,;()\[\]]*"
 _REASONS = (
     (r"Unexpected end of|EOFException", "its compressed data ends too soon: copy it again, whole"),
     (
-        r"not in gzip format|incorrect (?:header|data) check|invalid (?:block|stored|distance|code|literal|bit)"
+        r"not (?:in gzip format|a gzip file)|incorrect (?:header|data) check|invalid (?:block|stored|distance|code|literal|bit)"
         r"|ZipException|DataFormatException|ZLIB",
         "its compressed data is damaged, or it is not what its ending says: make it again",
     ),
@@ -66,18 +68,14 @@ _REASONS = (
     (r"Permission denied|AccessControlException", "this user may not read it: change its owner or mode"),
     (r"FileNotFoundException|does not exist", "it is gone: leave files alone while they are read"),
 )
-_SCHEMES = {
-    "s3a": "org.apache.hadoop:hadoop-aws",
-    "s3": "org.apache.hadoop:hadoop-aws, and write s3a://",
-    "s3n": "org.apache.hadoop:hadoop-aws, and write s3a://",
-    "gs": "com.google.cloud.bigdataoss:gcs-connector",
-    "abfs": "org.apache.hadoop:hadoop-azure",
-    "abfss": "org.apache.hadoop:hadoop-azure",
-    "wasb": "org.apache.hadoop:hadoop-azure",
-    "wasbs": "org.apache.hadoop:hadoop-azure",
-}
+HADOOP = "3.5.0"
+"""The version that Spark 4.2 brings, which jars beside it must have."""
+_AWS, _AZURE, _GCP = (f"org.apache.hadoop:hadoop-{name}:{HADOOP}" for name in ("aws", "azure", "gcp"))
+_SCHEMES = {"s3a": _AWS, "s3": _AWS, "s3n": _AWS, "gs": _GCP} | dict.fromkeys(
+    ("abfs", "abfss", "wasb", "wasbs"), _AZURE
+)
 _NO_SCHEME = re.compile(r'No FileSystem for scheme:? "?(?P<scheme>[\w+.-]+)')
-_NO_CLASS = re.compile(r"Class \S*?\.(?:s3a|azurebfs|azure|gcs)\.(?P<name>\w+) not found")
+_NO_CLASS = re.compile(r"Class \S*?\.(?:s3a|azurebfs|azure|gs|gcs)\.(?P<name>\w+) not found")
 _UNREACHABLE = re.compile(
     r"UnknownHostException: (?P<host>[^\s:;]+)|Call From \S+ to \S+ failed[^\n;]*|Connection refused[^\n]*"
     r"|NoRouteToHostException"
@@ -173,7 +171,7 @@ def _unknown_store(found: re.Match[str]) -> Fault:
     )
 
 
-_MARKS = {"s3a": ".s3a.", "abfss": ".azurebfs.", "wasbs": ".azure.", "gs": ".gcs."}
+_MARKS = {"s3a": ".s3a.", "abfss": ".azurebfs.", "wasbs": ".azure.", "gs": ".Google"}
 
 
 def _file(error: Exception, text: str, location: LedgerLocation | None) -> Fault | None:
@@ -199,7 +197,7 @@ def _file(error: Exception, text: str, location: LedgerLocation | None) -> Fault
 def _unreadable(file: str, error: Exception, text: str) -> Fault:
     """The fault of a file that is not the ledger's."""
     why = next((words for pattern, words in _REASONS if re.search(pattern, text)), None) or meaning(error)
-    return Refusal("SOURCE_UNREADABLE", f"{file.removeprefix('file:')} cannot be read: {why}")
+    return Refusal("SOURCE_UNREADABLE", f"{re.sub('^file:/+', '/', file)} cannot be read: {why}")
 
 
 def _broken(constraint: str, values: str) -> Fault:
