@@ -60,8 +60,8 @@ _REST_OF_PATH = r"[^\s'\"`,;()\[\]]*"
 _REASONS = (
     (r"Unexpected end of|EOFException", "its compressed data ends too soon: copy it again, whole"),
     (
-        r"not (?:in gzip format|a gzip file)|incorrect (?:header|data) check|invalid (?:block|stored|distance|code|literal|bit)"
-        r"|ZipException|DataFormatException|ZLIB",
+        r"not (?:in gzip format|a gzip file)|incorrect (?:header|data) check"
+        r"|invalid (?:block|stored|distance|code|literal|bit)|ZipException|DataFormatException|ZLIB",
         "its compressed data is damaged, or it is not what its ending says: make it again",
     ),
     (r"is not a Parquet file|Could not read footer|corrupt", "it is damaged, or not of this format: make it again"),
