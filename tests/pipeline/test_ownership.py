@@ -34,6 +34,7 @@ SNAPSHOTS = [
     {"cluster_id": cluster, "group_id": "pay", "snapshot_id": f"log/{cluster}/{minute}", "observed_at": at(minute)}
     for cluster, minute in [("dev", 10), ("dev", 50), ("eu", 12)]
 ]
+SNAPSHOTS += [{"cluster_id": "dev", "group_id": "new", "snapshot_id": "log/dev/new", "observed_at": at(20)}]
 MEMBERS = [
     {"snapshot_id": "log/dev/0/5", "member_id": "m1", "client_id": "app-1", "group_instance_id": "i1", "host": "/h"},
     {"snapshot_id": "log/dev/0/5", "member_id": "m2", "client_id": "app-2"},
@@ -158,6 +159,19 @@ def test_nobody_has_a_deleted_topic_and_that_is_no_line(spark):
     written = WrittenLedger(spark, ownership_changes=rows, topic_snapshots=TOPICS)
     assert holders(ownership(written, "orders", 7, at(20))) == {("dev", "pay"): "m1"}
     assert ownership(written, "orders", 7, at(32)).holdings == ()
+
+
+@pytest.mark.parametrize(
+    ("cluster", "group", "told"),
+    [
+        ("ue", None, "no cluster 'ue' in this ledger; known: eu"),
+        (None, "pya", "no group 'pya' in this ledger; known: pay"),
+        ("eu", "new", "no group 'new' in cluster 'eu'; known: pay"),
+    ],
+)
+def test_an_unknown_cluster_or_group_is_refused_with_those_alike(ledger, cluster, group, told):
+    with pytest.raises(Fault, match=told):
+        ownership(ledger, "orders", 7, at(45), cluster, group)
 
 
 def test_an_unknown_topic_names_those_alike(ledger):
