@@ -1,6 +1,7 @@
 """What a run prints about itself, from values made by hand."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -51,6 +52,15 @@ def test_an_account_that_adds_up_is_marked_and_one_that_does_not_is_too(capsys, 
         "tombstones GroupMetadata 1",
         "quarantined TRUNCATED 2",
     ]
+
+
+def test_lines_and_rows_stand_above_the_records_they_became(capsys):
+    counts = {"lines": 8, "rows": 2, "blank": 1, "listings": {"listed": 3, "BAD_MOMENT": 1}}
+    tell_accounts(FOR_PEOPLE, [replace(account(5, used={"GroupMetadata": 5}), **counts)])
+    said = words(capsys)
+    assert said[:2] == ["cluster lines in + table rows = records + topic listings + blank", "dev 8 2 5 4 1"]
+    assert "dev 5 5 0 0 0 0 \N{CHECK MARK}" in said
+    assert said[-2:] == ["listings BAD_MOMENT 1", "listings listed 3"]
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,25 @@ from pathlib import Path
 import pytest
 from pyspark.sql import functions as F
 
-from groupledger.sources.offsets_log import group_id, read_json, read_table
+from groupledger.sources import offsets_log
+from groupledger.sources.files import list_files
+from groupledger.sources.offsets_log import group_id
 from groupledger.sources.opening import SourceFault
+from groupledger.sources.tables import table_files
 from groupledger.tables import LOG_RECORDS, QUARANTINE
 from groupledger.tables import columns as c
 
 CAPTURES = Path(__file__).parents[1] / "data" / "captures"
 RECORDS = {"dev": 428, "edge": 988, "compacted": 63, "storm": 38}
 LINE = {"partition": 1, "offset": 7, "timestamp": 1795262898320, "key": "AAIAAWE=", "value": None}
+
+
+def read_json(spark, path, cluster_id):
+    return offsets_log.read_json(spark, list_files(spark, path), cluster_id)
+
+
+def read_table(spark, path, kind, cluster_id):
+    return offsets_log.read_table(spark, table_files(spark, path, kind), kind, cluster_id)
 
 
 def capture(name):
@@ -71,7 +82,7 @@ def test_tables_give_the_same_records(spark, tmp_path, kind, binary):
 BAD = [
     pytest.param('{"partition":0,"offset":3,"timest', "MALFORMED_LINE", id="half a line"),
     pytest.param("not json", "MALFORMED_LINE", id="no json"),
-    pytest.param(json.dumps(LINE | {"offset": "x"}), "MALFORMED_LINE", id="a number that is text"),
+    pytest.param(json.dumps(LINE | {"offset": "x"}), "BAD_OFFSET", id="a number that is text"),
     pytest.param(json.dumps(LINE | {"offset": None}), "BAD_OFFSET", id="no offset"),
     pytest.param(json.dumps(LINE | {"offset": -4}), "BAD_OFFSET", id="negative offset"),
     pytest.param(json.dumps(LINE | {"partition": -1}), "BAD_PARTITION", id="negative partition"),
@@ -93,8 +104,10 @@ def test_a_bad_line_is_kept_and_its_neighbours_are_read(spark, tmp_path, line, c
     assert rows.rejected.columns == [column for column in QUARANTINE.columns if column != c.ATTEMPT_ID]
     assert (rejected[c.CODE], rejected[c.STAGE], rejected[c.SOURCE]) == (code, "decode", str(file))
     assert "expected" in rejected[c.MESSAGE]
-    if code == "MALFORMED_LINE":
-        assert rejected[c.ROW] == line
+    assert rejected[c.ROW] == line
+    arrived = rows.arrivals.observed()
+    assert (arrived.entries, arrived.good, arrived.rejected, arrived.blank) == (3, 2, 1, 0)
+    assert arrived == rows.arrivals.counted()
 
 
 KEYS = [

@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from groupledger.sources.files import list_files
 from groupledger.sources.topic_listings import changes, read_json
 from groupledger.tables import TOPIC_SNAPSHOTS
 from groupledger.tables import columns as c
@@ -22,7 +23,7 @@ def line(ts, topic, topic_id="id", partitions=1, racks=("r",)):
 def listing(spark, tmp_path, lines, name="topics.jsonl"):
     file = tmp_path / name
     file.write_text("".join(f"{text if isinstance(text, str) else json.dumps(text)}\n" for text in lines))
-    return read_json(spark, str(file), "dev")
+    return read_json(spark, list_files(spark, str(file)), "dev")
 
 
 def told(found):
@@ -136,7 +137,9 @@ def test_a_topic_whose_count_is_wrong_once_was_not_deleted(spark, tmp_path):
 
 
 def test_a_name_made_again_in_the_captures_is_another_topic(spark):
-    found = changes(read_json(spark, str(CAPTURES / "edge" / "topics.jsonl.gz"), "edge").good, nothing(spark))
+    found = changes(
+        read_json(spark, list_files(spark, str(CAPTURES / "edge" / "topics.jsonl.gz")), "edge").good, nothing(spark)
+    )
     by_topic: dict[str, set[str]] = {}
     for _, topic, topic_id, _ in short(found):
         by_topic.setdefault(topic, set()).add(topic_id)

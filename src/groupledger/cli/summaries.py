@@ -41,6 +41,7 @@ WORDS = {
 EQUAL = {"exact", "equal-sets", "exact-older-topics", "exact-newer-topics", "topic-unknown-to-leader"}
 UNLESS = "unless bucket neighbours compete"
 CLASSES = ("used", "unused", "tombstones", "quarantined")
+SHOWN = (*CLASSES, "listings")
 
 
 def tell_ingest(output: Output, summary: IngestSummary) -> None:
@@ -85,15 +86,26 @@ def tell_rows(output: Output, rows: Mapping[str, int]) -> None:
 
 
 def tell_accounts(output: Output, accounts: Sequence[Account]) -> None:
-    """Every record accounted for: a line a cluster that adds up, then a line a kind."""
+    """Every line and every record accounted for: a line a cluster that adds up, then a line a kind."""
+    if any(account.arrived is not None for account in accounts):
+        output.table(
+            ["cluster", "lines in", "+ table rows", "= records", "+ topic listings", "+ blank"],
+            [_arrived(account) for account in accounts],
+        )
+        output.line()
     output.table(
         ["cluster", "records in", "= used", "+ unused", "+ tombstones", "+ duplicates", "+ quarantined", "adds up"],
         [_account(account) for account in accounts],
     )
-    kinds = sorted({(CLASSES.index(name), kind) for account in accounts for name, kind in _kinds(account)})
-    rows = [[CLASSES[at], kind, *(_kinds(each).get((CLASSES[at], kind)) for each in accounts)] for at, kind in kinds]
+    kinds = sorted({(SHOWN.index(name), kind) for account in accounts for name, kind in _kinds(account)})
+    rows = [[SHOWN[at], kind, *(_kinds(each).get((SHOWN[at], kind)) for each in accounts)] for at, kind in kinds]
     output.line()
     output.table(["", "kind of record", *(account.cluster_id for account in accounts)], rows)
+
+
+def _arrived(account: Account) -> list[object]:
+    listings = sum(account.listings.values())
+    return [account.cluster_id, account.lines, account.rows, account.records, listings, account.blank]
 
 
 def _account(account: Account) -> list[object]:
@@ -105,7 +117,7 @@ def _account(account: Account) -> list[object]:
 
 def _kinds(account: Account) -> dict[tuple[str, str], int]:
     """(class, kind or code) -> records."""
-    return {(name, kind): number for name in CLASSES for kind, number in getattr(account, name).items()}
+    return {(name, kind): number for name in SHOWN for kind, number in getattr(account, name).items()}
 
 
 def _counts(counts: Mapping[str, int]) -> str:

@@ -103,6 +103,7 @@ class SourceSettings:
         at_least(1),
         None,
     )
+    glob: bool = key("Expand * ? [ ] { } in the path; false: they are signs of its name as others are.", TRUTH, False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

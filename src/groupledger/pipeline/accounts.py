@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 CLASSES = ("used", "unused", "tombstones", "quarantined")
+RECORDS, DUPLICATES, QUARANTINED = "records", "duplicates", "quarantined"
+LINES, ROWS, BLANK, LISTINGS = "lines", "rows", "blank", "listings"
+OTHER_TOPIC = "other topic"
+"""A kind of unused record: of another topic than `__consumer_offsets`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """The records of one cluster. `used`, `unused` and `tombstones` count by kind of record, `quarantined` by code."""
+    """The records of one cluster. `used`, `unused` and `tombstones` count by kind of record, `quarantined` by code.
+
+    Two equations hold. Each record is in one class. And each physical line and each row of a table that was there is a
+    record, a line of a topic listing (`listings`: listed, or by code), or blank; runs of before this was counted have
+    no `lines` and `rows`.
+    """
 
     cluster_id: str
     records: int
@@ -20,6 +29,10 @@ class Account:
     unused: Mapping[str, int]
     tombstones: Mapping[str, int]
     quarantined: Mapping[str, int]
+    lines: int | None = None
+    rows: int | None = None
+    blank: int = 0
+    listings: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def accounted(self) -> int:
@@ -27,10 +40,17 @@ class Account:
         return self.duplicates + sum(sum(getattr(self, name).values()) for name in CLASSES)
 
     @property
+    def arrived(self) -> int | None:
+        """Lines and rows that were there; None where they were not counted."""
+        return None if self.lines is None or self.rows is None else self.lines + self.rows
+
+    @property
     def balanced(self) -> bool:
-        """Whether every record is accounted for, and no class is below zero: that would hide what is missing."""
-        classes = [number for name in CLASSES for number in getattr(self, name).values()]
-        return self.accounted == self.records and min(classes, default=0) >= 0 <= self.duplicates
+        """Whether both equations hold, and no class is below zero: that would hide what is missing."""
+        numbers = [number for name in (*CLASSES, LISTINGS) for number in getattr(self, name).values()]
+        numbers += [self.duplicates, self.blank, self.lines or 0, self.rows or 0]
+        became = self.records + sum(self.listings.values()) + self.blank
+        return self.accounted == self.records and self.arrived in (None, became) and min(numbers) >= 0
 
 
 def accounts(counts: Mapping[str, int]) -> tuple[Account, ...]:
@@ -43,11 +63,17 @@ def accounts(counts: Mapping[str, int]) -> tuple[Account, ...]:
 
 
 def _account(cluster_id: str, counts: Mapping[str, int]) -> Account:
-    by_class: dict[str, dict[str, int]] = {name: {} for name in CLASSES}
+    by_class: dict[str, dict[str, int]] = {name: {} for name in (*CLASSES, LISTINGS)}
     for what, number in sorted(counts.items()):
         name, dot, kind = what.partition(".")
         if dot and number:
             by_class[name][kind] = number
     return Account(
-        cluster_id=cluster_id, records=counts.get("records", 0), duplicates=counts.get("duplicates", 0), **by_class
+        cluster_id=cluster_id,
+        records=counts.get(RECORDS, 0),
+        duplicates=counts.get(DUPLICATES, 0),
+        lines=counts.get(LINES),
+        rows=counts.get(ROWS),
+        blank=counts.get(BLANK, 0),
+        **by_class,
     )

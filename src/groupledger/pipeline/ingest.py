@@ -16,7 +16,8 @@ from groupledger.core.digest import code_digest, digest, result_digest
 from groupledger.core.faults import Fault
 from groupledger.core.history import FoldSettings
 from groupledger.engine.folding import COUNT_NAME, COUNT_ROWS, COUNTS, FILLED, TABLE, fold_buckets
-from groupledger.pipeline.accounts import Account, accounts
+from groupledger.pipeline.accounts import DUPLICATES, RECORDS, Account, accounts
+from groupledger.pipeline.arrivals import count_arrivals, count_listed, count_rejected
 from groupledger.pipeline.duplicates import COPIES, KNOWN, MAYBE, looked_for, sorted_out
 from groupledger.pipeline.fold_input import fold_input, touched
 from groupledger.pipeline.given import Given, changes_of_ownership, given, of_table
@@ -28,7 +29,7 @@ from groupledger.sinks import runs
 from groupledger.sinks.append import DIGESTS, Written, append, digest_counts, digests
 from groupledger.sinks.ledger import check
 from groupledger.sinks.refusals import named
-from groupledger.sources import offsets_log, snapshot_tables, topic_listings
+from groupledger.sources import snapshot_tables, topic_listings
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
@@ -42,7 +43,6 @@ RECORDS_PER_BUCKET = 25_000
 """Few enough to hold decoded in one Python worker, many enough that a call costs nothing beside them."""
 
 NEW, ROWS = "new", "rows"
-RECORDS, DUPLICATES = "records", "duplicates"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,16 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
         runs.plan(spark, location, attempt)
     past = Past(spark, location, seen.commits, guards, reading.stated)
     work = Work(past, config, attempt.attempt_id)
+    with reading.faults():
+        _read(work, reading, timings)
+    with timings.stage("commit"):
+        attempt = replace(attempt, inputs={**attempt.inputs, "read": work.positions})
+        run = runs.commit(spark, location, attempt, seen.sequence, work.outcome(invocation))
+    return IngestSummary(run, run.attempt_id != attempt.attempt_id, timings.by_stage)
+
+
+def _read(work: Work, reading: Reading, timings: Timings) -> None:
+    """Read and fold the sources, and write what comes of them."""
     with timings.stage("topics"):
         work.take_topics(reading)
     work.take_tables(reading)
@@ -108,10 +118,6 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
         finally:
             if folded is not None:
                 folded.unpersist()
-    with timings.stage("commit"):
-        attempt = replace(attempt, inputs={**attempt.inputs, "read": work.positions})
-        run = runs.commit(spark, location, attempt, seen.sequence, work.outcome(invocation))
-    return IngestSummary(run, run.attempt_id != attempt.attempt_id, timings.by_stage)
 
 
 def _attempt(config: Config, invocation: Invocation, reading: Reading, guards: tuple[str, ...]) -> runs.Attempt:
@@ -156,6 +162,7 @@ class Work:
             try:
                 known = self.past.current(tables.TOPIC_SNAPSHOTS)
                 self._append(tables.TOPIC_SNAPSHOTS, topic_listings.changes(listed, known))
+                count_listed(listed, self.counts)
             finally:  # a later attempt in the same session must not find what this one read
                 listed.unpersist()
 
@@ -260,7 +267,8 @@ class Work:
         rejected = union([*rows_of(tables.QUARANTINE), *([] if unread is None else [unread])])
         if rejected is not None:
             self._append(tables.QUARANTINE, rejected)
-            self._count_rejected()
+            count_rejected(self._mine(tables.QUARANTINE), reading, self.counts)
+        count_arrivals(reading, self.counts)
 
     def _of_given(self, table: tables.Table) -> list[DataFrame]:
         """Rows from users' own tables; the changes between snapshots once these are written."""
@@ -276,14 +284,6 @@ class Work:
         for piece in self.given:
             for name, number in piece.counts():
                 self.counts[f"{piece.cluster_id}/{name}"] += number
-
-    def _count_rejected(self) -> None:
-        """Count what the sources rejected, from what was written."""
-        mine = self._mine(tables.QUARANTINE)
-        by_stage = mine.where(F.col(c.STAGE).isin(offsets_log.STAGE, snapshot_tables.STAGE))
-        for cluster_id, code, number in by_stage.groupBy(c.CLUSTER_ID, c.CODE).count().collect():
-            self.counts[f"{cluster_id}/{RECORDS}"] += number
-            self.counts[f"{cluster_id}/quarantined.{code}"] += number
 
     def outcome(self, invocation: Invocation) -> runs.Outcome:
         """What the attempt has to say. AssertionError where a record is not accounted for: a bug of ours."""

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
 from groupledger.core.digest import digest
 from groupledger.core.faults import Fault
 from groupledger.core.secrets import without_secrets
+from groupledger.sinks.refusals import ENGINE_ERRORS
 from groupledger.sources import offsets_log, snapshot_tables, topic_listings
-from groupledger.sources.opening import PROBLEM, Rows, split
+from groupledger.sources.files import Files, unreadable
+from groupledger.sources.opening import PROBLEM, Arrivals, Rows, split
+from groupledger.sources.tables import table_files
 from groupledger.tables import LOG_RECORDS
 from groupledger.tables import columns as c
+from groupledger.tables.given import FORMS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,7 +29,45 @@ if TYPE_CHECKING:
     from groupledger.sources.snapshot_tables import Snapshots
 
 OFFSETS_PARTITIONS = "offsets_partitions"
+LISTING = "topics-jsonl"
+LOGS = ("offsets-jsonl", "offsets-parquet", "offsets-delta")
 LOG_KINDS = {"offsets-parquet": "parquet", "offsets-delta": "delta"}
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One source of one cluster: its rows, and the files they come from."""
+
+    settings: SourceSettings
+    cluster_id: str
+    parts: tuple[Rows, ...]
+    arrivals: tuple[Arrivals, ...]
+    files: tuple[Files, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What quarantine rows call the source."""
+        path = self.settings.path
+        if self.settings.kind == "snapshots":
+            return tuple(without_secrets(snapshot_tables.table_path(path, form)) for form in FORMS)
+        return (without_secrets(path),)
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """The source and its files for `runs.inputs`: name, size and time of change, without their content."""
+        source = self.settings
+        what: dict[str, Any] = {
+            "kind": source.kind,
+            "path": without_secrets(source.path),
+            c.CLUSTER_ID: self.cluster_id,
+        }
+        what |= {"format": source.format} if source.kind == "snapshots" else {}
+        what |= {} if source.offsets_partitions is None else {OFFSETS_PARTITIONS: source.offsets_partitions}
+        what |= {"glob": True} if source.glob else {}
+        found: list[Any] = sorted(list(file) for files in self.files for file in files.found)
+        if source.kind == "offsets-delta":
+            found = [name for name, *_ in found]
+        return {**what, "files": len(found), "digest": digest(found)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +78,7 @@ class Reading:
     reads them.
     """
 
+    sources: tuple[Read, ...]
     logs: tuple[Rows, ...]
     listings: tuple[Rows, ...]
     tables: tuple[tuple[str, Snapshots], ...]  # with the cluster of each
@@ -57,30 +100,50 @@ class Reading:
 
         Asked after `logs`, `listings` and `tables` have been read.
         """
-        given = [rows for _, tables in self.tables for rows in tables.parts()]
-        return union(rows.rejected for rows in [*self.logs, *self.listings, *given] if rows.rejections())
+        return union(rows.rejected for source in self.sources for rows in source.parts if rows.rejections())
+
+    def cluster_of(self, source: str, named: str | None) -> str:
+        """The cluster under which rejected rows of a source are accounted for; rows of tables may name their own."""
+        clusters = [each.cluster_id for each in self.sources if source in each.names]
+        return named if named in clusters else clusters[0]
+
+    @contextmanager
+    def faults(self) -> Iterator[None]:
+        """A file of a source that cannot be read to its end as a SourceFault that names it; all else as it is."""
+        try:
+            yield
+        except ENGINE_ERRORS as error:
+            known = (name for source in self.sources for files in source.files for name, *_ in files.found)
+            fault = unreadable(str(error), known)
+            if fault is None:
+                raise
+            raise fault from error
 
 
 def read_sources(spark: SparkSession, config: Config) -> Reading:
-    """Open every source. Raises Fault: NO_SOURCES, SOURCE_MISSING, SOURCE_UNREADABLE, FOREIGN_SCHEMA."""
+    """Open every source. Raises Fault NO_SOURCES, or a SourceFault."""
     if not config.sources:
         raise Fault("NO_SOURCES", "sources is empty; expected at least one, such as {kind: offsets-jsonl, path: ...}")
-    logs, listings, given = [], [], []
+    sources: list[Read] = []
+    given: list[tuple[str, Snapshots]] = []
     for source in config.sources:
         cluster_id = source.cluster_id or config.cluster_id
-        if source.kind == "topics-jsonl":
-            listings.append(topic_listings.read_json(spark, source.path, cluster_id))
-        elif source.kind == "snapshots":
-            given.append((cluster_id, _snapshots(spark, source, cluster_id, config.limits)))
+        if source.kind == "snapshots":
+            found = _snapshots(spark, source, cluster_id, config.limits)
+            given.append((cluster_id, found))
+            sources.append(Read(source, cluster_id, tuple(found.parts()), found.arrivals, found.files))
         else:
-            logs.append(_within_limits(_log(spark, source, cluster_id), source, config.limits))
-    described = [_described(spark, source, config.cluster_id) for source in config.sources]
+            sources.append(_one_table(spark, source, cluster_id, config.limits))
+    logs = [rows for each in sources if each.settings.kind in LOGS for rows in each.parts]
+    listings = [rows for each in sources if each.settings.kind == LISTING for rows in each.parts]
+    described = [source.described for source in sources]
     stated_partitions(described)
     return Reading(
+        tuple(sources),
         tuple(logs),
         tuple(listings),
         tuple(given),
-        tuple(sorted({source.cluster_id or config.cluster_id for source in config.sources})),
+        tuple(sorted({source.cluster_id for source in sources})),
         {"sources": described},
     )
 
@@ -100,13 +163,20 @@ def _snapshots(
     spark: SparkSession, source: SourceSettings, cluster_id: str, limits: LimitSettings
 ) -> snapshot_tables.Snapshots:
     most = limits.max_partitions_per_group
-    return snapshot_tables.read(spark, source.path, source.format, cluster_id, most_claims=most)
+    return snapshot_tables.read(spark, source.path, source.format, cluster_id, most_claims=most, glob=source.glob)
 
 
-def _log(spark: SparkSession, source: SourceSettings, cluster_id: str) -> Rows:
-    if source.kind == "offsets-jsonl":
-        return offsets_log.read_json(spark, source.path, cluster_id)
-    return offsets_log.read_table(spark, source.path, LOG_KINDS[source.kind], cluster_id)
+def _one_table(spark: SparkSession, source: SourceSettings, cluster_id: str, limits: LimitSettings) -> Read:
+    """A log, or listings of topics."""
+    kind = LOG_KINDS.get(source.kind, "json")
+    files = table_files(spark, source.path, kind, glob=source.glob)
+    if source.kind == LISTING:
+        rows = topic_listings.read_json(spark, files, cluster_id)
+    elif kind == "json":
+        rows = _within_limits(offsets_log.read_json(spark, files, cluster_id), source, limits)
+    else:
+        rows = _within_limits(offsets_log.read_table(spark, files, kind, cluster_id), source, limits)
+    return Read(source, cluster_id, (rows,), () if rows.arrivals is None else (rows.arrivals,), (files,))
 
 
 def _within_limits(rows: Rows, source: SourceSettings, limits: LimitSettings) -> Rows:
@@ -121,32 +191,7 @@ def _within_limits(rows: Rows, source: SourceSettings, limits: LimitSettings) ->
     known = {name: F.col(name) for name in (c.CLUSTER_ID, c.LOG_PARTITION, c.OFFSET, c.GROUP_ID, c.KEY, c.VALUE)}
     good = [F.col(name) for name in LOG_RECORDS.columns if name != c.ATTEMPT_ID]
     found = split(checked, good, source.path, {c.STAGE: F.lit(offsets_log.STAGE), **known})
-    return Rows(found.good, rows.rejected.unionByName(found.rejected), rows.watches + found.watches)
-
-
-def _described(spark: SparkSession, source: SourceSettings, cluster_id: str) -> dict[str, Any]:
-    """The source and its files, without reading them: name, size and time of change; for Delta the files of now."""
-    what: dict[str, Any] = {
-        "kind": source.kind,
-        "path": without_secrets(source.path),
-        c.CLUSTER_ID: source.cluster_id or cluster_id,
-    }
-    what |= {"format": source.format} if source.kind == "snapshots" else {}
-    what |= {} if source.offsets_partitions is None else {OFFSETS_PARTITIONS: source.offsets_partitions}
-    if source.kind == "offsets-delta":
-        files: list[Any] = sorted(spark.read.format("delta").load(source.path).inputFiles())
-    else:
-        listed = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(source.path)
-        named = listed.select("path", "length", F.unix_micros("modificationTime").alias(c.AT))
-        files = sorted([row["path"], row["length"], row[c.AT]] for row in _rows(named))
-    return {**what, "files": len(files), "digest": digest(files)}
-
-
-def _rows(frame: DataFrame) -> list[Any]:
-    try:
-        return frame.collect()
-    except AnalysisException as error:
-        raise Fault("SOURCE_UNREADABLE", f"the files of a source cannot be listed: {error.getCondition()}") from error
+    return Rows(found.good, rows.rejected.unionByName(found.rejected), rows.watches + found.watches, rows.arrivals)
 
 
 def union(frames: Iterable[DataFrame]) -> DataFrame | None:

@@ -1,11 +1,14 @@
 """One table as a user gives it, in the types of its declaration.
 
 Parquet and Delta have types: a column of another kind is a fault of the whole table. JSON and CSV are read as text
-(lists as JSON text), after one pass for the names of their columns: a value that does not fit is a fault of its row.
+(lists as JSON text): a value that does not fit is a fault of its row. CSV names its columns in a header; a line of JSON
+in its keys, so that a required one that is missing is a fault of the line.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -15,6 +18,7 @@ from pyspark.sql.types import (
     BooleanType,
     DataType,
     IntegralType,
+    LongType,
     MapType,
     NullType,
     StringType,
@@ -24,7 +28,13 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from groupledger.sources.opening import CORRUPT, PROBLEM, SourceFault, open_table, opened
+from groupledger.core.bounds import MOMENT
+from groupledger.core.lines import table_row
+from groupledger.sources.bounded import moment
+from groupledger.sources.files import Files, whole
+from groupledger.sources.lines import parsed, read_text
+from groupledger.sources.opening import BLANK, CORRUPT, PROBLEM, Arrivals, SourceFault, opened
+from groupledger.sources.tables import open_table, table_files
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
@@ -32,47 +42,91 @@ if TYPE_CHECKING:
 
     from groupledger.tables.given import Form
 
-TEXT_KINDS = ("json", "csv")
 _LIST_FIELDS = {c.TOPIC_ID, c.TOPIC, c.PARTITIONS}
 _GOT = "_got_{}"
+_LINE = "_line_problem"
 
 
-def read_given(spark: SparkSession, folder: str, form: Form, kind: str, *, optional: bool = False) -> DataFrame | None:
-    """The rows with every column a user may give, the text of each row in `row`, and PROBLEM where a value is wrong.
+@dataclass(frozen=True, slots=True)
+class GivenTable:
+    """One table of a user: `rows` have every column a user may give, ROW (their text) and PROBLEM.
 
-    The table is `<folder>/<name>`, or that with the ending `.<kind>`. Raises SourceFault SOURCE_MISSING (None where
-    the table is optional), SOURCE_UNREADABLE, or FOREIGN_SCHEMA with table, column, got and expected.
+    `arrivals` counts them; `files` are what was read.
+    """
+
+    rows: DataFrame
+    arrivals: Arrivals
+    files: Files
+
+
+def read_given(
+    spark: SparkSession, folder: str, form: Form, kind: str, *, optional: bool = False, glob: bool = False
+) -> GivenTable | None:
+    """The table `<folder>/<name>`, or that with the ending `.<kind>`; None where it is optional and not there.
+
+    Raises SourceFault: SOURCE_MISSING, SOURCE_UNREADABLE, FILES_PASSED_OVER, or FOREIGN_SCHEMA with table, column, got
+    and expected.
     """
     try:
-        raw = _open(spark, f"{folder.rstrip('/')}/{form.table.name}", kind)
+        files = _find(spark, f"{folder.rstrip('/')}/{form.table.name}", kind, glob=glob)
     except SourceFault as fault:
         if optional and fault.code == "SOURCE_MISSING":
             return None
         raise
-    _check(raw.schema, form, folder, textual=kind in TEXT_KINDS)
-    return _typed(raw, form)
+    return _of_lines(spark, files, form) if kind == "json" else _of_columns(spark, files, form, kind, folder)
 
 
-def _open(spark: SparkSession, path: str, kind: str) -> DataFrame:
-    """The first of the two places that has something."""
+def _of_lines(spark: SparkSession, files: Files, form: Form) -> GivenTable:
+    lines = read_text(spark, files)
+    texts = StructType([StructField(name, StringType()) for name in form.columns])
+    raw = parsed(lines, texts, partial(table_row, columns=form.columns)).withColumnRenamed(PROBLEM, _LINE)
+    rows = _typed(raw, form, F.coalesce(c.ROW, F.to_json(F.struct(*form.columns))))
+    return GivenTable(rows.where(_is_row()), Arrivals(lines, rows, of_lines=True), files)
+
+
+def _of_columns(spark: SparkSession, files: Files, form: Form, kind: str, folder: str) -> GivenTable:
+    raw = _csv(spark, files) if kind == "csv" else open_table(spark, files, kind)
+    if raw is None:
+        declared = [StructField(name, form.table.schema[name].dataType) for name in form.columns]
+        raw = spark.createDataFrame([], StructType(declared))
+    _check(raw.schema, form, folder, textual=CORRUPT in raw.columns)
+    line, text = F.lit(None).cast("string"), F.to_json(F.struct(*_named(form, raw)))
+    if CORRUPT in raw.columns:
+        words = "MALFORMED_LINE: the line has other columns than the header; expected the columns that the header names"
+        line, text = F.when(F.col(CORRUPT).isNotNull(), F.lit(words)), F.coalesce(CORRUPT, text)
+    rows = _typed(raw.withColumn(_LINE, line), form, text)
+    return GivenTable(rows, Arrivals(raw, rows, of_lines=False), files)
+
+
+def _named(form: Form, raw: DataFrame) -> list[str]:
+    return [name for name in form.columns if name in raw.columns]
+
+
+def _find(spark: SparkSession, path: str, kind: str, *, glob: bool) -> Files:
+    """The files at the first of the two places that has something."""
     try:
-        return _open_at(spark, path, kind)
+        return table_files(spark, path, kind, glob=glob)
     except SourceFault as fault:
         if fault.code != "SOURCE_MISSING":
             raise
         try:
-            return _open_at(spark, f"{path}.{kind}", kind)
+            return table_files(spark, f"{path}.{kind}", kind, glob=glob)
         except SourceFault as second:
             raise (fault if second.code == "SOURCE_MISSING" else second) from None
 
 
-def _open_at(spark: SparkSession, path: str, kind: str) -> DataFrame:
-    if kind not in TEXT_KINDS:
-        return open_table(spark, path, kind).withColumn(CORRUPT, F.lit(None).cast("string"))
-    reader = spark.read.options(header=True, escape='"', columnNameOfCorruptRecord=CORRUPT)
-    names = opened(lambda: reader.format(kind).load(path), path).drop(CORRUPT).columns
+def _csv(spark: SparkSession, files: Files) -> DataFrame | None:
+    if files.is_empty:
+        return None
+    reader = spark.read.options(header=True, escape='"', columnNameOfCorruptRecord=CORRUPT, enforceSchema=False)
+    reader = reader.option("recursiveFileLookup", str(not files.is_partitioned).lower()).format("csv")
+    names = opened(lambda: reader.load(files.place), files.path).drop(CORRUPT).columns
     texts = StructType([StructField(name, StringType()) for name in [*names, CORRUPT]])
-    return opened(lambda: reader.format(kind).schema(texts).load(path), path)
+    return whole(opened(lambda: reader.schema(texts).load(files.place), files.path), files)
+
+
+def _is_row() -> Column:
+    return F.col(PROBLEM).isNull() | (F.col(PROBLEM) != BLANK)
 
 
 def _check(schema: StructType, form: Form, folder: str, *, textual: bool) -> None:
@@ -108,12 +162,12 @@ def _fits(got: DataType, expected: DataType) -> bool:
     return isinstance(got, type(expected))
 
 
-def _typed(raw: DataFrame, form: Form) -> DataFrame:
-    given = [name for name in form.columns if name in raw.columns]
-    text = F.coalesce(F.col(CORRUPT), F.to_json(F.struct(*given))).alias(c.ROW)
+def _typed(raw: DataFrame, form: Form, text: Column) -> DataFrame:
+    """Every column of the form in its type, null where a value does not fit, and what is wrong with the row."""
+    given = _named(form, raw)
     columns = [_converted(raw, form, name).alias(name) for name in form.columns]
     kept = [F.col(name).alias(_GOT.format(name)) for name in given]
-    rows = raw.select(*columns, *kept, F.col(CORRUPT), text)
+    rows = raw.select(*columns, *kept, F.col(_LINE), text.alias(c.ROW))
     return rows.select(*form.columns, c.ROW, _problem(form, given).alias(PROBLEM))
 
 
@@ -129,7 +183,7 @@ def _as(value: Column, got: DataType, expected: DataType) -> Column:
     if got.simpleString() == expected.simpleString():
         return value
     if isinstance(expected, ArrayType) and isinstance(got, StringType):
-        return F.from_json(value, expected)
+        return F.when(F.try_parse_json(value).isNotNull(), F.from_json(value, expected))  # it passes over text behind
     if isinstance(expected, ArrayType | StructType) or isinstance(got, ArrayType | StructType | MapType):
         return _nested(value, got, expected)
     if isinstance(expected, IntegralType) and not isinstance(got, IntegralType | StringType):
@@ -161,18 +215,16 @@ def _field(value: Column, got: StructType, expected: StructField) -> Column:
 
 
 def _moment(value: Column, got: DataType) -> Column:
-    """A timestamp, milliseconds since 1970, or the text of either."""
-    if isinstance(got, IntegralType):
-        return F.timestamp_millis(value)
-    if isinstance(got, StringType):
-        return F.coalesce(F.timestamp_millis(value.try_cast("bigint")), value.try_cast("timestamp"))
-    return value.cast("timestamp")
+    """A timestamp, milliseconds since 1970, or the text of either; null beyond what can be kept."""
+    if not isinstance(got, StringType):
+        return moment(value, got, MOMENT)
+    millis = moment(value.try_cast("bigint"), LongType(), MOMENT)
+    return F.coalesce(millis, moment(value.try_cast("timestamp"), TimestampType(), MOMENT))
 
 
 def _problem(form: Form, given: list[str]) -> Column:
     """The first thing wrong with a row: `CODE: message`; null where nothing is."""
-    line = "MALFORMED_LINE: the line cannot be read; expected the columns that docs/tables.md names"
-    chosen = F.when(F.col(CORRUPT).isNotNull(), F.lit(line))
+    chosen = F.when(F.col(_LINE).isNotNull(), F.col(_LINE))
     for name in given:
         got, kind = F.col(_GOT.format(name)), form.table.schema[name].dataType
         wrong = got.isNotNull() & (F.col(name).isNull() | _has_holes(F.col(name), kind))

@@ -1,7 +1,7 @@
 """Records of `__consumer_offsets` from files and tables, with the group their key names.
 
 Every source has the columns partition, offset, timestamp (ms, or a timestamp), key and value (bytes, or their base64).
-A null value is a tombstone.
+A null value is a tombstone. Where there is a column topic, records of other topics are counted and left out.
 """
 
 from __future__ import annotations
@@ -9,67 +9,100 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
-from groupledger.sources.opening import CORRUPT, PROBLEM, Rows, SourceFault, open_json, open_table, problem, split
+from groupledger.core.bounds import OFFSET, PARTITION, RECORD_TIME
+from groupledger.core.lines import LOG_FIELDS, OTHER_TOPIC, log_record
+from groupledger.core.lines.log_records import TOPIC
+from groupledger.sources.bounded import moment, within
+from groupledger.sources.files import Files
+from groupledger.sources.lines import parsed, read_text
+from groupledger.sources.opening import PROBLEM, Arrivals, Rows, SourceFault, problem, split, watched_scan
+from groupledger.sources.tables import open_table
 from groupledger.tables import LOG_RECORDS
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-JSON_FORM = StructType(
+FIELDS = StructType(
     [
         StructField(c.PARTITION, IntegerType()),
         StructField(c.OFFSET, LongType()),
         StructField(c.TIMESTAMP, LongType()),
-        StructField(c.KEY, StringType()),
-        StructField(c.VALUE, StringType()),
+        StructField(c.KEY, BinaryType()),
+        StructField(c.VALUE, BinaryType()),
     ]
 )
-COLUMNS = JSON_FORM.names
+COLUMNS = FIELDS.names
 STAGE = "decode"
-_TEXT = "_{}_text"
+_NUMBERS = ("tinyint", "smallint", "int", "bigint")
+_ALLOWED = {
+    c.PARTITION: _NUMBERS,
+    c.OFFSET: _NUMBERS,
+    c.TIMESTAMP: ("bigint", "timestamp", "timestamp_ntz"),
+    c.KEY: ("binary", "string"),
+    c.VALUE: ("binary", "string"),
+    c.TOPIC: ("string",),
+}
 
 
-def read_json(spark: SparkSession, path: str, cluster_id: str) -> Rows:
-    """JSON lines, gzipped or not; a half-written line is rejected with its text."""
-    return _records(open_json(spark, path, JSON_FORM), path, cluster_id)
+def read_json(spark: SparkSession, files: Files, cluster_id: str) -> Rows:
+    """JSON lines, gzipped or not; a line that is no record is rejected with its text."""
+    assert tuple(COLUMNS) == LOG_FIELDS[:-1], "the parser gives the fields in this order"
+    lines = read_text(spark, files)
+    watched, watch = watched_scan(lines)
+
+    def typed(scan: DataFrame) -> DataFrame:
+        rows = parsed(scan, FIELDS, log_record)
+        return rows.withColumn(c.TIMESTAMP, moment(F.col(c.TIMESTAMP), LongType(), RECORD_TIME))
+
+    rows = _records(typed(watched), files.path, cluster_id)
+    arrivals = Arrivals(lines, typed(lines), True, (watch, rows.watches[0]))
+    return Rows(rows.good, rows.rejected, rows.watches, arrivals)
 
 
-def read_table(spark: SparkSession, path: str, kind: str, cluster_id: str) -> Rows:
+def read_table(spark: SparkSession, files: Files, kind: str, cluster_id: str) -> Rows:
     """A `parquet` or `delta` folder. Raises SourceFault FOREIGN_SCHEMA where a column is missing or of another type."""
-    rows = open_table(spark, path, kind)
-    _check(rows.schema, path)
-    return _records(rows.select(*COLUMNS, F.lit(None).cast("string").alias(CORRUPT)), path, cluster_id)
+    given = open_table(spark, files, kind)
+    given = spark.createDataFrame([], FIELDS) if given is None else given
+    _check(given.schema, files.path)
+    watched, watch = watched_scan(given)
+    rows = _records(_typed(watched), files.path, cluster_id)
+    arrivals = Arrivals(given, _typed(given), False, (watch, rows.watches[0]))
+    return Rows(rows.good, rows.rejected, rows.watches, arrivals)
 
 
 def _check(schema: StructType, path: str) -> None:
-    allowed = {
-        c.PARTITION: ("int", "bigint"),
-        c.OFFSET: ("int", "bigint"),
-        c.TIMESTAMP: ("bigint", "timestamp"),
-        c.KEY: ("binary", "string"),
-        c.VALUE: ("binary", "string"),
-    }
-    for name, kinds in allowed.items():
+    for name, kinds in _ALLOWED.items():
+        if name == c.TOPIC and name not in schema.names:
+            continue
         got = schema[name].dataType.simpleString() if name in schema.names else "missing"
         if got not in kinds:
             expected = f"expected {' or '.join(kinds)}; the columns of an offsets log are {', '.join(COLUMNS)}"
             raise SourceFault("FOREIGN_SCHEMA", f"{path}: column {name} is {got}; {expected}")
 
 
+def _typed(given: DataFrame) -> DataFrame:
+    """The rows of a table in the types of FIELDS, null where a value does not fit, and what is wrong with them."""
+    schema = given.schema
+    values = {
+        c.PARTITION: within(F.col(c.PARTITION).cast("bigint"), PARTITION).cast("int"),
+        c.OFFSET: within(F.col(c.OFFSET).cast("bigint"), OFFSET),
+        c.TIMESTAMP: moment(F.col(c.TIMESTAMP), schema[c.TIMESTAMP].dataType, RECORD_TIME),
+        **{name: _bytes(schema, name) for name in (c.KEY, c.VALUE)},
+    }
+    row = F.to_json(F.struct(*(_as_text(schema, name).alias(name) for name in COLUMNS)))
+    found = [value.alias(name) for name, value in values.items()]
+    rows = given.select(*found, _problem(schema, values).alias(PROBLEM), row.alias(c.ROW))
+    return rows
+
+
 def _records(rows: DataFrame, source: str, cluster_id: str) -> Rows:
     """`log_records` without the attempt, and what is no record."""
-    decoded = rows.select(
-        *(F.col(name) for name in (c.PARTITION, c.OFFSET, CORRUPT)),
-        _timestamp(rows.schema).alias(c.TIMESTAMP),
-        *(_bytes(rows.schema, name).alias(name) for name in (c.KEY, c.VALUE)),
-        *(F.col(name).alias(_TEXT.format(name)) for name in (c.KEY, c.VALUE)),
-    ).withColumn(PROBLEM, _problem())
     good = {
         c.CLUSTER_ID: F.lit(cluster_id),
-        c.LOG_PARTITION: F.col(c.PARTITION).cast("int"),
+        c.LOG_PARTITION: F.col(c.PARTITION),
         c.GROUP_ID: group_id(F.col(c.KEY)),
     }
     columns = [good.get(name, F.col(name)).alias(name) for name in LOG_RECORDS.columns if name != c.ATTEMPT_ID]
@@ -77,15 +110,9 @@ def _records(rows: DataFrame, source: str, cluster_id: str) -> Rows:
         c.STAGE: F.lit(STAGE),
         c.CLUSTER_ID: F.lit(cluster_id),
         c.LOG_PARTITION: F.col(c.PARTITION),
-        c.OFFSET: F.col(c.OFFSET),
-        c.KEY: F.col(c.KEY),
-        c.VALUE: F.col(c.VALUE),
-        c.ROW: F.coalesce(
-            CORRUPT,
-            F.to_json(F.struct(*(F.col(_TEXT.format(name)).cast("string").alias(name) for name in (c.KEY, c.VALUE)))),
-        ),
+        **{name: F.col(name) for name in (c.OFFSET, c.KEY, c.VALUE, c.ROW)},
     }
-    return split(decoded, columns, source, rejected)
+    return split(rows, columns, source, rejected)
 
 
 def group_id(key: Column) -> Column:
@@ -96,35 +123,25 @@ def group_id(key: Column) -> Column:
     return F.when(whole, F.try_validate_utf8(name.cast("string")))
 
 
-def _timestamp(schema: StructType) -> Column:
-    if isinstance(schema[c.TIMESTAMP].dataType, TimestampType):
-        return F.col(c.TIMESTAMP)
-    return F.timestamp_millis(c.TIMESTAMP)
-
-
 def _bytes(schema: StructType, name: str) -> Column:
     if isinstance(schema[name].dataType, BinaryType):
         return F.col(name)
     return F.try_to_binary(F.col(name), F.lit("base64"))
 
 
-def _problem() -> Column:
-    """The first thing wrong with a row: `CODE: message`; null where nothing is."""
-    line = F.lit(
-        "MALFORMED_LINE: the line is not a JSON object of an offsets record; expected partition, offset, "
-        "timestamp (ms), key and value (base64)"
-    )
-    checks = [(F.col(CORRUPT).isNotNull(), line)]
-    for name in (c.PARTITION, c.OFFSET):
-        number = F.col(name)
-        checks.append((number.isNull() | (number < 0), problem(f"BAD_{name.upper()}", name, number, "0 or more")))
-    missing = problem("BAD_TIMESTAMP", c.TIMESTAMP, F.lit(None), "milliseconds since 1970")
-    checks.append((F.col(c.TIMESTAMP).isNull(), missing))
+def _as_text(schema: StructType, name: str) -> Column:
+    return F.base64(name) if isinstance(schema[name].dataType, BinaryType) else F.col(name).cast("string")
+
+
+def _problem(schema: StructType, values: dict[str, Column]) -> Column:
+    """The first thing wrong with a row: OTHER_TOPIC, or `CODE: message`; null where nothing is."""
+    topic = F.col(c.TOPIC) if c.TOPIC in schema.names else F.lit(TOPIC)
+    chosen = F.when(topic != TOPIC, F.lit(OTHER_TOPIC))
+    for name, bound in ((c.PARTITION, PARTITION), (c.OFFSET, OFFSET), (c.TIMESTAMP, RECORD_TIME)):
+        text = problem(f"BAD_{name.upper()}", name, F.col(name), bound.words)
+        chosen = chosen.when(values[name].isNull(), text)
     for name in (c.KEY, c.VALUE):
-        bad = F.col(name).isNull() & F.col(_TEXT.format(name)).isNotNull()
-        checks.append((bad, F.lit(f"BAD_BASE64: {name} is not base64; expected the record's bytes in base64")))
-    first, *rest = checks
-    chosen = F.when(*first)
-    for condition, text in rest:
-        chosen = chosen.when(condition, text)
+        bad = values[name].isNull() & F.col(name).isNotNull()
+        text = F.lit(f"BAD_BASE64: {name} is not base64; expected the record's bytes in base64")
+        chosen = chosen.when(bad, text)
     return chosen

@@ -4,28 +4,76 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, IllegalArgumentException
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
 
 from groupledger.core.faults import Fault
+from groupledger.core.lines import OTHER_TOPIC
 from groupledger.core.secrets import without_secrets
 from groupledger.tables import QUARANTINE
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame
+
+T = TypeVar("T")
 
 CORRUPT = "_corrupt"
 PROBLEM = "_problem"
-_REJECTED = "rejected"
+BLANK = "BLANK"
+"""The problem of a line with nothing on it: no fault, it is counted and left out."""
+
+_ARRIVED, _REJECTED, _BLANK, _OTHER, _GOOD = "arrived", "rejected", "blank", "other_topic", "good"
+_NO_TYPE = ("PARQUET_TYPE", "UNSUPPORTED_TIME", "DELTA_UNSUPPORTED", "UNSUPPORTED_DATATYPE")
 
 
 class SourceFault(Fault):
-    """An input that cannot be opened: SOURCE_MISSING, SOURCE_UNREADABLE, FOREIGN_SCHEMA."""
+    """An input that cannot be read: SOURCE_MISSING, SOURCE_UNREADABLE, FILES_PASSED_OVER, FOREIGN_SCHEMA."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """What came of a source: how many lines or rows were there, and what became of them in its reader."""
+
+    entries: int
+    good: int
+    rejected: int
+    blank: int
+    other_topic: int
+
+    @property
+    def balanced(self) -> bool:
+        """Whether everything that was there came out of the reader."""
+        return self.entries == self.good + self.rejected + self.blank + self.other_topic
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """Both ends of a reader: `scan` has a row for each line or row there is, `sorted_out` has its PROBLEM.
+
+    `watches` (of both, in this order) saw them pass; without them they are counted by a query of its own.
+    """
+
+    scan: DataFrame
+    sorted_out: DataFrame
+    of_lines: bool
+    watches: tuple[Observation, Observation] | None = None
+
+    def observed(self) -> Arrived:
+        """As they passed, once what comes of the source has been read; a task that ran again counted again."""
+        if self.watches is None:
+            return self.counted()
+        before, behind = self.watches
+        return _arrived(before.get, behind.get)
+
+    def counted(self) -> Arrived:
+        """By two queries of their own, which know no task's past."""
+        (there,) = self.scan.agg(_entries()).collect()
+        (found,) = self.sorted_out.agg(*_fates()).collect()
+        return _arrived(there.asDict(), found.asDict())
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +86,7 @@ class Rows:
     good: DataFrame
     rejected: DataFrame
     watches: tuple[Observation, ...] = ()
+    arrivals: Arrivals | None = None
 
     def rejections(self) -> int:
         """How many rows `rejected` holds; asked after an action on `good`. Without a watch they are counted.
@@ -49,50 +98,60 @@ class Rows:
         return sum(watch.get[_REJECTED] for watch in self.watches)
 
 
-def open_json(spark: SparkSession, path: str, schema: StructType) -> DataFrame:
-    """JSON lines with these fields; a line that is none stands as text in the column CORRUPT, its fields null."""
-    read = spark.read.schema(StructType([*schema, StructField(CORRUPT, StringType())])).option(
-        "columnNameOfCorruptRecord", CORRUPT
-    )
-    return opened(lambda: read.json(path), path)
-
-
-def open_table(spark: SparkSession, path: str, kind: str) -> DataFrame:
-    """A Parquet or Delta folder."""
-    return opened(lambda: spark.read.format(kind).load(path), path)
-
-
-def opened(read: Callable[[], DataFrame], path: str) -> DataFrame:
-    """The frame `read` gives. Raises SourceFault where there is nothing, or something Spark cannot read."""
+def opened(read: Callable[[], T], path: str) -> T:
+    """What `read` gives. Raises SourceFault where there is nothing, or something Spark cannot read."""
     try:
         frame = read()
-        frame.schema  # noqa: B018 - a lazy session looks for the file only now
+        getattr(frame, "schema", None)  # a lazy session looks for the file only now
     except AnalysisException as error:
         condition = error.getCondition() or "an unknown reason"
         if condition.startswith(("PATH_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST", "DELTA_MISSING_DELTA_TABLE")):
             raise SourceFault("SOURCE_MISSING", f"{path}: there is no such file or table; check sources") from error
+        if condition.startswith(_NO_TYPE):
+            words = f"a column has a type that Spark cannot read ({str(error).splitlines()[0][:200]})"
+            raise SourceFault("FOREIGN_SCHEMA", f"{path}: {words}; write it with another type") from error
         raise SourceFault("SOURCE_UNREADABLE", f"{path}: Spark cannot read it: {condition}") from error
+    except IllegalArgumentException as error:
+        reason = str(error).splitlines()[0][:200]
+        raise SourceFault("SOURCE_UNREADABLE", f"{path}: this is no path that Spark can read: {reason}") from error
     return frame
 
 
 def split(rows: DataFrame, good: list[Column], source: str, rejected: dict[str, Column]) -> Rows:
     """Rows without a PROBLEM (`CODE: message`, or null), and quarantine rows of the others.
 
-    `rejected` gives the columns of `quarantine` that are known beside stage, source, code and message.
+    What is BLANK or of OTHER_TOPIC is in neither.
     """
-    known = {
+    watch = Observation()
+    usable = observed(rows, watch).where(F.col(PROBLEM).isNull()).select(*good)
+    return Rows(usable, rejections(rows, source, rejected), (watch,))
+
+
+def rejections(rows: DataFrame, source: str, known: dict[str, Column]) -> DataFrame:
+    """Rows of `quarantine`, without the attempt, of those with a PROBLEM.
+
+    `known` gives the columns of `quarantine` that are known beside source, code and message.
+    """
+    columns = {
         c.SOURCE: F.lit(without_secrets(source)),
         c.CODE: F.substring_index(PROBLEM, ": ", 1),
         c.MESSAGE: F.expr(f"substring({PROBLEM}, instr({PROBLEM}, ': ') + 2)"),
-        **rejected,
+        **known,
     }
     kinds = {field.name: field.dataType for field in QUARANTINE.schema if field.name != c.ATTEMPT_ID}
-    columns = [known.get(name, F.lit(None)).cast(kind).alias(name) for name, kind in kinds.items()]
+    chosen = [columns.get(name, F.lit(None)).cast(kind).alias(name) for name, kind in kinds.items()]
+    return rows.where(_is_rejected()).select(*chosen)
+
+
+def watched_scan(scan: DataFrame) -> tuple[DataFrame, Observation]:
+    """The lines or rows as they are there, and who counts them."""
     watch = Observation()
-    rejections = F.count_if(F.col(PROBLEM).isNotNull()).alias(_REJECTED)
-    watched = rows.observe(watch, rejections)
-    bad = rows.where(F.col(PROBLEM).isNotNull()).select(*columns)
-    return Rows(watched.where(F.col(PROBLEM).isNull()).select(*good), bad, (watch,))
+    return scan.observe(watch, _entries()), watch
+
+
+def observed(rows: DataFrame, watch: Observation) -> DataFrame:
+    """The rows, and in `watch` how many have which kind of PROBLEM."""
+    return rows.observe(watch, *_fates())
 
 
 def problem(code: str, what: str, got: Column, expected: str) -> Column:
@@ -100,3 +159,26 @@ def problem(code: str, what: str, got: Column, expected: str) -> Column:
     return F.concat(
         F.lit(f"{code}: {what} is "), F.coalesce(got.cast("string"), F.lit("missing")), F.lit(f"; expected {expected}")
     )
+
+
+def _is_rejected() -> Column:
+    return F.col(PROBLEM).isNotNull() & ~F.col(PROBLEM).isin(BLANK, OTHER_TOPIC)
+
+
+def _entries() -> Column:
+    return F.count(F.lit(1)).alias(_ARRIVED)
+
+
+def _fates() -> list[Column]:
+    """How many rows have which kind of PROBLEM."""
+    fates = {
+        _GOOD: F.col(PROBLEM).isNull(),
+        _REJECTED: _is_rejected(),
+        _BLANK: F.col(PROBLEM) == BLANK,
+        _OTHER: F.col(PROBLEM) == OTHER_TOPIC,
+    }
+    return [F.count_if(condition).alias(name) for name, condition in fates.items()]
+
+
+def _arrived(before: dict[str, int], behind: dict[str, int]) -> Arrived:
+    return Arrived(before[_ARRIVED], behind[_GOOD], behind[_REJECTED], behind[_BLANK], behind[_OTHER])

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from groupledger.core.bounds import OFFSET
+from groupledger.sources.files import Files
 from groupledger.sources.given_table import read_given
-from groupledger.sources.opening import PROBLEM, Rows, split
+from groupledger.sources.opening import PROBLEM, Arrivals, Rows, split
 from groupledger.sources.topic_listings import canonical_topic_id
 from groupledger.tables import columns as c
 from groupledger.tables.given import GROUPS, MEMBERS, TOPICS, Form
@@ -37,11 +39,16 @@ _PARTITION_LISTS = (c.CLAIMED, c.RECORDED, c.TARGET, c.PENDING_REVOCATION)
 
 @dataclass(frozen=True, slots=True)
 class Snapshots:
-    """Rows of the three tables and of `quarantine`, all without the attempt. `topics` is None where none are given."""
+    """Rows of the three tables and of `quarantine`, all without the attempt. `topics` is None where none are given.
+
+    `arrivals` and `files` are those of the tables there are.
+    """
 
     groups: Rows
     members: Rows
     topics: Rows | None
+    arrivals: tuple[Arrivals, ...] = ()
+    files: tuple[Files, ...] = ()
 
     def parts(self) -> list[Rows]:
         """The tables there are."""
@@ -52,27 +59,39 @@ class Snapshots:
         return reduce(lambda left, right: left.unionByName(right), [rows.rejected for rows in self.parts()])
 
 
-def read(spark: SparkSession, folder: str, kind: str, cluster_id: str, *, most_claims: int = MOST_CLAIMS) -> Snapshots:
+def read(
+    spark: SparkSession,
+    folder: str,
+    kind: str,
+    cluster_id: str,
+    *,
+    most_claims: int = MOST_CLAIMS,
+    glob: bool = False,
+) -> Snapshots:
     """The tables in a folder; `kind` is parquet, delta, json or csv; `cluster_id` where a row names no cluster.
 
     A snapshot whose members claim more than `most_claims` partitions between them is rejected. Raises SourceFault as
     `read_given` does.
     """
-    groups = read_given(spark, folder, GROUPS, kind)
-    members = read_given(spark, folder, MEMBERS, kind)
-    topics = read_given(spark, folder, TOPICS, kind, optional=True)
+    groups = read_given(spark, folder, GROUPS, kind, glob=glob)
+    members = read_given(spark, folder, MEMBERS, kind, glob=glob)
+    topics = read_given(spark, folder, TOPICS, kind, optional=True, glob=glob)
     assert groups is not None, "a required table is there or a fault"
     assert members is not None, "a required table is there or a fault"
-    members = _in_order(members)
-    judged = _judged(_filled_groups(groups, cluster_id), members, most_claims)
+    in_order = _in_order(members.rows)
+    judged = _judged(_filled_groups(groups.rows, cluster_id), in_order, most_claims)
+    given = [table for table in (groups, members, topics) if table is not None]
     return Snapshots(
-        _groups(judged, _source(folder, GROUPS)),
-        _members(members, judged, _source(folder, MEMBERS), cluster_id),
-        None if topics is None else _topics(topics, _source(folder, TOPICS), cluster_id),
+        _groups(judged, table_path(folder, GROUPS)),
+        _members(in_order, judged, table_path(folder, MEMBERS), cluster_id),
+        None if topics is None else _topics(topics.rows, table_path(folder, TOPICS), cluster_id),
+        tuple(table.arrivals for table in given),
+        tuple(table.files for table in given),
     )
 
 
-def _source(folder: str, form: Form) -> str:
+def table_path(folder: str, form: Form) -> str:
+    """What quarantine rows call a table."""
     return f"{folder.rstrip('/')}/{form.table.name}"
 
 
@@ -153,7 +172,10 @@ def _group_problem(same_id: Column, same_position: Column) -> Column:
     told = F.col(c.MEMBERS)
     alive = ~F.col(c.STATE).isin(*_EMPTY_STATES) & (F.coalesce(told, F.lit(1)) != 0)
     checks = [
-        (F.col(c.OFFSET) < 0, _said("BAD_OFFSET", "offset is ", F.col(c.OFFSET), "; expected 0 or more")),
+        (
+            ~F.col(c.OFFSET).between(OFFSET.least, OFFSET.most),
+            _said("BAD_OFFSET", "offset is ", F.col(c.OFFSET), f"; expected {OFFSET.words}"),
+        ),
         (
             ~F.col(c.GROUP_TYPE).isin(*GROUP_TYPES),
             _said("BAD_VALUE", "group_type is ", F.col(c.GROUP_TYPE), f"; expected {', '.join(GROUP_TYPES)}"),

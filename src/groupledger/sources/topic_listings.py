@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
+from pyspark.sql import Observation, Window
 from pyspark.sql import functions as F
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
-from groupledger.sources.opening import CORRUPT, PROBLEM, Rows, open_json, problem, split
+from groupledger.core.bounds import MOST_RACKED_PARTITIONS
+from groupledger.core.lines import LISTING_FIELDS, listed_topic
+from groupledger.sources.files import Files
+from groupledger.sources.lines import parsed, read_text
+from groupledger.sources.opening import PROBLEM, Arrivals, Rows, observed, rejections, watched_scan
 from groupledger.tables import TOPIC_SNAPSHOTS
 from groupledger.tables import columns as c
 
@@ -20,13 +24,15 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 MOMENT = "ts"
-JSON_FORM = StructType(
+RACK = "rack"
+FIELDS = StructType(
     [
         StructField(MOMENT, LongType()),
         StructField(c.TOPIC, StringType()),
         StructField(c.TOPIC_ID, StringType()),
         StructField(c.PARTITIONS, IntegerType()),
-        StructField(c.RACKS, StringType()),  # as JSON: a list of racks, or a list of them for each partition
+        StructField(c.RACKS, ArrayType(ArrayType(StringType()))),
+        StructField(RACK, ArrayType(StringType())),
     ]
 )
 STAGE = "topics"
@@ -35,33 +41,36 @@ BEFORE = -1
 """The moment of what is known already: before every listing."""
 
 
-def read_json(spark: SparkSession, path: str, cluster_id: str) -> Rows:
+def read_json(spark: SparkSession, files: Files, cluster_id: str) -> Rows:
     """The listed topics, one row a moment and topic: `ts`, cluster_id, topic, and its state (null: said wrongly).
 
     A row with a wrong partition count is rejected, and still says that the topic was there.
     """
-    rows = open_json(spark, path, JSON_FORM).withColumn(PROBLEM, _problem())
-    rejected = {
-        c.STAGE: F.lit(STAGE),
-        c.CLUSTER_ID: F.lit(cluster_id),
-        c.ROW: F.coalesce(CORRUPT, F.to_json(F.struct(*JSON_FORM.names))),
-    }
-    found = split(rows, [F.col(name) for name in JSON_FORM.names], path, rejected)
+    assert tuple(FIELDS.names) == LISTING_FIELDS[:-1], "the parser gives the fields in this order"
+    lines = read_text(spark, files)
+    watched, watch = watched_scan(lines)
+    rows = parsed(watched, FIELDS, listed_topic)
+    rejected = {c.STAGE: F.lit(STAGE), c.CLUSTER_ID: F.lit(cluster_id), c.ROW: F.col(c.ROW)}
     state = F.struct(
         canonical_topic_id(F.col(c.TOPIC_ID)).alias(c.TOPIC_ID),
         F.col(c.PARTITIONS).alias(c.PARTITION_COUNT),
         _racks().alias(c.RACKS),
     )
-    there = rows.where(F.col(CORRUPT).isNull() & F.col(c.TOPIC).isNotNull() & F.col(MOMENT).isNotNull())
+    sorted_out = Observation()
+    there = observed(rows, sorted_out).where(F.col(c.TOPIC).isNotNull() & F.col(MOMENT).isNotNull())
     listed = there.select(
         F.lit(cluster_id).alias(c.CLUSTER_ID), MOMENT, c.TOPIC, F.when(F.col(PROBLEM).isNull(), state).alias(STATE)
     )
-    return Rows(listed, found.rejected)
+    arrivals = Arrivals(lines, parsed(lines, FIELDS, listed_topic), True, (watch, sorted_out))
+    return Rows(listed, rejections(rows, files.path, rejected), (sorted_out,), arrivals)
 
 
 def changes(listed: DataFrame, known: DataFrame) -> DataFrame:
     """Rows of `topic_snapshots` (without the attempt) that `listed` adds to `known`, the rows that count already."""
-    everything = listed.unionByName(_known_before(listed, known)).dropDuplicates([c.CLUSTER_ID, MOMENT, c.TOPIC])
+    told = listed.unionByName(_known_before(listed, known))
+    everything = told.groupBy(c.CLUSTER_ID, MOMENT, c.TOPIC).agg(
+        F.max(STATE).alias(STATE)
+    )  # of two, whatever the order
     moments = everything.select(c.CLUSTER_ID, MOMENT).distinct()
     following = moments.withColumn(NEXT, F.lead(MOMENT).over(Window.partitionBy(c.CLUSTER_ID).orderBy(MOMENT)))
     by_topic = Window.partitionBy(c.CLUSTER_ID, c.TOPIC).orderBy(MOMENT)
@@ -118,30 +127,12 @@ def canonical_topic_id(topic_id: Column) -> Column:
 
 
 def _racks() -> Column:
-    """Racks of each partition's replicas. A topic's racks say as much only where they are one."""
-    by_partition = F.from_json(c.RACKS, "array<array<string>>")
-    of_topic = F.array_distinct(F.from_json(c.RACKS, "array<string>"))
+    """Racks of each partition's replicas; the one rack of a topic stands for all of its partitions."""
     count = F.col(c.PARTITIONS)
-    each = F.when((F.size(of_topic) == 1) & (count > 0), F.array_repeat(of_topic, count))
-    return F.when(F.col(c.RACKS).startswith("[["), by_partition).otherwise(each)
+    each = F.when(count.between(1, MOST_RACKED_PARTITIONS), F.array_repeat(RACK, _repeated(count)))
+    return F.coalesce(c.RACKS, F.when(F.col(RACK).isNotNull(), each))
 
 
-def _problem() -> Column:
-    count = F.col(c.PARTITIONS)
-    line = F.lit(
-        "MALFORMED_LINE: the line is not a JSON object of a topic listing;"
-        " expected ts (ms), topic, topic_id, partitions, racks"
-    )
-    named = F.concat(
-        F.lit("BAD_PARTITION_COUNT: partition count of topic "),
-        c.TOPIC,
-        F.lit(" is "),
-        F.coalesce(count.cast("string"), F.lit("missing")),
-        F.lit("; expected 0 or more; correct the listing"),
-    )
-    return (
-        F.when(F.col(CORRUPT).isNotNull(), line)
-        .when(F.col(MOMENT).isNull(), problem("BAD_MOMENT", MOMENT, F.col(MOMENT), "milliseconds since 1970"))
-        .when(F.col(c.TOPIC).isNull(), problem("BAD_TOPIC", c.TOPIC, F.col(c.TOPIC), "the topic's name"))
-        .when(count.isNull() | (count < 0), named)
-    )
+def _repeated(count: Column) -> Column:
+    """Never more than may be repeated, in whatever order Spark evaluates."""
+    return F.least(count, F.lit(MOST_RACKED_PARTITIONS))

@@ -26,9 +26,11 @@ _GIVEN = """## Your own tables as a source
 - `topic_snapshots` has a row a change: the count from `valid_from` on, null where the topic was deleted.
 - `ownership_changes` follow from `recorded` (and `pending_revocation`) of a group's snapshots, by incarnation and
   offset. A member without it holds nothing; a snapshot in which no member has it, nor a target, says nothing of them.
-- A column of another type, or a required one that is missing, stops the run and is named. A wrong *row* (a member
-  twice, a negative partition, a group without member rows, members without a group row, ...) sends that one snapshot
-  to `quarantine`, all its rows; the others go on, and none is measured from a snapshot that was refused.
+- A column of another type, or a required one that is missing, stops the run and is named. JSON has no columns: what
+  a line lacks is wrong with that line, which holds one object and nothing else. A wrong *row* (a number beyond
+  [its range](limits.md), a member twice, a negative partition, a group without member rows, members without a group
+  row, ...) sends that one snapshot to `quarantine`, all its rows; the others go on, and none is measured from a
+  snapshot that was refused.
 """
 
 

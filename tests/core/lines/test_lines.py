@@ -17,7 +17,7 @@ COLUMNS = ("snapshot_id", "offset", "topics")
 
 def parsers(line):
     """Fields and problem of the line as each parser reads it."""
-    return [log_record(line), listed_topic(line), table_row(line, COLUMNS)]
+    return [log_record(line), listed_topic(line), table_row(line, columns=COLUMNS)]
 
 
 def code(found):
@@ -172,10 +172,19 @@ def test_a_listing_is_read_as_it_stands():
 
 def test_a_table_row_is_the_text_of_each_column():
     line = b'{"snapshot_id": "a\\"", "offset": 18446744073709551616, "topics": ["\xc3\xbc", 1.50], "else": {}}'
-    assert table_row(line, COLUMNS) == ('a"', "18446744073709551616", '["\u00fc", "1.50"]', None)
-    assert table_row(b'{"offset": true, "topics": 1e400}', COLUMNS) == (None, "true", "1e400", None)
-    assert code(table_row(b'{"snapshot_id": "\\ud800"}', COLUMNS)) == "BAD_VALUE"
-    assert code(table_row(b'{"topics": ["\\ud800"]}', COLUMNS)) == "BAD_VALUE"
+    assert table_row(line, columns=COLUMNS) == ('a"', "18446744073709551616", '["\u00fc", "1.50"]', None)
+    assert table_row(b'{"offset": true, "topics": 1e400}', columns=COLUMNS) == (None, "true", "1e400", None)
+    assert code(table_row(b'{"snapshot_id": "\\ud800"}', columns=COLUMNS)) == "BAD_VALUE"
+    assert code(table_row(b'{"topics": ["\\ud800"]}', columns=COLUMNS)) == "BAD_VALUE"
+
+
+def test_a_folder_gives_what_its_lines_lack():
+    bare = json.dumps({name: RECORD[name] for name in RECORD if name != "partition"}).encode()
+    assert log_record(bare, {"partition": 3, "date": "2026-11-21"}).partition == 3
+    assert log_record(GOOD, {"partition": 3}).partition == 1
+    assert code(log_record(bare, {"partition": "x"})) == "BAD_PARTITION"
+    assert code(log_record(bare, {"partition": 3, "topic": "orders"})) == OTHER_TOPIC
+    assert table_row(b"{}", {"offset": 7}, columns=COLUMNS) == (None, "7", None, None)
 
 
 def test_a_line_is_kept_as_text():

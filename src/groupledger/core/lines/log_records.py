@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import binascii
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from groupledger.core.bounds import OFFSET, PARTITION, RECORD_TIME, Bound
 from groupledger.core.faults import Fault
-from groupledger.core.lines.strict_json import OTHER_TOPIC, got, is_text, parse_object
+from groupledger.core.lines.strict_json import NO_VALUES, OTHER_TOPIC, got, is_text, parse_object
 
 TOPIC = "__consumer_offsets"
 
@@ -26,10 +27,10 @@ class LogLine(NamedTuple):
 LOG_FIELDS = LogLine._fields
 
 
-def log_record(line: bytes) -> LogLine:
+def log_record(line: bytes, folder: Mapping[str, Any] = NO_VALUES) -> LogLine:
     """The record of a line; BAD_PARTITION, BAD_OFFSET, BAD_TIMESTAMP, BAD_BASE64, BAD_TOPIC, MALFORMED_LINE."""
     try:
-        found = parse_object(line)
+        found = parse_object(line, folder)
     except Fault as fault:
         return LogLine(None, None, None, None, None, f"{fault.code}: {fault.message}")
     problems: list[str] = []

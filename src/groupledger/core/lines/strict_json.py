@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from groupledger.core.faults import Fault
@@ -10,6 +12,7 @@ from groupledger.core.faults import Fault
 OTHER_TOPIC = "OTHER_TOPIC"
 """The problem of a record of another topic than `__consumer_offsets`: no fault, it is counted and left out."""
 
+NO_VALUES: Mapping[str, Any] = MappingProxyType({})
 _BOM = b"\xef\xbb\xbf"
 _WHITE = b" \t\r\n"
 _SHOWN = 100
@@ -31,8 +34,11 @@ def as_text(line: bytes) -> str:
     return line.decode("utf-8", "backslashreplace")
 
 
-def parse_object(line: bytes) -> dict[str, Any]:
-    """The object of a line. Raises Fault MALFORMED_LINE with what is wrong."""
+def parse_object(line: bytes, folder: Mapping[str, Any] = NO_VALUES) -> dict[str, Any]:
+    """The object of a line, with the values of its file's folder (`partition=3`) for keys it has not.
+
+    Raises Fault MALFORMED_LINE with what is wrong.
+    """
     try:
         text = line.removeprefix(_BOM).strip(_WHITE).decode("utf-8")
         found, end = _DECODER.raw_decode(text)
@@ -42,7 +48,7 @@ def parse_object(line: bytes) -> dict[str, Any]:
         raise malformed(f"text stands behind it, from character {end + 1} on")
     if type(found) is not dict:
         raise malformed(f"it holds {_kind(found)}")
-    return found
+    return {**folder, **found} if folder else found
 
 
 def malformed(what: str) -> Fault:

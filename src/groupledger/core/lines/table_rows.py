@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from groupledger.core.faults import Fault
-from groupledger.core.lines.strict_json import Fraction, got, is_text, parse_object
+from groupledger.core.lines.strict_json import NO_VALUES, Fraction, got, is_text, parse_object
 
 
-def table_row(line: bytes, columns: Sequence[str]) -> tuple[str | None, ...]:
+def table_row(line: bytes, folder: Mapping[str, Any] = NO_VALUES, *, columns: Sequence[str]) -> tuple[str | None, ...]:
     """The columns' values, then the problem: MALFORMED_LINE, or BAD_VALUE for a text that UTF-8 cannot say."""
     try:
-        found = parse_object(line)
+        found = parse_object(line, folder)
     except Fault as fault:
         return (*(None for _ in columns), f"{fault.code}: {fault.message}")
     values = [_text(found.get(name)) for name in columns]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from groupledger.core.bounds import MOMENT, PARTITION_COUNT
 from groupledger.core.faults import Fault
-from groupledger.core.lines.strict_json import got, is_text, parse_object
+from groupledger.core.lines.strict_json import NO_VALUES, got, is_text, parse_object
 
 Racks = list[list[str | None]]
 
@@ -29,10 +30,10 @@ class ListedTopic(NamedTuple):
 LISTING_FIELDS = ListedTopic._fields
 
 
-def listed_topic(line: bytes) -> ListedTopic:
+def listed_topic(line: bytes, folder: Mapping[str, Any] = NO_VALUES) -> ListedTopic:
     """The topic of a line; BAD_MOMENT, BAD_TOPIC, BAD_PARTITION_COUNT, BAD_TOPIC_ID, BAD_RACKS, MALFORMED_LINE."""
     try:
-        found = parse_object(line)
+        found = parse_object(line, folder)
     except Fault as fault:
         return ListedTopic(None, None, None, None, None, None, f"{fault.code}: {fault.message}")
     ts, topic, topic_id, count, racks = (found.get(name) for name in ("ts", "topic", "topic_id", "partitions", "racks"))

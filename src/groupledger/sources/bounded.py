@@ -1,0 +1,34 @@
+"""The bounds of `core.bounds` as Spark columns: a number is checked before it is cast, so that no cast overflows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, IntegralType, TimestampNTZType
+
+from groupledger.core.bounds import Bound
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+_MICROS = 1_000
+
+
+def within(number: Column, bound: Bound) -> Column:
+    """The whole number where it is in the range, else null."""
+    return F.when(number.between(bound.least, bound.most), number)
+
+
+def moment(value: Column, kind: DataType, bound: Bound) -> Column:
+    """A timestamp, or milliseconds since 1970, as a timestamp; null where it is outside of the range.
+
+    One without a zone is of the session's zone (UTC, unless the session was made by others).
+    """
+    if isinstance(kind, IntegralType):
+        return F.timestamp_millis(within(value.cast("bigint"), bound))
+    if isinstance(kind, TimestampNTZType):
+        ends = (F.timestamp_millis(F.lit(end)).cast("timestamp_ntz") for end in (bound.least, bound.most))
+        value = F.when(value.between(*ends), value).cast("timestamp")
+    micros = F.unix_micros(value)
+    return F.when(micros.between(bound.least * _MICROS, bound.most * _MICROS + _MICROS - 1), value)

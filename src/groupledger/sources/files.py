@@ -1,0 +1,144 @@
+"""Which files a path stands for: names are taken literally, folders with all that lies below them.
+
+Names that begin with `_` or `.` inside a folder are passed over, as Spark does (`_SUCCESS`, `.part-0.crc`). A path with
+files below it of which none would be read is a fault: nothing is passed over in silence.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from pyspark.sql import functions as F
+
+from groupledger.sources.opening import SourceFault, opened
+from groupledger.tables import columns as c
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+_GLOB = re.compile(r"([\\*?\[\]{}])")
+_LOCAL = re.compile(r"^(?:file:/*(?=/))?(?![a-zA-Z][\w+.-]*:/)")
+_LEFT_BY_SPARK = re.compile(r"_SUCCESS|_(?:started|committed)_.*|\..*\.crc")
+
+
+_NAMED = re.compile(r"reading file (\S+?)\.?(?:\s|$)|(\bfile:/\S+)")
+_REASONS = {
+    "EOFException": "the file ends too early: it is cut",
+    "not a gzip file": "it is no gzip file, though its name says so",
+    "CRC failure": "its check sum is wrong: it is damaged",
+    "is not a Parquet file": "it is no Parquet file",
+    "long overflow": "it has a timestamp beyond what Spark can hold",
+    "FileNotFoundException": "it is gone",
+    "FILE_NOT_EXIST": "it is gone",
+    "CSV header does not conform": "its header is not that of the other files",
+    "Permission denied": "permission denied",
+}
+"""What Spark's errors say of a file, and the same for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """A path as Spark has to be given it, and the files it stands for: (name, bytes, time of change in us)."""
+
+    path: str
+    place: str
+    found: tuple[tuple[str, int, int], ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to read in them."""
+        return not any(size for _, size, _ in self.found)
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether folders such as `date=2026-11-21` hold values of columns."""
+        root = _plain(self.path).rstrip("/")
+        return any("=" in folder for name, *_ in self.found for folder in _below(_plain(name), root).split("/")[:-1])
+
+
+def list_files(spark: SparkSession, path: str, *, glob: bool = False) -> Files:
+    """The files of a path. Raises SourceFault: SOURCE_MISSING, SOURCE_UNREADABLE, FILES_PASSED_OVER."""
+    place = path if glob else literal(path)
+    reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+    listed = opened(lambda: reader.load(place), path)
+    named = listed.select("path", "length", F.unix_micros("modificationTime").alias(c.AT))
+    found: list[tuple[str, int, int]] = sorted((row["path"], row["length"], row[c.AT]) for row in _rows(named, path))
+    if not found:
+        _expect_nothing(path, glob=glob)
+    for name, *_ in found:
+        if ":" in name.rsplit("/", 1)[-1] and name.startswith("file:"):
+            words = "Hadoop cannot open a local file with a colon in its name; rename it"
+            raise SourceFault("SOURCE_UNREADABLE", f"{_plain(name)}: {words}")
+    return Files(path, place, tuple(found))
+
+
+def whole(rows: DataFrame, files: Files) -> DataFrame:
+    """The rows, of all files. Raises SourceFault FILES_PASSED_OVER where Spark would read some of them only."""
+    if files.is_partitioned:
+        read = len(opened(rows.inputFiles, files.path))
+        if read != len(files.found):
+            words = f"of {len(files.found)} files Spark reads {read}"
+            way_out = "expected all files at one depth of folders such as date=2026-11-21, or no such folders"
+            raise SourceFault("FILES_PASSED_OVER", f"{files.path}: {words}; {way_out}")
+    return rows
+
+
+def unreadable(error: str, names: Iterable[str]) -> SourceFault | None:
+    """The fault of the first file that an error of Spark names and that is one of `names`; None without one."""
+    known = {spelt: _plain(name) for name in names for spelt in (_plain(name), unquote(_plain(name)))}
+    for match in _NAMED.finditer(error):
+        said = _plain(match[1] or match[2])
+        name = known.get(said) or known.get(unquote(said))
+        if name is not None:
+            reason = next((words for sign, words in _REASONS.items() if sign in error), "Spark cannot read it")
+            return SourceFault(
+                "SOURCE_UNREADABLE", f"{name}: {reason}; nothing was ingested; replace the file, or leave it out"
+            )
+    return None
+
+
+def literal(path: str) -> str:
+    """The path with each sign that Spark would expand taken as it is."""
+    return _GLOB.sub(r"\\\1", path)
+
+
+def _rows(listed: Any, path: str) -> list[Any]:
+    return opened(listed.collect, path)
+
+
+def _expect_nothing(path: str, *, glob: bool) -> None:
+    """Fault where a path that Spark finds empty holds files all the same."""
+    hidden = [path] if _is_hidden(path) and not glob else []
+    local = _LOCAL.match(path)
+    root = Path(path[local.end() :]) if local else None
+    if root is not None and not glob:
+        hidden = [str(file) for file in ([root] if root.is_file() else _files(root)) if file.stat().st_size]
+    if hidden:
+        words = "names that begin with _ or . are hidden to Spark; rename it, or name the files"
+        raise SourceFault("FILES_PASSED_OVER", f"{path}: no file of it would be read, such as {hidden[0]}: {words}")
+
+
+def _files(root: Path) -> list[Path]:
+    found = (Path(folder, name) for folder, _, names in os.walk(root) for name in names)
+    return sorted(file for file in found if _LEFT_BY_SPARK.fullmatch(file.name) is None)
+
+
+def _is_hidden(path: str) -> bool:
+    return path.rstrip("/").rsplit("/", 1)[-1].startswith(("_", "."))
+
+
+def _plain(name: str) -> str:
+    """A local file without `file:`."""
+    return re.sub(r"^file:/+", "/", name)
+
+
+def _below(name: str, root: str) -> str:
+    """The part of a name below the source's folder; all of it where the folder is spelt in another way."""
+    return name.split("/" + root.removeprefix("./").lstrip("/") + "/", 1)[-1]
