@@ -80,8 +80,9 @@ def _of_lines(spark: SparkSession, files: Files, form: Form) -> GivenTable:
     lines = read_text(spark, files)
     texts = StructType([StructField(name, StringType()) for name in form.columns])
     raw = parsed(lines, texts, partial(table_row, columns=form.columns)).withColumnRenamed(PROBLEM, _LINE)
-    rows = _typed(raw, form, F.coalesce(c.ROW, F.to_json(F.struct(*form.columns))))
-    return GivenTable(rows.where(_is_row()), Arrivals(lines, rows, of_lines=True), files)
+    told = raw.where(F.col(_LINE).isNull() | (F.col(_LINE) != BLANK))
+    rows = _typed(told, form, F.coalesce(c.ROW, F.to_json(F.struct(*form.columns))))
+    return GivenTable(rows, Arrivals(lines, raw.select(F.col(_LINE).alias(PROBLEM)), of_lines=True), files)
 
 
 def _of_columns(spark: SparkSession, files: Files, form: Form, kind: str, folder: str) -> GivenTable:
@@ -95,7 +96,7 @@ def _of_columns(spark: SparkSession, files: Files, form: Form, kind: str, folder
         words = "MALFORMED_LINE: the line has other columns than the header; expected the columns that the header names"
         line, text = F.when(F.col(CORRUPT).isNotNull(), F.lit(words)), F.coalesce(CORRUPT, text)
     rows = _typed(raw.withColumn(_LINE, line), form, text)
-    return GivenTable(rows, Arrivals(raw, rows, of_lines=False), files)
+    return GivenTable(rows, Arrivals(raw, raw.select(line.alias(PROBLEM)), of_lines=False), files)
 
 
 def _named(form: Form, raw: DataFrame) -> list[str]:
@@ -123,10 +124,6 @@ def _csv(spark: SparkSession, files: Files) -> DataFrame | None:
     names = opened(lambda: reader.load(files.place), files.path).drop(CORRUPT).columns
     texts = StructType([StructField(name, StringType()) for name in [*names, CORRUPT]])
     return whole(opened(lambda: reader.schema(texts).load(files.place), files.path), files)
-
-
-def _is_row() -> Column:
-    return F.col(PROBLEM).isNull() | (F.col(PROBLEM) != BLANK)
 
 
 def _check(schema: StructType, form: Form, folder: str, *, textual: bool) -> None:
