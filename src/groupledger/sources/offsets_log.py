@@ -36,6 +36,7 @@ FIELDS = StructType(
 )
 COLUMNS = FIELDS.names
 STAGE = "decode"
+_GOT = "_got_{}"
 _NUMBERS = ("tinyint", "smallint", "int", "bigint")
 _ALLOWED = {
     c.PARTITION: _NUMBERS,
@@ -92,10 +93,11 @@ def _typed(given: DataFrame) -> DataFrame:
         c.TIMESTAMP: moment(F.col(c.TIMESTAMP), schema[c.TIMESTAMP].dataType, RECORD_TIME),
         **{name: _bytes(schema, name) for name in (c.KEY, c.VALUE)},
     }
-    row = F.to_json(F.struct(*(_as_text(schema, name).alias(name) for name in COLUMNS)))
-    found = [value.alias(name) for name, value in values.items()]
-    rows = given.select(*found, _problem(schema, values).alias(PROBLEM), row.alias(c.ROW))
-    return rows
+    got = [_as_text(schema, name).alias(_GOT.format(name)) for name in COLUMNS]
+    topic = F.col(c.TOPIC) if c.TOPIC in schema.names else F.lit(TOPIC)
+    rows = given.select(*(value.alias(name) for name, value in values.items()), *got, topic.alias(c.TOPIC))
+    row = F.to_json(F.struct(*(F.col(_GOT.format(name)).alias(name) for name in COLUMNS)))
+    return rows.select(*COLUMNS, _problem().alias(PROBLEM), row.alias(c.ROW))
 
 
 def _records(rows: DataFrame, source: str, cluster_id: str) -> Rows:
@@ -133,15 +135,14 @@ def _as_text(schema: StructType, name: str) -> Column:
     return F.base64(name) if isinstance(schema[name].dataType, BinaryType) else F.col(name).cast("string")
 
 
-def _problem(schema: StructType, values: dict[str, Column]) -> Column:
+def _problem() -> Column:
     """The first thing wrong with a row: OTHER_TOPIC, or `CODE: message`; null where nothing is."""
-    topic = F.col(c.TOPIC) if c.TOPIC in schema.names else F.lit(TOPIC)
-    chosen = F.when(topic != TOPIC, F.lit(OTHER_TOPIC))
+    chosen = F.when(F.col(c.TOPIC) != TOPIC, F.lit(OTHER_TOPIC))
     for name, bound in ((c.PARTITION, PARTITION), (c.OFFSET, OFFSET), (c.TIMESTAMP, RECORD_TIME)):
-        text = problem(f"BAD_{name.upper()}", name, F.col(name), bound.words)
-        chosen = chosen.when(values[name].isNull(), text)
+        text = problem(f"BAD_{name.upper()}", name, F.col(_GOT.format(name)), bound.words)
+        chosen = chosen.when(F.col(name).isNull(), text)
     for name in (c.KEY, c.VALUE):
-        bad = values[name].isNull() & F.col(name).isNotNull()
+        bad = F.col(name).isNull() & F.col(_GOT.format(name)).isNotNull()
         text = F.lit(f"BAD_BASE64: {name} is not base64; expected the record's bytes in base64")
         chosen = chosen.when(bad, text)
     return chosen
