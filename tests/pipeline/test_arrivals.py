@@ -157,7 +157,7 @@ def test_a_file_that_cannot_be_read_is_named_in_one_line(workspace):
     )
     cases = [
         (written(workspace, "metrics/cut.jsonl.gz", whole[: len(whole) // 2]), "it is cut"),
-        (written(workspace, "runs/plain.jsonl.gz", b"no gzip\n"), "it is no gzip file"),
+        (written(workspace, "runs/plain.jsonl.gz", b"no gzip file at all\n" * 9), "it is no gzip file"),
         (written(workspace, "topics.jsonl.gz", whole[:-8] + bytes(8), "topics-jsonl"), "its check sum is wrong"),
         (written(workspace, "log_records/page.parquet", bytes(page), "offsets-parquet"), "cannot"),
         (written(workspace, "none.parquet", b"no parquet at all", "offsets-parquet"), ""),

@@ -6,6 +6,7 @@ from itertools import count
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql import functions as F
 
 from groupledger.config import LimitSettings, SourceSettings
@@ -110,6 +111,7 @@ def sources(space):
         yield SourceSettings(kind="snapshots", path=str(folder / kind), format=kind)
 
 
+@pytest.mark.long
 def test_any_value_in_any_column_of_any_format_harms_only_its_row(workspace):
     summary = workspace.ingest(*sources(workspace), limits=LimitSettings(max_quarantined=100_000))
     (account,) = summary.accounts

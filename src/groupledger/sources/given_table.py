@@ -96,7 +96,8 @@ def _of_columns(spark: SparkSession, files: Files, form: Form, kind: str, folder
         words = "MALFORMED_LINE: the line has other columns than the header; expected the columns that the header names"
         line, text = F.when(F.col(CORRUPT).isNotNull(), F.lit(words)), F.coalesce(CORRUPT, text)
     rows = _typed(raw.withColumn(_LINE, line), form, text)
-    return GivenTable(rows, Arrivals(raw, raw.select(line.alias(PROBLEM)), of_lines=False), files)
+    arrived = raw.select(F.lit(None).cast("string").alias(PROBLEM))  # blank lines of CSV are none of its rows
+    return GivenTable(rows, Arrivals(raw, arrived, of_lines=False), files)
 
 
 def _named(form: Form, raw: DataFrame) -> list[str]:

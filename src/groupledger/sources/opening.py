@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, IllegalArgumentException
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
@@ -64,10 +65,8 @@ class Arrivals:
 
     def observed(self) -> Arrived:
         """As they passed, once what comes of the source has been read; a task that ran again counted again."""
-        if self.watches is None:
-            return self.counted()
-        before, behind = self.watches
-        return _arrived(before.get, behind.get)
+        before, behind = (None, None) if self.watches is None else map(seen, self.watches)
+        return self.counted() if before is None or behind is None else _arrived(before, behind)
 
     def counted(self) -> Arrived:
         """By two queries of their own, which know no task's past."""
@@ -93,9 +92,19 @@ class Rows:
 
         A watch counts once more what a lost task had seen: only none and some can be told apart.
         """
-        if not self.watches:
-            return self.rejected.count()
-        return sum(watch.get[_REJECTED] for watch in self.watches)
+        found = [seen(watch) for watch in self.watches]
+        known = [each[_REJECTED] for each in found if each is not None]
+        return sum(known) if found and len(known) == len(found) else self.rejected.count()
+
+
+def seen(watch: Observation) -> dict[str, int] | None:
+    """What a watch saw; None where Spark left out the part of a query that it stood in, beside one without rows."""
+    try:
+        return watch.get or None
+    except Py4JJavaError as error:
+        if "AssertionError" in str(error):  # there is no row of metrics
+            return None
+        raise
 
 
 def opened(read: Callable[[], T], path: str) -> T:
