@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from groupledger.sinks.changes import has_scheme, local_folder
+
 if TYPE_CHECKING:
     from groupledger.sinks.ledger import LedgerLocation
     from groupledger.tables import Table
@@ -35,10 +37,10 @@ class Aside:
 
 def folder_of(location: LedgerLocation, table: Table) -> Path | None:
     """The folder of a table on this machine; None where it is elsewhere, or only a catalog knows."""
-    path = location.path
-    if path is None or ("://" in path and not path.startswith("file://")):
+    if location.path is None:
         return None
-    return Path(path.removeprefix("file://"), table.name)
+    folder = local_folder(location.path) if has_scheme(location.path) else Path(location.path)
+    return None if folder is None else folder / table.name
 
 
 def move_aside(folder: Path, attempt_id: str, sequence: int, now: datetime) -> Path:

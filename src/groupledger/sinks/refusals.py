@@ -273,9 +273,8 @@ def _folder_of_schema(location: LedgerLocation) -> str:
     from pyspark.sql import SparkSession
 
     spark = SparkSession.getActiveSession()
-    name = ".".join(f"`{part}`" for part in str(location.catalog).split("."))
     try:
-        rows = spark.sql(f"DESCRIBE SCHEMA EXTENDED {name}").collect() if spark else []
+        rows = spark.sql(f"DESCRIBE SCHEMA EXTENDED {location.schema}").collect() if spark else []
     except ENGINE_ERRORS:
         rows = []
     return next((str(row[1]) for row in rows if row[0] == "Location"), "/no schema tells its place")

@@ -24,6 +24,10 @@ MORE_THAN_THERE_IS = 10_000
 _ADDRESS = re.compile(r"0x[0-9A-Fa-f]{6,}")
 
 
+class Unusable(Exception):
+    """What cannot be an assignor, in words."""
+
+
 class Complaint(NamedTuple):
     """One rule that an answer breaks."""
 

@@ -25,7 +25,16 @@ from collections.abc import Callable
 from typing import Any, BinaryIO, NoReturn
 
 from groupledger.core.custom import descendants
-from groupledger.core.custom.calls import MOST_ERROR_BYTES, call_all, call_twice, last_words, refused, shown, told
+from groupledger.core.custom.calls import (
+    MOST_ERROR_BYTES,
+    Unusable,
+    call_all,
+    call_twice,
+    last_words,
+    refused,
+    shown,
+    told,
+)
 from groupledger.core.custom.group import Group, Protocol
 from groupledger.core.custom.limits import CustomLimits
 from groupledger.core.custom.messages import dumped, line, parsed, read_group, write_finding
@@ -41,10 +50,6 @@ GLANCE_MS = 50
 
 _READ = 1 << 16
 _MEGABYTE = 1 << 20
-
-
-class Unusable(Exception):
-    """What cannot be an assignor, in words."""
 
 
 def main() -> NoReturn:

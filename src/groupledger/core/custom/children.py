@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from groupledger.core.custom import descendants
-from groupledger.core.custom.calls import MOST_ERROR_BYTES, Finding, last_words, printable, refused
+from groupledger.core.custom.calls import MOST_ERROR_BYTES, Finding, Unusable, last_words, printable, refused
 from groupledger.core.custom.group import Group, Protocol
 from groupledger.core.custom.limits import CustomLimits
 from groupledger.core.custom.messages import line, parsed, read_findings, write_group
@@ -48,10 +48,6 @@ class Gone(Exception):
 
 class Hung(Gone):
     """It was not heard of in time, which is long after its own clock should have rung."""
-
-
-class Unusable(Exception):
-    """What cannot be an assignor, in words."""
 
 
 class Described(NamedTuple):

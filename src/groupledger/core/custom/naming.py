@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from groupledger.core.custom.calls import Unusable
 from groupledger.core.custom.group import Protocol
 from groupledger.core.custom.limits import DEFAULT, CustomLimits
 from groupledger.core.faults import Fault
@@ -67,7 +68,7 @@ def find(name: str, limits: CustomLimits = DEFAULT) -> CustomAssignor:
         raise Fault(NOT_FOUND, f"assignor is {source!r}; expected module:function or an entry point of {ENTRY_POINTS}")
     try:
         said = children.describe(name, source, limits)
-    except children.Unusable as error:
+    except Unusable as error:
         raise Fault(NOT_FOUND, f"{error}; expected {ON_THE_PATH}") from error
     return CustomAssignor(name, None, frozenset(said.protocols), said.name, source, said.digest, limits)
 
