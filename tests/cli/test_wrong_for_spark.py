@@ -37,7 +37,7 @@ def wrong_for_spark(folder):
     """(arguments, what is said)"""
     at = ["--set", f"ledger.location={folder}/ledger"]
     cut, text = (folder / "metrics" / name for name in ("cut.jsonl.gz", "text.parquet"))
-    yield [*ingesting("offsets-jsonl", cut), *at], f"{cut} cannot be read: its compressed data ends too soon"
+    yield [*ingesting("offsets-jsonl", cut), *at], f"{cut}: the file ends too early"
     yield [*ingesting("offsets-parquet", text), *at], f"{text} cannot be read: it is damaged, or not of this format"
     yield [*ingesting("offsets-jsonl", "s3a://bucket/log"), *at], "hadoop-aws:3.5.0 in spark.conf"
     yield ["init", "--set", "ledger.location=gs://bucket/ledger"], "hadoop-gcp:3.5.0 in spark.conf"
@@ -51,7 +51,7 @@ def also_wrong_for_spark(folder):
     at, nowhere, given = (["--set", f"ledger.location={folder}/{name}"] for name in ("ledger", "nowhere", "metrics"))
     listening = ["replay", "--group", "g", "--listener", "tests.listener.checkpointing:Checkpointing"]
     cut, text = (folder / "metrics" / name for name in ("cut.jsonl.gz", "text.jsonl.gz"))
-    yield [*ingesting("topics-jsonl", cut), *at], f"{cut} cannot be read: its compressed data ends too soon"
+    yield [*ingesting("topics-jsonl", cut), *at], f"{cut}: the file ends too early"
     yield [*ingesting("offsets-jsonl", text), *at], f"{text} cannot be read: its compressed data is damaged"
     yield [*ingesting("offsets-delta", folder / "metrics" / "runs"), *at], "[SOURCE_"
     yield [*ingesting("offsets-jsonl", folder / "nothing"), *at], "[SOURCE_MISSING]"
