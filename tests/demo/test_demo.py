@@ -69,7 +69,7 @@ def test_a_second_run_changes_nothing_and_says_the_same(demonstrated, run_demo):
 def test_what_is_told_has_every_group_and_adds_up(demonstrated, demo_config, capsys):
     tell_demo(Job("demo", Output(as_json=False), ROOT / "conf" / "demo.yaml", (), demo_config), demonstrated)
     said = capsys.readouterr().out
-    accounts = rows_below(said, "cluster ")
+    accounts = rows_below(said, "cluster    records in")
     records = {each.cluster_id: each.records for each in demonstrated.ingest.accounts}
     assert {cluster: int(row[0]) for cluster, *row in accounts} == records
     assert [int(row[1]) for row in accounts] == [sum(map(int, row[2:-1])) for row in accounts]

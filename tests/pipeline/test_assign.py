@@ -126,7 +126,7 @@ def place(snapshot_id):
 def test_groups_in_are_outcomes_out(spark, ledger, every):
     assert every.groups_in == sum(every.outcomes.values()) == sum(every.verdicts.values()) == 632
     assert every.rows["rebalances"] == every.groups_in
-    assert every.verdicts["valid-different"] == 16
+    assert every.verdicts["valid-different"] == 18
     assert every.verdicts["cannot-tell: a regular expression subscribes"] == 34
     assert every.verdict == "done"
     stored = (
