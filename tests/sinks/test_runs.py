@@ -36,7 +36,8 @@ def committed(spark, place):
 
 
 def short(run):
-    return Commit(**{field.name: getattr(run, field.name) for field in fields(Commit)})
+    values = {field.name: getattr(run, field.name) for field in fields(Commit) if field.name != runs.READ}
+    return Commit(**values, read=run.inputs.get(runs.READ))
 
 
 def test_a_run_is_planned_then_committed_then_read_back(spark, place):
