@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export GROUPLEDGER_JARS ?= $(CURDIR)/.jars
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench bench-job parity properties mutants machine faults fuzz sameness prove long cluster lock clean
+.PHONY: help setup demo test check bench bench-job parity properties mutants machine faults fuzz storm sameness prove long cluster lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ faults: setup  ## Kill, fill, tear and lock out ingest and assign at every bound
 
 fuzz: setup  ## 100,000 broken records through decoder and fold, 5,000 through Spark: none harms another group (about 30 minutes)
 	@$(BIN)/python -m tests.fuzz --records 100000 --spark 5000
+
+storm: setup  ## Many writers of one local ledger, killed at random, and a reader; then the ledger a quiet one has (45 minutes at most)
+	@$(BIN)/python -m tests.storm
 
 sameness: setup  ## Order, partitions, planning, hash seeds and poison change no digest (needs a JDK; about 10 minutes)
 	@$(BIN)/python -m tests.faults --only others

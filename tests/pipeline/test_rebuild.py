@@ -13,7 +13,7 @@ from groupledger.core.faults import Fault
 from groupledger.pipeline.call_tables import keep_calls
 from groupledger.pipeline.rebuild import rebuild
 from groupledger.sinks import runs
-from groupledger.sinks.ledger import LedgerLocation
+from groupledger.sinks.ledger import LedgerLocation, init
 from groupledger.tables import CALLBACKS, GROUP_SNAPSHOTS, LOG_RECORDS, MEMBER_SNAPSHOTS, OWNERSHIP_CHANGES, QUARANTINE
 from tests.pipeline.ledgers import CAPTURES, Workspace, invocation
 
@@ -123,3 +123,14 @@ def test_raw_rows_that_are_missing_without_an_error_are_missed_by_name(copy):
     last.write_bytes(b"")
     with pytest.raises(Fault, match=r"table log_records is damaged: of .* rows of run 'nightly' 0 are there"):
         rebuilt(copy)
+
+
+def test_a_run_that_commits_meanwhile_is_not_taken_for_lost(copy, monkeypatch):
+    """Its rows are not among those that were read before it came."""
+
+    def overtaken(spark, location):
+        keep_calls(copy.spark, config_of(copy), invocation(), 48)
+        return init(spark, location)
+
+    monkeypatch.setattr("groupledger.pipeline.rebuild.init", overtaken)
+    assert rebuilt(copy).remade == ()

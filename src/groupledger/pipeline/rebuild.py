@@ -75,6 +75,7 @@ def rebuild(spark: SparkSession, location: LedgerLocation, config: Config, invoc
     """
     with named(location):
         check(spark, location)
+        history = runs.history(spark, location)  # before the tables: what commits after this look is not missing
         contents = {table.name: _contents(spark, location, table) for table in tables.TABLES if table.name in RAW}
         sequence = runs.look(spark, location).sequence
     set_aside = {}
@@ -86,7 +87,7 @@ def rebuild(spark: SparkSession, location: LedgerLocation, config: Config, invoc
                 set_aside[table.name] = str(_set_aside(location, table, invocation, sequence, found))
     with named(location):
         init(spark, location)
-        work = _Rebuild(spark, location, config, contents)
+        work = _Rebuild(spark, location, config, history, contents)
         return RebuildSummary(len(work.history), set_aside, tuple(work.remade()))
 
 
@@ -122,9 +123,16 @@ def _set_aside(location: LedgerLocation, table: Table, invocation: Invocation, s
 class _Rebuild:
     """A ledger whose tables can all be read, and what its runs say they hold."""
 
-    def __init__(self, spark: SparkSession, location: LedgerLocation, config: Config, contents: Contents) -> None:
-        self.spark, self.location, self.config, self.contents = spark, location, config, contents
-        self.history = runs.history(spark, location)
+    def __init__(
+        self,
+        spark: SparkSession,
+        location: LedgerLocation,
+        config: Config,
+        history: tuple[runs.Run, ...],
+        contents: Contents,
+    ) -> None:
+        self.spark, self.location, self.config = spark, location, config
+        self.history, self.contents = history, contents
         self.commits = runs.look(spark, location).commits
         self.erasure = Erasure.of(spark, location)
 
