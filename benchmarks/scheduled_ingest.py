@@ -1,23 +1,27 @@
-"""An ingest every so often: what the 200th of 1,000 new records costs beside the second, in one session.
+"""An ingest every so often: what the 200th of 1,000 new records costs beside the second, warm, in one session.
 
-python -m benchmarks.scheduled_ingest [runs]
+python -m benchmarks.scheduled_ingest [runs] [--samples 5] [--ledgers FOLDER]
 
-Each run brings the next generations of the same 200 groups and of two new ones, in 50 log partitions. A figure is the
-median of a run and its neighbours; jobs and files are those of the run itself, as Spark counted them. The cause is
-tested without a clock in `tests/pipeline/test_scheduled_ingests.py`.
+Each run brings the next generations of the same 200 groups and of two new ones, in 50 log partitions. A ledger is kept
+as it was after the first run, and as it is after the last but one. Then the second run is done on copies of the one,
+and the last on copies of the other, in turns: seconds are medians, jobs and files are as Spark counted them. With
+FOLDER the two ledgers stay, and are taken from there the next time. `maintain` never runs here. The cause is tested
+without a clock in `tests/pipeline/test_scheduled_ingests.py`.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import shutil
 import statistics
-import sys
 import tempfile
 import time
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,8 +37,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 GROUPS, RECORDS, PARTITIONS = 200, 1_000, 50
-LISTED = (2, 50, 100, 200)
-NEIGHBOURS = 2
+TOLD_EVERY = 20
+YOUNG, OLD = "young", "old"
 KEPT = {"spark.sql.ui.retainedExecutions": "500", "spark.ui.retainedJobs": "1000"}
 FILES_READ = "number of files read"
 
@@ -48,71 +52,104 @@ class Cost(NamedTuple):
     stages: dict[str, float]
 
 
-def main(runs: int) -> None:
-    """Print the runs of LISTED and the last, and the ratio of the last to the second."""
+def main(runs: int, samples: int, ledgers: Path | None) -> None:
+    """Print what the second and the last run cost, and the ratio of the last to the second."""
     with tempfile.TemporaryDirectory() as folder:
         schedule = Schedule(Path(folder))
-        costs = [schedule.run(number) for number in range(1, runs + 1)]
-    shown = sorted({number for number in (*LISTED, runs) if number <= runs})
-    medians = {number: _median(costs, number) for number in shown}
-    for number in shown:
-        cost = costs[number - 1]
-        stages = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in cost.stages.items())
-        print(f"run {number}: {medians[number]:.2f} s, {cost.jobs} jobs, {cost.files} files read ({stages})")
-    print(f"run {runs} / run 2: {medians[runs] / medians[2]:.2f}")
+        kept = ledgers or Path(folder)
+        if not (kept / OLD).exists():
+            _made(schedule, kept, runs)
+        costs: dict[str, list[Cost]] = {YOUNG: [], OLD: []}
+        for sample in range(samples + 1):
+            for name, number in ((YOUNG, 2), (OLD, runs)):
+                copy = Path(folder) / f"{name}-{sample}"
+                shutil.copytree(kept / name, copy)
+                costs[name].append(schedule.run(number, copy))
+                shutil.rmtree(copy)
+    for name, number in ((YOUNG, 2), (OLD, runs)):
+        _tell(f"run {number}, median of {samples}", costs[name][1:])  # the first of each warms the session
+    seconds = {name: statistics.median(cost.seconds for cost in taken[1:]) for name, taken in costs.items()}
+    print(f"run {runs} / run 2: {seconds[OLD] / seconds[YOUNG]:.2f}")
 
 
-def _median(costs: list[Cost], number: int) -> float:
-    """Of the run and its neighbours; the first, which starts the session, is not among them."""
-    first = max(2, number - NEIGHBOURS)
-    return statistics.median(cost.seconds for cost in costs[first - 1 : number + NEIGHBOURS])
+def _made(schedule: Schedule, kept: Path, runs: int) -> None:
+    """Both ledgers, by all runs but the last."""
+    ledger = schedule.folder / "ledger"
+    init(schedule.spark, LedgerLocation(path=str(ledger)))
+    for number in range(1, runs):
+        cost = schedule.run(number, ledger)
+        if number == 1:
+            shutil.copytree(ledger, kept / YOUNG)
+        if number % TOLD_EVERY == 0:
+            _tell(f"run {number}, once", [cost])
+    ledger.rename(kept / OLD)
+
+
+def _tell(what: str, costs: list[Cost]) -> None:
+    middle = sorted(costs, key=lambda cost: cost.seconds)[len(costs) // 2]
+    seconds = statistics.median(cost.seconds for cost in costs)
+    stages = ", ".join(f"{stage} {spent:.1f}" for stage, spent in middle.stages.items())
+    print(f"{what}: {seconds:.2f} s, {middle.jobs} jobs, {middle.files} files read ({stages})", flush=True)
 
 
 class Schedule:
-    """A ledger that is ingested into again and again."""
+    """Ingests of new records, each into a ledger that had the ones before."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.spark = session(SparkSettings(profile="small", conf=KEPT), "scheduled ingest")
-        self.location = LedgerLocation(path=str(folder / "ledger"))
-        init(self.spark, self.location)
-        self.offsets: Counter[int] = Counter()
-        self.generations: Counter[str] = Counter()
+        self.runs = 0
 
-    def run(self, number: int) -> Cost:
-        """One ingest of RECORDS new records."""
+    def run(self, number: int, ledger: Path) -> Cost:
+        """One ingest of RECORDS new records: those of the run of that number."""
+        self.runs += 1
         path = self.folder / f"{number}.jsonl"
-        path.write_text("".join(f"{line}\n" for line in self._lines(number)), encoding="utf-8")
+        path.write_text("".join(f"{line}\n" for line in _lines(number)), encoding="utf-8")
         source = SourceSettings(kind="offsets-jsonl", path=str(path))
-        config = Config(cluster_id="bench", ledger=LedgerSettings(location=str(self.location.path)), sources=(source,))
-        invocation = Invocation(attempt_id=f"bench-{number}", now=lambda: datetime.now(UTC), seconds=time.perf_counter)
+        config = Config(cluster_id="bench", ledger=LedgerSettings(location=str(ledger)), sources=(source,))
+        called = f"bench-{self.runs}"
+        invocation = Invocation(attempt_id=called, now=lambda: datetime.now(UTC), seconds=time.perf_counter)
         before = executions(self.spark)
-        self.spark.sparkContext.setJobGroup(f"run {number}", f"run {number}")
+        self.spark.sparkContext.setJobGroup(called, called)
         began = time.perf_counter()
-        summary = ingest(self.spark, self.location, config, invocation)
+        summary = ingest(self.spark, LedgerLocation(path=str(ledger)), config, invocation)
         seconds = time.perf_counter() - began
-        jobs = len(self.spark.sparkContext.statusTracker().getJobIdsForGroup(f"run {number}"))
+        jobs = len(self.spark.sparkContext.statusTracker().getJobIdsForGroup(called))
         return Cost(seconds, jobs, files_read(self.spark, before), dict(summary.timings))
 
-    def _lines(self, number: int) -> Iterator[str]:
-        groups = [f"group-{each}" for each in range(GROUPS - 2)] + [f"new-{number}-{each}" for each in range(2)]
+
+def _lines(number: int) -> Iterator[str]:
+    """The records of a run: what a group had and where a log partition ended follows from the number alone."""
+    offsets, generations = Counter[int](), Counter[str]()
+    for each in range(1, number + 1):
+        named = [f"group-{one}" for one in range(GROUPS - 2)] + [f"new-{each}-{one}" for one in range(2)]
         for at in range(RECORDS):
-            group = groups[at % GROUPS]
-            self.generations[group] += 1
-            row = Log(group).classic(self.generations[group], [member(f"{group}-m", {"clicks": (0, 1)})])
-            partition = log_partition_of(group, PARTITIONS)
-            self.offsets[partition] += 1
-            assert row.key is not None
-            assert row.value is not None
-            yield json.dumps(
-                {
-                    "partition": partition,
-                    "offset": self.offsets[partition],
-                    "timestamp": 1_795_000_000_000 + 1_000 * self.offsets[partition],
-                    "key": b64encode(row.key).decode(),
-                    "value": b64encode(row.value).decode(),
-                }
-            )
+            group = named[at % GROUPS]
+            partition = _partition(group)
+            generations[group] += 1
+            offsets[partition] += 1
+            if each == number:
+                yield _line(group, generations[group], partition, offsets[partition])
+
+
+@cache
+def _partition(group: str) -> int:
+    return log_partition_of(group, PARTITIONS)
+
+
+def _line(group: str, generation: int, partition: int, offset: int) -> str:
+    row = Log(group).classic(generation, [member(f"{group}-m", {"clicks": (0, 1)})])
+    assert row.key is not None
+    assert row.value is not None
+    return json.dumps(
+        {
+            "partition": partition,
+            "offset": offset,
+            "timestamp": 1_795_000_000_000 + 1_000 * offset,
+            "key": b64encode(row.key).decode(),
+            "value": b64encode(row.value).decode(),
+        }
+    )
 
 
 def executions(spark: SparkSession) -> int:
@@ -140,4 +177,9 @@ def _store(spark: SparkSession) -> Any:
 
 
 if __name__ == "__main__":
-    main(*[int(argument) for argument in sys.argv[1:]] or [200])
+    parser = argparse.ArgumentParser(description="an ingest every so often")
+    parser.add_argument("runs", type=int, nargs="?", default=200)
+    parser.add_argument("--samples", type=int, default=5)
+    parser.add_argument("--ledgers", type=Path, help="an empty folder for the two ledgers, or one that has them")
+    chosen = parser.parse_args()
+    main(chosen.runs, chosen.samples, chosen.ledgers)

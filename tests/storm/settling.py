@@ -102,12 +102,28 @@ def unlike(ledger: Path, quiet: Path) -> Iterator[str]:
     for table in TABLES:
         if table not in (RUNS, GROUP_HEADS):
             got, expected = (_rows(content, each, table) for each in (ledger, quiet))
+            got = set(_answered_by_both(got, expected))
             more, less = got - expected, expected - got
             if more or less or len(got) != len(expected):
                 yield f"{table.name}: {len(more)} rows more, {len(less)} less than the quiet ledger's {len(expected)}"
                 yield from (
                     f"    {sign} {row[:600]}" for sign, rows in (("+", more), ("-", less)) for row in list(rows)[:3]
                 )
+
+
+def _answered_by_both(got: set[str], expected: set[str]) -> Iterator[str]:
+    """Rows without the results for snapshots that were the latest for a while only in the storm."""
+    asked = {_answer(row) for row in expected}
+    passing = {each.scenario for each in ASSIGNS if each.snapshots == "latest"}
+    for row in got:
+        scenario, snapshot = _answer(row)
+        if scenario not in passing or (scenario, snapshot) in asked:
+            yield row
+
+
+def _answer(row: str) -> tuple[str | None, str | None]:
+    columns = json.loads(row)
+    return columns.get(c.SCENARIO), columns.get(c.SNAPSHOT_ID)
 
 
 def _rows(content: Content, ledger: Path, table: Table) -> set[str]:
