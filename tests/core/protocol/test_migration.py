@@ -133,6 +133,17 @@ def test_what_is_not_known_is_a_fault(clients, to, code):
     assert raised.value.code == code
 
 
+def test_a_majority_that_a_member_who_is_not_played_brings_about_is_not_missed():
+    """Range wins with the sixth of ten bounces; of the ten, a, b, h, i and j are played, and agree whenever asked."""
+    codes = {name: ByteCode.KIP_792 if name in "hi" else OLD for name in "abcdefghij"}
+    clients = [Client(name, (COOPERATIVE_STICKY, "range"), ("t",), byte_code=code) for name, code in codes.items()]
+    bounces = two_bounces(clients, COOPERATIVE_STICKY)[:1]
+    full, some = rehearse(clients, bounces, {"t": 30}), rehearse(clients, bounces, {"t": 30}, 3)
+    stands_for = {member: step.assignor for step in some.steps for member in (step.member, *step.alike)}
+    assert stands_for == {step.member: step.assignor for step in full.steps}
+    assert set(stands_for.values()) == {COOPERATIVE_STICKY, "range"}
+
+
 LISTS = (("range",), ("range", "roundrobin"), ("roundrobin", "range"), (COOPERATIVE_STICKY, "range"))
 KINDS = st.builds(
     lambda assignors, library, code, static: (assignors, library, code, static),

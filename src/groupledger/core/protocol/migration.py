@@ -195,7 +195,7 @@ def _scaled(topics: Mapping[str, int], clients: Sequence[Client], played: Set[st
 
 
 class _OutvotedError(Exception):
-    """Those who are played choose another assignor than all would."""
+    """A step names another assignor than all members would choose, once it or one of those alike was bounced."""
 
 
 def _require_known(clients: Iterable[Client], bounces: Iterable[Bounce]) -> None:
@@ -223,14 +223,16 @@ class _Play:
         """The steps of those who are played, up to the first unsafe one."""
         found: list[tuple[Step, list[str]]] = []
         for turn, bounce in enumerate(bounces):
-            latest: dict[object, list[str]] = {}
+            latest: dict[object, tuple[Step, list[str]]] = {}
             for place, (member, client) in enumerate(self.group.items(), turn * len(self.group) + 1):
                 self.group[member] = _bounced(client, bounce)
                 if member not in self.played:
-                    latest[_kind(client)].append(member)
+                    step, alike = latest[_kind(client)]
+                    self._require_chosen(step)
+                    alike.append(member)
                     continue
                 found.append((self._step(place, bounce, member), []))
-                latest[_kind(client)] = found[-1][1]
+                latest[_kind(client)] = found[-1]
                 if not found[-1][0].safe:
                     break
             if found and not found[-1][0].safe:
@@ -241,10 +243,14 @@ class _Play:
         client = self.group[member]
         settled = self._happen([e.Leave(member), *_expired(client), _joining(client)])
         step = _step(number, bounce, client, list(self.group.values()), settled)
+        self._require_chosen(step)
+        return step
+
+    def _require_chosen(self, step: Step) -> None:
+        """That all members, as they are configured now, choose the assignor of the step."""
         chosen = choose_assignor([each.assignors for each in self.group.values()])
         if step.assignor is not None and step.assignor != chosen:
             raise _OutvotedError
-        return step
 
     def _happen(self, events: Sequence[e.Event]) -> list[Settlement]:
         self.feed += events
