@@ -11,6 +11,7 @@ from groupledger.pipeline.ownership import ownership
 from groupledger.sinks.current import current
 from groupledger.tables import GROUP_SNAPSHOTS, OWNERSHIP_CHANGES
 from tests.core.history.records import Log, member
+from tests.pages import documented_reader
 from tests.pipeline.test_strays import line
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -83,6 +84,16 @@ def of_tables(space):
     return [row for row in space.rows(OWNERSHIP_CHANGES) if "group_id='desk'" in row]
 
 
+def before_each(space):
+    """Offset -> the number of the snapshot before it."""
+    rows = current(space.spark, space.location, GROUP_SNAPSHOTS).where("group_id = 'desk'").collect()
+    return {row["offset"]: ended(row["previous_snapshot_id"]) for row in rows}
+
+
+def ended(snapshot_id):
+    return snapshot_id.removeprefix("table/edge/s") if isinstance(snapshot_id, str) else None
+
+
 def test_a_topic_that_changes_within_the_millisecond_of_a_record_is_what_it_was_then(at_once):
     rows = current(at_once.spark, at_once.location, OWNERSHIP_CHANGES)
     found = rows.where("group_id = 'payments'").select("topic", "topic_id").collect()
@@ -105,3 +116,6 @@ def test_late_and_repeated_snapshots_end_in_the_same_changes(at_once, workspace)
     workspace.ingest(tables(workspace, "2", (2, 4, 1)))
     assert before != of_tables(workspace) == of_tables(at_once)
     assert len(workspace.rows(GROUP_SNAPSHOTS)) == len(HELD)
+    assert before_each(workspace) == before_each(at_once) == {2: "1", 3: "2", 4: "3", 1: None}
+    read = documented_reader()(workspace.location.path, GROUP_SNAPSHOTS.name).to_dict("records")
+    assert {row["offset"]: ended(row["previous_snapshot_id"]) for row in read} == before_each(at_once)

@@ -72,7 +72,7 @@ def test_no_byte_of_the_ledger_and_no_word_of_a_session_is_a_secret(tmp_path):
     assert "redacted ['*********(redacted)']" in ran.stdout
     assert '"total"' in ran.stdout or "quarantine" in ran.stdout
     sought = {WORD, WORD.replace(",", "."), quote(WORD, safe=""), IN_PATH, IN_PATH.replace("-", "_"), "hunter2"}
-    assert [word for word in sorted(sought) if word in said] == []
+    assert [said[max(0, said.index(word) - 200) :][:400] for word in sorted(sought) if word in said] == []
     found = {
         (word, str(path))
         for path, content in contents(Path(tmp_path, "ledger"))

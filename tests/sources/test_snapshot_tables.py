@@ -84,7 +84,7 @@ def test_the_same_rows_come_of_every_format(spark, tmp_path, kind):
     assert [(row["snapshot_id"], row["previous_snapshot_id"], row["members"]) for row in groups] == [
         ("table/dev/a1", None, 2),
         ("table/dev/b1", None, 1),
-        ("table/dev/a2", "table/dev/a1", 1),
+        ("table/dev/a2", None, 1),
     ]
     assert {(row["source"], row["group_type"], row["state"], row["cluster_id"]) for row in groups} == {
         ("table", "classic", "Stable", "dev")

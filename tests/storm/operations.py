@@ -13,6 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from groupledger.cli.engine_errors import explained, foreign_errors
 from groupledger.core.faults import Fault
 from groupledger.pipeline import show
 from groupledger.pipeline.assign import assign
@@ -139,7 +140,9 @@ def disk(random: Random, jvm: int) -> Iterator[str]:
 
 
 def ended(error: Exception, *, full: bool) -> dict[str, Any]:
-    """How a command ended that did not come through: as it may, or wrong."""
+    """How a command ended that did not come through: as it may, or wrong. It is told as the command line tells it."""
+    if not isinstance(error, Fault) and isinstance(error, foreign_errors()):
+        error = explained(error, {}) or error
     if isinstance(error, Fault) and (error.code in MAY_END or (full and error.code in FULL)):
         return {"ended": error.code, "detail": error.message[:300]}
     return {"ended": "wrong", "detail": f"{type(error).__name__}: {error}"[:3000]}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -69,7 +70,7 @@ def place(ledger: Path) -> LedgerLocation:
 def invocation() -> Invocation:
     """Once the storm is over: its leases have run out, and its attempts are dead."""
     moment = datetime(2026, 1, 1, tzinfo=UTC) + 400 * _AFTER_ALL
-    return Invocation(attempt_id=f"settled-{next(_numbers)}", now=lambda: moment, seconds=lambda: 0.0)
+    return Invocation(attempt_id=f"settled-{os.getpid()}-{next(_numbers)}", now=lambda: moment, seconds=lambda: 0.0)
 
 
 def take(spark: SparkSession, sources: Sources, ledger: Path, piece: str) -> None:

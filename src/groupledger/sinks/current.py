@@ -6,6 +6,8 @@
   beginning (`from_offset` -1), the group is the later attempt's alone, in whichever log partition it was before.
 - *Ownership changes* of users' own snapshot tables are, of each group, those of the last attempt that derived them:
   each derives all, since a snapshot may come late.
+- The *snapshot before* one of users' own tables is, unless its table names another, the one before it by offset, of the
+  same group and incarnation: a snapshot may come late, so this is told when they are read.
 - A *result* is superseded by that of the latest attempt for the same snapshot and scenario, whatever its configuration.
 - *Calls* and their metrics are those of the last commit that derived them: each derives all.
 
@@ -17,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from groupledger.sinks.runs import CALLS, COMMITTED, LATE_GROUPS, committed_runs, look
@@ -98,6 +101,8 @@ class _Reader:
             return self._current_of_both(table, rows)
         if table.name == OWNERSHIP_CHANGES.name and any(map(_took_snapshots, self.commits)):
             return self._ownership(rows)
+        if table.name == GROUP_SNAPSHOTS.name and any(map(_took_snapshots, self.commits)):
+            return self._in_sequence(rows)
         return self._not_refolded(table, rows)
 
     def _ownership(self, rows: DataFrame) -> DataFrame:
@@ -108,6 +113,14 @@ class _Reader:
         derived = self._stamped(given.select(*key, c.ATTEMPT_ID)).groupBy(*key).agg(newest)
         logged = self._not_refolded(OWNERSHIP_CHANGES, rows.where(F.col(c.LOG_PARTITION).isNotNull()))
         return logged.unionByName(_matching(given, derived, (*key, c.ATTEMPT_ID)))
+
+    def _in_sequence(self, rows: DataFrame) -> DataFrame:
+        """Snapshots from the log, and those of users' tables with the one before each."""
+        of_log = F.col(c.SNAPSHOT_ID).startswith(LOG_SNAPSHOTS)
+        order = Window.partitionBy(c.CLUSTER_ID, c.GROUP_ID, c.INCARNATION).orderBy(c.OFFSET, c.SNAPSHOT_ID)
+        before = F.coalesce(c.PREVIOUS_SNAPSHOT_ID, F.lag(c.SNAPSHOT_ID).over(order))
+        given = self._counted(rows.where(~of_log)).withColumn(c.PREVIOUS_SNAPSHOT_ID, before)
+        return self._not_refolded(GROUP_SNAPSHOTS, rows.where(of_log)).unionByName(given)
 
     def _counted(self, rows: DataFrame) -> DataFrame:
         """The rows of these commits. Few are named in the filter, by which Delta passes over files of dead attempts."""

@@ -117,15 +117,12 @@ def _filled_groups(groups: DataFrame, cluster_id: str) -> DataFrame:
 
 
 def _judged(groups: DataFrame, members: DataFrame, most_claims: int) -> DataFrame:
-    """Group rows with what their members say, their PROBLEM or that of a member, and the snapshot before."""
+    """Group rows with what their members say, and their PROBLEM or that of a member."""
     counted = groups.join(_member_counts(members), c.SNAPSHOT_ID, "left").fillna(0, [_COUNT, _IDS, _PLACES, _CLAIMS])
     same = Window.partitionBy(c.SNAPSHOT_ID)
     position = Window.partitionBy(c.CLUSTER_ID, c.GROUP_ID, c.OFFSET)
     problems = _group_problem(F.count(F.lit(1)).over(same), F.count(F.lit(1)).over(position))
-    judged = counted.withColumn(PROBLEM, F.coalesce(PROBLEM, _WRONG, problems, _over_limit(most_claims)))
-    before = Window.partitionBy(c.CLUSTER_ID, c.GROUP_ID, c.INCARNATION).orderBy(c.OFFSET, c.SNAPSHOT_ID)
-    usable = F.when(F.col(PROBLEM).isNull(), F.col(c.SNAPSHOT_ID))
-    return judged.withColumn(c.PREVIOUS_SNAPSHOT_ID, F.coalesce(c.PREVIOUS_SNAPSHOT_ID, F.lag(usable).over(before)))
+    return counted.withColumn(PROBLEM, F.coalesce(PROBLEM, _WRONG, problems, _over_limit(most_claims)))
 
 
 def _member_counts(members: DataFrame) -> DataFrame:

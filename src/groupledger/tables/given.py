@@ -40,7 +40,7 @@ GROUPS = Form(
         c.COMPLETE: "true",
         c.SUBSCRIBED_TOPICS: "the members' topics, where shared_topics is not given",
         c.MEMBERS: "the number of member rows",
-        c.PREVIOUS_SNAPSHOT_ID: "the one before by offset, of the same group and incarnation",
+        c.PREVIOUS_SNAPSHOT_ID: "when it is read: the one before by offset, of the same group and incarnation",
     },
     ours=(c.SOURCE, c.LOG_PARTITION, c.ATTEMPT_ID),
 )
