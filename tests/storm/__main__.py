@@ -30,7 +30,7 @@ from tests.storm.sources import LATER, Sources
 
 ROOT = Path(__file__).parents[2]
 KILLS = ("python", "jvm", "both")
-KILL_SECONDS = (10.0, 40.0)
+KILL_SECONDS = (15.0, 75.0)
 STUCK_SECONDS = 900.0
 TICK_SECONDS = 0.5
 
