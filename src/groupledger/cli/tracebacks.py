@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import traceback
 from types import TracebackType
@@ -9,10 +10,14 @@ from types import TracebackType
 from groupledger.cli.output import say_lines
 from groupledger.core.secrets import without_secrets
 
+SPARKS_OWN = "SQLQueryContextLogger"
+"""To which PySpark tells an exception of a query as JSON on stderr, in full, while it is raised."""
+
 
 def hide_secrets() -> None:
-    """From now on, what ends this process early is told without secrets."""
+    """From now on, what ends this process early is told without secrets, and once."""
     sys.excepthook = tell
+    logging.getLogger(SPARKS_OWN).setLevel(logging.CRITICAL + 1)
 
 
 def tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
