@@ -18,11 +18,11 @@ from tests.live.broker import CLUSTER_ID
 SAME = [table for table in TABLES if table not in (RUNS, TOPIC_SNAPSHOTS)]
 
 
-def overtaken(workspace, source):
-    """An ingest beside which another reads the same offsets and commits first: it does not count."""
+def overtaken(workspace, source, other):
+    """An ingest beside which another reads from the same offset and commits first: it does not count."""
     before = workspace.rows(RUNS)
     with pytest.raises(WriteConflict, match="run it again"):
-        workspace.ingest(source, cluster_id=None, beside=lambda: workspace.ingest(source, cluster_id=None))
+        workspace.ingest(source, cluster_id=None, beside=lambda: workspace.ingest(other, cluster_id=None))
     assert len(workspace.rows(RUNS)) == len(before) + 1
 
 
@@ -49,7 +49,7 @@ def test_the_log_of_a_live_group(kafka, member, new_workspace):
     assert (again.nothing_new, again.run.run_id) == (True, first.run.run_id)
     assert (ends(kafka), groups(kafka)) == before
     with Member(kafka, "late", "orders") as late:
-        overtaken(workspace, cluster(kafka, max_records=2))
+        overtaken(workspace, cluster(kafka, max_records=3), cluster(kafka, max_records=2))
         late.commit()
     while workspace.ingest(cluster(kafka, max_records=4), cluster_id=None).left[CLUSTER_ID]:
         pass

@@ -156,6 +156,8 @@ def test_a_restart_of_the_broker_is_survived(tmp_path):
     broker = Broker(tmp_path)
     try:
         broker.start()
+        asked = Cluster(Address(broker.address, {}, 10), time.monotonic)
+        assert [asked.state().ends, asked.state().topics] == [{}, ()], "to ask for the log makes none"
         Topics(broker.address).create({"wide": 500})
         fill(broker.address, "g", "wide", 500, 60)
         end = ends(broker.address)[0]

@@ -29,12 +29,12 @@ def commit(sequence, guards=("c/ingest",), **reached):
 @pytest.mark.parametrize(
     ("commits", "expected"),
     [
-        ([], ({}, None)),
-        ([commit(1, c=({"0": 5, "11": 7}, "t"))], ({0: 5, 11: 7}, "t")),
-        ([commit(1, c=({"0": 5}, "t")), commit(2, c=({"0": 9}, "u"))], ({0: 9}, "u")),
-        ([commit(1, c=({"0": 5}, "t")), commit(2, ("d/ingest",), d=({"0": 99}, "u"))], ({0: 5}, "t")),
-        ([commit(1, c=({"0": 5}, "t")), commit(2)], ({0: 5}, None)),
-        ([commit(1, c=({"0": 5}, "t")), commit(2, ("c/assign",))], ({0: 5}, "t")),
+        ([], ({}, None, 0)),
+        ([commit(1, c=({"0": 5, "11": 7}, "t"))], ({0: 5, 11: 7}, "t", 1)),
+        ([commit(1, c=({"0": 5}, "t")), commit(2, c=({"0": 9}, "u"))], ({0: 9}, "u", 2)),
+        ([commit(1, c=({"0": 5}, "t")), commit(2, ("d/ingest",), d=({"0": 99}, "u"))], ({0: 5}, "t", 1)),
+        ([commit(1, c=({"0": 5}, "t")), commit(2)], ({0: 5}, None, 2)),
+        ([commit(1, c=({"0": 5}, "t")), commit(2, ("c/assign",))], ({0: 5}, "t", 1)),
     ],
 )
 def test_where_the_last_one_stopped(commits, expected):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from groupledger.config.kafka_secrets import resolved
 from groupledger.config.settings import KAFKA
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from groupledger.sinks.runs import Commit
     from groupledger.sources.opening import Rows
 
-OFFSETS, TOPICS, GAPS, BEGINS = "offsets", "topics", "gaps", "from"
+OFFSETS, TOPICS, GAPS, BEGINS, SINCE = "offsets", "topics", "gaps", "from", "since"
 LOG_START_MOVED = "log-start-moved"
 
 
@@ -37,6 +37,7 @@ class ClusterReading:
     """What an ingest takes from a cluster. `logs` and `listings` are empty where there is nothing new."""
 
     cluster_id: str
+    since: int  # number of the cluster's last commit: what is read again later is another run
     plan: LogPlan
     topics: str
     log_partitions: int
@@ -50,9 +51,9 @@ class ClusterReading:
 
     @property
     def described(self) -> dict[str, Any]:
-        """What was read beside `reached`: from where on, and what was gone by then."""
+        """What was read beside `reached`: after which commit, from where on, and what was gone by then."""
         begins = {str(stretch.partition): stretch.first for stretch in self.plan.stretches}
-        return {BEGINS: begins, GAPS: [list(gap) for gap in self.plan.gaps]}
+        return {SINCE: self.since, BEGINS: begins, GAPS: [list(gap) for gap in self.plan.gaps]}
 
     @property
     def is_empty(self) -> bool:
@@ -84,29 +85,41 @@ def read_cluster(
     address = address_of(source)
     state = Cluster(address, invocation.seconds).state()
     _require_same_cluster(source, named, state.cluster_id)
-    before, topics = last_reached(commits, state.cluster_id)
-    plan = planned(before, state.ends, source.max_records)
+    last = last_reached(commits, state.cluster_id)
+    plan = planned(last.offsets, state.ends, source.max_records)
     reader = LogReader(address, source.offset_commits)
     logs = [_records(spark, source, reader, plan, state)] if plan.stretches else []
-    listings = [_listing(spark, source, state, invocation.now())] if state.topics_digest != topics else []
-    return ClusterReading(state.cluster_id, plan, state.topics_digest, len(state.ends), tuple(logs), tuple(listings))
+    listings = [_listing(spark, source, state, invocation.now())] if state.topics_digest != last.topics else []
+    return ClusterReading(
+        state.cluster_id, last.sequence, plan, state.topics_digest, len(state.ends), tuple(logs), tuple(listings)
+    )
 
 
-def last_reached(commits: Iterable[Commit], cluster_id: str) -> tuple[dict[int, int], str | None]:
-    """The offsets that committed ingests of a cluster reached, and the digest of its topics as the ledger has them.
+class LastReached(NamedTuple):
+    """What committed ingests have of a cluster: offsets by log partition, the digest of its topics, the last commit.
 
-    None where another source may have said something of the topics since.
+    `topics` is None where another source may have said something of them since.
     """
+
+    offsets: dict[int, int]
+    topics: str | None
+    sequence: int
+
+
+def last_reached(commits: Iterable[Commit], cluster_id: str) -> LastReached:
+    """What these commits reached, which are in their order."""
     offsets: dict[int, int] = {}
-    topics = None
+    topics, sequence = None, 0
     for commit in commits:
+        if guard_of(cluster_id) in commit.guards:
+            sequence = commit.sequence
         found = (commit.reached or {}).get(cluster_id)
         if found is not None:
             offsets = {int(at): end for at, end in found[OFFSETS].items()}
             topics = found[TOPICS]
         elif guard_of(cluster_id) in commit.guards:
             topics = None
-    return offsets, topics
+    return LastReached(offsets, topics, sequence)
 
 
 def gap_rows(spark: SparkSession, sources: Iterable[Mapping[str, Any]]) -> DataFrame | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
+from groupledger.core.digest import digest
 from groupledger.core.faults import Fault
 from groupledger.core.log_plan import Stretch
 from groupledger.sources.kafka_records import LogReader
@@ -43,7 +44,7 @@ def frame(spark: SparkSession, reader: LogReader, stretches: Sequence[Stretch], 
 
     What the reader needs travels inside the source, not as options of Spark's: those stand in plans and event logs.
     """
-    name = f"{_NAME}_{cluster_id}"
+    name = f"{_NAME}_{digest(cluster_id)[:16]}"  # such names know no upper case
     source = type("KafkaLog", (_KafkaLog,), {"label": name, "log": reader, "stretches": tuple(stretches)})
     spark.dataSource.register(source)
     return spark.read.format(name).load()

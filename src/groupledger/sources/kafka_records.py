@@ -80,7 +80,7 @@ def batches(
     taking = _Taking(reader, stretch)
     until = seconds() + reader.address.timeout_seconds
     while not taking.done:
-        messages = consumer.consume(_AT_ONCE, _POLL_SECONDS)
+        messages = consumer.consume(min(_AT_ONCE, taking.left), _POLL_SECONDS)  # it waits until there are so many
         yield from taking.take(messages)
         if any(message.error() is None for message in messages[:1]):
             until = seconds() + reader.address.timeout_seconds
@@ -101,6 +101,7 @@ class _Taking:
         self._reader, self._stretch = reader, stretch
         self.columns = _Columns(stretch.partition)
         self.consumed = self.left_out = 0
+        self.left = stretch.end - stretch.first
         self.done = False
 
     def take(self, messages: list[Any]) -> Iterator[pa.RecordBatch]:
@@ -115,7 +116,8 @@ class _Taking:
                     self.left_out += 1
                 elif self.columns.add(message, key):
                     yield self.columns.taken()
-                self.done = offset + 1 == end
+                self.left = end - offset - 1
+                self.done = not self.left
             else:
                 self.done = error is None or self._ends(error, offset)
             if self.done:
