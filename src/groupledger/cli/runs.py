@@ -42,12 +42,15 @@ def ingest(job: Job, *, run_id: str | None, timings: bool, max_quarantined: int 
     groupledger ingest                                      # as configured
     groupledger ingest --bootstrap host:9092                # this cluster, into the folder `ledger`
     """
+    from groupledger.config.settings import KAFKA
     from groupledger.pipeline.cluster import require_answers
     from groupledger.pipeline.ingest import ingest as run
 
     job = job.override({"limits.max_quarantined": max_quarantined})
-    with job.output.status("asking the cluster"):
-        require_answers(job.config.sources, time.perf_counter)
+    clusters = [source for source in job.config.sources if source.kind == KAFKA]
+    if clusters:
+        with job.output.status("asking the cluster"):
+            require_answers(clusters, time.perf_counter)
     spark = job.spark()
     if "sources" in job.given:
         _make_ledger(job, spark)

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from groupledger.config.kafka_secrets import resolved
-from groupledger.config.settings import KAFKA
 from groupledger.core.faults import Fault
 from groupledger.core.kafka_options import client_options
 from groupledger.core.log_plan import LogGap, LogPlan, planned
@@ -68,10 +67,9 @@ def address_of(source: SourceSettings) -> Address:
 
 
 def require_answers(sources: Iterable[SourceSettings], seconds: Callable[[], float]) -> None:
-    """Ask each running cluster among the sources who it is: a wrong address is said before Spark is started."""
+    """Ask each of these clusters who it is: a wrong address is said before Spark is started."""
     for source in sources:
-        if source.kind == KAFKA:
-            Cluster(address_of(source), seconds).cluster_id()
+        Cluster(address_of(source), seconds).cluster_id()
 
 
 def read_cluster(

@@ -80,13 +80,14 @@ def batches(
     taking = _Taking(reader, stretch)
     until = seconds() + reader.address.timeout_seconds
     while not taking.done:
-        messages = consumer.consume(min(_AT_ONCE, taking.left), _POLL_SECONDS)  # it waits until there are so many
-        yield from taking.take(messages)
-        if any(message.error() is None for message in messages[:1]):
+        before = taking.consumed
+        yield from taking.take(consumer.consume(min(_AT_ONCE, taking.left), _POLL_SECONDS))  # waits for so many
+        if taking.consumed > before:
             until = seconds() + reader.address.timeout_seconds
-        elif seconds() > until:
+        elif not taking.done and seconds() > until:
             raise silence(reader.address, errors, f"reading {TOPIC} partition {stretch.partition} to {stretch.end}")
-    yield taking.columns.taken()
+    if taking.columns.rows:
+        yield taking.columns.taken()
     yield _tally(taking.consumed, taking.left_out)
 
 
@@ -143,6 +144,11 @@ class _Columns:
         self._partition = partition
         self._clear()
 
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return len(self._offsets)
+
     def _clear(self) -> None:
         self._offsets: list[int] = []
         self._timestamps: list[int] = []
@@ -158,13 +164,12 @@ class _Columns:
         self._keys.append(key)
         self._values.append(value)
         self._bytes += len(key or b"") + len(value or b"")
-        return len(self._offsets) >= _ROWS or self._bytes >= _BYTES
+        return self.rows >= _ROWS or self._bytes >= _BYTES
 
     def taken(self) -> pa.RecordBatch:
         """The batch, which begins anew."""
-        rows = len(self._offsets)
-        nothing = [None] * rows
-        columns = [[self._partition] * rows, self._offsets, self._timestamps, self._keys, self._values]
+        nothing = [None] * self.rows
+        columns = [[self._partition] * self.rows, self._offsets, self._timestamps, self._keys, self._values]
         arrays = [
             pa.array(column, field.type) for column, field in zip([*columns, nothing, nothing], BATCH, strict=True)
         ]
