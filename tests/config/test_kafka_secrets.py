@@ -24,6 +24,14 @@ def test_references_are_replaced(tmp_path, monkeypatch):
     assert said == "a *** b *** c *** d plain"
 
 
+def test_a_secret_inside_of_a_referred_text_is_hidden_too(tmp_path):
+    """A whole JAAS configuration in a file: its password alone is no more to be seen than all of it."""
+    (tmp_path / "jaas").write_text('ScramLoginModule required username="u" password="word-inside-of-jaas";\n')
+    found = resolved({"sasl.jaas.config": f"${{file:{tmp_path}/jaas}}"})
+    assert found["sasl.jaas.config"].endswith('password="word-inside-of-jaas";')
+    assert without_values("the broker said word-inside-of-jaas") == "the broker said ***"
+
+
 @pytest.mark.parametrize(
     ("reference", "says"),
     [
