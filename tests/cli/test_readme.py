@@ -26,15 +26,17 @@ def shown():
 
 
 class Started(Exception):
-    """The command has understood its arguments and would start Spark now."""
+    """The command has understood its arguments and would start Spark now, or ask a cluster."""
 
 
 @pytest.fixture
 def without_spark(monkeypatch, tmp_path):
-    def started(_):
+    def started(*_):
         raise Started
 
     monkeypatch.setattr("groupledger.cli.options.Job.spark", started)
+    monkeypatch.setattr("groupledger.sources.kafka_client.Cluster.__init__", started)
+    (tmp_path / "client.properties").write_text("security.protocol=SSL")
     (tmp_path / "conf").mkdir()
     for name in ("mine", "local", "demo"):
         (tmp_path / "conf" / f"{name}.yaml").write_text((ROOT / "conf" / "local.yaml").read_text())

@@ -57,7 +57,7 @@ SETTINGS = (
         "sprak.master=x",
         "nonsense",
         "=",
-        "cluster_id=",
+        "cluster_id=''",
         "cluster_id=[1]",
         "sources=3",
         "sources.0=x",

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from groupledger.core.faults import Fault
+from groupledger.core.user_code import client_module
 from groupledger.listener import (
     IllegalStateError,
     OffsetAndMetadata,
@@ -20,7 +21,6 @@ from groupledger.listener import (
 )
 from groupledger.listener.confluent import ConfluentConsumer
 from groupledger.listener.kafka_python import KafkaPythonConsumer
-from groupledger.listener.live import client_module
 from tests.core.protocol.played import t
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,8 +20,8 @@ process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
 controller.listener.names=CONTROLLER
-listeners=PLAINTEXT://127.0.0.1:{clients},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{clients}
+listeners=PLAINTEXT://127.0.0.1:{clients},CONTROLLER://127.0.0.1:{controller}{listeners}
+advertised.listeners=PLAINTEXT://127.0.0.1:{clients}{listeners}
 log.dirs={folder}/logs
 auto.create.topics.enable=false
 offsets.topic.num.partitions=1
@@ -31,27 +31,62 @@ transaction.state.log.min.isr=1
 log.cleaner.enable=false
 group.initial.rebalance.delay.ms=0
 group.min.session.timeout.ms=1000
+{more}
 """
+
+
+class Broker:
+    """Kafka 4.4.0 in KRaft mode in a folder of its own, with further listeners by name and further properties.
+
+    `formatting` are arguments of Kafka's storage tool. Stopped and started again, it is the same
+    broker at the same address.
+    """
+
+    def __init__(
+        self, folder: Path, listeners: Sequence[str] = (), more: str = "", formatting: Sequence[str] = ()
+    ) -> None:
+        self._folder = folder
+        self._clients, controller, *others = (_free_port() for _ in range(2 + len(listeners)))
+        self.address = f"127.0.0.1:{self._clients}"
+        self.addresses = {name: f"127.0.0.1:{port}" for name, port in zip(listeners, others, strict=True)}
+        self._properties = folder / "server.properties"
+        text = PROPERTIES.format(
+            clients=self._clients,
+            controller=controller,
+            folder=folder.as_posix(),
+            listeners="".join(f",{name}://{address}" for name, address in self.addresses.items()),
+            more=more,
+        )
+        self._properties.write_text(text, encoding="ascii")
+        self._command = [str(java()), *OPTIONS, "-cp", class_path("broker")]
+        format_ = ["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(self._properties), *formatting]
+        subprocess.run([*self._command, *format_], check=True, capture_output=True)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, and wait until it listens."""
+        log = self._folder / "broker.log"
+        with log.open("ab") as written:
+            command = [*self._command, "kafka.Kafka", str(self._properties)]
+            self._process = subprocess.Popen(command, stdout=written, stderr=written)
+        _wait(self._process, self._clients, log)
+
+    def stop(self) -> None:
+        """End it, if it runs."""
+        if self._process is not None:
+            stop(self._process)
+            self._process = None
 
 
 @contextmanager
 def broker(folder: Path) -> Iterator[str]:
-    """Kafka 4.4.0 in KRaft mode; gives its `host:port` once it listens."""
-    clients, controller = _free_port(), _free_port()
-    properties = folder / "server.properties"
-    properties.write_text(
-        PROPERTIES.format(clients=clients, controller=controller, folder=folder.as_posix()), encoding="ascii"
-    )
-    command = [str(java()), *OPTIONS, "-cp", class_path("broker")]
-    formatted = [*command, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties)]
-    subprocess.run(formatted, check=True, capture_output=True)
-    with (folder / "broker.log").open("wb") as log:
-        process = subprocess.Popen([*command, "kafka.Kafka", str(properties)], stdout=log, stderr=log)
-        try:
-            _wait(process, clients, folder / "broker.log")
-            yield f"127.0.0.1:{clients}"
-        finally:
-            stop(process)
+    """A running broker; gives its `host:port`."""
+    made = Broker(folder)
+    try:
+        made.start()
+        yield made.address
+    finally:
+        made.stop()
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:

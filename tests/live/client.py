@@ -14,10 +14,10 @@ import sys
 import threading
 from typing import Any
 
+from groupledger.core.user_code import client_module
 from groupledger.listener import RebalanceListener
 from groupledger.listener.confluent import ConfluentConsumer
 from groupledger.listener.kafka_python import KafkaPythonConsumer
-from groupledger.listener.live import client_module
 
 HEARTBEAT_MS = 300
 METADATA_MS = 500

@@ -2,6 +2,7 @@
 
 import itertools
 import shutil
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -29,12 +30,19 @@ class Workspace:
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         return SourceSettings(kind=kind, path=str(path))
 
-    def ingest(self, *sources: SourceSettings, run_id: str | None = None, **settings):
-        """One ingest of these sources, all of the cluster `edge`."""
+    def ingest(
+        self,
+        *sources: SourceSettings,
+        run_id: str | None = None,
+        cluster_id: str | None = "edge",
+        beside: Callable[[], object] | None = None,
+        **settings,
+    ):
+        """One ingest of these sources, all of one cluster; `beside` happens once it has begun to read."""
         config = Config(
-            cluster_id="edge", ledger=LedgerSettings(location=self.location.path), sources=sources, **settings
+            cluster_id=cluster_id, ledger=LedgerSettings(location=self.location.path), sources=sources, **settings
         )
-        return ingest(self.spark, self.location, config, invocation(run_id))
+        return ingest(self.spark, self.location, config, invocation(run_id, beside))
 
     def rows(self, table, *without: str):
         """The rows that count, as sorted tuples, but for the columns that name the attempt and those given."""
@@ -43,11 +51,18 @@ class Workspace:
         return sorted(map(str, current(self.spark, self.location, table).select(*names).collect()))
 
 
-def invocation(run_id=None):
-    """An attempt with a name of its own at a moment that stands still."""
+def invocation(run_id=None, beside=None):
+    """An attempt with a name of its own at a moment that stands still, and with it what happens `beside`, once."""
+    happens = [beside] if beside else []
+
+    def now():
+        if happens:
+            happens.pop()()
+        return datetime(2026, 11, 21, tzinfo=UTC)
+
     return Invocation(
         attempt_id=f"attempt-{next(_numbers)}",
-        now=lambda: datetime(2026, 11, 21, tzinfo=UTC),
+        now=now,
         seconds=lambda: 0.0,
         run_id=run_id,
     )

@@ -6,13 +6,15 @@ import functools
 import tempfile
 import time
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
+from groupledger.cli.cluster import cluster_given
 from groupledger.cli.engine_errors import JVM_OUTPUT, LEDGER
 from groupledger.cli.output import Output
 from groupledger.cli.tracebacks import hide_secrets
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from groupledger.sinks.ledger import LedgerLocation
 
 DEFAULT_CONFIG = "conf/local.yaml"
+WITHOUT_A_FILE = {"ledger": {"location": "ledger"}, "spark": {"profile": "small"}}
+"""What a command runs with that is told its ledger or its cluster, and no configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,26 +40,38 @@ class Job:
 
     name: str
     output: Output
-    config_file: Path
+    config_file: Path | None
     overrides: tuple[str, ...]
     config: Config
+    given: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def configured(cls, name: str, output: Output, config_file: Path, overrides: tuple[str, ...]) -> Job:
-        """A job under the configuration in a file, overrides applied."""
-        from groupledger.config import load
+    def configured(
+        cls,
+        name: str,
+        output: Output,
+        config_file: Path | None,
+        overrides: tuple[str, ...],
+        given: Mapping[str, Any] | None = None,
+    ) -> Job:
+        """A job under the configuration in a file, if there is one, with `given` in its place and overrides applied."""
+        from groupledger.config import load, parse
 
         hide_secrets()
-        config = load(config_file, overrides)
+        given = given or {}
+        if config_file is None:
+            config = parse("", "the command line", overrides, {**WITHOUT_A_FILE, **given})
+        else:
+            config = load(config_file, overrides, given)
         context = click.get_current_context(silent=True)
         if context is not None:
             context.meta[LEDGER] = config.ledger  # so that an error of Spark's can be told by whose file it is about
-        return cls(name, output, config_file, overrides, config)
+        return cls(name, output, config_file, overrides, config, given)
 
     def override(self, settings: Mapping[str, object | None]) -> Job:
         """The same job with options turned into settings, checked like any other; None leaves one as it is."""
         given = tuple(f"{key}={value}" for key, value in settings.items() if value is not None)
-        return Job.configured(self.name, self.output, self.config_file, (*self.overrides, *given))
+        return Job.configured(self.name, self.output, self.config_file, (*self.overrides, *given), self.given)
 
     def spark(self) -> SparkSession:
         """The session; starting one takes seconds, so it is the last thing before the work."""
@@ -103,7 +119,10 @@ def takes_json(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def takes_config(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--config`, `--set` and `--json`; the command gets a `Job` as its first argument."""
+    """Add `--config`, `--ledger`, `--set` and `--json`; the command gets a `Job` as its first argument.
+
+    Named on the command line, a ledger or a cluster (`takes_cluster`) needs no configuration.
+    """
     return takes_config_of(DEFAULT_CONFIG)(command)
 
 
@@ -113,11 +132,18 @@ def takes_config_of(default: str) -> Callable[[Callable[..., Any]], Callable[...
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @click.option("--config", "config_file", default=default, show_default=True, metavar="FILE", help="YAML file.")
         @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of it.")
+        @click.option("--ledger", metavar="FOLDER", help="The ledger's folder; no --config is needed then.")
         @takes_json
         @functools.wraps(command)
-        def run(output: Output, *, config_file: str, overrides: tuple[str, ...], **options: Any) -> Any:
-            name = click.get_current_context().info_name or ""
-            return command(Job.configured(name, output, Path(config_file), overrides), **options)
+        def run(
+            output: Output, *, config_file: str, overrides: tuple[str, ...], ledger: str | None, **options: Any
+        ) -> Any:
+            context = click.get_current_context()
+            given = {} if ledger is None else {"ledger": {"location": ledger}}
+            given |= cluster_given(options)
+            chosen = context.get_parameter_source("config_file") is not ParameterSource.DEFAULT
+            file = Path(config_file) if chosen or not given else None
+            return command(Job.configured(context.info_name or "", output, file, overrides, given), **options)
 
         return run
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from groupledger.cli.cluster import takes_cluster
 from groupledger.cli.exits import Exit
 from groupledger.cli.options import Job, takes_config, takes_run_id, takes_timings
 from groupledger.cli.output import plain, say
@@ -13,6 +15,8 @@ from groupledger.cli.summaries import ingest_json, tell_assign, tell_ingest, tel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
 
     from groupledger.pipeline.assign import AssignSummary
     from groupledger.pipeline.ingest import IngestSummary
@@ -26,16 +30,30 @@ takes_max_quarantined = click.option(
 @takes_max_quarantined
 @takes_run_id
 @takes_timings
+@takes_cluster
 @takes_config
 def ingest(job: Job, *, run_id: str | None, timings: bool, max_quarantined: int | None) -> None:
     """Read the offsets log, topic listings and snapshot tables named under `sources`; account for every record.
 
-    What was read before is recognised: the same files again are the same run, and change nothing.
+    What was read before is recognised: the same files again are the same run, and change nothing. A running cluster is
+    read from where the last ingest of it stopped.
+
+    \b
+    groupledger ingest                                      # as configured
+    groupledger ingest --bootstrap host:9092                # this cluster, into the folder `ledger`
     """
+    from groupledger.config.settings import KAFKA
+    from groupledger.pipeline.cluster import require_answers
     from groupledger.pipeline.ingest import ingest as run
 
     job = job.override({"limits.max_quarantined": max_quarantined})
+    clusters = [source for source in job.config.sources if source.kind == KAFKA]
+    if clusters:
+        with job.output.status("asking the cluster"):
+            require_answers(clusters, time.perf_counter)
     spark = job.spark()
+    if "sources" in job.given:
+        _make_ledger(job, spark)
     with job.output.status("reading and folding the sources"):
         summary = run(spark, job.place(), job.config, job.invocation(run_id))
     tell_ingest(job.output, summary)
@@ -83,6 +101,16 @@ def assign(
         summary = run(spark, job.config, job.invocation(run_id))
     tell_assign(job.output, summary)
     _finish(job, summary, plain(summary), timings=timings)
+
+
+def _make_ledger(job: Job, spark: SparkSession) -> None:
+    """A cluster was named and maybe nothing else: there need be no ledger yet."""
+    from groupledger.sinks.ledger import init, stands
+    from groupledger.tables import RUNS
+
+    if not stands(spark, job.place(), RUNS):
+        with job.output.status("making the tables"):
+            init(spark, job.place())
 
 
 def _finish(job: Job, summary: IngestSummary | AssignSummary, told: Mapping[str, Any], *, timings: bool) -> None:

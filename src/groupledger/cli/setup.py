@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import click
 
+from groupledger.cli.cluster import takes_cluster
 from groupledger.cli.exits import Exit
 from groupledger.cli.options import Job, takes_config
 from groupledger.cli.output import mark, plain, print_exact
@@ -28,17 +30,25 @@ def init(job: Job) -> None:
 
 @click.command(short_help="Versions, jars, rights, and whether the ledger is sound.")
 @click.option("--deep", is_flag=True, help="Read every row: is it what the run that wrote it committed?")
+@takes_cluster
 @takes_config
 def doctor(job: Job, *, deep: bool) -> None:
     """Check versions, jars, rights and the ledger itself; say what to do about each thing that is wrong.
 
+    Clusters among the sources are asked as well, or the one of --bootstrap alone: can it be reached, and read?
+
     Exit code 2 when anything is wrong.
     """
+    from groupledger.config.settings import KAFKA
+    from groupledger.pipeline.cluster_rights import cluster_checks as ask
     from groupledger.pipeline.doctor import doctor as examine
 
     folder = job.config.spark.jars
+    clusters = [source for source in job.config.sources if source.kind == KAFKA]
     with job.output.status("looking"):
-        checks = examine(job.spark, job.place(), Path(folder) if folder else None, deep=deep)
+        checks = [check for source in clusters for check in ask(source, time.perf_counter)]
+        if "sources" not in job.given:
+            checks += examine(job.spark, job.place(), Path(folder) if folder else None, deep=deep)
     job.output.table(
         ["", "check", "found", "what to do"], [(mark(each.ok), each.name, each.detail, each.remedy) for each in checks]
     )

@@ -46,17 +46,30 @@ SHOWN = (*CLASSES, "listings")
 
 def tell_ingest(output: Output, summary: IngestSummary) -> None:
     """The account of an ingest."""
+    if summary.nothing_new:
+        output.line(f"nothing new since run {summary.run.run_id} (commit {summary.run.sequence})")
+        return
     output.title(run_title("ingest", summary.run.run_id, already_committed=summary.already_committed))
     tell_accounts(output, summary.accounts)
     tell_rows(output, summary.rows)
+    for cluster_id, left in summary.left.items():
+        if left:
+            output.line(f"{left:,} offsets of cluster {cluster_id} are left for the next run (max_records)")
 
 
 def ingest_json(summary: IngestSummary) -> dict[str, Any]:
-    """The summary for a program: which run, the account of every record, rows by table."""
+    """The summary for a program: which run, the account of every record, rows by table.
+
+    Where there was nothing new, `run_id` is that of the last run, and nothing else of it is told.
+    """
+    if summary.nothing_new:
+        return {"run_id": summary.run.run_id, "nothing_new": True, "timings": plain(summary.timings)}
     return {
         "run_id": summary.run.run_id,
         "attempt_id": summary.run.attempt_id,
         "already_committed": summary.already_committed,
+        "nothing_new": False,
+        "left": plain(summary.left),
         "accounts": [{**plain(each), "balanced": each.balanced} for each in summary.accounts],
         "rows": plain(summary.rows),
         "quarantined": summary.quarantined,

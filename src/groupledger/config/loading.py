@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
-from types import NoneType, UnionType
+from types import MappingProxyType, NoneType, UnionType
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import yaml
 
-from groupledger.config.settings import Config, ConfigFault, Rule
+from groupledger.config.settings import KAFKA, OF_KAFKA, Config, ConfigFault, Rule, SourceSettings
 from groupledger.core.secrets import HIDDEN, is_secret, remember, secrets_in
 
 _VARIABLE = re.compile(r"\$\{(?:env:|env\.)?(\w+)\}")
@@ -41,8 +41,10 @@ class Place(NamedTuple):
         return HIDDEN if is_secret(self.key) else repr(value)
 
 
-def load(path: Path, overrides: Sequence[str] = ()) -> Config:
+def load(path: Path, overrides: Sequence[str] = (), given: Mapping[str, Any] = MappingProxyType({})) -> Config:
     """The configuration in a YAML file, changed by overrides such as "assign.snapshots=every".
+
+    `given` are top-level keys that stand in place of the file's.
 
     Raises ConfigFault: CONFIG_MISSING (no such file), CONFIG_SYNTAX (not YAML), CONFIG_INVALID (a key or value).
     """
@@ -51,13 +53,17 @@ def load(path: Path, overrides: Sequence[str] = ()) -> Config:
     except (OSError, ValueError) as error:  # not UTF-8, or a name that no file can have
         reason = getattr(error, "strerror", None) or error
         raise ConfigFault("CONFIG_MISSING", f"{path}: cannot read the configuration: {reason}") from error
-    return parse(text, str(path), overrides)
+    return parse(text, str(path), overrides, given)
 
 
-def parse(text: str, source: str, overrides: Sequence[str] = ()) -> Config:
+def parse(
+    text: str, source: str, overrides: Sequence[str] = (), given: Mapping[str, Any] = MappingProxyType({})
+) -> Config:
     """As `load`, from a text; `source` is what complaints call it."""
     raw = _yaml(text, source)
     tree = {} if raw is None else raw
+    if isinstance(tree, dict):
+        tree = {**tree, **given}
     remember(_secrets(tree, ""))
     for override in overrides:
         remember(secrets_in(*override.partition("=")[::2]))
@@ -116,7 +122,7 @@ def _overridden(tree: Any, override: str) -> Any:
 def _with(tree: Any, path: Sequence[str], value: Any, place: Place) -> Any:
     """The tree with one value replaced; an index in a list is its position, one past the end appends.
 
-    Setting names may hold dots themselves: below `conf` the rest of the path is one name.
+    Setting names may hold dots themselves: below `conf` and `options` the rest of the path is one name.
     """
     if not path:
         return value
@@ -131,7 +137,7 @@ def _with(tree: Any, path: Sequence[str], value: Any, place: Place) -> Any:
         return entries
     if tree is not None and not isinstance(tree, dict):
         raise place.fault(f"is {place.shown(tree)}, which has no key {name!r} below it")
-    if place.key.endswith("conf"):
+    if place.key.endswith(("conf", "options")):
         name, rest = ".".join(path), ()
     return {**(tree or {}), name: _with((tree or {}).get(name), rest, value, place.below(name))}
 
@@ -196,7 +202,7 @@ def _entries(kind: Any, raw: Any, place: Place) -> tuple[Any, ...]:
 
 
 def _settings(raw: Any, place: Place) -> dict[str, str]:
-    """Spark's settings: names to texts; YAML's true and 2 are written as Spark writes them."""
+    """Settings of Spark or of a Kafka client: names to texts; YAML's true and 2 are written as those write them."""
     if raw is None:
         return {}
     if not isinstance(raw, dict):
@@ -214,7 +220,30 @@ def _check_together(config: Config, place: Place) -> None:
     if (ledger.location is None) == (ledger.catalog is None):
         got = "neither" if ledger.location is None else "both"
         raise place.below("ledger").fault(f"has {got} of location and catalog; expected exactly one")
+    for index, source in enumerate(config.sources):
+        _check_source(source, config.cluster_id, place.below("sources").below(index))
     if config.assign.scenario == "recorded" and (config.assign.assignor != "recorded" or config.assign.overrides):
         raise place.below("assign.scenario").fault(
             "is 'recorded', which runs no assignor; expected another name beside assignor or overrides"
         )
+
+
+def _check_source(source: SourceSettings, cluster_id: str | None, place: Place) -> None:
+    """A source has a place, and only keys of its kind; where the cluster cannot say its id, the configuration does."""
+    if source.kind == KAFKA:
+        if source.bootstrap is None:
+            raise place.below("bootstrap").fault("is missing; expected the brokers of the cluster, such as host:9092")
+        if source.path is not None:
+            raise place.below("path").fault(f"is {source.path!r}; a source of kind kafka has bootstrap instead")
+        return
+    if source.path is None:
+        raise place.below("path").fault("is missing; expected a file or folder")
+    for one in fields(SourceSettings):
+        if one.name in OF_KAFKA and getattr(source, one.name) != _default(one):
+            raise place.below(one.name).fault(f"stands in a source of kind {source.kind}; expected it under kafka only")
+    if source.cluster_id is None and cluster_id is None:
+        raise place.below("cluster_id").fault("is missing, and so is that of the whole file; expected one of them")
+
+
+def _default(one: Field[Any]) -> Any:
+    return one.default if one.default_factory is MISSING else one.default_factory()

@@ -18,7 +18,11 @@ ASSIGNORS = (
     *("recorded", "range", "roundrobin", "sticky", "cooperative-sticky"),
     *("constrained-cooperative-sticky", "librdkafka-cooperative-sticky", "sticky-stream-join"),
 )
-SOURCE_KINDS = ("offsets-jsonl", "offsets-parquet", "offsets-delta", "topics-jsonl", "snapshots")
+SOURCE_KINDS = ("offsets-jsonl", "offsets-parquet", "offsets-delta", "topics-jsonl", "snapshots", "kafka")
+KAFKA = "kafka"
+"""The kind of source that is a running cluster: its log, and its topics."""
+OF_KAFKA = ("bootstrap", "options", "timeout_seconds", "max_records", "offset_commits")
+"""Keys of a source that only this kind has."""
 SNAPSHOT_FORMATS = ("parquet", "delta", "json", "csv")
 PROFILES = ("small", "local", "cluster")
 RETAINED = (
@@ -94,8 +98,15 @@ class LedgerSettings:
 class SourceSettings:
     """One input of `ingest`."""
 
-    kind: str = key("What is read: the raw offsets log, a topic listing, or snapshot tables.", one_of(*SOURCE_KINDS))
-    path: str = key("File or folder; for snapshots the folder that holds group_snapshots and the others.", NOT_EMPTY)
+    kind: str = key(
+        "What is read: the raw offsets log, a topic listing, snapshot tables, or a running cluster (kafka).",
+        one_of(*SOURCE_KINDS),
+    )
+    path: str | None = key(
+        "File or folder; for snapshots the folder that holds group_snapshots and the others; not for kafka.",
+        NOT_EMPTY,
+        None,
+    )
     format: str = key("Format of the tables; only for the kind snapshots.", one_of(*SNAPSHOT_FORMATS), "parquet")
     cluster_id: str | None = key("The cluster this input is of; null: the cluster_id of the whole file.", CLUSTER, None)
     offsets_partitions: int | None = key(
@@ -104,6 +115,30 @@ class SourceSettings:
         None,
     )
     glob: bool = key("Expand * ? [ ] { } in the path; false: they are signs of its name as others are.", TRUTH, False)
+    bootstrap: str | None = key("Brokers of a cluster, host:port separated by commas; only for kafka.", NOT_EMPTY, None)
+    options: Mapping[str, str] = key(
+        "Options of the Kafka client; ${env:NAME} and ${file:PATH} stand for what must not be here; only for kafka.",
+        None,
+        {},
+    )
+    timeout_seconds: int = key(
+        "How long the cluster may take for one answer, and a read may stand still; only for kafka.", at_least(1), 30
+    )
+    max_records: int | None = key(
+        "Offsets that one run reads at most, shared among the log's partitions; null: all; only for kafka.",
+        at_least(1),
+        None,
+    )
+    offset_commits: bool = key(
+        "Keep records of offset commits, the bulk of the log; false: count them and leave them out; only for kafka.",
+        TRUTH,
+        False,
+    )
+
+    @property
+    def place(self) -> str:
+        """Where it is: a path, or the brokers of a cluster."""
+        return self.path or self.bootstrap or ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,7 +276,11 @@ class SparkSettings:
 class Config:
     """The whole configuration of a command or job."""
 
-    cluster_id: str = key("Which Kafka cluster this is; part of every identity in the ledger.", CLUSTER)
+    cluster_id: str | None = key(
+        "Which Kafka cluster this is; part of every identity in the ledger. Null: a kafka source says its own.",
+        CLUSTER,
+        None,
+    )
     ledger: LedgerSettings = key("Where the tables are.", None, LedgerSettings)
     sources: tuple[SourceSettings, ...] = key("What ingest reads, in this order.", None, ())
     assign: AssignSettings = key("What assign computes.", None, AssignSettings)

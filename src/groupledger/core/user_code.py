@@ -1,4 +1,7 @@
-"""Code of users by the name they gave it, `module:name`: from configuration or a command, never from data."""
+"""Code that is not ours, imported when it is needed: users' own by the name `module:name`, and client libraries.
+
+A name comes from configuration or a command, never from data.
+"""
 
 from __future__ import annotations
 
@@ -16,3 +19,15 @@ def imported(name: str, code: str, expected: str) -> Any:
     except Exception as error:  # a module of others may fail in any way while it is imported
         told = f"{type(error).__name__}: {error}"
         raise Fault(code, f"cannot import {name}: {told}; expected {expected}") from error
+
+
+def client_module(name: str, package: str, extra: str | None = None) -> Any:
+    """A client library, imported now. Raises Fault("CLIENT_MISSING") where it is not installed.
+
+    `extra`: the extra of groupledger that brings it.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        wanted = package if extra is None else f"'groupledger[{extra}]'"
+        raise Fault("CLIENT_MISSING", f"{package} is not installed; expected `pip install {wanted}`") from error

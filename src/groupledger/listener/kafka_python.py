@@ -8,8 +8,9 @@ from typing import Any
 
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.user_code import client_module
 from groupledger.listener.interface import RebalanceListener
-from groupledger.listener.live import LiveConsumer, client_module
+from groupledger.listener.live import LiveConsumer
 from groupledger.listener.view import (
     GroupMetadata,
     OffsetAndMetadata,

@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from groupledger.core.custom.group import TopicPartition
-from groupledger.core.faults import Fault
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.listener.errors import IllegalStateError, named
 from groupledger.listener.hosted import method_of
@@ -19,14 +17,6 @@ from groupledger.listener.interface import RebalanceListener
 from groupledger.listener.view import view_of
 
 Polled = TypeVar("Polled")
-
-
-def client_module(name: str, package: str) -> Any:
-    """A client library, imported now. Raises Fault("CLIENT_MISSING") where it is not installed."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise Fault("CLIENT_MISSING", f"{package} is not installed; expected `pip install {package}`") from error
 
 
 class LiveConsumer(ABC, Generic[Polled]):

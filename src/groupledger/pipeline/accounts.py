@@ -11,6 +11,8 @@ RECORDS, DUPLICATES, QUARANTINED = "records", "duplicates", "quarantined"
 LINES, ROWS, BLANK, LISTINGS = "lines", "rows", "blank", "listings"
 OTHER_TOPIC = "other topic"
 """A kind of unused record: of another topic than `__consumer_offsets`."""
+OFFSET_COMMITS = "offset commits left out"
+"""A kind of unused record: told by the first bytes of its key, and read no further."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from groupledger.pipeline.accounts import BLANK, LINES, LISTINGS, OTHER_TOPIC, QUARANTINED, RECORDS, ROWS, accounts
+from groupledger.pipeline.accounts import (
+    BLANK,
+    LINES,
+    LISTINGS,
+    OFFSET_COMMITS,
+    OTHER_TOPIC,
+    QUARANTINED,
+    RECORDS,
+    ROWS,
+    accounts,
+)
 from groupledger.sources import offsets_log, snapshot_tables, topic_listings
 from groupledger.tables import columns as c
 
@@ -64,6 +74,9 @@ def _of_cluster(reading: Reading, cluster_id: str, ask: Callable[[Arrivals], Arr
         if arrived.other_topic:
             found[f"{cluster_id}/{RECORDS}"] += arrived.other_topic
             found[f"{cluster_id}/unused.{OTHER_TOPIC}"] += arrived.other_topic
+        if arrived.offset_commit:
+            found[f"{cluster_id}/{RECORDS}"] += arrived.offset_commit
+            found[f"{cluster_id}/unused.{OFFSET_COMMITS}"] += arrived.offset_commit
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from groupledger.core.history import FoldSettings
 from groupledger.engine.folding import COUNT_NAME, COUNT_ROWS, COUNTS, FILLED, TABLE, fold_buckets
 from groupledger.pipeline.accounts import DUPLICATES, RECORDS, Account, accounts
 from groupledger.pipeline.arrivals import count_arrivals, count_listed, count_rejected
+from groupledger.pipeline.cluster import gap_rows
 from groupledger.pipeline.duplicates import COPIES, KNOWN, MAYBE, looked_for, sorted_out
 from groupledger.pipeline.fold_input import fold_input, touched
 from groupledger.pipeline.given import Given, changes_of_ownership, given, of_table
@@ -47,11 +48,17 @@ NEW, ROWS = "new", "rows"
 
 @dataclass(frozen=True, slots=True)
 class IngestSummary:
-    """What an ingest did. `rows` counts by table; `already_committed`: this run had counted before."""
+    """What an ingest did. `rows` counts by table; `already_committed`: this run had counted before.
+
+    `nothing_new`: no run was made; `run` is the last one of these clusters. `left`: by running cluster, the
+    offsets that `max_records` left for later.
+    """
 
     run: runs.Run
     already_committed: bool
     timings: Mapping[str, float]
+    nothing_new: bool = False
+    left: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def accounts(self) -> tuple[Account, ...]:
@@ -65,7 +72,9 @@ class IngestSummary:
 
     @property
     def quarantined(self) -> int:
-        """Rejected rows of all sources."""
+        """Rejected rows of all sources; none where no run was made."""
+        if self.nothing_new:
+            return 0
         return self.run.counts_out.get(tables.QUARANTINE.name, 0)
 
 
@@ -83,14 +92,18 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
     timings = Timings(invocation.seconds)
     with timings.stage("open"):
         check(spark, location)
-        reading = read_sources(spark, config)
+        seen = runs.look(spark, location, invocation.run_id)
+        seen.require_no_redaction()
+        if seen.committed is not None and seen.committed.kind == runs.INGEST:
+            return IngestSummary(seen.committed, True, timings.by_stage)
+        reading = read_sources(spark, config, seen.commits, invocation)
         guards = tuple(map(guard_of, reading.clusters))
         attempt = _attempt(config, invocation, reading, guards)
-        seen = runs.look(spark, location, attempt.run_id)
-    seen.require_no_redaction()
     committed = runs.counted(spark, location, seen, attempt)
     if committed is not None:
         return IngestSummary(committed, True, timings.by_stage)
+    if reading.nothing_new and all(map(seen.last, guards)):
+        return IngestSummary(_last(spark, location, seen, guards), False, timings.by_stage, nothing_new=True)
     with timings.stage("plan"):
         runs.plan(spark, location, attempt)
     past = Past(spark, location, seen.commits, guards, reading.stated)
@@ -100,7 +113,15 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
     with timings.stage("commit"):
         attempt = replace(attempt, inputs={**attempt.inputs, "read": work.positions})
         run = runs.commit(spark, location, attempt, seen.sequence, work.outcome(invocation))
-    return IngestSummary(run, run.attempt_id != attempt.attempt_id, timings.by_stage)
+    return IngestSummary(run, run.attempt_id != attempt.attempt_id, timings.by_stage, left=reading.left)
+
+
+def _last(spark: SparkSession, location: LedgerLocation, seen: runs.Look, guards: tuple[str, ...]) -> runs.Run:
+    """The last run under any of these guards."""
+    commit = max(filter(None, map(seen.last, guards)), key=lambda each: each.sequence)
+    run = runs.look(spark, location, commit.run_id).committed
+    assert run is not None, f"run {commit.run_id} was committed, and is no longer"
+    return run
 
 
 def _read(work: Work, reading: Reading, timings: Timings) -> None:
@@ -257,9 +278,11 @@ class Work:
         def rows_of(table: tables.Table) -> list[DataFrame]:
             return [] if folded is None or not self.folded[table.name] else [of_fold(folded, table)]
 
+        gaps = gap_rows(self.past.spark, reading.described["sources"])
         for table in FILLED:
             if table is not tables.QUARANTINE:
-                rows = union([*rows_of(table), *self._of_given(table)])
+                more = [gaps] if table is tables.COVERAGE and gaps is not None else []
+                rows = union([*rows_of(table), *self._of_given(table), *more])
                 if rows is not None:
                     self._append(table, rows)
         self._count_given()

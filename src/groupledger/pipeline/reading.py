@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from groupledger.config.settings import KAFKA
 from groupledger.core.digest import digest
 from groupledger.core.faults import Fault
 from groupledger.core.secrets import without_secrets
+from groupledger.pipeline.cluster import ClusterReading, read_cluster
 from groupledger.sinks.refusals import ENGINE_ERRORS
-from groupledger.sources import offsets_log, snapshot_tables, topic_listings
+from groupledger.sources import kafka_log, offsets_log, snapshot_tables, topic_listings
 from groupledger.sources.files import Files, unreadable
 from groupledger.sources.opening import PROBLEM, Arrivals, Rows, split
 from groupledger.sources.tables import table_files
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from groupledger.config import Config, LimitSettings, SourceSettings
+    from groupledger.pipeline.invocation import Invocation
+    from groupledger.sinks.runs import Commit
     from groupledger.sources.snapshot_tables import Snapshots
 
 OFFSETS_PARTITIONS = "offsets_partitions"
@@ -42,12 +46,13 @@ class Read:
     cluster_id: str
     parts: tuple[Rows, ...]
     arrivals: tuple[Arrivals, ...]
-    files: tuple[Files, ...]
+    files: tuple[Files, ...] = ()
+    cluster: ClusterReading | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
         """What quarantine rows call the source."""
-        path = self.settings.path
+        path = self.settings.place
         if self.settings.kind == "snapshots":
             return tuple(without_secrets(snapshot_tables.table_path(path, form)) for form in FORMS)
         return (without_secrets(path),)
@@ -58,9 +63,12 @@ class Read:
         source = self.settings
         what: dict[str, Any] = {
             "kind": source.kind,
-            "path": without_secrets(source.path),
+            "path": without_secrets(source.place),
             c.CLUSTER_ID: self.cluster_id,
         }
+        if self.cluster is not None:
+            stated = self.cluster.log_partitions  # 0: no group was ever there
+            return {**what, **({OFFSETS_PARTITIONS: stated} if stated else {}), **self.cluster.described}
         what |= {"format": source.format} if source.kind == "snapshots" else {}
         what |= {} if source.offsets_partitions is None else {OFFSETS_PARTITIONS: source.offsets_partitions}
         what |= {"glob": True} if source.glob else {}
@@ -84,6 +92,16 @@ class Reading:
     tables: tuple[tuple[str, Snapshots], ...]  # with the cluster of each
     clusters: tuple[str, ...]
     described: Mapping[str, Any]
+
+    @property
+    def left(self) -> dict[str, int]:
+        """By cluster that was read itself, how many offsets are left for later ingests."""
+        return {each.cluster_id: each.cluster.plan.left for each in self.sources if each.cluster is not None}
+
+    @property
+    def nothing_new(self) -> bool:
+        """Whether all sources are clusters, and none has anything that the ledger lacks."""
+        return all(each.cluster is not None and each.cluster.is_empty for each in self.sources)
 
     @property
     def stated(self) -> dict[str, int]:
@@ -114,28 +132,42 @@ class Reading:
             yield
         except ENGINE_ERRORS as error:
             known = (name for source in self.sources for files in source.files for name, *_ in files.found)
-            fault = unreadable(str(error), known)
+            fault = kafka_log.fault_of(str(error)) or unreadable(str(error), known)
             if fault is None:
                 raise
             raise fault from error
 
 
-def read_sources(spark: SparkSession, config: Config) -> Reading:
-    """Open every source. Raises Fault NO_SOURCES, or a SourceFault."""
+def read_sources(
+    spark: SparkSession, config: Config, commits: Sequence[Commit] = (), invocation: Invocation | None = None
+) -> Reading:
+    """Open every source. Raises Fault NO_SOURCES, SOURCE_TWICE, a SourceFault, or one of `read_cluster`.
+
+    A running cluster is read from where these commits ended; it needs the clock of the invocation.
+    """
     if not config.sources:
         raise Fault("NO_SOURCES", "sources is empty; expected at least one, such as {kind: offsets-jsonl, path: ...}")
     sources: list[Read] = []
     given: list[tuple[str, Snapshots]] = []
     for source in config.sources:
-        cluster_id = source.cluster_id or config.cluster_id
-        if source.kind == "snapshots":
+        cluster_id = source.cluster_id or config.cluster_id or ""
+        if source.kind == KAFKA:
+            assert invocation is not None, "a running cluster is read by an ingest only"
+            sources.append(
+                _cluster(read_cluster(spark, source, cluster_id or None, commits, invocation), source, config)
+            )
+        elif source.kind == "snapshots":
             found = _snapshots(spark, source, cluster_id, config.limits)
             given.append((cluster_id, found))
             sources.append(Read(source, cluster_id, tuple(found.parts()), found.arrivals, found.files))
         else:
             sources.append(_one_table(spark, source, cluster_id, config.limits))
+    _require_once(sources)
     logs = [rows for each in sources if each.settings.kind in LOGS for rows in each.parts]
     listings = [rows for each in sources if each.settings.kind == LISTING for rows in each.parts]
+    for each in sources:
+        logs += each.parts[: len(each.cluster.logs)] if each.cluster else ()
+        listings += each.cluster.listings if each.cluster else ()
     described = [source.described for source in sources]
     stated_partitions(described)
     return Reading(
@@ -144,8 +176,29 @@ def read_sources(spark: SparkSession, config: Config) -> Reading:
         tuple(listings),
         tuple(given),
         tuple(sorted({source.cluster_id for source in sources})),
-        {"sources": described},
+        {"sources": described, **({"reached": reached} if (reached := _reached(sources)) else {})},
     )
+
+
+def _cluster(found: ClusterReading, source: SourceSettings, config: Config) -> Read:
+    logs = tuple(_within_limits(rows, source, config.limits) for rows in found.logs)
+    parts = (*logs, *found.listings)
+    arrivals = tuple(rows.arrivals for rows in parts if rows.arrivals is not None)
+    return Read(source, found.cluster_id, parts, arrivals, cluster=found)
+
+
+def _reached(sources: Iterable[Read]) -> dict[str, Any]:
+    """By cluster that was read itself, where the next ingest goes on."""
+    return {each.cluster_id: each.cluster.reached for each in sources if each.cluster is not None}
+
+
+def _require_once(sources: Iterable[Read]) -> None:
+    """Raises Fault SOURCE_TWICE where two sources read the log of one cluster itself."""
+    seen: dict[str, str] = {}
+    for each in sources:
+        if each.cluster is not None and seen.setdefault(each.cluster_id, each.settings.place) != each.settings.place:
+            places = f"{seen[each.cluster_id]} and {each.settings.place}"
+            raise Fault("SOURCE_TWICE", f"{places} are one cluster, {each.cluster_id}; expected one source for it")
 
 
 def stated_partitions(sources: Iterable[Mapping[str, Any]]) -> dict[str, int]:
@@ -163,13 +216,13 @@ def _snapshots(
     spark: SparkSession, source: SourceSettings, cluster_id: str, limits: LimitSettings
 ) -> snapshot_tables.Snapshots:
     most = limits.max_partitions_per_group
-    return snapshot_tables.read(spark, source.path, source.format, cluster_id, most_claims=most, glob=source.glob)
+    return snapshot_tables.read(spark, source.place, source.format, cluster_id, most_claims=most, glob=source.glob)
 
 
 def _one_table(spark: SparkSession, source: SourceSettings, cluster_id: str, limits: LimitSettings) -> Read:
     """A log, or listings of topics."""
     kind = LOG_KINDS.get(source.kind, "json")
-    files = table_files(spark, source.path, kind, glob=source.glob)
+    files = table_files(spark, source.place, kind, glob=source.glob)
     if source.kind == LISTING:
         rows = topic_listings.read_json(spark, files, cluster_id)
     elif kind == "json":
@@ -190,7 +243,7 @@ def _within_limits(rows: Rows, source: SourceSettings, limits: LimitSettings) ->
     checked = rows.good.withColumn(PROBLEM, F.when(size > limits.max_record_bytes, text))
     known = {name: F.col(name) for name in (c.CLUSTER_ID, c.LOG_PARTITION, c.OFFSET, c.GROUP_ID, c.KEY, c.VALUE)}
     good = [F.col(name) for name in LOG_RECORDS.columns if name != c.ATTEMPT_ID]
-    found = split(checked, good, source.path, {c.STAGE: F.lit(offsets_log.STAGE), **known})
+    found = split(checked, good, source.place, {c.STAGE: F.lit(offsets_log.STAGE), **known})
     return Rows(found.good, rows.rejected.unionByName(found.rejected), rows.watches + found.watches, rows.arrivals)
 
 

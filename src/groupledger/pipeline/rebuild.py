@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from groupledger import tables
 from groupledger.config import SourceSettings
+from groupledger.config.settings import KAFKA
 from groupledger.core.digest import result_digest
 from groupledger.core.faults import Fault
 from groupledger.core.secrets import without_secrets
@@ -24,6 +25,7 @@ from groupledger.engine import calls
 from groupledger.engine.folding import FILLED
 from groupledger.engine.rows import RESULTS, rows_of
 from groupledger.pipeline import assign, call_tables, ingest
+from groupledger.pipeline.cluster import gap_rows
 from groupledger.pipeline.erasure import Erasure
 from groupledger.pipeline.given import changes_of_ownership, given, of_table
 from groupledger.pipeline.past import Past
@@ -216,6 +218,9 @@ class _Rebuild:
         work = ingest.Work(past, self.config, run.attempt_id)
         folded = work.fold()
         rows = {table.name: [ingest.of_fold(folded, table)] for table in FILLED} if folded else {}
+        gaps = gap_rows(self.spark, run.inputs["sources"])
+        if gaps is not None:
+            rows.setdefault(tables.COVERAGE.name, []).append(gaps)
         short = {name for name, number in run.counts_out.items() if number != work.folded[name]} & _NOT_FROM_RECORDS
         if short:
             for table, more in self._from_sources(run, work):
@@ -224,12 +229,15 @@ class _Rebuild:
 
     def _from_sources(self, run: runs.Run, work: ingest.Work) -> Iterator[tuple[Table, DataFrame]]:
         """Rows that are not kept raw: rejected lines, and users' own tables. Their sources must be as they were."""
+        if any(each["kind"] == KAFKA for each in run.inputs["sources"]):
+            what = f"run {run.run_id!r} read a running cluster; what it rejected of it is kept nowhere else"
+            raise Fault("SOURCES_CHANGED", f"{what}: restore quarantine from a backup")
         sources = tuple(_source(each, self.config.sources) for each in run.inputs["sources"])
         reading = read_sources(self.spark, replace(self.config, sources=sources))
         if reading.described["sources"] != run.inputs["sources"]:
             what = f"run {run.run_id!r} read sources that have changed since; rows of them are kept nowhere else"
             raise Fault(
-                "SOURCES_CHANGED", f"{what}: bring back {', '.join(each.path for each in sources)} as they were"
+                "SOURCES_CHANGED", f"{what}: bring back {', '.join(each.place for each in sources)} as they were"
             )
         taken = [
             piece for cluster, snapshots in reading.tables for piece in given(work.past.current, cluster, snapshots)
@@ -279,5 +287,5 @@ def _source(described: Mapping[str, Any], configured: Iterable[SourceSettings]) 
     """What a run read, by the true path if that holds a secret: the run does not say it, the configuration does."""
     names = ("kind", "path", "cluster_id", "format", "offsets_partitions", "glob")
     masked = described["path"]
-    path = next((each.path for each in configured if without_secrets(each.path) == masked), masked)
+    path = next((each.path for each in configured if without_secrets(each.place) == masked), masked)
     return SourceSettings(**{name: described[name] for name in names if name in described} | {"path": path})

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 READ = "read"
 """In `inputs` of an ingest: the first and last offset of each log partition of which it wrote records."""
+REACHED = "reached"
+"""In `inputs` of an ingest from running clusters: by cluster, the offset after the last one it has read or passed over
+in each log partition (`offsets`), and a digest of the topics (`topics`)."""
 PLANNED, COMMITTED, GIVEN_UP = "planned", "committed", "given-up"
 INGEST, CALLS = "ingest", "callbacks"
 """Kinds of runs that readers tell apart: those that bring facts, and those that derive calls and metrics from them."""
@@ -129,7 +132,8 @@ _READ = (
 class Commit:
     """A committed row of `runs` in short: what readers and later commits act on.
 
-    `read`: by cluster and log partition, the first and last offset of the records that an ingest wrote.
+    `read`: by cluster and log partition, the first and last offset of the records that an ingest wrote. `reached`: by
+    cluster that an ingest read itself, where the next one goes on.
     """
 
     sequence: int
@@ -141,9 +145,11 @@ class Commit:
     counts_in: Mapping[str, int]
     counts_out: Mapping[str, int]
     read: Mapping[str, Mapping[str, tuple[int, int]]] | None = None
+    reached: Mapping[str, Mapping[str, Any]] | None = None
 
 
-_SHORT = tuple(each.name for each in fields(Commit) if each.name != READ)
+_FROM_INPUTS = (READ, REACHED)
+_SHORT = tuple(each.name for each in fields(Commit) if each.name not in _FROM_INPUTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +186,8 @@ class Look:
 def look(spark: SparkSession, location: LedgerLocation, run_id: str | None = None) -> Look:
     """One read of the committed rows, without a shuffle: a run is a short row, and few are ever made."""
     found = F.when(F.col(c.RUN_ID) == run_id, F.struct(*_READ)) if run_id else F.lit(None)
-    read = F.get_json_object(c.INPUTS, f"$.{READ}").alias(READ)
-    rows = committed_runs(spark, location).select(*_SHORT, read, found.alias(_FOUND)).collect()
+    inputs = [F.get_json_object(c.INPUTS, f"$.{name}").alias(name) for name in _FROM_INPUTS]
+    rows = committed_runs(spark, location).select(*_SHORT, *inputs, found.alias(_FOUND)).collect()
     commits = sorted((_commit(row) for row in rows), key=lambda commit: commit.sequence)
     counted = next((_run(row[_FOUND]) for row in rows if row[_FOUND] is not None), None)
     return Look(tuple(commits), counted)
@@ -372,8 +378,8 @@ def _as_run(attempt: Attempt, sequence: int, outcome: Outcome) -> Run:
 
 def _commit(row: Any) -> Commit:
     values = {name: row[name] for name in _SHORT}
-    read = None if row[READ] is None else json.loads(row[READ])
-    return Commit(**values | {c.GUARDS: tuple(values[c.GUARDS])}, read=read)
+    inputs = {name: None if row[name] is None else json.loads(row[name]) for name in _FROM_INPUTS}
+    return Commit(**values | {c.GUARDS: tuple(values[c.GUARDS])} | inputs)
 
 
 def _run(row: Any) -> Run:

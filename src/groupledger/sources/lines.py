@@ -36,6 +36,11 @@ def read_text(spark: SparkSession, files: Files) -> DataFrame:
     return rows.select(F.col(VALUE).cast("binary"), folder.alias(FOLDER))
 
 
+def given_lines(spark: SparkSession, lines: list[bytes]) -> DataFrame:
+    """Lines that are no file's, as `read_text` gives them."""
+    return spark.createDataFrame([(bytearray(line), None) for line in lines], _EMPTY)
+
+
 def parsed(lines: DataFrame, fields: StructType, parser: Callable[..., tuple[Any, ...]]) -> DataFrame:
     """The fields of each line, its PROBLEM (null, BLANK, OTHER_TOPIC or `CODE: message`), and the text of a bad one."""
     text = [StructField(name, StringType()) for name in (PROBLEM, c.ROW)]

@@ -17,7 +17,7 @@ from groupledger.core.lines.log_records import TOPIC
 from groupledger.sources.bounded import moment, within
 from groupledger.sources.files import Files
 from groupledger.sources.lines import parsed, read_text
-from groupledger.sources.opening import PROBLEM, Arrivals, Rows, SourceFault, problem, split, watched_scan
+from groupledger.sources.opening import CONSUMED, PROBLEM, Arrivals, Rows, SourceFault, problem, split, watched_scan
 from groupledger.sources.tables import open_table
 from groupledger.tables import LOG_RECORDS
 from groupledger.tables import columns as c
@@ -72,6 +72,18 @@ def read_table(spark: SparkSession, files: Files, kind: str, cluster_id: str) ->
     rows = _records(_typed(watched), files.path, cluster_id)
     arrivals = Arrivals(given, _typed(given), False, (watch, rows.watches[0]))
     return Rows(rows.good, rows.rejected, rows.watches, arrivals)
+
+
+def of_cluster(stretches: DataFrame, source: str, cluster_id: str) -> Rows:
+    """What `kafka_log.frame` reads of a cluster: its records, and counts of what it consumed and left out."""
+    watched, watch = watched_scan(stretches)
+    rows = _records(_typed(_records_alone(watched)), source, cluster_id)
+    arrivals = Arrivals(stretches, _typed(_records_alone(stretches)), False, (watch, rows.watches[0]))
+    return Rows(rows.good, rows.rejected, rows.watches, arrivals)
+
+
+def _records_alone(stretches: DataFrame) -> DataFrame:
+    return stretches.where(F.col(CONSUMED).isNull()).select(*COLUMNS)
 
 
 def _check(schema: StructType, path: str) -> None:

@@ -27,6 +27,10 @@ PROBLEM = "_problem"
 BLANK = "BLANK"
 """The problem of a line with nothing on it: no fault, it is counted and left out."""
 
+CONSUMED, OFFSET_COMMITS = "consumed", "offset_commits"
+"""Columns of a scan that counts for itself: of a row that is no record, how many records were read for it, and how many
+offset commits among them were left out."""
+
 _ARRIVED, _REJECTED, _BLANK, _OTHER, _GOOD = "arrived", "rejected", "blank", "other_topic", "good"
 _NO_TYPE = ("PARQUET_TYPE", "UNSUPPORTED_TIME", "DELTA_UNSUPPORTED", "UNSUPPORTED_DATATYPE")
 
@@ -44,16 +48,19 @@ class Arrived:
     rejected: int
     blank: int
     other_topic: int
+    offset_commit: int = 0  # left out before rows were made of them
 
     @property
     def balanced(self) -> bool:
         """Whether everything that was there came out of the reader."""
-        return self.entries == self.good + self.rejected + self.blank + self.other_topic
+        return self.entries == self.good + self.rejected + self.blank + self.other_topic + self.offset_commit
 
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
     """Both ends of a reader: `scan` has a row for each line or row there is, `sorted_out` has its PROBLEM.
+
+    A scan with the columns CONSUMED and OFFSET_COMMITS counts for itself what it read and left out.
 
     `watches` (of both, in this order) saw them pass; without them they are counted by a query of its own.
     """
@@ -70,7 +77,7 @@ class Arrivals:
 
     def counted(self) -> Arrived:
         """By two queries of their own, which know no task's past."""
-        (there,) = self.scan.agg(_entries()).collect()
+        (there,) = self.scan.agg(*_entries(self.scan)).collect()
         (found,) = self.sorted_out.agg(*_fates()).collect()
         return _arrived(there.asDict(), found.asDict())
 
@@ -155,7 +162,7 @@ def rejections(rows: DataFrame, source: str, known: dict[str, Column]) -> DataFr
 def watched_scan(scan: DataFrame) -> tuple[DataFrame, Observation]:
     """The lines or rows as they are there, and who counts them."""
     watch = Observation()
-    return scan.observe(watch, _entries()), watch
+    return scan.observe(watch, *_entries(scan)), watch
 
 
 def observed(rows: DataFrame, watch: Observation) -> DataFrame:
@@ -174,8 +181,10 @@ def _is_rejected() -> Column:
     return F.col(PROBLEM).isNotNull() & ~F.col(PROBLEM).isin(BLANK, OTHER_TOPIC)
 
 
-def _entries() -> Column:
-    return F.count(F.lit(1)).alias(_ARRIVED)
+def _entries(scan: DataFrame) -> list[Column]:
+    if CONSUMED in scan.columns:
+        return [F.sum(CONSUMED).alias(_ARRIVED), F.sum(OFFSET_COMMITS).alias(OFFSET_COMMITS)]
+    return [F.count(F.lit(1)).alias(_ARRIVED)]
 
 
 def _fates() -> list[Column]:
@@ -190,4 +199,5 @@ def _fates() -> list[Column]:
 
 
 def _arrived(before: dict[str, int], behind: dict[str, int]) -> Arrived:
-    return Arrived(before[_ARRIVED], behind[_GOOD], behind[_REJECTED], behind[_BLANK], behind[_OTHER])
+    fates = (behind[_GOOD], behind[_REJECTED], behind[_BLANK], behind[_OTHER])
+    return Arrived(before[_ARRIVED] or 0, *fates, before.get(OFFSET_COMMITS) or 0)

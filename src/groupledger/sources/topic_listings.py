@@ -46,8 +46,12 @@ def read_json(spark: SparkSession, files: Files, cluster_id: str) -> Rows:
 
     A row with a wrong partition count is rejected, and still says that the topic was there.
     """
+    return of_lines(read_text(spark, files), files.path, cluster_id)
+
+
+def of_lines(lines: DataFrame, source: str, cluster_id: str) -> Rows:
+    """As `read_json`, of lines as `sources.lines` reads them."""
     assert tuple(FIELDS.names) == LISTING_FIELDS[:-1], "the parser gives the fields in this order"
-    lines = read_text(spark, files)
     watched, watch = watched_scan(lines)
     rows = parsed(watched, FIELDS, listed_topic)
     rejected = {c.STAGE: F.lit(STAGE), c.CLUSTER_ID: F.lit(cluster_id), c.ROW: F.col(c.ROW)}
@@ -62,7 +66,7 @@ def read_json(spark: SparkSession, files: Files, cluster_id: str) -> Rows:
         F.lit(cluster_id).alias(c.CLUSTER_ID), MOMENT, c.TOPIC, F.when(F.col(PROBLEM).isNull(), state).alias(STATE)
     )
     arrivals = Arrivals(lines, parsed(lines, FIELDS, listed_topic), True, (watch, sorted_out))
-    return Rows(listed, rejections(rows, files.path, rejected), (sorted_out,), arrivals)
+    return Rows(listed, rejections(rows, source, rejected), (sorted_out,), arrivals)
 
 
 def changes(listed: DataFrame, known: DataFrame) -> DataFrame:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from groupledger.core.bounds import MOMENT, PARTITION_COUNT
@@ -56,6 +57,14 @@ def listed_topic(line: bytes, folder: Mapping[str, Any] = NO_VALUES) -> ListedTo
     if problem is not None:
         return ListedTopic(moment, topic if named else None, None, None, None, None, problem)
     return ListedTopic(moment, topic, topic_id, count, by_partition, of_topic, None)
+
+
+def listing_line(ts: int, topic: str, topic_id: str | None, racks: Sequence[Sequence[str | None]]) -> bytes:
+    """The line that names a topic with these racks of each partition's replicas; the inverse of `listed_topic`."""
+    found: dict[str, Any] = {"ts": ts, "topic": topic, "topic_id": topic_id, "partitions": len(racks)}
+    if any(rack is not None for replicas in racks for rack in replicas):
+        found["racks"] = [list(replicas) for replicas in racks]
+    return json.dumps(found).encode()
 
 
 def _racks(racks: Any) -> tuple[Racks | None, list[str | None] | None, bool]:

@@ -1,0 +1,44 @@
+"""A running cluster on the command line, in place of the configured sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+BOOTSTRAP, OPTIONS, FILE = "bootstrap", "kafka_options", "command_config"
+
+
+def takes_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--bootstrap`, `--kafka-option` and `--command-config`: the cluster is the only source then."""
+    for option in (
+        click.option(
+            "--command-config", FILE, metavar="FILE", help="Client options in a properties file, as for Kafka's tools."
+        ),
+        click.option(
+            "--kafka-option", OPTIONS, multiple=True, metavar="NAME=VALUE", help="An option of the Kafka client."
+        ),
+        click.option("--bootstrap", metavar="HOST:PORT,..", help="Read this cluster itself; no --config is needed."),
+    ):
+        command = option(command)
+    return command
+
+
+def cluster_given(options: dict[str, Any]) -> dict[str, Any]:
+    """The configuration that the options of `takes_cluster` stand for; they are taken out of `options`."""
+    bootstrap, named, file = (options.pop(name, None) for name in (BOOTSTRAP, OPTIONS, FILE))
+    if bootstrap is None:
+        if named or file:
+            raise click.UsageError("--kafka-option and --command-config go with --bootstrap")
+        return {}
+    from groupledger.config.kafka_secrets import from_file
+
+    found = from_file(Path(file)) if file else {}
+    for each in named or ():
+        name, equals, value = each.partition("=")
+        if not equals or not name:
+            raise click.UsageError("--kafka-option: expected NAME=VALUE, such as security.protocol=SSL")
+        found[name] = value
+    return {"cluster_id": None, "sources": [{"kind": "kafka", "bootstrap": bootstrap, "options": found}]}

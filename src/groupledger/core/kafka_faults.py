@@ -1,0 +1,54 @@
+"""What a Kafka client's errors mean for a person: one line, with what to do."""
+
+from __future__ import annotations
+
+import re
+
+from groupledger.core.faults import Fault
+
+LOGIN = frozenset({"_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "UNSUPPORTED_SASL_MECHANISM", "ILLEGAL_SASL_STATE"})
+TLS = frozenset({"_SSL"})
+RIGHTS = frozenset(
+    {"TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED", "DELEGATION_TOKEN_AUTHORIZATION_FAILED"}
+)
+"""Not that of groups: librdkafka looks for the coordinator of the group that its consumer never joins."""
+HOPELESS = LOGIN | TLS | RIGHTS
+"""Errors that no retry mends: a wrong password that is sent again may lock the account."""
+PASSING = frozenset({"_ALL_BROKERS_DOWN", "GROUP_AUTHORIZATION_FAILED"})
+"""Errors that say nothing of why nobody answers."""
+LOST = "_AUTO_OFFSET_RESET"
+"""Error of a read that begins where the log no longer is."""
+_NO_ANSWER = frozenset({"_TRANSPORT", "_TIMED_OUT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_TIMED_OUT_QUEUE", "_WAIT_COORD"})
+_HANDSHAKE = "SSL handshake failed"
+_AFTER = re.compile(r"\s*\(after [^)]*\)|\s*\(\d+ identical error\(s\) suppressed\)")
+_PREFIX = re.compile(r"^(?:(?:sasl_)?(?:plaintext|ssl)://)?\S+/(?:bootstrap|\d+): ")
+RIGHTS_ENOUGH = "Describe and Read on the topic __consumer_offsets, and Describe on all topics"
+
+
+def kafka_fault(name: str, text: str, bootstrap: str, doing: str) -> Fault:
+    """The fault of an error by librdkafka's or the protocol's name of it.
+
+    KAFKA_REFUSED (login or TLS), KAFKA_NOT_ALLOWED (a right is missing), KAFKA_UNREACHABLE, KAFKA_FAILED.
+    """
+    said = _AFTER.sub("", " ".join(text.split()))
+    said = _PREFIX.sub("", said)
+    if name in LOGIN:
+        way_out = "check the options security.protocol and sasl.*"
+        return Fault("KAFKA_REFUSED", f"{bootstrap} refused the login: {said}; {way_out}")
+    if name in TLS or _HANDSHAKE in said:
+        way_out = "check the options security.protocol and ssl.*"
+        return Fault("KAFKA_REFUSED", f"no TLS connection to {bootstrap}: {said}; {way_out}")
+    if name in RIGHTS:
+        way_out = f"enough is {RIGHTS_ENOUGH}; `groupledger doctor --bootstrap` says what is missing"
+        return Fault("KAFKA_NOT_ALLOWED", f"{bootstrap} does not allow {doing}: {said}; {way_out}")
+    if name in _NO_ANSWER:
+        return unreachable(bootstrap, said, doing, None)
+    return Fault("KAFKA_FAILED", f"{doing} failed at {bootstrap}: {said}")
+
+
+def unreachable(bootstrap: str, said: str | None, doing: str, seconds: float | None) -> Fault:
+    """The fault of a cluster that did not answer, with the last reason that is known."""
+    within = "" if seconds is None else f" within {seconds:g} s (timeout_seconds)"
+    reason = f": {_PREFIX.sub('', _AFTER.sub('', ' '.join(said.split())))}" if said else ""
+    way_out = "check the address, the port, the network, and the option security.protocol"
+    return Fault("KAFKA_UNREACHABLE", f"no answer from {bootstrap} to {doing}{within}{reason}; {way_out}")

@@ -1,0 +1,105 @@
+"""Options of a Kafka client: as Kafka's Java tools and as librdkafka spell them, into librdkafka's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from groupledger.core.faults import Fault
+
+OURS = {
+    "bootstrap.servers": "sources[].bootstrap",
+    "metadata.broker.list": "sources[].bootstrap",
+    "group.id": "the reader, which never joins a group",
+    "group.instance.id": "the reader, which never joins a group",
+    "enable.auto.commit": "the reader, which never commits",
+    "enable.auto.offset.store": "the reader, which never commits",
+    "enable.partition.eof": "the reader, which stops at the end",
+    "auto.offset.reset": "the reader, which passes over nothing",
+    "isolation.level": "the reader, which takes the log as it is",
+    "allow.auto.create.topics": "the reader, which never writes",
+}
+"""Options that are not a user's, and whose they are."""
+_JAVA_ONLY = frozenset(
+    {
+        *("key.deserializer", "value.deserializer", "key.serializer", "value.serializer"),
+        *("default.api.timeout.ms", "request.timeout.ms", "ssl.enabled.protocols", "ssl.protocol"),
+        *("ssl.truststore.password", "ssl.truststore.type", "ssl.keystore.type", "sasl.jaas.config"),
+    }
+)
+_RENAMED = {
+    "ssl.truststore.certificates": "ssl.ca.pem",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.keystore.key": "ssl.key.pem",
+}
+_JAAS = re.compile(r"\.(?:Plain|Scram)LoginModule\b")
+_JAAS_VALUE = re.compile(r"\b(username|password)\s*=\s*(?:\"((?:\\.|[^\"\\])*)\"|'((?:\\.|[^'\\])*)'|([^\s;\"']+))")
+_PAIR = re.compile(r"((?:\\.|[^\\:=\s])*)\s*[:=]?\s*(.*)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def properties(text: str) -> dict[str, str]:
+    """The names and values of a Java properties file, such as Kafka's tools take with `--command-config`."""
+    found = {}
+    lines = iter(text.splitlines())
+    for line in lines:
+        entry = line.lstrip()
+        if entry[:1] in ("", "#", "!"):
+            continue
+        while (len(entry) - len(entry.rstrip("\\"))) % 2:
+            entry = entry[:-1] + next(lines, "").lstrip()
+        match = _PAIR.fullmatch(entry)
+        assert match is not None, "the expression takes any text"
+        found[_unescaped(match[1])] = _unescaped(match[2])
+    return found
+
+
+def client_options(given: Mapping[str, str]) -> dict[str, str]:
+    """The same options for librdkafka. Raises Fault KAFKA_OPTION for one that is not a user's or cannot be said there.
+
+    `sasl.jaas.config` of the plain and SCRAM modules becomes `sasl.username` and `sasl.password`; stores in PEM become
+    librdkafka's; what only a Java client heeds is left out.
+    """
+    for name in given:
+        if name in OURS:
+            raise Fault("KAFKA_OPTION", f"option {name} is set by {OURS[name]}; leave it out")
+    found = {_RENAMED.get(name, name): value for name, value in given.items() if name not in _JAVA_ONLY}
+    if "sasl.jaas.config" in given:
+        found = _logged_in(given["sasl.jaas.config"]) | found
+    if "ssl.truststore.location" in found:
+        _require_pem(given, "truststore", "ssl.ca.location")
+        found["ssl.ca.location"] = found.pop("ssl.truststore.location")
+    if given.get("ssl.keystore.type", "").upper() == "PEM" and "ssl.keystore.location" in found:
+        store = found.pop("ssl.keystore.location")
+        found |= {"ssl.certificate.location": store, "ssl.key.location": store}
+    elif "ssl.keystore.location" in found and given.get("ssl.keystore.type", "JKS").upper() != "PKCS12":
+        _require_pem(given, "keystore", "ssl.certificate.location and ssl.key.location")
+    if found.get("ssl.endpoint.identification.algorithm") == "":
+        found["ssl.endpoint.identification.algorithm"] = "none"
+    return found
+
+
+def _require_pem(given: Mapping[str, str], store: str, instead: str) -> None:
+    kind = given.get(f"ssl.{store}.type", "JKS").upper()
+    if kind != "PEM":
+        said = f"ssl.{store}.location is a store of type {kind}, which only Java reads"
+        raise Fault("KAFKA_OPTION", f"{said}; export it as PEM and name it as {instead}")
+
+
+def _logged_in(jaas: str) -> dict[str, str]:
+    values = {
+        name: next(value for value in found if value) if any(found) else ""
+        for name, *found in _JAAS_VALUE.findall(jaas)
+    }
+    if _JAAS.search(jaas) is None or values.keys() != {"username", "password"}:
+        said = "sasl.jaas.config is none of PlainLoginModule or ScramLoginModule with username and password"
+        raise Fault("KAFKA_OPTION", f"{said}; expected one, or sasl.* options of librdkafka in its place")
+    return {f"sasl.{name}": re.sub(r"\\(.)", r"\1", value) for name, value in values.items()}
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPE.sub(
+        lambda found: chr(int(found[1][1:], 16)) if len(found[1]) == 5 else _CONTROLS.get(found[1], found[1]),
+        text,
+    )

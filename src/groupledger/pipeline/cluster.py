@@ -1,0 +1,169 @@
+"""A running cluster as a source: where the last committed ingest stopped, what is read now, and what is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from groupledger.config.kafka_secrets import resolved
+from groupledger.core.faults import Fault
+from groupledger.core.kafka_options import client_options
+from groupledger.core.log_plan import LogGap, LogPlan, planned
+from groupledger.pipeline.past import guard_of
+from groupledger.sources import kafka_log, offsets_log, topic_listings
+from groupledger.sources.kafka_client import Address, Cluster, ClusterState
+from groupledger.sources.kafka_records import LogReader
+from groupledger.sources.lines import given_lines
+from groupledger.tables import COVERAGE
+from groupledger.tables import columns as c
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from groupledger.config import SourceSettings
+    from groupledger.pipeline.invocation import Invocation
+    from groupledger.sinks.runs import Commit
+    from groupledger.sources.opening import Rows
+
+OFFSETS, TOPICS, GAPS, BEGINS, SINCE = "offsets", "topics", "gaps", "from", "since"
+LOG_START_MOVED = "log-start-moved"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterReading:
+    """What an ingest takes from a cluster. `logs` and `listings` are empty where there is nothing new."""
+
+    cluster_id: str
+    since: int  # number of the cluster's last commit: what is read again later is another run
+    plan: LogPlan
+    topics: str
+    log_partitions: int
+    logs: tuple[Rows, ...]
+    listings: tuple[Rows, ...]
+
+    @property
+    def reached(self) -> dict[str, Any]:
+        """What `runs` keeps of it, for the next ingest to go on from: the offsets reached, the digest of the topics."""
+        return {OFFSETS: {str(at): end for at, end in self.plan.reached.items()}, TOPICS: self.topics}
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What was read beside `reached`: after which commit, from where on, and what was gone by then."""
+        begins = {str(stretch.partition): stretch.first for stretch in self.plan.stretches}
+        return {SINCE: self.since, BEGINS: begins, GAPS: [list(gap) for gap in self.plan.gaps]}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the cluster has nothing that the ledger lacks."""
+        return not (self.logs or self.listings or self.plan.gaps)
+
+
+def address_of(source: SourceSettings) -> Address:
+    """Where a source's cluster is. Raises Fault for options that cannot be used."""
+    options = client_options(resolved(source.options))
+    return Address(source.place, options, source.timeout_seconds)
+
+
+def require_answers(sources: Iterable[SourceSettings], seconds: Callable[[], float]) -> None:
+    """Ask each of these clusters who it is: a wrong address is said before Spark is started."""
+    for source in sources:
+        Cluster(address_of(source), seconds).cluster_id()
+
+
+def read_cluster(
+    spark: SparkSession, source: SourceSettings, named: str | None, commits: Sequence[Commit], invocation: Invocation
+) -> ClusterReading:
+    """Ask a cluster for what is new since these commits; its records are read once the frames are.
+
+    `named` is the cluster id of the configuration. Raises Fault: CLIENT_MISSING, KAFKA_OPTION, KAFKA_UNREACHABLE,
+    KAFKA_REFUSED, KAFKA_NOT_ALLOWED, KAFKA_FAILED, CLUSTER_DIFFERS, LOG_WENT_BACK.
+    """
+    address = address_of(source)
+    state = Cluster(address, invocation.seconds).state()
+    _require_same_cluster(source, named, state.cluster_id)
+    last = last_reached(commits, state.cluster_id)
+    plan = planned(last.offsets, state.ends, source.max_records)
+    reader = LogReader(address, source.offset_commits)
+    logs = [_records(spark, source, reader, plan, state)] if plan.stretches else []
+    listings = [_listing(spark, source, state, invocation.now())] if state.topics_digest != last.topics else []
+    return ClusterReading(
+        state.cluster_id, last.sequence, plan, state.topics_digest, len(state.ends), tuple(logs), tuple(listings)
+    )
+
+
+class LastReached(NamedTuple):
+    """What committed ingests have of a cluster: offsets by log partition, the digest of its topics, the last commit.
+
+    `topics` is None where another source may have said something of them since.
+    """
+
+    offsets: dict[int, int]
+    topics: str | None
+    sequence: int
+
+
+def last_reached(commits: Iterable[Commit], cluster_id: str) -> LastReached:
+    """What these commits reached, which are in their order."""
+    offsets: dict[int, int] = {}
+    topics, sequence = None, 0
+    for commit in commits:
+        if guard_of(cluster_id) in commit.guards:
+            sequence = commit.sequence
+        found = (commit.reached or {}).get(cluster_id)
+        if found is not None:
+            offsets = {int(at): end for at, end in found[OFFSETS].items()}
+            topics = found[TOPICS]
+        elif guard_of(cluster_id) in commit.guards:
+            topics = None
+    return LastReached(offsets, topics, sequence)
+
+
+def gap_rows(spark: SparkSession, sources: Iterable[Mapping[str, Any]]) -> DataFrame | None:
+    """Rows of `coverage` (without the attempt) of what was gone from a log, from its sources as `runs` describes them.
+
+    They name no group: any group of the log partition may have had records there.
+    """
+    rows = [_gap_row(source[c.CLUSTER_ID], LogGap(*gap)) for source in sources for gap in source.get(GAPS, ())]
+    if not rows:
+        return None
+    names = [name for name in COVERAGE.columns if name != c.ATTEMPT_ID]
+    kinds = ", ".join(f"{name} {COVERAGE.schema[name].dataType.simpleString()}" for name in names)
+    return spark.createDataFrame([tuple(row[name] for name in names) for row in rows], kinds)
+
+
+def _gap_row(cluster_id: str, gap: LogGap) -> dict[str, Any]:
+    reason = (
+        f"offsets {gap.expected} to {gap.start - 1} of log partition {gap.partition} were gone before they were read: "
+        "its log start moved on; ingest more often than the log is cut"
+    )
+    return {
+        c.CLUSTER_ID: cluster_id,
+        c.GROUP_ID: "",
+        c.INCARNATION: 0,
+        c.KIND: LOG_START_MOVED,
+        c.FROM_VALUE: gap.expected,
+        c.TO_VALUE: gap.start,
+        c.REASON: reason,
+        c.OFFSET: gap.start,
+        c.SNAPSHOT_ID: f"log/{cluster_id}/{gap.partition}/{gap.start}",
+    }
+
+
+def _require_same_cluster(source: SourceSettings, named: str | None, found: str) -> None:
+    if named is not None and named != found:
+        said = f"the cluster at {source.place} says that its id is {found!r}, and cluster_id is {named!r}"
+        raise Fault("CLUSTER_DIFFERS", f"{said}; check the address, or leave cluster_id out: the cluster says its own")
+
+
+def _records(
+    spark: SparkSession, source: SourceSettings, reader: LogReader, plan: LogPlan, state: ClusterState
+) -> Rows:
+    stretches = kafka_log.frame(spark, reader, plan.pieces(kafka_log.PIECE_OFFSETS), state.cluster_id)
+    return offsets_log.of_cluster(stretches, source.place, state.cluster_id)
+
+
+def _listing(spark: SparkSession, source: SourceSettings, state: ClusterState, now: datetime) -> Rows:
+    millis = int(now.astimezone(UTC).timestamp() * 1000)
+    return topic_listings.of_lines(given_lines(spark, state.listing(millis)), source.place, state.cluster_id)

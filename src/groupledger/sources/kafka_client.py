@@ -1,0 +1,182 @@
+"""A running cluster, asked through confluent-kafka's admin client: its id, the ends of its log, its topics.
+
+Nothing here joins a group, commits or writes. A question that is not answered in time, or that no retry could have
+answered, is a Fault of one line.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from groupledger.core.digest import digest
+from groupledger.core.faults import Fault
+from groupledger.core.kafka_faults import HOPELESS, PASSING, kafka_fault, unreachable
+from groupledger.core.lines.log_records import TOPIC
+from groupledger.core.lines.topic_listings import listing_line
+from groupledger.core.log_plan import LogEnds
+from groupledger.core.user_code import client_module
+
+PACKAGE = ("confluent-kafka", "kafka")
+_POLL_SECONDS = 0.05
+_TOPICS_A_QUESTION = 500
+_GONE = "UNKNOWN_TOPIC_OR_PART"
+Listed = tuple[str, str | None, tuple[tuple[str | None, ...], ...]]
+"""A topic: name, id, and of each partition the racks of its replicas."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a cluster is, how to log in (never shown), and how long an answer may take."""
+
+    bootstrap: str
+    options: Mapping[str, str] = field(repr=False)
+    timeout_seconds: float
+
+    def client(self, kind: str, library: str = "confluent_kafka", **ours: Any) -> Any:
+        """A client of the library. Raises Fault: CLIENT_MISSING, KAFKA_OPTION where it takes no such options.
+
+        It writes no log of its own: what it would say there is said in faults.
+        """
+        module = client_module(library, *PACKAGE)
+        quiet = logging.getLogger("groupledger.kafka")
+        quiet.propagate = False
+        if not quiet.handlers:
+            quiet.addHandler(logging.NullHandler())
+        settings = {**self.options, "bootstrap.servers": self.bootstrap, "logger": quiet, **ours}
+        try:
+            return getattr(module, kind)(settings)
+        except client_module("confluent_kafka", *PACKAGE).KafkaException as error:
+            raise Fault("KAFKA_OPTION", f"options of the Kafka client: {error.args[0].str()}; see sources") from error
+        except (TypeError, ValueError) as error:
+            raise Fault("KAFKA_OPTION", f"options of the Kafka client: {error}; see sources") from error
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """A cluster at one moment. `ends`: of each partition of its log; empty where no group was ever there."""
+
+    cluster_id: str
+    ends: Mapping[int, LogEnds]
+    topics: tuple[Listed, ...]
+
+    @property
+    def topics_digest(self) -> str:
+        """The same topics, with the same ids, partitions and racks, give the same digest."""
+        return digest(self.topics)
+
+    def listing(self, ts: int) -> list[bytes]:
+        """The topics as lines of a listing at that moment."""
+        return [listing_line(ts, *topic) for topic in self.topics]
+
+
+class Cluster:
+    """Questions to a cluster. `seconds` is a monotonic clock."""
+
+    def __init__(self, address: Address, seconds: Callable[[], float]) -> None:
+        self.address, self._seconds = address, seconds
+        self._errors: list[Any] = []
+        self._library = client_module("confluent_kafka", *PACKAGE)
+        self._asked = client_module("confluent_kafka.admin", *PACKAGE)
+        self._admin = address.client("AdminClient", "confluent_kafka.admin", error_cb=self._errors.append)
+
+    def state(self) -> ClusterState:
+        """Everything an ingest has to know: the ends of the log are those of before the topics are listed."""
+        cluster_id = self.cluster_id()
+        names = self.partitions()
+        if TOPIC not in names:
+            self.described_topics([TOPIC])  # it is not there, or we may not see it: that is a Fault
+        return ClusterState(cluster_id, self._ends(names.get(TOPIC, 0)), self._topics(sorted(names)))
+
+    def cluster_id(self) -> str:
+        """The cluster's own id: the first question, which shows whether anybody answers."""
+        return str(self.described().cluster_id)
+
+    def described(self, *, rights: bool = False) -> Any:
+        """The cluster's description."""
+        settings = {"include_authorized_operations": True} if rights else {}
+        return self._answer(self._admin.describe_cluster(**settings, **self._timeout), "describing the cluster")
+
+    def partitions(self) -> dict[str, int]:
+        """Number of partitions of each topic that we may see."""
+        doing = "listing the topics"
+        try:
+            found = self._admin.list_topics(timeout=self.address.timeout_seconds)
+        except self._library.KafkaException as error:
+            raise self._fault(error, doing) from error
+        return {name: len(topic.partitions) for name, topic in found.topics.items()}
+
+    def described_topics(self, names: Iterable[str], *, rights: bool = False) -> list[Any]:
+        """The descriptions of those topics that are still there."""
+        settings = {"include_authorized_operations": True} if rights else {}
+        wanted, found = list(names), []
+        for at in range(0, len(wanted), _TOPICS_A_QUESTION):
+            some = self._library.TopicCollection(wanted[at : at + _TOPICS_A_QUESTION])
+            answers = self._admin.describe_topics(some, **settings, **self._timeout)
+            for name, answer in answers.items():
+                topic = self._answer(answer, f"describing the topic {name}", unless=_GONE)
+                found += [] if topic is None else [topic]
+        return found
+
+    @property
+    def _timeout(self) -> dict[str, float]:
+        return {"request_timeout": self.address.timeout_seconds}
+
+    def _topics(self, names: list[str]) -> tuple[Listed, ...]:
+        found = []
+        for topic in self.described_topics(names):
+            partitions = sorted(topic.partitions, key=lambda each: each.id)
+            racks = tuple(tuple(node.rack or None for node in each.replicas) for each in partitions)
+            found.append((topic.name, str(topic.topic_id) if topic.topic_id else None, racks))
+        return tuple(sorted(found, key=lambda each: each[0]))
+
+    def _ends(self, partitions: int) -> dict[int, LogEnds]:
+        """Log start and end of each log partition, the end as a reader of uncommitted records sees it."""
+        starts, ends = (self._offsets(partitions, spec) for spec in ("earliest", "latest"))
+        return {partition: LogEnds(starts[partition], ends[partition]) for partition in range(partitions)}
+
+    def _offsets(self, partitions: int, which: str) -> dict[int, int]:
+        if not partitions:
+            return {}
+        spec = getattr(self._asked.OffsetSpec, which)()
+        asked = {self._library.TopicPartition(TOPIC, partition): spec for partition in range(partitions)}
+        level = self._library.IsolationLevel.READ_UNCOMMITTED
+        answers = self._admin.list_offsets(asked, isolation_level=level, **self._timeout)
+        doing = f"asking for the {which} offsets of {TOPIC}"
+        return {asked.partition: self._answer(answer, doing).offset for asked, answer in answers.items()}
+
+    def _answer(self, future: Any, doing: str, unless: str | None = None) -> Any:
+        """The answer to a question; None where it is the error `unless`."""
+        until = self._seconds() + self.address.timeout_seconds
+        while not future.done():
+            self._admin.poll(_POLL_SECONDS)
+            hopeless = next((error for error in self._errors if error.name() in HOPELESS), None)
+            if hopeless is not None:
+                raise kafka_fault(hopeless.name(), hopeless.str(), self.address.bootstrap, doing)
+            if self._seconds() > until:
+                raise silence(self.address, self._errors, doing)
+        try:
+            return future.result(0)
+        except self._library.KafkaException as error:
+            if error.args[0].name() == unless:
+                return None
+            raise self._fault(error, doing) from error
+
+    def _fault(self, error: Any, doing: str) -> Fault:
+        cause = error.args[0]
+        fault = kafka_fault(cause.name(), cause.str(), self.address.bootstrap, doing)
+        return silence(self.address, self._errors, doing) if fault.code == "KAFKA_UNREACHABLE" else fault
+
+
+def silence(address: Address, errors: Iterable[Any], doing: str) -> Fault:
+    """The fault of a cluster that gave no answer in time, by what its client heard meanwhile."""
+    heard = [error for error in errors if error.name() not in PASSING]
+    hopeless = [error for error in heard if error.name() in HOPELESS]
+    for error in (*hopeless, *heard[-1:]):
+        fault = kafka_fault(error.name(), error.str(), address.bootstrap, doing)
+        if fault.code != "KAFKA_UNREACHABLE":
+            return fault
+    said = heard[-1].str() if heard else None
+    return unreachable(address.bootstrap, said, doing, address.timeout_seconds)

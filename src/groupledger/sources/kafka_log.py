@@ -1,0 +1,100 @@
+"""The log of a running cluster as a data source of Spark's: a partition for each stretch of a log partition."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
+
+from groupledger.core.digest import digest
+from groupledger.core.faults import Fault
+from groupledger.core.log_plan import Stretch
+from groupledger.sources.kafka_records import LogReader
+from groupledger.sources.opening import CONSUMED, OFFSET_COMMITS
+from groupledger.tables import columns as c
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+PIECE_OFFSETS = 1_000_000
+"""A log partition with more offsets to be read is read by several tasks."""
+FIELDS = StructType(
+    [
+        StructField(c.PARTITION, IntegerType()),
+        StructField(c.OFFSET, LongType()),
+        StructField(c.TIMESTAMP, LongType()),
+        StructField(c.KEY, BinaryType()),
+        StructField(c.VALUE, BinaryType()),
+        StructField(CONSUMED, LongType()),
+        StructField(OFFSET_COMMITS, LongType()),
+    ]
+)
+_NAME = "groupledger_kafka_log"
+_MARK = "groupledger-fault "
+_FAULT = re.compile(rf"{_MARK}(\[\"\w+\", \".*\"\])\s*$", re.MULTILINE)
+
+
+def frame(spark: SparkSession, reader: LogReader, stretches: Sequence[Stretch], cluster_id: str) -> DataFrame:
+    """The records of these stretches and their counts (`kafka_records`), read when the frame is.
+
+    What the reader needs travels inside the source, not as options of Spark's: those stand in plans and event logs.
+    """
+    name = f"{_NAME}_{digest(cluster_id)[:16]}"  # such names know no upper case
+    source = type("KafkaLog", (_KafkaLog,), {"label": name, "log": reader, "stretches": tuple(stretches)})
+    spark.dataSource.register(source)
+    return spark.read.format(name).load()
+
+
+def fault_of(error: str) -> Fault | None:
+    """The fault that a task ended with, from the words of Spark's error; None where it was something else."""
+    found = _FAULT.search(error)
+    return None if found is None else Fault(*json.loads(found[1]))
+
+
+class _KafkaLog(DataSource):
+    """A source whose class holds what is read."""
+
+    label: str
+    log: LogReader
+    stretches: tuple[Stretch, ...]
+
+    @classmethod
+    def name(cls) -> str:
+        return cls.label
+
+    def schema(self) -> StructType:
+        return FIELDS
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        del schema  # it is FIELDS
+        return _Reader(self.log, self.stretches)
+
+
+class _Task(InputPartition):
+    """One stretch."""
+
+    def __init__(self, stretch: Stretch) -> None:
+        super().__init__(tuple(stretch))
+
+
+class _Reader(DataSourceReader):
+    """Reads each stretch in a task of its own."""
+
+    def __init__(self, log: LogReader, stretches: tuple[Stretch, ...]) -> None:
+        self._log, self._stretches = log, stretches
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [_Task(stretch) for stretch in self._stretches]
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        if partition is None:  # Spark asks once even where there are no partitions
+            return
+        try:
+            yield from self._log.read(Stretch(*partition.value))
+        except Fault as fault:
+            raise RuntimeError(f"{_MARK}{json.dumps([fault.code, fault.message])}") from None

@@ -1,0 +1,182 @@
+"""Records of a stretch of `__consumer_offsets`, read by a consumer that is assigned to it and belongs to no group.
+
+Runs in the tasks of a Spark job: everything it needs is handed over, and nothing here knows Spark.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from groupledger.core.faults import Fault
+from groupledger.core.kafka_faults import HOPELESS, LOST, kafka_fault
+from groupledger.core.lines.log_records import TOPIC
+from groupledger.core.log_plan import Stretch
+from groupledger.core.user_code import client_module
+from groupledger.sources.kafka_client import PACKAGE, Address, silence
+
+NO_GROUP = "groupledger-reads-without-a-group"
+"""librdkafka wants a name of a group before it lets anybody consume; it is neither joined nor committed to."""
+CONSUMER: dict[str, Any] = {
+    "group.id": NO_GROUP,
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "enable.partition.eof": True,
+    "auto.offset.reset": "error",
+    "isolation.level": "read_uncommitted",
+    "allow.auto.create.topics": False,
+    "check.crcs": True,
+}
+OFFSET_COMMITS = (b"\x00\x00", b"\x00\x01")
+"""How the keys of offset commits begin: the record types 0 and 1."""
+_AT_ONCE = 10_000
+_ROWS, _BYTES = 5_000, 8 * 2**20
+"""Of a batch: at most so many rows, and no further one above so many bytes."""
+_POLL_SECONDS = 0.2
+_END = "_PARTITION_EOF"
+
+BATCH = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.int64()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("consumed", pa.int64()),
+        ("offset_commits", pa.int64()),
+    ]
+)
+"""A row is a record; the last row of a stretch is none: it counts the records that were consumed for it, and the
+offset commits among them that were left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogReader:
+    """How stretches of a log are read. `offset_commits`: whether they are kept."""
+
+    address: Address
+    offset_commits: bool
+
+    def read(self, stretch: Stretch) -> Iterator[pa.RecordBatch]:
+        """The records, in order, then their count. Raises Fault where the cluster does not give all of them."""
+        errors: list[Any] = []
+        consumer = self.address.client("Consumer", error_cb=errors.append, **CONSUMER)
+        try:
+            library = client_module("confluent_kafka", *PACKAGE)
+            consumer.assign([library.TopicPartition(TOPIC, stretch.partition, stretch.first)])
+            yield from batches(self, stretch, consumer, errors, time.monotonic)
+        finally:
+            consumer.close()
+
+
+def batches(
+    reader: LogReader, stretch: Stretch, consumer: Any, errors: list[Any], seconds: Callable[[], float]
+) -> Iterator[pa.RecordBatch]:
+    """What a consumer that stands at the stretch's first offset gives, up to its end, and last the count."""
+    taking = _Taking(reader, stretch)
+    until = seconds() + reader.address.timeout_seconds
+    while not taking.done:
+        before = taking.consumed
+        yield from taking.take(consumer.consume(min(_AT_ONCE, taking.left), _POLL_SECONDS))  # waits for so many
+        if taking.consumed > before:
+            until = seconds() + reader.address.timeout_seconds
+        elif not taking.done and seconds() > until:
+            raise silence(reader.address, errors, f"reading {TOPIC} partition {stretch.partition} to {stretch.end}")
+    if taking.columns.rows:
+        yield taking.columns.taken()
+    yield _tally(taking.consumed, taking.left_out)
+
+
+class _Taking:
+    """A stretch being read.
+
+    Its end is reached with the record just before it, with one that lies at or after it, or where the broker says that
+    its log ends there: offsets have gaps. Control records are not among what a consumer gives.
+    """
+
+    def __init__(self, reader: LogReader, stretch: Stretch) -> None:
+        self._reader, self._stretch = reader, stretch
+        self.columns = _Columns(stretch.partition)
+        self.consumed = self.left_out = 0
+        self.left = stretch.end - stretch.first
+        self.done = False
+
+    def take(self, messages: list[Any]) -> Iterator[pa.RecordBatch]:
+        """Count every record; give the full batches of those that are kept."""
+        end, keeps_commits = self._stretch.end, self._reader.offset_commits
+        for message in messages:
+            error, offset = message.error(), message.offset()
+            if error is None and offset < end:
+                self.consumed += 1
+                key = message.key()
+                if not keeps_commits and key is not None and key.startswith(OFFSET_COMMITS):
+                    self.left_out += 1
+                elif self.columns.add(message, key):
+                    yield self.columns.taken()
+                self.left = end - offset - 1
+                self.done = not self.left
+            else:
+                self.done = error is None or self._ends(error, offset)
+            if self.done:
+                return
+
+    def _ends(self, error: Any, offset: int) -> bool:
+        """Whether an event says that the stretch ends here. Raises Fault for an error that does not pass by itself."""
+        name, bootstrap = error.name(), self._reader.address.bootstrap
+        if name == _END:
+            return offset >= self._stretch.end
+        if name == LOST:
+            said = f"partition {self._stretch.partition} of {TOPIC} no longer has offset {self._stretch.first}"
+            raise Fault("LOG_MOVED", f"{said}: the log start moved on, or the log was cut; run it again")
+        if name in HOPELESS or error.fatal():
+            raise kafka_fault(name, error.str(), bootstrap, f"reading {TOPIC}")
+        return False
+
+
+class _Columns:
+    """Rows of a batch to be."""
+
+    def __init__(self, partition: int) -> None:
+        self._partition = partition
+        self._clear()
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return len(self._offsets)
+
+    def _clear(self) -> None:
+        self._offsets: list[int] = []
+        self._timestamps: list[int] = []
+        self._keys: list[bytes | None] = []
+        self._values: list[bytes | None] = []
+        self._bytes = 0
+
+    def add(self, message: Any, key: bytes | None) -> bool:
+        """Add a record; whether the batch is full."""
+        value = message.value()
+        self._offsets.append(message.offset())
+        self._timestamps.append(message.timestamp()[1])
+        self._keys.append(key)
+        self._values.append(value)
+        self._bytes += len(key or b"") + len(value or b"")
+        return self.rows >= _ROWS or self._bytes >= _BYTES
+
+    def taken(self) -> pa.RecordBatch:
+        """The batch, which begins anew."""
+        nothing = [None] * self.rows
+        columns = [[self._partition] * self.rows, self._offsets, self._timestamps, self._keys, self._values]
+        arrays = [
+            pa.array(column, field.type) for column, field in zip([*columns, nothing, nothing], BATCH, strict=True)
+        ]
+        self._clear()
+        return pa.RecordBatch.from_arrays(arrays, schema=BATCH)
+
+
+def _tally(consumed: int, left_out: int) -> pa.RecordBatch:
+    row = dict.fromkeys(BATCH.names) | {"consumed": consumed, "offset_commits": left_out}
+    return pa.RecordBatch.from_pylist([row], schema=BATCH)

@@ -1,0 +1,87 @@
+"""Options as Kafka's tools and as librdkafka spell them."""
+
+import pytest
+
+from groupledger.core.faults import Fault
+from groupledger.core.kafka_options import client_options, properties
+
+TEXT = """\
+# what --command-config takes
+! and another comment
+security.protocol = SASL_SSL
+sasl.mechanism:SCRAM-SHA-256
+
+sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required \\
+    username="alice" password="a\\"b;c=d";
+key.deserializer  org.example.Bytes
+path=C:\\\\keys\\u0041
+empty=
+"""
+
+
+def test_a_properties_file():
+    found = properties(TEXT)
+    assert found.pop("sasl.jaas.config").endswith('required username="alice" password="a"b;c=d";')
+    assert found == {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-256",
+        "key.deserializer": "org.example.Bytes",
+        "path": "C:\\keysA",
+        "empty": "",
+    }
+
+
+JAAS = "org.apache.kafka.common.security.{} required username={} password={};"
+CASES = [
+    ({"sasl.username": "u", "client.id": "x"}, {"sasl.username": "u", "client.id": "x"}),
+    (
+        {"sasl.jaas.config": JAAS.format("plain.PlainLoginModule", '"u"', r'"p\"q;"')},
+        {"sasl.username": "u", "sasl.password": 'p"q;'},
+    ),
+    (
+        {"sasl.jaas.config": JAAS.format("scram.ScramLoginModule", "'u'", "word")},
+        {"sasl.username": "u", "sasl.password": "word"},
+    ),
+    (
+        {"ssl.truststore.location": "ca.pem", "ssl.truststore.type": "PEM", "ssl.truststore.password": "x"},
+        {"ssl.ca.location": "ca.pem"},
+    ),
+    (
+        {"ssl.keystore.location": "me.pem", "ssl.keystore.type": "PEM", "ssl.key.password": "x"},
+        {"ssl.certificate.location": "me.pem", "ssl.key.location": "me.pem", "ssl.key.password": "x"},
+    ),
+    (
+        {"ssl.keystore.location": "me.p12", "ssl.keystore.type": "PKCS12", "ssl.keystore.password": "x"},
+        {"ssl.keystore.location": "me.p12", "ssl.keystore.password": "x"},
+    ),
+    ({"ssl.endpoint.identification.algorithm": ""}, {"ssl.endpoint.identification.algorithm": "none"}),
+    ({"key.deserializer": "x", "request.timeout.ms": "1"}, {}),
+]
+
+
+@pytest.mark.parametrize(("given", "expected"), CASES)
+def test_options_in_librdkafkas_words(given, expected):
+    assert client_options(given) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"group.id": "mine"}, "group.id is set by the reader, which never joins a group"),
+        ({"enable.auto.commit": "true"}, "never commits"),
+        ({"bootstrap.servers": "x:1"}, "sources"),
+        ({"ssl.truststore.location": "ca.jks"}, "a store of type JKS"),
+        ({"ssl.keystore.location": "me.jks"}, "a store of type JKS"),
+        ({"sasl.jaas.config": "com.sun.security.auth.module.Krb5LoginModule required;"}, "sasl.jaas.config is none of"),
+    ],
+)
+def test_an_option_that_cannot_be_given(given, says):
+    with pytest.raises(Fault, match=says) as caught:
+        client_options(given)
+    assert caught.value.code == "KAFKA_OPTION"
+
+
+def test_no_message_quotes_a_password():
+    with pytest.raises(Fault) as caught:
+        client_options({"sasl.jaas.config": "Foo required password=hunter2hunter2;"})
+    assert "hunter2" not in caught.value.message

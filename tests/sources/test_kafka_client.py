@@ -1,0 +1,125 @@
+"""Clusters that do not answer, without a broker: one line each, and no secret in it."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+
+import pytest
+
+from groupledger.core.faults import Fault
+from groupledger.core.kafka_faults import kafka_fault
+from groupledger.core.secrets import remember
+from groupledger.sources.kafka_client import Address, Cluster
+
+WORD = "a-password-nobody-sees"
+LOGIN = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": WORD}
+
+
+@contextlib.contextmanager
+def listening(answer=None):
+    """A socket that takes connections and, beyond `answer`, says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        taken = []
+
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    taken.append(connection)
+                    if answer:
+                        connection.sendall(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        try:
+            yield f"127.0.0.1:{server.getsockname()[1]}"
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join(10)
+            for each in taken:
+                each.close()
+
+
+def closed_port():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{taken.getsockname()[1]}"
+
+
+def fault(address, **options):
+    with pytest.raises(Fault) as caught:
+        Cluster(Address(address, options, 2), time.monotonic).state()
+    message = caught.value.message
+    assert "\n" not in message
+    assert WORD not in message
+    assert len(message) < 500, message
+    return caught.value
+
+
+def test_a_closed_port():
+    address = closed_port()
+    found = fault(address)
+    assert found.code == "KAFKA_UNREACHABLE"
+    assert f"no answer from {address} to describing the cluster within 2 s" in found.message
+    assert "Connection refused" in found.message
+
+
+@pytest.mark.parametrize("options", [{}, LOGIN], ids=["plain", "login"])
+def test_a_socket_that_never_answers(options):
+    with listening() as address:
+        found = fault(address, **options)
+    assert found.code == "KAFKA_UNREACHABLE"
+    assert f"no answer from {address}" in found.message
+
+
+def test_a_host_that_nobody_knows():
+    found = fault("no-such-host.invalid:9092")
+    assert found.code == "KAFKA_UNREACHABLE"
+    assert "resolve" in found.message
+
+
+def test_tls_where_there_is_none():
+    with listening(b"HTTP/1.1 400 Bad Request\r\n\r\n") as address:
+        found = fault(address, **{"security.protocol": "SSL"})
+    assert found.code == "KAFKA_REFUSED"
+    assert "no TLS connection" in found.message
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"no.such.option": "x"}, "no.such.option"),
+        ({"security.protocol": "TELNET"}, "security.protocol"),
+        ({"ssl.ca.location": "/no/such/file", "security.protocol": "SSL"}, "ssl.ca.location"),
+    ],
+)
+def test_options_that_librdkafka_does_not_take(options, says):
+    found = fault(closed_port(), **options)
+    assert found.code == "KAFKA_OPTION"
+    assert says in found.message
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("_AUTHENTICATION", "KAFKA_REFUSED"),
+        ("_SSL", "KAFKA_REFUSED"),
+        ("TOPIC_AUTHORIZATION_FAILED", "KAFKA_NOT_ALLOWED"),
+        ("_ALL_BROKERS_DOWN", "KAFKA_UNREACHABLE"),
+        ("COORDINATOR_NOT_AVAILABLE", "KAFKA_FAILED"),
+    ],
+)
+def test_errors_by_name(name, code):
+    remember([WORD])
+    text = f"sasl_ssl://h:9/bootstrap: it said {WORD} (after 3ms in state CONNECT, 1 identical error(s) suppressed)"
+    found = kafka_fault(name, text, "h:9", "reading")
+    assert found.code == code
+    assert "it said ***" in found.message
+    assert "after 3ms" not in found.message
+
+
+def test_an_address_shows_no_options():
+    assert WORD not in repr(Address("h:9", LOGIN, 1))

@@ -1,0 +1,155 @@
+"""A stretch of the log as a consumer gives it: to its end over gaps and markers, and no further."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from groupledger.core.faults import Fault
+from groupledger.core.log_plan import Stretch
+from groupledger.sources.kafka_client import Address
+from groupledger.sources.kafka_log import FIELDS, fault_of
+from groupledger.sources.kafka_records import BATCH, CONSUMER, LogReader, batches
+
+COMMIT, OLD_COMMIT, GROUP = b"\x00\x01\x00\x01g", b"\x00\x00\x00\x01g", b"\x00\x02\x00\x01g"
+
+
+@dataclass
+class Event:
+    """An error as the client gives it, or a message that has one."""
+
+    code: str
+    at: int = 0
+    is_fatal: bool = False
+
+    def error(self):
+        return self
+
+    def name(self):
+        return self.code
+
+    def str(self):
+        return f"words of {self.code}"
+
+    def fatal(self):
+        return self.is_fatal
+
+    def offset(self):
+        return self.at
+
+
+@dataclass
+class Record:
+    at: int
+    data: bytes | None = GROUP
+    content: bytes | None = b"v"
+
+    def error(self):
+        return None
+
+    def offset(self):
+        return self.at
+
+    def key(self):
+        return self.data
+
+    def value(self):
+        return self.content
+
+    def timestamp(self):
+        return (1, 1000 + self.at)
+
+
+class Consumer:
+    """Gives these lists of messages, then nothing for ever."""
+
+    def __init__(self, *given):
+        self.given = list(given)
+
+    def consume(self, _number, _seconds):
+        return self.given.pop(0) if self.given else []
+
+
+def eof(offset):
+    return Event("_PARTITION_EOF", offset)
+
+
+def read(*given, end=10, errors=(), keep=False):
+    """Offsets of the records, and the counts."""
+    reader = LogReader(Address("h:1", {}, 30), keep)
+    clock = count()
+    found = list(batches(reader, Stretch(4, 0, end), Consumer(*given), list(errors), lambda: next(clock)))
+    rows = pa.Table.from_batches(found, BATCH).to_pylist()
+    *records, tally = rows
+    assert all(each["partition"] == 4 and each["consumed"] is None for each in records)
+    return [each["offset"] for each in records], tally["consumed"], tally["offset_commits"]
+
+
+CASES: dict[str, Any] = {
+    "to the last record": ([[Record(8), Record(9), Record(10)]], ([8, 9], 2, 0)),
+    "in several goes": ([[Record(1)], [], [Record(2)], [eof(10)]], ([1, 2], 2, 0)),
+    "a record beyond a hole": ([[Record(1), Record(12), Record(13)]], ([1], 1, 0)),
+    "markers at the end": ([[Record(7), eof(10)]], ([7], 1, 0)),
+    "the log has grown since": ([[Record(7), eof(25)]], ([7], 1, 0)),
+    "all of it is a hole": ([[eof(10)]], ([], 0, 0)),
+    "it waits for the end": ([[Record(1), eof(2)], [Record(9)]], ([1, 9], 2, 0)),
+    "errors that pass": ([[Event("_TRANSPORT")], [Record(9)]], ([9], 1, 0)),
+    "commits are left out": ([[Record(1, COMMIT), Record(2), Record(3, OLD_COMMIT), eof(10)]], ([2], 3, 2)),
+    "odd keys are kept": ([[Record(1, None), Record(2, b""), Record(3, b"\x00"), Record(9)]], ([1, 2, 3, 9], 4, 0)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_stretch(name):
+    given, expected = CASES[name]
+    assert read(*given) == expected
+
+
+def test_commits_are_kept_on_request():
+    assert read([Record(1, COMMIT), Record(9)], keep=True) == ([1, 9], 2, 0)
+
+
+def test_large_stretches_come_in_batches():
+    records = [Record(at, GROUP, bytes(3)) for at in range(12_000)]
+    reader = LogReader(Address("h:1", {}, 30), False)
+    found = [each.num_rows for each in batches(reader, Stretch(4, 0, 12_000), Consumer(records), [], lambda: 0)]
+    assert found == [5_000, 5_000, 2_000, 1]
+
+
+@pytest.mark.parametrize(
+    ("given", "errors", "code"),
+    [
+        ([[Record(1)]], [], "KAFKA_UNREACHABLE"),
+        ([[eof(5)]], [], "KAFKA_UNREACHABLE"),
+        ([[Record(1)]], [Event("_TRANSPORT")], "KAFKA_UNREACHABLE"),
+        ([[Record(1)]], [Event("_AUTHENTICATION")], "KAFKA_REFUSED"),
+        ([[Event("TOPIC_AUTHORIZATION_FAILED")]], [], "KAFKA_NOT_ALLOWED"),
+        ([[Event("_AUTO_OFFSET_RESET")]], [], "LOG_MOVED"),
+        ([[Event("_FATAL", is_fatal=True)]], [], "KAFKA_FAILED"),
+    ],
+)
+def test_a_read_that_cannot_end_is_a_fault(given, errors, code):
+    with pytest.raises(Fault) as caught:
+        read(*given, errors=errors)
+    assert caught.value.code == code
+    assert "\n" not in caught.value.message
+
+
+def test_the_reader_commits_nothing_and_passes_over_nothing():
+    assert (CONSUMER["enable.auto.commit"], CONSUMER["enable.auto.offset.store"]) == (False, False)
+    assert (CONSUMER["auto.offset.reset"], CONSUMER["isolation.level"]) == ("error", "read_uncommitted")
+
+
+def test_both_ends_have_the_same_columns():
+    assert FIELDS.names == BATCH.names
+
+
+def test_a_fault_is_found_in_sparks_words():
+    words = 'File "x.py", line 1\nRuntimeError: groupledger-fault ["LOG_MOVED", "a \\"b\\": run it again"]\n\n\tat org'
+    fault = fault_of(words)
+    assert (fault.code, fault.message) == ("LOG_MOVED", 'a "b": run it again')
+    assert fault_of("something else") is None
