@@ -5,14 +5,16 @@ BIN := $(VENV)/bin
 export GROUPLEDGER_JARS ?= $(CURDIR)/.jars
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench bench-job parity properties mutants machine faults fuzz storm sameness prove long cluster lock clean
+.PHONY: help ready setup demo test check bench bench-job parity properties mutants machine faults fuzz storm sameness prove long cluster lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.installed $(GROUPLEDGER_JARS)/.ready $(VENV)/.rehearsed  ## Install Python packages (.venv) and jars (.jars); compile; once
+ready: $(VENV)/.installed $(GROUPLEDGER_JARS)/.ready  # nothing compiled: the demonstration needs no compiled kernel
 
-demo: setup  ## The main job on real Kafka data, with a summary to read
+setup: ready $(VENV)/.rehearsed  ## Install Python packages (.venv) and jars (.jars); compile; once
+
+demo: ready  ## The main job on real Kafka data, with a summary to read
 	@$(BIN)/groupledger demo
 
 test: setup check  ## Every check and test but the long ones: first what needs no JVM, on all cores, then Spark, alone

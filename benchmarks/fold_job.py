@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 
 from benchmarks.timing import interleaved
 from groupledger.config import Config, LedgerSettings, SourceSettings, SparkSettings
+from groupledger.config.sample import CAPTURES
 from groupledger.engine.session import session
 from groupledger.pipeline.ingest import ingest
 from groupledger.pipeline.invocation import Invocation
@@ -31,7 +32,6 @@ from groupledger.sinks.ledger import LedgerLocation, init
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-CAPTURES = Path(__file__).parents[1] / "tests" / "data" / "captures"
 LOGS = ("dev", "edge", "storm")
 OFFSETS_A_COPY = 1_000
 

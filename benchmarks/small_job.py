@@ -22,8 +22,9 @@ from pathlib import Path
 import yaml
 
 from benchmarks.timing import interleaved
+from groupledger.config.sample import CAPTURES
 
-CAPTURE = Path(__file__).parents[1] / "tests" / "data" / "captures" / "dev"
+CAPTURE = CAPTURES / "dev"
 GROUPS = 10
 _EMPTY_VALUE = 100
 """Characters of base64 that a GroupMetadata value without members stays below."""

@@ -10,6 +10,8 @@ from click.testing import CliRunner
 
 from groupledger.cli.commands import main
 from groupledger.cli.demo import NEXT
+from groupledger.cli.options import DEFAULT_CONFIG, DEMO_LEDGER
+from groupledger.config.sample import TEMPLATE
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -37,14 +39,14 @@ def without_spark(monkeypatch, tmp_path):
     monkeypatch.setattr("groupledger.cli.options.Job.spark", started)
     monkeypatch.setattr("groupledger.sources.kafka_client.Cluster.__init__", started)
     (tmp_path / "client.properties").write_text("security.protocol=SSL")
-    (tmp_path / "conf").mkdir()
-    for name in ("mine", "local", "demo"):
-        (tmp_path / "conf" / f"{name}.yaml").write_text((ROOT / "conf" / "local.yaml").read_text())
+    (tmp_path / DEFAULT_CONFIG).write_text(TEMPLATE.read_text())
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("line", sorted({*shown(), *(f"{command} --config conf/demo.yaml" for command in NEXT)}))
+@pytest.mark.parametrize("line", sorted({*shown(), *(f"{command} --ledger {DEMO_LEDGER}" for command in NEXT)}))
 def test_a_command_in_the_documents_is_understood(without_spark, line):
+    if line == "new-config":
+        Path(DEFAULT_CONFIG).unlink()
     ran = CliRunner().invoke(main, shlex.split(line))
     assert isinstance(ran.exception, Started) or ran.exit_code == 0, ran.stderr
 

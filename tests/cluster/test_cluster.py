@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from groupledger.config.sample import sample_settings
 from groupledger.engine import jars
 from groupledger.engine.session import DELTA
 from tests.cluster import environments
@@ -47,10 +48,8 @@ def shipped(tmp_path_factory):
 
 
 def configuration(folder, spark):
-    """conf/demo.yaml with a ledger in `folder` and this session."""
-    settings = yaml.safe_load((ROOT / "conf" / "demo.yaml").read_text())
-    settings["ledger"]["location"] = str(folder / "ledger")
-    settings["spark"] = spark
+    """The demonstration's settings with a ledger in `folder` and this session."""
+    settings = {**sample_settings(), "ledger": {"location": str(folder / "ledger")}, "spark": spark}
     path = folder / "demo.yaml"
     path.write_text(yaml.safe_dump(settings))
     return path

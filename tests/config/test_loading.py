@@ -8,6 +8,7 @@ import pytest
 
 from groupledger.config import Config, ConfigFault, LedgerSettings, SourceSettings, load, parse
 from groupledger.config.reference import entries, page
+from groupledger.config.sample import TEMPLATE
 
 ROOT = Path(__file__).parent.parent.parent
 LEAST = "cluster_id: c\nledger: {location: tables}\n"
@@ -134,16 +135,16 @@ def test_a_file_that_cannot_be_read_is_one_line(tmp_path, content, code):
     assert "\n" not in raised.value.message
 
 
-@pytest.mark.parametrize("name", ["local", "cluster"])
-def test_the_example_configurations_load(name):
-    assert load(ROOT / "conf" / f"{name}.yaml").cluster_id
+@pytest.mark.parametrize("file", [TEMPLATE, ROOT / "conf" / "cluster.yaml"], ids=lambda path: path.name)
+def test_the_example_configurations_load(file):
+    assert load(file).cluster_id
 
 
-def test_local_yaml_names_and_explains_every_key():
-    text = " ".join((ROOT / "conf" / "local.yaml").read_text(encoding="utf-8").replace("#", " ").split())
+def test_the_template_names_and_explains_every_key():
+    text = " ".join(TEMPLATE.read_text(encoding="utf-8").replace("#", " ").split())
     for entry in entries():
         assert f"{entry.name.split('.')[-1]}:" in text
-        assert entry.doc in text, f"conf/local.yaml does not say of {entry.name}: {entry.doc}"
+        assert entry.doc in text, f"template.yaml does not say of {entry.name}: {entry.doc}"
 
 
 def test_the_configuration_page_is_the_declaration():

@@ -1,13 +1,13 @@
 """One run of the demonstration, shared by all that look at its ledger."""
 
 import itertools
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from groupledger.config import load
+from groupledger.config import parse
+from groupledger.config.sample import sample_settings
 from groupledger.pipeline.demo import demo
 from groupledger.pipeline.invocation import Invocation
 
@@ -16,11 +16,8 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="session")
 def demo_config(tmp_path_factory):
-    config = load(ROOT / "conf" / "demo.yaml")
-    sources = tuple(replace(source, path=str(ROOT / source.path)) for source in config.sources)
-    return replace(
-        config, sources=sources, ledger=replace(config.ledger, location=str(tmp_path_factory.mktemp("demo")))
-    )
+    ledger = {"location": str(tmp_path_factory.mktemp("demo"))}
+    return parse("", "the tests", (), {**sample_settings(), "ledger": ledger})
 
 
 @pytest.fixture(scope="session")

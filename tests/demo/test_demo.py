@@ -10,6 +10,7 @@ from groupledger.cli.demo import tell_demo
 from groupledger.cli.options import Job
 from groupledger.cli.output import Output
 from groupledger.cli.summaries import WORDS
+from groupledger.config.sample import CAPTURES
 from groupledger.core.moment import parse
 from groupledger.pipeline.ledger import Ledger
 from groupledger.pipeline.ownership import ownership
@@ -18,7 +19,6 @@ from tests.demo.conftest import ROOT
 
 pytestmark = pytest.mark.spark
 
-CAPTURES = ROOT / "tests" / "data" / "captures"
 EQUAL = {"exact", "equal-sets", "exact-older-topics", "exact-newer-topics", "topic-unknown-to-leader"}
 EXPLAINED = EQUAL | {"rewrite", "no-members"}
 
@@ -67,7 +67,7 @@ def test_a_second_run_changes_nothing_and_says_the_same(demonstrated, run_demo):
 
 
 def test_what_is_told_has_every_group_and_adds_up(demonstrated, demo_config, capsys):
-    tell_demo(Job("demo", Output(as_json=False), ROOT / "conf" / "demo.yaml", (), demo_config), demonstrated)
+    tell_demo(Job("demo", Output(as_json=False), None, (), demo_config), demonstrated)
     said = capsys.readouterr().out
     accounts = rows_below(said, "cluster    records in")
     records = {each.cluster_id: each.records for each in demonstrated.ingest.accounts}

@@ -21,6 +21,7 @@ from typing import Any
 from deltalake import DeltaTable
 
 from groupledger.config import AssignSettings, Config, LedgerSettings, LimitSettings, SourceSettings
+from groupledger.config.sample import CAPTURES
 from groupledger.pipeline.assign import assign
 from groupledger.pipeline.ingest import ingest
 from groupledger.pipeline.invocation import Invocation
@@ -30,7 +31,7 @@ from groupledger.tables import columns as c
 from tests.pages import documented_reader
 
 ROOT = Path(__file__).parents[2]
-CAPTURE = ROOT / "tests" / "data" / "captures" / "dev"
+CAPTURE = CAPTURES / "dev"
 GROUPS = ("java-cooperative-sticky", "new-java-uniform")
 BROKEN = ('{"partition": 0, "offset": 1, "time', '{"partition": 1, "offset": 900000, "timestamp": 1, "key": "%"}')
 """Two lines that are no records: their rejection is part of what must not be lost or doubled."""

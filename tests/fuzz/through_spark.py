@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from groupledger.config.sample import CAPTURES
 from groupledger.core.history import LogRow
-from tests.faults.story import ROOT, Content
+from tests.faults.story import Content
 from tests.fuzz.checks import LOGS
 from tests.fuzz.records import rounds
 
@@ -65,7 +66,7 @@ def ingested(ledger: Path, at: int, rows: Iterable[LogRow]) -> str:
     source = ledger.with_name(f"{ledger.name}-{at}.jsonl")
     source.write_text("".join(f"{json.dumps(line(row))}\n" for row in rows), encoding="utf-8")
     config = ledger.with_name(f"{ledger.name}-{at}.yaml")
-    topics = ROOT / "tests" / "data" / "captures" / "edge" / "topics.jsonl.gz"
+    topics = CAPTURES / "edge" / "topics.jsonl.gz"
     sources = [{"kind": "topics-jsonl", "path": str(topics)}, {"kind": "offsets-jsonl", "path": str(source)}]
     told = {"cluster_id": "fuzz", "ledger": {"location": str(ledger)}, "sources": sources}
     config.write_text(json.dumps(told), encoding="utf-8")  # JSON is YAML

@@ -12,7 +12,6 @@ from groupledger.pipeline.invocation import Invocation
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerLocation
 
-CAPTURES = Path(__file__).parents[1] / "data" / "captures"
 _numbers = itertools.count(1)
 
 

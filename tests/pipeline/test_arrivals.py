@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from groupledger.config import LimitSettings, SourceSettings
+from groupledger.config.sample import CAPTURES
 from groupledger.core.faults import Fault
 from groupledger.tables import LOG_RECORDS, QUARANTINE, TOPIC_SNAPSHOTS
-from tests.pipeline.ledgers import CAPTURES
 
 LOG = gzip.decompress((CAPTURES / "storm" / "offsets.jsonl.gz").read_bytes()).decode().splitlines()
 GOOD = LOG[:20]

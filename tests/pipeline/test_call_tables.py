@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from groupledger.cli.commands import main
 from groupledger.config import Config, LedgerSettings
+from groupledger.config.sample import TEMPLATE
 from groupledger.core.protocol.recorded import recorded_calls
 from groupledger.pipeline.call_tables import keep_calls
 from groupledger.sinks.current import current
@@ -56,7 +57,7 @@ def test_the_command_takes_the_place_of_the_run_before(spark, ledger, expected, 
     """Of one with the same hours, too, if others came after it."""
     monkeypatch.setattr("groupledger.cli.options.Job.spark", lambda _: spark)
     monkeypatch.setattr("groupledger.pipeline.call_tables.code_digest", lambda *_: "code")
-    told = ["callbacks", "--config", "conf/local.yaml", "--set", f"ledger.location={ledger.path}", "--json"]
+    told = ["callbacks", "--config", str(TEMPLATE), "--set", f"ledger.location={ledger.path}", "--json"]
     done = CliRunner().invoke(main, told)
     assert done.exit_code == 0, done.output
     summary = json.loads(done.stdout)

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from groupledger.cli.commands import main
+from groupledger.config.sample import TEMPLATE
 from groupledger.core.faults import Fault
 from groupledger.core.protocol.recorded import recorded_calls
 from groupledger.listener import OffsetAndMetadata, RebalanceListener
@@ -43,7 +44,7 @@ def ledger(spark):
 @pytest.fixture
 def replay(ledger, monkeypatch):
     monkeypatch.setattr("groupledger.cli.options.Job.ledger", lambda _: ledger)
-    told = ["--group", GROUP, "--config", "conf/local.yaml", "--json"]
+    told = ["--group", GROUP, "--config", str(TEMPLATE), "--json"]
     return lambda listener: CliRunner().invoke(main, ["replay", "--listener", f"{__name__}:{listener}", *told])
 
 

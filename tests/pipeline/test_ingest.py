@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from groupledger.config import LimitSettings, SourceSettings
+from groupledger.config.sample import CAPTURES
 from groupledger.core.faults import Fault
 from groupledger.sinks.current import current
 from groupledger.tables import (
@@ -20,7 +21,6 @@ from groupledger.tables import (
     TOPIC_SNAPSHOTS,
     VIOLATIONS,
 )
-from tests.pipeline.ledgers import CAPTURES
 
 FACTS = (GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, OWNERSHIP_CHANGES, COVERAGE, VIOLATIONS)
 TOPICS = SourceSettings(kind="topics-jsonl", path=str(CAPTURES / "edge" / "topics.jsonl.gz"))

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from groupledger.cli.commands import main
+from groupledger.config.sample import TEMPLATE
 from groupledger.tables import columns as c
 from tests.pipeline.captured_facts import group_rows, member_rows, topic_rows
 from tests.pipeline.written_ledger import WrittenLedger
@@ -28,7 +29,7 @@ def ledger(spark):
 @pytest.fixture
 def plan(ledger, monkeypatch):
     monkeypatch.setattr("groupledger.cli.options.Job.ledger", lambda _: ledger)
-    told = ["plan-migration", "--config", "conf/local.yaml", "--group"]
+    told = ["plan-migration", "--config", str(TEMPLATE), "--group"]
     return lambda *arguments: CliRunner().invoke(main, [*told, *arguments])
 
 

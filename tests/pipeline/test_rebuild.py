@@ -9,13 +9,14 @@ import pytest
 from deltalake import DeltaTable
 
 from groupledger.config import Config, LedgerSettings, LimitSettings, SourceSettings
+from groupledger.config.sample import CAPTURES
 from groupledger.core.faults import Fault
 from groupledger.pipeline.call_tables import keep_calls
 from groupledger.pipeline.rebuild import rebuild
 from groupledger.sinks import runs
 from groupledger.sinks.ledger import LedgerLocation, init
 from groupledger.tables import CALLBACKS, GROUP_SNAPSHOTS, LOG_RECORDS, MEMBER_SNAPSHOTS, OWNERSHIP_CHANGES, QUARANTINE
-from tests.pipeline.ledgers import CAPTURES, Workspace, invocation
+from tests.pipeline.ledgers import Workspace, invocation
 
 pytestmark = pytest.mark.long
 

@@ -5,9 +5,9 @@ import json
 from contextlib import contextmanager
 from pathlib import Path
 
+from groupledger.config.sample import CAPTURES
 from groupledger.sinks import runs
 from groupledger.tables import LOG_RECORDS
-from tests.pipeline.ledgers import CAPTURES
 
 LINES = gzip.decompress((CAPTURES / "edge" / "offsets.jsonl.gz").read_bytes()).decode().splitlines()
 CUT = 130

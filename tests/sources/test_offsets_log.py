@@ -3,11 +3,11 @@
 import base64
 import gzip
 import json
-from pathlib import Path
 
 import pytest
 from pyspark.sql import functions as F
 
+from groupledger.config.sample import CAPTURES
 from groupledger.sources import offsets_log
 from groupledger.sources.files import list_files
 from groupledger.sources.offsets_log import group_id
@@ -16,7 +16,6 @@ from groupledger.sources.tables import table_files
 from groupledger.tables import LOG_RECORDS, QUARANTINE
 from groupledger.tables import columns as c
 
-CAPTURES = Path(__file__).parents[1] / "data" / "captures"
 RECORDS = {"dev": 428, "edge": 988, "compacted": 63, "storm": 38}
 LINE = {"partition": 1, "offset": 7, "timestamp": 1795262898320, "key": "AAIAAWE=", "value": None}
 

@@ -1,18 +1,17 @@
 """Listings of topics become changes, once."""
 
 import json
-from pathlib import Path
 
 import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from groupledger.config.sample import CAPTURES
 from groupledger.sources.files import list_files
 from groupledger.sources.topic_listings import changes, read_json
 from groupledger.tables import TOPIC_SNAPSHOTS
 from groupledger.tables import columns as c
 
-CAPTURES = Path(__file__).parents[1] / "data" / "captures"
 BARE = StructType([field for field in TOPIC_SNAPSHOTS.schema if field.name != c.ATTEMPT_ID])
 
 

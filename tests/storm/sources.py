@@ -14,8 +14,9 @@ from groupledger.config import (
     MaintainSettings,
     SourceSettings,
 )
+from groupledger.config.sample import CAPTURES
 
-CAPTURE = Path(__file__).parents[1] / "data" / "captures" / "dev"
+CAPTURE = CAPTURES / "dev"
 PIECES = 9
 OVERLAP = 12
 """Lines of the piece before that each piece brings again."""

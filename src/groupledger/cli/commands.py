@@ -14,7 +14,7 @@ from groupledger.cli.plan_migration import plan_migration
 from groupledger.cli.rebuild import rebuild
 from groupledger.cli.replay import replay
 from groupledger.cli.runs import assign, ingest
-from groupledger.cli.setup import doctor, init, jars
+from groupledger.cli.setup import doctor, init, jars, new_config
 from groupledger.cli.show import show
 from groupledger.cli.simulate import simulate
 from groupledger.cli.solve import solve
@@ -25,7 +25,7 @@ from groupledger.cli.solve import solve
 def main() -> None:
     """Flight recorder and simulator for Kafka consumer-group rebalances.
 
-    A first session: `init`, `ingest`, `assign`, `show`. Without data of your own: `demo`.
+    A first session: `new-config`, `init`, `ingest`, `assign`, `show`. Without data of your own: `demo`.
 
     \b
     Exit codes: 0 done, 1 a bug of ours (with its traceback), 2 usage, configuration or environment,
@@ -35,6 +35,7 @@ def main() -> None:
 
 
 for command in (
+    new_config,
     init,
     ingest,
     assign,

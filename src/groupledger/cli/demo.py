@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groupledger.cli.options import Job, takes_config_of, takes_timings
+from groupledger.cli.options import Job, takes_sample, takes_timings
 from groupledger.cli.output import Output
 from groupledger.cli.summaries import explain_verdicts, ingest_json, tell_accounts, tell_timings, tell_verdicts
 
@@ -26,7 +26,7 @@ NEXT = (
 
 @click.command(short_help="Four captured logs through the whole pipeline, and what came out.")
 @takes_timings
-@takes_config_of("conf/demo.yaml")
+@takes_sample
 def demo(job: Job, *, timings: bool) -> None:
     """Run init, ingest and assign on logs captured from a real broker, in one Spark session, and sum up.
 
@@ -67,5 +67,4 @@ def _tell_next(output: Output, job: Job) -> None:
     output.title("Next")
     output.line(f"The ledger is at {job.place()}: Delta tables, each with comments on its columns. Try:")
     for command in NEXT:
-        output.line(f"    groupledger {command} --config {job.config_file}")
-    output.line("    notebooks/past_rebalance.ipynb shows a past rebalance as a picture")
+        output.line(f"    groupledger {command} --ledger {job.config.ledger.location}")

@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     from groupledger.pipeline.ledger import Ledger
     from groupledger.sinks.ledger import LedgerLocation
 
-DEFAULT_CONFIG = "conf/local.yaml"
-WITHOUT_A_FILE = {"ledger": {"location": "ledger"}, "spark": {"profile": "small"}}
-"""What a command runs with that is told its ledger or its cluster, and no configuration."""
+DEFAULT_CONFIG = "groupledger.yaml"
+DEMO_LEDGER = "build/demo-ledger"
+WITHOUT_A_FILE = {"cluster_id": "local", "ledger": {"location": "ledger"}, "spark": {"profile": "small"}}
+"""What a command runs with that is told no configuration, where the default one is not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,33 +122,48 @@ def takes_json(command: Callable[..., Any]) -> Callable[..., Any]:
 def takes_config(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--config`, `--ledger`, `--set` and `--json`; the command gets a `Job` as its first argument.
 
-    Named on the command line, a ledger or a cluster (`takes_cluster`) needs no configuration.
+    A ledger or a cluster (`takes_cluster`) on the command line stands in place of the configured one.
     """
-    return takes_config_of(DEFAULT_CONFIG)(command)
+
+    @click.option(
+        "--config", "config_file", default=DEFAULT_CONFIG, show_default=True, metavar="FILE", help="YAML file."
+    )
+    @click.option("--ledger", metavar="FOLDER", help="The ledger's folder, in place of the configured one.")
+    @_takes_overrides
+    def run(output: Output, *, config_file: str, overrides: tuple[str, ...], ledger: str | None, **options: Any) -> Any:
+        name = click.get_current_context().info_name or ""
+        given = {} if ledger is None else {"ledger": {"location": ledger}}
+        given |= cluster_given(options)
+        return command(Job.configured(name, output, file_of(config_file), overrides, given), **options)
+
+    return functools.update_wrapper(run, command)
 
 
-def takes_config_of(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """As `takes_config`, with another file where none is named."""
+def file_of(config_file: str) -> Path | None:
+    """The file that `--config` names; None where it names none and the default one is not there."""
+    source = click.get_current_context().get_parameter_source("config_file")
+    named = source is not ParameterSource.DEFAULT
+    return Path(config_file) if named or Path(config_file).exists() else None
 
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        @click.option("--config", "config_file", default=default, show_default=True, metavar="FILE", help="YAML file.")
-        @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of it.")
-        @click.option("--ledger", metavar="FOLDER", help="The ledger's folder; no --config is needed then.")
-        @takes_json
-        @functools.wraps(command)
-        def run(
-            output: Output, *, config_file: str, overrides: tuple[str, ...], ledger: str | None, **options: Any
-        ) -> Any:
-            context = click.get_current_context()
-            given = {} if ledger is None else {"ledger": {"location": ledger}}
-            given |= cluster_given(options)
-            chosen = context.get_parameter_source("config_file") is not ParameterSource.DEFAULT
-            file = Path(config_file) if chosen or not given else None
-            return command(Job.configured(context.info_name or "", output, file, overrides, given), **options)
 
-        return run
+def takes_sample(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--ledger`, `--set` and `--json`; the command gets a `Job` over the sample data as its first argument."""
 
-    return decorate
+    @click.option("--ledger", default=DEMO_LEDGER, show_default=True, metavar="FOLDER", help="Where the tables go.")
+    @_takes_overrides
+    def run(output: Output, *, overrides: tuple[str, ...], ledger: str, **options: Any) -> Any:
+        from groupledger.config.sample import sample_settings
+
+        name = click.get_current_context().info_name or ""
+        given = {**sample_settings(), "ledger": {"location": ledger}}
+        return command(Job.configured(name, output, None, overrides, given), **options)
+
+    return functools.update_wrapper(run, command)
+
+
+def _takes_overrides(command: Callable[..., Any]) -> Callable[..., Any]:
+    named = click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a setting.")
+    return named(takes_json(command))
 
 
 takes_run_id = click.option(

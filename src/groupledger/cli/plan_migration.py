@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from groupledger.cli.exits import Exit
-from groupledger.cli.options import DEFAULT_CONFIG, Job, takes_json
+from groupledger.cli.options import DEFAULT_CONFIG, Job, file_of, takes_json
 from groupledger.core.faults import Fault
 from groupledger.core.moment import from_millis, iso
 
@@ -58,7 +57,7 @@ def plan_migration(
 
     \b
     groupledger plan-migration --from range --client java=2 --client franz-go=1
-    groupledger plan-migration --group payments --config conf/mine.yaml
+    groupledger plan-migration --group payments
 
     With --group nothing but the ledger is read, which needs Spark. The log holds the chosen assignor alone: name all
     that members list with --from. Where it does not tell their library, --client LIBRARY does.
@@ -73,7 +72,7 @@ def plan_migration(
     if group is None:
         members = _made_up(assignors, clients or DEFAULT_CLIENTS)
     else:
-        job = Job.configured("plan-migration", output, Path(config_file), overrides)
+        job = Job.configured("plan-migration", output, file_of(config_file), overrides)
         members, topics = _recorded(job, group, cluster, assignors, clients)
     members = [replace(each, byte_code=ByteCode.BEFORE_KIP_429) for each in members] if old else members
     counts = {topic: topics.get(topic, PARTITIONS_A_MEMBER * len(members)) for each in members for topic in each.topics}

@@ -1,4 +1,4 @@
-"""`groupledger init`, `doctor` and `jars`: what stands before the work."""
+"""`groupledger new-config`, `init`, `doctor` and `jars`: what stands before the work."""
 
 from __future__ import annotations
 
@@ -9,8 +9,31 @@ import click
 
 from groupledger.cli.cluster import takes_cluster
 from groupledger.cli.exits import Exit
-from groupledger.cli.options import Job, takes_config
-from groupledger.cli.output import mark, plain, print_exact
+from groupledger.cli.options import DEFAULT_CONFIG, Job, takes_config
+from groupledger.cli.output import mark, plain, print_exact, say
+from groupledger.core.faults import Fault
+
+
+@click.command(short_help="Write a configuration with every key, its default and its meaning.")
+@click.argument("file", default=DEFAULT_CONFIG)
+def new_config(file: str) -> None:
+    """Write a commented configuration to FILE (default: groupledger.yaml), or to stdout where FILE is `-`.
+
+    A file that is there already stays as it is, and that is an error.
+    """
+    from groupledger.config.sample import TEMPLATE
+
+    text = TEMPLATE.read_text(encoding="utf-8")
+    if file == "-":
+        print_exact(text.removesuffix("\n"))
+        return
+    try:
+        Path(file).touch(exist_ok=False)
+    except FileExistsError as error:
+        message = f"{file} is there already; expected a new file: name another, or `-` to print it"
+        raise Fault("CONFIG_EXISTS", message) from error
+    Path(file).write_text(text, encoding="utf-8")
+    say(f"wrote {file}: name your cluster and what to read under `sources`, then run `groupledger init`")
 
 
 @click.command(short_help="Make the ledger's tables; harmless where they are.")
@@ -65,7 +88,7 @@ def jars(configurations: tuple[str, ...], *, class_path: bool) -> None:
     """Print the jars of CONFIGURATIONS (default: delta), fetched where they are missing.
 
     \b
-    spark-submit --jars "$(groupledger jars)" jobs/assign.py --config conf/local.yaml
+    spark-submit --jars "$(groupledger jars)" jobs/assign.py --config groupledger.yaml
     """
     import os
 

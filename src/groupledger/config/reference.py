@@ -15,8 +15,9 @@ from groupledger.config.settings import Config, Rule
 _HEAD = """\
 # Configuration
 
-A YAML file, given as `--config conf/local.yaml`; `--set key=value` changes one key for one run, and wins
-(`--set assign.snapshots=every`, `--set sources.0.path=log.jsonl`; the value is YAML). An unknown key or bad value stops
+A YAML file, `groupledger.yaml` or the one that `--config` names; `groupledger new-config` writes it. `--set key=value`
+changes one key for one run, and wins (`--set assign.snapshots=every`, `--set sources.0.path=log.jsonl`; the value is
+YAML). An unknown key or bad value stops
 the command before anything is read. Paths are relative to where the command is started. Written by
 `python -m groupledger.config.reference`; a test holds it against the code.
 

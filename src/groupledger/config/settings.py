@@ -1,6 +1,6 @@
 """Every setting of groupledger, declared once: type, default, what is allowed, and what it means.
 
-`docs/configuration.md` and `conf/local.yaml` are held against this module by a test. Loading needs no engine.
+`docs/configuration.md` and `template.yaml` are held against this module by a test. Loading needs no engine.
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@ import json
 from base64 import b64decode
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-CAPTURES = Path(__file__).parents[2] / "data" / "captures"
+from groupledger.config.sample import CAPTURES
+
 LOGS = {
     "dev/offsets": 428,
     "edge/offsets": 988,

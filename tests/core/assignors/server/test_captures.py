@@ -4,17 +4,15 @@ import gzip
 import json
 from base64 import b64decode
 from collections import Counter, defaultdict
-from pathlib import Path
 
 import pytest
 
+from groupledger.config.sample import CAPTURES
 from groupledger.core.assignors.server import Topic, TopicId, assign, encode
 from groupledger.core.assignors.server.answer import written
 from groupledger.core.assignors.server.certainty import Certainty, certainty
 from groupledger.core.assignors.server.log import follow
 from groupledger.core.wire.offsets_log import decode
-
-CAPTURES = Path(__file__).parents[3] / "data" / "captures"
 
 
 def read(capture, name):
