@@ -37,11 +37,17 @@ group.min.session.timeout.ms=1000
 @contextmanager
 def broker(folder: Path) -> Iterator[str]:
     """Kafka 4.4.0 in KRaft mode; gives its `host:port` once it listens."""
+    with started(folder) as (address, _):
+        yield address
+
+
+@contextmanager
+def started(folder: Path, more: str = "") -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """The same with `more` lines of properties; gives its process too."""
     clients, controller = _free_port(), _free_port()
     properties = folder / "server.properties"
-    properties.write_text(
-        PROPERTIES.format(clients=clients, controller=controller, folder=folder.as_posix()), encoding="ascii"
-    )
+    written = PROPERTIES.format(clients=clients, controller=controller, folder=folder.as_posix()) + more
+    properties.write_text(written, encoding="ascii")
     command = [str(java()), *OPTIONS, "-cp", class_path("broker")]
     formatted = [*command, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties)]
     subprocess.run(formatted, check=True, capture_output=True)
@@ -49,7 +55,7 @@ def broker(folder: Path) -> Iterator[str]:
         process = subprocess.Popen([*command, "kafka.Kafka", str(properties)], stdout=log, stderr=log)
         try:
             _wait(process, clients, folder / "broker.log")
-            yield f"127.0.0.1:{clients}"
+            yield f"127.0.0.1:{clients}", process
         finally:
             stop(process)
 

@@ -18,7 +18,7 @@ ASSIGNORS = (
     *("recorded", "range", "roundrobin", "sticky", "cooperative-sticky"),
     *("constrained-cooperative-sticky", "librdkafka-cooperative-sticky", "sticky-stream-join"),
 )
-SOURCE_KINDS = ("offsets-jsonl", "offsets-parquet", "offsets-delta", "topics-jsonl", "snapshots")
+SOURCE_KINDS = ("offsets-jsonl", "offsets-parquet", "offsets-delta", "segments", "topics-jsonl", "snapshots")
 SNAPSHOT_FORMATS = ("parquet", "delta", "json", "csv")
 PROFILES = ("small", "local", "cluster")
 RETAINED = (
@@ -94,14 +94,26 @@ class LedgerSettings:
 class SourceSettings:
     """One input of `ingest`."""
 
-    kind: str = key("What is read: the raw offsets log, a topic listing, or snapshot tables.", one_of(*SOURCE_KINDS))
-    path: str = key("File or folder; for snapshots the folder that holds group_snapshots and the others.", NOT_EMPTY)
+    kind: str = key(
+        "What is read: the raw offsets log, segments of it from a broker's disk, a topic listing, or snapshot tables.",
+        one_of(*SOURCE_KINDS),
+    )
+    path: str = key(
+        "File or folder; for snapshots the folder that holds group_snapshots and the others; for segments a broker's "
+        "log.dirs, or one __consumer_offsets-N of it.",
+        NOT_EMPTY,
+    )
     format: str = key("Format of the tables; only for the kind snapshots.", one_of(*SNAPSHOT_FORMATS), "parquet")
     cluster_id: str | None = key("The cluster this input is of; null: the cluster_id of the whole file.", CLUSTER, None)
     offsets_partitions: int | None = key(
         "Partitions of the cluster's __consumer_offsets, to tell stray records by; null: inferred from its groups.",
         at_least(1),
         None,
+    )
+    offset_commits: bool = key(
+        "Keep committed offsets too, which are most of the log and say nothing of rebalances; only for segments.",
+        TRUTH,
+        False,
     )
     glob: bool = key("Expand * ? [ ] { } in the path; false: they are signs of its name as others are.", TRUTH, False)
 

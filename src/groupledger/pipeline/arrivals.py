@@ -61,9 +61,10 @@ def _of_cluster(reading: Reading, cluster_id: str, ask: Callable[[Arrivals], Arr
         arrived = ask(arrivals)
         found[f"{cluster_id}/{LINES if arrivals.of_lines else ROWS}"] += arrived.entries
         found[f"{cluster_id}/{BLANK}"] += arrived.blank
-        if arrived.other_topic:
-            found[f"{cluster_id}/{RECORDS}"] += arrived.other_topic
-            found[f"{cluster_id}/unused.{OTHER_TOPIC}"] += arrived.other_topic
+        for kind, number in {OTHER_TOPIC: arrived.other_topic, **arrived.left_out}.items():
+            if number:
+                found[f"{cluster_id}/{RECORDS}"] += number
+                found[f"{cluster_id}/unused.{kind}"] += number
     return found
 
 

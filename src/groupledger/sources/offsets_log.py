@@ -58,7 +58,7 @@ def read_json(spark: SparkSession, files: Files, cluster_id: str) -> Rows:
         rows = parsed(scan, FIELDS, log_record)
         return rows.withColumn(c.TIMESTAMP, moment(F.col(c.TIMESTAMP), LongType(), RECORD_TIME))
 
-    rows = _records(typed(watched), files.path, cluster_id)
+    rows = records(typed(watched), files.path, cluster_id)
     arrivals = Arrivals(lines, typed(lines), True, (watch, rows.watches[0]))
     return Rows(rows.good, rows.rejected, rows.watches, arrivals)
 
@@ -69,7 +69,7 @@ def read_table(spark: SparkSession, files: Files, kind: str, cluster_id: str) ->
     given = spark.createDataFrame([], FIELDS) if given is None else given
     _check(given.schema, files.path)
     watched, watch = watched_scan(given)
-    rows = _records(_typed(watched), files.path, cluster_id)
+    rows = records(_typed(watched), files.path, cluster_id)
     arrivals = Arrivals(given, _typed(given), False, (watch, rows.watches[0]))
     return Rows(rows.good, rows.rejected, rows.watches, arrivals)
 
@@ -100,8 +100,8 @@ def _typed(given: DataFrame) -> DataFrame:
     return rows.select(*COLUMNS, _problem().alias(PROBLEM), row.alias(c.ROW))
 
 
-def _records(rows: DataFrame, source: str, cluster_id: str) -> Rows:
-    """`log_records` without the attempt, and what is no record."""
+def records(rows: DataFrame, source: str, cluster_id: str) -> Rows:
+    """`log_records` without the attempt, and what is no record, from rows of FIELDS with PROBLEM and `row`."""
     good = {
         c.CLUSTER_ID: F.lit(cluster_id),
         c.LOG_PARTITION: F.col(c.PARTITION),
