@@ -46,6 +46,8 @@ def test_a_pattern_names_several_disks(tmp_path):
     for disk, number in (("d1", 0), ("d2", 1), ("e", 2)):
         log_dirs(tmp_path / disk, f"__consumer_offsets-{number}/{ZERO}")
     assert [number for number, _ in listed(tmp_path / "d*", glob=True)] == [0, 1]
+    assert [number for number, _ in listed(tmp_path / "{d[2-9],e}", glob=True)] == [1, 2]
+    assert [number for number, _ in listed(tmp_path / "e", glob=True)] == [2]
     with pytest.raises(SourceFault, match="there is no such folder"):
         list_segments(str(tmp_path / "d*"))
     with pytest.raises(SourceFault, match="there is no such folder"):
@@ -57,6 +59,8 @@ WRONG = {
     "other topics": (["orders-0", "orders-1"], "", "NO_SEGMENTS", "beside 2 other folders; expected"),
     "no segment": (["__consumer_offsets-0"], "", "NO_SEGMENTS", "there is no segment (*.log) in it"),
     "another log": (["__consumer_offsets-0/server.log"], "", "NO_SEGMENTS", "server.log: this is no segment of a log"),
+    "a name too high": ([f"__consumer_offsets-0/{1 << 63:020}.log"], "", "NO_SEGMENTS", "this is no segment of a log"),
+    "a partition too high": ([f"__consumer_offsets-{1 << 31}"], "", "NO_SEGMENTS", "beside 1 other folders; expected"),
     "a file": (["a.txt"], "a.txt", "NO_SEGMENTS", "a.txt is a file; expected"),
     "missing": ([], "nowhere", "SOURCE_MISSING", "there is no such folder; check sources"),
 }

@@ -23,7 +23,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from groupledger.core.bounds import RECORD_TIME
 from groupledger.core.lines.log_records import TOPIC
-from groupledger.core.segments import LEFT_OUT, Damage, LogReader, Segment
+from groupledger.core.segments import LEFT_OUT, NO_UPPER, Damage, LogReader, Segment
 from groupledger.sources.bounded import moment
 from groupledger.sources.decompression import decompressed
 from groupledger.sources.files import Files, local_path
@@ -46,7 +46,7 @@ SCHEMA = StructType(
     ]
 )
 ROWS_A_BATCH, BYTES_A_BATCH = 8_192, 16 << 20
-_PARTITION = re.compile(rf"{TOPIC}-(\d+)")
+_PARTITION = re.compile(rf"{TOPIC}-(\d{{1,9}})")
 _SET_ASIDE = re.compile(rf"{TOPIC}-\d+\..*-(delete|future|stray)")
 _OTHER = re.compile(r"[A-Za-z0-9._-]+-\d+(\.\w+-(delete|future|stray))?")
 _SEGMENT = re.compile(r"(\d{20})\.log")
@@ -70,8 +70,7 @@ def list_segments(path: str, *, glob: bool = False) -> LogFolders:
     if root is None:
         words = "log segments are read from a folder; copy them to one, or mount the store"
         raise SourceFault("NOT_LOCAL", f"{path}: {words} that every worker can read")
-    anchor = Path(root.anchor or ".")
-    roots = sorted(anchor.glob(str(root.relative_to(root.anchor)))) if glob else [root]
+    roots = _expanded(root) if glob else [root]
     if not roots or not all(each.exists() for each in roots):
         raise SourceFault("SOURCE_MISSING", f"{path}: there is no such folder; check sources")
     passed_over: Counter[str] = Counter()
@@ -107,6 +106,17 @@ def _typed(raw: DataFrame) -> DataFrame:
     return rows.withColumn(c.TIMESTAMP, moment(F.col(c.TIMESTAMP), LongType(), RECORD_TIME))
 
 
+def _expanded(pattern: Path) -> list[Path]:
+    """The folders that a pattern with * ? [ ] { } names."""
+    braces = re.search(r"\{([^{}]*)\}", str(pattern))
+    if braces is not None:
+        before, behind = str(pattern)[: braces.start()], str(pattern)[braces.end() :]
+        return sorted({found for each in braces[1].split(",") for found in _expanded(Path(before + each + behind))})
+    if re.search(r"[*?\[]", str(pattern)) is None:
+        return [pattern] if pattern.exists() else []
+    return sorted(Path(pattern.anchor or ".").glob(str(pattern.relative_to(pattern.anchor))))
+
+
 def _folders(root: Path, path: str, passed_over: Counter[str]) -> list[tuple[int, Path]]:
     """The folders of log partitions: the path itself, or those in it."""
     if not root.is_dir():
@@ -131,7 +141,7 @@ def _segments(folder: Path) -> list[tuple[str, int, int, int]]:
     found = []
     for file in sorted(folder.glob("*.log")):
         named = _SEGMENT.fullmatch(file.name)
-        if named is None or not file.is_file():
+        if named is None or int(named[1]) >= NO_UPPER or not file.is_file():
             words = "expected only segments, each named by its first offset in 20 digits; remove it"
             raise SourceFault("NO_SEGMENTS", f"{file}: this is no segment of a log: {words}")
         if not os.access(file, os.R_OK):

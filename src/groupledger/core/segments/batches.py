@@ -32,6 +32,7 @@ MAGIC = 2
 MOST_BYTES = 128 << 20
 """The longest batch that is held in memory."""
 NO_UPPER = 1 << 62
+"""No offset is as high."""
 
 POSITION, BYTES, BASE, LAST_DELTA, ATTRIBUTES, BASE_TIME, MAX_TIME, PRODUCER, COUNT, CRC = range(10)
 COLUMNS = 10
