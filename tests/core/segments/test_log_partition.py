@@ -137,6 +137,14 @@ def test_records_of_a_transaction_count_once_it_commits():
     assert dropped.left_out == {**found.left_out, "offset commit left out": 4}
 
 
+def test_a_transaction_whose_marker_may_be_lost_is_undecided():
+    """The next COMMIT of the same producer is that of its next transaction."""
+    lost = changed(marker(2, ABORT, 1), 70, b"\xff")
+    found = read({name(0): transactional(0, 1) + lost + transactional(3, 1) + marker(5, COMMIT, 1)})
+    assert (found.codes, found.offsets) == (["BAD_CRC"], [3, 4])
+    assert found.left_out == {"transaction marker": 1, "undecided transaction": 2}
+
+
 def test_control_records_of_another_kind_end_nothing():
     leader = batch(2, [record(0, b"\0\0\0\2", b"")], attributes=hand.CONTROL)
     found = read({name(0): transactional(0, -1) + leader})
@@ -226,6 +234,9 @@ def test_a_batch_within_a_record_is_not_taken_for_one():
     outer = batch(0, [record(0, b"kk", FIRST)])
     found = read({name(0): changed(outer, 30, b"\x01") + batch(1, [record(0, b"kk", b"v")])})
     assert (found.codes, found.offsets) == (["BAD_CRC"], [1])
+    twice = changed(outer, 30, b"\x01") + changed(batch(1, [record(0, b"kk", b"v")]), 30, b"\x01")
+    found = read({name(0): twice + batch(2, [record(0, b"kk", b"v")])})
+    assert (found.codes, found.offsets) == (["BAD_CRC"], [2])
 
 
 def test_bytes_made_to_look_like_batches_take_no_square_of_time(monkeypatch):

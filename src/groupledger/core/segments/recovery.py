@@ -95,9 +95,10 @@ def _torn(window: Window, position: int, status: int, header: bytes) -> Torn | N
 
 
 def _next(window: Window, position: int, status: int, least: int, upper: int) -> int:
-    """The first position behind it at which a batch can be believed; the end of the file where there is none.
+    """The first position behind it to go on at; the end of the file where there is none.
 
-    Tried first is where the next batch is if this one's length is right.
+    Where this one's length leads to what looks like a batch, that is the next one, whether it is sound or not: bytes
+    within a damaged batch that look like one are none. Else it is the first that is sound, wherever it begins.
     """
     following = position
     while window.size - following >= HEADER:
@@ -105,17 +106,16 @@ def _next(window: Window, position: int, status: int, least: int, upper: int) ->
         if length_at(header, 0) < batches.LEAST_OLD_LENGTH:
             break
         following += size_at(header, 0)
-        if following == window.size or (following < window.size and _is_batch(window, following, least, upper)):
+        if following >= window.size:
+            if following == window.size:
+                return following
+            break
+        header = window.peek(following, HEADER)
+        if _looks_like_batch(header, 0, window.size - following, least, upper):
             return following
-        if status != batches.OLD_MAGIC or following > window.size or window.peek(following, HEADER)[16:17] > b"\1":
+        if status != batches.OLD_MAGIC or header[MAGIC_AT : MAGIC_AT + 1] > b"\1":
             break
     return _searched(window, position + 1, least, upper)
-
-
-def _is_batch(window: Window, position: int, least: int, upper: int) -> bool:
-    header = window.peek(position, HEADER)
-    left = window.size - position
-    return _looks_like_batch(header, 0, left, least, upper) and _is_sound(window, position, header)
 
 
 def _is_sound(window: Window, position: int, header: bytes) -> bool:
@@ -124,7 +124,6 @@ def _is_sound(window: Window, position: int, header: bytes) -> bool:
 
 def _searched(window: Window, position: int, least: int, upper: int) -> int:
     """The first batch from `position` on, wherever it begins. Its magic is looked for."""
-    checked = 0
     while window.size - position >= HEADER:
         at = window.hold(position, HEADER)
         data, origin = window.data, window.start
@@ -132,10 +131,10 @@ def _searched(window: Window, position: int, least: int, upper: int) -> int:
         while 0 <= magic <= len(data) - HEADER + MAGIC_AT:
             start = magic - MAGIC_AT
             if _looks_like_batch(data, start, window.size - origin - start, least, upper):
-                checked += size_at(data, start)
-                if checked > MOST_CHECKED:
+                window.searched += size_at(data, start)
+                if window.searched > MOST_CHECKED:
                     return window.size
-                if _is_batch(window, origin + start, least, upper):
+                if _is_sound(window, origin + start, data[start : start + HEADER]):
                     return origin + start
             magic = data.find(MAGIC, magic + 1)
         position = max(position + 1, origin + len(data) - HEADER + 1)

@@ -13,6 +13,7 @@ class Window:
     def __init__(self, file: BinaryIO, size: int) -> None:
         self.size = size
         self.start = 0
+        self.searched = 0  # bytes whose sums were checked in search of a batch
         self.data = b""
         self._file = file
 
