@@ -8,7 +8,7 @@ import pytest
 
 from groupledger.config import SourceSettings
 from groupledger.core.faults import Fault
-from groupledger.pipeline.accounts import OFFSET_COMMITS
+from groupledger.core.lines.log_records import OFFSET_COMMIT_LEFT_OUT
 from groupledger.sinks.runs import WriteConflict
 from groupledger.sources.kafka_client import Address, Cluster
 from groupledger.tables import LOG_RECORDS, RUNS, TABLES, TOPIC_SNAPSHOTS
@@ -41,7 +41,7 @@ def test_the_log_of_a_live_group(kafka, member, new_workspace):
     commits = [each for each in records if each["key"].startswith("AAEA")]
     assert account.cluster_id == CLUSTER_ID
     assert (account.rows, account.records) == (len(records), len(records))
-    assert account.unused[OFFSET_COMMITS] == len(commits) == 6
+    assert account.unused[OFFSET_COMMIT_LEFT_OUT] == len(commits) == 6
     assert account.listings["listed"] == 3
     assert ends(kafka)[0] > records[-1]["offset"] + 1, "the log ends with a marker"
     assert first.run.inputs["reached"][CLUSTER_ID]["offsets"] == {"0": ends(kafka)[0]}

@@ -71,6 +71,11 @@ class Broker:
             self._process = subprocess.Popen(command, stdout=written, stderr=written)
         _wait(self._process, self._clients, log)
 
+    def kill(self) -> None:
+        """End it with no time to write anything more."""
+        if self._process is not None:
+            self._process.kill()
+
     def stop(self) -> None:
         """End it, if it runs."""
         if self._process is not None:

@@ -21,7 +21,7 @@ from groupledger.core.kafka_options import client_options, properties
 from groupledger.core.log_plan import Stretch
 from groupledger.engine.java import java
 from groupledger.sources.kafka_client import Address, Cluster
-from groupledger.sources.kafka_records import LogReader
+from groupledger.sources.kafka_records import StretchReader
 from tests.kafka.groups import LOG, SECONDS, Member, ends, fill
 from tests.live.broker import CLUSTER_ID, Broker
 from tests.live.topics import Topics
@@ -91,7 +91,7 @@ def log_of(where):
     """All records of the log, by a reader of ours."""
     state = Cluster(where, time.monotonic).state()
     assert state.cluster_id == CLUSTER_ID
-    found = list(LogReader(where, offset_commits=True).read(Stretch(0, 0, state.ends[0].end)))
+    found = list(StretchReader(where, offset_commits=True).read(Stretch(0, 0, state.ends[0].end)))
     return sum(batch.num_rows for batch in found[:-1]), [topic for topic, *_ in state.topics]
 
 
@@ -162,7 +162,7 @@ def test_a_restart_of_the_broker_is_survived(tmp_path):
         fill(broker.address, "g", "wide", 500, 60)
         end = ends(broker.address)[0]
         slowly = {"queued.min.messages": "100", "queued.max.messages.kbytes": "64", "fetch.message.max.bytes": "4096"}
-        reader = LogReader(Address(broker.address, slowly, 60), offset_commits=True)
+        reader = StretchReader(Address(broker.address, slowly, 60), offset_commits=True)
         batches = reader.read(Stretch(0, 0, end))
         found = next(batches).column("offset").to_pylist()
         assert found[-1] < end - 10_000

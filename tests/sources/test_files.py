@@ -13,6 +13,9 @@ ERRORS = {
     "java.lang.RuntimeException: file:/data/metrics/log.parquet is not a Parquet file. Expected magic number": (
         "/data/metrics/log.parquet: it is no Parquet file"
     ),
+    "OSError: while reading file /data/a%20b.jsonl.gz : No such file or directory\n\tat org": (
+        "/data/a b.jsonl.gz: it is not there, on a machine that reads it"
+    ),
     f"{READ} s3a://bucket/x.jsonl. SQLSTATE\nnot a gzip file": "s3a://bucket/x.jsonl: it is no gzip file",
 }
 

@@ -10,10 +10,12 @@ import pyarrow as pa
 import pytest
 
 from groupledger.core.faults import Fault
+from groupledger.core.lines.log_records import OFFSET_COMMIT_LEFT_OUT
 from groupledger.core.log_plan import Stretch
 from groupledger.sources.kafka_client import Address
 from groupledger.sources.kafka_log import FIELDS, fault_of
-from groupledger.sources.kafka_records import BATCH, CONSUMER, LogReader, batches
+from groupledger.sources.kafka_records import BATCH, CONSUMER, StretchReader, batches
+from groupledger.sources.opening import ENTRIES, NUMBER, PROBLEM
 
 COMMIT, OLD_COMMIT, GROUP = b"\x00\x01\x00\x01g", b"\x00\x00\x00\x01g", b"\x00\x02\x00\x01g"
 
@@ -80,13 +82,14 @@ def eof(offset):
 
 def read(*given, end=10, errors=(), keep=False):
     """Offsets of the records, and the counts."""
-    reader = LogReader(Address("h:1", {}, 30), keep)
+    reader = StretchReader(Address("h:1", {}, 30), keep)
     clock = count()
     found = list(batches(reader, Stretch(4, 0, end), Consumer(*given), list(errors), lambda: next(clock)))
     rows = pa.Table.from_batches(found, BATCH).to_pylist()
-    *records, tally = rows
-    assert all(each["partition"] == 4 and each["consumed"] is None for each in records)
-    return [each["offset"] for each in records], tally["consumed"], tally["offset_commits"]
+    *records, consumed, left_out = rows
+    assert all(each["partition"] == 4 and each[PROBLEM] is None for each in records)
+    assert (consumed[PROBLEM], left_out[PROBLEM]) == (ENTRIES, OFFSET_COMMIT_LEFT_OUT)
+    return [each["offset"] for each in records], consumed[NUMBER], left_out[NUMBER]
 
 
 CASES: dict[str, Any] = {
@@ -115,7 +118,7 @@ def test_commits_are_kept_on_request():
 
 def test_large_stretches_come_in_batches():
     records = [Record(at, GROUP, bytes(3)) for at in range(12_000)]
-    reader = LogReader(Address("h:1", {}, 30), False)
+    reader = StretchReader(Address("h:1", {}, 30), False)
     found = [each.num_rows for each in batches(reader, Stretch(4, 0, 12_000), Consumer(records), [], lambda: 0)]
     assert found == [5_000, 5_000, 2_000, 1]
 

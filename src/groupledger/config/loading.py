@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import yaml
 
-from groupledger.config.settings import KAFKA, OF_KAFKA, Config, ConfigFault, Rule, SourceSettings
+from groupledger.config.settings import KAFKA, OF_KAFKA, SEGMENTS, Config, ConfigFault, Rule, SourceSettings
 from groupledger.core.secrets import HIDDEN, is_secret, remember, secrets_in
 
 _VARIABLE = re.compile(r"\$\{(?:env:|env\.)?(\w+)\}")
@@ -241,6 +241,9 @@ def _check_source(source: SourceSettings, cluster_id: str | None, place: Place) 
     for one in fields(SourceSettings):
         if one.name in OF_KAFKA and getattr(source, one.name) != _default(one):
             raise place.below(one.name).fault(f"stands in a source of kind {source.kind}; expected it under kafka only")
+    if source.offset_commits and source.kind != SEGMENTS:
+        words = f"stands in a source of kind {source.kind}; expected it under kafka and segments only"
+        raise place.below("offset_commits").fault(words)
     if source.cluster_id is None and cluster_id is None:
         raise place.below("cluster_id").fault("is missing, and so is that of the whole file; expected one of them")
 

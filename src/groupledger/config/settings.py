@@ -18,11 +18,11 @@ ASSIGNORS = (
     *("recorded", "range", "roundrobin", "sticky", "cooperative-sticky"),
     *("constrained-cooperative-sticky", "librdkafka-cooperative-sticky", "sticky-stream-join"),
 )
-SOURCE_KINDS = ("offsets-jsonl", "offsets-parquet", "offsets-delta", "topics-jsonl", "snapshots", "kafka")
-KAFKA = "kafka"
-"""The kind of source that is a running cluster: its log, and its topics."""
-OF_KAFKA = ("bootstrap", "options", "timeout_seconds", "max_records", "offset_commits")
-"""Keys of a source that only this kind has."""
+SOURCE_KINDS = ("offsets-jsonl", "offsets-parquet", "offsets-delta", "segments", "topics-jsonl", "snapshots", "kafka")
+KAFKA, SEGMENTS = "kafka", "segments"
+"""Kinds of sources: a running cluster, its log and its topics; and segments of the log from a broker's disk."""
+OF_KAFKA = ("bootstrap", "options", "timeout_seconds", "max_records")
+"""Keys of a source that only a running cluster has."""
 SNAPSHOT_FORMATS = ("parquet", "delta", "json", "csv")
 PROFILES = ("small", "local", "cluster")
 RETAINED = (
@@ -99,11 +99,13 @@ class SourceSettings:
     """One input of `ingest`."""
 
     kind: str = key(
-        "What is read: the raw offsets log, a topic listing, snapshot tables, or a running cluster (kafka).",
+        "What is read: the raw offsets log, segments of it from a broker's disk, a topic listing, snapshot tables, or "
+        "a running cluster (kafka).",
         one_of(*SOURCE_KINDS),
     )
     path: str | None = key(
-        "File or folder; for snapshots the folder that holds group_snapshots and the others; not for kafka.",
+        "File or folder; for snapshots the folder that holds group_snapshots and the others; for segments a broker's "
+        "log.dirs, or one __consumer_offsets-N of it; not for kafka.",
         NOT_EMPTY,
         None,
     )
@@ -130,7 +132,8 @@ class SourceSettings:
         None,
     )
     offset_commits: bool = key(
-        "Keep records of offset commits, the bulk of the log; false: count them and leave them out; only for kafka.",
+        "Keep records of offset commits, the bulk of the log; false: count them and leave them out; only for kafka and "
+        "segments.",
         TRUTH,
         False,
     )

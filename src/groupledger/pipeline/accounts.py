@@ -10,18 +10,17 @@ CLASSES = ("used", "unused", "tombstones", "quarantined")
 RECORDS, DUPLICATES, QUARANTINED = "records", "duplicates", "quarantined"
 LINES, ROWS, BLANK, LISTINGS = "lines", "rows", "blank", "listings"
 OTHER_TOPIC = "other topic"
-"""A kind of unused record: of another topic than `__consumer_offsets`."""
-OFFSET_COMMITS = "offset commits left out"
-"""A kind of unused record: told by the first bytes of its key, and read no further."""
+"""A kind of unused record: of another topic than `__consumer_offsets`; beside segments, a partition's folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
     """The records of one cluster. `used`, `unused` and `tombstones` count by kind of record, `quarantined` by code.
 
-    Two equations hold. Each record is in one class. And each physical line and each row of a table that was there is a
-    record, a line of a topic listing (`listings`: listed, or by code), or blank; runs of before this was counted have
-    no `lines` and `rows`.
+    Two equations hold. Each record is in one class. And each physical line and each row of a table or record of a
+    segment (`rows`; a stretch of damage, a torn tail and a folder passed over are one each) that was there is a record,
+    a line of a topic listing (`listings`: listed, or by code), or blank; runs of before this was counted have no
+    `lines` and `rows`.
     """
 
     cluster_id: str

@@ -12,7 +12,6 @@ from groupledger.pipeline.accounts import (
     BLANK,
     LINES,
     LISTINGS,
-    OFFSET_COMMITS,
     OTHER_TOPIC,
     QUARANTINED,
     RECORDS,
@@ -71,12 +70,10 @@ def _of_cluster(reading: Reading, cluster_id: str, ask: Callable[[Arrivals], Arr
         arrived = ask(arrivals)
         found[f"{cluster_id}/{LINES if arrivals.of_lines else ROWS}"] += arrived.entries
         found[f"{cluster_id}/{BLANK}"] += arrived.blank
-        if arrived.other_topic:
-            found[f"{cluster_id}/{RECORDS}"] += arrived.other_topic
-            found[f"{cluster_id}/unused.{OTHER_TOPIC}"] += arrived.other_topic
-        if arrived.offset_commit:
-            found[f"{cluster_id}/{RECORDS}"] += arrived.offset_commit
-            found[f"{cluster_id}/unused.{OFFSET_COMMITS}"] += arrived.offset_commit
+        for kind, number in {OTHER_TOPIC: arrived.other_topic, **arrived.left_out}.items():
+            if number:
+                found[f"{cluster_id}/{RECORDS}"] += number
+                found[f"{cluster_id}/unused.{kind}"] += number
     return found
 
 

@@ -14,7 +14,7 @@ from groupledger.core.log_plan import LogGap, LogPlan, planned
 from groupledger.pipeline.past import guard_of
 from groupledger.sources import kafka_log, offsets_log, topic_listings
 from groupledger.sources.kafka_client import Address, Cluster, ClusterState
-from groupledger.sources.kafka_records import LogReader
+from groupledger.sources.kafka_records import StretchReader
 from groupledger.sources.lines import given_lines
 from groupledger.tables import COVERAGE
 from groupledger.tables import columns as c
@@ -85,7 +85,7 @@ def read_cluster(
     _require_same_cluster(source, named, state.cluster_id)
     last = last_reached(commits, state.cluster_id)
     plan = planned(last.offsets, state.ends, source.max_records)
-    reader = LogReader(address, source.offset_commits)
+    reader = StretchReader(address, source.offset_commits)
     logs = [_records(spark, source, reader, plan, state)] if plan.stretches else []
     listings = [_listing(spark, source, state, invocation.now())] if state.topics_digest != last.topics else []
     return ClusterReading(
@@ -158,7 +158,7 @@ def _require_same_cluster(source: SourceSettings, named: str | None, found: str)
 
 
 def _records(
-    spark: SparkSession, source: SourceSettings, reader: LogReader, plan: LogPlan, state: ClusterState
+    spark: SparkSession, source: SourceSettings, reader: StretchReader, plan: LogPlan, state: ClusterState
 ) -> Rows:
     stretches = kafka_log.frame(spark, reader, plan.pieces(kafka_log.PIECE_OFFSETS), state.cluster_id)
     return offsets_log.of_cluster(stretches, source.place, state.cluster_id)

@@ -12,7 +12,7 @@ from groupledger.core.log_plan import LogEnds, Stretch
 from groupledger.pipeline.cluster import address_of
 from groupledger.pipeline.doctor import Check
 from groupledger.sources.kafka_client import Address, Cluster
-from groupledger.sources.kafka_records import LogReader
+from groupledger.sources.kafka_records import StretchReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,7 +53,7 @@ def _read(address: Address, ends: Mapping[int, LogEnds]) -> Iterator[Check]:
     if not some:
         return
     try:
-        for _ in LogReader(address, offset_commits=True).read(some[0]):
+        for _ in StretchReader(address, offset_commits=True).read(some[0]):
             pass
     except Fault as fault:
         yield Check("read the log", False, fault.message, _remedy(fault))

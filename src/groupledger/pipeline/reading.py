@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from groupledger.config.settings import KAFKA
+from groupledger.config.settings import KAFKA, SEGMENTS
 from groupledger.core.digest import digest
 from groupledger.core.faults import Fault
 from groupledger.core.secrets import without_secrets
 from groupledger.pipeline.cluster import ClusterReading, read_cluster
 from groupledger.sinks.refusals import ENGINE_ERRORS
-from groupledger.sources import kafka_log, offsets_log, snapshot_tables, topic_listings
+from groupledger.sources import kafka_log, offsets_log, segments, snapshot_tables, topic_listings
 from groupledger.sources.files import Files, unreadable
 from groupledger.sources.opening import PROBLEM, Arrivals, Rows, split
 from groupledger.sources.tables import table_files
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 OFFSETS_PARTITIONS = "offsets_partitions"
 LISTING = "topics-jsonl"
-LOGS = ("offsets-jsonl", "offsets-parquet", "offsets-delta")
+LOGS = ("offsets-jsonl", "offsets-parquet", "offsets-delta", SEGMENTS)
 LOG_KINDS = {"offsets-parquet": "parquet", "offsets-delta": "delta"}
 
 
@@ -72,6 +72,7 @@ class Read:
         what |= {"format": source.format} if source.kind == "snapshots" else {}
         what |= {} if source.offsets_partitions is None else {OFFSETS_PARTITIONS: source.offsets_partitions}
         what |= {"glob": True} if source.glob else {}
+        what |= {"offset_commits": True} if source.offset_commits else {}
         found: list[Any] = sorted(list(file) for files in self.files for file in files.found)
         if source.kind == "offsets-delta":
             found = [name for name, *_ in found]
@@ -221,6 +222,8 @@ def _snapshots(
 
 def _one_table(spark: SparkSession, source: SourceSettings, cluster_id: str, limits: LimitSettings) -> Read:
     """A log, or listings of topics."""
+    if source.kind == SEGMENTS:
+        return _segments(spark, source, cluster_id, limits)
     kind = LOG_KINDS.get(source.kind, "json")
     files = table_files(spark, source.place, kind, glob=source.glob)
     if source.kind == LISTING:
@@ -230,6 +233,13 @@ def _one_table(spark: SparkSession, source: SourceSettings, cluster_id: str, lim
     else:
         rows = _within_limits(offsets_log.read_table(spark, files, kind, cluster_id), source, limits)
     return Read(source, cluster_id, (rows,), () if rows.arrivals is None else (rows.arrivals,), (files,))
+
+
+def _segments(spark: SparkSession, source: SourceSettings, cluster_id: str, limits: LimitSettings) -> Read:
+    found = segments.list_segments(source.place, glob=source.glob)
+    rows = segments.read(spark, found, cluster_id, offset_commits=source.offset_commits)
+    within = _within_limits(rows, source, limits)
+    return Read(source, cluster_id, (within,), () if rows.arrivals is None else (rows.arrivals,), (found.files,))
 
 
 def _within_limits(rows: Rows, source: SourceSettings, limits: LimitSettings) -> Rows:

@@ -37,6 +37,7 @@ _REASONS = {
     "long overflow": "it has a timestamp beyond what Spark can hold",
     "FileNotFoundException": "it is gone",
     "FILE_NOT_EXIST": "it is gone",
+    "No such file": "it is not there, on a machine that reads it",
     "CSV header does not conform": "its header is not that of the other files",
     "Permission denied": "permission denied",
 }
@@ -109,6 +110,12 @@ def literal(path: str) -> str:
     return _GLOB.sub(r"\\\1", path)
 
 
+def local_path(path: str) -> Path | None:
+    """Where a path leads on this machine, `file:` or not; None in another store."""
+    local = _LOCAL.match(path)
+    return Path(path[local.end() :]) if local else None
+
+
 def _rows(listed: Any, path: str) -> list[Any]:
     return opened(listed.collect, path)
 
@@ -116,8 +123,7 @@ def _rows(listed: Any, path: str) -> list[Any]:
 def _expect_nothing(path: str, *, glob: bool) -> None:
     """Fault where a path that Spark finds empty holds files all the same."""
     hidden = [path] if _is_hidden(path) and not glob else []
-    local = _LOCAL.match(path)
-    root = Path(path[local.end() :]) if local else None
+    root = local_path(path)
     if root is not None and not glob:
         hidden = [str(file) for file in ([root] if root.is_file() else _files(root)) if file.stat().st_size]
     if hidden:

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from groupledger.core.digest import digest
 from groupledger.core.faults import Fault
 from groupledger.core.log_plan import Stretch
-from groupledger.sources.kafka_records import LogReader
-from groupledger.sources.opening import CONSUMED, OFFSET_COMMITS
-from groupledger.tables import columns as c
+from groupledger.sources import offsets_log
+from groupledger.sources.kafka_records import StretchReader
+from groupledger.sources.opening import NUMBER, PROBLEM
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,23 +23,13 @@ if TYPE_CHECKING:
 
 PIECE_OFFSETS = 1_000_000
 """A log partition with more offsets to be read is read by several tasks."""
-FIELDS = StructType(
-    [
-        StructField(c.PARTITION, IntegerType()),
-        StructField(c.OFFSET, LongType()),
-        StructField(c.TIMESTAMP, LongType()),
-        StructField(c.KEY, BinaryType()),
-        StructField(c.VALUE, BinaryType()),
-        StructField(CONSUMED, LongType()),
-        StructField(OFFSET_COMMITS, LongType()),
-    ]
-)
+FIELDS = StructType([*offsets_log.FIELDS, StructField(PROBLEM, StringType()), StructField(NUMBER, LongType())])
 _NAME = "groupledger_kafka_log"
 _MARK = "groupledger-fault "
 _FAULT = re.compile(rf"{_MARK}(\[\"\w+\", \".*\"\])\s*$", re.MULTILINE)
 
 
-def frame(spark: SparkSession, reader: LogReader, stretches: Sequence[Stretch], cluster_id: str) -> DataFrame:
+def frame(spark: SparkSession, reader: StretchReader, stretches: Sequence[Stretch], cluster_id: str) -> DataFrame:
     """The records of these stretches and their counts (`kafka_records`), read when the frame is.
 
     What the reader needs travels inside the source, not as options of Spark's: those stand in plans and event logs.
@@ -60,7 +50,7 @@ class _KafkaLog(DataSource):
     """A source whose class holds what is read."""
 
     label: str
-    log: LogReader
+    log: StretchReader
     stretches: tuple[Stretch, ...]
 
     @classmethod
@@ -85,7 +75,7 @@ class _Task(InputPartition):
 class _Reader(DataSourceReader):
     """Reads each stretch in a task of its own."""
 
-    def __init__(self, log: LogReader, stretches: tuple[Stretch, ...]) -> None:
+    def __init__(self, log: StretchReader, stretches: tuple[Stretch, ...]) -> None:
         self._log, self._stretches = log, stretches
 
     def partitions(self) -> Sequence[InputPartition]:

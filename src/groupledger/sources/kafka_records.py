@@ -14,10 +14,11 @@ import pyarrow as pa
 
 from groupledger.core.faults import Fault
 from groupledger.core.kafka_faults import HOPELESS, LOST, kafka_fault
-from groupledger.core.lines.log_records import TOPIC
+from groupledger.core.lines.log_records import OFFSET_COMMIT_LEFT_OUT, TOPIC
 from groupledger.core.log_plan import Stretch
 from groupledger.core.user_code import client_module
 from groupledger.sources.kafka_client import PACKAGE, Address, silence
+from groupledger.sources.opening import ENTRIES, NUMBER, PROBLEM
 
 NO_GROUP = "groupledger-reads-without-a-group"
 """librdkafka wants a name of a group before it lets anybody consume; it is neither joined nor committed to."""
@@ -46,16 +47,16 @@ BATCH = pa.schema(
         ("timestamp", pa.int64()),
         ("key", pa.binary()),
         ("value", pa.binary()),
-        ("consumed", pa.int64()),
-        ("offset_commits", pa.int64()),
+        (PROBLEM, pa.string()),
+        (NUMBER, pa.int64()),
     ]
 )
-"""A row is a record; the last row of a stretch is none: it counts the records that were consumed for it, and the
-offset commits among them that were left out."""
+"""A row is a record but for the last two of a stretch: the NUMBER of records that were consumed for it (PROBLEM is
+ENTRIES), and that of the offset commits among them that were left out."""
 
 
 @dataclass(frozen=True, slots=True)
-class LogReader:
+class StretchReader:
     """How stretches of a log are read. `offset_commits`: whether they are kept."""
 
     address: Address
@@ -74,7 +75,7 @@ class LogReader:
 
 
 def batches(
-    reader: LogReader, stretch: Stretch, consumer: Any, errors: list[Any], seconds: Callable[[], float]
+    reader: StretchReader, stretch: Stretch, consumer: Any, errors: list[Any], seconds: Callable[[], float]
 ) -> Iterator[pa.RecordBatch]:
     """What a consumer that stands at the stretch's first offset gives, up to its end, and last the count."""
     taking = _Taking(reader, stretch)
@@ -98,7 +99,7 @@ class _Taking:
     its log ends there: offsets have gaps. Control records are not among what a consumer gives.
     """
 
-    def __init__(self, reader: LogReader, stretch: Stretch) -> None:
+    def __init__(self, reader: StretchReader, stretch: Stretch) -> None:
         self._reader, self._stretch = reader, stretch
         self.columns = _Columns(stretch.partition)
         self.consumed = self.left_out = 0
@@ -178,5 +179,6 @@ class _Columns:
 
 
 def _tally(consumed: int, left_out: int) -> pa.RecordBatch:
-    row = dict.fromkeys(BATCH.names) | {"consumed": consumed, "offset_commits": left_out}
-    return pa.RecordBatch.from_pylist([row], schema=BATCH)
+    tallies = {ENTRIES: consumed, OFFSET_COMMIT_LEFT_OUT: left_out}
+    rows = [dict.fromkeys(BATCH.names) | {PROBLEM: kind, NUMBER: number} for kind, number in tallies.items()]
+    return pa.RecordBatch.from_pylist(rows, schema=BATCH)

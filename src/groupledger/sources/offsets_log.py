@@ -13,11 +13,11 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, St
 
 from groupledger.core.bounds import OFFSET, PARTITION, RECORD_TIME
 from groupledger.core.lines import LOG_FIELDS, OTHER_TOPIC, log_record
-from groupledger.core.lines.log_records import TOPIC
+from groupledger.core.lines.log_records import OFFSET_COMMIT_LEFT_OUT, TOPIC
 from groupledger.sources.bounded import moment, within
 from groupledger.sources.files import Files
 from groupledger.sources.lines import parsed, read_text
-from groupledger.sources.opening import CONSUMED, PROBLEM, Arrivals, Rows, SourceFault, problem, split, watched_scan
+from groupledger.sources.opening import PROBLEM, Arrivals, Rows, SourceFault, problem, split, watched_scan
 from groupledger.sources.tables import open_table
 from groupledger.tables import LOG_RECORDS
 from groupledger.tables import columns as c
@@ -58,7 +58,7 @@ def read_json(spark: SparkSession, files: Files, cluster_id: str) -> Rows:
         rows = parsed(scan, FIELDS, log_record)
         return rows.withColumn(c.TIMESTAMP, moment(F.col(c.TIMESTAMP), LongType(), RECORD_TIME))
 
-    rows = _records(typed(watched), files.path, cluster_id)
+    rows = records(typed(watched), files.path, cluster_id)
     arrivals = Arrivals(lines, typed(lines), True, (watch, rows.watches[0]))
     return Rows(rows.good, rows.rejected, rows.watches, arrivals)
 
@@ -69,21 +69,22 @@ def read_table(spark: SparkSession, files: Files, kind: str, cluster_id: str) ->
     given = spark.createDataFrame([], FIELDS) if given is None else given
     _check(given.schema, files.path)
     watched, watch = watched_scan(given)
-    rows = _records(_typed(watched), files.path, cluster_id)
+    rows = records(_typed(watched), files.path, cluster_id)
     arrivals = Arrivals(given, _typed(given), False, (watch, rows.watches[0]))
     return Rows(rows.good, rows.rejected, rows.watches, arrivals)
 
 
 def of_cluster(stretches: DataFrame, source: str, cluster_id: str) -> Rows:
-    """What `kafka_log.frame` reads of a cluster: its records, and counts of what it consumed and left out."""
-    watched, watch = watched_scan(stretches)
-    rows = _records(_typed(_records_alone(watched)), source, cluster_id)
-    arrivals = Arrivals(stretches, _typed(_records_alone(stretches)), False, (watch, rows.watches[0]))
+    """What `kafka_log.frame` reads of a cluster: its records, and tallies of what it consumed and left out."""
+    tallies = (OFFSET_COMMIT_LEFT_OUT,)
+    watched, watch = watched_scan(stretches, tallies)
+    rows = records(_typed(_records_alone(watched)), source, cluster_id)
+    arrivals = Arrivals(stretches, _typed(_records_alone(stretches)), False, (watch, rows.watches[0]), tallies)
     return Rows(rows.good, rows.rejected, rows.watches, arrivals)
 
 
 def _records_alone(stretches: DataFrame) -> DataFrame:
-    return stretches.where(F.col(CONSUMED).isNull()).select(*COLUMNS)
+    return stretches.where(F.col(PROBLEM).isNull()).select(*COLUMNS)
 
 
 def _check(schema: StructType, path: str) -> None:
@@ -112,8 +113,8 @@ def _typed(given: DataFrame) -> DataFrame:
     return rows.select(*COLUMNS, _problem().alias(PROBLEM), row.alias(c.ROW))
 
 
-def _records(rows: DataFrame, source: str, cluster_id: str) -> Rows:
-    """`log_records` without the attempt, and what is no record."""
+def records(rows: DataFrame, source: str, cluster_id: str) -> Rows:
+    """`log_records` without the attempt, and what is no record, from rows of FIELDS with PROBLEM and `row`."""
     good = {
         c.CLUSTER_ID: F.lit(cluster_id),
         c.LOG_PARTITION: F.col(c.PARTITION),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from py4j.protocol import Py4JJavaError
@@ -26,10 +26,8 @@ CORRUPT = "_corrupt"
 PROBLEM = "_problem"
 BLANK = "BLANK"
 """The problem of a line with nothing on it: no fault, it is counted and left out."""
-
-CONSUMED, OFFSET_COMMITS = "consumed", "offset_commits"
-"""Columns of a scan that counts for itself: of a row that is no record, how many records were read for it, and how many
-offset commits among them were left out."""
+ENTRIES, NUMBER = "ENTRIES", "_number"
+"""The problem of a row that says how many entries there are, and the column that says it."""
 
 _ARRIVED, _REJECTED, _BLANK, _OTHER, _GOOD = "arrived", "rejected", "blank", "other_topic", "good"
 _NO_TYPE = ("PARQUET_TYPE", "UNSUPPORTED_TIME", "DELTA_UNSUPPORTED", "UNSUPPORTED_DATATYPE")
@@ -48,27 +46,29 @@ class Arrived:
     rejected: int
     blank: int
     other_topic: int
-    offset_commit: int = 0  # left out before rows were made of them
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def balanced(self) -> bool:
         """Whether everything that was there came out of the reader."""
-        return self.entries == self.good + self.rejected + self.blank + self.other_topic + self.offset_commit
+        became = self.good + self.rejected + self.blank + self.other_topic + sum(self.left_out.values())
+        return self.entries == became
 
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
     """Both ends of a reader: `scan` has a row for each line or row there is, `sorted_out` has its PROBLEM.
 
-    A scan with the columns CONSUMED and OFFSET_COMMITS counts for itself what it read and left out.
-
-    `watches` (of both, in this order) saw them pass; without them they are counted by a query of its own.
+    `watches` (of both, in this order) saw them pass; without them they are counted by a query of its own. With
+    `tallies`, `scan` has rows that stand for a NUMBER of entries instead: all there are (PROBLEM is ENTRIES), and those
+    that the reader left out, by kind.
     """
 
     scan: DataFrame
     sorted_out: DataFrame
     of_lines: bool
     watches: tuple[Observation, Observation] | None = None
+    tallies: tuple[str, ...] = ()
 
     def observed(self) -> Arrived:
         """As they passed, once what comes of the source has been read; a task that ran again counted again."""
@@ -77,7 +77,7 @@ class Arrivals:
 
     def counted(self) -> Arrived:
         """By two queries of their own, which know no task's past."""
-        (there,) = self.scan.agg(*_entries(self.scan)).collect()
+        (there,) = self.scan.agg(*_entries(self.tallies)).collect()
         (found,) = self.sorted_out.agg(*_fates()).collect()
         return _arrived(there.asDict(), found.asDict())
 
@@ -159,10 +159,10 @@ def rejections(rows: DataFrame, source: str, known: dict[str, Column]) -> DataFr
     return rows.where(_is_rejected()).select(*chosen)
 
 
-def watched_scan(scan: DataFrame) -> tuple[DataFrame, Observation]:
-    """The lines or rows as they are there, and who counts them."""
+def watched_scan(scan: DataFrame, tallies: tuple[str, ...] = ()) -> tuple[DataFrame, Observation]:
+    """The lines or rows as they are there, and who counts them; `tallies` as in `Arrivals`."""
     watch = Observation()
-    return scan.observe(watch, *_entries(scan)), watch
+    return scan.observe(watch, *_entries(tallies)), watch
 
 
 def observed(rows: DataFrame, watch: Observation) -> DataFrame:
@@ -181,10 +181,12 @@ def _is_rejected() -> Column:
     return F.col(PROBLEM).isNotNull() & ~F.col(PROBLEM).isin(BLANK, OTHER_TOPIC)
 
 
-def _entries(scan: DataFrame) -> list[Column]:
-    if CONSUMED in scan.columns:
-        return [F.sum(CONSUMED).alias(_ARRIVED), F.sum(OFFSET_COMMITS).alias(OFFSET_COMMITS)]
-    return [F.count(F.lit(1)).alias(_ARRIVED)]
+def _entries(tallies: tuple[str, ...]) -> list[Column]:
+    if not tallies:
+        return [F.count(F.lit(1)).alias(_ARRIVED)]
+    named = {_ARRIVED: ENTRIES} | {kind: kind for kind in tallies}
+    sums = {name: F.sum(F.when(F.col(PROBLEM) == kind, F.col(NUMBER))) for name, kind in named.items()}
+    return [F.coalesce(total, F.lit(0)).alias(name) for name, total in sums.items()]
 
 
 def _fates() -> list[Column]:
@@ -199,5 +201,5 @@ def _fates() -> list[Column]:
 
 
 def _arrived(before: dict[str, int], behind: dict[str, int]) -> Arrived:
-    fates = (behind[_GOOD], behind[_REJECTED], behind[_BLANK], behind[_OTHER])
-    return Arrived(before[_ARRIVED] or 0, *fates, before.get(OFFSET_COMMITS) or 0)
+    left_out = {kind: number for kind, number in before.items() if kind != _ARRIVED and number}
+    return Arrived(before[_ARRIVED], behind[_GOOD], behind[_REJECTED], behind[_BLANK], behind[_OTHER], left_out)

@@ -11,6 +11,8 @@ from groupledger.core.faults import Fault
 from groupledger.core.lines.strict_json import NO_VALUES, OTHER_TOPIC, got, is_text, parse_object
 
 TOPIC = "__consumer_offsets"
+OFFSET_COMMIT_LEFT_OUT = "offset commit left out"
+"""A kind of unused record: told by the first bytes of its key, and read no further."""
 
 
 class LogLine(NamedTuple):

@@ -1,0 +1,12 @@
+"""Segments of a log partition as a broker keeps them on its disk: record batches into records.
+
+Format: Kafka's documentation, "Message Format" (record batches of magic 2). Pure code over the bytes of files that
+others open; who decompresses is an argument.
+"""
+
+from groupledger.core.segments.batches import NO_UPPER
+from groupledger.core.segments.damage import Damage, SegmentCode
+from groupledger.core.segments.log_partition import LEFT_OUT, Decompress, LogReader, Segment
+from groupledger.core.segments.records import Records
+
+__all__ = ["LEFT_OUT", "NO_UPPER", "Damage", "Decompress", "LogReader", "Records", "Segment", "SegmentCode"]

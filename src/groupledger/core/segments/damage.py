@@ -1,0 +1,49 @@
+"""What can be wrong with a segment, each with a code to count by and a message that names file and byte."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+
+class SegmentCode(StrEnum):
+    """Why bytes of a segment are no records."""
+
+    OLD_MAGIC = "OLD_MAGIC"  # messages of magic 0 or 1: before Kafka 0.11
+    BAD_MAGIC = "BAD_MAGIC"
+    BAD_LENGTH = "BAD_LENGTH"  # shorter than a header, longer than the rest of the file or than is held in memory
+    BAD_CRC = "BAD_CRC"
+    BAD_HEADER = "BAD_HEADER"  # the checksum is right, and the numbers contradict each other
+    OFFSETS_BACKWARD = "OFFSETS_BACKWARD"
+    OFFSETS_BEYOND = "OFFSETS_BEYOND"  # as high as those of the next segment
+    BAD_RECORDS = "BAD_RECORDS"  # the checksum is right, and the records are not what the header says
+    UNKNOWN_CODEC = "UNKNOWN_CODEC"
+    BAD_COMPRESSION = "BAD_COMPRESSION"
+    SEGMENT_CUT = "SEGMENT_CUT"  # a segment that is not the last ends within a batch
+    ZERO_BYTES = "ZERO_BYTES"  # where batches should be
+    READ_ERROR = "READ_ERROR"  # the disk does not give the bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A stretch of a file, from byte `start` to before `end`, that gave no record. `offset`: the least it may hold."""
+
+    code: SegmentCode
+    file: str
+    start: int
+    end: int
+    offset: int
+    got: str
+    expected: str
+
+    @property
+    def message(self) -> str:
+        """What, where, got, expected, and where reading went on."""
+        where = f"{self.file}, bytes {self.start} to {self.end - 1}"
+        return f"{where}: got {self.got}; expected {self.expected}; the records before and behind are read"
+
+    def and_then(self, other: Damage) -> Damage | None:
+        """Both as one where `other` is the same at the next byte; None where it is not."""
+        if (self.code, self.file, self.end) != (other.code, other.file, other.start):
+            return None
+        return replace(self, end=other.end)

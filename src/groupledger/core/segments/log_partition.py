@@ -1,0 +1,275 @@
+"""A log partition from its segments: records that count, damage, and how many of everything else there were.
+
+One pass. A batch is believed if its checksum is right and its offsets follow those before it and precede the next
+segment's. What is damaged ends at the next batch that can be believed, or with its segment. The end of the last segment
+may be torn: the broker died while it wrote.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO
+
+import numpy as np
+
+from groupledger.core.lines.log_records import OFFSET_COMMIT_LEFT_OUT
+from groupledger.core.segments import batches
+from groupledger.core.segments.batches import (
+    ATTRIBUTES,
+    BASE,
+    BYTES,
+    CODEC,
+    CONTROL,
+    COUNT,
+    HEADER,
+    LAST_DELTA,
+    PLAIN,
+    POSITION,
+    PRODUCER,
+    TRANSACTIONAL,
+    first_bad_crc,
+    mark,
+)
+from groupledger.core.segments.damage import Damage, SegmentCode
+from groupledger.core.segments.records import Found, Records, batch_records, joined_records, plain_records
+from groupledger.core.segments.recovery import Torn, judge
+from groupledger.core.segments.transactions import Marker, Transactions, marker
+from groupledger.core.segments.window import Window
+
+if TYPE_CHECKING:
+    from groupledger.core.batch import LongArray
+
+Decompress = Callable[[int, bytes], bytes]
+"""Decompresses the records of batches: number of the codec, bytes. ValueError where the codec did not write them."""
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+JOINED = (1, 3, 4)
+"""Codecs whose outputs, one behind another, decompress to all their inputs."""
+JOINED_BYTES = 256 << 10
+MARKERS = "transaction marker"
+ABORTED, UNDECIDED = "aborted transaction", "undecided transaction"
+TORN_TAIL = "torn tail"
+LEFT_OUT = (OFFSET_COMMIT_LEFT_OUT, MARKERS, ABORTED, UNDECIDED, TORN_TAIL)
+"""What is no damage and gives no record: kinds of unused records in an account. A torn tail counts as one. A
+transaction is undecided if it is open at the end of the log, or if its marker may have been lost by damage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A segment file; its name is the offset that it begins with, `offset`."""
+
+    name: str
+    offset: int
+
+
+class LogReader:
+    """Reads the segments of one log partition, in the order of their offsets.
+
+    `entries` counts what there is: records by the headers of believed batches, a stretch of damage and a torn tail as
+    one each. `left_out` counts by LEFT_OUT. Both are complete once `read` has ended: entries = records given + damage
+    given + left_out.
+    """
+
+    def __init__(
+        self, segments: Sequence[Segment], opened: Callable[[str], BinaryIO], decompress: Decompress, *, commits: bool
+    ) -> None:
+        self.entries = 0
+        self.left_out: Counter[str] = Counter()
+        self._segments = sorted(segments, key=lambda segment: segment.offset)
+        self._opened, self._decompress, self._commits = opened, decompress, commits
+        self._transactions = Transactions()
+
+    def read(self) -> Iterator[Records | Damage]:
+        """Records that count, and damage. Of a transaction, once its marker has come."""
+        pending: Damage | None = None
+        uppers = [segment.offset for segment in self._segments[1:]] + [None]
+        for segment, upper in zip(self._segments, uppers, strict=True):
+            for found in self._segment(segment, upper):
+                if isinstance(found, Damage):
+                    self._transactions.doubt()
+                    both = None if pending is None else pending.and_then(found)
+                    if pending is not None and both is None:
+                        yield self._said(pending)
+                    pending = both or found
+                else:
+                    yield found
+        if pending is not None:
+            yield self._said(pending)
+        self.left_out[UNDECIDED] += self._transactions.undecided()
+
+    def _said(self, damage: Damage) -> Damage:
+        self.entries += 1
+        return damage
+
+    def _segment(self, segment: Segment, upper: int | None) -> Iterator[Records | Damage]:
+        with self._opened(segment.name) as file:
+            window = Window(file, file.seek(0, 2))
+            walk = _Walk(segment, upper, window)
+            try:
+                for data, table, damage in walk.stretches():
+                    yield from self._batches(walk, data, table)
+                    if damage is not None:
+                        yield damage
+            except OSError as error:
+                got = f"an error of the disk ({error.strerror or error})"
+                yield walk.damage(SegmentCode.READ_ERROR, window.size, got, "the bytes of the file")
+            self.left_out[TORN_TAIL] += walk.torn
+            self.entries += walk.torn
+
+    def _batches(self, walk: _Walk, data: bytes, table: LongArray) -> Iterator[Records | Damage]:
+        """The records of believed batches, which begin at the walk's position."""
+        kinds = table[:, ATTRIBUTES] & (CODEC | TRANSACTIONAL | CONTROL)
+        joined = np.isin(kinds, JOINED)
+        for codec in JOINED if joined.any() else ():
+            yield from self._joined(walk, data, table[kinds == codec], codec)
+        for row in table[(kinds != PLAIN) & ~joined]:
+            yield from self._special(walk, data, row)
+        plain = table[kinds == PLAIN]
+        while len(plain):
+            found = plain_records(data, plain, keep_commits=self._commits)
+            yield from self._counted(found, plain[: found.bad])
+            if found.bad is None:
+                return
+            yield _bad_records(walk, plain[found.bad], found.at)
+            plain = plain[found.bad + 1 :]
+
+    def _joined(self, walk: _Walk, data: bytes, table: LongArray, codec: int) -> Iterator[Records | Damage]:
+        """The records of compressed batches, many decompressed at once; one by one where that fails."""
+        parts = np.cumsum(table[:, BYTES]) // JOINED_BYTES
+        for part in np.unique(parts):
+            some = table[parts == part]
+            try:
+                payload = self._decompress(codec, b"".join(_payload(data, row) for row in some.tolist()))
+                found = joined_records(payload, some, keep_commits=self._commits)
+            except ValueError:
+                found = None
+            if found is not None:
+                yield from self._counted(found, some)
+                continue
+            for row in some:
+                yield from self._special(walk, data, row)
+
+    def _counted(self, found: Found, table: LongArray) -> Iterator[Records]:
+        self.entries += int(table[:, COUNT].sum())
+        self.left_out[OFFSET_COMMIT_LEFT_OUT] += found.offset_commits
+        yield from found.records
+
+    def _special(self, walk: _Walk, data: bytes, row: LongArray) -> Iterator[Records | Damage]:
+        """One batch that is compressed, transactional or of control records."""
+        codec, payload = int(row[ATTRIBUTES] & CODEC), _payload(data, row.tolist())
+        if codec >= len(CODECS):
+            known = ", ".join(f"{number} ({name})" for number, name in enumerate(CODECS))
+            yield _bad_batch(walk, row, SegmentCode.UNKNOWN_CODEC, f"codec {codec}", known)
+            return
+        try:
+            payload = self._decompress(codec, payload) if codec and len(payload) else payload
+        except ValueError as error:
+            yield _bad_batch(walk, row, SegmentCode.BAD_COMPRESSION, str(error), f"bytes that {CODECS[codec]} wrote")
+            return
+        is_control = bool(row[ATTRIBUTES] & CONTROL)
+        found = batch_records(payload, row, keep_commits=self._commits or is_control)
+        if found.bad is not None:
+            yield _bad_records(walk, row, found.at)
+            return
+        count = int(row[COUNT])
+        if is_control:
+            self.entries += count
+            self.left_out[MARKERS] += count
+            yield from self._ended(int(row[PRODUCER]), marker(found.records))
+        elif row[ATTRIBUTES] & TRANSACTIONAL:
+            self.entries += count
+            self._transactions.hold(int(row[PRODUCER]), found.records, found.offset_commits, count)
+        else:
+            yield from self._counted(found, row.reshape(1, -1))
+
+    def _ended(self, producer: int, marked: Marker | None) -> Iterator[Records]:
+        if marked is None:
+            return
+        held = self._transactions.end(producer)
+        if marked is Marker.ABORT:
+            self.left_out[ABORTED] += held.count
+        else:
+            self.left_out[OFFSET_COMMIT_LEFT_OUT] += held.offset_commits
+            yield from held.records
+
+
+class _Walk:
+    """The way through one segment: where it is, and which offset comes next."""
+
+    def __init__(self, segment: Segment, upper: int | None, window: Window) -> None:
+        self.segment, self.is_last, self.window = segment, upper is None, window
+        self.upper = batches.NO_UPPER if upper is None else upper
+        self.position = 0
+        self.least = segment.offset
+        self.torn = 0
+
+    def stretches(self) -> Iterator[tuple[bytes, LongArray, Damage | None]]:
+        """Bytes of the window, the believed batches among them that come next, and the damage behind these."""
+        window, need = self.window, HEADER
+        while self.position < window.size:
+            failed = window.fails_to_hold(self.position, need)
+            data, first = window.data, self.position - window.start
+            if failed is not None and not 0 <= first <= len(data):
+                raise failed
+            marked = mark(data, first, window.size - window.start, self.least, self.upper)
+            keep_last = window.at_end or failed is not None
+            table, stop, status = _believed(data, marked, self.least, keep_last=keep_last)
+            goes_on = status == batches.WHOLE or (status == batches.MORE and not window.at_end)
+            need = marked[1] - stop + batches.next_size(data, marked[1]) if goes_on else HEADER
+            yield data, table, None
+            if len(table):
+                self.least = int(table[-1, BASE] + table[-1, LAST_DELTA]) + 1
+            self.position += stop - first
+            if failed is not None:
+                raise failed
+            if goes_on:
+                continue
+            judged = judge(window, self.position, status, self.least, self.upper, is_last=self.is_last)
+            if isinstance(judged, Torn):
+                self.torn += judged.bytes > 0
+                return
+            damage = self.damage(judged.code, judged.end, judged.got, judged.expected)
+            self.position = judged.end
+            yield b"", table[:0], damage
+
+    def damage(self, code: SegmentCode, end: int, got: str, expected: str) -> Damage:
+        """Damage from the position to `end`."""
+        return Damage(code, self.segment.name, self.position, end, self.least, got, expected)
+
+
+def _believed(
+    data: bytes, marked: tuple[LongArray, int, int], least: int, *, keep_last: bool
+) -> tuple[LongArray, int, int]:
+    """What of `mark` holds once checksums are known, with the last batch left for the next window.
+
+    That one is only believed beside the next: base offsets are under no checksum, and of two that contradict each
+    other the one that does not follow on what was before is wrong.
+    """
+    table, stop, status = marked
+    good = first_bad_crc(data, table)
+    if good < len(table):
+        return table[:good], int(table[good, POSITION]), batches.BAD_CRC
+    if status == batches.BACKWARD and len(table):
+        last, following = table[-1], batches.base_at(data, stop)
+        before = int(table[-2, BASE] + table[-2, LAST_DELTA]) + 1 if len(table) > 1 else least
+        if before <= following and last[BASE] != before:
+            return table[:-1], int(last[POSITION]), batches.BACKWARD
+    elif status in (batches.WHOLE, batches.MORE) and len(table) and not keep_last:
+        return table[:-1], int(table[-1, POSITION]), batches.MORE
+    return table, stop, status
+
+
+def _payload(data: bytes, row: Sequence[int]) -> bytes:
+    return data[row[POSITION] + HEADER : row[POSITION] + row[BYTES]]
+
+
+def _bad_batch(walk: _Walk, row: LongArray, code: SegmentCode, got: str, expected: str) -> Damage:
+    start = walk.window.start + int(row[POSITION])
+    return Damage(code, walk.segment.name, start, start + int(row[BYTES]), int(row[BASE]), got, expected)
+
+
+def _bad_records(walk: _Walk, row: LongArray, at: int) -> Damage:
+    got = f"records that go wrong at byte {at - int(row[POSITION]) if not row[ATTRIBUTES] & CODEC else at}"
+    return _bad_batch(walk, row, SegmentCode.BAD_RECORDS, got, f"{int(row[COUNT])} records, to the last byte")

@@ -1,0 +1,244 @@
+"""Records of a batch: varint structures behind its header. Only those that are wanted become Python objects.
+
+A record: length, attributes (1 byte), timestamp delta, offset delta, key, value (each behind its length, -1 for null),
+headers. All numbers are zigzag varints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from groupledger.core.kernels import kernel, run
+from groupledger.core.segments.batches import (
+    ATTRIBUTES,
+    BASE,
+    BASE_TIME,
+    BYTES,
+    CODEC,
+    CONTROL,
+    COUNT,
+    HEADER,
+    LAST_DELTA,
+    LOG_APPEND_TIME,
+    MAX_TIME,
+    PLAIN,
+    POSITION,
+    TRANSACTIONAL,
+)
+
+if TYPE_CHECKING:
+    from groupledger.core.batch import LongArray
+    from groupledger.core.segments.batches import ByteArray
+
+OFFSET, TIME, KEY, KEY_END, VALUE, VALUE_END = range(6)
+SPANS = 6
+LEAST_RECORD = 7
+"""Bytes of the smallest record: length, attributes, two deltas, two nulls, no headers."""
+LATEST_TIME = 1 << 61
+"""Beyond it a time in ms is no time, and sums of two would not fit."""
+ROOM = 1 << 16
+OK = -1
+_NULL = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Records within `data`, a row of SPANS each: offset, timestamp (ms), begin and end of key and value (-1: null)."""
+
+    data: bytes
+    spans: LongArray
+
+    def __iter__(self) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
+        """Offset, timestamp, key, value."""
+        data = self.data
+        for offset, time, key, key_end, value, value_end in self.spans.tolist():
+            yield (
+                offset,
+                time,
+                None if key < 0 else data[key:key_end],
+                None if value < 0 else data[value:value_end],
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a run of batches holds: the wanted records, and how many offset commits were passed over.
+
+    `bad` is the index of a batch that ends the run since its records are not as they should be, at byte `at` of the
+    data; None where all were read.
+    """
+
+    records: tuple[Records, ...]
+    offset_commits: int
+    bad: int | None
+    at: int
+
+
+def plain_records(data: bytes, table: LongArray, *, keep_commits: bool) -> Found:
+    """The records of the batches that are neither compressed nor transactional nor control batches."""
+    view = np.frombuffer(data, np.uint8)
+    most = min(int(table[:, COUNT].max(initial=0)), len(data) // LEAST_RECORD)
+    found: list[Records] = []
+    first, dropped = 0, 0
+    while first < len(table):
+        spans = np.empty((max(ROOM, most), SPANS), np.int64)
+        cells = int(table[first:, BYTES].sum())
+        first, kept, commits, at = map(int, run(mark_plain, view, table, first, keep_commits, spans, cells=cells))
+        dropped += commits
+        if kept:
+            found.append(Records(data, spans[:kept].copy()))
+        if at != OK:
+            return Found(tuple(found), dropped, first, at)
+    return Found(tuple(found), dropped, None, OK)
+
+
+def batch_records(payload: bytes, header: LongArray, *, keep_commits: bool) -> Found:
+    """The records of one batch, decompressed; `header` is its row of `mark`."""
+    view = np.frombuffer(payload, np.uint8)
+    count = int(header[COUNT])
+    spans = np.empty((min(count, len(payload) // LEAST_RECORD), SPANS), np.int64)
+    kept, commits, at, good = map(
+        int, run(mark_records, view, 0, len(payload), header, keep_commits, spans, 0, cells=len(payload))
+    )
+    if not good or at != len(payload):
+        return Found((), 0, 0, at)
+    return Found((Records(payload, spans[:kept]),) if kept else (), commits, None, OK)
+
+
+def joined_records(payload: bytes, table: LongArray, *, keep_commits: bool) -> Found | None:
+    """The records of batches that were decompressed together; None where they are not as they should be."""
+    view = np.frombuffer(payload, np.uint8)
+    spans = np.empty((min(int(table[:, COUNT].sum()), len(payload) // LEAST_RECORD), SPANS), np.int64)
+    kept, commits, good = map(int, run(mark_joined, view, table, keep_commits, spans, cells=len(payload)))
+    if not good:
+        return None
+    return Found((Records(payload, spans[:kept]),) if kept else (), commits, None, OK)
+
+
+@kernel
+def mark_plain(
+    data: ByteArray, table: LongArray, first: int, keep_commits: bool, spans: LongArray
+) -> tuple[int, int, int, int]:
+    """Mark records from batch `first` on, until `spans` is full or a batch is bad.
+
+    (the batch to go on with, records in `spans`, offset commits passed over, byte of what is bad or OK).
+    """
+    kept = 0
+    dropped = 0
+    for index in range(first, len(table)):
+        header = table[index]
+        if header[ATTRIBUTES] & (CODEC | TRANSACTIONAL | CONTROL) != PLAIN:
+            continue
+        start = header[POSITION] + HEADER
+        end = header[POSITION] + header[BYTES]
+        if kept and header[COUNT] > len(spans) - kept:
+            return index, kept, dropped, OK
+        after, commits, at, good = mark_records(data, start, end, header, keep_commits, spans, kept)
+        if not good or at != end:
+            return index, kept, dropped, at
+        kept = after
+        dropped += commits
+    return len(table), kept, dropped, OK
+
+
+@kernel
+def mark_joined(data: ByteArray, table: LongArray, keep_commits: bool, spans: LongArray) -> tuple[int, int, bool]:
+    """Mark the records of batches, one behind another: (rows of `spans`, offset commits passed over, all are good)."""
+    kept = 0
+    dropped = 0
+    position = 0
+    for index in range(len(table)):
+        kept, commits, position, good = mark_records(data, position, len(data), table[index], keep_commits, spans, kept)
+        dropped += commits
+        if not good:
+            return kept, dropped, False
+    return kept, dropped, position == len(data)
+
+
+@kernel
+def mark_records(
+    data: ByteArray, start: int, end: int, header: LongArray, keep_commits: bool, spans: LongArray, kept: int
+) -> tuple[int, int, int, bool]:
+    """Mark the records of a batch.
+
+    (rows of `spans` filled by now, offset commits passed over, byte behind the records or of what is bad, all good).
+    """
+    position = start
+    dropped = 0
+    before = -1
+    if header[COUNT] * LEAST_RECORD > end - start or abs(header[BASE_TIME]) > LATEST_TIME:
+        return kept, dropped, start, False
+    for _ in range(header[COUNT]):
+        begin = position
+        length, position = varint(data, position, end)
+        stop = position + length
+        if position < 0 or length < LEAST_RECORD - 1 or stop > end:
+            return kept, dropped, begin, False
+        delta, position = varint(data, position + 1, stop)
+        number, position = varint(data, position, stop)
+        if position < 0 or abs(delta) > LATEST_TIME or not before < number <= header[LAST_DELTA]:
+            return kept, dropped, begin, False
+        before = number
+        key, key_end = blob(data, position, stop)
+        value, value_end = blob(data, key_end, stop)
+        if value_end < 0 or skip_headers(data, value_end, stop) != stop:
+            return kept, dropped, begin, False
+        position = stop
+        if not keep_commits and key >= 0 and key_end - key >= 2 and data[key] == 0 and data[key + 1] <= 1:
+            dropped += 1
+            continue
+        row = spans[kept]
+        row[OFFSET] = header[BASE] + number
+        row[TIME] = header[MAX_TIME] if header[ATTRIBUTES] & LOG_APPEND_TIME else header[BASE_TIME] + delta
+        row[KEY] = key
+        row[KEY_END] = key_end
+        row[VALUE] = value
+        row[VALUE_END] = value_end
+        kept += 1
+    return kept, dropped, position, True
+
+
+@kernel
+def varint(data: ByteArray, position: int, end: int) -> tuple[int, int]:
+    """A zigzag varint of at most 63 bits and the position behind it; position -1 where there is none."""
+    if position < 0:
+        return 0, -1
+    value = np.int64(0)
+    shift = 0
+    while position < end and shift < 63:
+        byte = np.int64(data[position])
+        position += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return int((value >> 1) ^ -(value & 1)), position
+        shift += 7
+    return 0, -1
+
+
+@kernel
+def blob(data: ByteArray, position: int, end: int) -> tuple[int, int]:
+    """Where the bytes behind a length begin (-1: null) and end (-1: they do not fit)."""
+    length, start = varint(data, position, end)
+    if start < 0 or length < _NULL or length > end - start:
+        return -1, -1
+    if length == _NULL:
+        return -1, start
+    return start, start + length
+
+
+@kernel
+def skip_headers(data: ByteArray, position: int, end: int) -> int:
+    """The position behind a record's headers; -1 where they do not fit."""
+    count, position = varint(data, position, end)
+    if position < 0 or count < 0 or count > end - position:
+        return -1
+    for _ in range(count):
+        key, position = blob(data, position, end)
+        _, position = blob(data, position, end)
+        if key < 0 or position < 0:
+            return -1
+    return position

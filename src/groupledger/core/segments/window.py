@@ -1,0 +1,70 @@
+"""A part of a file in memory, which moves forward: never the whole of a large segment."""
+
+from __future__ import annotations
+
+from typing import BinaryIO
+
+WINDOW = 4 << 20
+
+
+class Window:
+    """`data` are the bytes of a file from `start` on. `size` is the file's when it was opened: a broker may append."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self.size = size
+        self.start = 0
+        self.searched = 0  # bytes whose sums were checked in search of a batch
+        self.data = b""
+        self._file = file
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the file ends where the window does."""
+        return self.start + len(self.data) == self.size
+
+    def hold(self, position: int, least: int) -> int:
+        """Where in `data` the byte at `position` is, with `least` bytes from it on, or all to the end of the file.
+
+        OSError where the file has become shorter, or the disk does not give the bytes.
+        """
+        least = min(least, self.size - position)
+        at = position - self.start
+        if at < 0 or at + least > len(self.data):
+            held = self.data[at:] if 0 <= at <= len(self.data) else b""
+            wanted = min(max(WINDOW, least), self.size - position)
+            try:
+                more = self._read(position + len(held), wanted - len(held))
+            except OSError:  # it may lie behind what is needed
+                more = self._read(position + len(held), least - len(held))
+            self.data, self.start, at = held + more, position, 0
+        if at + least > len(self.data):
+            raise OSError(f"the file ends at byte {self.start + len(self.data)}, and had {self.size} bytes when opened")
+        return at
+
+    def fails_to_hold(self, position: int, least: int) -> OSError | None:
+        """As `hold`, with the error instead of raising it; the bytes held before stay."""
+        try:
+            self.hold(position, least)
+        except OSError as error:
+            return error
+        return None
+
+    def _read(self, position: int, size: int) -> bytes:
+        self._file.seek(position)
+        return self._file.read(size)
+
+    def peek(self, position: int, size: int) -> bytes:
+        """So many bytes at `position`, or those there are."""
+        at = self.hold(position, size)
+        return self.data[at : at + size]
+
+    def written_end(self, position: int) -> int:
+        """Where, from `position` on, nothing but zero bytes follows: what a broker allocated and did not write."""
+        found = position
+        while position < self.size:
+            at = self.hold(position, 1)
+            chunk = self.data[at:]
+            written = len(chunk.rstrip(b"\0"))
+            found = position + written if written else found
+            position += len(chunk)
+        return found

@@ -1,0 +1,218 @@
+"""Segments of `__consumer_offsets` from a broker's disk: `__consumer_offsets-<N>/<first offset>.log`.
+
+They are listed here and read by the workers, a task for each log partition, so the folder must have the same path on
+every machine that reads. Nothing but those files is needed: indexes are not, and the cluster may be gone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+from urllib.parse import quote
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from groupledger.core.bounds import RECORD_TIME
+from groupledger.core.lines.log_records import TOPIC
+from groupledger.core.segments import LEFT_OUT, NO_UPPER, Damage, LogReader, Segment
+from groupledger.sources.bounded import moment
+from groupledger.sources.decompression import decompressed
+from groupledger.sources.files import Files, local_path
+from groupledger.sources.offsets_log import FIELDS, records
+from groupledger.sources.opening import ENTRIES, NUMBER, PROBLEM, Arrivals, Rows, SourceFault, watched_scan
+from groupledger.tables import columns as c
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+OTHER_TOPIC, SET_ASIDE = "other topic", "log set aside by the broker"
+"""Kinds of folders that are passed over. A broker renames those it is about to delete or to replace."""
+TALLIES = (*LEFT_OUT, OTHER_TOPIC, SET_ASIDE)
+SCHEMA = StructType(
+    [
+        *FIELDS,
+        StructField(PROBLEM, StringType()),
+        StructField(c.ROW, StringType()),
+        StructField(NUMBER, LongType()),
+    ]
+)
+ROWS_A_BATCH, BYTES_A_BATCH = 8_192, 16 << 20
+_PARTITION = re.compile(rf"{TOPIC}-(\d{{1,9}})")
+_SET_ASIDE = re.compile(rf"{TOPIC}-\d+\..*-(delete|future|stray)")
+_OTHER = re.compile(r"[A-Za-z0-9._-]+-\d+(\.\w+-(delete|future|stray))?")
+_SEGMENT = re.compile(r"(\d{20})\.log")
+_EXPECTED = f"expected a broker's log.dirs with folders such as {TOPIC}-0, or one such folder"
+LogPartition = tuple[int, tuple[Segment, ...]]
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogFolders:
+    """The log partitions of a path, largest first, their files, and how many other folders lie beside them, by kind."""
+
+    files: Files
+    partitions: tuple[LogPartition, ...]
+    passed_over: dict[str, int]
+
+
+def list_segments(path: str, *, glob: bool = False) -> LogFolders:
+    """The segments of a path. Raises SourceFault: SOURCE_MISSING, SOURCE_UNREADABLE, NO_SEGMENTS, NOT_LOCAL."""
+    root = local_path(path)
+    if root is None:
+        words = "log segments are read from a folder; copy them to one, or mount the store"
+        raise SourceFault("NOT_LOCAL", f"{path}: {words} that every worker can read")
+    roots = _expanded(root) if glob else [root]
+    if not roots or not all(each.exists() for each in roots):
+        raise SourceFault("SOURCE_MISSING", f"{path}: there is no such folder; check sources")
+    passed_over: Counter[str] = Counter()
+    try:
+        folders = [folder for each in roots for folder in _folders(each, path, passed_over)]
+        found = [(number, _segments(folder)) for number, folder in folders]
+    except OSError as error:
+        raise SourceFault("SOURCE_UNREADABLE", f"{error.filename or path}: {error.strerror}") from error
+    if not found:
+        beside = f" beside {passed_over.total()} other folders" if passed_over else ""
+        raise SourceFault("NO_SEGMENTS", f"{path}: no folder of {TOPIC}{beside}; {_EXPECTED}")
+    found.sort(key=lambda each: (-sum(size for _, _, size, _ in each[1]), each[0], each[1]))
+    files = sorted((name, size, at) for _, segments in found for name, _, size, at in segments)
+    partitions = ((number, tuple(Segment(name, first) for name, first, *_ in segments)) for number, segments in found)
+    return LogFolders(Files(path, str(root), tuple(files)), tuple(partitions), dict(passed_over))
+
+
+def read(spark: SparkSession, found: LogFolders, cluster_id: str, *, offset_commits: bool = False) -> Rows:
+    """Every record that counts, and a rejected row for each stretch of damage; committed offsets only on request."""
+    number = len(found.partitions)
+    tasks = spark.range(0, number, 1, number)
+    raw = tasks.mapInArrow(_reader(found.partitions, found.passed_over, offset_commits=offset_commits), SCHEMA)
+    watched, watch = watched_scan(raw, TALLIES)
+    rows = records(_typed(watched), found.files.path, cluster_id)
+    arrivals = Arrivals(raw, _typed(raw), False, (watch, rows.watches[0]), TALLIES)
+    return Rows(rows.good, rows.rejected, rows.watches, arrivals)
+
+
+def _typed(raw: DataFrame) -> DataFrame:
+    """Records and damage, without the rows that count."""
+    is_tally = F.coalesce(F.col(PROBLEM).isin(ENTRIES, *TALLIES), F.lit(False))
+    rows = raw.where(~is_tally).drop(NUMBER)
+    return rows.withColumn(c.TIMESTAMP, moment(F.col(c.TIMESTAMP), LongType(), RECORD_TIME))
+
+
+def _expanded(pattern: Path) -> list[Path]:
+    """The folders that a pattern with * ? [ ] { } names."""
+    braces = re.search(r"\{([^{}]*)\}", str(pattern))
+    if braces is not None:
+        before, behind = str(pattern)[: braces.start()], str(pattern)[braces.end() :]
+        return sorted({found for each in braces[1].split(",") for found in _expanded(Path(before + each + behind))})
+    if re.search(r"[*?\[]", str(pattern)) is None:
+        return [pattern] if pattern.exists() else []
+    return sorted(Path(pattern.anchor or ".").glob(str(pattern.relative_to(pattern.anchor))))
+
+
+def _folders(root: Path, path: str, passed_over: Counter[str]) -> list[tuple[int, Path]]:
+    """The folders of log partitions: the path itself, or those in it."""
+    if not root.is_dir():
+        raise SourceFault("NO_SEGMENTS", f"{path}: {root} is a file; {_EXPECTED}")
+    here = _PARTITION.fullmatch(root.resolve().name)
+    if here is not None:
+        return [(int(here[1]), root)]
+    found = []
+    for folder in sorted(each for each in root.iterdir() if each.is_dir()):
+        ours = _PARTITION.fullmatch(folder.name)
+        if ours is not None:
+            found.append((int(ours[1]), folder))
+        elif _SET_ASIDE.fullmatch(folder.name) is not None:
+            passed_over[SET_ASIDE] += 1
+        elif _OTHER.fullmatch(folder.name) is not None:
+            passed_over[OTHER_TOPIC] += 1
+    return found
+
+
+def _segments(folder: Path) -> list[tuple[str, int, int, int]]:
+    """(name, first offset, bytes, time of change in us) of each segment."""
+    found = []
+    for file in sorted(folder.glob("*.log")):
+        named = _SEGMENT.fullmatch(file.name)
+        if named is None or int(named[1]) >= NO_UPPER or not file.is_file():
+            words = "expected only segments, each named by its first offset in 20 digits; remove it"
+            raise SourceFault("NO_SEGMENTS", f"{file}: this is no segment of a log: {words}")
+        if not os.access(file, os.R_OK):
+            raise SourceFault("SOURCE_UNREADABLE", f"{file}: permission denied; let this user read it")
+        known = file.stat()
+        found.append((str(file.resolve()), int(named[1]), known.st_size, known.st_mtime_ns // 1_000))
+    if not found:
+        words = "a broker keeps at least one; copy the folder again, or remove it"
+        raise SourceFault("NO_SEGMENTS", f"{folder}: there is no segment (*.log) in it; {words}")
+    return found
+
+
+def _reader(
+    partitions: tuple[LogPartition, ...], passed_over: dict[str, int], *, offset_commits: bool
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What a task does with the numbers of its log partitions; the first one also tells what was passed over."""
+
+    def read_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for index in batch.column(0).to_pylist():
+                number, segments = partitions[index]
+                reader = LogReader(segments, opened, decompressed, commits=offset_commits)
+                yield from arrow_batches(partition_rows(number, reader, {} if index else passed_over))
+
+    return read_all
+
+
+def partition_rows(number: int, reader: LogReader, passed_over: dict[str, int]) -> Iterator[Row]:
+    """Rows of SCHEMA: records, damage, and at last how many of everything there were."""
+    for found in reader.read():
+        if isinstance(found, Damage):
+            place = {"file": found.file, "byte": found.start, "bytes": found.end - found.start}
+            problem = f"{found.code}: {found.message}"
+            yield number, found.offset, None, None, None, problem, json.dumps(place), None
+            continue
+        for offset, time, key, value in found:
+            if RECORD_TIME.holds(time):
+                yield number, offset, time, key, value, None, None, None
+            else:
+                problem = f"BAD_TIMESTAMP: timestamp is {time}; expected {RECORD_TIME.words}"
+                yield number, offset, None, key, value, problem, json.dumps({c.TIMESTAMP: time}), None
+    tallies = {ENTRIES: reader.entries + sum(passed_over.values()), **reader.left_out, **passed_over}
+    for kind, total in tallies.items():
+        yield number, None, None, None, None, kind, None, total
+
+
+def arrow_batches(rows: Iterator[Row]) -> Iterator[pa.RecordBatch]:
+    """Arrow batches of a bounded number of rows and bytes."""
+    held: list[Row] = []
+    size = 0
+    for row in rows:
+        held.append(row)
+        size += sum(len(part) for part in row[3:5] if part is not None)
+        if len(held) >= ROWS_A_BATCH or size >= BYTES_A_BATCH:
+            yield _batch(held)
+            held, size = [], 0
+    if held:
+        yield _batch(held)
+
+
+def _batch(rows: list[Row]) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    kinds = (to_arrow_type(field.dataType) for field in SCHEMA)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)], names=SCHEMA.names
+    )
+
+
+def opened(name: str) -> BinaryIO:
+    """A segment to be read. OSError that names it."""
+    try:
+        return Path(name).open("rb")
+    except OSError as error:  # Spark's own words, by which the fault of a source is known
+        raise OSError(f"while reading file {quote(name)} : {error.strerror}") from error
