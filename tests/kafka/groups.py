@@ -10,7 +10,7 @@ from typing import Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-SECONDS = 60
+SECONDS = 180
 LOG = "__consumer_offsets"
 
 

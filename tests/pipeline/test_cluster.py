@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import pytest
@@ -23,7 +24,17 @@ ORDERS = ("orders", "id-of-orders", (("rack-a",), (None,)))
 
 def commit(sequence, guards=("c/ingest",), **reached):
     found = {cluster: {"offsets": offsets, "topics": topics} for cluster, (offsets, topics) in reached.items()}
-    return Commit(sequence, f"run-{sequence}", f"a-{sequence}", "ingest", guards, "", {}, {}, reached=found or None)
+    return Commit(
+        sequence,
+        f"run-{sequence}",
+        f"a-{sequence}",
+        "ingest",
+        guards,
+        "",
+        {},
+        {},
+        reached=json.dumps(found) if found else None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,6 +81,9 @@ def test_what_is_gone_is_a_row_and_what_did_not_change_is_none(workspace, monkey
     assert workspace.rows(TOPIC_SNAPSHOTS) == topics
     again = workspace.ingest(SOURCE)
     assert (again.nothing_new, again.run.run_id, again.quarantined) == (True, gone.run.run_id, 0)
+    with pytest.raises(Fault) as caught:
+        workspace.ingest(SOURCE, SOURCE)
+    assert caught.value.code == "SOURCE_TWICE"
     asked.now = ClusterState("edge", {0: LogEnds(0, 3)}, (ORDERS,))
     with pytest.raises(Fault) as caught:
         workspace.ingest(SOURCE)

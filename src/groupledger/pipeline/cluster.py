@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -104,20 +105,16 @@ class LastReached(NamedTuple):
     sequence: int
 
 
-def last_reached(commits: Iterable[Commit], cluster_id: str) -> LastReached:
+def last_reached(commits: Sequence[Commit], cluster_id: str) -> LastReached:
     """What these commits reached, which are in their order."""
-    offsets: dict[int, int] = {}
-    topics, sequence = None, 0
-    for commit in commits:
-        if guard_of(cluster_id) in commit.guards:
-            sequence = commit.sequence
-        found = (commit.reached or {}).get(cluster_id)
+    ingests = [commit for commit in commits if guard_of(cluster_id) in commit.guards]
+    sequence = ingests[-1].sequence if ingests else 0
+    for commit in reversed(ingests):
+        found = json.loads(commit.reached or "{}").get(cluster_id)
         if found is not None:
             offsets = {int(at): end for at, end in found[OFFSETS].items()}
-            topics = found[TOPICS]
-        elif guard_of(cluster_id) in commit.guards:
-            topics = None
-    return LastReached(offsets, topics, sequence)
+            return LastReached(offsets, found[TOPICS] if commit is ingests[-1] else None, sequence)
+    return LastReached({}, None, sequence)
 
 
 def gap_rows(spark: SparkSession, sources: Iterable[Mapping[str, Any]]) -> DataFrame | None:

@@ -197,9 +197,12 @@ def _require_once(sources: Iterable[Read]) -> None:
     """Raises Fault SOURCE_TWICE where two sources read the log of one cluster itself."""
     seen: dict[str, str] = {}
     for each in sources:
-        if each.cluster is not None and seen.setdefault(each.cluster_id, each.settings.place) != each.settings.place:
+        if each.cluster is None:
+            continue
+        if each.cluster_id in seen:
             places = f"{seen[each.cluster_id]} and {each.settings.place}"
             raise Fault("SOURCE_TWICE", f"{places} are one cluster, {each.cluster_id}; expected one source for it")
+        seen[each.cluster_id] = each.settings.place
 
 
 def stated_partitions(sources: Iterable[Mapping[str, Any]]) -> dict[str, int]:
