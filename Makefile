@@ -20,7 +20,7 @@ demo: ready  ## The main job on real Kafka data, with a summary to read
 test: setup check  ## Every check and test but the long ones: first what needs no JVM, on all cores, then Spark, alone
 	@$(BIN)/python -m pytest -m "not spark and not live and not cluster" --numprocesses auto --dist worksteal
 	@$(BIN)/python -m groupledger.engine.jars broker >/dev/null
-	@$(BIN)/python -m pytest -m "spark and not long"
+	@$(BIN)/python -m pytest -m "spark and not long and not live and not cluster"
 
 long: setup  ## The Spark tests that `make test` leaves out since they take long (about 10 minutes)
 	@$(BIN)/python -m pytest -m long

@@ -18,7 +18,9 @@ class Member:
     """A member of a group; it stays one until its block ends."""
 
     def __init__(self, address: str, group: str, *topics: str) -> None:
-        self.consumer = Consumer({"bootstrap.servers": address, "group.id": group, "auto.offset.reset": "earliest"})
+        patient = {"max.poll.interval.ms": 3_600_000, "session.timeout.ms": 1_200_000}  # on however slow a machine
+        settings = {"bootstrap.servers": address, "group.id": group, "auto.offset.reset": "earliest"}
+        self.consumer = Consumer(settings | patient)
         self.consumer.subscribe(list(topics))
         until = time.monotonic() + SECONDS
         while not self.consumer.assignment():
@@ -47,6 +49,9 @@ def commit_in_transaction(address: str, member: Member) -> None:
     producer.begin_transaction()
     producer.send_offsets_to_transaction(member.offsets(), member.consumer.consumer_group_metadata(), SECONDS)
     producer.commit_transaction(SECONDS)
+    until = time.monotonic() + SECONDS
+    while ends(address) != ends(address, isolation="read_committed"):  # the marker is written once that has returned
+        assert time.monotonic() < until
 
 
 def fill(address: str, group: str, topic: str, partitions: int, times: int) -> None:
@@ -82,9 +87,9 @@ def dump(address: str, partitions: int = 1) -> list[dict[str, Any]]:
     return sorted(found, key=lambda each: (each["partition"], each["offset"]))
 
 
-def ends(address: str, partitions: int = 1) -> list[int]:
-    """The end offsets of the log."""
-    consumer = Consumer({"bootstrap.servers": address, "group.id": "ends"})
+def ends(address: str, partitions: int = 1, isolation: str = "read_uncommitted") -> list[int]:
+    """The end offsets of the log; for who reads committed records alone, of what is stable."""
+    consumer = Consumer({"bootstrap.servers": address, "group.id": "ends", "isolation.level": isolation})
     found = [consumer.get_watermark_offsets(TopicPartition(LOG, each), SECONDS)[1] for each in range(partitions)]
     consumer.close()
     return found
