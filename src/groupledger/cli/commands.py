@@ -28,9 +28,10 @@ def main() -> None:
     A first session: `new-config`, `init`, `ingest`, `assign`, `show`. Without data of your own: `demo`.
 
     \b
-    Exit codes: 0 done, 1 a bug of ours (with its traceback), 2 usage, configuration or environment,
-    3 bad input (over the quarantine limit, or bad lines), 4 audit violations,
-    5 write conflict, worth a retry, 130 interrupted, 141 whoever read the output closed it.
+    Exit codes: 0 done, 1 a bug of ours (with its traceback), 2 usage,
+    configuration or environment, 3 bad input (over the quarantine limit, or
+    bad lines), 4 audit violations, 5 write conflict, worth a retry,
+    130 interrupted, 141 whoever read the output closed it.
     """
 
 

@@ -39,8 +39,8 @@ def ingest(job: Job, *, run_id: str | None, timings: bool, max_quarantined: int 
     read from where the last ingest of it stopped.
 
     \b
-    groupledger ingest                                      # as configured
-    groupledger ingest --bootstrap host:9092                # this cluster, into the folder `ledger`
+    groupledger ingest                           # as configured
+    groupledger ingest --bootstrap host:9092     # this cluster, into `ledger`
     """
     from groupledger.config.settings import KAFKA
     from groupledger.pipeline.cluster import require_answers
