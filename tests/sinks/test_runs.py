@@ -36,7 +36,9 @@ def committed(spark, place):
 
 
 def short(run):
-    values = {field.name: getattr(run, field.name) for field in fields(Commit) if field.name not in (runs.READ, runs.REACHED)}
+    values = {
+        field.name: getattr(run, field.name) for field in fields(Commit) if field.name not in (runs.READ, runs.REACHED)
+    }
     return Commit(**values, read=run.inputs.get(runs.READ))
 
 
