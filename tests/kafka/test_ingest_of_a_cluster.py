@@ -11,11 +11,12 @@ from groupledger.core.faults import Fault
 from groupledger.core.lines.log_records import OFFSET_COMMIT_LEFT_OUT
 from groupledger.sinks.runs import WriteConflict
 from groupledger.sources.kafka_client import Address, Cluster
-from groupledger.tables import LOG_RECORDS, RUNS, TABLES, TOPIC_SNAPSHOTS
+from groupledger.tables import GROUP_HEADS, LOG_RECORDS, RUNS, TABLES, TOPIC_SNAPSHOTS
 from tests.kafka.groups import Member, dump, ends, groups, lines
 from tests.live.broker import CLUSTER_ID
 
-SAME = [table for table in TABLES if table not in (RUNS, TOPIC_SNAPSHOTS)]
+SAME = [table for table in TABLES if table not in (RUNS, TOPIC_SNAPSHOTS, GROUP_HEADS)]
+"""Tables whose rows tell nothing of in how many ingests, and when, they were read: each ingest has heads of its own."""
 
 
 def overtaken(workspace, source, other):
@@ -49,8 +50,8 @@ def test_the_log_of_a_live_group(kafka, member, new_workspace):
     assert (again.nothing_new, again.run.run_id) == (True, first.run.run_id)
     assert (ends(kafka), groups(kafka)) == before
     with Member(kafka, "late", "orders") as late:
+        late.commit()  # there is more than two offsets can hold, however few records the join took
         overtaken(workspace, cluster(kafka), cluster(kafka, max_records=2))
-        late.commit()
     assert workspace.ingest(cluster(kafka), cluster_id=None).left == {CLUSTER_ID: 0}
     records = dump(kafka)
     commits = [each for each in records if each["key"].startswith("AAEA")]
