@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from groupledger.sinks.ledger import LedgerLocation, init
 from tests.live.broker import broker
 from tests.live.topics import Topics
+from tests.pipeline.ledgers import Workspace
 
 HERE = Path(__file__).parent
 
@@ -29,3 +31,11 @@ def kafka(tmp_path_factory):
 @pytest.fixture(scope="session")
 def topics(kafka):
     return Topics(kafka)
+
+
+@pytest.fixture
+def dumped(spark, tmp_path):
+    """A ledger to read a dump of the log into."""
+    init(spark, LedgerLocation(path=str(tmp_path / "empty" / "ledger")))
+    (tmp_path / "dumped").mkdir()
+    return Workspace(spark, tmp_path / "empty" / "ledger", tmp_path / "dumped")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -9,9 +10,10 @@ import click
 
 from groupledger.cli.cluster import takes_cluster
 from groupledger.cli.exits import Exit
+from groupledger.cli.following import Following, takes_follow
 from groupledger.cli.options import Job, takes_config, takes_run_id, takes_timings
 from groupledger.cli.output import plain, say
-from groupledger.cli.summaries import ingest_json, tell_assign, tell_ingest, tell_timings
+from groupledger.cli.summaries import ingest_json, tell_assign, tell_ingest, tell_timings, tell_turn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,12 +29,15 @@ takes_max_quarantined = click.option(
 
 
 @click.command(short_help="Read the configured sources into the ledger.")
+@takes_follow
 @takes_max_quarantined
 @takes_run_id
 @takes_timings
 @takes_cluster
 @takes_config
-def ingest(job: Job, *, run_id: str | None, timings: bool, max_quarantined: int | None) -> None:
+def ingest(
+    job: Job, *, following: Following | None, run_id: str | None, timings: bool, max_quarantined: int | None
+) -> None:
     """Read the offsets log, topic listings and snapshot tables named under `sources`; account for every record.
 
     What was read before is recognised: the same files again are the same run, and change nothing. A running cluster is
@@ -41,11 +46,14 @@ def ingest(job: Job, *, run_id: str | None, timings: bool, max_quarantined: int 
     \b
     groupledger ingest                           # as configured
     groupledger ingest --bootstrap host:9092     # this cluster, into `ledger`
+    groupledger ingest --follow                  # again every minute, until it is told to stop
     """
     from groupledger.config.settings import KAFKA
     from groupledger.pipeline.cluster import require_answers
     from groupledger.pipeline.ingest import ingest as run
 
+    if following is not None and run_id is not None:
+        raise click.UsageError("--run-id names one run, and --follow makes many; leave one of them out")
     job = job.override({"limits.max_quarantined": max_quarantined})
     clusters = [source for source in job.config.sources if source.kind == KAFKA]
     if clusters:
@@ -54,10 +62,18 @@ def ingest(job: Job, *, run_id: str | None, timings: bool, max_quarantined: int 
     spark = job.spark()
     if "sources" in job.given:
         _make_ledger(job, spark)
-    with job.output.status("reading and folding the sources"):
-        summary = run(spark, job.place(), job.config, job.invocation(run_id))
-    tell_ingest(job.output, summary)
-    _finish(job, summary, ingest_json(summary), timings=timings)
+
+    def once() -> IngestSummary:
+        with job.output.status("reading and folding the sources"):
+            return run(spark, job.place(), job.config, job.invocation(run_id))
+
+    if following is None:
+        summary = once()
+        tell_ingest(job.output, summary)
+        over = _finished(job, summary, ingest_json(summary), timings=timings)
+    else:
+        over = following.run(job, once, functools.partial(_turn, job, timings=timings))
+    _exit(over=over)
 
 
 @click.command(short_help="Run an assignor over recorded groups; keep targets, steps and verdicts.")
@@ -100,7 +116,7 @@ def assign(
     with job.output.status("computing"):
         summary = run(spark, job.config, job.invocation(run_id))
     tell_assign(job.output, summary)
-    _finish(job, summary, plain(summary), timings=timings)
+    _exit(over=_finished(job, summary, plain(summary), timings=timings))
 
 
 def _make_ledger(job: Job, spark: SparkSession) -> None:
@@ -113,8 +129,14 @@ def _make_ledger(job: Job, spark: SparkSession) -> None:
             init(spark, job.place())
 
 
-def _finish(job: Job, summary: IngestSummary | AssignSummary, told: Mapping[str, Any], *, timings: bool) -> None:
-    """The JSON line, the timings, and the exit code: a run over the limit is committed, and says so."""
+def _turn(job: Job, summary: IngestSummary, *, timings: bool) -> bool:
+    """Tell of one run of many; whether it is over the limit."""
+    tell_turn(job.output, summary, job.invocation(None).now())
+    return _finished(job, summary, ingest_json(summary), timings=timings)
+
+
+def _finished(job: Job, summary: IngestSummary | AssignSummary, told: Mapping[str, Any], *, timings: bool) -> bool:
+    """Write the JSON line and the timings; whether the run, which is committed, is over the limit."""
     if timings:
         tell_timings(job.output, summary.timings)
     limit = job.config.limits.max_quarantined
@@ -123,4 +145,9 @@ def _finish(job: Job, summary: IngestSummary | AssignSummary, told: Mapping[str,
     if over:
         text = f"{summary.quarantined} rejected; limits.max_quarantined is {limit}: see `groupledger show --quarantine`"
         say(f"groupledger: {text} [QUARANTINE_OVER_LIMIT]")
+    return over
+
+
+def _exit(*, over: bool) -> None:
+    if over:
         click.get_current_context().exit(Exit.QUARANTINE)

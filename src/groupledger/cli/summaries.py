@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from groupledger.cli.output import mark, plain
+from groupledger.core.moment import iso
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime
 
     from groupledger.cli.output import Output
     from groupledger.pipeline.accounts import Account
@@ -42,6 +44,8 @@ EQUAL = {"exact", "equal-sets", "exact-older-topics", "exact-newer-topics", "top
 UNLESS = "unless bucket neighbours compete"
 CLASSES = ("used", "unused", "tombstones", "quarantined")
 SHOWN = (*CLASSES, "listings")
+TOLD = ("group_snapshots", "ownership_changes", "topic_snapshots")
+"""The tables whose new rows stand in the line of a turn."""
 
 
 def tell_ingest(output: Output, summary: IngestSummary) -> None:
@@ -55,6 +59,16 @@ def tell_ingest(output: Output, summary: IngestSummary) -> None:
     for cluster_id, left in summary.left.items():
         if left:
             output.line(f"{left:,} offsets of cluster {cluster_id} are left for the next run (max_records)")
+
+
+def tell_turn(output: Output, summary: IngestSummary, now: datetime) -> None:
+    """An ingest of many in a line for each cluster: when, how many records, what became of them."""
+    run = summary.run
+    for each in summary.accounts:
+        read = _counts({"duplicates": each.duplicates, "quarantined": sum(each.quarantined.values())})
+        rows = _counts({name: number for name, number in summary.rows.items() if name in TOLD and number})
+        told = f"{each.records:,} records ({read})" + (f"; {rows}" if rows else "")
+        output.line(f"{iso(now)} {run.run_id} {each.cluster_id}: {told}")
 
 
 def ingest_json(summary: IngestSummary) -> dict[str, Any]:

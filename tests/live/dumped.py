@@ -1,0 +1,58 @@
+"""A cluster's log, dumped and read in one go: what a ledger that followed the cluster must be equal to."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+
+from groupledger.sinks.current import current
+from groupledger.sinks.ledger import LedgerLocation
+from groupledger.sources.kafka_client import Address, Cluster
+from groupledger.tables import GROUP_HEADS, LOG_RECORDS, RUNS, TABLES, TOPIC_SNAPSHOTS
+from groupledger.tables import columns as c
+from tests.kafka.groups import dump, lines
+from tests.live.broker import CLUSTER_ID
+
+SECONDS = 600
+SAME = [table for table in TABLES if table not in (RUNS, TOPIC_SNAPSHOTS, GROUP_HEADS)]
+"""Tables whose rows tell nothing of in how many ingests, and when, they were read: each ingest has heads of its own."""
+
+
+def started(address, ledger, *more):
+    """An ingest in a process group of its own, with its JVM."""
+    options = ["--bootstrap", address, "--ledger", str(ledger), "--json", "--max-quarantined", "1000000", *more]
+    command = [sys.executable, "-m", "groupledger", "ingest", *options]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def done(address, ledger):
+    """What an ingest says that nobody disturbs."""
+    process = started(address, ledger)
+    said, _ = process.communicate(timeout=SECONDS)
+    assert process.returncode == 0, said
+    return json.loads(said)
+
+
+def rows_of(spark, ledger):
+    """The rows that count by table, but for those of runs and topics, whose moments differ."""
+    location = LedgerLocation(path=str(ledger))
+    names = {table: [name for name in table.columns if name != c.ATTEMPT_ID] for table in SAME}
+    return {
+        table.name: sorted(map(str, current(spark, location, table).select(*names[table]).collect())) for table in SAME
+    }
+
+
+def same_as_dumped(address, dumped, ledger):
+    """Ingest what is left; then each record of the log is in the ledger once, with the facts of a single ingest."""
+    while not done(address, ledger)["nothing_new"]:
+        pass
+    records = [each for each in dump(address) if not each["key"].startswith(("AAEA", "AAAA"))]
+    listing = Cluster(Address(address, {}, 30), time.monotonic).state().listing(0)
+    listed = dumped.source("topics.jsonl", [line.decode() for line in listing], "topics-jsonl")
+    dumped.ingest(dumped.source("log.jsonl", lines(records)), listed, cluster_id=CLUSTER_ID)
+    found, expected = rows_of(dumped.spark, ledger), rows_of(dumped.spark, dumped.location.path)
+    assert len(found[LOG_RECORDS.name]) == len(records)
+    for name in found:
+        assert found[name] == expected[name], name
