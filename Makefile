@@ -1,6 +1,7 @@
 # Everything a person or CI runs. `make help` lists it. Only Python 3.11+ and Java 17+ must be there.
 PYTHON ?= python3
 VENV := .venv
+ORCHESTRATORS := .venv-orchestrators
 BIN := $(VENV)/bin
 export GROUPLEDGER_JARS ?= $(CURDIR)/.jars
 
@@ -54,10 +55,12 @@ sameness: setup  ## Order, partitions, planning, hash seeds and poison change no
 	@$(BIN)/python -m tests.faults --only others
 	@$(BIN)/python -m tests.faults --only poison
 
-prove: setup  ## Simulator and listeners against real clients on a real Kafka broker (needs a JDK; about 10 minutes)
+prove: setup  ## Real clients on a real Kafka broker; the examples in Airflow and Dagster (needs a JDK; about 25 minutes)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement tests/live/requirements.lock
 	@$(BIN)/python -m groupledger.engine.jars broker >/dev/null
-	@$(BIN)/python -m pytest -q -m live tests/live
+	@test -x $(ORCHESTRATORS)/bin/airflow || $(PYTHON) -m venv $(ORCHESTRATORS)
+	@$(ORCHESTRATORS)/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement tests/orchestrators/requirements.lock
+	@$(BIN)/python -m pytest -q -m live tests/live tests/orchestrators
 
 cluster: setup  ## The demonstration on a standalone cluster and through Spark Connect: same digests (about 10 minutes)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement tests/cluster/requirements.lock
@@ -89,10 +92,12 @@ lock: setup  ## Write requirements.lock and the digests of the jars anew
 	  --no-emit-find-links --no-annotate --output-file tests/live/requirements.lock tests/live/requirements.in
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url \
 	  --no-emit-find-links --no-annotate --output-file tests/cluster/requirements.lock tests/cluster/requirements.in
+	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url \
+	  --no-emit-find-links --no-annotate --output-file tests/orchestrators/requirements.lock tests/orchestrators/requirements.in
 	@$(BIN)/python -m groupledger.engine.jars --pin
 
 clean:  ## Remove everything the other targets made
-	@rm -rf $(VENV) .jars .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist spark-warehouse
+	@rm -rf $(VENV) $(ORCHESTRATORS) .jars .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist spark-warehouse
 
 $(VENV)/.installed: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
