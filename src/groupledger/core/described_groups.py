@@ -1,0 +1,116 @@
+"""Groups as an admin client describes them at one moment, as lines of a user's snapshot tables.
+
+A description says who is assigned what. It says nothing of subscriptions, generations or claims, and between two of
+them anything may have happened: a snapshot of it is not complete, so that no verdict rests on it. Only a Stable group
+is what it says; while it rebalances, a broker gives assignments of before, of after, or none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from groupledger.core.digest import digest
+from groupledger.core.moment import from_millis, iso
+
+STABLE = "Stable"
+TOPIC_IDS = Mapping[str, str | None]
+
+
+class DescribedMember(NamedTuple):
+    """A member, with the partitions (topic, number) that the coordinator has for it."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str | None
+    host: str | None
+    partitions: tuple[tuple[str, int], ...]
+
+
+class DescribedGroup(NamedTuple):
+    """A group. `group_type` is classic or consumer; `state` is in Kafka's words."""
+
+    group_id: str
+    group_type: str
+    state: str
+    assignor: str | None
+    members: tuple[DescribedMember, ...]
+
+    @property
+    def digest(self) -> str:
+        """The same members with the same partitions, in any order, give the same digest."""
+        members = sorted((*each[:-1], sorted(each.partitions)) for each in self.members)
+        return digest([self.group_type, self.assignor, members])[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedLines:
+    """Lines for `group_snapshots` and `member_snapshots`. `left_out` counts groups by why they have no line."""
+
+    groups: tuple[bytes, ...]
+    members: tuple[bytes, ...]
+    left_out: Mapping[str, int]
+
+
+def described_lines(
+    groups: Iterable[DescribedGroup], before: Mapping[str, str], topic_ids: TOPIC_IDS, at_ms: int
+) -> DescribedLines:
+    """Lines for the Stable groups that differ from what the ledger has of them.
+
+    `before` is the digest of each group's last snapshot. The position of a snapshot is its moment: milliseconds.
+    """
+    group_lines, member_lines, left_out = list[bytes](), list[bytes](), Counter[str]()
+    for group in sorted(groups):
+        if group.state != STABLE:
+            left_out[f"group in state {group.state}"] += 1
+        elif before.get(group.group_id) == group.digest:
+            left_out["unchanged group"] += 1
+        else:
+            snapshot_id = f"{at_ms}/{group.digest}/{group.group_id}"
+            group_lines.append(_line(_group_row(group, snapshot_id, at_ms)))
+            ordered = sorted(group.members)
+            member_lines += [_line(_member_row(each, snapshot_id, topic_ids)) for each in ordered]
+    return DescribedLines(tuple(group_lines), tuple(member_lines), dict(left_out))
+
+
+def digest_in(snapshot_id: str) -> str:
+    """The digest in a snapshot id that `described_lines` made."""
+    return snapshot_id.split("/")[1]
+
+
+def _group_row(group: DescribedGroup, snapshot_id: str, at_ms: int) -> dict[str, object]:
+    return {
+        "snapshot_id": snapshot_id,
+        "group_id": group.group_id,
+        "group_type": group.group_type,
+        "offset": at_ms,
+        "observed_at": iso(from_millis(at_ms)),
+        "assignor": group.assignor,
+        "complete": False,
+        "members": len(group.members),
+    }
+
+
+def _member_row(member: DescribedMember, snapshot_id: str, topic_ids: TOPIC_IDS) -> dict[str, object]:
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in sorted(member.partitions):
+        by_topic.setdefault(topic, []).append(partition)
+    recorded = [
+        {"topic_id": topic_ids.get(topic), "topic": topic, "partitions": partitions}
+        for topic, partitions in by_topic.items()
+    ]
+    return {
+        "snapshot_id": snapshot_id,
+        "member_id": member.member_id,
+        "group_instance_id": member.group_instance_id,
+        "client_id": member.client_id,
+        "host": member.host,
+        "recorded": recorded,
+    }
+
+
+def _line(row: Mapping[str, object]) -> bytes:
+    return json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
