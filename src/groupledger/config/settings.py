@@ -13,6 +13,7 @@ from typing import Any
 from groupledger.core.custom.limits import MEMORY_MB, SECONDS, CustomLimits
 from groupledger.core.custom.naming import may_be_custom
 from groupledger.core.faults import Fault
+from groupledger.core.log_layouts import FIELDS
 
 ASSIGNORS = (
     *("recorded", "range", "roundrobin", "sticky", "cooperative-sticky"),
@@ -21,8 +22,14 @@ ASSIGNORS = (
 SOURCE_KINDS = ("offsets-jsonl", "offsets-parquet", "offsets-delta", "segments", "topics-jsonl", "snapshots", "kafka")
 KAFKA, SEGMENTS = "kafka", "segments"
 """Kinds of sources: a running cluster, its log and its topics; and segments of the log from a broker's disk."""
-OF_KAFKA = ("bootstrap", "options", "timeout_seconds", "max_records")
-"""Keys of a source that only a running cluster has."""
+OFFSETS = ("offsets-jsonl", "offsets-parquet", "offsets-delta")
+"""Kinds of sources that hold records of the log, a row or a line each."""
+KEYS_OF_KINDS = {
+    **dict.fromkeys(("bootstrap", "options", "timeout_seconds", "max_records"), (KAFKA,)),
+    "offset_commits": (KAFKA, SEGMENTS),
+    "columns": OFFSETS,
+}
+"""Keys of a source that only some kinds have."""
 SNAPSHOT_FORMATS = ("parquet", "delta", "json", "csv")
 PROFILES = ("small", "local", "cluster")
 RETAINED = (
@@ -53,6 +60,11 @@ def an_assignor() -> Rule:
     """One of ours, or a custom one; whether that can be imported is said by who runs it."""
     words = f"one of {', '.join(ASSIGNORS)}; or module:function, or an entry point of groupledger.assignors"
     return Rule(words, lambda value: value in ASSIGNORS or may_be_custom(value), ASSIGNORS)
+
+
+def names_of(*names: str) -> Rule:
+    """Names and values, with no other names than these."""
+    return Rule(f"names and values; names: {', '.join(names)}", lambda name: name in names, names)
 
 
 def at_least(least: int) -> Rule:
@@ -115,6 +127,12 @@ class SourceSettings:
         "Partitions of the cluster's __consumer_offsets, to tell stray records by; null: inferred from its groups.",
         at_least(1),
         None,
+    )
+    columns: Mapping[str, str] = key(
+        "Columns of a table, or keys of the lines, under other names, such as {offset: kafka_offset}; a.b is field b "
+        "of struct a; only for offsets-jsonl, offsets-parquet and offsets-delta.",
+        names_of(*FIELDS),
+        {},
     )
     glob: bool = key("Expand * ? [ ] { } in the path; false: they are signs of its name as others are.", TRUTH, False)
     bootstrap: str | None = key("Brokers of a cluster, host:port separated by commas; only for kafka.", NOT_EMPTY, None)

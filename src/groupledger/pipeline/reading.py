@@ -71,6 +71,7 @@ class Read:
             return {**what, **({OFFSETS_PARTITIONS: stated} if stated else {}), **self.cluster.described}
         what |= {"format": source.format} if source.kind == "snapshots" else {}
         what |= {} if source.offsets_partitions is None else {OFFSETS_PARTITIONS: source.offsets_partitions}
+        what |= {"columns": dict(source.columns)} if source.columns else {}
         what |= {"glob": True} if source.glob else {}
         what |= {"offset_commits": True} if source.offset_commits else {}
         found: list[Any] = sorted(list(file) for files in self.files for file in files.found)
@@ -232,9 +233,9 @@ def _one_table(spark: SparkSession, source: SourceSettings, cluster_id: str, lim
     if source.kind == LISTING:
         rows = topic_listings.read_json(spark, files, cluster_id)
     elif kind == "json":
-        rows = _within_limits(offsets_log.read_json(spark, files, cluster_id), source, limits)
+        rows = _within_limits(offsets_log.read_json(spark, files, cluster_id, source.columns), source, limits)
     else:
-        rows = _within_limits(offsets_log.read_table(spark, files, kind, cluster_id), source, limits)
+        rows = _within_limits(offsets_log.read_table(spark, files, kind, cluster_id, source.columns), source, limits)
     return Read(source, cluster_id, (rows,), () if rows.arrivals is None else (rows.arrivals,), (files,))
 
 

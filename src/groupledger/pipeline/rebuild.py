@@ -285,7 +285,7 @@ class _Rows:
 
 def _source(described: Mapping[str, Any], configured: Iterable[SourceSettings]) -> SourceSettings:
     """What a run read, by the true path if that holds a secret: the run does not say it, the configuration does."""
-    names = ("kind", "path", "cluster_id", "format", "offsets_partitions", "glob")
+    names = ("kind", "path", "cluster_id", "format", "offsets_partitions", "columns", "glob")
     masked = described["path"]
     path = next((each.path for each in configured if without_secrets(each.place) == masked), masked)
     return SourceSettings(**{name: described[name] for name in names if name in described} | {"path": path})

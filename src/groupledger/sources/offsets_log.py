@@ -1,24 +1,30 @@
 """Records of `__consumer_offsets` from files and tables, with the group their key names.
 
-Every source has the columns partition, offset, timestamp (ms, or a timestamp), key and value (bytes, or their base64).
-A null value is a tombstone. Where there is a column topic, records of other topics are counted and left out.
+Every source has the columns partition, offset, timestamp (ms, or a timestamp), key and value (bytes, or their base64),
+by these names or by others (`core.log_layouts`). A null value is a tombstone. Where there is a column topic, records of
+other topics are counted and left out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
 from groupledger.core.bounds import OFFSET, PARTITION, RECORD_TIME
+from groupledger.core.faults import Fault
 from groupledger.core.lines import LOG_FIELDS, OTHER_TOPIC, log_record
 from groupledger.core.lines.log_records import OFFSET_COMMIT_LEFT_OUT, TOPIC
+from groupledger.core.lines.strict_json import NO_VALUES
+from groupledger.core.log_layouts import columns_of
 from groupledger.sources.bounded import moment, within
 from groupledger.sources.files import Files
 from groupledger.sources.lines import parsed, read_text
 from groupledger.sources.opening import PROBLEM, Arrivals, Rows, SourceFault, problem, split, watched_scan
-from groupledger.sources.tables import open_table
+from groupledger.sources.tables import open_table, paths
 from groupledger.tables import LOG_RECORDS
 from groupledger.tables import columns as c
 
@@ -48,14 +54,14 @@ _ALLOWED = {
 }
 
 
-def read_json(spark: SparkSession, files: Files, cluster_id: str) -> Rows:
-    """JSON lines, gzipped or not; a line that is no record is rejected with its text."""
+def read_json(spark: SparkSession, files: Files, cluster_id: str, columns: Mapping[str, str] = NO_VALUES) -> Rows:
+    """JSON lines, gzipped or not; a line that is no record is rejected with its text. `columns`: keys by field."""
     assert tuple(COLUMNS) == LOG_FIELDS[:-1], "the parser gives the fields in this order"
     lines = read_text(spark, files)
     watched, watch = watched_scan(lines)
 
     def typed(scan: DataFrame) -> DataFrame:
-        rows = parsed(scan, FIELDS, log_record)
+        rows = parsed(scan, FIELDS, partial(log_record, columns=dict(columns)))
         return rows.withColumn(c.TIMESTAMP, moment(F.col(c.TIMESTAMP), LongType(), RECORD_TIME))
 
     rows = records(typed(watched), files.path, cluster_id)
@@ -63,15 +69,37 @@ def read_json(spark: SparkSession, files: Files, cluster_id: str) -> Rows:
     return Rows(rows.good, rows.rejected, rows.watches, arrivals)
 
 
-def read_table(spark: SparkSession, files: Files, kind: str, cluster_id: str) -> Rows:
-    """A `parquet` or `delta` folder. Raises SourceFault FOREIGN_SCHEMA where a column is missing or of another type."""
-    given = open_table(spark, files, kind)
-    given = spark.createDataFrame([], FIELDS) if given is None else given
-    _check(given.schema, files.path)
+def read_table(
+    spark: SparkSession, files: Files, kind: str, cluster_id: str, columns: Mapping[str, str] = NO_VALUES
+) -> Rows:
+    """A `parquet` or `delta` folder; `columns` by field, where they have other names.
+
+    Raises SourceFault FOREIGN_SCHEMA where a column is missing or of another type.
+    """
+    found = open_table(spark, files, kind)
+    given = spark.createDataFrame([], FIELDS) if found is None else _by_field(found, files.path, columns)
     watched, watch = watched_scan(given)
     rows = records(_typed(watched), files.path, cluster_id)
     arrivals = Arrivals(given, _typed(given), False, (watch, rows.watches[0]))
     return Rows(rows.good, rows.rejected, rows.watches, arrivals)
+
+
+def _by_field(found: DataFrame, path: str, columns: Mapping[str, str]) -> DataFrame:
+    """The columns of a table under the names of the fields they hold."""
+    there = paths(found.schema)
+    try:
+        names = columns_of(columns, list(there))
+    except Fault as fault:
+        raise SourceFault(fault.code, f"{path}: {fault.message}") from None
+    for field, name in names.items():
+        got = there[name].kind.simpleString()
+        if got not in _ALLOWED[field]:
+            said = name if name == field else f"{name} ({field})"
+            expected = (
+                f"expected {' or '.join(_ALLOWED[field])}; the columns of an offsets log are {', '.join(COLUMNS)}"
+            )
+            raise SourceFault("FOREIGN_SCHEMA", f"{path}: column {said} is {got}; {expected}")
+    return found.select(*(there[name].column.alias(field) for field, name in names.items()))
 
 
 def of_cluster(stretches: DataFrame, source: str, cluster_id: str) -> Rows:
@@ -85,16 +113,6 @@ def of_cluster(stretches: DataFrame, source: str, cluster_id: str) -> Rows:
 
 def _records_alone(stretches: DataFrame) -> DataFrame:
     return stretches.where(F.col(PROBLEM).isNull()).select(*COLUMNS)
-
-
-def _check(schema: StructType, path: str) -> None:
-    for name, kinds in _ALLOWED.items():
-        if name == c.TOPIC and name not in schema.names:
-            continue
-        got = schema[name].dataType.simpleString() if name in schema.names else "missing"
-        if got not in kinds:
-            expected = f"expected {' or '.join(kinds)}; the columns of an offsets log are {', '.join(COLUMNS)}"
-            raise SourceFault("FOREIGN_SCHEMA", f"{path}: column {name} is {got}; {expected}")
 
 
 def _typed(given: DataFrame) -> DataFrame:
