@@ -49,11 +49,6 @@ LAYOUTS = [
         id="the envelope of Lenses",
     ),
     pytest.param(
-        ["redpanda", *(f"redpanda.{n}" for n in ("partition", "offset", "timestamp", "headers", "key")), "value"],
-        {**{name: f"redpanda.{name}" for name in ("partition", "offset", "timestamp", "key")}, "value": "value"},
-        id="Redpanda's Iceberg topics",
-    ),
-    pytest.param(
         [*PLAIN, "kafka_offset", "metadata.offset", "kafka_topic"],
         {name: name for name in PLAIN} | {"topic": "kafka_topic"},
         id="our names count where all of them are there",

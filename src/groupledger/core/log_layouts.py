@@ -16,10 +16,10 @@ FIELDS = ("partition", "offset", "timestamp", "key", "value", "topic")
 REQUIRED = FIELDS[:-1]
 """All but the topic: a table without one holds only `__consumer_offsets`."""
 
-_PLACED = ("kafka_{}", "_kafka_metadata_{}", "_kafka_metadata.{}", "metadata.{}", "redpanda.{}")
+_PLACED = ("kafka_{}", "_kafka_metadata_{}", "_kafka_metadata.{}", "metadata.{}")
 """Names of Kafka Connect's InsertField as its users choose them, Iceberg's KafkaMetadataTransform (flat and nested),
-the envelope of the Lenses sinks, and Redpanda's Iceberg topics."""
-_CONTENT = ("kafka_{}", "redpanda.{}")
+and the envelope of the Lenses sinks."""
+_CONTENT = ("kafka_{}",)
 _KNOWN = {
     field: tuple(form.format(field) for form in ("{}", *(_CONTENT if field in ("key", "value") else _PLACED)))
     for field in FIELDS
