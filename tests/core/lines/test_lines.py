@@ -65,6 +65,20 @@ def test_known_layouts_need_no_names():
     assert log_record(renamed(RECORD, offset="kafka_offset"), {"partition": 1}) == as_it_stands
 
 
+FORMATTED = b'{"key":{"version":2,"data":{"group":"g"}},"value":{"version":3,"data":{"members":[]}}}'
+
+
+@pytest.mark.parametrize(
+    "line",
+    [FORMATTED, FORMATTED + FORMATTED, FORMATTED.replace(b'"version":2', b'"type":2'), b' { "key" : {"version":'],
+)
+def test_what_the_console_consumers_formatter_prints_is_told_apart(line):
+    """It ends no line behind a record: a whole log is one line."""
+    found = log_record(line)
+    assert (code(found), found[:-1]) == ("NO_POSITION", (None,) * 5)
+    assert "no partition, offset and timestamp" in found.problem
+
+
 @pytest.mark.parametrize(
     ("text", "millis"),
     [

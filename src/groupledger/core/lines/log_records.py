@@ -6,6 +6,7 @@ The names may be others (`core.log_layouts`), and the timestamp a date and time 
 from __future__ import annotations
 
 import binascii
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -19,6 +20,11 @@ TOPIC = "__consumer_offsets"
 OFFSET_COMMIT_LEFT_OUT = "offset commit left out"
 """A kind of unused record: told by the first bytes of its key, and read no further."""
 
+_FORMATTED = re.compile(rb'\s*\{\s*"key"\s*:\s*\{\s*"(version|type)"\s*:')
+_NO_POSITION = (
+    "the line is from Kafka's group metadata formatter, which prints no partition, offset and timestamp; expected the "
+    "records themselves: read the cluster (kind kafka), or write key and value in base64 with their position"
+)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -37,10 +43,13 @@ LOG_FIELDS = LogLine._fields
 
 
 def log_record(line: bytes, folder: Mapping[str, Any] = NO_VALUES, columns: Mapping[str, str] = NO_VALUES) -> LogLine:
-    """The record of a line; BAD_PARTITION, BAD_OFFSET, BAD_TIMESTAMP, BAD_BASE64, BAD_TOPIC, MALFORMED_LINE.
+    """The record of a line, or why it is none: BAD_PARTITION, BAD_OFFSET, BAD_TIMESTAMP, BAD_BASE64, BAD_TOPIC,
+    NO_POSITION, MALFORMED_LINE.
 
     `columns` gives by field the key that holds it, where it has another name.
     """
+    if _FORMATTED.match(line):
+        return LogLine(None, None, None, None, None, f"NO_POSITION: {_NO_POSITION}")
     try:
         found = parse_object(line, folder)
     except Fault as fault:
