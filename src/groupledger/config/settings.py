@@ -19,12 +19,14 @@ ASSIGNORS = (
     *("recorded", "range", "roundrobin", "sticky", "cooperative-sticky"),
     *("constrained-cooperative-sticky", "librdkafka-cooperative-sticky", "sticky-stream-join"),
 )
-SOURCE_KINDS = ("offsets-jsonl", "offsets-parquet", "offsets-delta", "segments", "topics-jsonl", "snapshots", "kafka")
-KAFKA, SEGMENTS = "kafka", "segments"
-"""Kinds of sources: a running cluster, its log and its topics; and segments of the log from a broker's disk."""
-OFFSETS = ("offsets-jsonl", "offsets-parquet", "offsets-delta")
+KAFKA, SEGMENTS, TABLE, DELTA = "kafka", "segments", "offsets-table", "offsets-delta"
+"""Kinds of sources: a running cluster, its log and its topics; segments of the log from a broker's disk; a table of the
+log by its name in the session's catalog; and a Delta table by its folder."""
+OFFSETS = ("offsets-jsonl", "offsets-parquet", DELTA, TABLE)
 """Kinds of sources that hold records of the log, a row or a line each."""
+SOURCE_KINDS = (*OFFSETS, SEGMENTS, "topics-jsonl", "snapshots", KAFKA)
 KEYS_OF_KINDS = {
+    "table": (TABLE,),
     **dict.fromkeys(("bootstrap", "options", "timeout_seconds", "max_records"), (KAFKA,)),
     "offset_commits": (KAFKA, SEGMENTS),
     "columns": OFFSETS,
@@ -117,7 +119,13 @@ class SourceSettings:
     )
     path: str | None = key(
         "File or folder; for snapshots the folder that holds group_snapshots and the others; for segments a broker's "
-        "log.dirs, or one __consumer_offsets-N of it; not for kafka.",
+        "log.dirs, or one __consumer_offsets-N of it; not for kafka and offsets-table.",
+        NOT_EMPTY,
+        None,
+    )
+    table: str | None = key(
+        "Table or view by its name in the Spark session's catalog, such as bronze.consumer_offsets; only for "
+        "offsets-table.",
         NOT_EMPTY,
         None,
     )
@@ -130,7 +138,7 @@ class SourceSettings:
     )
     columns: Mapping[str, str] = key(
         "Columns of a table, or keys of the lines, under other names, such as {offset: kafka_offset}; a.b is field b "
-        "of struct a; only for offsets-jsonl, offsets-parquet and offsets-delta.",
+        "of struct a; only for kinds that begin with offsets.",
         names_of(*FIELDS),
         {},
     )
@@ -158,8 +166,8 @@ class SourceSettings:
 
     @property
     def place(self) -> str:
-        """Where it is: a path, or the brokers of a cluster."""
-        return self.path or self.bootstrap or ""
+        """Where it is: a path, a table's name, or the brokers of a cluster."""
+        return self.path or self.table or self.bootstrap or ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
