@@ -9,6 +9,9 @@ import pytest
 from groupledger.config import Config, ConfigFault, LedgerSettings, SourceSettings, load, parse
 from groupledger.config.reference import entries, page
 from groupledger.config.sample import TEMPLATE
+from groupledger.config.settings import OFFSETS
+from groupledger.core.secrets import without_secrets
+from tests.pages import blocks
 
 ROOT = Path(__file__).parent.parent.parent
 LEAST = "cluster_id: c\nledger: {location: tables}\n"
@@ -50,6 +53,13 @@ def test_custom_assignors_are_those_that_are_named_once_each():
     assert both.assign.custom_assignors == ("m.n:f", "m:f")
 
 
+def test_columns_are_said_by_field_and_are_no_secrets():
+    text = LEAST + "sources: [{kind: offsets-delta, path: a, columns: {key: kafka_key, offset: meta.offset}}]"
+    config = parse(text, "a.yaml", ["sources.0.columns.partition=1", "sources.0.columns.key=k"])
+    assert config.sources[0].columns == {"key": "k", "offset": "meta.offset", "partition": "1"}
+    assert without_secrets("kafka_key is read from k by offset") == "kafka_key is read from k by offset"
+
+
 def test_a_later_source_is_appended_and_an_earlier_one_changed():
     text = LEAST + "sources: [{kind: offsets-jsonl, path: a}]"
     config = parse(text, "a.yaml", ["sources.0.path=b", "sources.1={kind: snapshots, path: c, format: csv}"])
@@ -77,6 +87,32 @@ def test_a_later_source_is_appended_and_an_earlier_one_changed():
         (LEAST + "sources: {kind: a}", "sources", "expected a list"),
         (LEAST + "sources: [{kind: kinesis, path: x}]", "sources.0.kind", "one of offsets-jsonl"),
         (LEAST + "sources: [{kind: snapshots, path: ''}]", "sources.0.path", "not empty"),
+        (
+            LEAST + "sources: [{kind: offsets-delta, path: x, columns: {ofset: a}}]",
+            "sources.0.columns.ofset",
+            "is not a key; did you mean offset? allowed: partition, offset,",
+        ),
+        (LEAST + "sources: [{kind: offsets-delta, path: x, columns: [a]}]", "sources.0.columns", "names and values"),
+        (
+            LEAST + "sources: [{kind: offsets-delta, path: x, columns: {key: a, value: a}}]",
+            "sources.0.columns.value",
+            "is 'a', and so is key; expected a column for each",
+        ),
+        (LEAST + "sources: [{kind: offsets-jsonl, path: x, columns: {key: ''}}]", "sources.0.columns.key", "is empty"),
+        (
+            LEAST + "sources: [{kind: kafka, bootstrap: a, columns: {key: b}}]",
+            "sources.0.columns",
+            "expected it under offsets-jsonl, offsets-parquet, offsets-delta and offsets-table only",
+        ),
+        (
+            LEAST + "sources: [{kind: topics-jsonl, path: x, offset_commits: true}]",
+            "sources.0.offset_commits",
+            "stands in a source of kind topics-jsonl; expected it under kafka and segments only",
+        ),
+        (LEAST + "sources: [{kind: offsets-table}]", "sources.0.table", "is missing; expected its name in the session"),
+        (LEAST + "sources: [{kind: offsets-delta, table: a.b}]", "sources.0.table", "it under offsets-table only"),
+        (LEAST + "sources: [{kind: offsets-table, table: a, path: b}]", "sources.0.path", "has table instead"),
+        (LEAST + "sources: [{kind: offsets-delta}]", "sources.0.path", "is missing; expected a file or folder"),
         (LEAST + "limits: {max_id_bytes: 0}", "limits.max_id_bytes", "a whole number >= 1"),
         (LEAST + "limits: {max_id_bytes: true}", "limits.max_id_bytes", "is True"),
         (LEAST + "limits: {max_id_bytes: 1.5}", "limits.max_id_bytes", "is 1.5"),
@@ -145,6 +181,12 @@ def test_the_template_names_and_explains_every_key():
     for entry in entries():
         assert f"{entry.name.split('.')[-1]}:" in text
         assert entry.doc in text, f"template.yaml does not say of {entry.name}: {entry.doc}"
+
+
+def test_every_block_of_the_page_on_tables_can_be_copied():
+    found = blocks((ROOT / "docs" / "tables-as-input.md").read_text(encoding="utf-8"), "yaml")
+    kinds = {source.kind for block in found for source in parse(block, "docs/tables-as-input.md").sources}
+    assert kinds == set(OFFSETS)
 
 
 def test_the_configuration_page_is_the_declaration():

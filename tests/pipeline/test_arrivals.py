@@ -86,7 +86,8 @@ def test_nothing_new_is_no_error(workspace):
     summary = workspace.ingest(*sources)
     account = only(summary)
     assert (summary.run.verdict, account.records, account.lines, account.blank) == ("done", 0, 2, 2)
-    assert workspace.ingest(*sources).already_committed
+    again = workspace.ingest(*sources)  # files are the same, and the Delta table has nothing new
+    assert (again.nothing_new, again.run.run_id) == (True, summary.run.run_id)
     listing = written(workspace, "topics.jsonl", json.dumps(LISTED), "topics-jsonl")
     quiet = workspace.ingest(sources[0], listing)
     assert (quiet.run.verdict, only(quiet).records) == ("done", 0)

@@ -16,6 +16,7 @@ from groupledger.sources.tables import table_files
 from groupledger.tables import LOG_RECORDS, QUARANTINE
 from groupledger.tables import columns as c
 
+FIELDS = ("partition", "offset")
 RECORDS = {"dev": 428, "edge": 988, "compacted": 63, "storm": 38}
 LINE = {"partition": 1, "offset": 7, "timestamp": 1795262898320, "key": "AAIAAWE=", "value": None}
 
@@ -24,8 +25,8 @@ def read_json(spark, path, cluster_id):
     return offsets_log.read_json(spark, list_files(spark, path), cluster_id)
 
 
-def read_table(spark, path, kind, cluster_id):
-    return offsets_log.read_table(spark, table_files(spark, path, kind), kind, cluster_id)
+def read_table(spark, path, kind, cluster_id, **columns):
+    return offsets_log.read_table(spark, table_files(spark, path, kind), kind, cluster_id, columns)
 
 
 def capture(name):
@@ -76,6 +77,59 @@ def test_tables_give_the_same_records(spark, tmp_path, kind, binary):
     found = read_table(spark, str(tmp_path / "log"), kind, "dev")
     assert as_read(found) == as_written(lines)
     assert found.rejected.count() == 0
+
+
+def storm_as(spark, *columns):
+    rows = spark.createDataFrame(
+        capture("storm"), "partition int, offset bigint, timestamp bigint, key string, value string"
+    )
+    return rows.withColumns({name: F.unbase64(name) for name in (c.KEY, c.VALUE)}).selectExpr(*columns)
+
+
+SPARK = (
+    "key",
+    "value",
+    "'__consumer_offsets' AS topic",
+    "partition",
+    "offset",
+    "timestamp_millis(timestamp) AS timestamp",
+)
+PLACE = "named_struct('offset', offset, 'partition', partition, 'timestamp', timestamp, 'topic', '__consumer_offsets')"
+NTZ = "cast(timestamp_millis(timestamp) AS timestamp_ntz)"
+LAYOUTS = [
+    pytest.param((*SPARK, "0 AS timestampType", "array('h') AS headers"), {}, id="Spark's Kafka source"),
+    pytest.param(
+        ("key", "value", *(f"{name} AS kafka_{name}" for name in FIELDS[:2]), f"{NTZ} AS kafka_timestamp"),
+        {},
+        id="Connect",
+    ),
+    pytest.param(("key", "value", "map('a', 1) AS headers", f"{PLACE} AS metadata"), {}, id="envelope"),
+    pytest.param(
+        ("struct(partition AS p, key AS `k.y`) AS a", "offset AS `my off`", f"{NTZ} AS t", "base64(value) AS `v``w`"),
+        {"partition": "a.p", "key": "a.k.y", "offset": "my off", "timestamp": "t", "value": "v`w"},
+        id="of one's own",
+    ),
+]
+
+
+@pytest.mark.parametrize(("columns", "named"), LAYOUTS)
+def test_tables_of_other_layouts_give_the_same_records(spark, tmp_path, columns, named):
+    path = str(tmp_path / "log")
+    storm_as(spark, *columns).write.parquet(path)
+    kept = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        found = read_table(spark, path, "parquet", "dev", **named)
+        assert as_read(found) == as_written(capture("storm"))
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", kept)
+    assert found.rejected.count() == 0
+
+
+def test_lines_that_spark_wrote_of_its_own_layout_are_read(spark, tmp_path):
+    path = str(tmp_path / "log")
+    storm_as(spark, *SPARK).write.json(path)
+    assert as_read(read_json(spark, path, "dev")) == as_written(capture("storm"))
 
 
 BAD = [
@@ -148,6 +202,16 @@ FOREIGN = [
     pytest.param("partition int, offset bigint, timestamp bigint, key binary", "column value is missing", id="missing"),
     pytest.param(
         "partition int, offset string, timestamp bigint, key binary, value binary", "column offset is string", id="type"
+    ),
+    pytest.param(
+        "partition int, metadata struct<offset: string>, timestamp bigint, key binary, value binary",
+        "column metadata.offset (offset) is string; expected tinyint or",
+        id="type of a field",
+    ),
+    pytest.param(
+        "partition int, my_offset bigint, timestamp bigint, key binary, value binary",
+        "say in its source which it is: columns: {offset: my_offset}",
+        id="another name",
     ),
 ]
 

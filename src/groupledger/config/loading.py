@@ -13,11 +13,17 @@ from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import yaml
 
-from groupledger.config.settings import KAFKA, OF_KAFKA, SEGMENTS, Config, ConfigFault, Rule, SourceSettings
+from groupledger.config.settings import KAFKA, KEYS_OF_KINDS, TABLE, Config, ConfigFault, Rule, SourceSettings
 from groupledger.core.secrets import HIDDEN, is_secret, remember, secrets_in
 
 _VARIABLE = re.compile(r"\$\{(?:env:|env\.)?(\w+)\}")
 """A variable of the environment as Spark and Hadoop expand it in settings."""
+
+_PLACES = {
+    KAFKA: ("bootstrap", "the brokers of the cluster, such as host:9092"),
+    TABLE: ("table", "its name in the session's catalog, such as bronze.consumer_offsets"),
+}
+"""Where sources are that have no path."""
 
 _NAMES = {str: "a text", int: "a whole number", bool: "true or false", type(None): "null"}
 
@@ -181,7 +187,7 @@ def _value(hint: Any, raw: Any, place: Place, rule: Rule | None) -> Any:
     if origin is tuple:
         return _entries(get_args(hint)[0], raw, place)
     if origin is Mapping:
-        return _settings(raw, place)
+        return _settings(raw, place, rule)
     kinds = get_args(hint) if origin is UnionType else (hint,)
     expected = rule.words if rule else " or ".join(_NAMES[kind] for kind in kinds)
     if raw is None and NoneType in kinds:
@@ -201,8 +207,11 @@ def _entries(kind: Any, raw: Any, place: Place) -> tuple[Any, ...]:
     return tuple(_section(kind, entry, place.below(index)) for index, entry in enumerate(raw))
 
 
-def _settings(raw: Any, place: Place) -> dict[str, str]:
-    """Settings of Spark or of a Kafka client: names to texts; YAML's true and 2 are written as those write them."""
+def _settings(raw: Any, place: Place, rule: Rule | None) -> dict[str, str]:
+    """Settings of Spark or of a Kafka client: names to texts; YAML's true and 2 are written as those write them.
+
+    A rule says which names there are.
+    """
     if raw is None:
         return {}
     if not isinstance(raw, dict):
@@ -211,6 +220,8 @@ def _settings(raw: Any, place: Place) -> dict[str, str]:
         if not isinstance(name, str) or not isinstance(value, str | int | float | bool):
             here = place.below(name)
             raise here.fault(f"is {here.shown(value)}; expected a text, a number, or true or false")
+        if rule is not None and not rule.allows(name):
+            raise place.below(name).fault(f"is not a key; {_allowed_names(name, rule.names)}")
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in raw.items()}
 
 
@@ -230,22 +241,37 @@ def _check_together(config: Config, place: Place) -> None:
 
 def _check_source(source: SourceSettings, cluster_id: str | None, place: Place) -> None:
     """A source has a place, and only keys of its kind; where the cluster cannot say its id, the configuration does."""
-    if source.kind == KAFKA:
-        if source.bootstrap is None:
-            raise place.below("bootstrap").fault("is missing; expected the brokers of the cluster, such as host:9092")
-        if source.path is not None:
-            raise place.below("path").fault(f"is {source.path!r}; a source of kind kafka has bootstrap instead")
-        return
-    if source.path is None:
-        raise place.below("path").fault("is missing; expected a file or folder")
     for one in fields(SourceSettings):
-        if one.name in OF_KAFKA and getattr(source, one.name) != _default(one):
-            raise place.below(one.name).fault(f"stands in a source of kind {source.kind}; expected it under kafka only")
-    if source.offset_commits and source.kind != SEGMENTS:
-        words = f"stands in a source of kind {source.kind}; expected it under kafka and segments only"
-        raise place.below("offset_commits").fault(words)
+        kinds = KEYS_OF_KINDS.get(one.name, (source.kind,))
+        if source.kind not in kinds and getattr(source, one.name) != _default(one):
+            words = f"stands in a source of kind {source.kind}; expected it under {_listed(kinds)} only"
+            raise place.below(one.name).fault(words)
+    _check_columns(source.columns, place.below("columns"))
+    wanted, what = _PLACES.get(source.kind, ("path", "a file or folder"))
+    if getattr(source, wanted) is None:
+        raise place.below(wanted).fault(f"is missing; expected {what}")
+    if wanted != "path" and source.path is not None:
+        raise place.below("path").fault(f"is {source.path!r}; a source of kind {source.kind} has {wanted} instead")
+    if source.kind == KAFKA:
+        return
     if source.cluster_id is None and cluster_id is None:
         raise place.below("cluster_id").fault("is missing, and so is that of the whole file; expected one of them")
+
+
+def _check_columns(columns: Mapping[str, str], place: Place) -> None:
+    """Each field has a column of its own."""
+    fields_of: dict[str, str] = {}
+    for name, column in columns.items():
+        if not column.strip():
+            raise place.below(name).fault("is empty; expected the name of a column")
+        if fields_of.setdefault(column, name) != name:
+            words = f"is {column!r}, and so is {fields_of[column]}; expected a column for each"
+            raise place.below(name).fault(words)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """`a, b and c`"""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _default(one: Field[Any]) -> Any:

@@ -59,7 +59,7 @@ def _default(one: Any) -> str | None:
 
 def _allowed(hint: Any, rule: Rule | None) -> str:
     if get_origin(hint) is Mapping:
-        return "names and values"
+        return rule.words if rule else "names and values"
     words = rule.words if rule else "anything"
     return f"{words}, or null" if type(None) in get_args(hint) else words
 

@@ -13,16 +13,25 @@ from typing import Any
 from groupledger.core.custom.limits import MEMORY_MB, SECONDS, CustomLimits
 from groupledger.core.custom.naming import may_be_custom
 from groupledger.core.faults import Fault
+from groupledger.core.log_layouts import FIELDS
 
 ASSIGNORS = (
     *("recorded", "range", "roundrobin", "sticky", "cooperative-sticky"),
     *("constrained-cooperative-sticky", "librdkafka-cooperative-sticky", "sticky-stream-join"),
 )
-SOURCE_KINDS = ("offsets-jsonl", "offsets-parquet", "offsets-delta", "segments", "topics-jsonl", "snapshots", "kafka")
-KAFKA, SEGMENTS = "kafka", "segments"
-"""Kinds of sources: a running cluster, its log and its topics; and segments of the log from a broker's disk."""
-OF_KAFKA = ("bootstrap", "options", "timeout_seconds", "max_records")
-"""Keys of a source that only a running cluster has."""
+KAFKA, SEGMENTS, TABLE, DELTA = "kafka", "segments", "offsets-table", "offsets-delta"
+"""Kinds of sources: a running cluster, its log and its topics; segments of the log from a broker's disk; a table of the
+log by its name in the session's catalog; and a Delta table by its folder."""
+OFFSETS = ("offsets-jsonl", "offsets-parquet", DELTA, TABLE)
+"""Kinds of sources that hold records of the log, a row or a line each."""
+SOURCE_KINDS = (*OFFSETS, SEGMENTS, "topics-jsonl", "snapshots", KAFKA)
+KEYS_OF_KINDS = {
+    "table": (TABLE,),
+    **dict.fromkeys(("bootstrap", "options", "timeout_seconds", "max_records"), (KAFKA,)),
+    "offset_commits": (KAFKA, SEGMENTS),
+    "columns": OFFSETS,
+}
+"""Keys of a source that only some kinds have."""
 SNAPSHOT_FORMATS = ("parquet", "delta", "json", "csv")
 PROFILES = ("small", "local", "cluster")
 RETAINED = (
@@ -53,6 +62,11 @@ def an_assignor() -> Rule:
     """One of ours, or a custom one; whether that can be imported is said by who runs it."""
     words = f"one of {', '.join(ASSIGNORS)}; or module:function, or an entry point of groupledger.assignors"
     return Rule(words, lambda value: value in ASSIGNORS or may_be_custom(value), ASSIGNORS)
+
+
+def names_of(*names: str) -> Rule:
+    """Names and values, with no other names than these."""
+    return Rule(f"names and values; names: {', '.join(names)}", lambda name: name in names, names)
 
 
 def at_least(least: int) -> Rule:
@@ -105,7 +119,13 @@ class SourceSettings:
     )
     path: str | None = key(
         "File or folder; for snapshots the folder that holds group_snapshots and the others; for segments a broker's "
-        "log.dirs, or one __consumer_offsets-N of it; not for kafka.",
+        "log.dirs, or one __consumer_offsets-N of it; not for kafka and offsets-table.",
+        NOT_EMPTY,
+        None,
+    )
+    table: str | None = key(
+        "Table or view by its name in the Spark session's catalog, such as bronze.consumer_offsets; only for "
+        "offsets-table.",
         NOT_EMPTY,
         None,
     )
@@ -115,6 +135,12 @@ class SourceSettings:
         "Partitions of the cluster's __consumer_offsets, to tell stray records by; null: inferred from its groups.",
         at_least(1),
         None,
+    )
+    columns: Mapping[str, str] = key(
+        "Columns of a table, or keys of the lines, under other names, such as {offset: kafka_offset}; a.b is field b "
+        "of struct a; only for kinds that begin with offsets.",
+        names_of(*FIELDS),
+        {},
     )
     glob: bool = key("Expand * ? [ ] { } in the path; false: they are signs of its name as others are.", TRUTH, False)
     bootstrap: str | None = key("Brokers of a cluster, host:port separated by commas; only for kafka.", NOT_EMPTY, None)
@@ -140,8 +166,8 @@ class SourceSettings:
 
     @property
     def place(self) -> str:
-        """Where it is: a path, or the brokers of a cluster."""
-        return self.path or self.bootstrap or ""
+        """Where it is: a path, a table's name, or the brokers of a cluster."""
+        return self.path or self.table or self.bootstrap or ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -111,7 +111,7 @@ def last_reached(commits: Sequence[Commit], cluster_id: str) -> LastReached:
     sequence = ingests[-1].sequence if ingests else 0
     for commit in reversed(ingests):
         found = json.loads(commit.reached or "{}").get(cluster_id)
-        if found is not None:
+        if found is not None and OFFSETS in found:
             offsets = {int(at): end for at, end in found[OFFSETS].items()}
             return LastReached(offsets, found[TOPICS] if commit is ingests[-1] else None, sequence)
     return LastReached({}, None, sequence)

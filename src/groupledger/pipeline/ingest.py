@@ -102,8 +102,10 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
     committed = runs.counted(spark, location, seen, attempt)
     if committed is not None:
         return IngestSummary(committed, True, timings.by_stage)
-    if reading.nothing_new and all(map(seen.last, guards)):
-        return IngestSummary(_last(spark, location, seen, guards), False, timings.by_stage, nothing_new=True)
+    if reading.may_be_empty and all(map(seen.last, guards)):
+        last = _last(spark, location, seen, guards)
+        if not reading.adds_to(last.inputs):
+            return IngestSummary(last, False, timings.by_stage, nothing_new=True)
     with timings.stage("plan"):
         runs.plan(spark, location, attempt)
     past = Past(spark, location, seen.commits, guards, reading.stated)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from groupledger.config.settings import KAFKA, SEGMENTS
+from groupledger.config.settings import DELTA, KAFKA, OFFSETS, SEGMENTS, TABLE
 from groupledger.core.digest import digest
 from groupledger.core.faults import Fault
 from groupledger.core.secrets import without_secrets
 from groupledger.pipeline.cluster import ClusterReading, read_cluster
+from groupledger.pipeline.growing import TABLES, TableReading, key_of, read_growing
 from groupledger.sinks.refusals import ENGINE_ERRORS
 from groupledger.sources import kafka_log, offsets_log, segments, snapshot_tables, topic_listings
 from groupledger.sources.files import Files, unreadable
@@ -34,8 +35,7 @@ if TYPE_CHECKING:
 
 OFFSETS_PARTITIONS = "offsets_partitions"
 LISTING = "topics-jsonl"
-LOGS = ("offsets-jsonl", "offsets-parquet", "offsets-delta", SEGMENTS)
-LOG_KINDS = {"offsets-parquet": "parquet", "offsets-delta": "delta"}
+LOGS = (*OFFSETS, SEGMENTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,13 @@ class Read:
     arrivals: tuple[Arrivals, ...]
     files: tuple[Files, ...] = ()
     cluster: ClusterReading | None = None
+    table: TableReading | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is known that there is nothing in it that the ledger lacks."""
+        found = self.cluster or self.table
+        return found is not None and found.is_empty
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -71,11 +78,12 @@ class Read:
             return {**what, **({OFFSETS_PARTITIONS: stated} if stated else {}), **self.cluster.described}
         what |= {"format": source.format} if source.kind == "snapshots" else {}
         what |= {} if source.offsets_partitions is None else {OFFSETS_PARTITIONS: source.offsets_partitions}
+        what |= {"columns": dict(source.columns)} if source.columns else {}
         what |= {"glob": True} if source.glob else {}
         what |= {"offset_commits": True} if source.offset_commits else {}
+        if self.table is not None:
+            return {**what, **self.table.described}
         found: list[Any] = sorted(list(file) for files in self.files for file in files.found)
-        if source.kind == "offsets-delta":
-            found = [name for name, *_ in found]
         return {**what, "files": len(found), "digest": digest(found)}
 
 
@@ -100,9 +108,14 @@ class Reading:
         return {each.cluster_id: each.cluster.plan.left for each in self.sources if each.cluster is not None}
 
     @property
-    def nothing_new(self) -> bool:
-        """Whether all sources are clusters, and none has anything that the ledger lacks."""
-        return all(each.cluster is not None and each.cluster.is_empty for each in self.sources)
+    def may_be_empty(self) -> bool:
+        """Whether nothing is new in clusters and tables that say so; other sources may hold something."""
+        said = [each.is_empty for each in self.sources if each.cluster or each.table]
+        return bool(said) and all(said)
+
+    def adds_to(self, inputs: Mapping[str, Any]) -> bool:
+        """Whether a source has anything new that `inputs` of the last run does not name just so."""
+        return not all(each.is_empty or each.described in inputs["sources"] for each in self.sources)
 
     @property
     def stated(self) -> dict[str, int]:
@@ -161,6 +174,9 @@ def read_sources(
             found = _snapshots(spark, source, cluster_id, config.limits)
             given.append((cluster_id, found))
             sources.append(Read(source, cluster_id, tuple(found.parts()), found.arrivals, found.files))
+        elif source.kind in (DELTA, TABLE):
+            table = read_growing(spark, source, cluster_id, config.limits, commits, invocation)
+            sources.append(_growing(table, source, cluster_id, config.limits))
         else:
             sources.append(_one_table(spark, source, cluster_id, config.limits))
     _require_once(sources)
@@ -188,9 +204,22 @@ def _cluster(found: ClusterReading, source: SourceSettings, config: Config) -> R
     return Read(source, found.cluster_id, parts, arrivals, cluster=found)
 
 
+def _growing(found: TableReading, source: SourceSettings, cluster_id: str, limits: LimitSettings) -> Read:
+    rows = _within_limits(found.rows, source, limits)
+    arrivals = () if rows.arrivals is None else (rows.arrivals,)
+    return Read(source, cluster_id, (rows,), arrivals, (found.files,), table=found)
+
+
 def _reached(sources: Iterable[Read]) -> dict[str, Any]:
-    """By cluster that was read itself, where the next ingest goes on."""
-    return {each.cluster_id: each.cluster.reached for each in sources if each.cluster is not None}
+    """By cluster, where the next ingest goes on: in the cluster itself, and in tables of its log."""
+    found: dict[str, Any] = {}
+    for each in sources:
+        if each.cluster is not None:
+            found.setdefault(each.cluster_id, {}).update(each.cluster.reached)
+        if each.table is not None and each.table.mark is not None:
+            marks = found.setdefault(each.cluster_id, {}).setdefault(TABLES, {})
+            marks[key_of(each.settings)] = each.table.mark
+    return found
 
 
 def _require_once(sources: Iterable[Read]) -> None:
@@ -227,14 +256,14 @@ def _one_table(spark: SparkSession, source: SourceSettings, cluster_id: str, lim
     """A log, or listings of topics."""
     if source.kind == SEGMENTS:
         return _segments(spark, source, cluster_id, limits)
-    kind = LOG_KINDS.get(source.kind, "json")
+    kind = "parquet" if source.kind == "offsets-parquet" else "json"
     files = table_files(spark, source.place, kind, glob=source.glob)
     if source.kind == LISTING:
         rows = topic_listings.read_json(spark, files, cluster_id)
     elif kind == "json":
-        rows = _within_limits(offsets_log.read_json(spark, files, cluster_id), source, limits)
+        rows = _within_limits(offsets_log.read_json(spark, files, cluster_id, source.columns), source, limits)
     else:
-        rows = _within_limits(offsets_log.read_table(spark, files, kind, cluster_id), source, limits)
+        rows = _within_limits(offsets_log.read_table(spark, files, kind, cluster_id, source.columns), source, limits)
     return Read(source, cluster_id, (rows,), () if rows.arrivals is None else (rows.arrivals,), (files,))
 
 

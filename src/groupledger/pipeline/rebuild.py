@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from groupledger import tables
 from groupledger.config import SourceSettings
-from groupledger.config.settings import KAFKA
+from groupledger.config.settings import TABLE
 from groupledger.core.digest import result_digest
 from groupledger.core.faults import Fault
 from groupledger.core.secrets import without_secrets
@@ -25,9 +25,10 @@ from groupledger.engine import calls
 from groupledger.engine.folding import FILLED
 from groupledger.engine.rows import RESULTS, rows_of
 from groupledger.pipeline import assign, call_tables, ingest
-from groupledger.pipeline.cluster import gap_rows
+from groupledger.pipeline.cluster import SINCE, gap_rows
 from groupledger.pipeline.erasure import Erasure
 from groupledger.pipeline.given import changes_of_ownership, given, of_table
+from groupledger.pipeline.growing import READ_AT
 from groupledger.pipeline.past import Past
 from groupledger.pipeline.reading import read_sources, stated_partitions, union
 from groupledger.sinks import runs
@@ -229,9 +230,10 @@ class _Rebuild:
 
     def _from_sources(self, run: runs.Run, work: ingest.Work) -> Iterator[tuple[Table, DataFrame]]:
         """Rows that are not kept raw: rejected lines, and users' own tables. Their sources must be as they were."""
-        if any(each["kind"] == KAFKA for each in run.inputs["sources"]):
-            what = f"run {run.run_id!r} read a running cluster; what it rejected of it is kept nowhere else"
-            raise Fault("SOURCES_CHANGED", f"{what}: restore quarantine from a backup")
+        passing = [each["path"] for each in run.inputs["sources"] if SINCE in each or READ_AT in each]
+        if passing:
+            what = f"run {run.run_id!r} read what was new in {', '.join(passing)}; what it rejected of it is kept"
+            raise Fault("SOURCES_CHANGED", f"{what} nowhere else: restore quarantine from a backup")
         sources = tuple(_source(each, self.config.sources) for each in run.inputs["sources"])
         reading = read_sources(self.spark, replace(self.config, sources=sources))
         if reading.described["sources"] != run.inputs["sources"]:
@@ -285,7 +287,8 @@ class _Rows:
 
 def _source(described: Mapping[str, Any], configured: Iterable[SourceSettings]) -> SourceSettings:
     """What a run read, by the true path if that holds a secret: the run does not say it, the configuration does."""
-    names = ("kind", "path", "cluster_id", "format", "offsets_partitions", "glob")
+    names = ("kind", "path", "cluster_id", "format", "offsets_partitions", "columns", "glob")
     masked = described["path"]
-    path = next((each.path for each in configured if without_secrets(each.place) == masked), masked)
-    return SourceSettings(**{name: described[name] for name in names if name in described} | {"path": path})
+    path = next((each.place for each in configured if without_secrets(each.place) == masked), masked)
+    place = "table" if described["kind"] == TABLE else "path"
+    return SourceSettings(**{name: described[name] for name in names if name in described} | {place: path})

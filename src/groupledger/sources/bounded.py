@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -23,12 +24,19 @@ def within(number: Column, bound: Bound) -> Column:
 def moment(value: Column, kind: DataType, bound: Bound) -> Column:
     """A timestamp, or milliseconds since 1970, as a timestamp; null where it is outside of the range.
 
-    One without a zone is of the session's zone (UTC, unless the session was made by others).
+    One without a zone is in UTC, whatever the session's zone is.
     """
     if isinstance(kind, IntegralType):
         return F.timestamp_millis(within(value.cast("bigint"), bound))
     if isinstance(kind, TimestampNTZType):
-        ends = (F.timestamp_millis(F.lit(end)).cast("timestamp_ntz") for end in (bound.least, bound.most))
-        value = F.when(value.between(*ends), value).cast("timestamp")
+        ends = (F.lit(_without_zone(end)).cast("timestamp_ntz") for end in (bound.least, bound.most))
+        text = F.when(value.between(*ends), value).cast("string")
+        value = F.concat(text, F.lit("Z")).try_cast("timestamp")
     micros = F.unix_micros(value)
     return F.when(micros.between(bound.least * _MICROS, bound.most * _MICROS + _MICROS - 1), value)
+
+
+def _without_zone(millis: int) -> str:
+    """Milliseconds since 1970 as a date and time in UTC."""
+    at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=millis)
+    return at.replace(tzinfo=None).isoformat(" ", "milliseconds")

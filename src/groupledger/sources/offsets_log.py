@@ -1,24 +1,30 @@
 """Records of `__consumer_offsets` from files and tables, with the group their key names.
 
-Every source has the columns partition, offset, timestamp (ms, or a timestamp), key and value (bytes, or their base64).
-A null value is a tombstone. Where there is a column topic, records of other topics are counted and left out.
+Every source has the columns partition, offset, timestamp (ms, or a timestamp), key and value (bytes, or their base64),
+by these names or by others (`core.log_layouts`). A null value is a tombstone. Where there is a column topic, records of
+other topics are counted and left out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
 from groupledger.core.bounds import OFFSET, PARTITION, RECORD_TIME
-from groupledger.core.lines import LOG_FIELDS, OTHER_TOPIC, log_record
+from groupledger.core.faults import Fault
+from groupledger.core.lines import LOG_FIELDS, log_record
 from groupledger.core.lines.log_records import OFFSET_COMMIT_LEFT_OUT, TOPIC
+from groupledger.core.lines.strict_json import NO_VALUES
+from groupledger.core.log_layouts import columns_of
 from groupledger.sources.bounded import moment, within
 from groupledger.sources.files import Files
 from groupledger.sources.lines import parsed, read_text
 from groupledger.sources.opening import PROBLEM, Arrivals, Rows, SourceFault, problem, split, watched_scan
-from groupledger.sources.tables import open_table
+from groupledger.sources.tables import open_table, paths
 from groupledger.tables import LOG_RECORDS
 from groupledger.tables import columns as c
 
@@ -48,14 +54,14 @@ _ALLOWED = {
 }
 
 
-def read_json(spark: SparkSession, files: Files, cluster_id: str) -> Rows:
-    """JSON lines, gzipped or not; a line that is no record is rejected with its text."""
+def read_json(spark: SparkSession, files: Files, cluster_id: str, columns: Mapping[str, str] = NO_VALUES) -> Rows:
+    """JSON lines, gzipped or not; a line that is no record is rejected with its text. `columns`: keys by field."""
     assert tuple(COLUMNS) == LOG_FIELDS[:-1], "the parser gives the fields in this order"
     lines = read_text(spark, files)
     watched, watch = watched_scan(lines)
 
     def typed(scan: DataFrame) -> DataFrame:
-        rows = parsed(scan, FIELDS, log_record)
+        rows = parsed(scan, FIELDS, partial(log_record, columns=dict(columns)))
         return rows.withColumn(c.TIMESTAMP, moment(F.col(c.TIMESTAMP), LongType(), RECORD_TIME))
 
     rows = records(typed(watched), files.path, cluster_id)
@@ -63,15 +69,53 @@ def read_json(spark: SparkSession, files: Files, cluster_id: str) -> Rows:
     return Rows(rows.good, rows.rejected, rows.watches, arrivals)
 
 
-def read_table(spark: SparkSession, files: Files, kind: str, cluster_id: str) -> Rows:
-    """A `parquet` or `delta` folder. Raises SourceFault FOREIGN_SCHEMA where a column is missing or of another type."""
-    given = open_table(spark, files, kind)
-    given = spark.createDataFrame([], FIELDS) if given is None else given
-    _check(given.schema, files.path)
+def read_table(
+    spark: SparkSession, files: Files, kind: str, cluster_id: str, columns: Mapping[str, str] = NO_VALUES
+) -> Rows:
+    """A `parquet` or `delta` folder; `columns` by field, where they have other names. Raises as `of_table`."""
+    found = open_table(spark, files, kind)
+    return of_table(spark.createDataFrame([], FIELDS) if found is None else found, files.path, cluster_id, columns)
+
+
+def of_table(found: DataFrame, source: str, cluster_id: str, columns: Mapping[str, str] = NO_VALUES) -> Rows:
+    """The rows of a table. Those of other topics are counted by a query of its own that reads nothing but the topic:
+    where they lie in files of their own, no other column of these is read.
+
+    Raises SourceFault FOREIGN_SCHEMA where a column is missing or of another type.
+    """
+    given, others = _by_field(found, source, columns), None
+    if c.TOPIC in given.columns:
+        is_ours = F.col(c.TOPIC).isNull() | (F.col(c.TOPIC) == TOPIC)
+        others = given.where(~is_ours).select(c.TOPIC)
+        given = given.where(is_ours)
+    given = given.select(*COLUMNS)
     watched, watch = watched_scan(given)
-    rows = records(_typed(watched), files.path, cluster_id)
-    arrivals = Arrivals(given, _typed(given), False, (watch, rows.watches[0]))
+    rows = records(_typed(watched), source, cluster_id)
+    arrivals = Arrivals(given, _typed(given), False, (watch, rows.watches[0]), others=others)
     return Rows(rows.good, rows.rejected, rows.watches, arrivals)
+
+
+def fields_of(schema: StructType, source: str, columns: Mapping[str, str] = NO_VALUES) -> dict[str, str]:
+    """By field, the column of a table that holds it. Raises SourceFault FOREIGN_SCHEMA."""
+    there = paths(schema)
+    try:
+        names = columns_of(columns, list(there))
+    except Fault as fault:
+        raise SourceFault(fault.code, f"{source}: {fault.message}") from None
+    for field, name in names.items():
+        got, allowed = there[name].kind.simpleString(), _ALLOWED[field]
+        if got not in allowed:
+            said = name if name == field else f"{name} ({field})"
+            expected = f"expected {' or '.join(allowed)}; the columns of an offsets log are {', '.join(COLUMNS)}"
+            raise SourceFault("FOREIGN_SCHEMA", f"{source}: column {said} is {got}; {expected}")
+    return names
+
+
+def _by_field(found: DataFrame, source: str, columns: Mapping[str, str]) -> DataFrame:
+    """The columns of a table under the names of the fields they hold."""
+    there = paths(found.schema)
+    names = fields_of(found.schema, source, columns)
+    return found.select(*(there[name].column.alias(field) for field, name in names.items()))
 
 
 def of_cluster(stretches: DataFrame, source: str, cluster_id: str) -> Rows:
@@ -87,16 +131,6 @@ def _records_alone(stretches: DataFrame) -> DataFrame:
     return stretches.where(F.col(PROBLEM).isNull()).select(*COLUMNS)
 
 
-def _check(schema: StructType, path: str) -> None:
-    for name, kinds in _ALLOWED.items():
-        if name == c.TOPIC and name not in schema.names:
-            continue
-        got = schema[name].dataType.simpleString() if name in schema.names else "missing"
-        if got not in kinds:
-            expected = f"expected {' or '.join(kinds)}; the columns of an offsets log are {', '.join(COLUMNS)}"
-            raise SourceFault("FOREIGN_SCHEMA", f"{path}: column {name} is {got}; {expected}")
-
-
 def _typed(given: DataFrame) -> DataFrame:
     """The rows of a table in the types of FIELDS, null where a value does not fit, and what is wrong with them."""
     schema = given.schema
@@ -107,8 +141,7 @@ def _typed(given: DataFrame) -> DataFrame:
         **{name: _bytes(schema, name) for name in (c.KEY, c.VALUE)},
     }
     got = [_as_text(schema, name).alias(_GOT.format(name)) for name in COLUMNS]
-    topic = F.col(c.TOPIC) if c.TOPIC in schema.names else F.lit(TOPIC)
-    rows = given.select(*(value.alias(name) for name, value in values.items()), *got, topic.alias(c.TOPIC))
+    rows = given.select(*(value.alias(name) for name, value in values.items()), *got)
     row = F.to_json(F.struct(*(F.col(_GOT.format(name)).alias(name) for name in COLUMNS)))
     return rows.select(*COLUMNS, _problem().alias(PROBLEM), row.alias(c.ROW))
 
@@ -149,13 +182,13 @@ def _as_text(schema: StructType, name: str) -> Column:
 
 
 def _problem() -> Column:
-    """The first thing wrong with a row: OTHER_TOPIC, or `CODE: message`; null where nothing is."""
-    chosen = F.when(F.col(c.TOPIC) != TOPIC, F.lit(OTHER_TOPIC))
+    """The first thing wrong with a row, as `CODE: message`; null where nothing is."""
+    problems = []
     for name, bound in ((c.PARTITION, PARTITION), (c.OFFSET, OFFSET), (c.TIMESTAMP, RECORD_TIME)):
         text = problem(f"BAD_{name.upper()}", name, F.col(_GOT.format(name)), bound.words)
-        chosen = chosen.when(F.col(name).isNull(), text)
+        problems.append(F.when(F.col(name).isNull(), text))
     for name in (c.KEY, c.VALUE):
         bad = F.col(name).isNull() & F.col(_GOT.format(name)).isNotNull()
         text = F.lit(f"BAD_BASE64: {name} is not base64; expected the record's bytes in base64")
-        chosen = chosen.when(bad, text)
-    return chosen
+        problems.append(F.when(bad, text))
+    return F.coalesce(*problems)

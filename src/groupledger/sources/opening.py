@@ -30,6 +30,8 @@ ENTRIES, NUMBER = "ENTRIES", "_number"
 """The problem of a row that says how many entries there are, and the column that says it."""
 
 _ARRIVED, _REJECTED, _BLANK, _OTHER, _GOOD = "arrived", "rejected", "blank", "other_topic", "good"
+_NO_TABLE = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE", "PARSE_SYNTAX_ERROR")
+_NO_CATALOG = ("CATALOG_NOT_FOUND", "INVALID_CATALOG", "CATALOG_NOT_REGISTERED")
 _NO_TYPE = ("PARQUET_TYPE", "UNSUPPORTED_TIME", "DELTA_UNSUPPORTED", "UNSUPPORTED_DATATYPE")
 
 
@@ -61,7 +63,7 @@ class Arrivals:
 
     `watches` (of both, in this order) saw them pass; without them they are counted by a query of its own. With
     `tallies`, `scan` has rows that stand for a NUMBER of entries instead: all there are (PROBLEM is ENTRIES), and those
-    that the reader left out, by kind.
+    that the reader left out, by kind. `others` are rows of other topics beside these, which are only counted.
     """
 
     scan: DataFrame
@@ -69,17 +71,23 @@ class Arrivals:
     of_lines: bool
     watches: tuple[Observation, Observation] | None = None
     tallies: tuple[str, ...] = ()
+    others: DataFrame | None = None
 
     def observed(self) -> Arrived:
         """As they passed, once what comes of the source has been read; a task that ran again counted again."""
         before, behind = (None, None) if self.watches is None else map(seen, self.watches)
-        return self.counted() if before is None or behind is None else _arrived(before, behind)
+        if before is None or behind is None:
+            return self.counted()
+        return _arrived(before, behind, self._others())
 
     def counted(self) -> Arrived:
         """By two queries of their own, which know no task's past."""
         (there,) = self.scan.agg(*_entries(self.tallies)).collect()
         (found,) = self.sorted_out.agg(*_fates()).collect()
-        return _arrived(there.asDict(), found.asDict())
+        return _arrived(there.asDict(), found.asDict(), self._others())
+
+    def _others(self) -> int:
+        return 0 if self.others is None else self.others.count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +131,10 @@ def opened(read: Callable[[], T], path: str) -> T:
         condition = error.getCondition() or "an unknown reason"
         if condition.startswith(("PATH_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST", "DELTA_MISSING_DELTA_TABLE")):
             raise SourceFault("SOURCE_MISSING", f"{path}: there is no such file or table; check sources") from error
+        if condition.startswith((*_NO_TABLE, *_NO_CATALOG)):
+            words = f"the catalog of this Spark session has no such table or view ({condition})"
+            expected = "expected a name as SHOW TABLES gives it, such as schema.table or catalog.schema.table"
+            raise SourceFault("SOURCE_MISSING", f"{path}: {words}; {expected}") from error
         if condition.startswith(_NO_TYPE):
             words = f"a column has a type that Spark cannot read ({str(error).splitlines()[0][:200]})"
             raise SourceFault("FOREIGN_SCHEMA", f"{path}: {words}; write it with another type") from error
@@ -200,6 +212,7 @@ def _fates() -> list[Column]:
     return [F.count_if(condition).alias(name) for name, condition in fates.items()]
 
 
-def _arrived(before: dict[str, int], behind: dict[str, int]) -> Arrived:
+def _arrived(before: dict[str, int], behind: dict[str, int], others: int) -> Arrived:
     left_out = {kind: number for kind, number in before.items() if kind != _ARRIVED and number}
-    return Arrived(before[_ARRIVED], behind[_GOOD], behind[_REJECTED], behind[_BLANK], behind[_OTHER], left_out)
+    there, other_topic = before[_ARRIVED] + others, behind[_OTHER] + others
+    return Arrived(there, behind[_GOOD], behind[_REJECTED], behind[_BLANK], other_topic, left_out)

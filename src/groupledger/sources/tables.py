@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StructType
 
 from groupledger.sources.files import Files, list_files, whole
 from groupledger.sources.opening import opened
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+
+class PlacedColumn(NamedTuple):
+    """A column of a table or a field in a struct of it, and its type."""
+
+    column: Column
+    kind: DataType
 
 
 def table_files(spark: SparkSession, path: str, kind: str, *, glob: bool = False) -> Files:
@@ -31,3 +41,22 @@ def open_table(spark: SparkSession, files: Files, kind: str) -> DataFrame | None
         return None
     reader = spark.read.option("recursiveFileLookup", str(not files.is_partitioned).lower())
     return whole(opened(lambda: reader.format(kind).load(files.place), files.path), files)
+
+
+def paths(schema: StructType) -> dict[str, PlacedColumn]:
+    """Every column, and every field in a struct, by its name with dots: a column `a.b` hides field b of struct a."""
+    found = {field.name: PlacedColumn(F.col(quoted(field.name)), field.dataType) for field in schema}
+    below = list(found.items())
+    while below:
+        name, outer = below.pop(0)
+        if isinstance(outer.kind, StructType):
+            for field in outer.kind:
+                inner = PlacedColumn(outer.column.getField(field.name), field.dataType)
+                if found.setdefault(f"{name}.{field.name}", inner) is inner:
+                    below.append((f"{name}.{field.name}", inner))
+    return found
+
+
+def quoted(name: str) -> str:
+    """A name as Spark takes it for one name, whatever signs it has."""
+    return "`" + name.replace("`", "``") + "`"

@@ -39,6 +39,66 @@ def test_a_record_is_read_as_it_stands():
     assert log_record(json.dumps(without).encode()).problem is None
 
 
+def renamed(line, **names):
+    return json.dumps({names.get(name, name): value for name, value in line.items()}).encode()
+
+
+def test_keys_may_have_other_names():
+    as_it_stands = log_record(GOOD)
+    line = renamed(RECORD, partition="p", offset="o")
+    assert log_record(line, columns={"partition": "p", "offset": "o"}) == as_it_stands
+    nested = json.dumps({"meta": {"at": {"p": 1, "o": 7}}, "ts": RECORD["timestamp"], "key": RECORD["key"]}).encode()
+    named = {"partition": "meta.at.p", "offset": "meta.at.o", "timestamp": "ts"}
+    assert log_record(nested, columns=named) == as_it_stands
+    assert code(log_record(GOOD, columns={"offset": "o"})) == "BAD_OFFSET"
+    assert log_record(line, {"topic": "other"}, {"partition": "p", "offset": "o"}).problem == OTHER_TOPIC
+
+
+def test_known_layouts_need_no_names():
+    as_it_stands = log_record(GOOD)
+    assert log_record(renamed(RECORD, partition="kafka_partition", offset="kafka_offset")) == as_it_stands
+    content = {name: RECORD[name] for name in ("key", "value")}
+    place = {name: RECORD[name] for name in ("partition", "offset", "timestamp")} | {"topic": "__consumer_offsets"}
+    assert log_record(json.dumps(content | {"headers": {}, "metadata": place}).encode()) == as_it_stands
+    other = json.dumps(content | {"metadata": place | {"topic": "orders"}}).encode()
+    assert log_record(other).problem == OTHER_TOPIC
+    assert log_record(renamed(RECORD, offset="kafka_offset"), {"partition": 1}) == as_it_stands
+
+
+FORMATTED = b'{"key":{"version":2,"data":{"group":"g"}},"value":{"version":3,"data":{"members":[]}}}'
+
+
+@pytest.mark.parametrize(
+    "line",
+    [FORMATTED, FORMATTED + FORMATTED, FORMATTED.replace(b'"version":2', b'"type":2'), b' { "key" : {"version":'],
+)
+def test_what_the_console_consumers_formatter_prints_is_told_apart(line):
+    """It ends no line behind a record: a whole log is one line."""
+    found = log_record(line)
+    assert (code(found), found[:-1]) == ("NO_POSITION", (None,) * 5)
+    assert "no partition, offset and timestamp" in found.problem
+
+
+@pytest.mark.parametrize(
+    ("text", "millis"),
+    [
+        ("2026-11-21T12:08:18.320Z", 1795262898320),
+        ("2026-11-21T13:08:18.320999+01:00", 1795262898320),
+        ("1969-12-31T23:59:59.999Z", -1),
+        ("2026-11-21T12:08:18.320", None),
+        ("1969-12-31T23:59:59.998Z", None),
+        ("9999-12-31T23:59:59.999-23:59", None),
+        ("1795262898320", None),
+        ("", None),
+    ],
+)
+def test_a_time_may_be_a_text_with_its_zone(text, millis):
+    found = log_record(json.dumps(RECORD | {"timestamp": text}).encode())
+    assert found.timestamp == millis
+    assert code(found) == ("" if millis is not None else "BAD_TIMESTAMP")
+    assert found.problem is None or "2026-11-21T14:00:00.000Z" in found.problem
+
+
 @pytest.mark.parametrize("text", ["AAIAAWE=", "AAIAAWE", "AAIA\nAWE=\n", "AA IA AWE"])
 def test_base64_may_come_in_lines_or_without_padding(text):
     assert log_record(json.dumps(RECORD | {"key": text}).encode()).key == b"\x00\x02\x00\x01a"

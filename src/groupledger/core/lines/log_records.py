@@ -1,18 +1,31 @@
-"""A record of `__consumer_offsets` from a line: partition, offset, timestamp (ms), key and value (base64, or null)."""
+"""A record of `__consumer_offsets` from a line: partition, offset, timestamp (ms), key and value (base64, or null).
+
+The names may be others (`core.log_layouts`), and the timestamp a date and time with its zone, as Spark writes it.
+"""
 
 from __future__ import annotations
 
 import binascii
+import re
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from groupledger.core.bounds import OFFSET, PARTITION, RECORD_TIME, Bound
 from groupledger.core.faults import Fault
 from groupledger.core.lines.strict_json import NO_VALUES, OTHER_TOPIC, got, is_text, parse_object
+from groupledger.core.log_layouts import layout_of_line, value_at
 
 TOPIC = "__consumer_offsets"
 OFFSET_COMMIT_LEFT_OUT = "offset commit left out"
 """A kind of unused record: told by the first bytes of its key, and read no further."""
+
+_FORMATTED = re.compile(rb'\s*\{\s*"key"\s*:\s*\{\s*"(version|type)"\s*:')
+_NO_POSITION = (
+    "the line is from Kafka's group metadata formatter, which prints no partition, offset and timestamp; expected the "
+    "records themselves: read the cluster (kind kafka), or write key and value in base64 with their position"
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class LogLine(NamedTuple):
@@ -29,16 +42,24 @@ class LogLine(NamedTuple):
 LOG_FIELDS = LogLine._fields
 
 
-def log_record(line: bytes, folder: Mapping[str, Any] = NO_VALUES) -> LogLine:
-    """The record of a line; BAD_PARTITION, BAD_OFFSET, BAD_TIMESTAMP, BAD_BASE64, BAD_TOPIC, MALFORMED_LINE."""
+def log_record(line: bytes, folder: Mapping[str, Any] = NO_VALUES, columns: Mapping[str, str] = NO_VALUES) -> LogLine:
+    """The record of a line, or why it is none: BAD_PARTITION, BAD_OFFSET, BAD_TIMESTAMP, BAD_BASE64, BAD_TOPIC,
+    NO_POSITION, MALFORMED_LINE.
+
+    `columns` gives by field the key that holds it, where it has another name.
+    """
+    if _FORMATTED.match(line):
+        return LogLine(None, None, None, None, None, f"NO_POSITION: {_NO_POSITION}")
     try:
         found = parse_object(line, folder)
     except Fault as fault:
         return LogLine(None, None, None, None, None, f"{fault.code}: {fault.message}")
+    if columns or "offset" not in found or "partition" not in found:
+        found = {field: value_at(found, name) for field, name in layout_of_line(columns, found).items()}
     problems: list[str] = []
     partition = _number(found, "partition", PARTITION, problems)
     offset = _number(found, "offset", OFFSET, problems)
-    timestamp = _number(found, "timestamp", RECORD_TIME, problems)
+    timestamp = _moment(found, "timestamp", problems)
     key, value = _bytes(found, "key", problems), _bytes(found, "value", problems)
     topic = found.get("topic")
     if topic is not None and topic != TOPIC:
@@ -52,6 +73,27 @@ def _number(found: dict[str, Any], name: str, bound: Bound, problems: list[str])
         return value
     problems.append(f"BAD_{name.upper()}: {name} is {got(value)}; expected {bound.words}")
     return None
+
+
+def _moment(found: dict[str, Any], name: str, problems: list[str]) -> int | None:
+    """Milliseconds since 1970, or the same as a date and time with its zone."""
+    value = found.get(name)
+    if type(value) is not str:
+        return _number(found, name, RECORD_TIME, problems)
+    millis = _from_iso(value)
+    if millis is not None and RECORD_TIME.holds(millis):
+        return millis
+    expected = f"{RECORD_TIME.words}, or a date and time with its zone, such as 2026-11-21T14:00:00.000Z"
+    problems.append(f"BAD_{name.upper()}: {name} is {got(value)}; expected {expected}")
+    return None
+
+
+def _from_iso(text: str) -> int | None:
+    try:
+        moment = datetime.fromisoformat(text)
+        return None if moment.tzinfo is None else (moment - _EPOCH) // timedelta(milliseconds=1)
+    except (ValueError, OverflowError):
+        return None
 
 
 def _bytes(found: dict[str, Any], name: str, problems: list[str]) -> bytes | None:

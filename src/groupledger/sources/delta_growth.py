@@ -1,0 +1,135 @@
+"""Delta tables that grow: which version is there, and the rows that came since another one.
+
+These rows are read from the files that the table's log names, which are plain Parquet (`core.delta_log` says where
+not). Where the log cannot be read so, or no longer reaches back, nothing is said, and the whole table is to be read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from groupledger.core.delta_log import AddedFile, added_since, is_read_as_parquet
+from groupledger.sources.files import literal, local_path
+from groupledger.sources.opening import opened
+from groupledger.sources.tables import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MOST_COMMITS, MOST_FILES = 10_000, 10_000
+MOST_PARTITIONS = 100
+"""Where more commits, files or values of partition columns are new, the whole table is read."""
+_UNREADABLE = (PySparkException, Py4JJavaError)
+_ACTIONS = (
+    "add struct<path: string, dataChange: boolean, partitionValues: map<string,string>, "
+    "deletionVector: struct<storageType: string>>, remove struct<path: string, dataChange: boolean>, "
+    "metaData struct<id: string>, protocol struct<minReaderVersion: int>"
+)
+_WITH_SCHEME = re.compile(r"[a-zA-Z][\w+.-]*:/")
+_VERSION, _FILE = "_version", "_metadata.file_name"
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaVersion:
+    """A Delta table at a version. `name` is what SQL calls it, `folder` a URL; `plain`: its files are plain Parquet."""
+
+    name: str
+    table_id: str
+    version: int
+    folder: str
+    partition_columns: tuple[str, ...]
+    plain: bool
+
+
+def delta_path(path: str) -> str:
+    """What SQL calls the Delta table in a folder; it knows whole paths only."""
+    place = local_path(path)
+    return f"delta.{quoted(str(place.absolute()) if place is not None and place.exists() else path)}"
+
+
+def present_version(spark: SparkSession, name: str) -> DeltaVersion | None:
+    """The version that a table has now; None where it is none of Delta's."""
+    try:
+        version = spark.sql(f"DESCRIBE HISTORY {name} LIMIT 1").collect()[0]["version"]
+        found = spark.sql(f"DESCRIBE DETAIL {name}").collect()[0].asDict()
+    except _UNREADABLE:
+        return None
+    if found["format"] != "delta" or not found["id"]:
+        return None
+    plain = is_read_as_parquet(found.get("tableFeatures") or (), found["properties"] or {})
+    columns = tuple(found["partitionColumns"] or ())
+    return DeltaVersion(name, found["id"], version, found["location"], columns, plain)
+
+
+def whole(spark: SparkSession, table: DeltaVersion) -> DataFrame:
+    """All rows of that version."""
+    return opened(
+        lambda: spark.sql(f"SELECT * FROM {table.name} VERSION AS OF {table.version}"),  # noqa: S608 - quoted
+        table.name,
+    )
+
+
+def added(spark: SparkSession, table: DeltaVersion, since: int) -> list[AddedFile] | None:
+    """The files that hold all rows which came since a version; None where the log does not tell."""
+    if not table.plain or not 0 <= table.version - since <= MOST_COMMITS:
+        return None
+    versions = range(since + 1, table.version + 1)
+    if not versions:
+        return []
+    names = [literal(f"{table.folder.rstrip('/')}/_delta_log/{version:020d}.json") for version in versions]
+    try:
+        log = spark.read.schema(_ACTIONS).option("mode", "FAILFAST").json(names)
+        rows = log.select(F.col(_FILE).alias(_VERSION), *log.columns).collect()
+    except _UNREADABLE:  # a commit is gone (the log is kept for some weeks), or the folder may not be read
+        return None
+    commits: dict[int, list[dict[str, Any]]] = {version: [] for version in versions}
+    for row in rows:
+        commits[int(row[_VERSION].partition(".")[0])].append(row.asDict(recursive=True))
+    files = added_since(commits.values()) if all(commits.values()) else None
+    return None if files is None or len(files) > MOST_FILES else files
+
+
+def rows_of(
+    spark: SparkSession, table: DeltaVersion, schema: StructType, files: Sequence[AddedFile], names: Sequence[str]
+) -> DataFrame | None:
+    """The rows of these files, with those of the table's columns that are in `names`; None where they have too many
+    values of its partition columns."""
+    placed = [name for name in table.partition_columns if name in names]
+    by_values: defaultdict[tuple[str | None, ...], list[str]] = defaultdict(list)
+    for file in files:
+        values = tuple(_value(file.partition_values, name) for name in placed)
+        by_values[values].append(literal(url_of(table.folder, file.path)))
+    if not by_values or len(by_values) > MOST_PARTITIONS:
+        return None
+    inside = StructType([schema[name] for name in schema.names if name in names and name not in placed])
+    frames = []
+    for values, paths in sorted(by_values.items(), key=str):
+        rows = spark.read.schema(inside).option("recursiveFileLookup", "true").parquet(*paths)
+        constants = {name: F.lit(value).cast(schema[name].dataType) for name, value in zip(placed, values, strict=True)}
+        frames.append(rows.withColumns(constants) if constants else rows)
+    return reduce(lambda one, other: one.unionByName(other), frames)
+
+
+def url_of(folder: str, path: str) -> str:
+    """Where a file of the table is: the log has its path relative to the table or whole, with signs as in URLs.
+
+    >>> url_of("file:/data/log", "date=2026-11-21/part%20a.parquet")
+    'file:/data/log/date=2026-11-21/part a.parquet'
+    """
+    found = unquote(path)
+    return found if _WITH_SCHEME.match(found) else f"{folder.rstrip('/')}/{found}"
+
+
+def _value(values: Mapping[str, str | None], name: str) -> str | None:
+    return values.get(name) or None  # in Delta's log an empty text is a null
