@@ -25,11 +25,12 @@ def test_a_stable_group_has_a_line_and_one_for_each_member():
     (row,) = rows(found.groups)
     snapshot_id = row["snapshot_id"]
     assert row == {
-        "snapshot_id": f"{AT}/{group(A, B).digest}/payments",
+        "snapshot_id": f"admin/{AT}/{group(A, B).digest}/payments",
         "group_id": "payments",
         "group_type": "classic",
         "offset": AT,
         "observed_at": "2026-11-21T12:08:24.784Z",
+        "state": "Stable",
         "assignor": "range",
         "complete": False,
         "members": 2,
@@ -50,6 +51,15 @@ def test_only_stable_groups_that_changed_have_lines():
     found = described_lines(groups, before, IDS, AT)
     assert [row["group_id"] for row in rows(found.groups)] == ["payments"]
     assert found.left_out == {"unchanged group": 1, "group in state PreparingRebalance": 1}
+
+
+def test_a_group_that_became_empty_has_a_line_without_members():
+    groups = [group(state="Empty"), group(group_id="never seen", state="Empty"), group(group_id="still", state="Empty")]
+    before = {"payments": group(A).digest, "still": group().digest}
+    found = described_lines(groups, before, IDS, AT)
+    assert [(row["group_id"], row["state"], row["members"]) for row in rows(found.groups)] == [("payments", "Empty", 0)]
+    assert found.members == ()
+    assert found.left_out == {"group in state Empty": 1, "unchanged group": 1}
 
 
 def test_a_group_that_came_back_to_what_it_was_has_a_line_again():

@@ -2,7 +2,8 @@
 
 A description says who is assigned what. It says nothing of subscriptions, generations or claims, and between two of
 them anything may have happened: a snapshot of it is not complete, so that no verdict rests on it. Only a Stable group
-is what it says; while it rebalances, a broker gives assignments of before, of after, or none.
+is what it says; while it rebalances, a broker gives assignments of before, of after, or none. That a group is Empty now
+is worth a line where the ledger has members of it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from typing import NamedTuple
 from groupledger.core.digest import digest
 from groupledger.core.moment import from_millis, iso
 
-STABLE = "Stable"
+STABLE, EMPTY = "Stable", "Empty"
+PREFIX = "admin/"
+"""What the ids of these snapshots begin with."""
 TOPIC_IDS = Mapping[str, str | None]
 
 
@@ -58,18 +61,19 @@ class DescribedLines:
 def described_lines(
     groups: Iterable[DescribedGroup], before: Mapping[str, str], topic_ids: TOPIC_IDS, at_ms: int
 ) -> DescribedLines:
-    """Lines for the Stable groups that differ from what the ledger has of them.
+    """Lines for the groups that differ from what the ledger has of them: Stable ones, and those that became Empty.
 
     `before` is the digest of each group's last snapshot. The position of a snapshot is its moment: milliseconds.
     """
     group_lines, member_lines, left_out = list[bytes](), list[bytes](), Counter[str]()
     for group in sorted(groups):
-        if group.state != STABLE:
+        known = before.get(group.group_id)
+        if group.state != STABLE and (group.state != EMPTY or known is None):
             left_out[f"group in state {group.state}"] += 1
-        elif before.get(group.group_id) == group.digest:
+        elif known == group.digest:
             left_out["unchanged group"] += 1
         else:
-            snapshot_id = f"{at_ms}/{group.digest}/{group.group_id}"
+            snapshot_id = f"{PREFIX}{at_ms}/{group.digest}/{group.group_id}"
             group_lines.append(_line(_group_row(group, snapshot_id, at_ms)))
             ordered = sorted(group.members)
             member_lines += [_line(_member_row(each, snapshot_id, topic_ids)) for each in ordered]
@@ -78,7 +82,7 @@ def described_lines(
 
 def digest_in(snapshot_id: str) -> str:
     """The digest in a snapshot id that `described_lines` made."""
-    return snapshot_id.split("/")[1]
+    return snapshot_id.split("/")[2]
 
 
 def _group_row(group: DescribedGroup, snapshot_id: str, at_ms: int) -> dict[str, object]:
@@ -88,6 +92,7 @@ def _group_row(group: DescribedGroup, snapshot_id: str, at_ms: int) -> dict[str,
         "group_type": group.group_type,
         "offset": at_ms,
         "observed_at": iso(from_millis(at_ms)),
+        "state": group.state,
         "assignor": group.assignor,
         "complete": False,
         "members": len(group.members),

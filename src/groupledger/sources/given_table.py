@@ -73,11 +73,15 @@ def read_given(
         if optional and fault.code == "SOURCE_MISSING":
             return None
         raise
-    return _of_lines(spark, files, form) if kind == "json" else _of_columns(spark, files, form, kind, folder)
+    return (
+        of_lines(read_text(spark, files), files, form)
+        if kind == "json"
+        else _of_columns(spark, files, form, kind, folder)
+    )
 
 
-def _of_lines(spark: SparkSession, files: Files, form: Form) -> GivenTable:
-    lines = read_text(spark, files)
+def of_lines(lines: DataFrame, files: Files, form: Form) -> GivenTable:
+    """A table of lines as `read_text` gives them."""
     texts = StructType([StructField(name, StringType()) for name in form.columns])
     raw = parsed(lines, texts, partial(table_row, columns=form.columns)).withColumnRenamed(PROBLEM, _LINE)
     told = raw.where(F.col(_LINE).isNull() | (F.col(_LINE) != BLANK))

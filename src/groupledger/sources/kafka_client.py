@@ -7,10 +7,11 @@ answered, is a Fault of one line.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from groupledger.core.described_groups import DescribedGroup, DescribedMember
 from groupledger.core.digest import digest
 from groupledger.core.faults import Fault
 from groupledger.core.kafka_faults import HOPELESS, PASSING, kafka_fault, unreachable
@@ -21,8 +22,10 @@ from groupledger.core.user_code import client_module
 
 PACKAGE = ("confluent-kafka", "kafka")
 _POLL_SECONDS = 0.05
-_TOPICS_A_QUESTION = 500
+_NAMES_A_QUESTION = 500
 _GONE = "UNKNOWN_TOPIC_OR_PART"
+_NOT_DESCRIBED = frozenset({"GROUP_ID_NOT_FOUND", "GROUP_AUTHORIZATION_FAILED", "UNSUPPORTED_VERSION"})
+"""Of a group: it is gone, it may not be seen, or it is of a type that this client cannot describe."""
 Listed = tuple[str, str | None, tuple[tuple[str | None, ...], ...]]
 """A topic: name, id, and of each partition the racks of its replicas."""
 
@@ -112,13 +115,31 @@ class Cluster:
         """The descriptions of those topics that are still there."""
         settings = {"include_authorized_operations": True} if rights else {}
         wanted, found = list(names), []
-        for at in range(0, len(wanted), _TOPICS_A_QUESTION):
-            some = self._library.TopicCollection(wanted[at : at + _TOPICS_A_QUESTION])
+        for at in range(0, len(wanted), _NAMES_A_QUESTION):
+            some = self._library.TopicCollection(wanted[at : at + _NAMES_A_QUESTION])
             answers = self._admin.describe_topics(some, **settings, **self._timeout)
             for name, answer in answers.items():
-                topic = self._answer(answer, f"describing the topic {name}", unless=_GONE)
+                topic = self._answer(answer, f"describing the topic {name}", {_GONE})
                 found += [] if topic is None else [topic]
         return found
+
+    def groups(self) -> tuple[list[DescribedGroup], list[str]]:
+        """The groups as they are described, and the ids of those that are not."""
+        doing = "listing the groups"
+        listed = self._answer(self._admin.list_consumer_groups(**self._timeout), doing)
+        for error in listed.errors:
+            raise self._fault(error, doing)
+        wanted = sorted(each.group_id for each in listed.valid)
+        found, left_out = list[DescribedGroup](), list[str]()
+        for at in range(0, len(wanted), _NAMES_A_QUESTION):
+            answers = self._admin.describe_consumer_groups(wanted[at : at + _NAMES_A_QUESTION], **self._timeout)
+            for name, answer in answers.items():
+                group = self._answer(answer, f"describing the group {name}", _NOT_DESCRIBED)
+                if group is None:
+                    left_out.append(name)
+                else:
+                    found.append(_group(group))
+        return found, left_out
 
     @property
     def _timeout(self) -> dict[str, float]:
@@ -147,8 +168,8 @@ class Cluster:
         doing = f"asking for the {which} offsets of {TOPIC}"
         return {asked.partition: self._answer(answer, doing).offset for asked, answer in answers.items()}
 
-    def _answer(self, future: Any, doing: str, unless: str | None = None) -> Any:
-        """The answer to a question; None where it is the error `unless`."""
+    def _answer(self, future: Any, doing: str, unless: Collection[str] = ()) -> Any:
+        """The answer to a question; None where it is one of the errors `unless`."""
         until = self._seconds() + self.address.timeout_seconds
         while not future.done():
             self._admin.poll(_POLL_SECONDS)
@@ -160,7 +181,7 @@ class Cluster:
         try:
             return future.result(0)
         except self._library.KafkaException as error:
-            if error.args[0].name() == unless:
+            if error.args[0].name() in unless:
                 return None
             raise self._fault(error, doing) from error
 
@@ -168,6 +189,21 @@ class Cluster:
         cause = error.args[0]
         fault = kafka_fault(cause.name(), cause.str(), self.address.bootstrap, doing)
         return silence(self.address, self._errors, doing) if fault.code == "KAFKA_UNREACHABLE" else fault
+
+
+def _group(group: Any) -> DescribedGroup:
+    members = tuple(
+        DescribedMember(
+            each.member_id,
+            each.group_instance_id or None,
+            each.client_id or None,
+            each.host or None,
+            tuple((at.topic, at.partition) for at in each.assignment.topic_partitions),
+        )
+        for each in group.members
+    )
+    state = "".join(word.capitalize() for word in group.state.name.split("_"))
+    return DescribedGroup(group.group_id, group.type.name.lower(), state, group.partition_assignor or None, members)
 
 
 def silence(address: Address, errors: Iterable[Any], doing: str) -> Fault:

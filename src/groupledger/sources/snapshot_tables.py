@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 
 from groupledger.core.bounds import OFFSET
 from groupledger.sources.files import Files
-from groupledger.sources.given_table import read_given
+from groupledger.sources.given_table import GivenTable, of_lines, read_given
+from groupledger.sources.lines import given_lines
 from groupledger.sources.opening import PROBLEM, Arrivals, Rows, split
 from groupledger.sources.topic_listings import canonical_topic_id
 from groupledger.tables import columns as c
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark.sql import Column, DataFrame, SparkSession
+
+    from groupledger.core.described_groups import DescribedLines
 
 STAGE = "tables"
 SOURCE_KIND = "table"
@@ -78,6 +81,22 @@ def read(
     topics = read_given(spark, folder, TOPICS, kind, optional=True, glob=glob)
     assert groups is not None, "a required table is there or a fault"
     assert members is not None, "a required table is there or a fault"
+    return _judged_together(folder, groups, members, topics, cluster_id, most_claims)
+
+
+def described(
+    spark: SparkSession, lines: DescribedLines, place: str, cluster_id: str, *, most_claims: int = MOST_CLAIMS
+) -> Snapshots:
+    """Snapshots of groups as an admin client describes them; `place` stands for the folder in quarantine rows."""
+    files = Files(place, place, ())
+    groups = of_lines(given_lines(spark, list(lines.groups)), files, GROUPS)
+    members = of_lines(given_lines(spark, list(lines.members)), files, MEMBERS)
+    return _judged_together(place, groups, members, None, cluster_id, most_claims)
+
+
+def _judged_together(
+    folder: str, groups: GivenTable, members: GivenTable, topics: GivenTable | None, cluster_id: str, most_claims: int
+) -> Snapshots:
     in_order = _in_order(members.rows)
     judged = _judged(_filled_groups(groups.rows, cluster_id), in_order, most_claims)
     given = [table for table in (groups, members, topics) if table is not None]
