@@ -9,6 +9,7 @@ import pytest
 from groupledger.config import SourceSettings
 from groupledger.core.faults import Fault
 from groupledger.core.lines.log_records import OFFSET_COMMIT_LEFT_OUT
+from groupledger.core.lines.topic_listings import listing_line
 from groupledger.sinks.runs import WriteConflict
 from groupledger.sources.kafka_client import Address, Cluster
 from groupledger.tables import GROUP_HEADS, LOG_RECORDS, RUNS, TABLES, TOPIC_SNAPSHOTS
@@ -57,7 +58,7 @@ def test_the_log_of_a_live_group(kafka, member, new_workspace):
     commits = [each for each in records if each["key"].startswith("AAEA")]
     other = new_workspace("dumped")
     left = [each for each in records if each not in commits]
-    listing = Cluster(Address(kafka, {}, 30), time.monotonic).state().listing(0)
+    listing = [listing_line(0, *topic) for topic in Cluster(Address(kafka, {}, 30), time.monotonic).topics()]
     topics = other.source("topics.jsonl", [line.decode() for line in listing], "topics-jsonl")
     other.ingest(other.source("log.jsonl", lines(left)), topics, cluster_id=CLUSTER_ID)
     for table in SAME:

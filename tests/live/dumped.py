@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+from groupledger.core.lines.topic_listings import listing_line
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerLocation
 from groupledger.sources.kafka_client import Address, Cluster
@@ -49,7 +50,7 @@ def same_as_dumped(address, dumped, ledger):
     while not done(address, ledger)["nothing_new"]:
         pass
     records = [each for each in dump(address) if not each["key"].startswith(("AAEA", "AAAA"))]
-    listing = Cluster(Address(address, {}, 30), time.monotonic).state().listing(0)
+    listing = [listing_line(0, *topic) for topic in Cluster(Address(address, {}, 30), time.monotonic).topics()]
     listed = dumped.source("topics.jsonl", [line.decode() for line in listing], "topics-jsonl")
     dumped.ingest(dumped.source("log.jsonl", lines(records)), listed, cluster_id=CLUSTER_ID)
     found, expected = rows_of(dumped.spark, ledger), rows_of(dumped.spark, dumped.location.path)

@@ -48,14 +48,14 @@ def ingest(
     groupledger ingest --bootstrap host:9092     # this cluster, into `ledger`
     groupledger ingest --follow                  # again every minute, until it is told to stop
     """
-    from groupledger.config.settings import KAFKA
+    from groupledger.config.settings import CLUSTERS
     from groupledger.pipeline.cluster import require_answers
     from groupledger.pipeline.ingest import ingest as run
 
     if following is not None and run_id is not None:
         raise click.UsageError("--run-id names one run, and --follow makes many; leave one of them out")
     job = job.override({"limits.max_quarantined": max_quarantined})
-    clusters = [source for source in job.config.sources if source.kind == KAFKA]
+    clusters = [source for source in job.config.sources if source.kind in CLUSTERS]
     if clusters:
         with job.output.status("asking the cluster"):
             require_answers(clusters, time.perf_counter)

@@ -62,12 +62,12 @@ def doctor(job: Job, *, deep: bool) -> None:
 
     Exit code 2 when anything is wrong.
     """
-    from groupledger.config.settings import KAFKA
+    from groupledger.config.settings import CLUSTERS
     from groupledger.pipeline.cluster_rights import cluster_checks as ask
     from groupledger.pipeline.doctor import doctor as examine
 
     folder = job.config.spark.jars
-    clusters = [source for source in job.config.sources if source.kind == KAFKA]
+    clusters = [source for source in job.config.sources if source.kind in CLUSTERS]
     with job.output.status("looking"):
         checks = [check for source in clusters for check in ask(source, time.perf_counter)]
         if "sources" not in job.given:

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import yaml
 
-from groupledger.config.settings import KAFKA, KEYS_OF_KINDS, TABLE, Config, ConfigFault, Rule, SourceSettings
+from groupledger.config.settings import CLUSTERS, KEYS_OF_KINDS, TABLE, Config, ConfigFault, Rule, SourceSettings
 from groupledger.core.secrets import HIDDEN, is_secret, remember, secrets_in
 
 _VARIABLE = re.compile(r"\$\{(?:env:|env\.)?(\w+)\}")
 """A variable of the environment as Spark and Hadoop expand it in settings."""
 
 _PLACES = {
-    KAFKA: ("bootstrap", "the brokers of the cluster, such as host:9092"),
+    **dict.fromkeys(CLUSTERS, ("bootstrap", "the brokers of the cluster, such as host:9092")),
     TABLE: ("table", "its name in the session's catalog, such as bronze.consumer_offsets"),
 }
 """Where sources are that have no path."""
@@ -252,7 +252,7 @@ def _check_source(source: SourceSettings, cluster_id: str | None, place: Place) 
         raise place.below(wanted).fault(f"is missing; expected {what}")
     if wanted != "path" and source.path is not None:
         raise place.below("path").fault(f"is {source.path!r}; a source of kind {source.kind} has {wanted} instead")
-    if source.kind == KAFKA:
+    if source.kind in CLUSTERS:
         return
     if source.cluster_id is None and cluster_id is None:
         raise place.below("cluster_id").fault("is missing, and so is that of the whole file; expected one of them")

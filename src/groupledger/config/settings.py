@@ -19,15 +19,18 @@ ASSIGNORS = (
     *("recorded", "range", "roundrobin", "sticky", "cooperative-sticky"),
     *("constrained-cooperative-sticky", "librdkafka-cooperative-sticky", "sticky-stream-join"),
 )
-KAFKA, SEGMENTS, TABLE, DELTA = "kafka", "segments", "offsets-table", "offsets-delta"
-"""Kinds of sources: a running cluster, its log and its topics; segments of the log from a broker's disk; a table of the
-log by its name in the session's catalog; and a Delta table by its folder."""
+KAFKA, ADMIN, SEGMENTS, TABLE, DELTA = "kafka", "admin", "segments", "offsets-table", "offsets-delta"
+"""Kinds of sources: a running cluster, its log and its topics; its groups as they are described; segments of the
+log from a broker's disk; a table of the log by its name in the session's catalog; and a Delta table by its folder."""
 OFFSETS = ("offsets-jsonl", "offsets-parquet", DELTA, TABLE)
 """Kinds of sources that hold records of the log, a row or a line each."""
-SOURCE_KINDS = (*OFFSETS, SEGMENTS, "topics-jsonl", "snapshots", KAFKA)
+CLUSTERS = (KAFKA, ADMIN)
+"""Kinds of sources that are a running cluster."""
+SOURCE_KINDS = (*OFFSETS, SEGMENTS, "topics-jsonl", "snapshots", *CLUSTERS)
 KEYS_OF_KINDS = {
     "table": (TABLE,),
-    **dict.fromkeys(("bootstrap", "options", "timeout_seconds", "max_records"), (KAFKA,)),
+    **dict.fromkeys(("bootstrap", "options", "timeout_seconds"), CLUSTERS),
+    "max_records": (KAFKA,),
     "offset_commits": (KAFKA, SEGMENTS),
     "columns": OFFSETS,
 }
@@ -114,12 +117,12 @@ class SourceSettings:
 
     kind: str = key(
         "What is read: the raw offsets log, segments of it from a broker's disk, a topic listing, snapshot tables, or "
-        "a running cluster (kafka).",
+        "a running cluster (kafka; or admin, its groups as they are described, where the log may not be read).",
         one_of(*SOURCE_KINDS),
     )
     path: str | None = key(
         "File or folder; for snapshots the folder that holds group_snapshots and the others; for segments a broker's "
-        "log.dirs, or one __consumer_offsets-N of it; not for kafka and offsets-table.",
+        "log.dirs, or one __consumer_offsets-N of it; not for kafka, admin and offsets-table.",
         NOT_EMPTY,
         None,
     )
@@ -143,14 +146,19 @@ class SourceSettings:
         {},
     )
     glob: bool = key("Expand * ? [ ] { } in the path; false: they are signs of its name as others are.", TRUTH, False)
-    bootstrap: str | None = key("Brokers of a cluster, host:port separated by commas; only for kafka.", NOT_EMPTY, None)
+    bootstrap: str | None = key(
+        "Brokers of a cluster, host:port separated by commas; only for kafka and admin.", NOT_EMPTY, None
+    )
     options: Mapping[str, str] = key(
-        "Options of the Kafka client; ${env:NAME} and ${file:PATH} stand for what must not be here; only for kafka.",
+        "Options of the Kafka client; ${env:NAME} and ${file:PATH} stand for what must not be here; only for kafka "
+        "and admin.",
         None,
         {},
     )
     timeout_seconds: int = key(
-        "How long the cluster may take for one answer, and a read may stand still; only for kafka.", at_least(1), 30
+        "How long the cluster may take for one answer, and a read may stand still; only for kafka and admin.",
+        at_least(1),
+        30,
     )
     max_records: int | None = key(
         "Offsets that one run reads at most, shared among the log's partitions; null: all; only for kafka.",

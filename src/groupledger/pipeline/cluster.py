@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from groupledger.config.kafka_secrets import resolved
 from groupledger.core.faults import Fault
 from groupledger.core.kafka_options import client_options
+from groupledger.core.lines.topic_listings import listing_line
 from groupledger.core.log_plan import LogGap, LogPlan, planned
+from groupledger.core.moment import millis
 from groupledger.pipeline.past import guard_of
 from groupledger.sources import kafka_log, offsets_log, topic_listings
-from groupledger.sources.kafka_client import Address, Cluster, ClusterState
+from groupledger.sources.kafka_client import Address, Cluster, ClusterState, Listed
 from groupledger.sources.kafka_records import StretchReader
 from groupledger.sources.lines import given_lines
 from groupledger.tables import COVERAGE
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 OFFSETS, TOPICS, GAPS, BEGINS, SINCE = "offsets", "topics", "gaps", "from", "since"
 LOG_START_MOVED = "log-start-moved"
+OFFSETS_PARTITIONS = "offsets_partitions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +55,14 @@ class ClusterReading:
     @property
     def described(self) -> dict[str, Any]:
         """What was read beside `reached`: after which commit, from where on, and what was gone by then."""
+        stated = {OFFSETS_PARTITIONS: self.log_partitions} if self.log_partitions else {}  # 0: no group was ever there
         begins = {str(stretch.partition): stretch.first for stretch in self.plan.stretches}
-        return {SINCE: self.since, BEGINS: begins, GAPS: [list(gap) for gap in self.plan.gaps]}
+        return {**stated, SINCE: self.since, BEGINS: begins, GAPS: [list(gap) for gap in self.plan.gaps]}
+
+    @property
+    def left(self) -> int:
+        """Offsets that are left for later ingests."""
+        return self.plan.left
 
     @property
     def is_empty(self) -> bool:
@@ -83,12 +92,16 @@ def read_cluster(
     """
     address = address_of(source)
     state = Cluster(address, invocation.seconds).state()
-    _require_same_cluster(source, named, state.cluster_id)
+    require_same_cluster(source, named, state.cluster_id)
     last = last_reached(commits, state.cluster_id)
     plan = planned(last.offsets, state.ends, source.max_records)
     reader = StretchReader(address, source.offset_commits)
     logs = [_records(spark, source, reader, plan, state)] if plan.stretches else []
-    listings = [_listing(spark, source, state, invocation.now())] if state.topics_digest != last.topics else []
+    listings = (
+        [topic_listing(spark, source, state.cluster_id, state.topics, invocation.now())]
+        if state.topics_digest != last.topics
+        else []
+    )
     return ClusterReading(
         state.cluster_id, last.sequence, plan, state.topics_digest, len(state.ends), tuple(logs), tuple(listings)
     )
@@ -148,7 +161,8 @@ def _gap_row(cluster_id: str, gap: LogGap) -> dict[str, Any]:
     }
 
 
-def _require_same_cluster(source: SourceSettings, named: str | None, found: str) -> None:
+def require_same_cluster(source: SourceSettings, named: str | None, found: str) -> None:
+    """Raises Fault CLUSTER_DIFFERS where the configuration names another cluster than the one that answered."""
     if named is not None and named != found:
         said = f"the cluster at {source.place} says that its id is {found!r}, and cluster_id is {named!r}"
         raise Fault("CLUSTER_DIFFERS", f"{said}; check the address, or leave cluster_id out: the cluster says its own")
@@ -161,6 +175,9 @@ def _records(
     return offsets_log.of_cluster(stretches, source.place, state.cluster_id)
 
 
-def _listing(spark: SparkSession, source: SourceSettings, state: ClusterState, now: datetime) -> Rows:
-    millis = int(now.astimezone(UTC).timestamp() * 1000)
-    return topic_listings.of_lines(given_lines(spark, state.listing(millis)), source.place, state.cluster_id)
+def topic_listing(
+    spark: SparkSession, source: SourceSettings, cluster_id: str, topics: Iterable[Listed], now: datetime
+) -> Rows:
+    """The topics of a cluster as a listing of this moment."""
+    lines = [listing_line(millis(now.astimezone(UTC)), *topic) for topic in topics]
+    return topic_listings.of_lines(given_lines(spark, lines), source.place, cluster_id)

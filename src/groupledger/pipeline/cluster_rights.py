@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from groupledger.config.settings import ADMIN
 from groupledger.core.faults import Fault
 from groupledger.core.kafka_faults import RIGHTS_ENOUGH
 from groupledger.core.lines.log_records import TOPIC
@@ -19,16 +20,23 @@ if TYPE_CHECKING:
 
     from groupledger.config import SourceSettings
 
+_NAMED = 3
 _GRANT = f"grant this user {RIGHTS_ENOUGH}"
 
 
 def cluster_checks(source: SourceSettings, seconds: Callable[[], float]) -> Iterator[Check]:
-    """Is the cluster there, may its log be read, and its topics be described? The first that fails is the last."""
+    """Is the cluster there, may its log (its groups, of kind admin) be read, and its topics be described?
+
+    The first that fails is the last.
+    """
     try:
         address = address_of(source)
         cluster = Cluster(address, seconds)
         described = cluster.described()
         yield Check("cluster", True, f"{described.cluster_id} at {address.bootstrap}: {len(described.nodes)} brokers")
+        if source.kind == ADMIN:
+            yield _groups(cluster)
+            return
         state = cluster.state()
     except Fault as fault:
         yield Check("cluster", False, fault.message, _remedy(fault))
@@ -38,6 +46,14 @@ def cluster_checks(source: SourceSettings, seconds: Callable[[], float]) -> Iter
     topics = f"{len(state.topics)} topics can be described; one that this user may not describe is not seen"
     yield Check("topics", True, topics, "" if state.topics else f"where there are topics, {_GRANT}")
     yield Check("rights that are enough", True, RIGHTS_ENOUGH)
+
+
+def _groups(cluster: Cluster) -> Check:
+    found, missing = cluster.groups()
+    told = f"{len(found)} groups can be described; {len(missing)} cannot; one that may not be listed is not seen"
+    return Check(
+        "groups", not missing, told, f"grant this user Describe on {', '.join(missing[:3])}" if missing else ""
+    )
 
 
 def _described(ends: Mapping[int, LogEnds]) -> Check:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from groupledger.config.settings import DELTA, KAFKA, OFFSETS, SEGMENTS, TABLE
+from groupledger.config.settings import ADMIN, DELTA, KAFKA, OFFSETS, SEGMENTS, TABLE
 from groupledger.core.digest import digest
 from groupledger.core.faults import Fault
 from groupledger.core.secrets import without_secrets
-from groupledger.pipeline.cluster import ClusterReading, read_cluster
+from groupledger.pipeline.cluster import OFFSETS_PARTITIONS, ClusterReading, read_cluster
+from groupledger.pipeline.described import DescribedReading, Digests, no_digests, read_described
 from groupledger.pipeline.growing import TABLES, TableReading, key_of, read_growing
 from groupledger.sinks.refusals import ENGINE_ERRORS
 from groupledger.sources import kafka_log, offsets_log, segments, snapshot_tables, topic_listings
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from groupledger.sinks.runs import Commit
     from groupledger.sources.snapshot_tables import Snapshots
 
-OFFSETS_PARTITIONS = "offsets_partitions"
 LISTING = "topics-jsonl"
 LOGS = (*OFFSETS, SEGMENTS)
 
@@ -47,7 +47,7 @@ class Read:
     parts: tuple[Rows, ...]
     arrivals: tuple[Arrivals, ...]
     files: tuple[Files, ...] = ()
-    cluster: ClusterReading | None = None
+    cluster: ClusterReading | DescribedReading | None = None
     table: TableReading | None = None
 
     @property
@@ -60,9 +60,10 @@ class Read:
     def names(self) -> tuple[str, ...]:
         """What quarantine rows call the source."""
         path = self.settings.place
-        if self.settings.kind == "snapshots":
-            return tuple(without_secrets(snapshot_tables.table_path(path, form)) for form in FORMS)
-        return (without_secrets(path),)
+        own = (without_secrets(path),)
+        if self.settings.kind in ("snapshots", ADMIN):
+            return tuple(without_secrets(snapshot_tables.table_path(path, form)) for form in FORMS) + own
+        return own
 
     @property
     def described(self) -> dict[str, Any]:
@@ -74,8 +75,7 @@ class Read:
             c.CLUSTER_ID: self.cluster_id,
         }
         if self.cluster is not None:
-            stated = self.cluster.log_partitions  # 0: no group was ever there
-            return {**what, **({OFFSETS_PARTITIONS: stated} if stated else {}), **self.cluster.described}
+            return {**what, **self.cluster.described}
         what |= {"format": source.format} if source.kind == "snapshots" else {}
         what |= {} if source.offsets_partitions is None else {OFFSETS_PARTITIONS: source.offsets_partitions}
         what |= {"columns": dict(source.columns)} if source.columns else {}
@@ -105,7 +105,7 @@ class Reading:
     @property
     def left(self) -> dict[str, int]:
         """By cluster that was read itself, how many offsets are left for later ingests."""
-        return {each.cluster_id: each.cluster.plan.left for each in self.sources if each.cluster is not None}
+        return {each.cluster_id: each.cluster.left for each in self.sources if isinstance(each.cluster, ClusterReading)}
 
     @property
     def may_be_empty(self) -> bool:
@@ -153,11 +153,16 @@ class Reading:
 
 
 def read_sources(
-    spark: SparkSession, config: Config, commits: Sequence[Commit] = (), invocation: Invocation | None = None
+    spark: SparkSession,
+    config: Config,
+    commits: Sequence[Commit] = (),
+    invocation: Invocation | None = None,
+    before: Digests = no_digests,
 ) -> Reading:
     """Open every source. Raises Fault NO_SOURCES, SOURCE_TWICE, a SourceFault, or one of `read_cluster`.
 
-    A running cluster is read from where these commits ended; it needs the clock of the invocation.
+    A running cluster is read from where these commits ended; it needs the clock of the invocation, and where its groups
+    are described, what the ledger had of them `before`.
     """
     if not config.sources:
         raise Fault("NO_SOURCES", "sources is empty; expected at least one, such as {kind: offsets-jsonl, path: ...}")
@@ -170,6 +175,12 @@ def read_sources(
             sources.append(
                 _cluster(read_cluster(spark, source, cluster_id or None, commits, invocation), source, config)
             )
+        elif source.kind == ADMIN:
+            assert invocation is not None, "a running cluster is read by an ingest only"
+            most = config.limits.max_partitions_per_group
+            told = read_described(spark, source, cluster_id or None, commits, before, invocation, most_claims=most)
+            given += [] if told.snapshots is None else [(told.cluster_id, told.snapshots)]
+            sources.append(_described(told, source))
         elif source.kind == "snapshots":
             found = _snapshots(spark, source, cluster_id, config.limits)
             given.append((cluster_id, found))
@@ -183,7 +194,7 @@ def read_sources(
     logs = [rows for each in sources if each.settings.kind in LOGS for rows in each.parts]
     listings = [rows for each in sources if each.settings.kind == LISTING for rows in each.parts]
     for each in sources:
-        logs += each.parts[: len(each.cluster.logs)] if each.cluster else ()
+        logs += each.parts[: len(each.cluster.logs)] if isinstance(each.cluster, ClusterReading) else ()
         listings += each.cluster.listings if each.cluster else ()
     described = [source.described for source in sources]
     stated_partitions(described)
@@ -202,6 +213,13 @@ def _cluster(found: ClusterReading, source: SourceSettings, config: Config) -> R
     parts = (*logs, *found.listings)
     arrivals = tuple(rows.arrivals for rows in parts if rows.arrivals is not None)
     return Read(source, found.cluster_id, parts, arrivals, cluster=found)
+
+
+def _described(found: DescribedReading, source: SourceSettings) -> Read:
+    tables = () if found.snapshots is None else found.snapshots.parts()
+    arrivals = () if found.snapshots is None else found.snapshots.arrivals
+    listed = tuple(rows.arrivals for rows in found.listings if rows.arrivals is not None)
+    return Read(source, found.cluster_id, (*tables, *found.listings), (*arrivals, *listed), cluster=found)
 
 
 def _growing(found: TableReading, source: SourceSettings, cluster_id: str, limits: LimitSettings) -> Read:

@@ -16,7 +16,6 @@ from groupledger.core.digest import digest
 from groupledger.core.faults import Fault
 from groupledger.core.kafka_faults import HOPELESS, PASSING, kafka_fault, unreachable
 from groupledger.core.lines.log_records import TOPIC
-from groupledger.core.lines.topic_listings import listing_line
 from groupledger.core.log_plan import LogEnds
 from groupledger.core.user_code import client_module
 
@@ -70,10 +69,6 @@ class ClusterState:
         """The same topics, with the same ids, partitions and racks, give the same digest."""
         return digest(self.topics)
 
-    def listing(self, ts: int) -> list[bytes]:
-        """The topics as lines of a listing at that moment."""
-        return [listing_line(ts, *topic) for topic in self.topics]
-
 
 class Cluster:
     """Questions to a cluster. `seconds` is a monotonic clock."""
@@ -91,7 +86,11 @@ class Cluster:
         names = self.partitions()
         if TOPIC not in names:
             self.described_topics([TOPIC])  # it is not there, or we may not see it: that is a Fault
-        return ClusterState(cluster_id, self._ends(names.get(TOPIC, 0)), self._topics(sorted(names)))
+        return ClusterState(cluster_id, self._ends(names.get(TOPIC, 0)), self._listed(sorted(names)))
+
+    def topics(self) -> tuple[Listed, ...]:
+        """The topics that we may see."""
+        return self._listed(sorted(self.partitions()))
 
     def cluster_id(self) -> str:
         """The cluster's own id: the first question, which shows whether anybody answers."""
@@ -145,7 +144,7 @@ class Cluster:
     def _timeout(self) -> dict[str, float]:
         return {"request_timeout": self.address.timeout_seconds}
 
-    def _topics(self, names: list[str]) -> tuple[Listed, ...]:
+    def _listed(self, names: list[str]) -> tuple[Listed, ...]:
         found = []
         for topic in self.described_topics(names):
             partitions = sorted(topic.partitions, key=lambda each: each.id)
@@ -203,7 +202,8 @@ def _group(group: Any) -> DescribedGroup:
         for each in group.members
     )
     state = "".join(word.capitalize() for word in group.state.name.split("_"))
-    return DescribedGroup(group.group_id, group.type.name.lower(), state, group.partition_assignor or None, members)
+    kind = "consumer" if group.type.name == "CONSUMER" else "classic"  # a broker of before KIP-848 does not say
+    return DescribedGroup(group.group_id, kind, state, group.partition_assignor or None, members)
 
 
 def silence(address: Address, errors: Iterable[Any], doing: str) -> Fault:
