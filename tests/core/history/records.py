@@ -212,8 +212,8 @@ class StreamsLog(Log):
 
     def tasks_target(self, member: str, active: Tasks, standby: Tasks | None = None) -> LogRow:
         """What a member is to get."""
-        lists = (tuple(TaskIds(*item) for item in (tasks or {}).items()) for tasks in (active, standby, None))
-        value = StreamsTargetMember(*lists)
+        has, stands_by = (tuple(TaskIds(*item) for item in (tasks or {}).items()) for tasks in (active, standby))
+        value = StreamsTargetMember(has, stands_by, ())
         return self.put(RecordKind.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER, value, member_id=member)
 
     def target_epoch(self, epoch: int) -> LogRow:
@@ -224,9 +224,10 @@ class StreamsLog(Log):
         self, member: str, epoch: int, active: Tasks, standby: Tasks | None = None, pending: Tasks | None = None
     ) -> LogRow:
         """The tasks that a member has, and the active ones that it must give up."""
-        roles = (active, standby, None, pending, None, None)
-        lists = (tuple(CurrentTaskIds(*item) for item in (tasks or {}).items()) for tasks in roles)
-        value = StreamsCurrentAssignment(epoch, epoch, 2 if pending else 1, *lists)
+        roles = (active, standby, pending)
+        has, stands_by, gives_up = (tuple(CurrentTaskIds(*item) for item in (tasks or {}).items()) for tasks in roles)
+        state = 2 if pending else 1
+        value = StreamsCurrentAssignment(epoch, epoch, state, has, stands_by, (), gives_up, (), ())
         return self.put(RecordKind.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT, value, member_id=member)
 
     def left(self, member: str) -> None:
