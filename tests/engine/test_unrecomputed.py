@@ -66,13 +66,15 @@ def test_an_assignor_that_is_not_ours_is_no_wrong_input(name):
         ),
         (
             {"chosen": None, "group_type": "share", "protocol_type": None},
-            "NOT_RECOMPUTED",
-            NOT_OURS,
-            "UNKNOWN_ASSIGNOR",
+            *("NOT_RECOMPUTED", "cannot-tell: a share group", "OTHER_GROUP_TYPE"),
         ),
         (
             {"chosen": None, "group_type": "streams", "protocol_type": None},
-            *("NOT_RECOMPUTED", NOT_OURS, "UNKNOWN_ASSIGNOR"),
+            *("NOT_RECOMPUTED", "cannot-tell: a streams group", "OTHER_GROUP_TYPE"),
+        ),
+        (
+            {"chosen": None, "group_type": "share", "protocol_type": None, "complete": False},
+            *("NOT_RECOMPUTED", "cannot-tell: incomplete snapshot", "OTHER_GROUP_TYPE"),
         ),
     ],
 )
@@ -82,6 +84,20 @@ def test_what_becomes_of_others_that_cannot_be_asked(of_group, outcome, verdict,
     assert (row[c.OUTCOME], row[c.VERDICT], row[c.CODE]) == (outcome, verdict, code)
     assert (row[c.MESSAGE] is None) == (code is None)
     assert result["quarantine"] == []
+
+
+@pytest.mark.parametrize("coordinator", ["uniform", None])
+def test_partitions_with_several_owners_break_no_rule_in_a_share_group(coordinator):
+    share = [
+        group_row("g/1", group_type="share", protocol_type=None, assignor=None, chosen=None, shared_topics=["t"]),
+        *(member_row("g/1", place, name, recorded=wire([("t", 0), ("t", 1)])) for place, name in enumerate("AB")),
+        topic_row("g/1", "t", 2),
+    ]
+    result = computed(share, replace(AS_KAFKA, coordinator=coordinator))
+    (row,) = result["rebalances"]
+    assert (row[c.OUTCOME], row[c.VERDICT]) == ("NOT_RECOMPUTED", "cannot-tell: a share group")
+    assert [each[c.ASSIGNED] for each in result["assignments"]] == [[{"topic": "t", "partitions": [0, 1]}]] * 2
+    assert result["violations"] == result["quarantine"] == []
 
 
 def test_one_that_is_rejected_stays_rejected():

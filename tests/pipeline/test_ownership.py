@@ -177,3 +177,40 @@ def test_an_unknown_cluster_or_group_is_refused_with_those_alike(ledger, cluster
 def test_an_unknown_topic_names_those_alike(ledger):
     with pytest.raises(Fault, match="no topic 'ordres' in this ledger; known: orders"):
         ownership(ledger, "ordres", 7, at(11))
+
+
+def test_each_owner_in_a_share_group_is_told(spark):
+    share = {"group_id": "fan", "group_type": "share"}
+    rows = [
+        change(10, None, "a", 1, group_id="fan"),
+        change(11, None, "b", 2, group_id="fan"),
+        change(20, "a", None, 3, group_id="fan", held_since=at(10)),
+        change(25, None, "c", 4, group_id="fan"),
+        change(30, "b", None, 5, group_id="fan", held_since=at(11)),
+        change(31, "c", None, 6, group_id="fan", held_since=at(25)),
+        change(12, None, "m1", 7),
+    ]
+    seen = [share | {"cluster_id": "dev", "snapshot_id": f"log/dev/{n}", "observed_at": at(n)} for n in (10, 40)]
+    written = WrittenLedger(spark, ownership_changes=rows, group_snapshots=[*seen, *SNAPSHOTS])
+
+    def told(minute):
+        found = ownership(written, "orders", 7, at(minute), "dev").holdings
+        return [
+            (each.member and each.member.member_id, each.since, each.next and each.next.at, each.shared)
+            for each in found
+            if each.group_id == "fan"
+        ]
+
+    assert told(9) == [(None, None, at(10), False)]
+    assert told(15) == [("a", at(10), at(20), True), ("b", at(11), at(30), True)]
+    assert told(27) == [("b", at(11), at(30), True), ("c", at(25), at(31), True)]
+    assert told(35) == [(None, at(31), None, False)]
+    assert [each.group_id for each in ownership(written, "orders", 7, at(15)).holdings] == ["fan", "fan", "pay"]
+
+
+def test_owners_in_a_share_group_whose_history_begins_later_are_those_it_was_taken_from(spark):
+    share = {"cluster_id": "dev", "group_id": "fan", "group_type": "share", "snapshot_id": "s", "observed_at": at(20)}
+    rows = [change(minute, name, None, minute, group_id="fan") for minute, name in ((20, "a"), (21, "b"))]
+    written = WrittenLedger(spark, ownership_changes=rows, group_snapshots=[share])
+    found = ownership(written, "orders", 7, at(1)).holdings
+    assert [(each.member.member_id, each.last, each.since) for each in found] == [("a", None, None), ("b", None, None)]

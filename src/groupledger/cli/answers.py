@@ -90,7 +90,7 @@ def _holding(holding: Holding) -> tuple[object, ...]:
         member and member.group_instance_id,
         holding.since,
         following and following.at,
-        following and (following.to_member_id or "nobody"),
+        following and (following.to_member_id or (None if holding.shared else "nobody")),
         last and last.snapshot_id,
         holding.topic_id,
     )

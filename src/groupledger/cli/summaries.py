@@ -35,6 +35,8 @@ WORDS = {
     "cannot-tell: its assignor is not one of ours": "the record stands; see assign.overrides",
     "cannot-tell: no assignor recorded": "the record stands; one can be named in assign.overrides",
     "cannot-tell: other protocol type": "no consumers, such as Connect: what was assigned is not known",
+    "cannot-tell: a share group": "recorded; its coordinator's assignor is not recomputed here",
+    "cannot-tell: a streams group": "recorded; its coordinator's assignor is not recomputed here",
     "cannot-tell: incomplete snapshot": "the log was cut here: no verdict rests on it",
     "cannot-tell: no partition counts": "no topic listing says how many partitions there were",
 }

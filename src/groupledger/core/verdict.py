@@ -50,6 +50,8 @@ class Verdict(enum.IntEnum):
     CANNOT_TELL_GROUP_BEFORE = 20  # compaction or the end of a read took what the target was computed from
     CANNOT_TELL_REGULAR_EXPRESSION = 21
     CANNOT_TELL_NO_ASSIGNOR = 22
+    CANNOT_TELL_SHARE_GROUP = 23  # their coordinators' assignors are not modelled
+    CANNOT_TELL_STREAMS_GROUP = 24
 
     @property
     def text(self) -> str:
@@ -72,6 +74,8 @@ _TEXTS = {
     Verdict.CANNOT_TELL_REGULAR_EXPRESSION: "cannot-tell: a regular expression subscribes",
     Verdict.CANNOT_TELL_ASSIGNOR: "cannot-tell: its assignor is not one of ours",
     Verdict.CANNOT_TELL_NO_ASSIGNOR: "cannot-tell: no assignor recorded",
+    Verdict.CANNOT_TELL_SHARE_GROUP: "cannot-tell: a share group",
+    Verdict.CANNOT_TELL_STREAMS_GROUP: "cannot-tell: a streams group",
     Verdict.CANNOT_TELL_NO_COUNTS: "cannot-tell: no partition counts",
     Verdict.CANNOT_TELL_INCOMPLETE: "cannot-tell: incomplete snapshot",
     Verdict.CANNOT_TELL_NO_RECORD: "cannot-tell: nothing recorded",

@@ -220,7 +220,7 @@ def _prejudge(groups: pa.Table, own: pa.Table, member_start: LongArray, without:
     verdict = np.full(len(groups), NONE, np.int32)
     verdict[np.diff(written[member_start]) == 0] = Verdict.CANNOT_TELL_NO_RECORD
     verdict = np.where(without != NONE, without, verdict)
-    verdict[~classic] = Verdict.CANNOT_TELL_ASSIGNOR
+    verdict[~classic & (without == NONE)] = Verdict.CANNOT_TELL_ASSIGNOR
     verdict[classic & ~_is(groups, c.PROTOCOL_TYPE, "consumer")] = Verdict.CANNOT_TELL_PROTOCOL_TYPE
     verdict[np.diff(member_start) == 0] = Verdict.NOT_COMPARED
     verdict[_is(groups, c.SNAPSHOT_KIND, "rewrite")] = Verdict.REWRITE

@@ -23,23 +23,33 @@ if TYPE_CHECKING:
 UNKNOWN_ASSIGNOR = "UNKNOWN_ASSIGNOR"
 NO_ASSIGNOR = "NO_ASSIGNOR"
 OTHER_PROTOCOL_TYPE = "OTHER_PROTOCOL_TYPE"
+OTHER_GROUP_TYPE = "OTHER_GROUP_TYPE"
 
+OTHER_TYPES = {"share": Verdict.CANNOT_TELL_SHARE_GROUP, "streams": Verdict.CANNOT_TELL_STREAMS_GROUP}
+"""Types of groups that are recorded and not recomputed."""
 CANNOT_BE_ASKED = (
     Verdict.CANNOT_TELL_ASSIGNOR,
     Verdict.CANNOT_TELL_NO_ASSIGNOR,
     Verdict.CANNOT_TELL_PROTOCOL_TYPE,
+    *OTHER_TYPES.values(),
 )
 MOST_SHOWN = 200
 """Characters of a name that anybody may have given himself."""
 
 
 def without_assignor(groups: pa.Table, names: Sequence[str], peopled: Mask) -> IntArray:
-    """[G] the verdict on groups with members whose chosen assignor is none of `names`, NONE for others."""
+    """[G] the verdict on groups with members that are of a type of their own, or whose chosen assignor is none of
+    `names`; NONE for others.
+    """
     chosen = column(groups, r.CHOSEN)
     unknown = pc.and_(chosen.is_valid(), pc.invert(pc.is_in(chosen, value_set=pa.array(names, pa.string()))))
     unnamed = pc.fill_null(pc.equal(chosen, ""), False).to_numpy(zero_copy_only=False)
     verdict = np.where(unnamed, Verdict.CANNOT_TELL_NO_ASSIGNOR, Verdict.CANNOT_TELL_ASSIGNOR)
-    return np.where(unknown.to_numpy(zero_copy_only=False) & peopled, verdict, NONE).astype(np.int32)
+    found = np.where(unknown.to_numpy(zero_copy_only=False), verdict, NONE)
+    types = column(groups, c.GROUP_TYPE)
+    for group_type, cannot_tell in OTHER_TYPES.items():
+        found[pc.fill_null(pc.equal(types, group_type), False).to_numpy(zero_copy_only=False)] = cannot_tell
+    return np.where(peopled, found, NONE).astype(np.int32)
 
 
 def reasons(
@@ -59,6 +69,11 @@ def _reason(groups: pa.Table, row: int, verdict: Verdict, names: Sequence[str]) 
         return OTHER_PROTOCOL_TYPE, (
             f"protocol type is {of(c.PROTOCOL_TYPE)}; expected 'consumer': what members say and are given has another "
             "form; its bytes are in log_records"
+        )
+    if verdict in OTHER_TYPES.values():
+        return OTHER_GROUP_TYPE, (
+            f"the group is of type {of(c.GROUP_TYPE)}, whose coordinator's assignor is not recomputed here; "
+            "what was recorded stands"
         )
     if verdict is Verdict.CANNOT_TELL_NO_ASSIGNOR:
         return NO_ASSIGNOR, (

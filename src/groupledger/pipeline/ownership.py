@@ -25,11 +25,13 @@ if TYPE_CHECKING:
 
     from groupledger.pipeline.ledger import Ledger
 
-Holder = tuple[str, str, str | None]
-"""Cluster, group, topic id: a partition has at most one holder within it."""
+Holder = tuple[str, str, str | None, str | None]
+"""Cluster, group, topic id, and of a share group the member: a partition has at most one holder within it."""
+
+SHARE = "share"
 
 GAPS_NAMED = 10
-IS_BEFORE, BEFORE, AFTER = "is_before", "before", "after"
+IS_BEFORE, BEFORE, AFTER, OWNER = "is_before", "before", "after", "owner"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,8 @@ class Holding:
     """One group's record of the partition: `last` made the state at the moment, `next` ended it.
 
     `last` is None where the partition had not changed hands yet: nobody had it if the record of the group reaches
-    back to the moment (`covered`), else it is not known.
+    back to the moment (`covered`), else it is not known. `shared`: of a share group, in which others may have the
+    partition too, each with a holding of its own; `next` is then about this member alone.
     """
 
     cluster_id: str
@@ -69,6 +72,7 @@ class Holding:
     next: Change | None
     member: Member | None
     covered: bool
+    shared: bool = False
 
     @property
     def since(self) -> datetime | None:
@@ -102,6 +106,7 @@ def ownership(
     for name, wanted in ((c.CLUSTER_ID, cluster), (c.GROUP_ID, group)):
         rows = rows if wanted is None else rows.where(F.col(name) == wanted)
     changes = _changes_around(rows, at)
+    changes = _each_owner(ledger, rows, at, changes)
     if not changes:
         require_names(ledger, cluster, group)
         if not lives:
@@ -138,8 +143,11 @@ def _is_over(holding: Holding, lives: tuple[TopicLife, ...], at: datetime) -> bo
     return ended and holding.last is not None and holding.last.to_member_id is None
 
 
-def _changes_around(rows: DataFrame, at: datetime) -> dict[Holder, dict[str, Change]]:
-    """For each holder the last change before and the first one after: two rows at most leave Spark."""
+def _changes_around(rows: DataFrame, at: datetime, member: str | None = None) -> dict[Holder, dict[str, Change]]:
+    """For each holder the last change before and the first one after: two rows at most leave Spark.
+
+    `member` names the column of the member that is asked for; None: whoever has the partition.
+    """
     change = F.struct(
         F.unix_micros(c.AT).alias(c.AT),
         c.FROM_MEMBER_ID,
@@ -148,16 +156,51 @@ def _changes_around(rows: DataFrame, at: datetime) -> dict[Holder, dict[str, Cha
         c.SNAPSHOT_ID,
         c.OFFSET,
     )
+    owner = F.lit(None).cast("string") if member is None else F.col(member)
     around = (
         rows.withColumn(IS_BEFORE, F.col(c.AT) <= F.timestamp_micros(F.lit(micros(at))))
-        .groupBy(c.CLUSTER_ID, c.GROUP_ID, c.TOPIC_ID, IS_BEFORE)
+        .groupBy(c.CLUSTER_ID, c.GROUP_ID, c.TOPIC_ID, owner.alias(OWNER), IS_BEFORE)
         .agg(F.max_by(change, c.OFFSET).alias(BEFORE), F.min_by(change, c.OFFSET).alias(AFTER))
     )
     found: dict[Holder, dict[str, Change]] = {}
     for row in around.collect():
         side = BEFORE if row[IS_BEFORE] else AFTER
-        found.setdefault((row[c.CLUSTER_ID], row[c.GROUP_ID], row[c.TOPIC_ID]), {})[side] = _change(row[side])
+        holder = (row[c.CLUSTER_ID], row[c.GROUP_ID], row[c.TOPIC_ID], row[OWNER])
+        found.setdefault(holder, {})[side] = _change(row[side])
     return found
+
+
+def _each_owner(
+    ledger: Ledger, rows: DataFrame, at: datetime, changes: dict[Holder, dict[str, Change]]
+) -> dict[Holder, dict[str, Change]]:
+    """The same, with an entry for each owner in place of that of a share group, unless nobody had the partition."""
+    shared = _share_groups(ledger, {group for _, group, *_ in changes})
+    if not shared:
+        return changes
+    sides = F.array(F.col(c.FROM_MEMBER_ID), F.col(c.TO_MEMBER_ID))
+    own = rows.where(F.col(c.GROUP_ID).isin(sorted({group for _, group in shared})))
+    own = own.withColumn(OWNER, F.explode(F.array_compact(sides)))
+    owners = {
+        holder: sides
+        for holder, sides in _changes_around(own, at, OWNER).items()
+        if holder[:2] in shared and _had(holder[3], sides)
+    }
+    replaced = {holder[:3] for holder in owners}
+    return {holder: sides for holder, sides in changes.items() if holder[:3] not in replaced} | owners
+
+
+def _had(member_id: str | None, sides: dict[str, Change]) -> bool:
+    """Whether the member had the partition at the moment between the two sides."""
+    if BEFORE in sides:
+        return sides[BEFORE].to_member_id == member_id
+    return sides[AFTER].from_member_id == member_id
+
+
+def _share_groups(ledger: Ledger, groups: set[str]) -> set[tuple[str, str]]:
+    """Those of the groups that were share groups at any time: (cluster, group)."""
+    rows = ledger.current(GROUP_SNAPSHOTS).where(F.col(c.GROUP_ID).isin(sorted(groups)))
+    found = rows.where(F.col(c.GROUP_TYPE) == SHARE).select(c.CLUSTER_ID, c.GROUP_ID).distinct()
+    return {(row[0], row[1]) for row in found.collect()}
 
 
 def _change(row: Row) -> Change:
@@ -176,15 +219,16 @@ def _with_members(ledger: Ledger, changes: dict[Holder, dict[str, Change]], at: 
     """In order of cluster, group, topic id; each with the member that held it at the moment."""
     snapshots = {change.snapshot_id for sides in changes.values() for change in sides.values()}
     members = _members_of(ledger, sorted(snapshots))
-    covered = _covered(ledger, {group for _, group, _ in changes}, at)
+    covered = _covered(ledger, {group for _, group, *_ in changes}, at)
     holdings = []
-    for cluster, group, topic_id in sorted(changes, key=lambda holder: (*holder[:2], holder[2] or "")):
-        sides = changes[cluster, group, topic_id]
+    for holder in sorted(changes, key=lambda holder: (*holder[:2], holder[2] or "", holder[3] or "")):
+        (cluster, group, topic_id, _), sides = holder, changes[holder]
         last, following = sides.get(BEFORE), sides.get(AFTER)
         member_id = last.to_member_id if last else following.from_member_id if following else None
         member = members.get((last.snapshot_id, member_id)) if last and member_id else None
         member = member or (Member(member_id) if member_id else None)
-        holdings.append(Holding(cluster, group, topic_id, last, following, member, (cluster, group) in covered))
+        shared = holder[3] is not None
+        holdings.append(Holding(cluster, group, topic_id, last, following, member, (cluster, group) in covered, shared))
     return tuple(holdings)
 
 

@@ -140,10 +140,14 @@ def _hash_sums() -> Iterator[Column]:
 
 
 def _terms(table: Table) -> Iterator[str]:
-    """The row as hash input. A number before each column says where it begins, since the hash passes over nulls."""
+    """The row as hash input. A number before each column says where it begins, since the hash passes over nulls.
+
+    Of a column that a later version added there is nothing where it is null: old rows keep their digests.
+    """
     columns = [column for column in table.schema if column.name != c.ATTEMPT_ID]
     for position, column in enumerate(columns):
-        yield str(position)
+        added = column.name in table.added
+        yield f"if({quoted(column.name)} IS NULL, NULL, {position})" if added else str(position)
         yield _term(column)
 
 

@@ -266,5 +266,6 @@ def _topics(topics: DataFrame, source: str, cluster_id: str) -> Rows:
 
 def _split(rows: DataFrame, form: Form, source: str, known: Iterable[str]) -> Rows:
     kinds = {field.name: field.dataType for field in form.table.schema if field.name != c.ATTEMPT_ID}
-    good = [F.col(name).cast(kind.simpleString()).alias(name) for name, kind in kinds.items()]
+    values = {name: F.col(name) if name in rows.columns else F.lit(None) for name in kinds}  # no user gives tasks
+    good = [values[name].cast(kind.simpleString()).alias(name) for name, kind in kinds.items()]
     return split(rows, good, source, {c.STAGE: F.lit(STAGE), **{name: F.col(name) for name in known}})

@@ -18,7 +18,8 @@ class Check:
 @dataclass(frozen=True, slots=True)
 class Table:
     """One Delta table. `cluster_by` names the columns of liquid clustering, most selective first; a table that is
-    partitioned instead names its columns in `partition_by`.
+    partitioned instead names its columns in `partition_by`. `added`: columns that a later schema version brought, null
+    in the rows of earlier ones; where one is null, the digest of a row is the one it had without the column.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Table:
     cluster_by: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
+    added: tuple[str, ...] = ()
 
     @property
     def constraints(self) -> dict[str, str]:
@@ -51,9 +53,10 @@ def table(
     cluster_by: tuple[str, ...] = (),
     partition_by: tuple[str, ...] = (),
     checks: tuple[Check, ...] = (),
+    added: tuple[str, ...] = (),
 ) -> Table:
     """Declare a table of `columns`, in this order."""
-    return Table(name, comment, StructType(list(columns)), cluster_by, partition_by, checks)
+    return Table(name, comment, StructType(list(columns)), cluster_by, partition_by, checks, added)
 
 
 def counts(name: str, *columns: str, least: int = 0) -> Check:
@@ -88,3 +91,16 @@ TOPIC_ID_PARTITIONS = ArrayType(
     containsNull=False,
 )
 """The wire layout of facts: with the topic's id where a source gives it; the name is null if only the id is known."""
+
+TASKS = ArrayType(
+    StructType(
+        [
+            StructField("role", StringType(), nullable=False),
+            StructField("state", StringType(), nullable=False),
+            StructField("subtopology", StringType(), nullable=False),
+            StructField("partitions", INT_LIST, nullable=False),
+        ]
+    ),
+    containsNull=False,
+)
+"""Tasks of a Streams group: task p of a subtopology reads partition p of each of its source topics that has one."""

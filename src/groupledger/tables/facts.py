@@ -17,7 +17,7 @@ from pyspark.sql.types import (
 )
 
 from groupledger.tables import columns as c
-from groupledger.tables.declaration import STRING_LIST, TOPIC_ID_PARTITIONS, Check, column, counts, known, table
+from groupledger.tables.declaration import STRING_LIST, TASKS, TOPIC_ID_PARTITIONS, Check, column, counts, known, table
 
 ATTEMPT = column(
     c.ATTEMPT_ID, StringType(), "attempt that wrote the row; it counts once `runs` commits the attempt", required=True
@@ -45,7 +45,7 @@ LOG_RECORDS = table(
 
 GROUP_SNAPSHOTS = table(
     "group_snapshots",
-    "State of a group at a position: every generation, rewrite, and fold of a KIP-848 group.",
+    "State of a group at a position: every generation, rewrite, and fold of a group that its coordinator assigns.",
     SNAPSHOT,
     CLUSTER,
     column(c.SOURCE, StringType(), "log, admin or table", required=True),
@@ -59,8 +59,8 @@ GROUP_SNAPSHOTS = table(
     ),
     column(c.SNAPSHOT_KIND, StringType(), "birth, generation, rewrite, empty, deleted, fold", required=True),
     column(c.GENERATION, IntegerType(), "generation of a classic group"),
-    column(c.GROUP_EPOCH, IntegerType(), "group epoch (KIP-848)"),
-    column(c.TARGET_EPOCH, IntegerType(), "target assignment epoch (KIP-848)"),
+    column(c.GROUP_EPOCH, IntegerType(), "group epoch (KIP-848, share, streams)"),
+    column(c.TARGET_EPOCH, IntegerType(), "target assignment epoch (KIP-848, share, streams)"),
     column(c.ASSIGNOR, StringType(), "assignor as recorded: the selected protocol, or the server-side assignor"),
     column(c.LEADER, StringType(), "member id of the leader (classic)"),
     column(c.STATE, StringType(), "Stable, Empty, Dead, Reconciling", required=True),
@@ -121,14 +121,28 @@ MEMBER_SNAPSHOTS = table(
     column(
         c.RECORDED,
         TOPIC_ID_PARTITIONS,
-        "assignment the coordinator recorded: the leader's answer, or what the member holds (KIP-848)",
+        "assignment the coordinator recorded: the leader's answer, or what the member holds (KIP-848, share); of a "
+        "streams group what its active tasks read, as far as topics are known",
     ),
-    column(c.TARGET, TOPIC_ID_PARTITIONS, "target assignment (KIP-848)"),
-    column(c.PENDING_REVOCATION, TOPIC_ID_PARTITIONS, "partitions the member must still give up (KIP-848)"),
-    column(c.MEMBER_EPOCH, IntegerType(), "member epoch (KIP-848)"),
+    column(c.TARGET, TOPIC_ID_PARTITIONS, "target assignment (KIP-848, share, streams)"),
+    column(c.PENDING_REVOCATION, TOPIC_ID_PARTITIONS, "partitions the member must still give up (KIP-848, streams)"),
+    column(c.MEMBER_EPOCH, IntegerType(), "member epoch (KIP-848, share, streams)"),
+    column(c.PREVIOUS_MEMBER_EPOCH, IntegerType(), "member epoch before, which a member whose answer was lost repeats"),
+    column(
+        c.MEMBER_STATE,
+        StringType(),
+        "STABLE; UNREVOKED_PARTITIONS: has some to give up; UNRELEASED_PARTITIONS: waits for others (streams: _TASKS)",
+    ),
+    column(c.SUBSCRIBED_REGEX, StringType(), "regular expression the member subscribes by; topics has what it matched"),
+    column(
+        c.TASKS,
+        TASKS,
+        "tasks of a streams member by role (active, standby, warmup) and state (assigned, pending-revocation, target)",
+    ),
     ATTEMPT,
     cluster_by=(c.CLUSTER_ID, c.GROUP_ID),
     checks=(counts("position", c.OFFSET, c.MEMBER_ORDER),),
+    added=(c.PREVIOUS_MEMBER_EPOCH, c.MEMBER_STATE, c.SUBSCRIBED_REGEX, c.TASKS),
 )
 
 TOPIC_SNAPSHOTS = table(

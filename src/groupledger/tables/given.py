@@ -48,7 +48,7 @@ MEMBERS = Form(
     MEMBER_SNAPSHOTS,
     required=(c.SNAPSHOT_ID, c.MEMBER_ID),
     filled={c.MEMBER_ORDER: "the place by member_id: sticky results may then differ from Kafka's"},
-    ours=(c.CLUSTER_ID, c.GROUP_ID, c.OFFSET, c.ATTEMPT_ID),
+    ours=(c.CLUSTER_ID, c.GROUP_ID, c.OFFSET, c.TASKS, c.ATTEMPT_ID),
 )
 TOPICS = Form(
     TOPIC_SNAPSHOTS,

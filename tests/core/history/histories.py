@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from groupledger.core.wire.consumer_protocol import Subscription
 from groupledger.core.wire.offsets_log import RecordKind
-from tests.core.history.records import CLICKS, GROW, Log, member
+from tests.core.history.records import CLICKS, GROW, Log, ShareLog, StreamsLog, member, subtopology
 
 
 def conversions() -> Log:
@@ -81,4 +81,55 @@ def interleaved() -> Log:
     return log
 
 
-HISTORIES = {history.__name__: history for history in (conversions, unclean, interleaved)}
+def shared() -> Log:
+    """A share group: partitions with several owners, members that come and go, an end, and a life after it."""
+    log = ShareLog()
+    log.share_joined("m")
+    log.step(2, {"m": {CLICKS: (0, 1)}})
+    log.share_joined("n", "clicks", "grow")
+    log.epoch(3)
+    log.target("n", {CLICKS: (0,), GROW: (0, 1)})
+    log.target_epoch(3)
+    log.current("n", 3, {CLICKS: (0,), GROW: (0, 1)})
+    log.current("m", 3, {CLICKS: (0, 1)})
+    log.left("m")
+    log.epoch(4)
+    log.broken(RecordKind.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER, member_id="n")
+    log.target_epoch(4)
+    log.left("n")
+    log.epoch(None)
+    log.classic(0)
+    log.deleted()
+    log.share_joined("o")
+    log.step(2, {"o": {CLICKS: (5,)}})
+    return log
+
+
+def tasks() -> Log:
+    """A Streams group: a topology, standby tasks, a task that waits for its owner, another topology, an end."""
+    log = StreamsLog()
+    log.streams_joined("m")
+    log.topology(subtopology("0", "clicks"), subtopology("1", "grow", "clicks"))
+    log.epoch(2)
+    log.tasks_current("m", 1, {})
+    log.tasks_target("m", {"0": (0, 1), "1": (0,)})
+    log.target_epoch(2)
+    log.tasks_current("m", 2, {"0": (0, 1), "1": (0,)})
+    log.streams_joined("n")
+    log.epoch(3)
+    log.tasks_target("m", {"0": (0,), "1": (0,)}, {"0": (1,)})
+    log.tasks_target("n", {"0": (1,)}, {"1": (0,)})
+    log.target_epoch(3)
+    log.tasks_current("m", 2, {"0": (0,), "1": (0,)}, pending={"0": (1,)})
+    log.tasks_current("n", 3, {}, {"1": (0,)})
+    log.tasks_current("m", 3, {"0": (0,), "1": (0,)}, {"0": (1,)})
+    log.tasks_current("n", 3, {"0": (1,)}, {"1": (0,)})
+    log.topology(subtopology("0", "grow"), subtopology("1", "unlisted", regex=("c.*",)), epoch=1)
+    log.left("n")
+    log.put(RecordKind.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA, None)
+    log.epoch(None)
+    log.put(RecordKind.STREAMS_GROUP_TOPOLOGY, None)
+    return log
+
+
+HISTORIES = {history.__name__: history for history in (conversions, unclean, interleaved, shared, tasks)}

@@ -13,14 +13,24 @@ from groupledger.core.wire.offsets_log import (
     ClassicProtocol,
     ConsumerGroupMetadata,
     CurrentMemberAssignment,
+    CurrentTaskIds,
     GroupMember,
     GroupMetadata,
     LogKey,
     MemberMetadata,
     RecordKind,
     RegularExpression,
+    ShareCurrentAssignment,
+    ShareMemberMetadata,
+    StreamsCurrentAssignment,
+    StreamsGroupMetadata,
+    StreamsMemberMetadata,
+    StreamsTargetMember,
+    StreamsTopology,
+    Subtopology,
     TargetAssignmentMember,
     TargetAssignmentMetadata,
+    TaskIds,
     TopicIdPartitions,
     Value,
     encode_key,
@@ -41,7 +51,18 @@ TYPES = {
     RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: 6,
     RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: 7,
     RecordKind.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: 8,
+    RecordKind.SHARE_GROUP_MEMBER_METADATA: 10,
+    RecordKind.SHARE_GROUP_METADATA: 11,
+    RecordKind.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA: 12,
+    RecordKind.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER: 13,
+    RecordKind.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT: 14,
     RecordKind.CONSUMER_GROUP_REGULAR_EXPRESSION: 16,
+    RecordKind.STREAMS_GROUP_METADATA: 17,
+    RecordKind.STREAMS_GROUP_MEMBER_METADATA: 19,
+    RecordKind.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA: 20,
+    RecordKind.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: 21,
+    RecordKind.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT: 22,
+    RecordKind.STREAMS_GROUP_TOPOLOGY: 23,
 }
 
 
@@ -134,6 +155,91 @@ class Log:
         self.target_epoch(epoch)
         for member, partitions in targets.items():
             self.current(member, epoch, partitions)
+
+
+class ShareLog(Log):
+    """A share group's log."""
+
+    def epoch(self, epoch: int | None) -> LogRow:
+        """A group epoch; None deletes the group."""
+        return self.put(RecordKind.SHARE_GROUP_METADATA, None if epoch is None else ConsumerGroupMetadata(epoch, 0))
+
+    def share_joined(self, member: str, *topics: str) -> LogRow:
+        """A member's subscription."""
+        value = ShareMemberMetadata(None, member, "/h", topics or ("clicks",))
+        return self.put(RecordKind.SHARE_GROUP_MEMBER_METADATA, value, member_id=member)
+
+    def target(self, member: str, partitions: Partitions) -> LogRow:
+        """What a member is to get."""
+        value = TargetAssignmentMember(tuple(AssignedTopic(*item) for item in partitions.items()))
+        return self.put(RecordKind.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER, value, member_id=member)
+
+    def target_epoch(self, epoch: int) -> LogRow:
+        """The end of an epoch's target."""
+        return self.put(RecordKind.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA, TargetAssignmentMetadata(epoch))
+
+    def current(self, member: str, epoch: int, held: Partitions, pending: Partitions | None = None) -> LogRow:
+        """What a member is given."""
+        assert not pending, "nothing is pending in a share group"
+        value = ShareCurrentAssignment(epoch, epoch, 0, tuple(AssignedTopic(*item) for item in held.items()))
+        return self.put(RecordKind.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT, value, member_id=member)
+
+    def left(self, member: str) -> None:
+        """The three tombstones of a member, in the broker's order."""
+        self.put(RecordKind.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT, None, member_id=member)
+        self.put(RecordKind.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER, None, member_id=member)
+        self.put(RecordKind.SHARE_GROUP_MEMBER_METADATA, None, member_id=member)
+
+
+Tasks = dict[str, tuple[int, ...]]
+
+
+class StreamsLog(Log):
+    """A Streams group's log; what a member holds or is to get are tasks by subtopology."""
+
+    def epoch(self, epoch: int | None) -> LogRow:
+        """A group epoch; None deletes the group."""
+        return self.put(RecordKind.STREAMS_GROUP_METADATA, None if epoch is None else StreamsGroupMetadata(epoch, 0))
+
+    def streams_joined(self, member: str) -> LogRow:
+        """A member."""
+        value = StreamsMemberMetadata(None, None, member, "/h", 300_000, 0, "process", None, ())
+        return self.put(RecordKind.STREAMS_GROUP_MEMBER_METADATA, value, member_id=member)
+
+    def topology(self, *subtopologies: Subtopology, epoch: int = 0) -> LogRow:
+        """What the group reads."""
+        return self.put(RecordKind.STREAMS_GROUP_TOPOLOGY, StreamsTopology(epoch, subtopologies))
+
+    def tasks_target(self, member: str, active: Tasks, standby: Tasks | None = None) -> LogRow:
+        """What a member is to get."""
+        has, stands_by = (tuple(TaskIds(*item) for item in (tasks or {}).items()) for tasks in (active, standby))
+        value = StreamsTargetMember(has, stands_by, ())
+        return self.put(RecordKind.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER, value, member_id=member)
+
+    def target_epoch(self, epoch: int) -> LogRow:
+        """The end of an epoch's target."""
+        return self.put(RecordKind.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA, TargetAssignmentMetadata(epoch))
+
+    def tasks_current(
+        self, member: str, epoch: int, active: Tasks, standby: Tasks | None = None, pending: Tasks | None = None
+    ) -> LogRow:
+        """The tasks that a member has, and the active ones that it must give up."""
+        roles = (active, standby, pending)
+        has, stands_by, gives_up = (tuple(CurrentTaskIds(*item) for item in (tasks or {}).items()) for tasks in roles)
+        state = 2 if pending else 1
+        value = StreamsCurrentAssignment(epoch, epoch, state, has, stands_by, (), gives_up, (), ())
+        return self.put(RecordKind.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT, value, member_id=member)
+
+    def left(self, member: str) -> None:
+        """The three tombstones of a member, in the broker's order."""
+        self.put(RecordKind.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT, None, member_id=member)
+        self.put(RecordKind.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER, None, member_id=member)
+        self.put(RecordKind.STREAMS_GROUP_MEMBER_METADATA, None, member_id=member)
+
+
+def subtopology(name: str, *topics: str, regex: tuple[str, ...] = ()) -> Subtopology:
+    """A part of a topology that reads these topics."""
+    return Subtopology(name, topics, regex, (), (), (), ())
 
 
 def head_of(fold: Folded) -> GroupHeadRow:

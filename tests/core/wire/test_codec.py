@@ -19,6 +19,8 @@ from groupledger.core.wire.offsets_log import (
     MemberMetadata,
     OffsetCommit,
     RecordKind,
+    StreamsGroupMetadata,
+    StreamsMemberMetadata,
     decode,
     decode_key,
     decode_value,
@@ -83,14 +85,7 @@ def test_a_prefix_is_a_fault(name, version, data):
         (
             RecordKind.STREAMS_GROUP_METADATA,
             "0000 00000007 0000000000000001 02 00 04 ffffffff 02 04 fffffffe",
-            {
-                "epoch": 7,
-                "metadata_hash": 1,
-                "validated_topology_epoch": -1,
-                "last_assignment_configs": None,
-                "stored_description_topology_epoch": -2,
-                "failed_description_topology_epoch": None,
-            },
+            StreamsGroupMetadata(7, 1, -1, None, -2),
         ),
         # a nullable struct in a tagged field: size, then 01 and the struct, or 00 for null (as Kafka writes it)
         (
@@ -107,32 +102,12 @@ def test_a_prefix_is_a_fault(name, version, data):
         (
             STREAMS_MEMBER,
             "0000 00 00 0263 0268 ffffffff 00000001 0270 ff 01 00",
-            {
-                "instance_id": None,
-                "rack_id": None,
-                "client_id": "c",
-                "client_host": "h",
-                "rebalance_timeout_ms": None,
-                "topology_epoch": 1,
-                "process_id": "p",
-                "user_endpoint": None,
-                "client_tags": (),
-            },
+            StreamsMemberMetadata(None, None, "c", "h", None, 1, "p", None, ()),
         ),
         (
             STREAMS_MEMBER,
             "0000 01 00 0263 0268 ffffffff 00000001 0270 01 0261 ffff 00 01 00",
-            {
-                "instance_id": "",
-                "rack_id": None,
-                "client_id": "c",
-                "client_host": "h",
-                "rebalance_timeout_ms": None,
-                "topology_epoch": 1,
-                "process_id": "p",
-                "user_endpoint": {"host": "a", "port": 65535},
-                "client_tags": (),
-            },
+            StreamsMemberMetadata("", None, "c", "h", None, 1, "p", {"host": "a", "port": 65535}, ()),
         ),
         # a field that exists in one version only, a field that older versions lack, a tagged uuid
         (COMMIT, "0001 0000000000000009 0000 0000000000000001 0000000000000002", OffsetCommit(9, None, "", 1, 2, None)),

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from groupledger.core.history.members import ModernGroup
 from groupledger.core.history.ownership import Change, Ownership
+from groupledger.core.history.roles import GroupType
 from groupledger.core.history.rows import (
     CoverageRow,
     FindingRow,
@@ -27,13 +27,6 @@ from groupledger.core.history.words import Words
 SOURCE = "log"
 STEP_MEMBERS = 200
 """See `FoldSettings.step_members`."""
-
-
-class GroupType(StrEnum):
-    """Which protocol a group follows; of share and streams groups no history is kept yet."""
-
-    CLASSIC = "classic"
-    CONSUMER = "consumer"
 
 
 def snapshot_id(cluster_id: str, log_partition: int, offset: int) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from enum import StrEnum
 
 from groupledger.core.history.assigned import ClassicMember, check_assignment, check_rewrite
-from groupledger.core.history.chronicle import SOURCE, Chronicle, Generation, GroupType
+from groupledger.core.history.chronicle import SOURCE, Chronicle, Generation
 from groupledger.core.history.claimed import check_claims
+from groupledger.core.history.roles import GroupType
 from groupledger.core.history.rows import GroupSnapshotRow, LogRow, MemberSnapshotRow, Topics
 from groupledger.core.history.words import read_said
 from groupledger.core.wire.offsets_log import GroupMetadata

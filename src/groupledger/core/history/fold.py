@@ -18,6 +18,7 @@ from groupledger.core.history.classic import delete_classic, fold_classic
 from groupledger.core.history.head import decode_head, encode_head
 from groupledger.core.history.home import home_of
 from groupledger.core.history.modern import fold_modern, fold_modern_tombstone, mark_hole, unfinished
+from groupledger.core.history.roles import ROLES
 from groupledger.core.history.rows import Folded, GroupHeadRow, LogRow, QuarantineRow
 from groupledger.core.history.topics import TopicCatalog
 from groupledger.core.wire.faults import DecodeFault
@@ -32,23 +33,16 @@ BEGINNING = -1
 
 _position = itemgetter(0, 1)
 
-MODERN = {
-    RecordKind.CONSUMER_GROUP_METADATA,
-    RecordKind.CONSUMER_GROUP_MEMBER_METADATA,
-    RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA,
-    RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,
-    RecordKind.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
-    RecordKind.CONSUMER_GROUP_REGULAR_EXPRESSION,
-}
-USED = MODERN | {RecordKind.GROUP_METADATA}
+USED = ROLES.keys() | {RecordKind.GROUP_METADATA}
 
 
 @dataclass(frozen=True, slots=True)
 class FoldSettings:
     """`source` names the input in quarantine rows. `check_unused`: decode also the values that no fact needs (offset
-    commits, share and streams groups), so that broken ones are quarantined. `step_members`: a KIP-848 group of more
-    members has no snapshot at each step of a member, which would be members x members rows an epoch, but only where
-    the target is complete and where all members have reached it; its ownership changes are all there.
+    commits, the states of share partitions), so that broken ones are quarantined. `step_members`: a group of more
+    members that its coordinator assigns has no snapshot at each step of a member, which would be members x members rows
+    an epoch, but only where the target is complete and where all members have reached it; its ownership changes are all
+    there.
     """
 
     source: str = "__consumer_offsets"
@@ -216,7 +210,7 @@ class Fold:
         elif row.value is None:
             if kind is RecordKind.GROUP_METADATA:
                 delete_classic(self.chronicle, row)
-            elif kind in MODERN:
+            elif kind in ROLES:
                 fold_modern_tombstone(self.chronicle, row, key)
             self.accounts.count(row, self.accounts.tombstones, kind.value)
         elif kind in USED:

@@ -1,6 +1,6 @@
 """A group's state between two reads, as bytes: canonical JSON, the same for the same state wherever it was made.
 
-Of a KIP-848 group it holds the last value of each living key, as compaction would keep them.
+Of a group that its coordinator assigns it holds the last value of each living key, as compaction would keep them.
 """
 
 from __future__ import annotations
@@ -8,32 +8,31 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar
+from types import UnionType
+from typing import Any
 
 from groupledger.core.faults import Fault
 from groupledger.core.history.chronicle import Generation, GroupState
 from groupledger.core.history.members import (
     Current,
+    CurrentValue,
     Expression,
+    MemberValue,
     Metadata,
     ModernGroup,
     Target,
+    TargetValue,
     read_current,
     read_expression,
     read_metadata,
     read_target,
 )
 from groupledger.core.history.ownership import Ownership
+from groupledger.core.history.roles import KINDS, GroupType, Role
 from groupledger.core.history.rows import Assignment
+from groupledger.core.history.tasks import Topology, read_topology
 from groupledger.core.history.topics import TopicCatalog
-from groupledger.core.wire.offsets_log import (
-    CurrentMemberAssignment,
-    MemberMetadata,
-    RecordKind,
-    RegularExpression,
-    TargetAssignmentMember,
-    decode_value,
-)
+from groupledger.core.wire.offsets_log import RegularExpression, StreamsTopology, decode_value
 
 HEAD_VERSION = 1
 
@@ -72,7 +71,7 @@ def decode_head(head: bytes, topics: TopicCatalog) -> GroupState:
     state.generation = (
         None if generation is None else Generation(**{**generation, "members": dict(generation["members"])})
     )
-    state.modern = None if modern is None else _restored_modern(modern, topics)
+    state.modern = None if modern is None else _restored_modern(modern, GroupType(state.group_type or ""), topics)
     return state
 
 
@@ -126,7 +125,7 @@ def _restored_ownership(held: list[list[Any]]) -> Ownership:
 
 
 def _modern(group: ModernGroup) -> dict[str, object]:
-    return {
+    document: dict[str, object] = {
         "group_epoch": group.group_epoch,
         "target_epoch": group.target_epoch,
         "cut": group.cut,
@@ -138,39 +137,41 @@ def _modern(group: ModernGroup) -> dict[str, object]:
         "leaving": sorted(group.leaving),
         "unsettled": sorted(group.unsettled),
     }
+    if group.topology is not None:
+        document["topology"] = _raw({"": group.topology})
+    return document
 
 
 def _raw(
-    values: dict[str, Metadata] | dict[str, Target] | dict[str, Current] | dict[str, Expression],
+    values: dict[str, Metadata] | dict[str, Target] | dict[str, Current] | dict[str, Expression] | dict[str, Topology],
 ) -> list[list[str]]:
     return [[key, b64encode(value.raw).decode()] for key, value in values.items()]
 
 
-def _restored_modern(document: dict[str, Any], topics: TopicCatalog) -> ModernGroup:
-    group = ModernGroup(document["group_epoch"], document["target_epoch"], document["cut"], document["open"])
+def _restored_modern(document: dict[str, Any], group_type: GroupType, topics: TopicCatalog) -> ModernGroup:
+    epochs = document["group_epoch"], document["target_epoch"]
+    group = ModernGroup(group_type, *epochs, document["cut"], document["open"])
     group.leaving, group.unsettled = set(document["leaving"]), set(document["unsettled"])
-    for key, raw, value in _values(document["metadata"], RecordKind.CONSUMER_GROUP_MEMBER_METADATA, MemberMetadata):
+    for key, raw, value in _values(document["metadata"], (group_type, Role.MEMBER), MemberValue):
         group.metadata[key] = read_metadata(raw, value)
-    kind = RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER
-    for key, raw, target in _values(document["targets"], kind, TargetAssignmentMember):
+    for key, raw, target in _values(document["targets"], (group_type, Role.TARGET), TargetValue):
         group.targets[key] = read_target(raw, target, topics)
-    kind = RecordKind.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT
-    for key, raw, current in _values(document["current"], kind, CurrentMemberAssignment):
+    for key, raw, current in _values(document["current"], (group_type, Role.CURRENT), CurrentValue):
         group.current[key] = read_current(raw, current, topics)
-    kind = RecordKind.CONSUMER_GROUP_REGULAR_EXPRESSION
-    for key, raw, expression in _values(document["expressions"], kind, RegularExpression):
+    for key, raw, expression in _values(document["expressions"], (group_type, Role.EXPRESSION), RegularExpression):
         group.expressions[key] = read_expression(raw, expression)
+    for _, raw, topology in _values(document.get("topology", []), (group_type, Role.TOPOLOGY), StreamsTopology):
+        group.topology = read_topology(raw, topology)
     return group
 
 
-_V = TypeVar("_V")
-
-
-def _values(entries: list[list[str]], kind: RecordKind, shape: type[_V]) -> Iterator[tuple[str, bytes, _V]]:
+def _values(
+    entries: list[list[str]], about: tuple[GroupType, Role], shape: type | UnionType
+) -> Iterator[tuple[str, bytes, Any]]:
     """Key, bytes and decoded value of the entries; they decoded before they were kept."""
     for key, text in entries:
-        raw = b64decode(text)
+        raw, kind = b64decode(text), KINDS[about]
         _, value = decode_value(kind, raw)
         if not isinstance(value, shape):
-            raise TypeError(f"{kind} decodes to {type(value).__name__}; expected {shape.__name__}")
+            raise TypeError(f"{kind} decodes to {type(value).__name__}; expected {shape}")
         yield key, raw, value

@@ -1,24 +1,42 @@
-"""The members of a KIP-848 group as its records leave them: the last value of each key, as a coordinator holds them."""
+"""The members of a group that its coordinator assigns, as their records leave them: the last value of each key."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from groupledger.core.history.rows import Assignment, Topics
+from groupledger.core.history.roles import GroupType
+from groupledger.core.history.rows import Assignment, Tasks, Topics
+from groupledger.core.history.tasks import ASSIGNED, Topology, current_tasks, target_tasks, task_set
 from groupledger.core.history.topics import TopicCatalog
 from groupledger.core.history.words import Said, read_said
+from groupledger.core.wire.faults import require_partitions
 from groupledger.core.wire.offsets_log import (
     CurrentMemberAssignment,
     MemberMetadata,
     RegularExpression,
+    ShareCurrentAssignment,
+    ShareMemberMetadata,
+    StreamsCurrentAssignment,
+    StreamsMemberMetadata,
+    StreamsTargetMember,
     TargetAssignmentMember,
 )
 
 LEFT_STATIC = -2
 """Member epoch of a static member that left and may come back (KIP-848)."""
 
+MEMBER_STATES = {
+    GroupType.CONSUMER: {0: "STABLE", 1: "UNREVOKED_PARTITIONS", 2: "UNRELEASED_PARTITIONS"},
+    GroupType.SHARE: {0: "STABLE"},
+    GroupType.STREAMS: {1: "STABLE", 2: "UNREVOKED_TASKS", 3: "UNRELEASED_TASKS"},
+}
+"""Kafka's names of a member's states, by number; Streams groups count from 1."""
+
 IdPartitions = tuple[tuple[str, tuple[int, ...]], ...]
+MemberValue = MemberMetadata | ShareMemberMetadata | StreamsMemberMetadata
+TargetValue = TargetAssignmentMember | StreamsTargetMember
+CurrentValue = CurrentMemberAssignment | ShareCurrentAssignment | StreamsCurrentAssignment
 
 
 class Metadata(NamedTuple):
@@ -30,24 +48,23 @@ class Metadata(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What a member is to get."""
+    """What a member is to get: partitions, or tasks of a Streams group."""
 
     raw: bytes
     partitions: Assignment
+    tasks: Tasks = ()
 
 
 class Current(NamedTuple):
-    """What a member holds: `recorded` for good, `pending` until it has given them up."""
+    """What a member holds: `recorded` for good, `pending` until it has given them up. Of a Streams group, `tasks`."""
 
     raw: bytes
     epoch: int
+    previous_epoch: int
+    state: str
     recorded: Assignment
     pending: Assignment
-
-    @property
-    def held(self) -> Assignment:
-        """All it holds: a pending partition is given to nobody else before the member acknowledges."""
-        return (*self.recorded, *self.pending)
+    tasks: Tasks = ()
 
 
 class Expression(NamedTuple):
@@ -61,8 +78,9 @@ class Expression(NamedTuple):
 class ModernGroup:
     """`cut`: records are known to be missing, until all members are seen to have reached one epoch. `open`: targets of
     an epoch were seen, and its end not yet. `leaving`: members of whose tombstones the first was seen. `unsettled`:
-    members that do not hold exactly their target."""
+    members that do not hold exactly their target. `topology`: of a Streams group, what its tasks read."""
 
+    group_type: GroupType = GroupType.CONSUMER
     group_epoch: int | None = None
     target_epoch: int | None = None
     cut: bool = False
@@ -71,6 +89,7 @@ class ModernGroup:
     targets: dict[str, Target] = field(default_factory=dict)
     current: dict[str, Current] = field(default_factory=dict)
     expressions: dict[str, Expression] = field(default_factory=dict)
+    topology: Topology | None = None
     leaving: set[str] = field(default_factory=set)
     unsettled: set[str] = field(default_factory=set)
 
@@ -85,9 +104,7 @@ class ModernGroup:
 
     def judge(self, member_id: str) -> None:
         """Note whether the member holds exactly its target."""
-        target, current = self.targets.get(member_id), self.current.get(member_id)
-        wanted = by_topic(target.partitions) if target else {}
-        if current is not None and not current.pending and by_topic(current.recorded) == wanted:
+        if is_reached(self.targets.get(member_id), self.current.get(member_id)):
             self.unsettled.discard(member_id)
         else:
             self.unsettled.add(member_id)
@@ -107,7 +124,12 @@ class ModernGroup:
             self.cut = False
 
     def topics_of(self, member_id: str) -> Topics:
-        """The subscription: names as given, then what its regular expression stood for at that time."""
+        """The subscription: names as given, then what its regular expression stood for at that time.
+
+        Of a member of a Streams group, what the topology names.
+        """
+        if self.group_type is GroupType.STREAMS:
+            return () if self.topology is None else self.topology.topics
         value = self.metadata[member_id].value
         expression = self.expressions.get(value.subscribed_regex or "")
         if expression is None:
@@ -115,24 +137,73 @@ class ModernGroup:
         return tuple(dict.fromkeys((*value.subscribed_topics, *expression.topics)))
 
 
-def read_metadata(raw: bytes, value: MemberMetadata) -> Metadata:
+def is_reached(target: Target | None, current: Current | None) -> bool:
+    """Whether a member holds exactly its target."""
+    if current is None or current.pending:
+        return False
+    wanted = Target(b"", ()) if target is None else target
+    if by_topic(current.recorded) != by_topic(wanted.partitions):
+        return False
+    held = task_set(current.tasks) if all(state == ASSIGNED for _, state, *_ in current.tasks) else None
+    return held == task_set(wanted.tasks)
+
+
+def read_metadata(raw: bytes, value: MemberValue) -> Metadata:
     """A member's record; `DecodeFault` where a classic member's subscription does not decode."""
-    classic = value.classic_member_metadata
+    known = as_consumer(value)
+    classic = known.classic_member_metadata
     if classic is None or not classic.supported_protocols:
-        return Metadata(raw, value, None)
+        return Metadata(raw, known, None)
     preferred = classic.supported_protocols[0]
-    return Metadata(raw, value, read_said(preferred.metadata, preferred.name))
+    return Metadata(raw, known, read_said(preferred.metadata, preferred.name))
 
 
-def read_target(raw: bytes, value: TargetAssignmentMember, topics: TopicCatalog) -> Target:
-    """A member's target, with topic names where known."""
+def as_consumer(value: MemberValue) -> MemberMetadata:
+    """A member of any type in the form of a consumer's."""
+    if isinstance(value, ShareMemberMetadata):
+        return MemberMetadata(
+            None, value.rack_id, value.client_id, value.client_host, value.subscribed_topics, None, None, None
+        )
+    if isinstance(value, StreamsMemberMetadata):
+        who = value.instance_id, value.rack_id, value.client_id, value.client_host
+        return MemberMetadata(*who, (), None, value.rebalance_timeout, None)
+    return value
+
+
+def read_target(raw: bytes, value: TargetValue, topics: TopicCatalog) -> Target:
+    """A member's target, with topic names where known; `DecodeFault` for a negative partition."""
+    if isinstance(value, StreamsTargetMember):
+        return Target(raw, (), required(target_tasks(value)))
+    require_partitions(value.topic_partitions)
     return Target(raw, with_names(value.topic_partitions, topics))
 
 
-def read_current(raw: bytes, value: CurrentMemberAssignment, topics: TopicCatalog) -> Current:
-    """What a member holds, with topic names where known."""
-    recorded, pending = with_names(value.assigned, topics), with_names(value.pending_revocation, topics)
-    return Current(raw, value.epoch, recorded, pending)
+def read_current(raw: bytes, value: CurrentValue, topics: TopicCatalog) -> Current:
+    """What a member holds, with topic names where known; `DecodeFault` for a negative partition."""
+    match value:
+        case StreamsCurrentAssignment():
+            state = state_name(GroupType.STREAMS, value.state)
+            return Current(raw, value.epoch, value.previous_epoch, state, (), (), required(current_tasks(value)))
+        case ShareCurrentAssignment():
+            require_partitions(value.assigned)
+            state = state_name(GroupType.SHARE, value.state)
+            return Current(raw, value.epoch, value.previous_epoch, state, with_names(value.assigned, topics), ())
+        case CurrentMemberAssignment():
+            require_partitions((*value.assigned, *value.pending_revocation))
+            state = state_name(GroupType.CONSUMER, value.state)
+            recorded, pending = with_names(value.assigned, topics), with_names(value.pending_revocation, topics)
+            return Current(raw, value.epoch, value.previous_epoch, state, recorded, pending)
+
+
+def required(tasks: Tasks) -> Tasks:
+    """The tasks; `DecodeFault` where one has a negative number."""
+    require_partitions((subtopology, numbers) for _, _, subtopology, numbers in tasks)
+    return tasks
+
+
+def state_name(group_type: GroupType, number: int) -> str:
+    """Kafka's name of a member's state; of one that is not known here, its number."""
+    return MEMBER_STATES[group_type].get(number, f"UNKNOWN ({number})")
 
 
 def read_expression(raw: bytes, value: RegularExpression) -> Expression:

@@ -1,4 +1,4 @@
-"""A KIP-848 group: records of single members and deltas of targets, folded into snapshots.
+"""A group that its coordinator assigns (KIP-848, share, Streams): members and deltas of targets, folded into snapshots.
 
 A snapshot is taken where the target is complete (TargetAssignmentMetadata) and where what a member holds or must give
 up changes (CurrentMemberAssignment and its tombstone). It is not complete while records are known to be missing.
@@ -7,7 +7,7 @@ up changes (CurrentMemberAssignment and its tombstone). It is not complete while
 from __future__ import annotations
 
 from groupledger.core.history.assigned import check_doubles
-from groupledger.core.history.chronicle import Chronicle, GroupType
+from groupledger.core.history.chronicle import Chronicle
 from groupledger.core.history.classic import write_deleted
 from groupledger.core.history.members import (
     Current,
@@ -18,16 +18,23 @@ from groupledger.core.history.members import (
     read_metadata,
     read_target,
 )
-from groupledger.core.history.modern_rows import snapshot_rows
+from groupledger.core.history.modern_rows import held_by, snapshot_rows
+from groupledger.core.history.roles import ROLES, GroupType, Role
 from groupledger.core.history.rows import LogRow, Unfinished
-from groupledger.core.wire.faults import require_partitions
+from groupledger.core.history.tasks import Topology, read_topology, unresolved
 from groupledger.core.wire.offsets_log import (
     ConsumerGroupMetadata,
     CurrentMemberAssignment,
     LogKey,
     MemberMetadata,
-    RecordKind,
     RegularExpression,
+    ShareCurrentAssignment,
+    ShareMemberMetadata,
+    StreamsCurrentAssignment,
+    StreamsGroupMetadata,
+    StreamsMemberMetadata,
+    StreamsTargetMember,
+    StreamsTopology,
     TargetAssignmentMember,
     TargetAssignmentMetadata,
     Value,
@@ -38,72 +45,97 @@ FIRST_EPOCH = 2
 
 
 def fold_modern(chronicle: Chronicle, row: LogRow, key: LogKey, value: Value | None) -> None:
-    """One record of a KIP-848 group; `DecodeFault`, with nothing changed, where nested bytes do not decode."""
-    raw, name = row.value or b"", str(key.fields.get("member_id") or key.fields.get("regular_expression") or "")
+    """One record of such a group; `DecodeFault`, with nothing changed, where nested bytes do not decode."""
+    raw, name, group_type = row.value or b"", name_in(key), ROLES[key.kind][0]
     match value:
-        case MemberMetadata():
+        case MemberMetadata() | ShareMemberMetadata() | StreamsMemberMetadata():
             metadata = read_metadata(raw, value)
-            enter(chronicle, row).metadata[name] = metadata
+            enter(chronicle, row, group_type).metadata[name] = metadata
         case RegularExpression():
-            enter(chronicle, row).expressions[name] = read_expression(raw, value)
-        case TargetAssignmentMember():
-            require_partitions(value.topic_partitions)
-            group = enter(chronicle, row)
-            group.targets[name] = read_target(raw, value, chronicle.topics)
+            enter(chronicle, row, group_type).expressions[name] = read_expression(raw, value)
+        case StreamsTopology():
+            topology = read_topology(raw, value)
+            change_topology(chronicle, row, enter(chronicle, row, group_type), topology)
+        case TargetAssignmentMember() | StreamsTargetMember():
+            target = read_target(raw, value, chronicle.topics)
+            group = enter(chronicle, row, group_type)
+            group.targets[name] = target
             # A static member that came back takes over its predecessor's target, in no epoch of its own.
             group.open = group.open or group.group_epoch != group.target_epoch
             group.judge(name)
             lacks_epoch(group)
-        case ConsumerGroupMetadata():
-            reach_epoch(chronicle, row, value.epoch)
+        case ConsumerGroupMetadata() | StreamsGroupMetadata():
+            reach_epoch(chronicle, row, enter(chronicle, row, group_type), value.epoch)
         case TargetAssignmentMetadata():
-            complete_target(chronicle, row, value.epoch)
-        case CurrentMemberAssignment():
-            require_partitions((*value.assigned, *value.pending_revocation))
-            hold(chronicle, row, name, read_current(raw, value, chronicle.topics))
+            complete_target(chronicle, row, enter(chronicle, row, group_type), value.epoch)
+        case CurrentMemberAssignment() | ShareCurrentAssignment() | StreamsCurrentAssignment():
+            current = read_current(raw, value, chronicle.topics)
+            hold(chronicle, row, enter(chronicle, row, group_type), name, current)
         case _:
-            raise AssertionError(f"{key.kind} is no record of a KIP-848 group")
+            raise AssertionError(f"{key.kind} is no record of a group that its coordinator assigns")
+
+
+def name_in(key: LogKey) -> str:
+    """The member or the regular expression that a key is about; empty where it is about the whole group."""
+    return str(key.fields.get("member_id") or key.fields.get("regular_expression") or "")
 
 
 def fold_modern_tombstone(chronicle: Chronicle, row: LogRow, key: LogKey) -> None:
     """The end of one key; of the group's epoch: the end of the group."""
-    group = chronicle.state.modern
-    if key.kind is RecordKind.CONSUMER_GROUP_METADATA:
-        delete_modern(chronicle, row)
-    if group is None:
+    group, (group_type, role) = chronicle.state.modern, ROLES[key.kind]
+    if role is Role.EPOCH:
+        delete_modern(chronicle, row, group_type)
+    if group is None or group.group_type is not group_type:
         return
-    name = str(key.fields.get("member_id") or key.fields.get("regular_expression") or "")
-    match key.kind:
-        case RecordKind.CONSUMER_GROUP_MEMBER_METADATA:
+    name = name_in(key)
+    match role:
+        case Role.MEMBER:
             group.metadata.pop(name, None)
             group.forget(name)
-        case RecordKind.CONSUMER_GROUP_REGULAR_EXPRESSION:
+        case Role.EXPRESSION:
             group.expressions.pop(name, None)
-        case RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER:
+        case Role.TOPOLOGY:
+            group.topology = None
+        case Role.TARGET:
             group.targets.pop(name, None)
-        case RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA:
+        case Role.TARGET_EPOCH:
             group.target_epoch = None
-        case RecordKind.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT:
+        case Role.CURRENT:
             leave(chronicle, row, group, name)
         case _:
             pass
 
 
-def enter(chronicle: Chronicle, row: LogRow) -> ModernGroup:
+def enter(chronicle: Chronicle, row: LogRow, group_type: GroupType) -> ModernGroup:
     """The group, at the start of an incarnation a new one."""
     state = chronicle.state
-    if not state.alive or state.group_type != GroupType.CONSUMER or state.modern is None:
-        converted_from = state.number if state.group_type == GroupType.CLASSIC else None
+    if not state.alive or state.group_type != group_type or state.modern is None:
+        converts = (state.group_type, group_type) == (GroupType.CLASSIC, GroupType.CONSUMER)
+        converted_from = state.number if converts else None
         cut = state.hole and not state.alive
-        chronicle.begin(GroupType.CONSUMER, row)
+        chronicle.begin(group_type, row)
         state.number = converted_from
-        state.modern = ModernGroup(cut=cut)
+        state.modern = ModernGroup(group_type, cut=cut)
     return state.modern
 
 
-def reach_epoch(chronicle: Chronicle, row: LogRow, epoch: int) -> None:
+def change_topology(chronicle: Chronicle, row: LogRow, group: ModernGroup, topology: Topology) -> None:
+    """What the tasks of a Streams group read from now on; what of it cannot be told is stated."""
+    group.topology = topology
+    held = [(member, held_by(chronicle, row, group, current)) for member, current in group.current.items()]
+    chronicle.changed(chronicle.state.ownership.record(held, row.timestamp_ms), row)
+    missing = list(unresolved(topology, chronicle.topics, row.timestamp_ms))
+    if missing:
+        reason = (
+            f"neither the log nor a topic listing of that time tells {'; '.join(missing)}: what active tasks read of "
+            "them is left out of recorded, target and ownership_changes. The tasks themselves are in tasks"
+        )
+        epoch = topology.value.epoch
+        chronicle.gap("source-topics-unknown", row, (epoch, epoch), reason)
+
+
+def reach_epoch(chronicle: Chronicle, row: LogRow, group: ModernGroup, epoch: int) -> None:
     """A group epoch: members or topics changed, a target will follow."""
-    group, state = enter(chronicle, row), chronicle.state
     known = group.group_epoch
     if known is None:
         begin_epochs(chronicle, row, group, epoch)
@@ -113,7 +145,7 @@ def reach_epoch(chronicle: Chronicle, row: LogRow, epoch: int) -> None:
         group.cut = True
         reason = f"no record of the group epochs between {known} and {epoch}: compacted away, or the log lost them"
         chronicle.gap("epochs-skipped", row, (known, epoch), reason)
-    group.group_epoch = state.number = epoch
+    group.group_epoch = chronicle.state.number = epoch
 
 
 def begin_epochs(chronicle: Chronicle, row: LogRow, group: ModernGroup, epoch: int) -> None:
@@ -133,17 +165,16 @@ def fall(chronicle: Chronicle, row: LogRow, group: ModernGroup, epoch: int) -> N
         "or the log lost its end"
     )
     chronicle.gap("tombstone-missing", row, (group.group_epoch, epoch), reason)
-    chronicle.begin(GroupType.CONSUMER, row)
+    chronicle.begin(group.group_type, row)
     chronicle.state.modern = group
     group.cut, group.group_epoch, group.target_epoch = True, epoch, None
-    held = [(member, current.held) for member, current in group.current.items()]
+    held = [(member, held_by(chronicle, row, group, current)) for member, current in group.current.items()]
     chronicle.changed(chronicle.state.ownership.record(held, None), row)
     take_snapshot(chronicle, row, group)
 
 
-def complete_target(chronicle: Chronicle, row: LogRow, epoch: int) -> None:
+def complete_target(chronicle: Chronicle, row: LogRow, group: ModernGroup, epoch: int) -> None:
     """The target of an epoch is complete: take a snapshot."""
-    group = enter(chronicle, row)
     known = group.target_epoch
     if known is not None and epoch > known + 1:
         reason = f"no target of the epochs between {known} and {epoch}: normal where a later epoch came first"
@@ -155,9 +186,8 @@ def complete_target(chronicle: Chronicle, row: LogRow, epoch: int) -> None:
     take_snapshot(chronicle, row, group)
 
 
-def hold(chronicle: Chronicle, row: LogRow, member_id: str, now: Current) -> None:
-    """What a member holds from now on; a snapshot if its partitions changed."""
-    group = enter(chronicle, row)
+def hold(chronicle: Chronicle, row: LogRow, group: ModernGroup, member_id: str, now: Current) -> None:
+    """What a member holds from now on; a snapshot if its partitions or tasks changed."""
     if now.epoch >= FIRST_EPOCH:  # a member that waits for its regular expression is at 1 before the group is at 2
         lacks_epoch(group)
     before = group.current.get(member_id)
@@ -165,11 +195,11 @@ def hold(chronicle: Chronicle, row: LogRow, member_id: str, now: Current) -> Non
     group.current[member_id] = now
     group.judge(member_id)
     since = None if before is None and group.cut else row.timestamp_ms
-    changes = chronicle.state.ownership.record([(member_id, now.held)], since)
+    changes = chronicle.state.ownership.record([(member_id, held_by(chronicle, row, group, now))], since)
     chronicle.changed(changes, row)
     group.mend()
-    pending = before.pending if before is not None else ()
-    if changes or by_topic(now.pending) != by_topic(pending):
+    pending, tasks = (before.pending, before.tasks) if before is not None else ((), ())
+    if changes or by_topic(now.pending) != by_topic(pending) or set(now.tasks) != set(tasks):
         take_step(chronicle, row, group)
 
 
@@ -186,13 +216,13 @@ def leave(chronicle: Chronicle, row: LogRow, group: ModernGroup, member_id: str)
         take_step(chronicle, row, group)
 
 
-def delete_modern(chronicle: Chronicle, row: LogRow) -> None:
+def delete_modern(chronicle: Chronicle, row: LogRow, group_type: GroupType) -> None:
     """The group was deleted, or goes on as a classic group of the same name."""
     state = chronicle.state
-    if state.alive and state.group_type != GroupType.CONSUMER:
+    if state.alive and state.group_type != group_type:
         return
     if not state.incarnation:
-        chronicle.begin(GroupType.CONSUMER, row)
+        chronicle.begin(group_type, row)
         reason = "the first record of the group is its tombstone: nothing is known of the time before"
         chronicle.gap("history-begins-late", row, (None, None), reason)
     if state.alive:
@@ -239,4 +269,5 @@ def take_snapshot(chronicle: Chronicle, row: LogRow, group: ModernGroup) -> None
     """Write the group as it is known at this record."""
     complete = not group.cut and not group.open and group.target_epoch is not None
     chronicle.snapshot(*snapshot_rows(chronicle, row, group, complete=complete))
-    check_doubles(chronicle, row)
+    if group.group_type is not GroupType.SHARE:  # whose members share partitions
+        check_doubles(chronicle, row)

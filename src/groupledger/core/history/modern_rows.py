@@ -1,13 +1,14 @@
-"""The rows of a KIP-848 group's snapshot."""
+"""The rows of the snapshot of a group that its coordinator assigns."""
 
 from __future__ import annotations
 
 from collections import Counter
 
-from groupledger.core.history.chronicle import SOURCE, Chronicle, GroupType
-from groupledger.core.history.members import ModernGroup
-from groupledger.core.history.rows import Assignment, GroupSnapshotRow, LogRow, MemberSnapshotRow, Topics
-from groupledger.core.history.words import Words
+from groupledger.core.history.chronicle import SOURCE, Chronicle
+from groupledger.core.history.members import Current, ModernGroup
+from groupledger.core.history.roles import GroupType
+from groupledger.core.history.rows import Assignment, GroupSnapshotRow, LogRow, MemberSnapshotRow, Tasks, Topics
+from groupledger.core.history.tasks import ASSIGNED, PENDING, TARGET, partitions_of
 
 
 def snapshot_rows(
@@ -26,7 +27,7 @@ def snapshot_rows(
         log_partition=row.log_partition,
         offset=row.offset,
         group_id=state.group_id,
-        group_type=GroupType.CONSUMER.value,
+        group_type=group.group_type.value,
         protocol_type=None,
         incarnation=state.incarnation,
         snapshot_kind="fold" if present else "empty",
@@ -44,23 +45,32 @@ def snapshot_rows(
         first_snapshot_id=None,
         observed_at=row.timestamp_ms,
     )
-    places = [(identity, chronicle.cluster_id, state.group_id, row.offset, order) for order in range(len(present))]
-    words = chronicle.words.at(row.timestamp_ms)
     members = []
-    for place, member_id, own in zip(places, present, topics, strict=True):
-        members.append(member_row(place, member_id, group, words, own if shared is None else None))
+    for order, (member_id, own) in enumerate(zip(present, topics, strict=True)):
+        place = (identity, chronicle.cluster_id, state.group_id, row.offset, order)
+        members.append(member_row(chronicle, row, group, (place, member_id, own if shared is None else None)))
     return snapshot, members
 
 
 def member_row(
-    place: tuple[str, str, str, int, int], member_id: str, group: ModernGroup, words: Words, topics: Topics | None
+    chronicle: Chronicle,
+    row: LogRow,
+    group: ModernGroup,
+    member: tuple[tuple[str, str, str, int, int], str, Topics | None],
 ) -> MemberSnapshotRow:
-    """A member; of a classic one in the group also what its own subscription said."""
+    """A member, by its place, id and own topics; of a classic one in the group also what its own subscription said."""
+    place, member_id, topics = member
     _, value, said = group.metadata[member_id]
     target, current = group.targets.get(member_id), group.current.get(member_id)
     claimed: Assignment | None = None
     if said is not None and said.states_claim:
-        claimed = words.with_ids(said.claim.owned)
+        claimed = chronicle.words.at(row.timestamp_ms).with_ids(said.claim.owned)
+    streams = group.group_type is GroupType.STREAMS
+    tasks = (*(current.tasks if current else ()), *(target.tasks if target else ()))
+    recorded, pending = (None, None) if current is None else assigned_to(chronicle, row, group, current)
+    wanted = target.partitions if target else None
+    if streams and target is not None:
+        wanted = read_by(chronicle, row, group, target.tasks, TARGET)
     return MemberSnapshotRow(
         *place,
         member_id=member_id,
@@ -74,11 +84,36 @@ def member_row(
         claimed_generation=said.claim.generation if said else None,
         subscription_generation=said.claim.subscription_generation if said else None,
         user_data=said.user_data if said else None,
-        recorded=current.recorded if current else None,
-        target=target.partitions if target else None,
-        pending_revocation=current.pending if current else None,
+        recorded=recorded,
+        target=wanted,
+        pending_revocation=pending,
         member_epoch=current.epoch if current else None,
+        previous_member_epoch=current.previous_epoch if current else None,
+        member_state=current.state if current else None,
+        subscribed_regex=value.subscribed_regex or None,  # Java's client sends an empty one
+        tasks=tasks if streams else None,
     )
+
+
+def assigned_to(
+    chronicle: Chronicle, row: LogRow, group: ModernGroup, current: Current
+) -> tuple[Assignment, Assignment]:
+    """What a member holds for good, and what it must give up; of tasks, what the active ones read."""
+    if group.group_type is not GroupType.STREAMS:
+        return current.recorded, current.pending
+    recorded, pending = (read_by(chronicle, row, group, current.tasks, state) for state in (ASSIGNED, PENDING))
+    return recorded, pending
+
+
+def held_by(chronicle: Chronicle, row: LogRow, group: ModernGroup, current: Current) -> Assignment:
+    """All that a member holds: a pending partition is given to nobody else before the member acknowledges."""
+    recorded, pending = assigned_to(chronicle, row, group, current)
+    return (*recorded, *pending)
+
+
+def read_by(chronicle: Chronicle, row: LogRow, group: ModernGroup, tasks: Tasks, state: str) -> Assignment:
+    """The partitions that active tasks read, by the topology and the topics of that time."""
+    return partitions_of(tasks, state, group.topology, chronicle.topics, row.timestamp_ms)
 
 
 def preferred_assignor(group: ModernGroup, present: list[str]) -> str | None:

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 TopicHolding = tuple[str | None, str | None, tuple[int, ...]]
 Assignment = tuple[TopicHolding, ...]
 Topics = tuple[str, ...]
+Tasks = tuple[tuple[str, str, str, tuple[int, ...]], ...]
+"""Tasks of a Streams group, as `member_snapshots.tasks` has them: role, state, subtopology, numbers."""
 
 
 def as_tuples(value: Any) -> Any:
@@ -84,6 +86,10 @@ class MemberSnapshotRow(NamedTuple):
     target: Assignment | None
     pending_revocation: Assignment | None
     member_epoch: int | None
+    previous_member_epoch: int | None = None
+    member_state: str | None = None
+    subscribed_regex: str | None = None
+    tasks: Tasks | None = None
 
 
 class OwnershipChangeRow(NamedTuple):

@@ -3,7 +3,7 @@
 Absent is None: an integer whose default is -1 and a tagged field that was not sent are None. `tagged` keeps, as
 (tag, bytes), the tagged fields that our specs do not know (KIP-482, KIP-915) and those sent as an explicit null (Kafka
 does so with `classic_member_metadata`), so that the same bytes are written back.
-The records that nothing here folds (share groups, streams groups) are plain dicts of field name and value.
+Structs that nothing here reads (endpoints, topic configurations) are plain dicts of field name and value.
 """
 
 from __future__ import annotations
@@ -182,6 +182,151 @@ class RegularExpression:
     tagged: Tagged = ()
 
 
+@dataclass(frozen=True, slots=True)
+class ShareMemberMetadata:
+    """What a member of a share group subscribes to (type 10)."""
+
+    rack_id: str | None
+    client_id: str
+    client_host: str
+    subscribed_topics: tuple[str, ...]
+    tagged: Tagged = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ShareCurrentAssignment:
+    """What a member of a share group is given (type 14); nobody waits for anybody, so nothing is pending."""
+
+    epoch: int
+    previous_epoch: int
+    state: int
+    assigned_topics: tuple[AssignedTopic, ...]
+    tagged: Tagged = ()
+
+    @property
+    def assigned(self) -> IdPartitions:
+        """Held partitions as (topic id, partitions) pairs."""
+        return tuple((topic.topic_id, topic.partitions) for topic in self.assigned_topics)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsGroupMetadata:
+    """The epoch of a Streams group (type 17)."""
+
+    epoch: int
+    metadata_hash: int
+    validated_topology_epoch: int | None = None
+    last_assignment_configs: tuple[Mapping[str, object], ...] | None = None
+    stored_description_topology_epoch: int | None = None
+    failed_description_topology_epoch: int | None = None
+    tagged: Tagged = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsMemberMetadata:
+    """A member of a Streams group (type 19); what it reads is in the group's topology."""
+
+    instance_id: str | None
+    rack_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout: int | None
+    topology_epoch: int
+    process_id: str
+    user_endpoint: Mapping[str, object] | None
+    client_tags: tuple[Mapping[str, object], ...]
+    tagged: Tagged = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskIds:
+    """Tasks of a subtopology, by number: task p reads partition p of each source topic that has one."""
+
+    subtopology_id: str
+    partitions: Partitions
+    tagged: Tagged = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentTaskIds:
+    """Tasks that a member has; `assignment_epochs` (active tasks only) stand beside the partitions."""
+
+    subtopology_id: str
+    partitions: Partitions
+    assignment_epochs: tuple[int, ...] | None = None
+    tagged: Tagged = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsTargetMember:
+    """The tasks that a member of a Streams group is to get (type 21)."""
+
+    active: tuple[TaskIds, ...]
+    standby: tuple[TaskIds, ...]
+    warmup: tuple[TaskIds, ...]
+    tagged: Tagged = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsCurrentAssignment:
+    """The tasks that a member of a Streams group has, and those that it must give up (type 22)."""
+
+    epoch: int
+    previous_epoch: int
+    state: int
+    active: tuple[CurrentTaskIds, ...]
+    standby: tuple[CurrentTaskIds, ...]
+    warmup: tuple[CurrentTaskIds, ...]
+    active_pending: tuple[CurrentTaskIds, ...]
+    standby_pending: tuple[CurrentTaskIds, ...]
+    warmup_pending: tuple[CurrentTaskIds, ...]
+    tagged: Tagged = ()
+
+
+@dataclass(frozen=True, slots=True)
+class InternalTopic:
+    """A topic that the broker makes for a topology; 0 partitions: as many as its subtopologies need."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    topic_configs: tuple[Mapping[str, object], ...]
+    tagged: Tagged = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CopartitionGroup:
+    """Source topics that have as many partitions as one another, by their places in the subtopology's lists."""
+
+    source_topics: tuple[int, ...]
+    source_topic_regex: tuple[int, ...]
+    repartition_source_topics: tuple[int, ...]
+    tagged: Tagged = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Subtopology:
+    """A part of a topology whose tasks are assigned together."""
+
+    subtopology_id: str
+    source_topics: tuple[str, ...]
+    source_topic_regex: tuple[str, ...]
+    state_changelog_topics: tuple[InternalTopic, ...]
+    repartition_sink_topics: tuple[str, ...]
+    repartition_source_topics: tuple[InternalTopic, ...]
+    copartition_groups: tuple[CopartitionGroup, ...]
+    tagged: Tagged = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsTopology:
+    """The topology of a Streams group (type 23)."""
+
+    epoch: int
+    subtopologies: tuple[Subtopology, ...]
+    tagged: Tagged = ()
+
+
 Value = (
     OffsetCommit
     | GroupMetadata
@@ -191,6 +336,13 @@ Value = (
     | TargetAssignmentMember
     | CurrentMemberAssignment
     | RegularExpression
+    | ShareMemberMetadata
+    | ShareCurrentAssignment
+    | StreamsGroupMetadata
+    | StreamsMemberMetadata
+    | StreamsTargetMember
+    | StreamsCurrentAssignment
+    | StreamsTopology
     | Mapping[str, object]
     | bytes
 )
@@ -210,6 +362,32 @@ SHAPES: dict[str, type] = {
     "ConsumerGroupCurrentMemberAssignmentValue.assigned_partitions": TopicIdPartitions,
     "ConsumerGroupCurrentMemberAssignmentValue.partitions_pending_revocation": TopicIdPartitions,
     "ConsumerGroupRegularExpressionValue": RegularExpression,
+    "ShareGroupMetadataValue": ConsumerGroupMetadata,
+    "ShareGroupMemberMetadataValue": ShareMemberMetadata,
+    "ShareGroupTargetAssignmentMetadataValue": TargetAssignmentMetadata,
+    "ShareGroupTargetAssignmentMemberValue": TargetAssignmentMember,
+    "ShareGroupTargetAssignmentMemberValue.topic_partitions": AssignedTopic,
+    "ShareGroupCurrentMemberAssignmentValue": ShareCurrentAssignment,
+    "ShareGroupCurrentMemberAssignmentValue.assigned_partitions": AssignedTopic,
+    "StreamsGroupMetadataValue": StreamsGroupMetadata,
+    "StreamsGroupMemberMetadataValue": StreamsMemberMetadata,
+    "StreamsGroupTargetAssignmentMetadataValue": TargetAssignmentMetadata,
+    "StreamsGroupTargetAssignmentMemberValue": StreamsTargetMember,
+    "StreamsGroupTargetAssignmentMemberValue.active_tasks": TaskIds,
+    "StreamsGroupTargetAssignmentMemberValue.standby_tasks": TaskIds,
+    "StreamsGroupTargetAssignmentMemberValue.warmup_tasks": TaskIds,
+    "StreamsGroupCurrentMemberAssignmentValue": StreamsCurrentAssignment,
+    "StreamsGroupCurrentMemberAssignmentValue.active_tasks": CurrentTaskIds,
+    "StreamsGroupCurrentMemberAssignmentValue.standby_tasks": CurrentTaskIds,
+    "StreamsGroupCurrentMemberAssignmentValue.warmup_tasks": CurrentTaskIds,
+    "StreamsGroupCurrentMemberAssignmentValue.active_tasks_pending_revocation": CurrentTaskIds,
+    "StreamsGroupCurrentMemberAssignmentValue.standby_tasks_pending_revocation": CurrentTaskIds,
+    "StreamsGroupCurrentMemberAssignmentValue.warmup_tasks_pending_revocation": CurrentTaskIds,
+    "StreamsGroupTopologyValue": StreamsTopology,
+    "StreamsGroupTopologyValue.subtopologies": Subtopology,
+    "StreamsGroupTopologyValue.subtopologies.state_changelog_topics": InternalTopic,
+    "StreamsGroupTopologyValue.subtopologies.repartition_source_topics": InternalTopic,
+    "StreamsGroupTopologyValue.subtopologies.copartition_groups": CopartitionGroup,
     "ConsumerProtocolSubscription": tuple,
     "ConsumerProtocolSubscription.owned_partitions": tuple,
     "ConsumerProtocolAssignment": tuple,
