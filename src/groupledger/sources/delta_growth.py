@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -103,8 +103,10 @@ def added(spark: SparkSession, table: DeltaVersion, since: int) -> list[AddedFil
 def rows_of(
     spark: SparkSession, table: DeltaVersion, schema: StructType, files: Sequence[AddedFile], names: Sequence[str]
 ) -> DataFrame | None:
-    """The rows of these files, with those of the table's columns that are in `names`; None where they have too many
-    values of its partition columns."""
+    """The rows of these files, with those of the table's columns that are in `names`.
+
+    None where they have too many values of its partition columns. Raises SourceFault where one of them is gone.
+    """
     placed = [name for name in table.partition_columns if name in names]
     by_values: defaultdict[tuple[str | None, ...], list[str]] = defaultdict(list)
     for file in files:
@@ -115,7 +117,8 @@ def rows_of(
     inside = StructType([schema[name] for name in schema.names if name in names and name not in placed])
     frames = []
     for values, paths in sorted(by_values.items(), key=str):
-        rows = spark.read.schema(inside).option("recursiveFileLookup", "true").parquet(*paths)
+        reader = spark.read.schema(inside).option("recursiveFileLookup", "true")
+        rows = opened(partial(reader.parquet, *paths), table.name)
         constants = {name: F.lit(value).cast(schema[name].dataType) for name, value in zip(placed, values, strict=True)}
         frames.append(rows.withColumns(constants) if constants else rows)
     return reduce(lambda one, other: one.unionByName(other), frames)
