@@ -86,6 +86,19 @@ def test_what_becomes_of_others_that_cannot_be_asked(of_group, outcome, verdict,
     assert result["quarantine"] == []
 
 
+def test_the_state_of_a_group_that_went_back_from_kip_848_was_computed_by_nobody():
+    """t-1 is held by no member any more, and no assignor has run since: nothing was left out."""
+    back = [
+        group_row("g/1", assignor="range", chosen="range", snapshot_kind="fold", shared_topics=["t"]),
+        member_row("g/1", 0, "A", recorded=wire([("t", 0)])),
+        topic_row("g/1", "t", 2),
+    ]
+    result = computed(back)
+    (row,) = result["rebalances"]
+    assert (row[c.VERDICT], row[c.OUTCOME]) == ("not-compared", "ASSIGNED")
+    assert result["violations"] == []
+
+
 @pytest.mark.parametrize("coordinator", ["uniform", None])
 def test_partitions_with_several_owners_break_no_rule_in_a_share_group(coordinator):
     share = [

@@ -185,8 +185,8 @@ def _choice(
     recorded = integers(pc.index_in(column(groups, c.ASSIGNOR), value_set=joined, skip_nulls=True), NONE)
     same = pc.equal(joined.take(pa.array(chosen, mask=chosen == NONE)), column(groups, c.ASSIGNOR))
     recorded = np.where(pc.fill_null(same, False).to_numpy(zero_copy_only=False), chosen, recorded)
-    rewrite = _is(groups, c.SNAPSHOT_KIND, "rewrite")
-    chosen = np.where(rejections.mask[:-1] | rewrite, NONE, chosen)
+    uncomputed = _is(groups, c.SNAPSHOT_KIND, "rewrite") | _is(groups, c.SNAPSHOT_KIND, "fold")
+    chosen = np.where(rejections.mask[:-1] | uncomputed, NONE, chosen)
     return Choice(
         (*NAMES, *custom),
         chosen.astype(np.int32),
@@ -222,6 +222,7 @@ def _prejudge(groups: pa.Table, own: pa.Table, member_start: LongArray, without:
     verdict = np.where(without != NONE, without, verdict)
     verdict[~classic & (without == NONE)] = Verdict.CANNOT_TELL_ASSIGNOR
     verdict[classic & ~_is(groups, c.PROTOCOL_TYPE, "consumer")] = Verdict.CANNOT_TELL_PROTOCOL_TYPE
+    verdict[classic & _is(groups, c.SNAPSHOT_KIND, "fold")] = Verdict.NOT_COMPARED  # converted from KIP-848
     verdict[np.diff(member_start) == 0] = Verdict.NOT_COMPARED
     verdict[_is(groups, c.SNAPSHOT_KIND, "rewrite")] = Verdict.REWRITE
     complete = pc.fill_null(column(groups, c.COMPLETE), True).to_numpy(zero_copy_only=False)

@@ -146,6 +146,8 @@ def test_an_online_upgrade_has_classic_members_in_it_and_counts_on_in_both_direc
         (2, "consumer"): (3, 8),
         (3, "classic"): (8, 10),
     }
+    kinds = {snapshot.offset: snapshot.snapshot_kind for snapshot in fold.group_snapshots}
+    assert (kinds[132], kinds[133]) == ("fold", "generation"), "the first is the KIP-848 group's last state"
     mixed = members(fold, 113)
     assert {name: (row.subscription_version, named(row.recorded)) for name, row in mixed.items()} == {
         "modern-a": (None, {"clicks": (0,)}),

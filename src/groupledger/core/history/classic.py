@@ -33,8 +33,8 @@ class Kind(StrEnum):
 def fold_classic(chronicle: Chronicle, row: LogRow, group: GroupMetadata) -> None:
     """One GroupMetadata record. `DecodeFault`, with nothing changed, where the bytes of a member do not decode."""
     members = read_members(chronicle, row, group)
-    enter_incarnation(chronicle, row, group.generation)
-    last, kind = chronicle.state.generation, kind_of(chronicle, group)
+    converted = enter_incarnation(chronicle, row, group.generation)
+    last, kind = chronicle.state.generation, Kind.FOLD if converted else kind_of(chronicle, group)
     state_gap(chronicle, row, group.generation)
     if last is not None and kind in (Kind.GENERATION, Kind.REWRITE):
         # In a rewrite only the member that came back has spoken anew.
@@ -107,23 +107,28 @@ def read_members(chronicle: Chronicle, row: LogRow, group: GroupMetadata) -> lis
     ]
 
 
-def enter_incarnation(chronicle: Chronicle, row: LogRow, generation: int) -> None:
-    """Start an incarnation where the record before does not lead to this one."""
+def enter_incarnation(chronicle: Chronicle, row: LogRow, generation: int) -> bool:
+    """Start an incarnation where the record before does not lead to this one.
+
+    Gives whether the record is a KIP-848 group's last state in the form of a classic one: under its epoch, with what
+    members held then, and computed by nobody.
+    """
     state, last = chronicle.state, chronicle.state.generation
     if state.alive and state.group_type == GroupType.CLASSIC:
         if last is None or generation >= last.number:
-            return
+            return False
         reason = (
             f"the generation fell from {last.number} to {generation} without a tombstone: the group was deleted "
             "unseen, or the log lost its end"
         )
         chronicle.gap("tombstone-missing", row, (last.number, generation), reason)
-    converted = state.group_type == GroupType.CONSUMER and state.number is not None
-    goes_on = converted and state.number is not None and 0 <= generation - state.number <= 1
+    epoch = state.number if state.group_type == GroupType.CONSUMER else None
+    goes_on = epoch is not None and 0 <= generation - epoch <= 1
     chronicle.begin(GroupType.CLASSIC, row)
     if generation > 0 and not goes_on:
         reason = f"the first record of this incarnation is of generation {generation}; the ones before are not there"
         chronicle.gap("history-begins-late", row, (None, generation), reason)
+    return epoch == generation
 
 
 def state_gap(chronicle: Chronicle, row: LogRow, generation: int) -> None:
