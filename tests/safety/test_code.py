@@ -21,7 +21,9 @@ IMPORTS_BY_NAME = {
     "core/kernels.py": "numba, by literals",
     "listener/live.py": "client libraries, by literals",
 }
-WRITES_SQL = {"sinks/ledger.py", "sinks/changes.py", "sinks/upkeep.py", "sinks/migration.py", "sinks/refusals.py"}
+WRITES_SQL = {"sinks/ledger.py", "sinks/changes.py", "sinks/upkeep.py", "sinks/migration.py", "sinks/refusals.py"} | {
+    "sources/delta_growth.py"
+}
 LITERAL_SQL = {"engine/archive.py"}
 
 

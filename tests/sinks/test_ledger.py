@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from groupledger.sinks.ledger import VERSION_PROPERTY, LedgerFault, LedgerLocation, check, ddl, init, literal, quoted
+from groupledger.sinks.ledger import VERSION_PROPERTY, LedgerFault, LedgerLocation, check, ddl, init
 from groupledger.tables import QUARANTINE, RUNS, SCHEMA_VERSION, TABLES
+from groupledger.tables.sql_text import literal, quoted
 
 pytestmark = pytest.mark.spark
 

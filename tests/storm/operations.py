@@ -24,9 +24,10 @@ from groupledger.pipeline.ledger import Ledger
 from groupledger.pipeline.maintain import maintain
 from groupledger.pipeline.rebuild import rebuild
 from groupledger.sinks import changes
-from groupledger.sinks.ledger import VERSION_PROPERTY, LedgerLocation, literal
+from groupledger.sinks.ledger import VERSION_PROPERTY, LedgerLocation
 from groupledger.sinks.migration import migrate
 from groupledger.tables import METRICS, SCHEMA_VERSION
+from groupledger.tables.sql_text import literal
 from tests.storm.sources import ASSIGNS, Sources
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from groupledger.core.digest import rows_digest, short_digest
 from groupledger.sinks.changes import append_rows
-from groupledger.sinks.ledger import quoted
 from groupledger.tables import columns as c
+from groupledger.tables.sql_text import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

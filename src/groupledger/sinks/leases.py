@@ -14,10 +14,10 @@ from pyspark.sql import functions as F
 from groupledger.core.digest import digest
 from groupledger.core.moment import iso
 from groupledger.sinks import changes
-from groupledger.sinks.ledger import literal
 from groupledger.sinks.runs import WriteConflict, merged, runs_row
 from groupledger.tables import RUNS
 from groupledger.tables import columns as c
+from groupledger.tables.sql_text import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

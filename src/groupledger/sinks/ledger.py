@@ -16,6 +16,7 @@ from groupledger.sinks import changes
 from groupledger.sinks.refusals import ENGINE_ERRORS, explained, meaning
 from groupledger.tables import RUNS, SCHEMA_VERSION, TABLES, Table
 from groupledger.tables import columns as c
+from groupledger.tables.sql_text import literal, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -86,17 +87,6 @@ class LedgerLocation:
 def _absolute(path: str) -> str:
     """A folder as Spark's SQL takes it, which knows no working directory; URLs as they are."""
     return path if changes.has_scheme(path) else str(Path(path).absolute())
-
-
-def quoted(name: str) -> str:
-    """A name as SQL takes it whatever characters it has: `` a`b `` -> `` `a``b` ``."""
-    return f"`{name.replace('`', '``')}`"
-
-
-def literal(text: str) -> str:
-    """A text as an SQL literal."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 def init(spark: SparkSession, location: LedgerLocation) -> list[str]:

@@ -21,11 +21,11 @@ from groupledger.sinks.ledger import (
     layout,
     missing,
     properties_ddl,
-    quoted,
     version,
 )
 from groupledger.sinks.upkeep import persistently
 from groupledger.tables import RUNS, SCHEMA_VERSION, TABLES
+from groupledger.tables.sql_text import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

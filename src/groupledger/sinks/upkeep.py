@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, TypeVar
 from pyspark.sql import functions as F
 
 from groupledger.sinks import changes
-from groupledger.sinks.ledger import literal
 from groupledger.sinks.refusals import ENGINE_ERRORS, WriteConflict, is_conflict
 from groupledger.sinks.runs import TRIES
 from groupledger.tables import RUNS, TABLES
 from groupledger.tables import columns as c
+from groupledger.tables.sql_text import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from groupledger.core.delta_log import AddedFile, added_since, is_read_as_parquet
 from groupledger.sources.files import literal, local_path
 from groupledger.sources.opening import opened
-from groupledger.sources.tables import quoted
+from groupledger.tables.sql_text import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -9,6 +9,7 @@ from pyspark.sql.types import DataType, StructType
 
 from groupledger.sources.files import Files, list_files, whole
 from groupledger.sources.opening import opened
+from groupledger.tables.sql_text import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -55,8 +56,3 @@ def paths(schema: StructType) -> dict[str, PlacedColumn]:
                 if found.setdefault(f"{name}.{field.name}", inner) is inner:
                     below.append((f"{name}.{field.name}", inner))
     return found
-
-
-def quoted(name: str) -> str:
-    """A name as Spark takes it for one name, whatever signs it has."""
-    return "`" + name.replace("`", "``") + "`"
