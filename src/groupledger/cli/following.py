@@ -34,7 +34,7 @@ class Following:
 
     def run(self, job: Job, once: Callable[[], IngestSummary], told: Callable[[IngestSummary], bool]) -> bool:
         """Ingest until a signal ends it, and tell of each run that read something; whether `told` was true of any."""
-        from groupledger.pipeline.follow import Pace, follow
+        from groupledger.pipeline.follow import FollowPace, follow
 
         def failed(fault: Fault) -> None:
             say(f"groupledger: {fault.message} [{fault.code}]; the next try is in {self.every:g} s")
@@ -42,7 +42,7 @@ class Following:
         over = False
         with _asked_to_stop() as asked:
             job.output.line(f"following; an ingest every {self.every:g} s, until SIGTERM or Ctrl-C")
-            for summary in follow(once, Pace(self.every, self.failures), time.monotonic, asked.wait, failed):
+            for summary in follow(once, FollowPace(self.every, self.failures), time.monotonic, asked.wait, failed):
                 if not summary.nothing_new and not summary.already_committed:
                     over |= told(summary)
         job.output.line("stopped; the next ingest goes on from here")

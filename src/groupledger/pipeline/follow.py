@@ -20,7 +20,7 @@ PASSING = frozenset({"KAFKA_UNREACHABLE", "KAFKA_FAILED", "LOG_MOVED", "SOURCES_
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class FollowPace:
     """How often to ingest. `every`: seconds from one beginning to the next. `failures`: so many in a row are borne."""
 
     every: float
@@ -29,7 +29,7 @@ class Pace:
 
 def follow(
     once: Callable[[], IngestSummary],
-    pace: Pace,
+    pace: FollowPace,
     seconds: Callable[[], float],
     stopped: Callable[[float], bool],
     failed: Callable[[Fault], None],

@@ -36,7 +36,7 @@ from groupledger.core.segments.damage import Damage, SegmentCode
 from groupledger.core.segments.records import Found, Records, batch_records, joined_records, plain_records
 from groupledger.core.segments.recovery import Torn, judge
 from groupledger.core.segments.transactions import Marker, Transactions, marker
-from groupledger.core.segments.window import Window
+from groupledger.core.segments.window import FileWindow
 
 if TYPE_CHECKING:
     from groupledger.core.batch import LongArray
@@ -105,7 +105,7 @@ class LogReader:
 
     def _segment(self, segment: Segment, upper: int | None) -> Iterator[Records | Damage]:
         with self._opened(segment.name) as file:
-            window = Window(file, file.seek(0, 2))
+            window = FileWindow(file, file.seek(0, 2))
             walk = _Walk(segment, upper, window)
             try:
                 for data, table, damage in walk.stretches():
@@ -198,7 +198,7 @@ class LogReader:
 class _Walk:
     """The way through one segment: where it is, and which offset comes next."""
 
-    def __init__(self, segment: Segment, upper: int | None, window: Window) -> None:
+    def __init__(self, segment: Segment, upper: int | None, window: FileWindow) -> None:
         self.segment, self.is_last, self.window = segment, upper is None, window
         self.upper = batches.NO_UPPER if upper is None else upper
         self.position = 0

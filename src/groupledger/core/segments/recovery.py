@@ -20,7 +20,7 @@ from groupledger.core.segments.batches import (
     size_at,
 )
 from groupledger.core.segments.damage import SegmentCode
-from groupledger.core.segments.window import Window
+from groupledger.core.segments.window import FileWindow
 
 MOST_CHECKED = 256 << 20
 """Bytes that a search checks the sums of, in a segment: bytes made to look like batches must not take for ever."""
@@ -60,7 +60,7 @@ _CODES = {
 }
 
 
-def judge(window: Window, position: int, status: int, least: int, upper: int, *, is_last: bool) -> Torn | Lost:
+def judge(window: FileWindow, position: int, status: int, least: int, upper: int, *, is_last: bool) -> Torn | Lost:
     """What the bytes at `position` are, at which marking stopped with `status`."""
     left = window.size - position
     header = window.peek(position, HEADER)
@@ -77,7 +77,7 @@ def judge(window: Window, position: int, status: int, least: int, upper: int, *,
     return Lost(_CODES[status], end, got, expected)
 
 
-def _torn(window: Window, position: int, status: int, header: bytes) -> Torn | None:
+def _torn(window: FileWindow, position: int, status: int, header: bytes) -> Torn | None:
     """The tail, if the broker's death explains it: the file ends, or zeros begin, within the batch."""
     written = window.written_end(position)
     left, zeros = window.size - position, window.size - written
@@ -94,7 +94,7 @@ def _torn(window: Window, position: int, status: int, header: bytes) -> Torn | N
     return Torn(written - position) if cut else None
 
 
-def _next(window: Window, position: int, status: int, least: int, upper: int) -> int:
+def _next(window: FileWindow, position: int, status: int, least: int, upper: int) -> int:
     """The first position behind it to go on at; the end of the file where there is none.
 
     Where this one's length leads to what looks like a batch, that is the next one, whether it is sound or not: bytes
@@ -118,11 +118,11 @@ def _next(window: Window, position: int, status: int, least: int, upper: int) ->
     return _searched(window, position + 1, least, upper)
 
 
-def _is_sound(window: Window, position: int, header: bytes) -> bool:
+def _is_sound(window: FileWindow, position: int, header: bytes) -> bool:
     return _sum_is_right(window.peek(position, size_at(header, 0)))
 
 
-def _searched(window: Window, position: int, least: int, upper: int) -> int:
+def _searched(window: FileWindow, position: int, least: int, upper: int) -> int:
     """The first batch from `position` on, wherever it begins. Its magic is looked for."""
     while window.size - position >= HEADER:
         at = window.hold(position, HEADER)

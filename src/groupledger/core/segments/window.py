@@ -7,7 +7,7 @@ from typing import BinaryIO
 WINDOW = 4 << 20
 
 
-class Window:
+class FileWindow:
     """`data` are the bytes of a file from `start` on. `size` is the file's when it was opened: a broker may append."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
