@@ -21,9 +21,9 @@ demo: ready  ## The main job on real Kafka data, with a summary to read
 test: setup check  ## Every check and test but the long ones: first what needs no JVM, on all cores, then Spark, alone
 	@$(BIN)/python -m pytest -m "not spark and not live and not cluster" --numprocesses auto --dist worksteal
 	@$(BIN)/python -m groupledger.engine.jars broker >/dev/null
-	@$(BIN)/python -m pytest -m "spark and not long and not live and not cluster"
+	@$(BIN)/python -m pytest -m "spark and not long and not live and not cluster" --durations=10
 
-long: setup  ## The Spark tests that `make test` leaves out since they take long (about 10 minutes)
+long: setup  ## The Spark tests that `make test` leaves out since they take long (about 20 minutes)
 	@$(BIN)/python -m pytest -m long
 
 check: setup  ## Format, lint, types, layers, tidiness

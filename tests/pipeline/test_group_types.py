@@ -23,6 +23,7 @@ pytestmark = pytest.mark.spark
 DATA = Path(__file__).parents[1] / "data" / "groups"
 
 
+@pytest.mark.long
 def test_they_are_recorded_judged_as_far_as_may_be_and_answered_for(spark, workspace):
     sources = [
         SourceSettings(kind="offsets-jsonl", path=str(DATA / "offsets.jsonl.gz")),

@@ -40,6 +40,7 @@ def counted(summary):
     return account.rows, account.duplicates, account.unused.get("other topic", 0)
 
 
+@pytest.mark.long
 def test_a_delta_table_costs_its_new_rows_only(spark, workspace):
     path = str(workspace.folder / "bronze log")
     source = SourceSettings(kind="offsets-delta", path=path)
@@ -59,6 +60,7 @@ def test_a_delta_table_costs_its_new_rows_only(spark, workspace):
     assert [commit.sequence for commit in runs.look(spark, workspace.location).commits] == [1, 2, 3]
 
 
+@pytest.mark.long
 def test_a_table_of_the_catalog_is_named(spark, workspace):
     spark.sql("CREATE SCHEMA IF NOT EXISTS growing")
     try:

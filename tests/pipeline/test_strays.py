@@ -69,6 +69,7 @@ def test_a_stray_harms_no_other_record_of_its_group(together, new_workspace):
     assert all("expected 13" in row or "expected 1" in row for row in found[QUARANTINE.name])
 
 
+@pytest.mark.long
 def test_strays_that_came_first_give_way(together, workspace):
     """Two of `orders` outnumber the good one that comes with them, until its home can be inferred."""
     workspace.ingest(workspace.source("1.jsonl", lines([*STRAYS, ORDERS[1]])), **TOLERANT)
