@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export GROUPLEDGER_JARS ?= $(CURDIR)/.jars
 
 .DEFAULT_GOAL := help
-.PHONY: help ready setup demo test check bench bench-job parity properties mutants machine faults fuzz storm sameness prove long cluster lock clean
+.PHONY: help ready setup demo test check bench bench-job parity properties mutants machine faults fuzz storm sameness prove sparks long cluster lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,12 +55,16 @@ sameness: setup  ## Order, partitions, planning, hash seeds and poison change no
 	@$(BIN)/python -m tests.faults --only others
 	@$(BIN)/python -m tests.faults --only poison
 
-prove: setup  ## Real clients on a real Kafka broker; the examples in Airflow and Dagster (needs a JDK; about 25 minutes)
+prove: setup  ## Real clients on a real Kafka broker; the examples in Airflow and Dagster; every Spark (needs a JDK; about 40 minutes)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement tests/live/requirements.lock
 	@$(BIN)/python -m groupledger.engine.jars broker >/dev/null
 	@test -x $(ORCHESTRATORS)/bin/airflow || $(PYTHON) -m venv $(ORCHESTRATORS)
 	@$(ORCHESTRATORS)/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement tests/orchestrators/requirements.lock
 	@$(BIN)/python -m pytest -q -m live tests/live tests/orchestrators
+	@$(BIN)/python -m tests.sparks
+
+sparks: setup  ## The demonstration on Spark 4.0, 4.1 and 4.2: same facts and digests (about 10 minutes)
+	@$(BIN)/python -m tests.sparks
 
 cluster: setup  ## The demonstration on a standalone cluster and through Spark Connect: same digests (about 10 minutes)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement tests/cluster/requirements.lock
@@ -94,10 +98,12 @@ lock: setup  ## Write requirements.lock and the digests of the jars anew
 	  --no-emit-find-links --no-annotate --output-file tests/cluster/requirements.lock tests/cluster/requirements.in
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url \
 	  --no-emit-find-links --no-annotate --output-file tests/orchestrators/requirements.lock tests/orchestrators/requirements.in
+	@for spark in tests/sparks/*.in; do $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header \
+	  --no-emit-index-url --no-emit-find-links --no-annotate --no-deps --output-file $${spark%.in}.lock $$spark || exit; done
 	@$(BIN)/python -m groupledger.engine.jars --pin
 
 clean:  ## Remove everything the other targets made
-	@rm -rf $(VENV) $(ORCHESTRATORS) .jars .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist spark-warehouse
+	@rm -rf $(VENV) $(ORCHESTRATORS) .venv-spark-* .jars .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist spark-warehouse
 
 $(VENV)/.installed: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from groupledger.core.faults import Fault
 from groupledger.engine import jars
 from groupledger.engine.jars import JarsFault
 
@@ -81,7 +82,7 @@ def test_another_process_that_was_faster_wins(shelf, tmp_path):
 
 
 def test_an_unknown_set_is_named():
-    there = "broker, delta, kafka-source, oracle"
+    there = "broker, delta, delta-4.0, delta-4.1, delta-4.2, kafka-source, .*, oracle"
     with pytest.raises(JarsFault, match=f"no set of jars is called 'hive'; there are: {there}"):
         jars.ensure(["hive"])
 
@@ -114,9 +115,26 @@ def test_the_list_holds_every_pin_and_nothing_that_spark_has():
     pins = ElementTree.parse(Path(jars.__file__).with_name("ivy.xml")).iter("dependency")  # noqa: S314 our own file
     listed = jars._listed()
     for pin in pins:
-        conf = pin.attrib["conf"].split("->")[0]
-        assert f"{pin.attrib['name']}-{pin.attrib['rev']}.jar" in listed[conf]
+        for conf in pin.attrib["conf"].split("->")[0].split(","):
+            assert f"{pin.attrib['name']}-{pin.attrib['rev']}.jar" in listed[conf]
     sparks = {jar.name.rsplit("-", 1)[0] for jar in jars.spark_jars().glob("*.jar")}
     assert len(sparks) > 100
     for conf in ("delta", "kafka-source"):
-        assert sparks.isdisjoint(name.rsplit("-", 1)[0] for name in listed[conf])
+        assert sparks.isdisjoint(name.rsplit("-", 1)[0] for name in listed[jars.jar_set(conf)])
+
+
+@pytest.mark.parametrize("version", ["4.0.2", "4.1.1", "4.2.0"])
+def test_delta_is_the_one_for_the_spark_here(monkeypatch, version):
+    monkeypatch.setattr(jars, "spark_version", lambda: version)
+    minor = version.rpartition(".")[0]
+    assert [jars.jar_set(conf) for conf in jars.configurations()] == [
+        *("broker", f"delta-{minor}", f"kafka-source-{minor}", "oracle")
+    ]
+    assert jars.jar_set("delta-4.0") == "delta-4.0"
+
+
+def test_for_a_spark_without_a_delta_no_jar_is_fetched(monkeypatch, tmp_path):
+    monkeypatch.setattr(jars, "spark_version", lambda: "4.3.0")
+    monkeypatch.setattr(jars, "_retrieve", lambda *_: pytest.fail("fetched jars"))
+    with pytest.raises(Fault, match=r"this is pyspark 4\.3\.0; expected 4\.0 or newer, below 4\.3"):
+        jars.ensure(["delta"], tmp_path)

@@ -40,7 +40,7 @@ def test_a_new_enough_java_is_taken(tmp_path, monkeypatch, version, release):
 @pytest.mark.parametrize(
     ("version", "code", "says"),
     [
-        ("1.8.0_402", "JAVA_TOO_OLD", "is Java 8; Spark 4.2 needs 17"),
+        ("1.8.0_402", "JAVA_TOO_OLD", "is Java 8; Spark 4 needs 17"),
         ("11.0.2", "JAVA_TOO_OLD", "is Java 11"),
         ("?", "JAVA_TOO_OLD", "unknown version"),
         (None, "JAVA_MISSING", "which has no bin/java"),

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from groupledger.config import SparkSettings
+from groupledger.core.faults import Fault
 from groupledger.engine import jars
-from groupledger.engine.session import CLASS_PATH, JAVA_OPTIONS, class_archive, cores, session_options
+from groupledger.engine.session import CLASS_PATH, JAVA_OPTIONS, class_archive, cores, session, session_options
 
 MASTERS = [
     ("local", 1),
@@ -64,6 +65,14 @@ def test_on_a_cluster_nothing_but_the_users_settings_is_set():
         assert session_options(SparkSettings(profile="cluster", conf=conf), submitted=submitted) == conf
 
 
+@pytest.mark.parametrize("profile", ["small", "local", "cluster"])
+def test_a_spark_that_was_never_tried_is_refused_before_a_jvm_starts(monkeypatch, profile):
+    monkeypatch.setattr(jars, "spark_version", lambda: "3.5.3")
+    monkeypatch.setattr("groupledger.engine.session._start", lambda *_: pytest.fail("started a JVM"))
+    with pytest.raises(Fault, match=r"this is pyspark 3\.5\.3; expected 4\.0 or newer, below 4\.3"):
+        session(SparkSettings(profile=profile), "never")
+
+
 def test_the_session_appends_to_a_delta_table_and_reads_it(spark, tmp_path):
     path = str(tmp_path / "table")
     for start in (0, 5):
@@ -77,6 +86,7 @@ QUICK = ("--driver-memory", "1g", "--driver-java-options", "-XX:TieredStopAtLeve
 JOB = """
 import sys
 from groupledger.config import SparkSettings
+from groupledger.core.faults import Fault
 from groupledger.core.faults import Fault
 from groupledger.engine.session import session
 try:

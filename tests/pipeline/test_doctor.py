@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from groupledger import tables
 from groupledger.core.faults import Fault
 from groupledger.pipeline import doctor as doctoring
-from groupledger.pipeline.doctor import VERSIONS, doctor, environment, numbers, place, soundness
+from groupledger.pipeline.doctor import VERSIONS, doctor, environment, place, soundness
 from groupledger.sinks import runs
 from groupledger.sinks.append import append
 from groupledger.sinks.ledger import LedgerLocation, init
@@ -23,22 +23,12 @@ MOMENT = datetime(2026, 11, 21, tzinfo=UTC)
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("4.2.0", (4, 2, 0)), ("4.2.0rc1", (4, 2, 0)), ("3", (3,)), ("2.3.dev4", (2, 3)), ("", ()), ("x", ())],
-)
-def test_versions_are_compared_by_their_numbers(text, expected):
-    assert numbers(text) == expected
-
-
 def test_the_versions_asked_for_are_those_of_the_project():
     project = tomllib.loads(PROJECT.read_text())["project"]
-    wanted = {re.split(r"[<>=]", text)[0]: text for text in project["dependencies"]} | {
-        "python": "python" + project["requires-python"]
-    }
+    asked = [*project["dependencies"], *project["optional-dependencies"]["local"]]
+    wanted = {re.split(r"[<>=]", text)[0]: text for text in asked} | {"python": "python" + project["requires-python"]}
     for name, (least, below) in VERSIONS.items():
-        bounds = f"=={least}" if wanted[name] == f"{name}=={least}" else f">={least}" + (f",<{below}" if below else "")
-        assert wanted[name] == name + bounds
+        assert wanted[name] == f"{name}>={least}" + (f",<{below}" if below else "")
 
 
 def test_here_everything_is_in_order():
@@ -56,6 +46,15 @@ def test_what_is_missing_is_told_with_a_remedy(monkeypatch, tmp_path):
     assert set(wrong) == {"java", "pandas", "no-such-package", "jars"}
     assert all(check.remedy for check in wrong.values())
     assert wrong["java"].detail == "no java on PATH"
+
+
+def test_a_spark_that_does_not_fit_is_told_and_no_session_is_asked_for(monkeypatch, tmp_path):
+    monkeypatch.setattr("groupledger.engine.jars.spark_version", lambda: "3.5.3")
+    monkeypatch.setitem(doctoring._FOUND, "pyspark", lambda: "3.5.3")
+    checks = doctor(lambda: pytest.fail("a session was started"), LedgerLocation(path=str(tmp_path)), None)
+    wrong = {check.name: (check.detail, check.remedy) for check in checks if not check.ok}
+    assert wrong["pyspark"] == ("3.5.3 (expected 4.0 or newer, below 4.3)", "pip install 'groupledger[local]'")
+    assert wrong["jars"][0].startswith("this is pyspark 3.5.3; expected 4.0 or newer")
 
 
 def test_without_java_no_session_is_asked_for(monkeypatch, tmp_path):

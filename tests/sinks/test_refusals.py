@@ -2,14 +2,16 @@
 
 import re
 
+import pyspark
 import pytest
 from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException, PySparkTypeError, PythonException
 
 from groupledger.core.faults import Fault
+from groupledger.core.spark_versions import release_of
 from groupledger.engine.jars import spark_jars
 from groupledger.sinks.ledger import LedgerLocation
-from groupledger.sinks.refusals import HADOOP, explained, is_bug, meaning, named
+from groupledger.sinks.refusals import explained, is_bug, meaning, named
 
 FILE = "file:/data/ledger/group_snapshots/part-00000-3b-c000.snappy.parquet"
 READING = "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file"
@@ -156,4 +158,4 @@ def test_what_our_own_python_raised_is_a_bug():
 
 
 def test_jars_of_stores_are_named_in_the_version_of_sparks_hadoop():
-    assert (spark_jars() / f"hadoop-client-api-{HADOOP}.jar").is_file()
+    assert (spark_jars() / f"hadoop-client-api-{release_of(pyspark.__version__).hadoop}.jar").is_file()

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from groupledger.core.faults import Fault
 from groupledger.core.secrets import without_secrets
+from groupledger.core.spark_versions import spark_missing
 
 if TYPE_CHECKING:
     from groupledger.config import LedgerSettings
@@ -27,14 +28,16 @@ MOST_OF_LOG = 2**20
 def foreign_errors() -> tuple[type[Exception], ...]:
     """What may be raised that is no bug of ours: errors of the machine, and of Spark where it was started at all."""
     if "pyspark.sql" not in sys.modules:
-        return (OSError,)
+        return (OSError, ModuleNotFoundError)
     from groupledger.sinks.refusals import ENGINE_ERRORS, JVM_GONE
 
-    return (OSError, *ENGINE_ERRORS, *JVM_GONE)
+    return (OSError, ModuleNotFoundError, *ENGINE_ERRORS, *JVM_GONE)
 
 
 def explained(error: Exception, meta: Mapping[str, Any]) -> Fault | None:
     """The error as a fault; None where it is a bug of ours."""
+    if isinstance(error, ModuleNotFoundError):
+        return spark_missing() if (error.name or "").partition(".")[0] in ("pyspark", "py4j") else None
     if isinstance(error, OSError) and not isinstance(error, ConnectionError):
         where = f": {error.filename}" if error.filename else ""
         return Fault("NOT_POSSIBLE_HERE", f"{error.strerror or error}{where}; mend that, then run it again")

@@ -43,7 +43,8 @@ class Wire(NamedTuple):
 
 def whole(table: pa.Table) -> pa.Table:
     """The table in one chunk a column, with 64-bit offsets where 32 bits would not reach."""
-    if table.nbytes > ROOM_OF_SMALL_OFFSETS:
+    # Not `nbytes`: it reads offsets, and Spark before 4.2 leaves out those of nested lists without entries.
+    if table.get_total_buffer_size() > ROOM_OF_SMALL_OFFSETS:
         table = table.cast(pa.schema([field.with_type(_large(field.type)) for field in table.schema]))
     return table.combine_chunks()
 

@@ -11,6 +11,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from groupledger.core.step import Form
 from groupledger.engine import rows as r
+from groupledger.engine.older_spark import repartition_by_id
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def apply(rows: DataFrame, buckets: int, calculation: Calculation) -> DataFrame:
     a task: hashed, four buckets met in two tasks. A task has one bucket, and now and then a giant's beside it; so rows
     need no sorting in the JVM to be told apart.
     """
-    return rows.repartitionById(buckets, r.BUCKET).mapInArrow(_call(calculation), r.OUTPUT)
+    return repartition_by_id(rows, buckets, r.BUCKET).mapInArrow(_call(calculation), r.OUTPUT)
 
 
 def _call(calculation: Calculation) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -27,6 +27,7 @@ from pyspark.sql.types import (
 from groupledger.core.custom.limits import DEFAULT, CustomLimits
 from groupledger.core.faults import Fault
 from groupledger.core.protocol.settlement import MemberCall, MemberRound, Round, Settlement
+from groupledger.engine.older_spark import repartition_by_id
 from groupledger.engine.rows import BUCKET, by_topic
 from groupledger.tables import columns as c
 from groupledger.tables.declaration import TOPIC_PARTITIONS
@@ -104,7 +105,7 @@ def simulate_fleet(
     found = find_all(custom, limits)
     bucket = F.pmod(F.xxhash64(c.GROUP_ID), F.lit(buckets)).cast("int")
     rows = scripts.select(bucket.alias(BUCKET), c.GROUP_ID, SCRIPT)
-    return rows.repartitionById(buckets, BUCKET).groupBy(BUCKET).applyInArrow(_call(found), SETTLEMENTS)
+    return repartition_by_id(rows, buckets, BUCKET).groupBy(BUCKET).applyInArrow(_call(found), SETTLEMENTS)
 
 
 def _call(custom: Mapping[str, CustomAssignor]) -> Callable[[pa.Table], pa.Table]:

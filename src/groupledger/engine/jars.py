@@ -5,13 +5,15 @@
 
 `jars.sha256` says which files each configuration consists of. They lie in `<root>/<digest>/<configuration>`, where
 `<root>` is GROUPLEDGER_JARS or a folder of the user's cache, and the digest is that of both files: a change of pins
-is another folder. A folder appears by a rename once all its files are there and have their digests.
+is another folder. Sets for Spark's class path exist once for each Spark (`delta-4.2`); without a version a name means
+the one for the Spark here. A folder appears by a rename once all its files are there and have their digests.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +24,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from groupledger.core.faults import Fault
+from groupledger.core.spark_versions import release_of, spark_missing
 from groupledger.engine.java import java
 
 ROOT_VARIABLE = "GROUPLEDGER_JARS"
@@ -32,6 +35,8 @@ _HERE = Path(__file__).parent
 _PINS = _HERE / "ivy.xml"
 _DIGESTS = _HERE / "jars.sha256"
 
+_MINOR = re.compile(r"-\d+\.\d+$")
+
 TYPES = ("jar", "bundle")
 """Artifact types of a jar in Maven's poms: some that a broker loads are OSGi bundles."""
 
@@ -41,21 +46,30 @@ class JarsFault(Fault):
 
 
 def configurations() -> list[str]:
-    """The sets of jars there are: `delta`, `kafka-source`, `broker`, `oracle`."""
-    return sorted(_listed())
+    """The sets of jars there are: `delta` and `kafka-source` of the Spark here, `broker`, `oracle`."""
+    return sorted({_MINOR.sub("", conf) for conf in _listed()})
+
+
+def jar_set(conf: str) -> str:
+    """The set's own name: `delta` is `delta-4.2` where pyspark is 4.2; any other set is as it is called."""
+    known = _listed()
+    if conf in known or conf not in configurations():
+        return conf
+    return release_of(spark_version()).jar_set(conf)
 
 
 def ensure(confs: Iterable[str], directory: Path | None = None) -> list[Path]:
     """Every jar of these configurations, fetched where missing; sorted inside each configuration.
 
-    `directory` replaces the root. Raises JavaFault, or JarsFault with the code JARS_UNKNOWN, JARS_UNAVAILABLE,
-    JARS_DIFFER or JARS_INCOMPLETE.
+    `directory` replaces the root. Raises JavaFault, SPARK_MISSING, SPARK_UNSUPPORTED, or JarsFault with the code
+    JARS_UNKNOWN, JARS_UNAVAILABLE, JARS_DIFFER or JARS_INCOMPLETE.
     """
-    wanted = list(confs)
+    wanted = [jar_set(conf) for conf in confs]
     known = _listed()
     for conf in wanted:
         if conf not in known:
-            raise JarsFault("JARS_UNKNOWN", f"no set of jars is called {conf!r}; there are: {', '.join(sorted(known))}")
+            there = ", ".join(sorted({*known, *configurations()}))
+            raise JarsFault("JARS_UNKNOWN", f"no set of jars is called {conf!r}; there are: {there}")
     folder = home(directory)
     missing = [conf for conf in wanted if not (folder / conf).is_dir()]
     if missing:
@@ -135,7 +149,16 @@ def spark_jars() -> Path:
     spark = find_spec("pyspark")
     for folder in (spark.submodule_search_locations if spark else None) or ():
         return Path(folder, "jars")
-    raise JarsFault("JARS_UNAVAILABLE", "pyspark is not installed here: pip install pyspark==4.2.0")
+    raise spark_missing()
+
+
+def spark_version() -> str:
+    """The version of the pyspark that is imported here, installed by pip or not."""
+    try:
+        from pyspark.version import __version__
+    except ImportError as error:
+        raise spark_missing() from error
+    return __version__
 
 
 def _reason(log: str) -> str:

@@ -29,7 +29,7 @@ def java() -> Path:
     if found is None or found < OLDEST:
         said = f"Java {found}" if found else "a Java of unknown version"
         raise JavaFault(
-            "JAVA_TOO_OLD", f"{command} is {said}; Spark 4.2 needs {OLDEST} or newer: {_INSTALL} and set JAVA_HOME"
+            "JAVA_TOO_OLD", f"{command} is {said}; Spark 4 needs {OLDEST} or newer: {_INSTALL} and set JAVA_HOME"
         )
     return command
 

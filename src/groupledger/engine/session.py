@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING
 from groupledger.config.settings import SparkSettings
 from groupledger.core.faults import Fault
 from groupledger.core.secrets import SENSITIVE
+from groupledger.core.spark_versions import release_of
 from groupledger.engine import jars
 from groupledger.engine.java import java, version
 
@@ -59,7 +60,7 @@ CLASS_PATH = "spark.driver.extraClassPath"
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _NO_DELTA = (
     "this Spark has no Delta on its class path: give spark-submit"
-    ' --jars "$(python -m groupledger.engine.jars delta)", or use a cluster that has Delta 4.4'
+    ' --jars "$(python -m groupledger.engine.jars delta)", or use a cluster that has Delta 4'
 )
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 _SILENT = ("-Xlog:disable", "-Xlog:all=error:stderr")  # an archive that no longer fits is passed over without a word
@@ -74,8 +75,10 @@ def session(settings: SparkSettings, app_name: str, jvm_output: IO[bytes] | None
 
     `jvm_output` is an open file for all that a JVM started here prints on its own: warnings, progress, stack traces.
     Without it, the JVM shares this process's stdout and stderr. Raises JavaFault and JarsFault before a JVM is started,
-    SessionFault: JVM_FAILED where it does not start, DELTA_MISSING where a submitted job was given no Delta.
+    SPARK_MISSING and SPARK_UNSUPPORTED likewise; SessionFault: JVM_FAILED where it does not start, DELTA_MISSING where
+    a submitted job was given no Delta.
     """
+    release_of(jars.spark_version())
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     options = session_options(settings, submitted=submitted)
     from pyspark.sql import SparkSession  # 0.1 s, and not needed to explain a missing Java

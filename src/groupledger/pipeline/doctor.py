@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 
 from groupledger import tables
 from groupledger.core.faults import Fault
+from groupledger.core.spark_versions import BELOW, LEAST, bring_spark, numbers
 from groupledger.engine import jars
 from groupledger.engine.java import java, version
 from groupledger.pipeline.digests import compare
@@ -36,8 +37,7 @@ if TYPE_CHECKING:
 
 VERSIONS: dict[str, tuple[str, str | None]] = {
     "python": ("3.11", None),
-    "pyspark": ("4.2.0", "4.2.1"),
-    "delta-spark": ("4.4.0", "4.4.1"),
+    "pyspark": (LEAST, BELOW),
     "pandas": ("2.2", "3"),
     "pyarrow": ("18", None),
     "numpy": ("2.0", None),
@@ -70,7 +70,7 @@ def doctor(
     `deep` reads every row as well: are they those that were written?
     """
     checks = [*environment(jars_folder), *place(location)]
-    if all(check.ok for check in checks if check.name in ("java", "jars", "pyspark", "delta-spark")):
+    if all(check.ok for check in checks if check.name in ("java", "jars", "pyspark")):
         spark = session()
         checks += [store(spark, location), *soundness(spark, location)]
         if deep and all(check.ok for check in checks if check.name == "tables"):
@@ -102,32 +102,33 @@ def environment(jars_folder: Path | None) -> Iterator[Check]:
         yield Check("java", True, f"{version(command)} at {command}")
     except Fault as fault:
         yield Check("java", False, fault.message, "install it, then ask again")
-    missing = [conf for conf in ("delta",) if not (jars.home(jars_folder) / conf).is_dir()]
-    where = str(jars.home(jars_folder))
-    yield Check(
-        "jars", not missing, f"{where} {'lacks' if missing else 'has'} delta", "groupledger jars" if missing else ""
-    )
+    yield _jars(jars_folder)
+
+
+def _jars(jars_folder: Path | None) -> Check:
+    """Those of Delta for the Spark here."""
+    try:
+        wanted = jars.jar_set("delta")
+    except Fault as fault:
+        return Check("jars", False, fault.message, bring_spark())
+    home = jars.home(jars_folder)
+    there = (home / wanted).is_dir()
+    return Check("jars", there, f"{home} {'has' if there else 'lacks'} {wanted}", "" if there else "groupledger jars")
 
 
 def _version(name: str, least: str, below: str | None) -> Check:
     wanted = f"{least} or newer" + (f", below {below}" if below else "")
     try:
-        got = platform.python_version() if name == "python" else metadata.version(name)
+        got = _FOUND.get(name, lambda: metadata.version(name))()
     except metadata.PackageNotFoundError:
         return Check(name, False, "not installed", f"pip install '{name}>={least}'")
     fits = numbers(least) <= numbers(got) and (below is None or numbers(got) < numbers(below))
-    return Check(name, fits, f"{got} (expected {wanted})", "" if fits else f"install {name} {wanted}")
+    remedy = bring_spark() if name == "pyspark" else f"install {name} {wanted}"
+    return Check(name, fits, f"{got} (expected {wanted})", "" if fits else remedy)
 
 
-def numbers(text: str) -> tuple[int, ...]:
-    """`"4.2.0rc1"` -> (4, 2, 0): the leading numbers of a version."""
-    parts = []
-    for part in text.split("."):
-        digits = part[: len(part) - len(part.lstrip("0123456789"))]
-        if not digits:
-            break
-        parts.append(int(digits))
-    return tuple(parts)
+_FOUND = {"python": platform.python_version, "pyspark": jars.spark_version}
+"""Versions that pip may not know: a cluster's pyspark is not always installed by it."""
 
 
 def place(location: LedgerLocation) -> Iterator[Check]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+import pyspark
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.errors import (
     PySparkAssertionError,
@@ -25,6 +26,7 @@ from pyspark.errors import (
 )
 
 from groupledger.core.faults import Fault
+from groupledger.core.spark_versions import release_of
 from groupledger.tables import BY_NAME, CONSTRAINTS, LOG_RECORDS, RUNS, TOPIC_SNAPSHOTS
 
 if TYPE_CHECKING:
@@ -68,12 +70,8 @@ _REASONS = (
     (r"Permission denied|AccessControlException", "this user may not read it: change its owner or mode"),
     (r"FileNotFoundException|does not exist", "it is gone: leave files alone while they are read"),
 )
-HADOOP = "3.5.0"
-"""The version that Spark 4.2 brings, which jars beside it must have."""
-_AWS, _AZURE, _GCP = (f"org.apache.hadoop:hadoop-{name}:{HADOOP}" for name in ("aws", "azure", "gcp"))
-_SCHEMES = {"s3a": _AWS, "s3": _AWS, "s3n": _AWS, "gs": _GCP} | dict.fromkeys(
-    ("abfs", "abfss", "wasb", "wasbs"), _AZURE
-)
+_SCHEMES = dict.fromkeys(("s3a", "s3", "s3n"), "aws") | dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), "azure")
+_SCHEMES["gs"] = "gcp"
 _NO_SCHEME = re.compile(r'No FileSystem for scheme:? "?(?P<scheme>[\w+.-]+)')
 _NO_CLASS = re.compile(r"Class \S*?\.(?:s3a|azurebfs|azure|gs|gcs)\.(?P<name>\w+) not found")
 _UNREACHABLE = re.compile(
@@ -160,12 +158,13 @@ def _unknown_store(found: re.Match[str]) -> Fault:
     name = found.groupdict().get("scheme", "")
     if not name:
         name = next((scheme for scheme, mark in _MARKS.items() if mark in found[0]), "")
-    jar = _SCHEMES.get(name)
-    if jar is None:
+    store = _SCHEMES.get(name)
+    if store is None:
         return Refusal(
             "STORE_UNKNOWN", f"{name}:// is no file system that Spark knows; write s3a://, gs://, hdfs:// ..."
         )
     what = f"{name}:// needs a jar that Spark does not bring"
+    jar = f"org.apache.hadoop:hadoop-{store}:{release_of(pyspark.__version__).hadoop}"
     return Refusal(
         "STORE_UNKNOWN", f"{what}: name {jar} in spark.conf, as spark.jars.packages, or give spark-submit it"
     )

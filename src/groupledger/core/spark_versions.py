@@ -1,0 +1,77 @@
+"""Which Spark goes with which Delta: the one table. Jars, doctor, messages and docs/spark-versions.md rest on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from groupledger.core.faults import Fault
+
+EXTRA = "local"
+"""The extra of groupledger that brings a Spark; without it none is installed, or replaced."""
+SCALA = "2.13"
+LEAST, BELOW = "4.0", "4.3"
+"""Versions of pyspark: from which on, and below which."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkRelease:
+    """A minor version of Spark with what belongs to it."""
+
+    minor: str
+    pyspark: str  # what `make sparks` runs
+    delta: str
+    hadoop: str  # jars of stores beside Spark must have this version
+
+    @property
+    def delta_artifact(self) -> str:
+        """Name of the Delta jar for this Spark, as Maven has it."""
+        return f"delta-spark_{self.minor}_{SCALA}"
+
+    def jar_set(self, name: str) -> str:
+        """The set of jars called `name` that fits: `delta` is `delta-4.0` for Spark 4.0."""
+        return f"{name}-{self.minor}"
+
+
+RELEASES = (
+    SparkRelease("4.0", "4.0.5", "4.4.0", "3.4.1"),
+    SparkRelease("4.1", "4.1.4", "4.4.0", "3.4.2"),
+    SparkRelease("4.2", "4.2.0", "4.4.0", "3.5.0"),
+)
+NEWEST = RELEASES[-1]
+
+
+def release_of(version: str) -> SparkRelease:
+    """What belongs to this version of pyspark. Raises Fault: SPARK_UNSUPPORTED."""
+    for release in RELEASES:
+        if numbers(version)[:2] == numbers(release.minor):
+            return release
+    raise Fault(
+        "SPARK_UNSUPPORTED",
+        f"this is pyspark {version}; expected {LEAST} or newer, below {BELOW}: use a Python with one of these,"
+        f" or {bring_spark()}",
+    )
+
+
+def spark_missing() -> Fault:
+    """What to say where there is no pyspark."""
+    return Fault(
+        "SPARK_MISSING",
+        f"pyspark is not installed here; expected {LEAST} or newer, below {BELOW}: on a cluster use its own Python,"
+        f" elsewhere {bring_spark()}",
+    )
+
+
+def bring_spark() -> str:
+    """The command that installs a Spark beside groupledger."""
+    return f"pip install 'groupledger[{EXTRA}]'"
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """`"4.2.0rc1"` -> (4, 2, 0): the leading numbers of a version."""
+    parts = []
+    for part in text.split("."):
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
+        if not digits:
+            break
+        parts.append(int(digits))
+    return tuple(parts)
