@@ -46,7 +46,7 @@ def ingest(
     \b
     groupledger ingest                           # as configured
     groupledger ingest --bootstrap host:9092     # this cluster, into `ledger`
-    groupledger ingest --follow                  # again every minute, until it is told to stop
+    groupledger ingest --follow                  # again each minute
     """
     from groupledger.config.settings import CLUSTERS
     from groupledger.pipeline.cluster import require_answers
