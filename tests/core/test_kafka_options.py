@@ -3,7 +3,7 @@
 import pytest
 
 from groupledger.core.faults import Fault
-from groupledger.core.kafka_options import client_options, properties
+from groupledger.core.kafka_options import client_options, java_options, properties
 
 TEXT = """\
 # what --command-config takes
@@ -85,3 +85,47 @@ def test_no_message_quotes_a_password():
     with pytest.raises(Fault) as caught:
         client_options({"sasl.jaas.config": "Foo required password=hunter2hunter2;"})
     assert "hunter2" not in caught.value.message
+
+
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+JAVA_CASES = [
+    ({"security.protocol": "SSL", "ssl.ca.location": "ca.pem"},
+     {"security.protocol": "SSL", "ssl.truststore.location": "ca.pem", "ssl.truststore.type": "PEM"}),
+    ({"ssl.ca.pem": "-----"}, {"ssl.truststore.certificates": "-----", "ssl.truststore.type": "PEM"}),
+    ({"ssl.key.location": "me.pem", "ssl.certificate.location": "me.pem", "ssl.key.password": "p"},
+     {"ssl.keystore.location": "me.pem", "ssl.keystore.type": "PEM", "ssl.key.password": "p"}),
+    ({"ssl.certificate.pem": "c", "ssl.key.pem": "k"},
+     {"ssl.keystore.certificate.chain": "c", "ssl.keystore.key": "k", "ssl.keystore.type": "PEM"}),
+    ({"ssl.truststore.location": "ca.jks", "ssl.truststore.password": "p"},
+     {"ssl.truststore.location": "ca.jks", "ssl.truststore.password": "p"}),
+    ({"ssl.endpoint.identification.algorithm": "none"}, {"ssl.endpoint.identification.algorithm": ""}),
+    ({"sasl.mechanisms": "SCRAM-SHA-512", "sasl.username": "al", "sasl.password": 'a"b\\c'},
+     {"sasl.mechanism": "SCRAM-SHA-512", "sasl.jaas.config": f'{SCRAM} username="al" password="a\\"b\\\\c";'}),
+    ({"sasl.mechanism": "GSSAPI", "sasl.jaas.config": "Krb5LoginModule required;"},
+     {"sasl.mechanism": "GSSAPI", "sasl.jaas.config": "Krb5LoginModule required;"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "expected"), JAVA_CASES)
+def test_options_in_a_java_clients_words(given, expected):
+    assert java_options(given) == expected
+
+
+def test_a_login_survives_both_ways():
+    given = {"sasl.mechanism": "SCRAM-SHA-256", "sasl.username": "al", "sasl.password": 'w"o\\r;d='}
+    assert client_options(java_options(given)) == given
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"sasl.oauthbearer.client.id": "x"}, "is none of Spark's Kafka source"),
+        ({"enable.ssl.certificate.verification": "false"}, "is none of Spark's Kafka source"),
+        ({"ssl.key.location": "k.pem", "ssl.certificate.location": "c.pem"}, "put both into one PEM file"),
+        ({"sasl.username": "x", "sasl.password": "y"}, "sasl.mechanism is missing"),
+    ],
+)
+def test_an_option_that_a_java_client_cannot_be_given(given, says):
+    with pytest.raises(Fault, match=says) as caught:
+        java_options(given)
+    assert caught.value.code == "KAFKA_OPTION"

@@ -84,7 +84,8 @@ class Job:
             context.meta[JVM_OUTPUT] = said
             context.find_root().call_on_close(said.close)
         with self.output.status("starting Spark"):
-            return session(self.config.spark, f"groupledger {self.name}", said)
+            jar_sets = sorted({conf for source in self.config.sources for conf in source.jar_sets})
+            return session(self.config.spark, f"groupledger {self.name}", said, jar_sets)
 
     def invocation(self, run_id: str | None) -> Invocation:
         """A new attempt, and the clock: made here and nowhere below."""

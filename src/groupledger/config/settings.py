@@ -24,13 +24,15 @@ KAFKA, ADMIN, SEGMENTS, TABLE, DELTA = "kafka", "admin", "segments", "offsets-ta
 log from a broker's disk; a table of the log by its name in the session's catalog; and a Delta table by its folder."""
 OFFSETS = ("offsets-jsonl", "offsets-parquet", DELTA, TABLE)
 """Kinds of sources that hold records of the log, a row or a line each."""
+CLIENT_READER, SPARK_READER = "confluent-kafka", "spark"
+"""Who fetches the records of a running cluster's log."""
 CLUSTERS = (KAFKA, ADMIN)
 """Kinds of sources that are a running cluster."""
 SOURCE_KINDS = (*OFFSETS, SEGMENTS, "topics-jsonl", "snapshots", *CLUSTERS)
 KEYS_OF_KINDS = {
     "table": (TABLE,),
     **dict.fromkeys(("bootstrap", "options", "timeout_seconds"), CLUSTERS),
-    "max_records": (KAFKA,),
+    **dict.fromkeys(("reader", "max_records"), (KAFKA,)),
     "offset_commits": (KAFKA, SEGMENTS),
     "columns": OFFSETS,
 }
@@ -160,6 +162,12 @@ class SourceSettings:
         at_least(1),
         30,
     )
+    reader: str = key(
+        "Who fetches the records: confluent-kafka in Spark's Python workers, or Spark's own Kafka source, whose jars "
+        "must be there; only for kafka.",
+        one_of(CLIENT_READER, SPARK_READER),
+        CLIENT_READER,
+    )
     max_records: int | None = key(
         "Offsets that one run reads at most, shared among the log's partitions; null: all; only for kafka.",
         at_least(1),
@@ -171,6 +179,11 @@ class SourceSettings:
         TRUTH,
         False,
     )
+
+    @property
+    def jar_sets(self) -> tuple[str, ...]:
+        """Sets of jars that it takes beside those of every session (`engine.jars`)."""
+        return ("kafka-source",) if self.reader == SPARK_READER else ()
 
     @property
     def place(self) -> str:

@@ -46,6 +46,11 @@ def kafka_fault(name: str, text: str, bootstrap: str, doing: str) -> Fault:
     return Fault("KAFKA_FAILED", f"{doing} failed at {bootstrap}: {said}")
 
 
+def log_moved(said: str) -> Fault:
+    """The fault of a read that meets the log's start, which moved on since it was planned."""
+    return Fault("LOG_MOVED", f"{said}: the log start moved on, or the log was cut; run it again")
+
+
 def unreachable(bootstrap: str, said: str | None, doing: str, seconds: float | None) -> Fault:
     """The fault of a cluster that did not answer, with the last reason that is known."""
     within = "" if seconds is None else f" within {seconds:g} s (timeout_seconds)"

@@ -32,6 +32,18 @@ _RENAMED = {
     "ssl.keystore.certificate.chain": "ssl.certificate.pem",
     "ssl.keystore.key": "ssl.key.pem",
 }
+_JAVA_NAMES = {
+    "sasl.mechanisms": "sasl.mechanism",
+    "ssl.ca.location": "ssl.truststore.location",
+    "ssl.ca.pem": "ssl.truststore.certificates",
+    "ssl.certificate.pem": "ssl.keystore.certificate.chain",
+    "ssl.key.pem": "ssl.keystore.key",
+}
+_VERIFIES = "enable.ssl.certificate.verification"
+_CLIENT_ONLY = frozenset(
+    {"sasl.username", "sasl.password", "ssl.certificate.location", "ssl.key.location", "bootstrap.servers", _VERIFIES}
+)
+_QUOTED = re.compile(r'["\\]')
 _JAAS = re.compile(r"\.(?:Plain|Scram)LoginModule\b")
 _JAAS_VALUE = re.compile(r"\b(username|password)\s*=\s*(?:\"((?:\\.|[^\"\\])*)\"|'((?:\\.|[^'\\])*)'|([^\s;\"']+))")
 _PAIR = re.compile(r"((?:\\.|[^\\:=\s])*)\s*[:=]?\s*(.*)", re.DOTALL)
@@ -78,6 +90,41 @@ def client_options(given: Mapping[str, str]) -> dict[str, str]:
     if found.get("ssl.endpoint.identification.algorithm") == "":
         found["ssl.endpoint.identification.algorithm"] = "none"
     return found
+
+
+def java_options(given: Mapping[str, str]) -> dict[str, str]:
+    """The same options for a Java client. Raises Fault KAFKA_OPTION for one that cannot be said there.
+
+    `sasl.username` and `sasl.password` become `sasl.jaas.config`, files in PEM the stores of that type.
+    """
+    found = {_JAVA_NAMES.get(name, name): value for name, value in given.items() if name not in _CLIENT_ONLY}
+    for name, value in given.items():
+        if name.startswith("sasl.oauthbearer.") or (name == _VERIFIES and value.lower() == "false"):
+            raise Fault("KAFKA_OPTION", f"option {name} is none of Spark's Kafka source; leave out reader: spark")
+    if "ssl.certificate.location" in given or "ssl.key.location" in given:
+        if given.get("ssl.certificate.location") != given.get("ssl.key.location"):
+            said = "ssl.certificate.location and ssl.key.location are two files, and a Java client reads one"
+            raise Fault("KAFKA_OPTION", f"{said}; put both into one PEM file, or leave out reader: spark")
+        found["ssl.keystore.location"] = given["ssl.key.location"]
+    stores = (("truststore", ("location", "certificates")), ("keystore", ("location", "key")))
+    for store, places in stores:
+        of_pem = any(_JAVA_NAMES.get(name) in {f"ssl.{store}.{place}" for place in places} for name in given)
+        if of_pem or (store == "keystore" and "ssl.key.location" in given):
+            found.setdefault(f"ssl.{store}.type", "PEM")
+    if found.get("ssl.endpoint.identification.algorithm") == "none":
+        found["ssl.endpoint.identification.algorithm"] = ""
+    if "sasl.username" in given and "sasl.jaas.config" not in given:
+        found["sasl.jaas.config"] = _jaas(found.get("sasl.mechanism", ""), given)
+    return found
+
+
+def _jaas(mechanism: str, given: Mapping[str, str]) -> str:
+    module = "scram.ScramLoginModule" if mechanism.startswith("SCRAM-") else "plain.PlainLoginModule"
+    if module.startswith("plain") and mechanism != "PLAIN":
+        said = f"sasl.mechanism is {mechanism or 'missing'}; with sasl.username expected PLAIN or SCRAM-SHA-256 or -512"
+        raise Fault("KAFKA_OPTION", said)
+    user, word = (_QUOTED.sub(r"\\\g<0>", given.get(f"sasl.{name}", "")) for name in ("username", "password"))
+    return f'org.apache.kafka.common.security.{module} required username="{user}" password="{word}";'
 
 
 def _require_pem(given: Mapping[str, str], store: str, instead: str) -> None:

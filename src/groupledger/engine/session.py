@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -70,17 +70,19 @@ class SessionFault(Fault):
     """No session can be had as the caller asked."""
 
 
-def session(settings: SparkSettings, app_name: str, jvm_output: IO[bytes] | None = None) -> SparkSession:
+def session(
+    settings: SparkSettings, app_name: str, jvm_output: IO[bytes] | None = None, jar_sets: Sequence[str] = ()
+) -> SparkSession:
     """The Spark session these settings describe; one that is active already is returned as it is.
 
-    `jvm_output` is an open file for all that a JVM started here prints on its own: warnings, progress, stack traces.
-    Without it, the JVM shares this process's stdout and stderr. Raises JavaFault and JarsFault before a JVM is started,
-    SPARK_MISSING and SPARK_UNSUPPORTED likewise; SessionFault: JVM_FAILED where it does not start, DELTA_MISSING where
-    a submitted job was given no Delta.
+    `jar_sets` are put on the class path of a JVM started here, beside those of Delta. `jvm_output` is an open file for
+    all that such a JVM prints on its own: warnings, progress, stack traces; without it, the JVM shares this process's
+    stdout and stderr. Raises JavaFault and JarsFault before a JVM is started, SPARK_MISSING and SPARK_UNSUPPORTED
+    likewise; SessionFault: JVM_FAILED where it does not start, DELTA_MISSING where a submitted job was given no Delta.
     """
     release_of(jars.spark_version())
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    options = session_options(settings, submitted=submitted)
+    options = session_options(settings, submitted=submitted, jar_sets=jar_sets)
     from pyspark.sql import SparkSession  # 0.1 s, and not needed to explain a missing Java
 
     if jvm_output is not None and not submitted:
@@ -118,9 +120,10 @@ def _first_error(output: IO[bytes]) -> str:
     return (telling or lines[-1:] or ["it said nothing"])[0]
 
 
-def session_options(settings: SparkSettings, *, submitted: bool) -> dict[str, str]:
-    """Every Spark setting of such a session. What the user set under `spark.conf` wins; class paths and JVM options
-    are joined to ours.
+def session_options(settings: SparkSettings, *, submitted: bool, jar_sets: Sequence[str] = ()) -> dict[str, str]:
+    """Every Spark setting of such a session, `jar_sets` as in `session`.
+
+    What the user set under `spark.conf` wins; class paths and JVM options are joined to ours.
     """
     if settings.profile == "cluster":
         return dict(settings.conf)
@@ -129,7 +132,7 @@ def session_options(settings: SparkSettings, *, submitted: bool) -> dict[str, st
     if submitted:
         return options | dict(settings.conf)
     options |= {"spark.master": settings.master, "spark.driver.memory": settings.driver_memory}
-    return _joined(options | _jvm_options(settings), settings.conf)
+    return _joined(options | _jvm_options(settings, jar_sets), settings.conf)
 
 
 def cores(master: str) -> int:
@@ -147,7 +150,7 @@ def class_archive(directory: Path | None = None) -> Path:
     return jars.home(directory) / f"spark-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}.jsa"
 
 
-def _jvm_options(settings: SparkSettings) -> dict[str, str]:
+def _jvm_options(settings: SparkSettings, jar_sets: Sequence[str]) -> dict[str, str]:
     """Jars and flags of a driver that is still to be started."""
     java()
     directory = Path(settings.jars) if settings.jars else None
@@ -159,7 +162,9 @@ def _jvm_options(settings: SparkSettings) -> dict[str, str]:
         # A short job ends before the second compiler pays. Without it Java makes room for 48 MB of compiled code only,
         # and a session that fills them goes on uncompiled.
         flags += ["-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m"]
-    return {CLASS_PATH: jars.class_path("delta", directory), JAVA_OPTIONS: " ".join(flags)}
+    # Further jars behind Delta's: an archive of classes fits every class path that begins with its own.
+    found = (jars.class_path(conf, directory) for conf in ("delta", *jar_sets))
+    return {CLASS_PATH: os.pathsep.join(found), JAVA_OPTIONS: " ".join(flags)}
 
 
 def _joined(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:

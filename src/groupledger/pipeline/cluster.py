@@ -9,13 +9,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from groupledger.config.kafka_secrets import resolved
+from groupledger.config.settings import SPARK_READER
 from groupledger.core.faults import Fault
-from groupledger.core.kafka_options import client_options
+from groupledger.core.kafka_options import client_options, java_options
 from groupledger.core.lines.topic_listings import listing_line
 from groupledger.core.log_plan import LogGap, LogPlan, planned
 from groupledger.core.moment import millis
 from groupledger.pipeline.past import guard_of
-from groupledger.sources import kafka_log, offsets_log, topic_listings
+from groupledger.sources import kafka_log, offsets_log, spark_kafka_log, topic_listings
 from groupledger.sources.kafka_client import Address, Cluster, ClusterState, Listed
 from groupledger.sources.kafka_records import StretchReader
 from groupledger.sources.lines import given_lines
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from groupledger.sinks.runs import Commit
     from groupledger.sources.opening import Rows
 
+PIECE_OFFSETS = 1_000_000
+"""A log partition with more offsets to be read is read by several tasks."""
 OFFSETS, TOPICS, GAPS, BEGINS, SINCE = "offsets", "topics", "gaps", "from", "since"
 LOG_START_MOVED = "log-start-moved"
 OFFSETS_PARTITIONS = "offsets_partitions"
@@ -95,8 +98,7 @@ def read_cluster(
     require_same_cluster(source, named, state.cluster_id)
     last = last_reached(commits, state.cluster_id)
     plan = planned(last.offsets, state.ends, source.max_records)
-    reader = StretchReader(address, source.offset_commits)
-    logs = [_records(spark, source, reader, plan, state)] if plan.stretches else []
+    logs = [_records(spark, source, address, plan, state)] if plan.stretches else []
     listings = (
         [topic_listing(spark, source, state.cluster_id, state.topics, invocation.now())]
         if state.topics_digest != last.topics
@@ -168,11 +170,15 @@ def require_same_cluster(source: SourceSettings, named: str | None, found: str) 
         raise Fault("CLUSTER_DIFFERS", f"{said}; check the address, or leave cluster_id out: the cluster says its own")
 
 
-def _records(
-    spark: SparkSession, source: SourceSettings, reader: StretchReader, plan: LogPlan, state: ClusterState
-) -> Rows:
-    stretches = kafka_log.frame(spark, reader, plan.pieces(kafka_log.PIECE_OFFSETS), state.cluster_id)
-    return offsets_log.of_cluster(stretches, source.place, state.cluster_id)
+def _records(spark: SparkSession, source: SourceSettings, address: Address, plan: LogPlan, state: ClusterState) -> Rows:
+    """The records of a plan, by the reader that is configured."""
+    pieces, commits = plan.pieces(PIECE_OFFSETS), source.offset_commits
+    if source.reader == SPARK_READER:
+        java = Address(address.bootstrap, java_options(resolved(source.options)), address.timeout_seconds)
+        found = spark_kafka_log.frame(spark, java, plan.stretches, len(pieces))
+        return offsets_log.of_topic(found, source.place, state.cluster_id, offset_commits=commits)
+    stretches = kafka_log.frame(spark, StretchReader(address, commits), pieces, state.cluster_id)
+    return offsets_log.of_stretches(stretches, source.place, state.cluster_id)
 
 
 def topic_listing(

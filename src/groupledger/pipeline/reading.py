@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from groupledger.config.settings import ADMIN, DELTA, KAFKA, OFFSETS, SEGMENTS, TABLE
+from groupledger.config.settings import ADMIN, DELTA, KAFKA, OFFSETS, SEGMENTS, SPARK_READER, TABLE
 from groupledger.core.digest import digest
 from groupledger.core.faults import Fault
 from groupledger.core.secrets import without_secrets
@@ -18,7 +18,7 @@ from groupledger.pipeline.cluster import OFFSETS_PARTITIONS, ClusterReading, rea
 from groupledger.pipeline.described import DescribedReading, Digests, no_digests, read_described
 from groupledger.pipeline.growing import TABLES, TableReading, key_of, read_growing
 from groupledger.sinks.refusals import ENGINE_ERRORS
-from groupledger.sources import kafka_log, offsets_log, segments, snapshot_tables, topic_listings
+from groupledger.sources import kafka_log, offsets_log, segments, snapshot_tables, spark_kafka_log, topic_listings
 from groupledger.sources.files import Files, unreadable
 from groupledger.sources.opening import PROBLEM, Arrivals, Rows, split
 from groupledger.sources.tables import table_files
@@ -146,10 +146,16 @@ class Reading:
             yield
         except ENGINE_ERRORS as error:
             known = (name for source in self.sources for files in source.files for name, *_ in files.found)
-            fault = kafka_log.fault_of(str(error)) or unreadable(str(error), known)
+            fault = self._fault_of_cluster(str(error)) or unreadable(str(error), known)
             if fault is None:
                 raise
             raise fault from error
+
+    def _fault_of_cluster(self, error: str) -> Fault | None:
+        """The fault of the running cluster that a read failed at."""
+        spoken = [each.settings for each in self.sources if each.settings.reader == SPARK_READER]
+        through_spark = (spark_kafka_log.fault_of(error, source.place) for source in spoken)
+        return kafka_log.fault_of(error) or next((fault for fault in through_spark if fault is not None), None)
 
 
 def read_sources(

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-PIECE_OFFSETS = 1_000_000
-"""A log partition with more offsets to be read is read by several tasks."""
 FIELDS = StructType([*offsets_log.FIELDS, StructField(PROBLEM, StringType()), StructField(NUMBER, LongType())])
 _NAME = "groupledger_kafka_log"
 _MARK = "groupledger-fault "

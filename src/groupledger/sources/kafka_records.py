@@ -12,9 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from groupledger.core.faults import Fault
-from groupledger.core.kafka_faults import HOPELESS, LOST, kafka_fault
-from groupledger.core.lines.log_records import OFFSET_COMMIT_LEFT_OUT, TOPIC
+from groupledger.core.kafka_faults import HOPELESS, LOST, kafka_fault, log_moved
+from groupledger.core.lines.log_records import OFFSET_COMMIT_LEFT_OUT, OFFSET_COMMITS, TOPIC
 from groupledger.core.log_plan import Stretch
 from groupledger.core.user_code import client_module
 from groupledger.sources.kafka_client import PACKAGE, Address, silence
@@ -32,8 +31,6 @@ CONSUMER: dict[str, Any] = {
     "allow.auto.create.topics": False,
     "check.crcs": True,
 }
-OFFSET_COMMITS = (b"\x00\x00", b"\x00\x01")
-"""How the keys of offset commits begin: the record types 0 and 1."""
 _AT_ONCE = 10_000
 _ROWS, _BYTES = 5_000, 8 * 2**20
 """Of a batch: at most so many rows, and no further one above so many bytes."""
@@ -132,7 +129,7 @@ class _Taking:
             return offset >= self._stretch.end
         if name == LOST:
             said = f"partition {self._stretch.partition} of {TOPIC} no longer has offset {self._stretch.first}"
-            raise Fault("LOG_MOVED", f"{said}: the log start moved on, or the log was cut; run it again")
+            raise log_moved(said)
         if name in HOPELESS or error.fatal():
             raise kafka_fault(name, error.str(), bootstrap, f"reading {TOPIC}")
         return False

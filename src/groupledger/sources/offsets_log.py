@@ -17,13 +17,23 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, St
 from groupledger.core.bounds import OFFSET, PARTITION, RECORD_TIME
 from groupledger.core.faults import Fault
 from groupledger.core.lines import LOG_FIELDS, log_record
-from groupledger.core.lines.log_records import OFFSET_COMMIT_LEFT_OUT, TOPIC
+from groupledger.core.lines.log_records import OFFSET_COMMIT_LEFT_OUT, OFFSET_COMMITS, TOPIC
 from groupledger.core.lines.strict_json import NO_VALUES
 from groupledger.core.log_layouts import columns_of
 from groupledger.sources.bounded import moment, within
 from groupledger.sources.files import Files
 from groupledger.sources.lines import parsed, read_text
-from groupledger.sources.opening import PROBLEM, Arrivals, Rows, SourceFault, problem, split, watched_scan
+from groupledger.sources.opening import (
+    PROBLEM,
+    Arrivals,
+    Rows,
+    SourceFault,
+    each_row,
+    problem,
+    split,
+    tallied,
+    watched_scan,
+)
 from groupledger.sources.tables import open_table, paths
 from groupledger.tables import LOG_RECORDS
 from groupledger.tables import columns as c
@@ -118,17 +128,27 @@ def _by_field(found: DataFrame, source: str, columns: Mapping[str, str]) -> Data
     return found.select(*(there[name].column.alias(field) for field, name in names.items()))
 
 
-def of_cluster(stretches: DataFrame, source: str, cluster_id: str) -> Rows:
+def of_stretches(stretches: DataFrame, source: str, cluster_id: str) -> Rows:
     """What `kafka_log.frame` reads of a cluster: its records, and tallies of what it consumed and left out."""
-    tallies = (OFFSET_COMMIT_LEFT_OUT,)
-    watched, watch = watched_scan(stretches, tallies)
-    rows = records(_typed(_records_alone(watched)), source, cluster_id)
-    arrivals = Arrivals(stretches, _typed(_records_alone(stretches)), False, (watch, rows.watches[0]), tallies)
+    return _of_cluster(stretches, F.col(PROBLEM).isNull(), tallied(OFFSET_COMMIT_LEFT_OUT), source, cluster_id)
+
+
+def of_topic(found: DataFrame, source: str, cluster_id: str, *, offset_commits: bool) -> Rows:
+    """What `spark_kafka_log.frame` reads of a cluster: all its records; without `offset_commits` they are left out."""
+    starts = [F.lit(start) for start in OFFSET_COMMITS]
+    is_commit = F.coalesce(F.substring(c.KEY, 1, 2).isin(*starts), F.lit(False))
+    is_kept = F.lit(True) if offset_commits else ~is_commit
+    return _of_cluster(found, is_kept, each_row({OFFSET_COMMIT_LEFT_OUT: ~is_kept}), source, cluster_id)
+
+
+def _of_cluster(found: DataFrame, is_kept: Column, counts: Mapping[str, Column], source: str, cluster_id: str) -> Rows:
+    def kept(frame: DataFrame) -> DataFrame:
+        return _typed(frame.where(is_kept).select(*COLUMNS))
+
+    watched, watch = watched_scan(found, counts)
+    rows = records(kept(watched), source, cluster_id)
+    arrivals = Arrivals(found, kept(found), False, (watch, rows.watches[0]), counts)
     return Rows(rows.good, rows.rejected, rows.watches, arrivals)
-
-
-def _records_alone(stretches: DataFrame) -> DataFrame:
-    return stretches.where(F.col(PROBLEM).isNull()).select(*COLUMNS)
 
 
 def _typed(given: DataFrame) -> DataFrame:

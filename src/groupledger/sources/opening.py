@@ -61,16 +61,16 @@ class Arrived:
 class Arrivals:
     """Both ends of a reader: `scan` has a row for each line or row there is, `sorted_out` has its PROBLEM.
 
-    `watches` (of both, in this order) saw them pass; without them they are counted by a query of its own. With
-    `tallies`, `scan` has rows that stand for a NUMBER of entries instead: all there are (PROBLEM is ENTRIES), and those
-    that the reader left out, by kind. `others` are rows of other topics beside these, which are only counted.
+    `watches` (of both, in this order) saw them pass; without them they are counted by a query of its own. `counts` says
+    how entries are counted in `scan`; None: each row is one. `others` are rows of other topics
+    beside these, which are only counted.
     """
 
     scan: DataFrame
     sorted_out: DataFrame
     of_lines: bool
     watches: tuple[Observation, Observation] | None = None
-    tallies: tuple[str, ...] = ()
+    counts: Mapping[str, Column] | None = None
     others: DataFrame | None = None
 
     def observed(self) -> Arrived:
@@ -82,7 +82,7 @@ class Arrivals:
 
     def counted(self) -> Arrived:
         """By two queries of their own, which know no task's past."""
-        (there,) = self.scan.agg(*_entries(self.tallies)).collect()
+        (there,) = self.scan.agg(*_named(self.counts)).collect()
         (found,) = self.sorted_out.agg(*_fates()).collect()
         return _arrived(there.asDict(), found.asDict(), self._others())
 
@@ -171,10 +171,25 @@ def rejections(rows: DataFrame, source: str, known: dict[str, Column]) -> DataFr
     return rows.where(_is_rejected()).select(*chosen)
 
 
-def watched_scan(scan: DataFrame, tallies: tuple[str, ...] = ()) -> tuple[DataFrame, Observation]:
-    """The lines or rows as they are there, and who counts them; `tallies` as in `Arrivals`."""
+def watched_scan(scan: DataFrame, counts: Mapping[str, Column] | None = None) -> tuple[DataFrame, Observation]:
+    """The lines or rows as they are there, and who counts them; `counts` as in `Arrivals`."""
     watch = Observation()
-    return scan.observe(watch, *_entries(tallies)), watch
+    return scan.observe(watch, *_named(counts)), watch
+
+
+def each_row(left_out: Mapping[str, Column]) -> dict[str, Column]:
+    """Counts of a scan in which each row is an entry; `left_out`: by kind, which of them are not kept."""
+    return {_ARRIVED: F.count(F.lit(1))} | {kind: F.count_if(which) for kind, which in left_out.items()}
+
+
+def tallied(*kinds: str) -> dict[str, Column]:
+    """Counts of a scan with rows that stand for a NUMBER of entries.
+
+    That is of all there are where PROBLEM is ENTRIES, and of those that the reader left out where it is one of `kinds`.
+    """
+    named = {_ARRIVED: ENTRIES} | {kind: kind for kind in kinds}
+    sums = {name: F.sum(F.when(F.col(PROBLEM) == kind, F.col(NUMBER))) for name, kind in named.items()}
+    return {name: F.coalesce(total, F.lit(0)) for name, total in sums.items()}
 
 
 def observed(rows: DataFrame, watch: Observation) -> DataFrame:
@@ -193,12 +208,8 @@ def _is_rejected() -> Column:
     return F.col(PROBLEM).isNotNull() & ~F.col(PROBLEM).isin(BLANK, OTHER_TOPIC)
 
 
-def _entries(tallies: tuple[str, ...]) -> list[Column]:
-    if not tallies:
-        return [F.count(F.lit(1)).alias(_ARRIVED)]
-    named = {_ARRIVED: ENTRIES} | {kind: kind for kind in tallies}
-    sums = {name: F.sum(F.when(F.col(PROBLEM) == kind, F.col(NUMBER))) for name, kind in named.items()}
-    return [F.coalesce(total, F.lit(0)).alias(name) for name, total in sums.items()]
+def _named(counts: Mapping[str, Column] | None) -> list[Column]:
+    return [count.alias(name) for name, count in (each_row({}) if counts is None else counts).items()]
 
 
 def _fates() -> list[Column]:

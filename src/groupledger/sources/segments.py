@@ -28,7 +28,16 @@ from groupledger.sources.bounded import moment
 from groupledger.sources.decompression import decompressed
 from groupledger.sources.files import Files, local_path
 from groupledger.sources.offsets_log import FIELDS, records
-from groupledger.sources.opening import ENTRIES, NUMBER, PROBLEM, Arrivals, Rows, SourceFault, watched_scan
+from groupledger.sources.opening import (
+    ENTRIES,
+    NUMBER,
+    PROBLEM,
+    Arrivals,
+    Rows,
+    SourceFault,
+    tallied,
+    watched_scan,
+)
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
@@ -93,9 +102,9 @@ def read(spark: SparkSession, found: LogFolders, cluster_id: str, *, offset_comm
     number = len(found.partitions)
     tasks = spark.range(0, number, 1, number)
     raw = tasks.mapInArrow(_reader(found.partitions, found.passed_over, offset_commits=offset_commits), SCHEMA)
-    watched, watch = watched_scan(raw, TALLIES)
+    watched, watch = watched_scan(raw, tallied(*TALLIES))
     rows = records(_typed(watched), found.files.path, cluster_id)
-    arrivals = Arrivals(raw, _typed(raw), False, (watch, rows.watches[0]), TALLIES)
+    arrivals = Arrivals(raw, _typed(raw), False, (watch, rows.watches[0]), tallied(*TALLIES))
     return Rows(rows.good, rows.rejected, rows.watches, arrivals)
 
 

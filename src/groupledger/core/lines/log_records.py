@@ -19,6 +19,8 @@ from groupledger.core.log_layouts import layout_of_line, value_at
 TOPIC = "__consumer_offsets"
 OFFSET_COMMIT_LEFT_OUT = "offset commit left out"
 """A kind of unused record: told by the first bytes of its key, and read no further."""
+OFFSET_COMMITS = (b"\x00\x00", b"\x00\x01")
+"""How the keys of offset commits begin: the record types 0 and 1."""
 
 _FORMATTED = re.compile(rb'\s*\{\s*"key"\s*:\s*\{\s*"(version|type)"\s*:')
 _NO_POSITION = (
