@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import (
@@ -50,7 +51,7 @@ def ingest(secured, tmp_path):
     options.write_text(login("reader", protocol="SASL_SSL") + trust(secured))
     (tmp_path / "events").mkdir()
 
-    def run(reader: str, most: int | None = None) -> tuple[int, dict, str]:
+    def run(reader: str, most: int | None = None) -> tuple[int, dict[str, Any], str]:
         file = tmp_path / f"{reader}.yaml"
         given = {"ledger": tmp_path / reader, "bootstrap": broker.addresses["BOTH"], "events": tmp_path / "events"}
         text = CONFIG.format(reader=reader, most="null" if most is None else most, **given)
