@@ -86,7 +86,7 @@ REBALANCE = Rebalance(
     (MemberMove("m1", None, None, True, (("a", 0), ("a", 1)), (("a", 0),)),
      MemberMove("m2", None, None, False, (), ())),
     (Result("baseline", "range", "EAGER", "ASSIGNED", "exact", 1, None, 0, False),),
-    ("STALE_CLAIM: m1 said 2",), ("log/dev/0/11",),
+    ("STALE_CLAIM: m1 said 2",), ("log/dev/0/11",), ("fold-cut: the log ends here",), ("a", "b"),
 )  # fmt: skip
 
 
@@ -97,6 +97,8 @@ def test_a_rebalance_is_members_results_and_findings(capsys):
     assert ["m2", "(left)", "-", "-", "-", "-"] in lines
     assert ["baseline", "range", "EAGER", "ASSIGNED", "exact", "1", "-", "0", "no"] in lines
     assert "finding: STALE_CLAIM: m1 said 2" in out
+    assert "gap since the snapshot before: fold-cut: the log ends here" in out
+    assert "in no topic listing at that time, so that partition counts are not known: a, b" in out
     assert "other records of this generation: log/dev/0/11" in out
 
 

@@ -125,6 +125,10 @@ def test_what_limits_the_answer_is_said(ledger, partition, minute, note):
     assert note in ownership(ledger, "orders", partition, at(minute)).notes
 
 
+def test_gaps_are_counted(ledger):
+    assert [ownership(ledger, "orders", 7, at(minute)).gaps for minute in (11, 45)] == [1, 0]
+
+
 def test_a_gap_elsewhere_is_not_said(ledger):
     assert not [note for note in ownership(ledger, "orders", 7, at(45), "dev").notes if note.startswith("gap")]
 

@@ -29,9 +29,9 @@ def result(offset, scenario="baseline", moved=2, round_=1):
 
 SNAPSHOTS = [
     snapshot(1, 0, "birth", members=0),
-    snapshot(2, 1, previous_snapshot_id="log/dev/0/1"),
-    snapshot(5, 2, previous_snapshot_id="log/dev/0/2"),
-    snapshot(6, 2, "rewrite", previous_snapshot_id="log/dev/0/5"),
+    snapshot(2, 1, previous_snapshot_id="log/dev/0/1", shared_topics=["b", "a"]),
+    snapshot(5, 2, previous_snapshot_id="log/dev/0/2", subscribed_topics=["a", "b"]),
+    snapshot(6, 2, "rewrite", previous_snapshot_id="log/dev/0/5", shared_topics=["a", "b"]),
     snapshot(9, 1, incarnation=1),
     snapshot(3, None, "fold", "new", group_type="consumer", group_epoch=2, assignor="uniform"),
     snapshot(
@@ -62,6 +62,26 @@ def ledger(spark):
         "message": "3 bytes left",
     }
     gap = {"cluster_id": "dev", "group_id": "pay", "kind": "generations-skipped", "from_value": 3, "to_value": 5}
+    gaps = [
+        gap | {"offset": 4, "snapshot_id": "log/dev/0/5", "reason": "3 to 5"},
+        gap | {"offset": 2, "snapshot_id": "log/dev/0/2", "reason": "before"},
+        gap | {"offset": 4, "group_id": "other", "reason": "of another"},
+        *(
+            {
+                "cluster_id": "dev",
+                "kind": "log-start-moved",
+                "offset": 3,
+                "snapshot_id": f"log/dev/{log}/3",
+                "reason": log,
+            }
+            for log in ("0", "00")
+        ),
+    ]
+    listed = [
+        {"cluster_id": "dev", "topic": topic, "partition_count": count, "valid_from": at(minute)}
+        for topic, count, minute in (("a", 3, 2), ("a", None, 6), ("a", 4, 9), ("b", 2, 6))
+    ]
+    listed.append({"cluster_id": "eu", "topic": "b", "partition_count": 2, "valid_from": at(0)})
     return WrittenLedger(
         spark,
         group_snapshots=SNAPSHOTS,
@@ -72,7 +92,8 @@ def ledger(spark):
             for text, severity in (("b said", "info"), ("a said", "error"), ("a said", "error"), ("A said", "info"))
         ],
         quarantine=[rejected | {"offset": offset} for offset in range(5)],
-        coverage=[gap],
+        coverage=gaps,
+        topic_snapshots=listed,
         runs=[{"run_id": f"r{number}", "attempt_id": f"a{number}", "sequence": number} for number in (1, 2)],
     )
 
@@ -159,6 +180,36 @@ def test_clusters_and_groups_at_a_glance(ledger):
     assert shown(runs(ledger, 9), "sequence", "run_id") == [(2, "r2"), (1, "r1")]
 
 
+def test_gaps_stand_beside_what_rests_on_them(ledger):
+    """Of the groups' own history, of their log, and topics that no listing knew at the time."""
+    assert shown(clusters(ledger, 9), "cluster_id", "gaps") == [("dev", 7), ("eu", 0)]
+    assert shown(groups(ledger, 9, "dev"), "group_id", "gaps") == [("both", 0), ("dead", 0), ("new", 0), ("pay", 4)]
+    assert shown(history(ledger.group("pay"), "baseline", 9), "generation", "gaps") == [
+        (0, 0),
+        (1, 2),
+        (2, 2),
+        (2, 1),
+        (1, 0),
+    ]
+    found = shown(coverage(ledger, 9, "dev", "pay"), "kind", "from_value", "to_value", "reason", "snapshot_id")
+    assert [row for row in found if row[0] == "topic-not-listed"] == [
+        ("topic-not-listed", 1, 2, _unlisted("b", 2), "log/dev/0/2"),
+        ("topic-not-listed", 2, 2, _unlisted("a", 1), "log/dev/0/6"),
+    ]
+
+
+def _unlisted(topic, snapshots):
+    times = f"at the time of {snapshots} snapshots"
+    return f"topic {topic} was in no topic listing {times}: its partition count then is not known"
+
+
+def test_a_rebalance_says_what_it_does_not_rest_on(ledger):
+    answer = ledger.group("pay").rebalance(2)
+    assert answer.gaps == ("log-start-moved: 0", "generations-skipped: 3 to 5")
+    assert answer.topics_not_listed == ("b",)
+    assert ledger.group("both", "eu").rebalance(1).gaps == ()
+
+
 def test_a_history_is_in_order_and_has_the_moves_of_its_scenario(ledger):
     listing = history(ledger.group("pay"), "baseline", 3)
     assert shown(listing, "generation", "snapshot_kind", "moves") == [
@@ -184,7 +235,7 @@ def test_the_history_of_nobody_is_a_fault(ledger):
     ("query", "total", "first"),
     [
         (findings, 4, {"code": "STALE_CLAIM", "evidence": "a said"}),
-        (coverage, 1, {"from_value": 3, "to_value": 5}),
+        (coverage, 7, {"kind": "log-start-moved", "reason": "0"}),
         (quarantine, 5, {"code": "TRUNCATED", "offset": 0, "message": "3 bytes left"}),
     ],
 )

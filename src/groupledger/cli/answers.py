@@ -117,6 +117,11 @@ def tell_rebalance(output: Output, answer: Rebalance) -> None:
     )  # fmt: skip
     for finding in answer.findings:
         output.line(f"finding: {finding}")
+    for gap in answer.gaps:
+        output.line(f"gap since the snapshot before: {gap}")
+    if answer.topics_not_listed:
+        names = ", ".join(answer.topics_not_listed)
+        output.line(f"in no topic listing at that time, so that partition counts are not known: {names}")
 
 
 def _member(move: MemberMove) -> tuple[str, ...]:

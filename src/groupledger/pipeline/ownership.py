@@ -84,7 +84,10 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """The answer for a partition and a moment. `notes` say in plain words what limits it."""
+    """The answer for a partition and a moment.
+
+    `notes` say in plain words what limits it; `gaps`: how many gaps of the groups' history lie where it is taken from.
+    """
 
     topic: str
     partition: int
@@ -92,6 +95,7 @@ class Ownership:
     holdings: tuple[Holding, ...]
     topics: tuple[TopicLife, ...]
     notes: tuple[str, ...]
+    gaps: int = 0
 
 
 def ownership(
@@ -114,11 +118,12 @@ def ownership(
     holdings = tuple(each for each in _with_members(ledger, changes, at) if not _is_over(each, lives, at))
     clusters = [cluster] if cluster else sorted({holding.cluster_id for holding in holdings})
     notes = [*_topic_notes(topic, partition, at, lives), *_reach_notes(ledger, at, clusters)]
-    notes += _gap_notes(ledger, holdings)
+    gaps = _gaps(ledger, holdings)
+    notes += [f"gap in the history of {group} ({kind}): {reason}" for group, kind, reason in gaps[:GAPS_NAMED]]
     if not changes:
         who = f"group {group}" if group else "no group in this ledger"
         notes.insert(0, f"{who} was {'never' if group else 'ever'} assigned {topic}-{partition}")
-    return Ownership(topic, partition, at, holdings, lives, tuple(notes))
+    return Ownership(topic, partition, at, holdings, lives, tuple(notes), len(gaps))
 
 
 def _changes_of(ledger: Ledger, topic: str, partition: int, lives: tuple[TopicLife, ...]) -> DataFrame:
@@ -275,13 +280,12 @@ def _reach_notes(ledger: Ledger, at: datetime, clusters: list[str]) -> Iterator[
             yield f"the last snapshot of cluster {cluster} is of {iso(from_micros(end))}: nothing later is known"
 
 
-def _gap_notes(ledger: Ledger, holdings: tuple[Holding, ...]) -> Iterator[str]:
-    """Names the gaps between the change before the moment and the one after it: they may hide another."""
+def _gaps(ledger: Ledger, holdings: tuple[Holding, ...]) -> list[Row]:
+    """The gaps between the change before the moment and the one after it: they may hide another."""
     around = F.lit(False)
     for holding in holdings:
         here = (F.col(c.CLUSTER_ID) == holding.cluster_id) & (F.col(c.GROUP_ID) == holding.group_id)
         here &= F.col(c.OFFSET) > (holding.last.offset if holding.last else -1)
         around |= here & (F.col(c.OFFSET) <= holding.next.offset) if holding.next else here
     gaps = ledger.current(COVERAGE).where(around).sort(c.CLUSTER_ID, c.GROUP_ID, c.OFFSET)
-    for group, kind, reason in gaps.select(c.GROUP_ID, c.KIND, c.REASON).limit(GAPS_NAMED).collect():
-        yield f"gap in the history of {group} ({kind}): {reason}"
+    return gaps.select(c.GROUP_ID, c.KIND, c.REASON).collect()

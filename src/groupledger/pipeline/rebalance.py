@@ -9,8 +9,9 @@ from pyspark.sql import functions as F
 
 from groupledger.core.faults import Fault
 from groupledger.core.moment import from_millis
+from groupledger.pipeline.coverage import topics_not_listed, within
 from groupledger.pipeline.names import unknown_group
-from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, VIOLATIONS
+from groupledger.tables import COVERAGE, GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, VIOLATIONS
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
@@ -91,7 +92,11 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Rebalance:
-    """A snapshot against the one before it, in facts; `results` and `findings` are ours."""
+    """A snapshot against the one before it, in facts; `results` and `findings` are ours.
+
+    `gaps` are those of the log between the two, `topics_not_listed` topics of which no listing knew at the time: what
+    rests on their partition counts cannot be told.
+    """
 
     cluster_id: str
     group_id: str
@@ -109,6 +114,8 @@ class Rebalance:
     results: tuple[Result, ...]
     findings: tuple[str, ...]
     same_generation: tuple[str, ...]
+    gaps: tuple[str, ...] = ()
+    topics_not_listed: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -145,6 +152,8 @@ def rebalance(group: Group, generation: int | None = None) -> Rebalance:
         results=_results(group, chosen[c.SNAPSHOT_ID]),
         findings=_findings(group, chosen[c.SNAPSHOT_ID]),
         same_generation=tuple(row[c.SNAPSHOT_ID] for row in found if row is not chosen),
+        gaps=_gaps(group, chosen, previous),
+        topics_not_listed=_topics_not_listed(group, chosen[c.SNAPSHOT_ID]),
     )
 
 
@@ -223,6 +232,27 @@ def _members(group: Group, snapshot_ids: list[str | None]) -> dict[str | None, l
     for row in rows.select(c.SNAPSHOT_ID, c.MEMBER_ID, c.CLIENT_ID, c.GROUP_INSTANCE_ID, c.RECORDED).collect():
         members.setdefault(row[c.SNAPSHOT_ID], []).append(row.asDict(recursive=True))
     return members
+
+
+def _gaps(group: Group, chosen: Row, previous: str | None) -> tuple[str, ...]:
+    """Gaps of the group's history behind the snapshot before, and of its log partition, up to this one."""
+    before = group.of(GROUP_SNAPSHOTS).where(F.col(c.SNAPSHOT_ID) == F.lit(previous)).select(c.OFFSET).collect()
+    since = before[0][0] if before else -1
+    of_group = F.col(c.GROUP_ID) == chosen[c.GROUP_ID]
+    of_log = (F.col(c.GROUP_ID) == "") & F.startswith(F.col(c.SNAPSHOT_ID), F.lit(_folder(chosen[c.SNAPSHOT_ID])))
+    rows = within(group.ledger.current(COVERAGE), chosen[c.CLUSTER_ID]).where(of_group | of_log)
+    rows = rows.where(F.col(c.OFFSET).between(since + 1, chosen[c.OFFSET])).sort(c.OFFSET, c.KIND)
+    return tuple(f"{row[0]}: {row[1]}" for row in rows.select(c.KIND, c.REASON).collect())
+
+
+def _folder(snapshot_id: str) -> str:
+    """`log/dev/3/17` -> `log/dev/3/`: how the positions in its log partition begin."""
+    return snapshot_id.rpartition("/")[0] + "/"
+
+
+def _topics_not_listed(group: Group, snapshot_id: str) -> tuple[str, ...]:
+    chosen = group.of(GROUP_SNAPSHOTS).where(F.col(c.SNAPSHOT_ID) == snapshot_id)
+    return tuple(sorted(row[0] for row in topics_not_listed(group.ledger, chosen).select(c.TOPIC).collect()))
 
 
 def _results(group: Group, snapshot_id: str) -> tuple[Result, ...]:

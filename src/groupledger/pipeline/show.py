@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from groupledger.core.moment import from_millis
+from groupledger.pipeline.coverage import GAPS, coverage_of, topics_not_listed, within
 from groupledger.pipeline.names import require_names, require_scenario, unknown_group
 from groupledger.tables import COVERAGE, GROUP_SNAPSHOTS, QUARANTINE, RUNS, VIOLATIONS
 from groupledger.tables import columns as c
@@ -38,6 +39,7 @@ _HISTORY_COLUMNS = (
     c.MOVES,
     c.LEAST_MOVES,
     c.VERDICT,
+    GAPS,
     c.SNAPSHOT_ID,
 )
 
@@ -58,7 +60,7 @@ class Listing:
 
 
 def clusters(ledger: Ledger, limit: int) -> Listing:
-    """A line a cluster: how many groups and snapshots, from when to when."""
+    """A line a cluster: how many groups and snapshots, from when to when, and how many gaps there are."""
     rows = ledger.current(GROUP_SNAPSHOTS).groupBy(c.CLUSTER_ID)
     counted = rows.agg(
         F.count_distinct(c.GROUP_ID).alias(GROUPS),
@@ -66,12 +68,13 @@ def clusters(ledger: Ledger, limit: int) -> Listing:
         F.min(c.OBSERVED_AT).alias(FIRST),
         F.max(c.OBSERVED_AT).alias(LAST),
     )
-    return _listing("clusters", counted, (c.CLUSTER_ID, GROUPS, SNAPSHOTS, FIRST, LAST), [c.CLUSTER_ID], limit)
+    counted = _with_gaps(counted, coverage_of(ledger), [c.CLUSTER_ID])
+    return _listing("clusters", counted, (c.CLUSTER_ID, GROUPS, SNAPSHOTS, FIRST, LAST, GAPS), [c.CLUSTER_ID], limit)
 
 
 def groups(ledger: Ledger, limit: int, cluster: str | None = None) -> Listing:
-    """A line a group: its last recorded state, and how many snapshots led there."""
-    rows = _within(ledger.current(GROUP_SNAPSHOTS), cluster).withColumn(
+    """A line a group: its last recorded state, how many snapshots led there, and how many gaps its history has."""
+    rows = within(ledger.current(GROUP_SNAPSHOTS), cluster).withColumn(
         c.GENERATION, F.coalesce(c.GENERATION, c.GROUP_EPOCH)
     )
     shown = (c.GROUP_TYPE, c.GENERATION, c.ASSIGNOR, c.STATE, c.MEMBERS, c.OBSERVED_AT)
@@ -79,7 +82,10 @@ def groups(ledger: Ledger, limit: int, cluster: str | None = None) -> Listing:
         F.count("*").alias(SNAPSHOTS), F.max_by(F.struct(*shown), c.OFFSET).alias(LAST)
     )
     flat = latest.select(c.CLUSTER_ID, c.GROUP_ID, SNAPSHOTS, f"{LAST}.*")
-    listing = _listing("groups", flat, tuple(flat.columns), [c.CLUSTER_ID, c.GROUP_ID], limit)
+    keys = [c.CLUSTER_ID, c.GROUP_ID]
+    listing = _listing(
+        "groups", _with_gaps(flat, coverage_of(ledger, cluster), keys), (*flat.columns, GAPS), keys, limit
+    )
     return _of_known(ledger, listing, cluster)
 
 
@@ -92,6 +98,8 @@ def runs(ledger: Ledger, limit: int) -> Listing:
 def history(group: Group, scenario: str, limit: int, *, asked: bool = False) -> Listing:
     """A line a snapshot of the group, the latest last, with the moves and the verdict of a scenario.
 
+    `gaps`: gaps that end at this record, and topics that no listing knew at its time.
+
     No snapshot is a `Fault` that names groups alike; so is a scenario that was `asked` for and has no results.
     """
     if asked:
@@ -103,6 +111,9 @@ def history(group: Group, scenario: str, limit: int, *, asked: bool = False) -> 
         .withColumn(c.GENERATION, F.coalesce(c.GENERATION, c.GROUP_EPOCH))
         .join(result, c.SNAPSHOT_ID, "left")
     )
+    gaps = group.of(COVERAGE).select(c.SNAPSHOT_ID)
+    gaps = gaps.unionByName(topics_not_listed(group.ledger, group.of(GROUP_SNAPSHOTS)).select(c.SNAPSHOT_ID))
+    rows = _with_gaps(rows, gaps, [c.SNAPSHOT_ID])
     listing = _listing(
         f"history of {group.group_id}", rows, _HISTORY_COLUMNS, [F.desc(c.CLUSTER_ID), F.desc(c.OFFSET)], limit
     )
@@ -113,7 +124,7 @@ def history(group: Group, scenario: str, limit: int, *, asked: bool = False) -> 
 
 def findings(ledger: Ledger, limit: int, cluster: str | None = None, group_id: str | None = None) -> Listing:
     """A line a finding, errors first: what a person should look at, with the evidence and the position."""
-    rows = _within(ledger.current(VIOLATIONS), cluster, group_id)
+    rows = within(ledger.current(VIOLATIONS), cluster, group_id)
     shown = (c.SEVERITY, c.CODE, c.CLUSTER_ID, c.GROUP_ID, c.SNAPSHOT_ID, c.MEMBER_ID, c.EVIDENCE)
     gravest = F.array_position(F.array(*map(F.lit, SEVERITIES)), F.col(c.SEVERITY))
     order: list[str | Column] = [gravest, c.CLUSTER_ID, c.GROUP_ID, c.OFFSET, c.CODE, c.MEMBER_ID, c.EVIDENCE]
@@ -121,19 +132,26 @@ def findings(ledger: Ledger, limit: int, cluster: str | None = None, group_id: s
 
 
 def coverage(ledger: Ledger, limit: int, cluster: str | None = None, group_id: str | None = None) -> Listing:
-    """A line a gap of the history. A gap is normal: it says what cannot be told."""
-    rows = _within(ledger.current(COVERAGE), cluster, group_id)
+    """A line a gap of the history, and a topic without a listing. A gap is normal: it says what cannot be told."""
+    rows = coverage_of(ledger, cluster, group_id)
     shown = (c.CLUSTER_ID, c.GROUP_ID, c.INCARNATION, c.KIND, c.FROM_VALUE, c.TO_VALUE, c.REASON, c.SNAPSHOT_ID)
-    listing = _listing("coverage", rows, shown, [c.CLUSTER_ID, c.GROUP_ID, c.OFFSET, c.KIND], limit)
+    order = [c.CLUSTER_ID, c.GROUP_ID, c.OFFSET, c.KIND, c.REASON]
+    listing = _listing("coverage", rows, shown, order, limit)
     return _of_known(ledger, listing, cluster, group_id)
 
 
 def quarantine(ledger: Ledger, limit: int, cluster: str | None = None, group_id: str | None = None) -> Listing:
     """A line a rejected record, row or group, with the reason; the bytes stay in the table."""
-    rows = _within(ledger.current(QUARANTINE), cluster, group_id)
+    rows = within(ledger.current(QUARANTINE), cluster, group_id)
     shown = (c.STAGE, c.CODE, c.CLUSTER_ID, c.GROUP_ID, c.LOG_PARTITION, c.OFFSET, c.MESSAGE)
     order = [c.CLUSTER_ID, c.LOG_PARTITION, c.OFFSET, c.STAGE, c.CODE, c.GROUP_ID, c.MESSAGE]
     return _of_known(ledger, _listing("quarantine", rows, shown, order, limit), cluster, group_id)
+
+
+def _with_gaps(rows: DataFrame, gaps: DataFrame, keys: list[str]) -> DataFrame:
+    """The rows with the number of gaps under their keys."""
+    counted = gaps.groupBy(*keys).agg(F.count("*").alias(GAPS))
+    return rows.join(counted, keys, "left").withColumn(GAPS, F.coalesce(GAPS, F.lit(0)))
 
 
 def _of_known(ledger: Ledger, listing: Listing, cluster: str | None, group_id: str | None = None) -> Listing:
@@ -141,11 +159,6 @@ def _of_known(ledger: Ledger, listing: Listing, cluster: str | None, group_id: s
     if not listing.rows:
         require_names(ledger, cluster, group_id)
     return listing
-
-
-def _within(rows: DataFrame, cluster: str | None, group_id: str | None = None) -> DataFrame:
-    rows = rows if cluster is None else rows.where(F.col(c.CLUSTER_ID) == cluster)
-    return rows if group_id is None else rows.where(F.col(c.GROUP_ID) == group_id)
 
 
 def _listing(title: str, rows: DataFrame, shown: tuple[str, ...], order: Sequence[str | Column], limit: int) -> Listing:

@@ -29,8 +29,8 @@ GROUP_PREFIX = "groupledger-reads-without-a-group"
 """Of the group ids that Kafka's Java consumer wants for its name; no such group is joined or committed to."""
 _INTERNAL_TOPICS_TOO = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 """Without it Spark asks an admin client, which leaves internal topics out: no row, and no error."""
-_NO_SOURCE = ("DATA_SOURCE_NOT_FOUND", "_LEGACY_ERROR_TEMP_1051")
-"""The second is what Spark says of a source that it knows of, and that is not on its class path."""
+_NO_SOURCE = "Failed to find data source: kafka"
+"""What Spark says, without a condition, of a source that it knows of and that is not on its class path."""
 _LOST = re.compile(r"KAFKA_DATA_LOSS|data may have been lost|Cannot fetch (?:offset|record)|OffsetOutOfRangeException")
 _ERROR = re.compile(r"org\.apache\.kafka\.common\.errors\.(\w+)Exception(?:: ?([^\n]*))?")
 _PARTITION = re.compile(rf"{TOPIC}-(\d+)")
@@ -78,7 +78,7 @@ def _loaded(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
     try:
         return spark.read.format("kafka").options(**options).load()
     except AnalysisException as error:
-        if error.getCondition() not in _NO_SOURCE:
+        if _NO_SOURCE not in str(error):
             raise
         way_out = (
             'give spark-submit --jars "$(python -m groupledger.engine.jars kafka-source)", or leave out reader: spark'
