@@ -18,6 +18,7 @@ from groupledger.cli.setup import doctor, init, jars, new_config
 from groupledger.cli.show import show
 from groupledger.cli.simulate import simulate
 from groupledger.cli.solve import solve
+from groupledger.cli.sql import sql, views
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -41,12 +42,14 @@ for command in (
     ingest,
     assign,
     show,
+    sql,
     callbacks,
     replay,
     doctor,
     maintain,
     migrate,
     rebuild,
+    views,
     solve,
     simulate,
     plan_migration,

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from groupledger.answers.reader import LedgerReader
     from groupledger.config import Config
     from groupledger.pipeline.invocation import Invocation
     from groupledger.pipeline.ledger import Ledger
+    from groupledger.pipeline.views import SparkReader
     from groupledger.sinks.ledger import LedgerLocation
 
 DEFAULT_CONFIG = "groupledger.yaml"
@@ -100,6 +102,17 @@ class Job:
         from groupledger.sinks.ledger import LedgerLocation
 
         return LedgerLocation.of(self.config.ledger)
+
+    def reader(self) -> LedgerReader | SparkReader:
+        """The configured ledger, for queries: without Spark, unless it is in a catalog."""
+        place = self.config.ledger
+        if place.location is not None:
+            from groupledger.answers.reader import LedgerReader
+
+            return LedgerReader(place.location)
+        from groupledger.pipeline.views import SparkReader
+
+        return SparkReader(self.spark(), self.ledger().location)
 
     def ledger(self) -> Ledger:
         """The configured ledger, which must be there."""

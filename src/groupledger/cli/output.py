@@ -167,7 +167,10 @@ def mark(ok: bool) -> str:
 
 
 def plain(value: Any) -> Any:
-    """The same value in what JSON has: dataclasses as objects, moments as text, tuples as lists; no secret in texts."""
+    """The same value in what JSON has: dataclasses as objects, moments and bytes (in hex) as text, tuples as lists.
+
+    No secret is in its texts.
+    """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
@@ -176,6 +179,8 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     if isinstance(value, datetime):
         return iso(value)
+    if isinstance(value, bytes):
+        return value.hex()
     if isinstance(value, str) and not isinstance(value, Enum):
         return without_values(value)
     return value.value if isinstance(value, Enum) else value

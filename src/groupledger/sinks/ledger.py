@@ -11,6 +11,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from groupledger.core.faults import Fault
+from groupledger.core.ledger_version import VERSION_PROPERTY, no_ledger, version_problem
 from groupledger.core.secrets import without_secrets
 from groupledger.sinks import changes
 from groupledger.sinks.refusals import ENGINE_ERRORS, explained, meaning
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from groupledger.config import LedgerSettings
 
-VERSION_PROPERTY = "groupledger.schemaVersion"
 _CONSTRAINT = "delta.constraints."
 CHECKPOINT_INTERVAL = 50
 """Commits of a table between two checkpoints: each costs a small job 1-2 s, and so many log files are read fast."""
@@ -116,8 +116,7 @@ def check(spark: SparkSession, location: LedgerLocation, tables: Iterable[Table]
 
 def missing(location: LedgerLocation, table: Table) -> LedgerFault:
     """The complaint that there is no ledger."""
-    message = f"there is no ledger at {location} (no table {table.name}): `groupledger init` makes one"
-    return LedgerFault("LEDGER_MISSING", message)
+    return LedgerFault(*no_ledger(str(location), table.name))
 
 
 def ddl(location: LedgerLocation, table: Table) -> str:
@@ -229,12 +228,9 @@ def _properties(spark: SparkSession, location: LedgerLocation, table: Table) -> 
 
 
 def _check_version(location: LedgerLocation, got: int) -> None:
-    if got > SCHEMA_VERSION:
-        message = f"the ledger at {location} has schema version {got}, this groupledger knows {SCHEMA_VERSION}"
-        raise LedgerFault("LEDGER_NEWER", f"{message}: use a groupledger that knows version {got}")
-    if got < SCHEMA_VERSION:
-        message = f"the ledger at {location} has schema version {got}, this groupledger writes {SCHEMA_VERSION}"
-        raise LedgerFault("LEDGER_OLDER", f"{message}: `groupledger migrate` brings it forward")
+    problem = version_problem(str(location), got)
+    if problem is not None:
+        raise LedgerFault(*problem)
 
 
 def _unreadable(location: LedgerLocation, table: Table, error: Exception) -> Fault:

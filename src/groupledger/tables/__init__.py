@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from groupledger.core.ledger_version import SCHEMA_VERSION
 from groupledger.tables.declaration import Table
 from groupledger.tables.facts import (
     COVERAGE,
@@ -19,13 +20,6 @@ from groupledger.tables.facts import (
 from groupledger.tables.histories import CALLBACKS, METRICS
 from groupledger.tables.results import ASSIGNMENTS, REBALANCES, VIOLATIONS
 from groupledger.tables.runs import RUNS
-
-SCHEMA_VERSION = 4
-"""Version of all declarations together; stands in `runs` and in the ledger's table properties.
-
-2: `runs.removed`; statistics of moments; constraints. 4: previous_member_epoch, member_state, subscribed_regex and
-tasks of `member_snapshots`.
-"""
 
 TABLES: tuple[Table, ...] = (
     LOG_RECORDS,

@@ -1,0 +1,118 @@
+"""A ledger in a folder or an object store, read by delta-rs: queries over the views of what counts, as Arrow."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from groupledger.answers.view_page import needed, views
+from groupledger.core.faults import Fault
+from groupledger.core.ledger_version import VERSION_PROPERTY, no_ledger, version_problem
+from groupledger.core.secrets import without_secrets
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable, QueryBuilder
+
+_RUNS = "runs"
+_READS = re.compile(
+    r"(?:\s|--[^\n]*\n)*(?:explain\s+(?:analyze\s+|verbose\s+)*)?\(*\s*(?:select|with|values|describe|show)\b",
+    re.IGNORECASE,
+)
+"""How a query begins that changes nothing: `EXPLAIN ANALYZE COPY` would write."""
+_REASON = re.compile(r"^(?:DeltaError|DataFusion error|Generic DeltaTable error|[A-Z]\w+ error): ", re.IGNORECASE)
+_WORDS = 400
+
+
+class LedgerReader:
+    """A ledger as of the moment at which it is opened: every query sees the same versions of the tables."""
+
+    def __init__(self, location: str) -> None:
+        """Open it. Raises Fault: LEDGER_MISSING, LEDGER_UNREADABLE, LEDGER_OLDER, LEDGER_NEWER."""
+        self._location = location if "://" in location else str(Path(location).absolute())
+        self._place = without_secrets(location)
+        self._tables: dict[str, DeltaTable] = {}
+        version = self._table(_RUNS).metadata().configuration.get(VERSION_PROPERTY, "")
+        if not version.isdecimal():
+            raise Fault(
+                "FOREIGN_TABLE", f"the table runs at {self._place} is no ledger's: it has no {VERSION_PROPERTY}"
+            )
+        problem = version_problem(self._place, int(version))
+        if problem is not None:
+            raise Fault(*problem)
+
+    def query(self, sql: str) -> pa.Table:
+        """The rows of a query over the views and tables.
+
+        Raises Fault: SQL_INVALID for a query that cannot be run or is none that reads; LEDGER_UNREADABLE where a file
+        is damaged or gone.
+        """
+        if not _READS.match(sql):
+            raise Fault(
+                "SQL_INVALID", f"got {sql.strip()[:60]!r}; expected a query: SELECT ..., WITH ... or EXPLAIN ..."
+            )
+        engine = self._engine(sql)
+        try:
+            found = pa.RecordBatchReader.from_stream(engine.execute(sql))  # pa.table would import pandas
+            return _plain(found.read_all())
+        except Exception as error:
+            raise self._fault(error) from error
+
+    def _engine(self, sql: str) -> QueryBuilder:
+        """An engine that knows what the query names; a table is opened once."""
+        from deltalake import QueryBuilder
+
+        engine = QueryBuilder()
+        rests_on, tables = needed(sql)
+        for name in tables:
+            engine.register(name, self._table(name))
+        for view in rests_on:
+            engine.execute(f"CREATE VIEW {view.name} AS {view.query}")
+        return engine
+
+    def _table(self, name: str) -> DeltaTable:
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError, TableNotFoundError
+
+        if name not in self._tables:
+            place = f"{self._location.rstrip('/')}/{name}"
+            try:
+                self._tables[name] = DeltaTable(place)
+            except TableNotFoundError as error:
+                raise Fault(*no_ledger(self._place, name)) from error
+            except (DeltaError, OSError) as error:
+                raise Fault(
+                    "LEDGER_UNREADABLE", f"table {name} at {self._place} cannot be read: {_said(error)}"
+                ) from error
+        return self._tables[name]
+
+    def _fault(self, error: Exception) -> Fault:
+        said = _said(error)
+        if isinstance(error, OSError) or re.search(r"Parquet|Object (?:at|Store)|IO error|Corrupt", said):
+            return Fault("LEDGER_UNREADABLE", f"a file of the ledger at {self._place} cannot be read: {said}")
+        return Fault("SQL_INVALID", f"the query cannot be run: {said}; views: {', '.join(views())}")
+
+
+def _plain(rows: pa.Table) -> pa.Table:
+    """The rows without Arrow's view types, which other libraries may not know."""
+    return rows.cast(pa.schema([pa.field(each.name, _plain_type(each.type), each.nullable) for each in rows.schema]))
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(each.name, _plain_type(each.type), each.nullable) for each in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(pa.field(kind.value_field.name, _plain_type(kind.value_type), kind.value_field.nullable))
+    if pa.types.is_map(kind):
+        return pa.map_(_plain_type(kind.key_type), _plain_type(kind.item_type))
+    return {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(kind, kind)
+
+
+def _said(error: Exception) -> str:
+    """The first line of an error that means something, without the names of the engine's layers."""
+    text = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    while (shorter := _REASON.sub("", text)) != text:
+        text = shorter
+    return without_secrets(text if len(text) <= _WORDS else f"{text[:_WORDS]}...")

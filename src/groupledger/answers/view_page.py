@@ -1,0 +1,52 @@
+"""The views of `views.sql`: their names, what they are about, their queries, and what each rests on."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+_VIEW = re.compile(r"^-- (?P<comment>[^\n]*)\nCREATE VIEW (?P<name>\w+) AS\n(?P<query>.*?);$", re.MULTILINE | re.DOTALL)
+_SOURCE = re.compile(r"\b(?P<word>FROM|JOIN) (?P<name>[a-z]\w*)")
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view; `sources` are tables of the ledger and views before it."""
+
+    name: str
+    comment: str
+    query: str
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """What its query reads."""
+        return frozenset(found["name"] for found in _SOURCE.finditer(self.query))
+
+    def reading(self, prefix: str) -> str:
+        """The query with `prefix` before the name of everything it reads."""
+        return _SOURCE.sub(lambda found: f"{found['word']} {prefix}{found['name']}", self.query)
+
+
+@cache
+def views() -> dict[str, View]:
+    """The views by name; each rests on those before it."""
+    text = files(__package__).joinpath("views.sql").read_text(encoding="utf-8")
+    return {found["name"]: View(found["name"], found["comment"], found["query"]) for found in _VIEW.finditer(text)}
+
+
+@cache
+def tables() -> frozenset[str]:
+    """The tables of a ledger that the views rest on: all of them."""
+    return frozenset(name for view in views().values() for name in view.sources) - views().keys()
+
+
+def needed(sql: str) -> tuple[list[View], list[str]]:
+    """The views, in their order, and the tables that a query may read, told by the words in it."""
+    named = {word.lower() for word in _WORD.findall(sql)}
+    for view in reversed(views().values()):
+        if view.name in named:
+            named |= view.sources
+    return [view for view in views().values() if view.name in named], sorted(named & tables())

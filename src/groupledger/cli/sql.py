@@ -1,0 +1,111 @@
+"""`groupledger sql` and `views`: queries over what counts in a ledger, and the same views for other tools."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from groupledger.cli.options import Job, takes_config
+from groupledger.cli.output import plain, print_exact
+from groupledger.core.visible_text import json_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LIMIT = 1_000
+
+
+@click.command(short_help="Query what counts in the ledger with SQL; no Spark is started.")
+@click.argument("query", required=False)
+@click.option("--csv", "as_csv", is_flag=True, help="All rows as CSV; lists and structs as JSON in it.")
+@click.option("--limit", type=click.IntRange(min=1), default=LIMIT, show_default=True, help="Most rows of a table.")
+@takes_config
+def sql(job: Job, *, query: str | None, as_csv: bool, limit: int) -> None:
+    """Run a query over the views of what counts: rows of committed runs that nothing later supersedes.
+
+    Without a query, list the views. A ledger in a folder or an object store is read by delta-rs, one in a catalog by
+    Spark. Times are in UTC.
+
+    \b
+    groupledger sql
+    groupledger sql "SELECT group_id, count(*) FROM current_rebalances GROUP BY 1"
+    groupledger sql "SELECT * FROM current_violations" --csv > findings.csv
+    """
+    from groupledger.answers.rows import rows_of
+
+    if query is None:
+        _list_views(job)
+        return
+    with job.output.status("reading the ledger"):
+        found = job.reader().query(query)
+        names = found.schema.names
+        rows = rows_of(found if as_csv else found.slice(0, limit))
+    if as_csv and not job.output.as_json:
+        _print_csv(names, rows)
+        return
+    job.output.table(names, [[_shown(value) for value in row] for row in rows])
+    left_off = found.num_rows - len(rows)
+    if not rows:
+        job.output.line("no rows")
+    if left_off:
+        job.output.line(f"... and {left_off:,} more (--limit)")
+    job.output.result(
+        {
+            "status": "done",
+            "command": "sql",
+            "columns": names,
+            "rows": [dict(zip(names, row, strict=True)) for row in rows],
+            "left_off": left_off,
+        }
+    )
+
+
+@click.command(short_help="Create the views of what counts in the ledger's catalog.")
+@takes_config
+def views(job: Job) -> None:
+    """Create the views that `groupledger sql` has in the catalog of the ledger, for BI tools and other jobs.
+
+    Only for a ledger in a catalog (`ledger.catalog`). Views that are there are replaced.
+    """
+    from groupledger.pipeline.views import create_views
+
+    place = job.place()
+    made = create_views(job.spark(), place)
+    job.output.line(f"{len(made)} views in {place}: {', '.join(made)}")
+    job.output.result({"status": "done", "command": "views", "location": str(place), "views": made})
+
+
+def _list_views(job: Job) -> None:
+    from groupledger.answers.view_page import views as known
+
+    job.output.table(["view", "what it holds"], [(view.name, view.comment) for view in known().values()])
+    told = [{"view": view.name, "comment": view.comment} for view in known().values()]
+    job.output.result({"status": "done", "command": "sql", "views": told})
+
+
+def _shown(value: object) -> object:
+    """A cell: lists and structs as JSON, bytes in hex."""
+    return (
+        json_text(plain(value))
+        if isinstance(value, list | dict)
+        else plain(value)
+        if isinstance(value, bytes)
+        else value
+    )
+
+
+def _print_csv(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    for row in rows:
+        writer.writerow([_exact(plain(value)) for value in row])
+    print_exact(text.getvalue().removesuffix("\n"))
+
+
+def _exact(value: object) -> object:
+    """What JSON has, for a cell of CSV: nothing for null, lists and structs as JSON."""
+    return json_text(value) if isinstance(value, list | dict | bool) else "" if value is None else value

@@ -1,0 +1,26 @@
+"""The version of a ledger's tables, for those that read them with Spark and those that do not."""
+
+SCHEMA_VERSION = 4
+"""Version of all declarations together; stands in `runs` and in the ledger's table properties.
+
+2: `runs.removed`; statistics of moments; constraints. 4: previous_member_epoch, member_state, subscribed_regex and
+tasks of `member_snapshots`.
+"""
+VERSION_PROPERTY = "groupledger.schemaVersion"
+"""The property of each table that holds it."""
+
+
+def version_problem(place: str, got: int) -> tuple[str, str] | None:
+    """What is wrong with a ledger of this version, as a code and a message; None where nothing is."""
+    if got > SCHEMA_VERSION:
+        message = f"the ledger at {place} has schema version {got}, this groupledger knows {SCHEMA_VERSION}"
+        return "LEDGER_NEWER", f"{message}: use a groupledger that knows version {got}"
+    if got < SCHEMA_VERSION:
+        message = f"the ledger at {place} has schema version {got}, this groupledger writes {SCHEMA_VERSION}"
+        return "LEDGER_OLDER", f"{message}: `groupledger migrate` brings it forward"
+    return None
+
+
+def no_ledger(place: str, table: str) -> tuple[str, str]:
+    """What to say where a table of a ledger is not there, as a code and a message."""
+    return "LEDGER_MISSING", f"there is no ledger at {place} (no table {table}): `groupledger init` makes one"

@@ -1,0 +1,53 @@
+"""The views of what counts in Spark: in a session, for a query over a ledger in a catalog, or in the catalog itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException, ParseException
+
+from groupledger.answers.view_page import needed, tables, views
+from groupledger.core.faults import Fault
+from groupledger.sinks.ledger import LedgerLocation, check
+from groupledger.tables import BY_NAME
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class SparkReader:
+    """Queries over a ledger that only Spark can read; `answers.reader` has the same for one in a folder."""
+
+    spark: SparkSession
+    location: LedgerLocation
+
+    def query(self, sql: str) -> pa.Table:
+        """The rows of a query over the views and tables. Raises Fault SQL_INVALID."""
+        rests_on, named = needed(sql)
+        for name in named:
+            self.location.rows(self.spark, BY_NAME[name]).createOrReplaceTempView(name)
+        for view in rests_on:
+            self.spark.sql(f"CREATE OR REPLACE TEMP VIEW {view.name} AS {view.query}")
+        try:
+            return self.spark.sql(sql).toArrow()
+        except (AnalysisException, ParseException) as error:
+            said = str(error).splitlines()[0]
+            raise Fault("SQL_INVALID", f"the query cannot be run: {said}; views: {', '.join(views())}") from error
+
+
+def create_views(spark: SparkSession, location: LedgerLocation) -> list[str]:
+    """Create the views beside the tables of a ledger in a catalog, or replace them; give their names.
+
+    Raises Fault: NOT_IN_A_CATALOG, and what `sinks.ledger.check` does.
+    """
+    if location.catalog is None:
+        message = f"the ledger at {location} is in a folder; expected one in a catalog (ledger.catalog)"
+        raise Fault("NOT_IN_A_CATALOG", f"{message}: `groupledger sql` has the views of this one")
+    check(spark, location, [BY_NAME[name] for name in sorted(tables())])
+    for view in views().values():
+        query = view.reading(f"{location.schema}.")
+        spark.sql(f"CREATE OR REPLACE VIEW {location.schema}.{view.name} AS {query}")
+    return list(views())

@@ -1,0 +1,162 @@
+"""What counts, as SQL that Spark and the engine inside delta-rs both run: a view for each table of the ledger.
+
+python -m groupledger.tables.views > src/groupledger/answers/views.sql
+
+`sinks.current` states the rule; a test holds each view against it, in both engines. The text is kept in a file, so that
+a reader without Spark need not import the declarations.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from groupledger.tables import (
+    ASSIGNMENTS,
+    CALLBACKS,
+    COVERAGE,
+    GROUP_HEADS,
+    GROUP_SNAPSHOTS,
+    LOG_RECORDS,
+    MEMBER_SNAPSHOTS,
+    METRICS,
+    OWNERSHIP_CHANGES,
+    QUARANTINE,
+    REBALANCES,
+    RUNS,
+    TABLES,
+    TOPIC_SNAPSHOTS,
+    VIOLATIONS,
+    Table,
+)
+from groupledger.tables import columns as c
+
+CURRENT = "current_{}"
+REFOLDS, LATEST_RESULTS = "current_refolds", "latest_results"
+_HEAD = """\
+-- What counts in a ledger, a view for each table. Written by `python -m groupledger.tables.views`; docs/reading.md has
+-- the rule in words. Tables stand behind FROM and JOIN alone, under their own names.
+"""
+_COMMENTS = {
+    REFOLDS: "Offsets of a group that a later attempt folded again: earlier facts of them do not count.",
+    LATEST_RESULTS: "The attempt that counts for each snapshot and scenario.",
+}
+_RESULT_KEY = (c.CLUSTER_ID, c.GROUP_ID, c.SNAPSHOT_ID, c.SCENARIO)
+_FROM_LOG = "t.snapshot_id LIKE 'log/%'"
+_WITH_TIMES = (c.OBSERVED_AT, c.STATE, c.SNAPSHOT_KIND)
+"""What a reader of results wants to know of their snapshot."""
+
+
+def views() -> dict[str, str]:
+    """Name -> query, in an order in which each rests on those before it."""
+    made = {
+        CURRENT.format(RUNS.name): f"SELECT {_columns(RUNS)} FROM runs t WHERE t.status = 'committed'",
+        REFOLDS: (
+            "SELECT t.cluster_id, t.group_id, t.log_partition, t.from_offset, t.offset AS to_offset, r.sequence "
+            "FROM group_heads t JOIN current_runs r ON r.attempt_id = t.attempt_id WHERE t.refolded"
+        ),
+        LATEST_RESULTS: (
+            f"SELECT DISTINCT {_columns(_RESULT_KEY)}, t.attempt_id FROM ({_ranked(REBALANCES, _RESULT_KEY)}) t "
+            "WHERE t.newest = 1"
+        ),
+    }
+    for table in (LOG_RECORDS, TOPIC_SNAPSHOTS):
+        made[CURRENT.format(table.name)] = _committed(table)
+    for table in (MEMBER_SNAPSHOTS, GROUP_HEADS, COVERAGE):
+        made[CURRENT.format(table.name)] = _fact(table)
+    made[CURRENT.format(OWNERSHIP_CHANGES.name)] = _ownership()
+    made[CURRENT.format(GROUP_SNAPSHOTS.name)] = _group_snapshots()
+    for table in (REBALANCES, ASSIGNMENTS):
+        made[CURRENT.format(table.name)] = _result(table)
+    made[CURRENT.format(QUARANTINE.name)] = _both(QUARANTINE, "t.stage = 'assign'", "t.stage <> 'assign'")
+    made[CURRENT.format(VIOLATIONS.name)] = _both(VIOLATIONS, "t.scenario IS NOT NULL", "t.scenario IS NULL")
+    for table in (CALLBACKS, METRICS):
+        made[CURRENT.format(table.name)] = _derived(table)
+    return made
+
+
+def page() -> str:
+    """views.sql."""
+    comments = {CURRENT.format(table.name): table.comment for table in TABLES} | _COMMENTS
+    return _HEAD + "".join(
+        f"\n-- {comments[name]}\nCREATE VIEW {name} AS\n{query};\n" for name, query in views().items()
+    )
+
+
+def _columns(of: Table | tuple[str, ...], **instead: str) -> str:
+    names = of.columns if isinstance(of, Table) else of
+    return ", ".join(f"{instead[name]} AS {name}" if name in instead else f"t.{name}" for name in names)
+
+
+def _with_run(table: Table) -> str:
+    return f"FROM {table.name} t JOIN current_runs r ON r.attempt_id = t.attempt_id"
+
+
+def _committed(table: Table, where: str = "") -> str:
+    return f"SELECT {_columns(table)} {_with_run(table)}" + (f" WHERE {where}" if where else "")
+
+
+def _fact(table: Table, where: str = "") -> str:
+    """Committed rows that no later attempt folded again."""
+    known = " AND ".join(filter(None, (where, f"NOT EXISTS (SELECT 1 FROM {REFOLDS} m WHERE {_superseded(table)})")))
+    return _committed(table, known)
+
+
+def _superseded(table: Table) -> str:
+    inside = "t.offset > m.from_offset AND t.offset <= m.to_offset"
+    if c.LOG_PARTITION in table.columns:
+        of_log, inside = "t.log_partition IS NOT NULL", f"t.log_partition = m.log_partition AND {inside}"
+    else:
+        of_log = _FROM_LOG
+    conditions = ["m.cluster_id = t.cluster_id", "m.group_id = t.group_id", "r.sequence < m.sequence", of_log]
+    conditions += ["t.stage = 'fold'"] if table.name == QUARANTINE.name else []
+    return " AND ".join([*conditions, f"(m.from_offset < 0 OR ({inside}))"])
+
+
+def _ranked(table: Table, key: tuple[str, ...], where: str = "") -> str:
+    """Committed rows, with 1 in `newest` where they are of the last attempt with this key."""
+    order = f"rank() OVER (PARTITION BY {_columns(key)} ORDER BY r.sequence DESC) AS newest"
+    condition = f" WHERE {where}" if where else ""
+    return f"SELECT {_columns(table)}, {order} {_with_run(table)}{condition}"
+
+
+def _ownership() -> str:
+    given = _ranked(OWNERSHIP_CHANGES, (c.CLUSTER_ID, c.GROUP_ID), "t.log_partition IS NULL")
+    logged = _fact(OWNERSHIP_CHANGES, "t.log_partition IS NOT NULL")
+    return f"{logged}\nUNION ALL\nSELECT {_columns(OWNERSHIP_CHANGES)} FROM ({given}) t WHERE t.newest = 1"
+
+
+def _group_snapshots() -> str:
+    order = "PARTITION BY t.cluster_id, t.group_id, t.incarnation ORDER BY t.offset, t.snapshot_id"
+    before = f"coalesce(t.previous_snapshot_id, lag(t.snapshot_id) OVER ({order}))"
+    given = f"SELECT {_columns(GROUP_SNAPSHOTS, **{c.PREVIOUS_SNAPSHOT_ID: before})} {_with_run(GROUP_SNAPSHOTS)}"
+    return f"{_fact(GROUP_SNAPSHOTS, _FROM_LOG)}\nUNION ALL\n{given} WHERE NOT {_FROM_LOG}"
+
+
+def _result(table: Table) -> str:
+    """The newest results, with what is known of their snapshot."""
+    latest, of_snapshot = _same("l", (*_RESULT_KEY, c.ATTEMPT_ID)), _same("s", _RESULT_KEY[:3])
+    times = ", ".join(f"s.{name}" for name in _WITH_TIMES)
+    return (
+        f"SELECT {_columns(table)}, {times} FROM {table.name} t JOIN {LATEST_RESULTS} l ON {latest} "
+        f"LEFT JOIN {CURRENT.format(GROUP_SNAPSHOTS.name)} s ON {of_snapshot}"
+    )
+
+
+def _both(table: Table, is_result: str, is_fact: str) -> str:
+    """Facts of a table, and results that stand beside them."""
+    latest = _same("l", tuple(name for name in (*_RESULT_KEY, c.ATTEMPT_ID) if name in table.columns))
+    results = f"SELECT {_columns(table)} FROM {table.name} t WHERE {is_result} AND EXISTS "
+    return f"{_fact(table, is_fact)}\nUNION ALL\n{results}(SELECT 1 FROM {LATEST_RESULTS} l WHERE {latest})"
+
+
+def _derived(table: Table) -> str:
+    newest = "SELECT max(x.sequence) FROM current_runs x WHERE x.kind = 'callbacks'"
+    return _committed(table, f"r.sequence = ({newest})")
+
+
+def _same(side: str, names: tuple[str, ...]) -> str:
+    return " AND ".join(f"{side}.{name} = t.{name}" for name in names)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

@@ -1,0 +1,128 @@
+"""A ledger read without Spark: what it answers, what it refuses, and what it never loads."""
+
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+
+import pytest
+
+from groupledger.answers.reader import LedgerReader
+from groupledger.answers.rows import rows_of
+from groupledger.core.faults import Fault
+from groupledger.core.ledger_version import SCHEMA_VERSION
+from tests.answers.ledgers import COMMITTED, MOMENT, write
+
+KEY = {"cluster_id": "dev", "group_id": "pay", "scenario": "baseline"}
+
+
+def result(offset, attempt, **more):
+    return KEY | {"snapshot_id": f"log/dev/0/{offset}", "attempt_id": attempt} | more
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    runs = [COMMITTED | {"attempt_id": f"a{number}", "run_id": f"r{number}", "sequence": number} for number in (1, 2)]
+    runs.append({"attempt_id": "dead", "status": "planned", "kind": "assign"})
+    known = {"attempt_id": "a1", "state": "Stable", "observed_at": MOMENT, "log_partition": 0}
+    snapshots = [KEY | known | {"snapshot_id": f"log/dev/0/{offset}", "offset": offset} for offset in (1, 2)]
+    results = [result(1, "a1", moves=1), result(1, "a2", moves=2), result(2, "a1", moves=3), result(2, "dead", moves=4)]
+    reasons = [{"topic": "orders", "partitions": [1, 2], "reason": "no-subscriber"}]
+    results[1]["unassigned_partitions"] = reasons
+    return write(tmp_path_factory.mktemp("ledger"), runs=runs, group_snapshots=snapshots, rebalances=results)
+
+
+def test_the_latest_result_counts_with_what_is_known_of_its_snapshot(place):
+    found = LedgerReader(place).query("SELECT moves, state, observed_at, unassigned_partitions FROM current_rebalances")
+    reasons = [{"topic": "orders", "partitions": [1, 2], "reason": "no-subscriber"}]
+    assert sorted(rows_of(found), key=str) == [(2, "Stable", MOMENT, reasons), (3, "Stable", MOMENT, [])]
+    assert found.schema.names == ["moves", "state", "observed_at", "unassigned_partitions"]
+
+
+def test_several_queries_see_one_moment(place):
+    reader = LedgerReader(place)
+    for _ in range(3):
+        assert rows_of(reader.query("SELECT count(*) FROM current_rebalances r, current_runs")) == [(4,)]
+    assert rows_of(reader.query("WITH x AS (SELECT 1 AS one) SELECT one FROM x")) == [(1,)]
+
+
+def test_moments_are_utc_and_nothing_is_rounded(place):
+    found = LedgerReader(place).query("SELECT timestamp '2026-11-21T14:03:00.123456Z' AS at, NULL AS nothing")
+    assert rows_of(found) == [(datetime(2026, 11, 21, 14, 3, 0, 123456, tzinfo=UTC), None)]
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("DROP TABLE runs", "expected a query"),
+        ("", "expected a query"),
+        ("COPY runs TO 'x.csv'", "expected a query"),
+        ("INSERT INTO runs SELECT * FROM runs", "expected a query"),
+        ("SELECT nothing FROM current_runs", "No field named nothing"),
+        ("SELECT * FROM nothing", "views: current_runs"),
+        ("SELECT FROM", "cannot be run"),
+        ("SELECT 1; SELECT 2", "single SQL statement"),
+        ("WITH x AS (SELECT 1) INSERT INTO runs SELECT * FROM x", "cannot be run"),
+        ("EXPLAIN ANALYZE COPY (SELECT 1) TO 'x.csv'", "expected a query"),
+        ("EXPLAIN INSERT INTO runs SELECT * FROM runs", "expected a query"),
+        ("SELECT * FROM '/etc/passwd'", "cannot be run"),
+        ("SELECT 1/0 FROM current_runs", "cannot be run"),
+    ],
+)
+def test_what_is_no_query_is_refused_and_changes_nothing(place, query, says, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(Fault, match=says) as caught:
+        LedgerReader(place).query(query)
+    assert caught.value.code == "SQL_INVALID"
+    assert "\n" not in caught.value.message
+    assert list(tmp_path.iterdir()) == []
+    assert rows_of(LedgerReader(place).query("SELECT count(*) FROM runs")) == [(3,)]
+
+
+@pytest.mark.parametrize(
+    "query", ["(SELECT 1)", "-- a remark\n select 1", "EXPLAIN SELECT 1", "explain analyze select 1"]
+)
+def test_what_reads_is_run(place, query):
+    assert LedgerReader(place).query(query).num_rows >= 1
+
+
+def test_a_place_without_a_ledger(tmp_path):
+    for path in ("nowhere", "."):
+        with pytest.raises(Fault, match="groupledger init") as caught:
+            LedgerReader(str(tmp_path / path))
+        assert caught.value.code == "LEDGER_MISSING"
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [(SCHEMA_VERSION + 1, "LEDGER_NEWER"), (SCHEMA_VERSION - 1, "LEDGER_OLDER"), ("x", "FOREIGN")]
+)
+def test_a_ledger_of_another_version(tmp_path, version, code):
+    with pytest.raises(Fault) as caught:
+        LedgerReader(write(tmp_path, version=version))
+    assert caught.value.code.startswith(code)
+
+
+def test_a_file_that_is_gone_or_damaged_is_the_ledgers_fault(tmp_path):
+    place = write(tmp_path, runs=[COMMITTED | {"attempt_id": "a", "sequence": 1}], coverage=[{"attempt_id": "a"}])
+    [file] = (tmp_path / "coverage").glob("*.parquet")
+    content = file.read_bytes()
+    for damage in (lambda: file.write_bytes(content[: len(content) // 2]), file.unlink):
+        damage()
+        with pytest.raises(Fault) as caught:
+            LedgerReader(place).query("SELECT * FROM current_coverage")
+        assert caught.value.code == "LEDGER_UNREADABLE", caught.value.message
+        assert "\n" not in caught.value.message
+
+
+def test_no_engine_is_loaded_for_an_answer(place):
+    code = "\n".join(
+        [
+            "import sys; from groupledger.cli import main",
+            f"main(['sql', 'TABLE_OF', '--json', '--ledger', {place!r}], standalone_mode=False)",
+            "print([name for name in ('pandas', 'pyspark', 'numba', 'delta') if name in sys.modules])",
+        ]
+    ).replace("TABLE_OF", "SELECT * FROM current_rebalances")
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    answer, loaded = ran.stdout.splitlines()
+    assert len(json.loads(answer)["rows"]) == 2
+    assert loaded == "[]"
