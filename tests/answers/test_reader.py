@@ -13,7 +13,7 @@ from groupledger.core.faults import Fault
 from groupledger.core.ledger_version import SCHEMA_VERSION
 from tests.answers.ledgers import COMMITTED, MOMENT, write
 
-KEY = {"cluster_id": "dev", "group_id": "pay", "scenario": "baseline"}
+KEY: dict[str, object] = {"cluster_id": "dev", "group_id": "pay", "scenario": "baseline"}
 
 
 def result(offset, attempt, **more):

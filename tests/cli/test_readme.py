@@ -8,10 +8,12 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from groupledger.answers.reader import LedgerReader
 from groupledger.cli.commands import main
 from groupledger.cli.demo import NEXT
 from groupledger.cli.options import DEFAULT_CONFIG, DEMO_LEDGER
 from groupledger.config.sample import TEMPLATE
+from tests.answers.ledgers import write
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -28,7 +30,7 @@ def shown():
 
 
 class Started(Exception):
-    """The command has understood its arguments and would start Spark now, or ask a cluster."""
+    """The command has understood its arguments and would start Spark now, ask a cluster, or read a ledger."""
 
 
 @pytest.fixture
@@ -38,6 +40,7 @@ def without_spark(monkeypatch, tmp_path):
 
     monkeypatch.setattr("groupledger.cli.options.Job.spark", started)
     monkeypatch.setattr("groupledger.sources.kafka_client.Cluster.__init__", started)
+    monkeypatch.setattr("groupledger.answers.reader.LedgerReader.__init__", started)
     (tmp_path / "client.properties").write_text("security.protocol=SSL")
     (tmp_path / DEFAULT_CONFIG).write_text(TEMPLATE.read_text())
     monkeypatch.chdir(tmp_path)
@@ -49,6 +52,14 @@ def test_a_command_in_the_documents_is_understood(without_spark, line):
         Path(DEFAULT_CONFIG).unlink()
     ran = CliRunner().invoke(main, shlex.split(line))
     assert isinstance(ran.exception, Started) or ran.exit_code == 0, ran.stderr
+
+
+def test_the_queries_in_the_documents_can_be_run(tmp_path):
+    queries = {shlex.split(line)[1] for line in shown() if line.startswith("sql ")}
+    assert queries
+    reader = LedgerReader(write(tmp_path))
+    for query in queries:
+        assert reader.query(query).num_rows == 0
 
 
 def test_the_documents_show_every_command():

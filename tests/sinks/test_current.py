@@ -13,6 +13,7 @@ from groupledger.sinks import runs
 from groupledger.sinks.current import committed, current
 from groupledger.sinks.ledger import LedgerLocation, init
 from groupledger.tables import columns as c
+from groupledger.tables.views import CURRENT
 from tests.pages import documented_reader
 
 pytestmark = pytest.mark.spark
@@ -246,7 +247,7 @@ def by_pandas(spark, place, table):
 
 
 def by_views_in_spark(spark, place, table):
-    return SparkReader(spark, place).query(f"SELECT * FROM current_{table.name}").to_pandas()
+    return SparkReader(spark, place).query("SELECT * FROM " + CURRENT.format(table.name)).to_pandas()
 
 
 @pytest.mark.parametrize("read", [by_pandas, by_views_in_spark])
