@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from typing import Any
 
 import pyarrow as pa
 from deltalake import write_deltalake
@@ -13,7 +14,7 @@ from groupledger.core.ledger_version import SCHEMA_VERSION, VERSION_PROPERTY
 from groupledger.tables import TABLES
 
 MOMENT = datetime(2026, 11, 21, 14, 3, tzinfo=UTC)
-COMMITTED = {"status": "committed", "kind": "ingest"}
+COMMITTED: dict[str, Any] = {"status": "committed", "kind": "ingest"}
 
 
 def write(folder, version=SCHEMA_VERSION, **rows):
