@@ -247,7 +247,7 @@ def test_a_run_that_cannot_account_for_its_members_does_not_count(spark, ledger,
     place = LedgerLocation(path=str(tmp_path / "ledger"))
     shutil.copytree(ledger.path, tmp_path / "ledger")
     members = place.identifier(MEMBER_SNAPSHOTS)
-    spark.sql(f"DELETE FROM {members} WHERE group_id = 'java-range' AND member_order = 0")  # noqa: S608
+    spark.sql(f"DELETE FROM {members} WHERE group_id = 'java-range' AND member_order = 0")
     with pytest.raises(AssertionError, match="members with an outcome, rows of assignments"):
         _assigns(spark, place)("assign: {snapshots: every}", run_id="short")
     assert "short" not in {row[c.RUN_ID] for row in runs.committed_runs(spark, place).collect()}

@@ -152,7 +152,7 @@ def test_a_sound_ledger_has_no_complaint(spark, sound):
 
 
 def rows_lost(spark, location):
-    spark.sql(f"DELETE FROM {location.identifier(tables.MEMBER_SNAPSHOTS)} WHERE attempt_id = 'good'")  # noqa: S608
+    spark.sql(f"DELETE FROM {location.identifier(tables.MEMBER_SNAPSHOTS)} WHERE attempt_id = 'good'")
     return {"rows written", "members"}, "good member_snapshots 0 of 1"
 
 

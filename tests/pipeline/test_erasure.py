@@ -133,7 +133,7 @@ def test_a_folder_moved_aside_goes_once_it_is_old_and_never_while_its_table_lack
     assert ["stays for 168 hours" in each.kept for each in young.set_aside] == [True]
     version = DeltaTable(f"{workspace.location.path}/ownership_changes").version()
     name = workspace.location.identifier(tables.OWNERSHIP_CHANGES)
-    spark.sql(f"DELETE FROM {name} WHERE offset % 2 = 0")  # noqa: S608
+    spark.sql(f"DELETE FROM {name} WHERE offset % 2 = 0")
     short = kept_up(workspace, 200, of=(tables.OWNERSHIP_CHANGES,))
     assert ["lacks rows" in each.kept for each in short.set_aside] == [True]
     assert Path(moved).is_dir()

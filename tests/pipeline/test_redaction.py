@@ -128,7 +128,7 @@ def assert_nothing_is_rebuilt(space):
     config = Config(cluster_id="edge", ledger=LedgerSettings(location=space.location.path), buckets=2)
     assert rebuild(space.spark, space.location, config, invocation()).remade == ()
     version = DeltaTable(f"{space.location.path}/group_snapshots").version()
-    space.spark.sql(f"DELETE FROM {space.location.identifier(tables.GROUP_SNAPSHOTS)}")  # noqa: S608
+    space.spark.sql(f"DELETE FROM {space.location.identifier(tables.GROUP_SNAPSHOTS)}")
     with pytest.raises(
         Fault, match=r"rows of run 'before' are lost .group_snapshots., .* raw input erased by a redac"
     ) as told:
