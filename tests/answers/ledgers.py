@@ -1,4 +1,7 @@
-"""Ledgers in a folder, written by delta-rs: each row has what a test says of it, and something wherever it must."""
+"""Ledgers in a folder, written by delta-rs: each row has what a test says of it, and something wherever it must.
+
+A row that names no attempt is of ATTEMPT, which is committed.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,16 @@ from groupledger.core.ledger_version import SCHEMA_VERSION, VERSION_PROPERTY
 from groupledger.tables import TABLES
 
 MOMENT = datetime(2026, 11, 21, 14, 3, tzinfo=UTC)
-COMMITTED: dict[str, Any] = {"status": "committed", "kind": "ingest"}
+ATTEMPT = "a"
+COMMITTED: dict[str, Any] = {"status": "committed", "kind": "ingest", "attempt_id": ATTEMPT, "sequence": 1}
 
 
 def write(folder, version=SCHEMA_VERSION, **rows):
-    """`write(path, runs=[{...}], rebalances=[...])`; tables that are not named are empty. Gives the folder as text."""
+    """`write(path, runs=[{...}], rebalances=[...])`; tables that are not named are empty, runs have the one of ATTEMPT.
+
+    Gives the folder as text.
+    """
+    rows = {"runs": [COMMITTED]} | rows
     for table in TABLES:
         schema = to_arrow_schema(table.schema, timezone="UTC")
         filled = [{field.name: _value(field, row) for field in schema} for row in rows.get(table.name, [])]
@@ -40,6 +48,8 @@ def _set_property(log, version):
 def _value(field, row):
     if field.name in row or field.nullable:
         return row.get(field.name)
+    if field.name == "attempt_id":
+        return ATTEMPT
     if pa.types.is_string(field.type):
         return ""
     if pa.types.is_timestamp(field.type):

@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 
 import pytest
 
+from groupledger.answers.listings import Listing
+from groupledger.answers.ownership import Change, Holding, Member, Ownership
+from groupledger.answers.rebalance import MemberMove, Rebalance, Result
+from groupledger.answers.topics import TopicLife
 from groupledger.cli.answers import as_json, spans, tell
 from groupledger.cli.output import Output
-from groupledger.pipeline.ownership import Change, Holding, Member, Ownership
-from groupledger.pipeline.rebalance import MemberMove, Rebalance, Result
-from groupledger.pipeline.show import Listing
-from groupledger.pipeline.topics import TopicLife
 
 
 def at(minute):

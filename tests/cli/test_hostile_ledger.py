@@ -8,12 +8,14 @@ import pytest
 from click.testing import CliRunner
 
 from groupledger.cli import main
+from tests.answers.ledgers import COMMITTED, write
+from tests.answers.rows import at
 from tests.hostile_ids import HOSTILE_ID, RAW
-from tests.pipeline.written_ledger import WrittenLedger, at
+from tests.pipeline.written_ledger import WrittenLedger
 
 NAME = HOSTILE_ID.replace("\ud800", "")  # a table holds UTF-8
 PLACE = {"cluster_id": NAME, "group_id": NAME, "snapshot_id": NAME}
-WIRE = [(None, NAME, [0, 1])]
+WIRE = [{"topic_id": None, "topic": NAME, "partitions": [0, 1]}]
 
 QUESTIONS = [
     ["show"],
@@ -28,35 +30,47 @@ QUESTIONS = [
     ["show", "--partition", "other-0", "--at", "2026-11-21T14:05Z"],
     ["show", "--group", NAME, "--generation", "99"],
     ["show", "--group", NAME, "--scenario", f"{NAME}x"],
-    ["plan-migration", "--group", NAME, "--client", "java"],
+    ["sql", "SELECT * FROM current_member_snapshots"],
 ]
 
 
-@pytest.fixture(scope="module")
-def ledger(spark):
+def rows():
+    """Of every table that is shown, one row full of such names."""
     snapshot = {"group_type": "classic", "protocol_type": "consumer", "snapshot_kind": "generation", "generation": 1}
     snapshot |= {"assignor": "range", "members": 1, "state": "Stable", "observed_at": at(1), "offset": 1}
     member = {"member_id": NAME, "client_id": NAME, "host": NAME, "group_instance_id": NAME, "offset": 1}
     change = {"topic": NAME, "partition": 0, "to_member_id": NAME, "at": at(1), "offset": 1}
     finding = {"severity": "error", "code": "STALE_CLAIM", "member_id": NAME, "evidence": NAME}
-    run = {"run_id": NAME, "kind": "ingest", "sequence": 1, "verdict": "done", "guards": [f"{NAME}/ingest"]}
-    result = {"scenario": NAME, "round": 1, "assignor": NAME, "verdict": NAME, "attempt_id": "a"}
-    return WrittenLedger(
-        spark,
-        group_snapshots=[PLACE | snapshot],
-        member_snapshots=[PLACE | member | {"subscribed_topics": [NAME], "recorded": WIRE}],
-        ownership_changes=[PLACE | change],
-        violations=[PLACE | finding],
-        coverage=[PLACE | {"kind": "generations-skipped", "reason": NAME}],
-        quarantine=[PLACE | {"stage": "decode", "code": "TRUNCATED", "message": NAME}],
-        rebalances=[PLACE | result],
-        runs=[run | {"attempt_id": "a"}],
-    )
+    run = COMMITTED | {"run_id": NAME, "verdict": "done", "guards": [f"{NAME}/ingest"]}
+    result = {"scenario": NAME, "round": 1, "assignor": NAME, "verdict": NAME}
+    return {
+        "group_snapshots": [PLACE | snapshot],
+        "member_snapshots": [PLACE | member | {"subscribed_topics": [NAME], "recorded": WIRE}],
+        "ownership_changes": [PLACE | change],
+        "violations": [PLACE | finding],
+        "coverage": [PLACE | {"kind": "generations-skipped", "reason": NAME}],
+        "quarantine": [PLACE | {"stage": "decode", "code": "TRUNCATED", "message": NAME}],
+        "rebalances": [PLACE | result],
+        "runs": [run],
+    }
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("ledger"), **rows())
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: ascii(" ".join(question))[:50])
-def test_no_answer_steers_a_terminal_and_json_has_the_very_name(ledger, monkeypatch, question):
-    monkeypatch.setattr("groupledger.cli.options.Job.ledger", lambda _: ledger)
+def test_no_answer_steers_a_terminal_and_json_has_the_very_name(folder, question):
+    steers_nothing([*question, "--ledger", folder])
+
+
+def test_no_plan_steers_a_terminal(spark, monkeypatch):
+    monkeypatch.setattr("groupledger.cli.options.Job.ledger", lambda _: WrittenLedger(spark, **rows()))
+    steers_nothing(["plan-migration", "--group", NAME, "--client", "java"])
+
+
+def steers_nothing(question):
     shown = CliRunner().invoke(main, question)
     assert shown.exit_code != 1, shown.exception
     assert RAW.search(shown.output) is None, ascii(shown.output)

@@ -5,12 +5,14 @@ import sys
 
 import pytest
 
+from tests.answers.ledgers import write
+
 HIDDEN = (
     "import sys; sys.modules['pyspark'] = None; sys.argv[0] = 'groupledger'; from groupledger.cli import main; main()"
 )
 
 
-@pytest.mark.parametrize("words", ["init", "ingest", "assign", "show", "demo", "doctor", "jars", "maintain", "rebuild"])
+@pytest.mark.parametrize("words", ["init", "ingest", "assign", "demo", "doctor", "jars", "maintain", "rebuild"])
 def test_a_missing_spark_is_one_line_that_names_the_extra(tmp_path, words):
     ran = run(words, tmp_path)
     assert (ran.returncode, ran.stdout) == (2, "")
@@ -20,6 +22,13 @@ def test_a_missing_spark_is_one_line_that_names_the_extra(tmp_path, words):
     assert "Traceback" not in ran.stderr
 
 
+def test_a_ledger_is_shown_without(tmp_path):
+    write(tmp_path / "ledger")
+    for words in (("show",), ("show", "--findings"), ("sql", "SELECT * FROM current_runs")):
+        ran = run(words, tmp_path)
+        assert (ran.returncode, ran.stderr) == (0, ""), ran.stderr
+
+
 @pytest.mark.parametrize("words", ["--version", "new-config", "solve", "simulate"])
 def test_what_needs_no_spark_works_without(tmp_path, words):
     ran = run(words, tmp_path)
@@ -27,5 +36,5 @@ def test_what_needs_no_spark_works_without(tmp_path, words):
 
 
 def run(words, folder):
-    command = (sys.executable, "-c", HIDDEN, words)
+    command = (sys.executable, "-c", HIDDEN, *([words] if isinstance(words, str) else words))
     return subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)

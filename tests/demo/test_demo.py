@@ -6,6 +6,8 @@ from itertools import takewhile
 
 import pytest
 
+from groupledger.answers.ownership import ownership
+from groupledger.answers.reader import LedgerReader
 from groupledger.cli.demo import tell_demo
 from groupledger.cli.options import Job
 from groupledger.cli.output import Output
@@ -13,7 +15,6 @@ from groupledger.cli.summaries import WORDS
 from groupledger.config.sample import CAPTURES
 from groupledger.core.moment import parse
 from groupledger.pipeline.ledger import Ledger
-from groupledger.pipeline.ownership import ownership
 from groupledger.pipeline.verdicts import total
 from tests.demo.conftest import ROOT
 
@@ -112,8 +113,8 @@ def test_the_least_moves_of_every_rebalance_are_known_and_the_readme_s_question_
     assert all(moves > least for moves, least in found)
 
 
-def test_who_had_a_partition_is_what_the_clients_said(spark, demonstrated, demo_config):
-    ledger = Ledger(spark, demo_config.ledger.location)
+def test_who_had_a_partition_is_what_the_clients_said(demonstrated, demo_config):
+    ledger = LedgerReader(demo_config.ledger.location)
     at, _ = parse("2026-11-21T12:09:00Z")
     holdings = ownership(ledger, "orders", 4, at, "dev").holdings
     found = {holding.group_id: holding.member.client_id for holding in holdings if holding.member}

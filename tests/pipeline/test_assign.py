@@ -14,6 +14,8 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
 from groupledger import ASSIGNOR_SCHEMA, assignor_udf
+from groupledger.answers.listings import history
+from groupledger.answers.reader import LedgerReader
 from groupledger.config import parse
 from groupledger.core.faults import Fault
 from groupledger.engine import rows as r
@@ -21,7 +23,6 @@ from groupledger.pipeline.assign import assign, hashed
 from groupledger.pipeline.assign_input import glob
 from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.ledger import Ledger
-from groupledger.pipeline.show import history
 from groupledger.sinks import runs
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerLocation
@@ -239,7 +240,9 @@ def test_of_two_configurations_under_one_name_the_last_one_counts_for_every_read
         assert {row[c.ATTEMPT_ID] for row in ours} == {again.attempt_id}
         assert sorted(map(tuple, ours)) == sorted(theirs.itertuples(index=False, name=None))
     group = asked.group("java-range", "dev")
-    assert history(group, "two", 500).total == group.snapshots.count(), "a line a snapshot"
+    assert history(LedgerReader(ledger.path), "java-range", "dev", "two", 500).total == group.snapshots.count(), (
+        "a line a snapshot"
+    )
 
 
 def test_a_run_that_cannot_account_for_its_members_does_not_count(spark, ledger, run, tmp_path):

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from groupledger.answers.ownership import ownership
+from groupledger.answers.reader import LedgerReader
 from groupledger.config import SourceSettings
-from groupledger.pipeline.ledger import Ledger
-from groupledger.pipeline.ownership import ownership
 from groupledger.sinks.current import current
 from groupledger.tables import GROUP_SNAPSHOTS, OWNERSHIP_CHANGES
 from tests.core.history.records import Log, member
@@ -102,7 +102,7 @@ def test_a_topic_that_changes_within_the_millisecond_of_a_record_is_what_it_was_
 
 
 def test_snapshots_say_who_had_a_partition(at_once):
-    ledger = Ledger(at_once.spark, at_once.location.path)
+    ledger = LedgerReader(at_once.location.path)
     for minute, expected in ((1.5, "a"), (2.5, "b"), (4.5, None)):
         answer = ownership(ledger, "orders", 1, at(minute))
         (holding,) = answer.holdings

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from groupledger.answers.ownership import ownership
+from groupledger.answers.reader import LedgerReader
 from groupledger.config import AssignSettings, Config, LedgerSettings, SourceSettings
 from groupledger.core.moment import from_millis
 from groupledger.pipeline.assign import DONE, assign
-from groupledger.pipeline.ledger import Ledger
-from groupledger.pipeline.ownership import ownership
 from groupledger.sinks.current import current
 from groupledger.tables import MEMBER_SNAPSHOTS, REBALANCES, VIOLATIONS
 from groupledger.tables import columns as c
@@ -57,7 +57,7 @@ def test_they_are_recorded_judged_as_far_as_may_be_and_answered_for(spark, works
     ]
 
     moment = from_millis(next(row.timestamp_ms for row, _ in log() if row.offset == 31)) + timedelta(milliseconds=1)
-    answer = ownership(Ledger(spark, workspace.location.path), "payments", 0, moment)
+    answer = ownership(LedgerReader(workspace.location.path), "payments", 0, moment)
     told = [(each.group_id, each.member.client_id, each.shared) for each in answer.holdings if each.member]
     assert sorted(told) == [
         ("fanout", "share-b", True),

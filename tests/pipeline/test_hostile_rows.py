@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 
+from groupledger.answers.listings import clusters, coverage, findings, groups, quarantine, runs
+from groupledger.answers.reader import LedgerReader
 from groupledger.config import LimitSettings, SourceSettings
 from groupledger.core.bounds import LATEST_MS
-from groupledger.pipeline import show
-from groupledger.pipeline.ledger import Ledger
 from groupledger.sinks.current import current
 from groupledger.tables import LOG_RECORDS, TABLES
 from groupledger.tables.given import FORMS
@@ -119,10 +119,9 @@ def test_any_value_in_any_column_of_any_format_harms_only_its_row(workspace):
     assert account.balanced, account
     assert summary.run.verdict == "done"
     assert min(account.lines, account.rows, summary.quarantined, len(account.used)) >= 3
-    ledger = Ledger(workspace.spark, workspace.location.path)
     for table in TABLES:
         current(workspace.spark, workspace.location, table).collect()  # Python holds every value
-    for listing in (show.groups, show.findings, show.coverage, show.quarantine, show.clusters, show.runs):
-        assert listing(ledger, 1_000) is not None
+    for listing in (groups, findings, coverage, quarantine, clusters, runs):
+        assert listing(LedgerReader(workspace.location.path), 1_000) is not None
     good = current(workspace.spark, workspace.location, LOG_RECORDS)
     assert good.where("log_partition < 0 OR offset < 0 OR timestamp < timestamp_millis(-1)").count() == 0

@@ -6,6 +6,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
+from groupledger.answers.topics import lives
 from groupledger.core.assignors.server import judgement
 from groupledger.core.assignors.server.group import ServerMember, TopicId
 from groupledger.core.assignors.server.log import Written
@@ -14,7 +15,6 @@ from groupledger.core.history import TopicCatalog, TopicChange
 from groupledger.core.moment import EPOCH
 from groupledger.core.verdict import Verdict
 from groupledger.engine.topic_catalogue import TopicCatalogue
-from groupledger.pipeline.topics import lives
 
 RECORD_MS = 1_795_000_000_123
 IDS = {"": TopicId(bytes(16)), "A": TopicId(b"A" * 16), "B": TopicId(b"B" * 16)}

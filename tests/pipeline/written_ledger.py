@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from pyspark.sql.types import ArrayType, BooleanType, StringType, TimestampType
 
 from groupledger.pipeline.ledger import Ledger
 from groupledger.tables import BY_NAME
-
-
-def at(minute, hour=14):
-    return datetime(2026, 11, 21, hour, minute, tzinfo=UTC)
-
-
-def wire(text):
-    """`a:0,1 b:2` -> the wire layout of facts, without topic ids."""
-    pairs = (entry.split(":") for entry in text.split())
-    return [(None, topic, [int(number) for number in numbers.split(",")]) for topic, numbers in pairs]
+from tests.answers.rows import at
 
 
 class WrittenLedger(Ledger):

@@ -18,10 +18,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from groupledger.answers.listings import SEVERITIES
 from groupledger.core.faults import Fault
 from groupledger.core.protocol.recorded import Certainty
 from groupledger.pipeline.assign import OUTCOMES
-from groupledger.pipeline.show import SEVERITIES
 from groupledger.sinks import runs
 from groupledger.sinks.append import append
 from groupledger.sinks.current import ASSIGN_STAGE

@@ -13,14 +13,14 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from groupledger.answers.listings import findings, groups, runs
+from groupledger.answers.reader import LedgerReader
 from groupledger.cli.engine_errors import explained, foreign_errors
 from groupledger.core.faults import Fault
-from groupledger.pipeline import show
 from groupledger.pipeline.assign import assign
 from groupledger.pipeline.call_tables import keep_calls
 from groupledger.pipeline.ingest import ingest
 from groupledger.pipeline.invocation import Invocation
-from groupledger.pipeline.ledger import Ledger
 from groupledger.pipeline.maintain import maintain
 from groupledger.pipeline.rebuild import rebuild
 from groupledger.sinks import changes
@@ -109,8 +109,8 @@ class Storm:
         return f"{done.runs} runs"
 
     def _show(self, invocation: Invocation) -> str:
-        ledger = Ledger(self.spark, str(self.ledger))
-        listings = [show.groups(ledger, 50), show.runs(ledger, 50), show.findings(ledger, 50)]
+        reader = LedgerReader(str(self.ledger))
+        listings = [groups(reader, 50), runs(reader, 50), findings(reader, 50)]
         return f"{sum(len(listing.rows) for listing in listings)} rows"
 
 

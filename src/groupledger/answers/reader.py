@@ -1,8 +1,10 @@
-"""A ledger in a folder or an object store, read by delta-rs: queries over the views of what counts, as Arrow."""
+"""A ledger read by delta-rs: queries over the views of what counts, as Arrow."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +18,8 @@ from groupledger.core.secrets import without_secrets
 if TYPE_CHECKING:
     from deltalake import DeltaTable, QueryBuilder
 
+    from groupledger.answers.rows import Value
+
 _RUNS = "runs"
 _READS = re.compile(
     r"(?:\s|--[^\n]*\n)*(?:explain\s+(?:analyze\s+|verbose\s+)*)?\(*\s*(?:select|with|values|describe|show)\b",
@@ -23,6 +27,7 @@ _READS = re.compile(
 )
 """How a query begins that changes nothing: `EXPLAIN ANALYZE COPY` would write."""
 _REASON = re.compile(r"^(?:DeltaError|DataFusion error|Generic DeltaTable error|[A-Z]\w+ error): ", re.IGNORECASE)
+_VALUE = re.compile(r":([a-z]\w*)")
 _WORDS = 400
 
 
@@ -43,8 +48,8 @@ class LedgerReader:
         if problem is not None:
             raise Fault(*problem)
 
-    def query(self, sql: str) -> pa.Table:
-        """The rows of a query over the views and tables.
+    def query(self, sql: str, /, **values: Value) -> pa.Table:
+        """The rows of a query over the views and tables; `:name` in it stands for the value of that name.
 
         Raises Fault: SQL_INVALID for a query that cannot be run or is none that reads; LEDGER_UNREADABLE where a file
         is damaged or gone.
@@ -55,7 +60,7 @@ class LedgerReader:
             )
         engine = self._engine(sql)
         try:
-            found = pa.RecordBatchReader.from_stream(engine.execute(sql))  # pa.table would import pandas
+            found = pa.RecordBatchReader.from_stream(engine.execute(_filled(sql, values)))  # pa.table imports pandas
             return _plain(found.read_all())
         except Exception as error:
             raise self._fault(error) from error
@@ -93,6 +98,17 @@ class LedgerReader:
         if isinstance(error, OSError) or re.search(r"Parquet|Object (?:at|Store)|IO error|Corrupt", said):
             return Fault("LEDGER_UNREADABLE", f"a file of the ledger at {self._place} cannot be read: {said}")
         return Fault("SQL_INVALID", f"the query cannot be run: {said}; views: {', '.join(views())}")
+
+
+def _filled(sql: str, values: Mapping[str, Value]) -> str:
+    """The query with its values in place: this engine's Python interface takes none."""
+    return _VALUE.sub(lambda found: _literal(values[found[1]]), sql) if values else sql
+
+
+def _literal(value: Value) -> str:
+    if isinstance(value, datetime):
+        return f"TIMESTAMP '{value.astimezone(UTC).isoformat()}'"
+    return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
 
 
 def _plain(rows: pa.Table) -> pa.Table:

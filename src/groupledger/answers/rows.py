@@ -1,12 +1,30 @@
-"""Arrow to plain Python values."""
+"""Who answers queries, and their answers as plain Python values."""
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import datetime
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from groupledger.core.moment import from_micros
+
+Value = str | int | datetime
+Record = dict[str, Any]
+
+
+class Reader(Protocol):
+    """A ledger that answers queries over the views of what counts: `reader.LedgerReader`, or Spark."""
+
+    def query(self, sql: str, /, **values: Value) -> pa.Table:
+        """The rows of a query; `:name` in it stands for the value of that name."""
+        ...
+
+
+def records(reader: Reader, sql: str, **values: Value) -> list[Record]:
+    """The rows of a query as dicts; moments in UTC, structs and maps as dicts."""
+    found = reader.query(sql, **values)
+    return [dict(zip(found.schema.names, row, strict=True)) for row in rows_of(found)]
 
 
 def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
@@ -21,3 +39,18 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
         return found
     micros = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64()).to_pylist()
     return [None if each is None else from_micros(each) for each in micros]
+
+
+def matching(prefix: str, **wanted: Value | None) -> tuple[str, dict[str, Value]]:
+    """A condition that columns have these values, and the values; None asks for nothing.
+
+    `matching("t.", group_id="pay", cluster_id=None)` -> `("t.group_id = :group_id", {"group_id": "pay"})`
+    """
+    values = {name: value for name, value in wanted.items() if value is not None}
+    return " AND ".join(f"{prefix}{name} = :{name}" for name in values) or "true", values
+
+
+def one_of(column: str, name: str, wanted: list[str]) -> tuple[str, dict[str, Value]]:
+    """A condition that a column has one of these texts, and the values; there may be none."""
+    values: dict[str, Value] = {f"{name}_{number}": value for number, value in enumerate(wanted)}
+    return (f"{column} IN ({', '.join(f':{each}' for each in values)})" if values else "false"), values

@@ -72,3 +72,7 @@ SELECT t.snapshot_id, t.cluster_id, t.group_id, t.generation, t.observed_at, t.c
 -- Client metrics of KIP-429 by window, for each member and for the group; a window without calls has none.
 CREATE VIEW current_metrics AS
 SELECT t.cluster_id, t.group_id, t.member_id, t.window_start, t.window_end, t.metric, t.metric_value, t.reason, t.attempt_id FROM metrics t JOIN current_runs r ON r.attempt_id = t.attempt_id WHERE r.sequence = (SELECT max(x.sequence) FROM current_runs x WHERE x.kind = 'callbacks');
+
+-- Topics that a snapshot's members subscribe to, and that no listing knew at its time.
+CREATE VIEW topics_not_listed AS
+SELECT t.cluster_id, t.group_id, t.incarnation, t.offset, t.snapshot_id, t.generation, t.group_epoch, t.topic FROM (SELECT t.cluster_id, t.group_id, t.incarnation, t.offset, t.snapshot_id, t.generation, t.group_epoch, t.topic, l.partition_count, row_number() OVER (PARTITION BY t.cluster_id, t.group_id, t.snapshot_id, t.topic ORDER BY l.valid_from DESC NULLS LAST, CASE WHEN l.partition_count IS NULL THEN 0 ELSE 1 END DESC, coalesce(l.topic_id, '') DESC, coalesce(l.partition_count, 0) DESC) AS newest FROM (SELECT t.cluster_id, t.group_id, t.incarnation, t.offset, t.snapshot_id, t.generation, t.group_epoch, t.observed_at, unnest(coalesce(t.shared_topics, t.subscribed_topics)) AS topic FROM current_group_snapshots t) t LEFT JOIN current_topic_snapshots l ON l.cluster_id = t.cluster_id AND l.topic = t.topic AND l.valid_from <= t.observed_at WHERE t.topic IS NOT NULL) t WHERE t.newest = 1 AND t.partition_count IS NULL;

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from groupledger.answers.ownership import Ownership
+from groupledger.answers.rebalance import Rebalance
 from groupledger.cli.output import plain
 from groupledger.core.moment import iso
-from groupledger.pipeline.ownership import Ownership
-from groupledger.pipeline.rebalance import Rebalance
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from groupledger.answers.listings import Listing
+    from groupledger.answers.ownership import Holding
+    from groupledger.answers.rebalance import MemberMove, TopicPartition
     from groupledger.cli.output import Output
-    from groupledger.pipeline.ownership import Holding
-    from groupledger.pipeline.rebalance import MemberMove, TopicPartition
-    from groupledger.pipeline.show import Listing
 
 Answer = Ownership | Rebalance | list["Listing"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import tempfile
 import time
 import uuid
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 DEFAULT_CONFIG = "groupledger.yaml"
 DEMO_LEDGER = "build/demo-ledger"
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 WITHOUT_A_FILE = {"cluster_id": "local", "ledger": {"location": "ledger"}, "spark": {"profile": "small"}}
 """What a command runs with that is told no configuration, where the default one is not there."""
 
@@ -104,12 +106,15 @@ class Job:
         return LedgerLocation.of(self.config.ledger)
 
     def reader(self) -> LedgerReader | SparkReader:
-        """The configured ledger, for queries: without Spark, unless it is in a catalog."""
-        place = self.config.ledger
-        if place.location is not None:
+        """The configured ledger, for queries: without Spark where it is in a folder.
+
+        A catalog is Spark's, and so is the login to an object store.
+        """
+        location = self.config.ledger.location
+        if location is not None and (folder := folder_of(location)) is not None:
             from groupledger.answers.reader import LedgerReader
 
-            return LedgerReader(place.location)
+            return LedgerReader(folder)
         from groupledger.pipeline.views import SparkReader
 
         return SparkReader(self.spark(), self.ledger().location)
@@ -120,6 +125,14 @@ class Job:
 
         place = self.config.ledger
         return Ledger(self.spark(), place.location, catalog=place.catalog)
+
+
+def folder_of(location: str) -> str | None:
+    """The folder of this machine that a location names; None where it is on another file system."""
+    scheme, colon, rest = location.partition(":")
+    if colon and scheme == "file":
+        return re.sub("^/+", "/", rest)
+    return None if _SCHEME.match(location) else location
 
 
 def takes_json(command: Callable[..., Any]) -> Callable[..., Any]:

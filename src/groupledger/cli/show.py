@@ -13,7 +13,7 @@ from groupledger.core.moment import parse
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from groupledger.pipeline.ledger import Ledger
+    from groupledger.answers.rows import Reader
 
 
 @click.command(short_help="What the ledger knows: groups, a rebalance, who had a partition.")
@@ -40,10 +40,9 @@ def show(job: Job, **asked: Any) -> None:
     """
     ask = question(
         **asked, default_scenario=job.config.assign.scenario
-    )  # what is wrong with the question is said before Spark starts
-    ledger = job.ledger()
+    )  # what is wrong with the question is said before the ledger is read
     with job.output.status("reading the ledger"):
-        answer = ask(ledger)
+        answer = ask(job.reader())
     from groupledger.cli.answers import as_json, tell
 
     tell(job.output, answer)
@@ -62,8 +61,8 @@ def question(
     scenario: str | None,
     default_scenario: str,
     limit: int,
-) -> Callable[[Ledger], Any]:
-    """What is asked, as a function of the ledger; options that say nothing together are a usage error."""
+) -> Callable[[Reader], Any]:
+    """What is asked, as a function of what reads the ledger; options that say nothing together are a usage error."""
     if (partition is None) != (at is None):
         raise click.UsageError("--partition and --at go together: --partition orders-7 --at 2026-11-21T14:03Z")
     if partition is not None and (listing or last or generation is not None):
@@ -79,53 +78,62 @@ def question(
     if listing is not None:
         return _listed(listing, limit, cluster, group)
     if group is not None and (last or generation is not None):
-        return lambda ledger: ledger.group(group, cluster).rebalance(generation)
+        return _rebalance(group, cluster, generation)
     if group is None:
         return _overview(limit, cluster)
     return _group_history(group, cluster, scenario or default_scenario, limit, asked=scenario is not None)
 
 
-def _who_had(partition: str, at: str, cluster: str | None, group: str | None) -> Callable[[Ledger], Any]:
+def _who_had(partition: str, at: str, cluster: str | None, group: str | None) -> Callable[[Reader], Any]:
     from groupledger.core.partition import topic_partition
 
     moment, zone_assumed = parse(at)
     topic, number = topic_partition(partition)
 
-    def ask(ledger: Ledger) -> Any:
-        from groupledger.pipeline.ownership import ownership
+    def ask(reader: Reader) -> Any:
+        from groupledger.answers.ownership import ownership
 
-        return ownership(ledger, topic, number, moment, cluster, group)
+        return ownership(reader, topic, number, moment, cluster, group)
 
     if zone_assumed:
         say(f"no time zone in {at!r}: UTC assumed")
     return ask
 
 
-def _listed(listing: str, limit: int, cluster: str | None, group: str | None) -> Callable[[Ledger], Any]:
-    def ask(ledger: Ledger) -> Any:
-        from groupledger.pipeline import show as queries
+def _rebalance(group: str, cluster: str | None, generation: int | None) -> Callable[[Reader], Any]:
+    def ask(reader: Reader) -> Any:
+        from groupledger.answers.rebalance import rebalance
+
+        return rebalance(reader, group, cluster, generation)
+
+    return ask
+
+
+def _listed(listing: str, limit: int, cluster: str | None, group: str | None) -> Callable[[Reader], Any]:
+    def ask(reader: Reader) -> Any:
+        from groupledger.answers import listings as queries
 
         by_name = {"findings": queries.findings, "coverage": queries.coverage, "quarantine": queries.quarantine}
-        return [by_name[listing](ledger, limit, cluster, group)]
+        return [by_name[listing](reader, limit, cluster, group)]
 
     return ask
 
 
 def _group_history(
     group: str, cluster: str | None, scenario: str, limit: int, *, asked: bool
-) -> Callable[[Ledger], Any]:
-    def ask(ledger: Ledger) -> Any:
-        from groupledger.pipeline import show as queries
+) -> Callable[[Reader], Any]:
+    def ask(reader: Reader) -> Any:
+        from groupledger.answers import listings as queries
 
-        return [queries.history(ledger.group(group, cluster), scenario, limit, asked=asked)]
+        return [queries.history(reader, group, cluster, scenario, limit, asked=asked)]
 
     return ask
 
 
-def _overview(limit: int, cluster: str | None) -> Callable[[Ledger], Any]:
-    def ask(ledger: Ledger) -> Any:
-        from groupledger.pipeline import show as queries
+def _overview(limit: int, cluster: str | None) -> Callable[[Reader], Any]:
+    def ask(reader: Reader) -> Any:
+        from groupledger.answers import listings as queries
 
-        return [queries.clusters(ledger, limit), queries.groups(ledger, limit, cluster), queries.runs(ledger, limit)]
+        return [queries.clusters(reader, limit), queries.groups(reader, limit, cluster), queries.runs(reader, limit)]
 
     return ask

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LIMIT = 1_000
 
 
-@click.command(short_help="Query what counts in the ledger with SQL; no Spark is started.")
+@click.command(short_help="Query what counts in the ledger with SQL.")
 @click.argument("query", required=False)
 @click.option("--csv", "as_csv", is_flag=True, help="All rows as CSV; lists and structs as JSON in it.")
 @click.option("--limit", type=click.IntRange(min=1), default=LIMIT, show_default=True, help="Most rows of a table.")
@@ -26,8 +26,7 @@ LIMIT = 1_000
 def sql(job: Job, *, query: str | None, as_csv: bool, limit: int) -> None:
     """Run a query over the views of what counts: rows of committed runs that nothing later supersedes.
 
-    Without a query, list the views. A ledger in a folder or an object store is read by delta-rs, one in a catalog by
-    Spark. Times are in UTC.
+    Without a query, list the views. A ledger in a folder is read by delta-rs, another one by Spark. Times are in UTC.
 
     \b
     groupledger sql

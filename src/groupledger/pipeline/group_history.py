@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pyspark.sql import functions as F
 
+from groupledger.answers.names import unknown_group
 from groupledger.core.faults import Fault
 from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples
-from groupledger.pipeline.names import unknown_group
 from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS
 from groupledger.tables import columns as c
 
@@ -30,7 +30,7 @@ def history(group: Group) -> tuple[list[GroupSnapshotRow], list[MemberSnapshotRo
     groups = list(_rows(group.of(GROUP_SNAPSHOTS).sort(c.LOG_PARTITION, c.OFFSET), GroupSnapshotRow))
     clusters = sorted({row.cluster_id for row in groups})
     if not groups:
-        raise unknown_group(group.ledger, group.group_id, group.cluster_id)
+        raise unknown_group(group.ledger.reader, group.group_id, group.cluster_id)
     if len(clusters) > 1:
         message = f"{group.group_id!r} is a group of the clusters {', '.join(clusters)}; expected one to be named"
         raise Fault("AMBIGUOUS_GROUP", message)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from groupledger.pipeline.views import SparkReader
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerLocation, check
 from groupledger.tables import GROUP_SNAPSHOTS, OWNERSHIP_CHANGES, REBALANCES, Table
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from groupledger.answers.rebalance import Rebalance
     from groupledger.core.protocol.metrics import Metric
     from groupledger.core.protocol.recorded import RecordedCall
-    from groupledger.pipeline.rebalance import Rebalance
 
 
 class Ledger:
@@ -41,6 +42,11 @@ class Ledger:
         Which attempts count is read now; the rows are read when the frame is used.
         """
         return current(self.spark, self.location, table)
+
+    @property
+    def reader(self) -> SparkReader:
+        """The ledger as it answers queries."""
+        return SparkReader(self.spark, self.location)
 
     def results(self, scenario: str | None = None) -> DataFrame:
         """The current rows of `rebalances`, of one scenario or of every one."""
@@ -98,6 +104,6 @@ class Group:
 
     def rebalance(self, generation: int | None = None) -> Rebalance:
         """What changed hands at a generation (or epoch; default: the last): members, before and after, verdicts."""
-        from groupledger.pipeline.rebalance import rebalance
+        from groupledger.answers.rebalance import rebalance
 
-        return rebalance(self, generation)
+        return rebalance(self.ledger.reader, self.group_id, self.cluster_id, generation)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from groupledger.answers.rows import Value
+
+_UNNEST = re.compile(r"\bunnest\(")
+
 
 @dataclass(frozen=True, slots=True)
 class SparkReader:
@@ -24,18 +29,26 @@ class SparkReader:
     spark: SparkSession
     location: LedgerLocation
 
-    def query(self, sql: str) -> pa.Table:
-        """The rows of a query over the views and tables. Raises Fault SQL_INVALID."""
+    def query(self, sql: str, /, **values: Value) -> pa.Table:
+        """The rows of a query over the views and tables; `:name` in it stands for the value of that name.
+
+        Raises Fault SQL_INVALID.
+        """
         rests_on, named = needed(sql)
         for name in named:
             self.location.rows(self.spark, BY_NAME[name]).createOrReplaceTempView(name)
         for view in rests_on:
-            self.spark.sql(f"CREATE OR REPLACE TEMP VIEW {view.name} AS {view.query}")
+            self.spark.sql(f"CREATE OR REPLACE TEMP VIEW {view.name} AS {in_spark(view.query)}")
         try:
-            return self.spark.sql(sql).toArrow()
+            return self.spark.sql(in_spark(sql), args=dict(values)).toArrow()
         except (AnalysisException, ParseException) as error:
             said = str(error).splitlines()[0]
             raise Fault("SQL_INVALID", f"the query cannot be run: {said}; views: {', '.join(views())}") from error
+
+
+def in_spark(query: str) -> str:
+    """The query in Spark's words: of all that the views use, one function has another name there."""
+    return _UNNEST.sub("explode(", query)
 
 
 def create_views(spark: SparkSession, location: LedgerLocation) -> list[str]:
@@ -48,6 +61,6 @@ def create_views(spark: SparkSession, location: LedgerLocation) -> list[str]:
         raise Fault("NOT_IN_A_CATALOG", f"{message}: `groupledger sql` has the views of this one")
     check(spark, location, [BY_NAME[name] for name in sorted(tables())])
     for view in views().values():
-        query = view.reading(f"{location.schema}.")
+        query = in_spark(view.reading(f"{location.schema}."))
         spark.sql(f"CREATE OR REPLACE VIEW {location.schema}.{view.name} AS {query}")
     return list(views())

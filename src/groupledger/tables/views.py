@@ -2,8 +2,8 @@
 
 python -m groupledger.tables.views > src/groupledger/answers/views.sql
 
-`sinks.current` states the rule; a test holds each view against it, in both engines. The text is kept in a file, so that
-a reader without Spark need not import the declarations.
+In Spark `unnest` is `explode`. `sinks.current` states the rule; a test holds each view against it, in both engines. The
+text is kept in a file, so that a reader without Spark need not import the declarations.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from groupledger.tables import (
 from groupledger.tables import columns as c
 
 CURRENT = "current_{}"
-REFOLDS, LATEST_RESULTS = "current_refolds", "latest_results"
+REFOLDS, LATEST_RESULTS, NOT_LISTED = "current_refolds", "latest_results", "topics_not_listed"
 _HEAD = """\
 -- What counts in a ledger, a view for each table. Written by `python -m groupledger.tables.views`; docs/reading.md has
 -- the rule in words. Tables stand behind FROM and JOIN alone, under their own names.
@@ -39,6 +39,7 @@ _HEAD = """\
 _COMMENTS = {
     REFOLDS: "Offsets of a group that a later attempt folded again: earlier facts of them do not count.",
     LATEST_RESULTS: "The attempt that counts for each snapshot and scenario.",
+    NOT_LISTED: "Topics that a snapshot's members subscribe to, and that no listing knew at its time.",
 }
 _RESULT_KEY = (c.CLUSTER_ID, c.GROUP_ID, c.SNAPSHOT_ID, c.SCENARIO)
 _FROM_LOG = "t.snapshot_id LIKE 'log/%'"
@@ -71,6 +72,7 @@ def views() -> dict[str, str]:
     made[CURRENT.format(VIOLATIONS.name)] = _both(VIOLATIONS, "t.scenario IS NOT NULL", "t.scenario IS NULL")
     for table in (CALLBACKS, METRICS):
         made[CURRENT.format(table.name)] = _derived(table)
+    made[NOT_LISTED] = _not_listed()
     return made
 
 
@@ -152,6 +154,30 @@ def _both(table: Table, is_result: str, is_fact: str) -> str:
 def _derived(table: Table) -> str:
     newest = "SELECT max(x.sequence) FROM current_runs x WHERE x.kind = 'callbacks'"
     return _committed(table, f"r.sequence = ({newest})")
+
+
+def _not_listed() -> str:
+    """Of each topic the change in force at the time, in the order of `core.listings.change_order`."""
+    of_snapshot = (c.CLUSTER_ID, c.GROUP_ID, c.INCARNATION, c.OFFSET, c.SNAPSHOT_ID, c.GENERATION, c.GROUP_EPOCH)
+    wanted = (
+        f"SELECT {_columns(of_snapshot)}, t.observed_at, unnest(coalesce(t.shared_topics, t.subscribed_topics)) AS "
+        f"topic FROM {CURRENT.format(GROUP_SNAPSHOTS.name)} t"
+    )
+    order = (
+        "l.valid_from DESC NULLS LAST, CASE WHEN l.partition_count IS NULL THEN 0 ELSE 1 END DESC, "
+        "coalesce(l.topic_id, '') DESC, coalesce(l.partition_count, 0) DESC"
+    )
+    newest = (
+        f"row_number() OVER (PARTITION BY t.cluster_id, t.group_id, t.snapshot_id, t.topic ORDER BY {order}) AS newest"
+    )
+    known = (
+        f"SELECT {_columns(of_snapshot)}, t.topic, l.partition_count, {newest} FROM ({wanted}) t "
+        f"LEFT JOIN {CURRENT.format(TOPIC_SNAPSHOTS.name)} l ON l.cluster_id = t.cluster_id AND l.topic = t.topic "
+        "AND l.valid_from <= t.observed_at WHERE t.topic IS NOT NULL"
+    )
+    return (
+        f"SELECT {_columns((*of_snapshot, c.TOPIC))} FROM ({known}) t WHERE t.newest = 1 AND t.partition_count IS NULL"
+    )
 
 
 def _same(side: str, names: tuple[str, ...]) -> str:

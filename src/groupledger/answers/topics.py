@@ -5,20 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
+from groupledger.answers.rows import matching, records
 from groupledger.core.listings import change_order
-from groupledger.core.moment import from_micros
-from groupledger.tables import TOPIC_SNAPSHOTS
-from groupledger.tables import columns as c
+from groupledger.core.moment import from_micros, micros
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    from groupledger.pipeline.ledger import Ledger
-
-SINCE = "since"
+    from groupledger.answers.rows import Reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +27,14 @@ class TopicLife:
     until: datetime | None
 
 
-def topic_lives(ledger: Ledger, topic: str, cluster: str | None = None) -> tuple[TopicLife, ...]:
+def topic_lives(reader: Reader, topic: str, cluster: str | None = None) -> tuple[TopicLife, ...]:
     """All that the topic listings said of the name, in order of cluster and time."""
-    rows = ledger.current(TOPIC_SNAPSHOTS).where(F.col(c.TOPIC) == topic)
-    rows = rows if cluster is None else rows.where(F.col(c.CLUSTER_ID) == cluster)
-    changes = rows.select(
-        c.CLUSTER_ID, c.TOPIC_ID, c.PARTITION_COUNT, F.unix_micros(c.VALID_FROM).alias(SINCE)
-    ).collect()
-    return lives((row[0], row[1], row[2], row[3]) for row in changes)
+    condition, values = matching("t.", topic=topic, cluster_id=cluster)
+    query = "SELECT t.cluster_id, t.topic_id, t.partition_count, t.valid_from FROM current_topic_snapshots t WHERE "
+    found = records(reader, query + condition, **values)
+    return lives(
+        (row["cluster_id"], row["topic_id"], row["partition_count"], micros(row["valid_from"])) for row in found
+    )
 
 
 def lives(changes: Iterable[tuple[str, str | None, int | None, int]]) -> tuple[TopicLife, ...]:

@@ -2,11 +2,9 @@
 
 import pytest
 
+from groupledger.answers.ownership import Member, ownership
 from groupledger.core.faults import Fault
-from groupledger.pipeline.ownership import Member, ownership
-from tests.pipeline.written_ledger import WrittenLedger, at
-
-pytestmark = pytest.mark.spark
+from tests.answers.rows import at
 
 
 def change(minute, before, after, offset, **more):
@@ -36,17 +34,19 @@ SNAPSHOTS = [
 ]
 SNAPSHOTS += [{"cluster_id": "dev", "group_id": "new", "snapshot_id": "log/dev/new", "observed_at": at(20)}]
 MEMBERS = [
-    {"snapshot_id": "log/dev/0/5", "member_id": "m1", "client_id": "app-1", "group_instance_id": "i1", "host": "/h"},
-    {"snapshot_id": "log/dev/0/5", "member_id": "m2", "client_id": "app-2"},
+    {"cluster_id": "dev", "group_id": "pay", "snapshot_id": "log/dev/0/5"} | member
+    for member in (
+        {"member_id": "m1", "client_id": "app-1", "group_instance_id": "i1", "host": "/h"},
+        {"member_id": "m2", "client_id": "app-2"},
+    )
 ]
 TOPICS = [listed("orders", "A", 8, 0), listed("orders", None, None, 30), listed("orders", "B", 4, 35)]
 
 
 @pytest.fixture(scope="module")
-def ledger(spark):
+def ledger(written):
     gap = {"cluster_id": "dev", "group_id": "pay", "kind": "generations-skipped", "reason": "3 to 5", "offset": 8}
-    return WrittenLedger(
-        spark,
+    return written(
         ownership_changes=CHANGES,
         group_snapshots=SNAPSHOTS,
         member_snapshots=MEMBERS,
@@ -87,9 +87,9 @@ def test_the_answer_says_since_when_who_it_was_and_what_came_next(ledger):
     assert (pay.next.at, pay.next.to_member_id) == (at(20), "m2")
 
 
-def test_before_the_first_change_the_holder_is_who_it_was_taken_from(spark):
+def test_before_the_first_change_the_holder_is_who_it_was_taken_from(written):
     rows = [change(20, "m0", "m1", 9), change(20, None, "m2", 8, group_id="new")]
-    answer = ownership(WrittenLedger(spark, ownership_changes=rows), "orders", 7, at(1))
+    answer = ownership(written(ownership_changes=rows), "orders", 7, at(1))
     found = {holding.group_id: (holding.member, holding.last, holding.since) for holding in answer.holdings}
     assert found == {"pay": (Member("m0"), None, None), "new": (None, None, None)}
 
@@ -133,36 +133,36 @@ def test_a_gap_elsewhere_is_not_said(ledger):
     assert not [note for note in ownership(ledger, "orders", 7, at(45), "dev").notes if note.startswith("gap")]
 
 
-def test_a_topic_known_by_its_id_alone_is_found(spark):
+def test_a_topic_known_by_its_id_alone_is_found(written):
     rows = [change(10, None, "m1", 5, topic=None, topic_id="A"), change(10, None, "m2", 6, topic=None, topic_id="Z")]
-    written = WrittenLedger(spark, ownership_changes=rows, topic_snapshots=[listed("orders", "A", 8, 0)])
-    assert [holding.member.member_id for holding in ownership(written, "orders", 7, at(11)).holdings] == ["m1"]
+    ledger = written(ownership_changes=rows, topic_snapshots=[listed("orders", "A", 8, 0)])
+    assert [holding.member.member_id for holding in ownership(ledger, "orders", 7, at(11)).holdings] == ["m1"]
 
 
-def test_a_topic_made_again_has_a_holder_for_each_id(spark):
+def test_a_topic_made_again_has_a_holder_for_each_id(written):
     rows = [change(10, None, "m1", 5, topic_id="A"), change(40, None, "m2", 9, topic_id="B")]
-    answer = ownership(WrittenLedger(spark, ownership_changes=rows, topic_snapshots=TOPICS), "orders", 7, at(45))
+    answer = ownership(written(ownership_changes=rows, topic_snapshots=TOPICS), "orders", 7, at(45))
     assert {holding.topic_id: holding.member.member_id for holding in answer.holdings} == {"A": "m1", "B": "m2"}
     assert [(life.topic_id, life.until) for life in answer.topics] == [("A", at(30)), ("B", None)]
 
 
-def test_a_change_recorded_before_the_listing_belongs_to_the_topic_that_came(spark):
+def test_a_change_recorded_before_the_listing_belongs_to_the_topic_that_came(written):
     rows = [
         change(10, None, "m1", 5, topic_id="A"),
         change(31, "m1", None, 7, topic_id="A"),
         change(34, None, "m2", 8, topic_id=None),
         change(45, "m2", "m3", 9, topic_id="B", held_since=at(34)),
     ]
-    written = WrittenLedger(spark, ownership_changes=rows, topic_snapshots=TOPICS)
-    (holding,) = ownership(written, "orders", 7, at(40)).holdings
+    ledger = written(ownership_changes=rows, topic_snapshots=TOPICS)
+    (holding,) = ownership(ledger, "orders", 7, at(40)).holdings
     assert (holding.topic_id, holding.member.member_id, holding.next.to_member_id) == ("B", "m2", "m3")
 
 
-def test_nobody_has_a_deleted_topic_and_that_is_no_line(spark):
+def test_nobody_has_a_deleted_topic_and_that_is_no_line(written):
     rows = [change(10, None, "m1", 5, topic_id="A"), change(30, "m1", None, 7, topic_id="A")]
-    written = WrittenLedger(spark, ownership_changes=rows, topic_snapshots=TOPICS)
-    assert holders(ownership(written, "orders", 7, at(20))) == {("dev", "pay"): "m1"}
-    assert ownership(written, "orders", 7, at(32)).holdings == ()
+    ledger = written(ownership_changes=rows, topic_snapshots=TOPICS)
+    assert holders(ownership(ledger, "orders", 7, at(20))) == {("dev", "pay"): "m1"}
+    assert ownership(ledger, "orders", 7, at(32)).holdings == ()
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_an_unknown_topic_names_those_alike(ledger):
         ownership(ledger, "ordres", 7, at(11))
 
 
-def test_each_owner_in_a_share_group_is_told(spark):
+def test_each_owner_in_a_share_group_is_told(written):
     share = {"group_id": "fan", "group_type": "share"}
     rows = [
         change(10, None, "a", 1, group_id="fan"),
@@ -195,10 +195,10 @@ def test_each_owner_in_a_share_group_is_told(spark):
         change(12, None, "m1", 7),
     ]
     seen = [share | {"cluster_id": "dev", "snapshot_id": f"log/dev/{n}", "observed_at": at(n)} for n in (10, 40)]
-    written = WrittenLedger(spark, ownership_changes=rows, group_snapshots=[*seen, *SNAPSHOTS])
+    ledger = written(ownership_changes=rows, group_snapshots=[*seen, *SNAPSHOTS])
 
     def told(minute):
-        found = ownership(written, "orders", 7, at(minute), "dev").holdings
+        found = ownership(ledger, "orders", 7, at(minute), "dev").holdings
         return [
             (each.member and each.member.member_id, each.since, each.next and each.next.at, each.shared)
             for each in found
@@ -209,12 +209,12 @@ def test_each_owner_in_a_share_group_is_told(spark):
     assert told(15) == [("a", at(10), at(20), True), ("b", at(11), at(30), True)]
     assert told(27) == [("b", at(11), at(30), True), ("c", at(25), at(31), True)]
     assert told(35) == [(None, at(31), None, False)]
-    assert [each.group_id for each in ownership(written, "orders", 7, at(15)).holdings] == ["fan", "fan", "pay"]
+    assert [each.group_id for each in ownership(ledger, "orders", 7, at(15)).holdings] == ["fan", "fan", "pay"]
 
 
-def test_owners_in_a_share_group_whose_history_begins_later_are_those_it_was_taken_from(spark):
+def test_owners_in_a_share_group_whose_history_begins_later_are_those_it_was_taken_from(written):
     share = {"cluster_id": "dev", "group_id": "fan", "group_type": "share", "snapshot_id": "s", "observed_at": at(20)}
     rows = [change(minute, name, None, minute, group_id="fan") for minute, name in ((20, "a"), (21, "b"))]
-    written = WrittenLedger(spark, ownership_changes=rows, group_snapshots=[share])
-    found = ownership(written, "orders", 7, at(1)).holdings
+    ledger = written(ownership_changes=rows, group_snapshots=[share])
+    found = ownership(ledger, "orders", 7, at(1)).holdings
     assert [(each.member.member_id, each.last, each.since) for each in found] == [("a", None, None), ("b", None, None)]

@@ -1,0 +1,211 @@
+"""What `show` lists: the ledger at a glance, a group's history, findings, gaps and rejected input.
+
+Every listing is bounded; what was left off is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from groupledger.answers.names import require_names, require_scenario, unknown_group
+from groupledger.answers.rows import matching, records, rows_of
+
+if TYPE_CHECKING:
+    from groupledger.answers.rows import Reader, Value
+
+SEVERITIES = ("error", "warning", "info")
+TOPIC_NOT_LISTED = "topic-not-listed"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Rows for a person, in order; `total` counts those left off, too."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    total: int
+
+    @property
+    def left_off(self) -> int:
+        """Rows that exist and are not here."""
+        return self.total - len(self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Query:
+    """What a listing is made of: `shown` columns of the rows of a query, in an order of columns."""
+
+    title: str
+    rows: str
+    shown: tuple[str, ...]
+    order: tuple[str, ...]  # a column, or `-` and a column for the greatest first
+    values: Mapping[str, Value]
+
+    def listing(self, reader: Reader, limit: int) -> Listing:
+        """The first rows in this order."""
+        columns = ", ".join(f"q.{name} AS c{number}" for number, name in enumerate(self.shown))
+        query = f"SELECT {columns} FROM ({self.rows}) q ORDER BY {', '.join(map(_ordered, self.order))}"
+        found = rows_of(reader.query(f"{query} LIMIT {limit + 1}", **self.values))
+        total = len(found) if len(found) <= limit else self._total(reader)
+        return Listing(self.title, self.shown, tuple(found[:limit]), total)
+
+    def _total(self, reader: Reader) -> int:
+        [counted] = records(reader, f"SELECT count(*) AS n FROM ({self.rows}) q", **self.values)
+        number: int = counted["n"]
+        return number
+
+
+def _ordered(name: str) -> str:
+    return f"q.{name[1:]} DESC NULLS LAST" if name.startswith("-") else f"q.{name} ASC NULLS FIRST"
+
+
+def clusters(reader: Reader, limit: int) -> Listing:
+    """A line a cluster: how many groups and snapshots, from when to when, and how many gaps were recorded."""
+    counted = (
+        "SELECT cluster_id, count(DISTINCT group_id) AS groups, count(*) AS snapshots, min(observed_at) AS first, "
+        "max(observed_at) AS last FROM current_group_snapshots GROUP BY cluster_id"
+    )
+    shown = ("cluster_id", "groups", "snapshots", "first", "last", "gaps")
+    rows = _with_gaps(counted, shown[1:-1], "current_coverage", ("cluster_id",))
+    return _Query("clusters", rows, shown, ("cluster_id",), {}).listing(reader, limit)
+
+
+def groups(reader: Reader, limit: int, cluster: str | None = None) -> Listing:
+    """A line a group: its last recorded state, how many snapshots led there, and how many gaps were recorded."""
+    condition, values = matching("", cluster_id=cluster)
+    newest = (
+        "SELECT cluster_id, group_id, max(t.offset) AS newest, count(*) AS snapshots "
+        f"FROM current_group_snapshots t WHERE {condition} GROUP BY cluster_id, group_id"
+    )
+    number = "row_number() OVER (PARTITION BY t.cluster_id, t.group_id ORDER BY t.snapshot_id) AS first"
+    last = (
+        "SELECT t.cluster_id, t.group_id, n.snapshots, t.group_type, coalesce(t.generation, t.group_epoch) AS "
+        f"generation, t.assignor, t.state, t.members, t.observed_at, {number} FROM current_group_snapshots t "
+        f"JOIN ({newest}) n ON n.cluster_id = t.cluster_id AND n.group_id = t.group_id AND n.newest = t.offset"
+    )
+    told = ("snapshots", "group_type", "generation", "assignor", "state", "members", "observed_at")
+    one = f"SELECT * FROM ({last}) o WHERE o.first = 1"
+    keys = ("cluster_id", "group_id")
+    rows = _with_gaps(one, told, "current_coverage", keys)
+    listing = _Query("groups", rows, (*keys, *told, "gaps"), keys, values).listing(reader, limit)
+    return _of_known(reader, listing, cluster)
+
+
+def runs(reader: Reader, limit: int) -> Listing:
+    """A line a committed run, the latest first."""
+    shown = ("sequence", "kind", "run_id", "verdict", "started_at", "finished_at")
+    return _Query("runs", "SELECT * FROM current_runs", shown, ("-sequence",), {}).listing(reader, limit)
+
+
+def history(
+    reader: Reader, group_id: str, cluster: str | None, scenario: str, limit: int, *, asked: bool = False
+) -> Listing:
+    """A line a snapshot of the group, the latest last, with the moves and the verdict of a scenario.
+
+    `gaps`: gaps that end at this record, and topics that no listing knew at its time. No snapshot is a `Fault` that
+    names groups alike; so is a scenario that was `asked` for and has no results.
+    """
+    if asked:
+        require_scenario(reader, scenario)
+    condition, values = matching("t.", group_id=group_id, cluster_id=cluster)
+    of_group = f"FROM {{}} t WHERE {condition}"
+    gaps = " UNION ALL ".join(
+        f"SELECT t.cluster_id, t.snapshot_id {of_group.format(view)}"
+        for view in ("current_coverage", "topics_not_listed")
+    )
+    results = (
+        "SELECT t.cluster_id, t.snapshot_id, t.protocol, t.moves, t.least_moves, t.verdict "
+        f"{of_group.format('current_rebalances')} AND t.scenario = :scenario AND t.round = 1"
+    )
+    told = (
+        *("incarnation", "generation", "snapshot_kind", "observed_at", "state", "assignor", "protocol", "members"),
+        *("moves", "least_moves", "verdict", "offset"),
+    )
+    snapshots = (
+        "SELECT t.cluster_id, t.snapshot_id, t.incarnation, coalesce(t.generation, t.group_epoch) AS generation, "
+        "t.snapshot_kind, t.observed_at, t.state, t.assignor, r.protocol, t.members, r.moves, r.least_moves, "
+        f"r.verdict, t.offset FROM current_group_snapshots t LEFT JOIN ({results}) r "
+        f"ON r.cluster_id = t.cluster_id AND r.snapshot_id = t.snapshot_id WHERE {condition}"
+    )
+    rows = _with_gaps(snapshots, told, f"({gaps})", ("cluster_id", "snapshot_id"))
+    shown = ("cluster_id", *told[:-1], "gaps", "snapshot_id")
+    query = _Query(f"history of {group_id}", rows, shown, ("-cluster_id", "-offset"), values | {"scenario": scenario})
+    listing = query.listing(reader, limit)
+    if not listing.rows:
+        raise unknown_group(reader, group_id, cluster)
+    return Listing(listing.title, listing.columns, listing.rows[::-1], listing.total)
+
+
+def findings(reader: Reader, limit: int, cluster: str | None = None, group_id: str | None = None) -> Listing:
+    """A line a finding, errors first: what a person should look at, with the evidence and the position."""
+    gravest = " ".join(f"WHEN '{severity}' THEN {number}" for number, severity in enumerate(SEVERITIES))
+    shown = ("severity", "code", "cluster_id", "group_id", "snapshot_id", "member_id", "evidence")
+    order = ("gravity", "cluster_id", "group_id", "offset", "code", "member_id", "evidence")
+    rows = f"SELECT t.*, CASE t.severity {gravest} END AS gravity FROM current_violations t"
+    return _rejected_or_found(reader, "findings", rows, shown, order, limit, cluster, group_id)
+
+
+def coverage(reader: Reader, limit: int, cluster: str | None = None, group_id: str | None = None) -> Listing:
+    """A line a gap of the history, and a topic without a listing. A gap is normal: it says what cannot be told."""
+    shown = ("cluster_id", "group_id", "incarnation", "kind", "from_value", "to_value", "reason", "snapshot_id")
+    number = "coalesce(t.generation, t.group_epoch)"
+    within = "PARTITION BY t.cluster_id, t.group_id, t.incarnation, t.topic"
+    of_topics = (
+        f"SELECT t.cluster_id, t.group_id, t.incarnation, {number} AS number, t.offset, t.snapshot_id, t.topic, "
+        f"count(*) OVER ({within}) AS n, row_number() OVER ({within} ORDER BY t.offset) AS first, "
+        f"max({number}) OVER ({within}) AS last FROM topics_not_listed t"
+    )
+    reason = (
+        "concat('topic ', t.topic, ' was in no topic listing at the time of ', cast(t.n AS STRING), ' snapshots: its "
+        "partition count then is not known')"
+    )
+    rows = (
+        "SELECT t.cluster_id, t.group_id, t.incarnation, t.kind, t.from_value, t.to_value, t.reason, t.snapshot_id, "
+        "t.offset FROM current_coverage t UNION ALL "
+        f"SELECT t.cluster_id, t.group_id, t.incarnation, '{TOPIC_NOT_LISTED}', cast(t.number AS BIGINT), "
+        f"cast(t.last AS BIGINT), {reason}, t.snapshot_id, t.offset FROM ({of_topics}) t WHERE t.first = 1"
+    )
+    order = ("cluster_id", "group_id", "offset", "kind", "reason")
+    return _rejected_or_found(reader, "coverage", rows, shown, order, limit, cluster, group_id)
+
+
+def quarantine(reader: Reader, limit: int, cluster: str | None = None, group_id: str | None = None) -> Listing:
+    """A line a rejected record, row or group, with the reason; the bytes stay in the table."""
+    shown = ("stage", "code", "cluster_id", "group_id", "log_partition", "offset", "message")
+    order = ("cluster_id", "log_partition", "offset", "stage", "code", "group_id", "message")
+    rows = "SELECT * FROM current_quarantine"
+    return _rejected_or_found(reader, "quarantine", rows, shown, order, limit, cluster, group_id)
+
+
+def _rejected_or_found(
+    reader: Reader,
+    title: str,
+    rows: str,
+    shown: tuple[str, ...],
+    order: tuple[str, ...],
+    limit: int,
+    cluster: str | None,
+    group_id: str | None,
+) -> Listing:
+    condition, values = matching("w.", cluster_id=cluster, group_id=group_id)
+    query = _Query(title, f"SELECT * FROM ({rows}) w WHERE {condition}", shown, order, values)
+    return _of_known(reader, query.listing(reader, limit), cluster, group_id)
+
+
+def _with_gaps(rows: str, told: tuple[str, ...], gaps: str, keys: tuple[str, ...]) -> str:
+    """The rows, with their keys, what is `told` of them, and the number of gaps under those keys."""
+    columns = ", ".join(f"a.{name}" for name in (*keys, *told))
+    key = ", ".join(f"g.{name}" for name in keys)
+    same = " AND ".join(f"b.{name} = a.{name}" for name in keys)
+    counted = f"SELECT {key}, count(*) AS gaps FROM {gaps} g GROUP BY {key}"
+    return f"SELECT {columns}, coalesce(b.gaps, 0) AS gaps FROM ({rows}) a LEFT JOIN ({counted}) b ON {same}"
+
+
+def _of_known(reader: Reader, listing: Listing, cluster: str | None, group_id: str | None = None) -> Listing:
+    """The listing; where it is empty because nobody knows the cluster or the group, a `Fault` that says so."""
+    if not listing.rows:
+        require_names(reader, cluster, group_id)
+    return listing

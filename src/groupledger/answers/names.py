@@ -1,0 +1,82 @@
+"""Names that a question may ask for: one the ledger never heard of is refused, with those it knows."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from groupledger.answers.rows import matching, records
+from groupledger.core.faults import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from groupledger.answers.rows import Reader
+
+MOST_NAMED = 10
+_INGEST = "/ingest"
+"""What the guard of an ingest from a cluster ends with."""
+
+
+def require_names(reader: Reader, cluster: str | None, group: str | None) -> None:
+    """Nothing where the ledger knows both; asked where an answer is empty, so that a slip of the pen is none.
+
+    Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP.
+    """
+    if cluster is not None:
+        require_cluster(reader, cluster)
+    if group is not None:
+        condition, values = matching("", group_id=group, cluster_id=cluster)
+        if not records(reader, f"SELECT 1 AS found FROM current_group_snapshots WHERE {condition} LIMIT 1", **values):
+            raise unknown_group(reader, group, cluster)
+
+
+def require_cluster(reader: Reader, cluster: str) -> None:
+    """Raise Fault("UNKNOWN_CLUSTER") for a cluster nothing was ever ingested of."""
+    read = records(reader, "SELECT guards FROM current_runs")
+    known = {guard.removesuffix(_INGEST) for row in read for guard in row["guards"] if guard.endswith(_INGEST)}
+    known |= {row["cluster_id"] for row in records(reader, "SELECT DISTINCT cluster_id FROM current_group_snapshots")}
+    if cluster not in known:
+        hint = _known(cluster, sorted(known), "cluster")
+        raise Fault("UNKNOWN_CLUSTER", f"no cluster {cluster!r} in this ledger; {hint}")
+
+
+def require_scenario(reader: Reader, scenario: str) -> None:
+    """Raise Fault("UNKNOWN_SCENARIO") for a name no results stand under."""
+    rows = records(reader, "SELECT DISTINCT scenario FROM current_rebalances ORDER BY scenario")
+    known = [row["scenario"] for row in rows]
+    if scenario not in known:
+        hint = _known(scenario, known, "scenario", "assign")
+        raise Fault("UNKNOWN_SCENARIO", f"no scenario {scenario!r} in this ledger; {hint}")
+
+
+def unknown_group(reader: Reader, group: str, cluster: str | None) -> Fault:
+    """Names the groups the ledger knows that look alike; an unknown cluster is what is told of, if it is one."""
+    if cluster is not None:
+        require_cluster(reader, cluster)
+    condition, values = matching("", cluster_id=cluster)
+    query = f"SELECT DISTINCT group_id FROM current_group_snapshots WHERE {condition} ORDER BY group_id"
+    known = [row["group_id"] for row in records(reader, query, **values)]
+    return Fault("UNKNOWN_GROUP", f"no group {group!r} in {_where(cluster)}; {_known(group, known, 'group')}")
+
+
+def unknown_topic(reader: Reader, topic: str, cluster: str | None) -> Fault:
+    """Names the topics the ledger knows that look alike; an unknown cluster is what is told of, if it is one."""
+    if cluster is not None:
+        require_cluster(reader, cluster)
+    condition, values = matching("", cluster_id=cluster)
+    known: set[str] = set()
+    for view in ("current_topic_snapshots", "current_ownership_changes"):
+        query = f"SELECT DISTINCT topic FROM {view} WHERE topic IS NOT NULL AND {condition}"
+        known |= {row["topic"] for row in records(reader, query, **values)}
+    return Fault("UNKNOWN_TOPIC", f"no topic {topic!r} in {_where(cluster)}; {_known(topic, sorted(known), 'topic')}")
+
+
+def _where(cluster: str | None) -> str:
+    return "this ledger" if cluster is None else f"cluster {cluster!r}"
+
+
+def _known(name: str, known: Iterable[str], kind: str, job: str = "ingest") -> str:
+    names = list(known)
+    alike = difflib.get_close_matches(name, names, n=3) or names[:MOST_NAMED]
+    return f"known: {', '.join(alike)}" if alike else f"it holds no {kind}: run `groupledger {job}` first"

@@ -1,0 +1,252 @@
+"""One past rebalance of a group: who held what before, what the coordinator recorded, what our own run says of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from groupledger.answers.names import unknown_group
+from groupledger.answers.rows import matching, one_of, records
+from groupledger.core.faults import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from groupledger.answers.rows import Reader, Record
+
+TopicPartition = tuple[str, int]
+
+GENERATIONS_NAMED = 12
+CLASSIC = "classic"
+
+
+@dataclass(frozen=True, slots=True)
+class MemberMove:
+    """A member before and after. Partitions are sorted; `stays` is False for one that is no longer in the group."""
+
+    member_id: str
+    client_id: str | None
+    group_instance_id: str | None
+    stays: bool
+    held: tuple[TopicPartition, ...]
+    assigned: tuple[TopicPartition, ...]
+
+    @property
+    def added(self) -> tuple[TopicPartition, ...]:
+        """Assigned and not held before."""
+        return tuple(sorted(set(self.assigned) - set(self.held)))
+
+    @property
+    def revoked(self) -> tuple[TopicPartition, ...]:
+        """Held before and no longer assigned."""
+        return tuple(sorted(set(self.held) - set(self.assigned)))
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a run of ours made of the same snapshot, in one scenario."""
+
+    scenario: str
+    assignor: str
+    protocol: str
+    outcome: str
+    verdict: str
+    moves: int
+    least_moves: int | None
+    unassigned: int
+    follow_up: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Rebalance:
+    """A snapshot against the one before it, in facts; `results` and `findings` are ours.
+
+    `gaps` are those of the log between the two, `topics_not_listed` topics of which no listing knew at the time: what
+    rests on their partition counts cannot be told.
+    """
+
+    cluster_id: str
+    group_id: str
+    group_type: str
+    snapshot_id: str
+    snapshot_kind: str
+    incarnation: int
+    generation: int | None
+    previous_snapshot_id: str | None
+    assignor: str | None
+    state: str
+    complete: bool
+    observed_at: datetime
+    members: tuple[MemberMove, ...]
+    results: tuple[Result, ...]
+    findings: tuple[str, ...]
+    same_generation: tuple[str, ...]
+    gaps: tuple[str, ...] = ()
+    topics_not_listed: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """`java-range, generation 3 (range, cluster dev)`."""
+        counted = "generation" if self.group_type == CLASSIC else "epoch"
+        assignor = self.assignor or "no assignor"
+        return f"{self.group_id}, {counted} {self.generation} ({assignor}, cluster {self.cluster_id})"
+
+
+def rebalance(reader: Reader, group_id: str, cluster: str | None = None, generation: int | None = None) -> Rebalance:
+    """The rebalance that led to a generation (classic) or group epoch (KIP-848); default: the last one.
+
+    Of several records with one generation the first of the last incarnation is told (a rewrite computed nothing), of a
+    KIP-848 epoch the last (the settled one) against what was before the epoch; `same_generation` names the others.
+    """
+    found = _snapshots_of(reader, group_id, cluster, generation)
+    chosen, previous = _choose(found)
+    snapshot_id = chosen["snapshot_id"]
+    members = _members(reader, chosen, [snapshot_id, previous])
+    return Rebalance(
+        cluster_id=chosen["cluster_id"],
+        group_id=group_id,
+        group_type=chosen["group_type"],
+        snapshot_id=snapshot_id,
+        snapshot_kind=chosen["snapshot_kind"],
+        incarnation=chosen["incarnation"],
+        generation=chosen["number"],
+        previous_snapshot_id=previous,
+        assignor=chosen["assignor"],
+        state=chosen["state"],
+        complete=chosen["complete"],
+        observed_at=chosen["observed_at"],
+        members=moves(members.get(previous, []), members.get(snapshot_id, [])),
+        results=_results(reader, chosen),
+        findings=_findings(reader, chosen),
+        same_generation=tuple(row["snapshot_id"] for row in found if row is not chosen),
+        gaps=_gaps(reader, chosen, previous),
+        topics_not_listed=_topics_not_listed(reader, chosen),
+    )
+
+
+def moves(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> tuple[MemberMove, ...]:
+    """Member rows of two snapshots -> who moved what, in member order; members that left come last.
+
+    A static member is the same one under a new member id: its `group_instance_id` tells.
+    """
+    held = {_identity(row): row for row in before}
+    stayed = tuple(_move(row, held.pop(_identity(row), None), stays=True) for row in after)
+    return stayed + tuple(_move(row, row, stays=False) for row in held.values())
+
+
+def _identity(row: Mapping[str, Any]) -> tuple[bool, str]:
+    instance = row["group_instance_id"]
+    return (instance is not None, instance if instance is not None else row["member_id"])
+
+
+def _move(row: Mapping[str, Any], before: Mapping[str, Any] | None, *, stays: bool) -> MemberMove:
+    return MemberMove(
+        row["member_id"],
+        row["client_id"],
+        row["group_instance_id"],
+        stays,
+        partitions(before["recorded"]) if before else (),
+        partitions(row["recorded"]) if stays else (),
+    )
+
+
+def partitions(wire: Iterable[Mapping[str, Any]] | None) -> tuple[TopicPartition, ...]:
+    """The wire layout -> sorted (topic, partition); a topic without a name goes by its id."""
+    named = ((entry["topic"] or f"id:{entry['topic_id']}", entry["partitions"]) for entry in wire or ())
+    return tuple(sorted({(topic, number) for topic, numbers in named for number in numbers}))
+
+
+def _snapshots_of(reader: Reader, group_id: str, cluster: str | None, generation: int | None) -> list[Record]:
+    """The snapshots of a generation, or of the last one, in order of position; a `Fault` where there is none."""
+    condition, values = matching("t.", group_id=group_id, cluster_id=cluster)
+    of_group = f"FROM current_group_snapshots t WHERE {condition}"
+    known = records(reader, f"SELECT DISTINCT t.cluster_id {of_group} ORDER BY 1", **values)
+    _require_one_cluster(reader, group_id, cluster, [row["cluster_id"] for row in known])
+    every = f"SELECT t.*, coalesce(t.generation, t.group_epoch) AS number {of_group}"
+    if generation is None:
+        last = records(reader, f"SELECT * FROM ({every}) q ORDER BY q.offset DESC LIMIT 1", **values)
+        generation = last[0]["number"]
+        if generation is None:  # a deleted group has none any more
+            return last
+    of_generation = f"SELECT * FROM ({every}) q WHERE q.number = :number ORDER BY q.offset"
+    found = records(reader, of_generation, number=generation, **values)
+    if not found:
+        newest = f"SELECT DISTINCT q.number FROM ({every}) q WHERE q.number IS NOT NULL ORDER BY 1 DESC"
+        numbers = records(reader, f"{newest} LIMIT {GENERATIONS_NAMED}", **values)
+        last_known = ", ".join(str(row["number"]) for row in reversed(numbers))
+        text = f"group {group_id!r} has no generation {generation} in this ledger; last known: {last_known}"
+        raise Fault("UNKNOWN_GENERATION", text)
+    return found
+
+
+def _require_one_cluster(reader: Reader, group_id: str, cluster: str | None, clusters: list[str]) -> None:
+    if not clusters:
+        raise unknown_group(reader, group_id, cluster)
+    if len(clusters) > 1:
+        text = f"group {group_id!r} is in clusters {', '.join(clusters)}: choose one with --cluster"
+        raise Fault("AMBIGUOUS_GROUP", text)
+
+
+def _choose(found: list[Record]) -> tuple[Record, str | None]:
+    """The snapshot to tell of, and the id of the one before it."""
+    incarnation = max(row["incarnation"] for row in found)
+    last = [row for row in found if row["incarnation"] == incarnation]
+    chosen = last[0] if last[0]["group_type"] == CLASSIC else last[-1]
+    return chosen, last[0]["previous_snapshot_id"]
+
+
+def _members(reader: Reader, chosen: Record, snapshot_ids: list[str | None]) -> dict[str | None, list[Record]]:
+    condition, values = _of_group(chosen)
+    which, ids = one_of("t.snapshot_id", "snapshot", [each for each in snapshot_ids if each is not None])
+    columns = "t.snapshot_id, t.member_id, t.client_id, t.group_instance_id, t.recorded"
+    query = f"SELECT {columns} FROM current_member_snapshots t WHERE {condition} AND {which}"
+    members: dict[str | None, list[Record]] = {}
+    for row in records(reader, f"{query} ORDER BY t.offset, t.member_order", **values, **ids):
+        members.setdefault(row["snapshot_id"], []).append(row)
+    return members
+
+
+def _of_group(chosen: Record, **more: str) -> tuple[str, dict[str, Any]]:
+    return matching("t.", cluster_id=chosen["cluster_id"], group_id=chosen["group_id"], **more)
+
+
+def _results(reader: Reader, chosen: Record) -> tuple[Result, ...]:
+    condition, values = _of_group(chosen, snapshot_id=chosen["snapshot_id"])
+    columns = ", ".join(f"t.{name}" for name in Result.__slots__)
+    query = f"SELECT {columns} FROM current_rebalances t WHERE {condition} ORDER BY t.scenario, t.round"
+    return tuple(Result(**row) for row in records(reader, query, **values))
+
+
+def _findings(reader: Reader, chosen: Record) -> tuple[str, ...]:
+    condition, values = _of_group(chosen, snapshot_id=chosen["snapshot_id"])
+    query = f"SELECT DISTINCT t.code, t.evidence FROM current_violations t WHERE {condition} ORDER BY 1, 2"
+    return tuple(f"{row['code']}: {row['evidence']}" for row in records(reader, query, **values))
+
+
+def _gaps(reader: Reader, chosen: Record, previous: str | None) -> tuple[str, ...]:
+    """Gaps of the group's history behind the snapshot before, and of its log partition, up to this one."""
+    since = -1
+    if previous is not None:
+        condition, values = _of_group(chosen, snapshot_id=previous)
+        for row in records(reader, f"SELECT t.offset FROM current_group_snapshots t WHERE {condition}", **values):
+            since = row["offset"]
+    values = {
+        "cluster_id": chosen["cluster_id"],
+        "group_id": chosen["group_id"],
+        "since": since,
+        "until": chosen["offset"],
+        "log": chosen["snapshot_id"].rpartition("/")[0] + "/",
+    }
+    query = (
+        "SELECT t.kind, t.reason FROM current_coverage t WHERE t.cluster_id = :cluster_id AND t.offset > :since "
+        "AND t.offset <= :until AND (t.group_id = :group_id OR (t.group_id = '' AND starts_with(t.snapshot_id, :log))) "
+        "ORDER BY t.offset, t.kind, t.reason"
+    )
+    return tuple(f"{row['kind']}: {row['reason']}" for row in records(reader, query, **values))
+
+
+def _topics_not_listed(reader: Reader, chosen: Record) -> tuple[str, ...]:
+    condition, values = _of_group(chosen, snapshot_id=chosen["snapshot_id"])
+    query = f"SELECT t.topic FROM topics_not_listed t WHERE {condition} ORDER BY t.topic"
+    return tuple(row["topic"] for row in records(reader, query, **values))
