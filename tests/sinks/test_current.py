@@ -68,8 +68,13 @@ def head(group, start, end, *, refolded, partition=3):
     return at(end, group, partition) | {c.FROM_OFFSET: start, c.REFOLDED: refolded, c.STATE: b""}
 
 
-def result_rows(snapshots, scenario="baseline"):
-    key = [{c.CLUSTER_ID: "dev", c.GROUP_ID: "payments", c.SNAPSHOT_ID: name} for name in snapshots]
+FIRST, SECOND, THIRD = ("log/dev/3/10", "log/dev/3/20", "log/dev/3/50")
+GONE = "log/dev/3/5"
+"""Of the group `moved`: superseded by a fold that has no such snapshot."""
+
+
+def result_rows(snapshots, scenario="baseline", group="payments"):
+    key = [{c.CLUSTER_ID: "dev", c.GROUP_ID: group, c.SNAPSHOT_ID: name} for name in snapshots]
     return {
         "rebalances": [row | {c.SCENARIO: scenario} for row in key],
         "assignments": [row | {c.SCENARIO: scenario} for row in key],
@@ -106,11 +111,12 @@ ATTEMPTS = [
     ("late", "config", fact_rows([15, 20]) | {"group_heads": [head("payments", 10, 20, refolded=True)]}),
     ("next", "config", fact_rows([18, 50]) | {"group_heads": [head("payments", 30, 50, refolded=False)]}),
     ("unplaced", "config", {"quarantine": [{c.STAGE: "topics"}], "topic_snapshots": [{c.CLUSTER_ID: "dev"}]}),
-    ("assign-1", "one", result_rows(["s1", "s2"])),
-    ("assign-dead", None, result_rows(["s1", "s2", "s3"])),
-    ("assign-what-if", "one", result_rows(["s1"], "what-if")),
-    ("assign-2", "one", result_rows(["s2", "s3"]) | {"assignments": []}),
-    ("assign-two", "two", result_rows(["s2"])),
+    ("assign-1", "one", result_rows([FIRST, SECOND])),
+    ("assign-dead", None, result_rows([FIRST, SECOND, THIRD])),
+    ("assign-what-if", "one", result_rows([FIRST], "what-if")),
+    ("assign-2", "one", result_rows([SECOND, THIRD]) | {"assignments": []}),
+    ("assign-two", "two", result_rows([SECOND])),
+    ("assign-gone", "one", result_rows([GONE], group="moved")),
     ("calls-1", "hours", call_rows("m-1")),
     ("calls-2", "other hours", call_rows("m-2")),
     ("calls-dead", None, call_rows("m-3")),
@@ -128,10 +134,10 @@ EXPECTED_FACTS = {
 }
 REFOLDS = ("late", "moved-2")
 EXPECTED_RESULTS = {
-    ("assign-1", "baseline", "s1"),
-    ("assign-what-if", "what-if", "s1"),
-    ("assign-2", "baseline", "s3"),
-    ("assign-two", "baseline", "s2"),
+    ("assign-1", "baseline", FIRST),
+    ("assign-what-if", "what-if", FIRST),
+    ("assign-2", "baseline", THIRD),
+    ("assign-two", "baseline", SECOND),
 }
 
 
@@ -211,7 +217,7 @@ def test_the_ledger_s_interface_gives_these_results_and_no_others(spark, place):
     for rows in (ledger.results(), group.rebalances, group.of(tables.REBALANCES), ledger.current(tables.REBALANCES)):
         assert sorted(map(tuple, rows.select(*names).collect())) == sorted(EXPECTED_RESULTS)
     of_one = ledger.results("what-if").select(*names).collect()
-    assert list(map(tuple, of_one)) == [("assign-what-if", "what-if", "s1")]
+    assert list(map(tuple, of_one)) == [("assign-what-if", "what-if", FIRST)]
 
 
 def test_findings_and_rejections_follow_what_they_are_about(spark, place):

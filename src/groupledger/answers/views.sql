@@ -9,10 +9,6 @@ SELECT t.run_id, t.attempt_id, t.kind, t.status, t.sequence, t.guards, t.inputs,
 CREATE VIEW current_refolds AS
 SELECT t.cluster_id, t.group_id, t.log_partition, t.from_offset, t.offset AS to_offset, r.sequence FROM group_heads t JOIN current_runs r ON r.attempt_id = t.attempt_id WHERE t.refolded;
 
--- The attempt that counts for each snapshot and scenario.
-CREATE VIEW latest_results AS
-SELECT DISTINCT t.cluster_id, t.group_id, t.snapshot_id, t.scenario, t.attempt_id FROM (SELECT t.scenario, t.snapshot_id, t.cluster_id, t.group_id, t.round, t.group_type, t.generation, t.assignor, t.protocol, t.outcome, t.verdict, t.members, t.partitions, t.kept, t.added, t.revoked, t.lost, t.unassigned, t.moves, t.least_moves, t.load_min, t.load_max, t.follow_up, t.unassigned_partitions, t.code, t.message, t.attempt_id, rank() OVER (PARTITION BY t.cluster_id, t.group_id, t.snapshot_id, t.scenario ORDER BY r.sequence DESC) AS newest FROM rebalances t JOIN current_runs r ON r.attempt_id = t.attempt_id) t WHERE t.newest = 1;
-
 -- Records of __consumer_offsets as read, once for each position and content.
 CREATE VIEW current_log_records AS
 SELECT t.cluster_id, t.log_partition, t.offset, t.timestamp, t.group_id, t.key, t.value, t.attempt_id FROM log_records t JOIN current_runs r ON r.attempt_id = t.attempt_id;
@@ -44,6 +40,10 @@ CREATE VIEW current_group_snapshots AS
 SELECT t.snapshot_id, t.cluster_id, t.source, t.log_partition, t.offset, t.group_id, t.group_type, t.protocol_type, t.incarnation, t.snapshot_kind, t.generation, t.group_epoch, t.target_epoch, t.assignor, t.leader, t.state, t.complete, t.shared_topics, t.subscribed_topics, t.members, t.previous_snapshot_id, t.first_snapshot_id, t.observed_at, t.attempt_id FROM group_snapshots t JOIN current_runs r ON r.attempt_id = t.attempt_id WHERE t.snapshot_id LIKE 'log/%' AND NOT EXISTS (SELECT 1 FROM current_refolds m WHERE m.cluster_id = t.cluster_id AND m.group_id = t.group_id AND r.sequence < m.sequence AND t.log_partition IS NOT NULL AND (m.from_offset < 0 OR (t.log_partition = m.log_partition AND t.offset > m.from_offset AND t.offset <= m.to_offset)))
 UNION ALL
 SELECT t.snapshot_id, t.cluster_id, t.source, t.log_partition, t.offset, t.group_id, t.group_type, t.protocol_type, t.incarnation, t.snapshot_kind, t.generation, t.group_epoch, t.target_epoch, t.assignor, t.leader, t.state, t.complete, t.shared_topics, t.subscribed_topics, t.members, coalesce(t.previous_snapshot_id, lag(t.snapshot_id) OVER (PARTITION BY t.cluster_id, t.group_id, t.incarnation ORDER BY t.offset, t.snapshot_id)) AS previous_snapshot_id, t.first_snapshot_id, t.observed_at, t.attempt_id FROM group_snapshots t JOIN current_runs r ON r.attempt_id = t.attempt_id WHERE NOT t.snapshot_id LIKE 'log/%';
+
+-- The attempt that counts for each scenario and each snapshot that counts.
+CREATE VIEW latest_results AS
+SELECT DISTINCT t.cluster_id, t.group_id, t.snapshot_id, t.scenario, t.attempt_id FROM (SELECT t.scenario, t.snapshot_id, t.cluster_id, t.group_id, t.round, t.group_type, t.generation, t.assignor, t.protocol, t.outcome, t.verdict, t.members, t.partitions, t.kept, t.added, t.revoked, t.lost, t.unassigned, t.moves, t.least_moves, t.load_min, t.load_max, t.follow_up, t.unassigned_partitions, t.code, t.message, t.attempt_id, rank() OVER (PARTITION BY t.cluster_id, t.group_id, t.snapshot_id, t.scenario ORDER BY r.sequence DESC) AS newest FROM rebalances t JOIN current_runs r ON r.attempt_id = t.attempt_id) t WHERE t.newest = 1 AND EXISTS (SELECT 1 FROM current_group_snapshots s WHERE s.cluster_id = t.cluster_id AND s.group_id = t.group_id AND s.snapshot_id = t.snapshot_id);
 
 -- One row for each computed rebalance of a group: outcome, moves, balance, and the verdict against the record.
 CREATE VIEW current_rebalances AS

@@ -8,7 +8,8 @@
   each derives all, since a snapshot may come late.
 - The *snapshot before* one of users' own tables is, unless its table names another, the one before it by offset, of the
   same group and incarnation: a snapshot may come late, so this is told when they are read.
-- A *result* is superseded by that of the latest attempt for the same snapshot and scenario, whatever its configuration.
+- A *result* is superseded by that of the latest attempt for the same snapshot and scenario, whatever its configuration,
+  and counts only while its snapshot does: one that a read had cut is no longer there once the group was folded again.
 - *Calls* and their metrics are those of the last commit that derived them: each derives all.
 
 `docs/reading.md` says the same for readers without Spark; a test holds the two against each other.
@@ -145,11 +146,15 @@ class _Reader:
         """The attempt that counts for each snapshot and scenario; `rebalances` has a row for each."""
         rebalances = self.location.rows(self.spark, REBALANCES).select(*_RESULT_KEY, c.ATTEMPT_ID)
         newest = F.max_by(c.ATTEMPT_ID, c.SEQUENCE).alias(c.ATTEMPT_ID)
-        return self._stamped(rebalances).groupBy(*_RESULT_KEY).agg(newest)
+        latest = self._stamped(rebalances).groupBy(*_RESULT_KEY).agg(newest)
+        if not self._refolds():
+            return latest
+        snapshots = self._not_refolded(GROUP_SNAPSHOTS, self.location.rows(self.spark, GROUP_SNAPSHOTS))
+        return _matching(latest, snapshots, _RESULT_KEY[:3])
 
     def _not_refolded(self, table: Table, rows: DataFrame) -> DataFrame:
         """Committed rows outside the offsets that a later attempt folded again."""
-        again = [commit.attempt_id for commit in self.commits if commit.counts_out.get(LATE_GROUPS)]
+        again = self._refolds()
         if not again:
             return self._counted(rows)
         heads = self.location.rows(self.spark, GROUP_HEADS)
@@ -158,6 +163,10 @@ class _Reader:
         marks = F.broadcast(marks.select(*keys).alias(_MARK))
         kept = self._stamped(rows).alias(_ROW).join(marks, _superseded(table), "left_anti")
         return kept.select(*table.columns)
+
+    def _refolds(self) -> list[str]:
+        """The attempts that folded groups again."""
+        return [commit.attempt_id for commit in self.commits if commit.counts_out.get(LATE_GROUPS)]
 
     def _stamped(self, rows: DataFrame) -> DataFrame:
         """The rows of these commits with what is known of their attempt."""

@@ -38,7 +38,7 @@ _HEAD = """\
 """
 _COMMENTS = {
     REFOLDS: "Offsets of a group that a later attempt folded again: earlier facts of them do not count.",
-    LATEST_RESULTS: "The attempt that counts for each snapshot and scenario.",
+    LATEST_RESULTS: "The attempt that counts for each scenario and each snapshot that counts.",
     NOT_LISTED: "Topics that a snapshot's members subscribe to, and that no listing knew at its time.",
 }
 _RESULT_KEY = (c.CLUSTER_ID, c.GROUP_ID, c.SNAPSHOT_ID, c.SCENARIO)
@@ -55,10 +55,6 @@ def views() -> dict[str, str]:
             "SELECT t.cluster_id, t.group_id, t.log_partition, t.from_offset, t.offset AS to_offset, r.sequence "
             "FROM group_heads t JOIN current_runs r ON r.attempt_id = t.attempt_id WHERE t.refolded"
         ),
-        LATEST_RESULTS: (
-            f"SELECT DISTINCT {_columns(_RESULT_KEY)}, t.attempt_id FROM ({_ranked(REBALANCES, _RESULT_KEY)}) t "
-            "WHERE t.newest = 1"
-        ),
     }
     for table in (LOG_RECORDS, TOPIC_SNAPSHOTS):
         made[CURRENT.format(table.name)] = _committed(table)
@@ -66,6 +62,7 @@ def views() -> dict[str, str]:
         made[CURRENT.format(table.name)] = _fact(table)
     made[CURRENT.format(OWNERSHIP_CHANGES.name)] = _ownership()
     made[CURRENT.format(GROUP_SNAPSHOTS.name)] = _group_snapshots()
+    made[LATEST_RESULTS] = _latest_results()
     for table in (REBALANCES, ASSIGNMENTS):
         made[CURRENT.format(table.name)] = _result(table)
     made[CURRENT.format(QUARANTINE.name)] = _both(QUARANTINE, "t.stage = 'assign'", "t.stage <> 'assign'")
@@ -132,6 +129,14 @@ def _group_snapshots() -> str:
     before = f"coalesce(t.previous_snapshot_id, lag(t.snapshot_id) OVER ({order}))"
     given = f"SELECT {_columns(GROUP_SNAPSHOTS, **{c.PREVIOUS_SNAPSHOT_ID: before})} {_with_run(GROUP_SNAPSHOTS)}"
     return f"{_fact(GROUP_SNAPSHOTS, _FROM_LOG)}\nUNION ALL\n{given} WHERE NOT {_FROM_LOG}"
+
+
+def _latest_results() -> str:
+    there = f"SELECT 1 FROM {CURRENT.format(GROUP_SNAPSHOTS.name)} s WHERE {_same('s', _RESULT_KEY[:3])}"
+    return (
+        f"SELECT DISTINCT {_columns(_RESULT_KEY)}, t.attempt_id FROM ({_ranked(REBALANCES, _RESULT_KEY)}) t "
+        f"WHERE t.newest = 1 AND EXISTS ({there})"
+    )
 
 
 def _result(table: Table) -> str:
