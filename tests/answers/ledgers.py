@@ -38,7 +38,7 @@ def write(folder, version=SCHEMA_VERSION, **rows):
 
 def _set_property(log, version):
     """The version of a ledger, as a property that delta-rs reads and does not write."""
-    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    actions = [json.loads(line) for line in log.read_bytes().splitlines()]
     for action in actions:
         if "metaData" in action:
             action["metaData"]["configuration"] = {VERSION_PROPERTY: version}
