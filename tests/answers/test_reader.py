@@ -39,6 +39,15 @@ def test_the_latest_result_counts_with_what_is_known_of_its_snapshot(place):
     assert found.schema.names == ["moves", "state", "observed_at", "unassigned_partitions"]
 
 
+HOSTILE = ["O'Brien", "a\\b\\", "':scenario'", "x' OR '1'='1", "\x00\u202e\n", ""]
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_a_value_stays_what_it_is_whatever_is_in_it(place, value):
+    asked = LedgerReader(place).query("SELECT :value AS found, :scenario AS other", value=value, scenario="s")
+    assert rows_of(asked) == [(value, "s")]
+
+
 def test_several_queries_see_one_moment(place):
     reader = LedgerReader(place)
     for _ in range(3):

@@ -94,7 +94,7 @@ def test_a_rebalance_is_members_results_and_findings(capsys):
     out = said(capsys, REBALANCE)
     lines = [line.split() for line in out.splitlines()]
     assert ["m1", "a:0-1", "a:0", "-", "a:1"] in lines
-    assert ["m2", "(left)", "-", "-", "-", "-"] in lines
+    assert ["m2", "(gone)", "-", "-", "-", "-"] in lines
     assert ["baseline", "range", "EAGER", "ASSIGNED", "exact", "1", "-", "0", "no"] in lines
     assert "finding: STALE_CLAIM: m1 said 2" in out
     assert "gap since the snapshot before: fold-cut: the log ends here" in out

@@ -6,8 +6,10 @@ from itertools import takewhile
 
 import pytest
 
+from groupledger.answers.listings import coverage, groups, history
 from groupledger.answers.ownership import ownership
 from groupledger.answers.reader import LedgerReader
+from groupledger.answers.rebalance import rebalance
 from groupledger.cli.demo import tell_demo
 from groupledger.cli.options import Job
 from groupledger.cli.output import Output
@@ -16,6 +18,8 @@ from groupledger.config.sample import CAPTURES
 from groupledger.core.moment import parse
 from groupledger.pipeline.ledger import Ledger
 from groupledger.pipeline.verdicts import total
+from groupledger.pipeline.views import SparkReader
+from groupledger.sinks.ledger import LedgerLocation
 from tests.demo.conftest import ROOT
 
 pytestmark = pytest.mark.spark
@@ -120,3 +124,18 @@ def test_who_had_a_partition_is_what_the_clients_said(demonstrated, demo_config)
     found = {holding.group_id: holding.member.client_id for holding in holdings if holding.member}
     assert found["java-cooperative-sticky"].startswith("java-cooperative-sticky-m")
     assert all(client.startswith(group) for group, client in found.items())
+
+
+def test_spark_gives_the_same_answers(spark, demonstrated, demo_config):
+    """A ledger in a catalog has the same views and queries, in Spark's dialect."""
+    place = demo_config.ledger.location
+    at, _ = parse("2026-11-21T12:09:00Z")
+    through_spark, without = SparkReader(spark, LedgerLocation(path=place)), LedgerReader(place)
+    for ask in (
+        lambda reader: coverage(reader, 100),
+        lambda reader: groups(reader, 100),
+        lambda reader: history(reader, "storm", None, "baseline", 100),
+        lambda reader: rebalance(reader, "java-cooperative-sticky", "dev", 4),
+        lambda reader: ownership(reader, "orders", 4, at, "dev"),
+    ):
+        assert ask(through_spark) == ask(without)

@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql.types import ArrayType, BinaryType, BooleanType, IntegerType, LongType, StringType, TimestampType
 
 from groupledger import tables
+from groupledger.answers.rows import rows_of
 from groupledger.pipeline.ledger import Ledger
 from groupledger.pipeline.views import SparkReader
 from groupledger.sinks import runs
@@ -14,6 +15,7 @@ from groupledger.sinks.current import committed, current
 from groupledger.sinks.ledger import LedgerLocation, init
 from groupledger.tables import columns as c
 from groupledger.tables.views import CURRENT
+from tests.answers.test_reader import HOSTILE
 from tests.pages import documented_reader
 
 pytestmark = pytest.mark.spark
@@ -254,6 +256,11 @@ def by_pandas(spark, place, table):
 
 def by_views_in_spark(spark, place, table):
     return SparkReader(spark, place).query("SELECT * FROM " + CURRENT.format(table.name)).to_pandas()
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_a_value_of_a_query_stays_what_it_is_in_spark(spark, place, value):
+    assert rows_of(SparkReader(spark, place).query("SELECT :value, :at", value=value, at=MOMENT)) == [(value, MOMENT)]
 
 
 @pytest.mark.parametrize("read", [by_pandas, by_views_in_spark])

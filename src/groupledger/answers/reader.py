@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from groupledger.answers.rows import filled
 from groupledger.answers.view_page import needed, views
 from groupledger.core.faults import Fault
 from groupledger.core.ledger_version import VERSION_PROPERTY, no_ledger, version_problem
@@ -27,7 +26,6 @@ _READS = re.compile(
 )
 """How a query begins that changes nothing: `EXPLAIN ANALYZE COPY` would write."""
 _REASON = re.compile(r"^(?:DeltaError|DataFusion error|Generic DeltaTable error|[A-Z]\w+ error): ", re.IGNORECASE)
-_VALUE = re.compile(r":([a-z]\w*)")
 _WORDS = 400
 
 
@@ -60,7 +58,9 @@ class LedgerReader:
             )
         engine = self._engine(sql)
         try:
-            found = pa.RecordBatchReader.from_stream(engine.execute(_filled(sql, values)))  # pa.table imports pandas
+            found = pa.RecordBatchReader.from_stream(
+                engine.execute(filled(sql, values, _text))
+            )  # pa.table imports pandas
             return _plain(found.read_all())
         except Exception as error:
             raise self._fault(error) from error
@@ -100,15 +100,9 @@ class LedgerReader:
         return Fault("SQL_INVALID", f"the query cannot be run: {said}; views: {', '.join(views())}")
 
 
-def _filled(sql: str, values: Mapping[str, Value]) -> str:
-    """The query with its values in place: this engine's Python interface takes none."""
-    return _VALUE.sub(lambda found: _literal(values[found[1]]), sql) if values else sql
-
-
-def _literal(value: Value) -> str:
-    if isinstance(value, datetime):
-        return f"TIMESTAMP '{value.astimezone(UTC).isoformat()}'"
-    return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
+def _text(value: str) -> str:
+    """A text as this engine writes it: no character but a quote means anything else."""
+    return "'" + value.replace("'", "''") + "'"
 
 
 def _plain(rows: pa.Table) -> pa.Table:

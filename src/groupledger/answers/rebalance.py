@@ -231,16 +231,18 @@ def _gaps(reader: Reader, chosen: Record, previous: str | None) -> tuple[str, ..
         condition, values = _of_group(chosen, snapshot_id=previous)
         for row in records(reader, f"SELECT t.offset FROM current_group_snapshots t WHERE {condition}", **values):
             since = row["offset"]
+    log = chosen["snapshot_id"].rpartition("/")[0] + "/"
     values = {
         "cluster_id": chosen["cluster_id"],
         "group_id": chosen["group_id"],
         "since": since,
         "until": chosen["offset"],
-        "log": chosen["snapshot_id"].rpartition("/")[0] + "/",
+        "log": log,
+        "length": len(log),
     }
     query = (
         "SELECT t.kind, t.reason FROM current_coverage t WHERE t.cluster_id = :cluster_id AND t.offset > :since "
-        "AND t.offset <= :until AND (t.group_id = :group_id OR (t.group_id = '' AND starts_with(t.snapshot_id, :log))) "
+        "AND t.offset <= :until AND (t.group_id = :group_id OR (t.group_id = '' AND substr(t.snapshot_id, 1, :length) = :log)) "
         "ORDER BY t.offset, t.kind, t.reason"
     )
     return tuple(f"{row['kind']}: {row['reason']}" for row in records(reader, query, **values))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -11,6 +13,7 @@ from groupledger.core.moment import from_micros
 
 Value = str | int | datetime
 Record = dict[str, Any]
+_VALUE = re.compile(r":([a-z]\w*)")
 
 
 class Reader(Protocol):
@@ -39,6 +42,20 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
         return found
     micros = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64()).to_pylist()
     return [None if each is None else from_micros(each) for each in micros]
+
+
+def filled(sql: str, values: Mapping[str, Value], text: Callable[[str], str]) -> str:
+    """The query with its values in place, `text` as the engine writes one: neither engine takes them apart.
+
+    delta-rs's has no parameters, and Spark's are lost in Delta's parser (Spark 4.2, Delta 4.4).
+    """
+    return _VALUE.sub(lambda found: _literal(values[found[1]], text), sql) if values else sql
+
+
+def _literal(value: Value, text: Callable[[str], str]) -> str:
+    if isinstance(value, datetime):
+        return f"TIMESTAMP '{value.astimezone(UTC).isoformat()}'"
+    return str(value) if isinstance(value, int) else text(value)
 
 
 def matching(prefix: str, **wanted: Value | None) -> tuple[str, dict[str, Value]]:

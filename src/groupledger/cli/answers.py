@@ -8,6 +8,7 @@ from groupledger.answers.ownership import Ownership
 from groupledger.answers.rebalance import Rebalance
 from groupledger.cli.output import plain
 from groupledger.core.moment import iso
+from groupledger.core.short_names import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -106,7 +107,9 @@ def tell_rebalance(output: Output, answer: Rebalance) -> None:
         output.line("no snapshot before it in this incarnation of the group: nothing held is known")
     if answer.same_generation:
         output.line(f"other records of this generation: {', '.join(answer.same_generation)}")
-    output.table(["member", "held", "assigned", "added", "revoked"], [_member(move) for move in answer.members])
+    short = shortened(move.member_id for move in answer.members)
+    rows = [_member(move, short[move.member_id]) for move in answer.members]
+    output.table(["member", "held", "assigned", "added", "revoked"], rows)
     output.title("computed")
     if not answer.results:
         output.line("nothing yet: run `groupledger assign`")
@@ -124,9 +127,10 @@ def tell_rebalance(output: Output, answer: Rebalance) -> None:
         output.line(f"in no topic listing at that time, so that partition counts are not known: {names}")
 
 
-def _member(move: MemberMove) -> tuple[str, ...]:
-    name = move.member_id if move.stays else f"{move.member_id} (left)"
-    return name, *(spans(places) for places in (move.held, move.assigned, move.added, move.revoked))
+def _member(move: MemberMove, name: str) -> tuple[str, ...]:
+    return name if move.stays else f"{name} (gone)", *(
+        spans(places) for places in (move.held, move.assigned, move.added, move.revoked)
+    )
 
 
 def spans(places: Iterable[TopicPartition]) -> str:

@@ -8,6 +8,7 @@ from groupledger import __version__
 from groupledger.cli.callbacks import callbacks
 from groupledger.cli.demo import demo
 from groupledger.cli.exits import Commands
+from groupledger.cli.explain import explain
 from groupledger.cli.maintain import maintain
 from groupledger.cli.migrate import migrate
 from groupledger.cli.plan_migration import plan_migration
@@ -42,6 +43,7 @@ for command in (
     ingest,
     assign,
     show,
+    explain,
     sql,
     callbacks,
     replay,

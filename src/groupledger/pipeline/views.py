@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException, ParseException
 
+from groupledger.answers.rows import filled
 from groupledger.answers.view_page import needed, tables, views
 from groupledger.core.faults import Fault
 from groupledger.sinks.ledger import LedgerLocation, check
 from groupledger.tables import BY_NAME
+from groupledger.tables.sql_text import literal
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +42,7 @@ class SparkReader:
         for view in rests_on:
             self.spark.sql(f"CREATE OR REPLACE TEMP VIEW {view.name} AS {in_spark(view.query)}")
         try:
-            return self.spark.sql(in_spark(sql), args=dict(values)).toArrow()
+            return self.spark.sql(filled(in_spark(sql), values, literal)).toArrow()
         except (AnalysisException, ParseException) as error:
             said = str(error).splitlines()[0]
             raise Fault("SQL_INVALID", f"the query cannot be run: {said}; views: {', '.join(views())}") from error

@@ -1,0 +1,117 @@
+"""`groupledger explain`: why a group rebalanced, and what came of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from groupledger.cli.answers import spans
+from groupledger.cli.options import Job, takes_config
+from groupledger.cli.output import plain
+from groupledger.core.moment import iso
+from groupledger.core.short_names import shortened
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from groupledger.answers.explanation import Explanation, Moved
+    from groupledger.cli.output import Output
+
+NOBODY = "(nobody)"
+MOST_SHOWN = 20
+
+
+@click.command(short_help="Why a group rebalanced: the cause, what moved, what nobody had.")
+@click.argument("group")
+@click.option(
+    "--generation", type=int, metavar="N", help="The rebalance that led to it (or group epoch); else the last."
+)
+@click.option("--cluster", metavar="CLUSTER", help="Only this cluster.")
+@takes_config
+def explain(job: Job, *, group: str, generation: int | None, cluster: str | None) -> None:
+    """Say what led to a generation: members that joined, are gone or came back, and what else changed.
+
+    The log holds states, not reasons: whether a member left, crashed or timed out it does not say.
+
+    \b
+    groupledger explain payments
+    groupledger explain payments --generation 7 --json
+    """
+    from groupledger.answers.explanation import explain as explained
+
+    with job.output.status("reading the ledger"):
+        answer = explained(job.reader(), group, cluster, generation)
+    tell(job.output, answer)
+    job.output.result({"status": "done", "command": "explain", "explanation": plain(answer)})
+
+
+def tell(output: Output, answer: Explanation) -> None:
+    """Print it for a person: cause, moves, what nobody had, how it settled."""
+    told, before = answer.rebalance, answer.before
+    output.title(told.title)
+    output.line(f"{iso(told.observed_at)}  {told.state}  [{told.snapshot_id}]")
+    if before is not None:
+        ago = _duration(told.observed_at - before.observed_at)
+        output.line(f"before: generation {before.generation}, {ago} earlier  [{before.snapshot_id}]")
+    for gap in told.gaps:
+        output.line(f"gap since the snapshot before: {gap}")
+    output.title("cause")
+    for cause in answer.causes:
+        output.line(f"- {cause.what}")
+    output.title("moved")
+    _tell_moves(output, answer)
+    if answer.unowned:
+        output.title("nobody had")
+        rows = [
+            (
+                f"{each.topic}-{each.partition}",
+                each.since,
+                _duration(each.until - each.since) if each.until else "to the end",
+            )
+            for each in answer.unowned[:MOST_SHOWN]
+        ]
+        output.table(["partition", "since", "for"], rows)
+        _tell_rest(output, len(answer.unowned))
+    if answer.rounds is not None:
+        generations = "generation" if answer.rounds == 1 else "generations"
+        output.line()
+        output.line(f"settled in generation {answer.settled}: {answer.rounds} {generations}")
+
+
+def _tell_moves(output: Output, answer: Explanation) -> None:
+    """A line for each pair of members between which partitions moved."""
+    pairs: dict[tuple[str, str], list[Moved]] = {}
+    for each in answer.moved:
+        pairs.setdefault((each.from_member_id or NOBODY, each.to_member_id or NOBODY), []).append(each)
+    short = shortened(name for pair in pairs for name in pair)
+    rows = [
+        (*(short[name] for name in pair), len(some), spans((each.topic, each.partition) for each in some))
+        for pair, some in pairs.items()
+    ]
+    if not rows:
+        output.line("nothing")
+    output.table(["from", "to", "partitions", "which"], rows[:MOST_SHOWN])
+    _tell_rest(output, len(rows))
+    for result in answer.rebalance.results[:1]:
+        least = "not known" if result.least_moves is None else f"{result.least_moves:,}"
+        output.line(f"from member to member: {result.moves:,}, least: {least}; verdict: {result.verdict}")
+
+
+def _tell_rest(output: Output, number: int) -> None:
+    if number > MOST_SHOWN:
+        output.line(f"... and {number - MOST_SHOWN:,} more (--json has all)")
+
+
+def _duration(length: timedelta) -> str:
+    """`3 d 2 h`, `4 min 10 s`, `1.250 s`: the two largest units."""
+    seconds = length.total_seconds()
+    if seconds < 60:
+        return f"{seconds:.3f} s"
+    parts = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+    left, words = int(seconds), list[str]()
+    for size, unit in parts:
+        if left >= size or words:
+            words.append(f"{left // size} {unit}")
+            left %= size
+    return " ".join(words[:2])

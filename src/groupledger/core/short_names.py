@@ -1,0 +1,20 @@
+"""Member ids for a person: the UUID in them cut to what tells them apart."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+_UUID = re.compile(r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
+
+
+def shortened(names: Iterable[str]) -> dict[str, str]:
+    """Each name, and the same with its UUID cut to 8 digits, where no other name is then the same.
+
+    `app-1-3f2504e0-4f89-11d3-9a0c-0305e82c3301` -> `app-1-3f2504e0`
+    """
+    distinct = set(names)
+    short = {name: _UUID.sub(r"\1", name) for name in distinct}
+    counted = Counter(short.values())
+    return {name: cut if counted[cut] == 1 else name for name, cut in short.items()}

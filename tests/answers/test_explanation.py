@@ -1,0 +1,189 @@
+"""Why a group rebalanced: each cause by what differs, and what came of it, from rows written down here."""
+
+import json
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from groupledger.answers.explanation import Moved, Side, causes, explain, moved
+from groupledger.cli import main
+from groupledger.core.faults import Fault
+from tests.answers.ledgers import write
+from tests.answers.rows import at, wire
+
+
+def member(name, topics=("a",), instance=None, rack=None, recorded="", **more):
+    row = {"member_id": name, "group_instance_id": instance, "client_id": None, "host": None, "rack_id": rack}
+    return row | {"topics": list(topics), "recorded": wire(recorded) if recorded else None} | more
+
+
+def side(*members, assignor="range", follow_up=False):
+    return Side("log/dev/0/1", 1, at(1), assignor, frozenset({"a"}), follow_up, members)
+
+
+SAME = {"a": ("A", 3)}
+CASES: dict[str, tuple[Any, ...]] = {
+    "joined": (side(member("m1")), side(member("m1"), member("m2")), SAME, [("member-joined", "m2")]),
+    "gone": (side(member("m1"), member("m2")), side(member("m1")), SAME, [("member-gone", "m2")]),
+    "one for another": (
+        *(side(member("m1")), side(member("m2")), SAME),
+        [("member-joined", "m2"), ("member-gone", "m1")],
+    ),
+    "static came back": (
+        *(side(member("s-1", instance="i")), side(member("s-2", instance="i")), SAME),
+        [("member-restarted", "s-2")],
+    ),
+    "static came back elsewhere": (
+        *(side(member("s-1", instance="i")), side(member("s-2", ("b",), instance="i", rack="r")), SAME),
+        [("member-restarted", "s-2"), ("subscription-changed", "s-2"), ("rack-changed", "s-2")],
+    ),
+    "another instance": (
+        *(side(member("s-1", instance="i")), side(member("s-2", instance="j")), SAME),
+        [("member-joined", "s-2"), ("member-gone", "s-1")],
+    ),
+    "subscription": (side(member("m")), side(member("m", ("a", "b"))), SAME, [("subscription-changed", "m")]),
+    "its order alone": (side(member("m", ("a", "b"))), side(member("m", ("b", "a"))), SAME, [("not-shown", None)]),
+    "rack": (side(member("m")), side(member("m", rack="r1")), SAME, [("rack-changed", "m")]),
+    "assignor": (side(member("m")), side(member("m"), assignor="sticky"), SAME, [("assignor-changed", "sticky")]),
+    "partitions": (side(member("m")), side(member("m")), {"a": ("A", 5)}, [("partitions-added", "a")]),
+    "made again": (side(member("m")), side(member("m")), {"a": ("B", 3)}, [("topic-made-again", "a")]),
+    "deleted": (side(member("m")), side(member("m")), {"a": None}, [("topic-deleted", "a")]),
+    "emptied": (side(member("m")), side(assignor=None), SAME, [("group-emptied", None)]),
+    "from empty": (side(assignor=None), side(member("m")), SAME, [("member-joined", "m")]),
+    "follow-up": (side(member("m"), follow_up=True), side(member("m")), SAME, [("follow-up", None)]),
+    "a follow-up that somebody joined": (
+        *(side(member("m"), follow_up=True), side(member("m"), member("n")), SAME),
+        [("member-joined", "n")],
+    ),
+    "nothing": (side(member("m")), side(member("m")), SAME, [("not-shown", None)]),
+    "the first": (None, side(member("m")), SAME, [("group-born", None)]),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_cause_is_what_differs(case):
+    before, after, listed, expected = CASES[case]
+    found = list(causes(before, after, (SAME, listed)))
+    assert [(cause.kind.value, cause.about) for cause in found] == expected
+    assert all(cause.what for cause in found)
+
+
+def test_a_topic_is_listed_for_the_first_time():
+    [cause] = causes(side(member("m")), side(member("m")), ({"a": None}, SAME))
+    assert (cause.kind, cause.what) == ("topic-appeared", "topic a was listed for the first time, with 3 partitions")
+
+
+def test_what_moved_knows_a_static_member_that_came_back():
+    before = [member("s-1", instance="i", recorded="a:0,1"), member("m", recorded="a:2")]
+    after = [member("s-2", instance="i", recorded="a:0"), member("n", recorded="a:1,3")]
+    assert list(moved(before, after)) == [Moved("a", 1, "s-2", "n"), Moved("a", 2, "m", None), Moved("a", 3, None, "n")]
+    assert list(moved(before, before)) == []
+
+
+KEY = {"cluster_id": "dev", "group_id": "pay"}
+
+
+def snapshot(offset, generation, **more):
+    said = {"offset": offset, "snapshot_id": f"log/dev/0/{offset}", "log_partition": 0, "observed_at": at(offset)}
+    said |= {"group_type": "classic", "snapshot_kind": "generation", "generation": generation, "incarnation": 1}
+    return KEY | said | {"assignor": "cooperative-sticky", "state": "Stable", "shared_topics": ["a"]} | more
+
+
+def changed(offset, partition, before, after):
+    said = {"offset": offset, "snapshot_id": f"log/dev/0/{offset}", "log_partition": 0, "at": at(offset), "topic": "a"}
+    return KEY | said | {"partition": partition, "from_member_id": before, "to_member_id": after}
+
+
+def of_snapshot(offset, order, name, recorded):
+    return KEY | member(name, recorded=recorded) | {
+        "snapshot_id": f"log/dev/0/{offset}", "offset": offset, "member_order": order, "topics": None,
+    }  # fmt: skip
+
+
+def result(offset, *, follow_up):
+    said = {"snapshot_id": f"log/dev/0/{offset}", "scenario": "baseline", "round": 1, "follow_up": follow_up}
+    return KEY | said | {"moves": 2, "least_moves": 1, "verdict": "exact", "assignor": "x", "protocol": "COOPERATIVE"}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """One member has all partitions; another joins, which takes two generations; then one partition is given up."""
+    return write(
+        tmp_path_factory.mktemp("ledger"),
+        group_snapshots=[
+            snapshot(1, 1, members=1),
+            snapshot(3, 2, members=2, previous_snapshot_id="log/dev/0/1"),
+            snapshot(5, 3, members=2, previous_snapshot_id="log/dev/0/3"),
+            snapshot(7, 4, members=2, previous_snapshot_id="log/dev/0/5"),
+        ],
+        member_snapshots=[
+            of_snapshot(1, 0, "m", "a:0,1,2"),
+            *(of_snapshot(3, 0, "m", "a:0,1"), of_snapshot(3, 1, "n", "")),
+            *(of_snapshot(5, 0, "m", "a:0,1"), of_snapshot(5, 1, "n", "a:2")),
+            *(of_snapshot(7, 0, "m", "a:0"), of_snapshot(7, 1, "n", "a:2")),
+        ],
+        rebalances=[result(1, follow_up=False), result(3, follow_up=True), result(5, follow_up=False)],
+        ownership_changes=[
+            *(changed(1, number, None, "m") for number in (0, 1, 2)),
+            changed(3, 2, "m", None),
+            changed(5, 2, None, "n"),
+            changed(7, 1, "m", None),
+        ],
+        topic_snapshots=[
+            {"cluster_id": "dev", "topic": "a", "topic_id": "A", "partition_count": 3, "valid_from": at(0)}
+        ],
+    )
+
+
+def ask(place, *arguments):
+    ran = CliRunner().invoke(main, ["explain", "pay", *arguments, "--ledger", place])
+    assert ran.exit_code == 0, ran.output
+    return ran.stdout
+
+
+def test_a_cooperative_join_takes_two_rounds_and_leaves_a_partition_with_nobody(place):
+    told = json.loads(ask(place, "--generation", "2", "--json"))["explanation"]
+    assert [cause["kind"] for cause in told["causes"]] == ["member-joined"]
+    assert (told["rounds"], told["settled"]) == (2, 3)
+    assert told["moved"] == [{"topic": "a", "partition": 2, "from_member_id": "m", "to_member_id": None}]
+    assert told["unowned"] == [
+        {"topic": "a", "partition": 2, "since": "2026-11-21T14:03:00.000Z", "until": "2026-11-21T14:05:00.000Z"}
+    ]
+
+
+def test_the_round_that_follows_says_so(place):
+    told = json.loads(ask(place, "--generation", "3", "--json"))["explanation"]
+    assert [cause["kind"] for cause in told["causes"]] == ["follow-up"]
+    assert told["unowned"][0]["until"] == "2026-11-21T14:05:00.000Z"
+    assert told["before"]["generation"] == 2
+
+
+def test_for_a_person(place):
+    lines = [" ".join(line.split()) for line in ask(place).splitlines() if line]
+    assert lines == [
+        "pay, generation 4 (cooperative-sticky, cluster dev)",
+        "2026-11-21T14:07:00.000Z Stable [log/dev/0/7]",
+        "before: generation 3, 2 min 0 s earlier [log/dev/0/5]",
+        "cause",
+        "- nothing that the log holds differs: a member joined again (it does not say which, or why)",
+        "moved",
+        "from to partitions which",
+        "m (nobody) 1 a:1",
+        "nobody had",
+        "partition since for",
+        "a-1 2026-11-21T14:07:00.000Z to the end",
+    ]
+
+
+def test_the_first_state_has_nothing_before_it(place):
+    told = json.loads(ask(place, "--generation", "1", "--json"))["explanation"]
+    assert (told["before"], told["causes"][0]["kind"], len(told["moved"])) == (None, "group-born", 3)
+
+
+def test_what_is_not_there_is_said(written):
+    ledger = written(group_snapshots=[snapshot(1, 1)])
+    with pytest.raises(Fault, match="no generation 9 in this ledger; last known: 1"):
+        explain(ledger, "pay", None, 9)
+    with pytest.raises(Fault, match="no group 'pya' in this ledger; known: pay"):
+        explain(ledger, "pya")
