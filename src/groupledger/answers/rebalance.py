@@ -242,7 +242,8 @@ def _gaps(reader: Reader, chosen: Record, previous: str | None) -> tuple[str, ..
     }
     query = (
         "SELECT t.kind, t.reason FROM current_coverage t WHERE t.cluster_id = :cluster_id AND t.offset > :since "
-        "AND t.offset <= :until AND (t.group_id = :group_id OR (t.group_id = '' AND substr(t.snapshot_id, 1, :length) = :log)) "
+        "AND t.offset <= :until AND (t.group_id = :group_id "
+        "OR (t.group_id = '' AND substr(t.snapshot_id, 1, :length) = :log)) "
         "ORDER BY t.offset, t.kind, t.reason"
     )
     return tuple(f"{row['kind']}: {row['reason']}" for row in records(reader, query, **values))
