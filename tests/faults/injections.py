@@ -168,7 +168,7 @@ class Killing:
         """The step run again in the warm session."""
         limited = self.injection.kind == "limited"
         ended = f"exit code {code}{f' ({said[:_WORDS]})' if limited else ''}"
-        reached = "the ledger cannot be written" in said if limited else code == -9
+        reached = "cannot be written" in said if limited else code == -9
         return bench.settle(self.injection.name, self.injection.step, self.ledger, ended, reached)
 
 
