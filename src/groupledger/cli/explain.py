@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groupledger.cli.answers import spans
 from groupledger.cli.options import Job, takes_config
 from groupledger.cli.output import plain
 from groupledger.core.moment import iso
@@ -81,6 +80,8 @@ def tell(output: Output, answer: Explanation) -> None:
 
 def _tell_moves(output: Output, answer: Explanation) -> None:
     """A line for each pair of members between which partitions moved."""
+    from groupledger.cli.answers import spans
+
     pairs: dict[tuple[str, str], list[Moved]] = {}
     for each in answer.moved:
         pairs.setdefault((each.from_member_id or NOBODY, each.to_member_id or NOBODY), []).append(each)
