@@ -17,12 +17,16 @@ import numpy as np
 from groupledger.core import ragged
 from groupledger.core.move_problem import Class, Holding, MoveProblem
 from groupledger.core.move_search import MOST_ARCS, MOST_PARTITIONS, most_kept
+from groupledger.core.slots import Lists
 from groupledger.core.step import Party, moves
 
 if TYPE_CHECKING:
     from groupledger.core.batch import IntArray, LongArray
-    from groupledger.core.slots import Lists, Mask, Slots
+    from groupledger.core.slots import Mask, Slots
     from groupledger.core.snapshots import Subscribed
+
+MOST_CELLS = 200_000
+"""Members x topics of a group; of a larger one not even the problem is written down."""
 
 Holders = dict[tuple[int, tuple[int, ...]], int]
 """Partitions by class and the members that hold them."""
@@ -187,35 +191,45 @@ def _solve(moving: Moving, keepable: Lists, least: LongArray, proven: Mask) -> N
     holding = moving.per_group(np.flatnonzero(slots.wanted & moving.held.mask(len(slots))))
     size = np.bincount(slots.topic[slots.wanted], minlength=len(moving.subscribed.any()))
     for group in rows.tolist():
-        kept = most_kept(_problem(moving, keepable, size, group))
+        topics, table = moving.subscribed.table(group)
+        if table.size > MOST_CELLS:
+            continue
+        own = _of_group(moving, keepable, group)
+        kept = most_kept(_problem(table, size[topics], own, slots.topic[own.slot] - topics.start))
         least[group] = max(least[group], holding[group] - kept.most)
         proven[group] = least[group] == holding[group] - kept.found
 
 
-def _problem(moving: Moving, keepable: Lists, size: LongArray, group: int) -> MoveProblem:
-    """Reduce one group to numbers of partitions; members without a partition to subscribe to are left out."""
+def _of_group(moving: Moving, lists: Lists, group: int) -> Lists:
+    """Take the lists of one group's members."""
     first, last = moving.party.member_start[group : group + 2].tolist()
-    topics, table = moving.subscribed.table(group)
-    there = (size[topics] > 0) & table.any(axis=0)
+    start = lists.start[first : last + 1]
+    return Lists(start - start[0], lists.slot[start[0] : start[-1]])
+
+
+def _problem(table: Mask, size: LongArray, held: Lists, topic: LongArray) -> MoveProblem:
+    """Reduce one group to numbers of partitions; members without a partition to subscribe to are left out.
+
+    `table` says which of its members subscribes to which of its topics, `size` how many partitions each topic has,
+    `topic` which one each partition that is held is of.
+    """
+    there = (size > 0) & table.any(axis=0)
     columns, class_of = np.unique(table[:, there], axis=1, return_inverse=True)
     kinds, kind_of = np.unique(columns, axis=0, return_inverse=True)
-    partitions = np.bincount(class_of.ravel(), weights=size[topics][there], minlength=columns.shape[1]).astype(int)
+    partitions = np.bincount(class_of.ravel(), weights=size[there], minlength=columns.shape[1]).astype(int)
     classes = tuple(
         Class(count, tuple(np.flatnonzero(kinds[:, at]).tolist())) for at, count in enumerate(partitions.tolist())
     )
     class_of_topic = np.zeros(len(there), np.int64)
     class_of_topic[there] = class_of.ravel()
-    start = keepable.start[first : last + 1]
-    slot = keepable.slot[start[0] : start[-1]]
-    of_class = class_of_topic[moving.slots.topic[slot] - topics.start]
-    held = _holdings(slot, ragged.owners(start - start[0]), of_class)
-    return _numbered(kind_of.ravel().tolist(), [bool(row.any()) for row in kinds], classes, held)
+    holders = _holdings(held, class_of_topic[topic])
+    return _numbered(kind_of.ravel().tolist(), [bool(row.any()) for row in kinds], classes, holders)
 
 
-def _holdings(slot: LongArray, member: LongArray, of_class: LongArray) -> Holders:
+def _holdings(held: Lists, of_class: LongArray) -> Holders:
     """Count the partitions by class and holders."""
     found: Holders = {}
-    entries = sorted(zip(slot.tolist(), of_class.tolist(), member.tolist(), strict=True))
+    entries = sorted(zip(held.slot.tolist(), of_class.tolist(), held.member.tolist(), strict=True))
     for (_, number), same in groupby(entries, itemgetter(0, 1)):
         key = number, tuple(who for _, _, who in same)
         found[key] = found.get(key, 0) + 1
