@@ -70,14 +70,21 @@ class _Model:
 
 
 def is_small(problem: MoveProblem) -> bool:
-    """Whether `most_kept` solves it in a second or two at most."""
+    """Whether `search` takes a second or two at most."""
     arcs = problem.arcs
     return arcs <= MOST_ARCS and arcs * problem.switches <= MOST_WORK and problem.partitions <= MOST_PARTITIONS
 
 
-@functools.lru_cache(maxsize=10_000)
 def most_kept(problem: MoveProblem) -> Kept:
-    """Find how many partitions can stay; `found` and `most` differ where the search is not begun, or not finished.
+    """Find how many partitions can stay; of a large problem, what the repair keeps and a bound."""
+    if is_small(problem):
+        return search(problem)
+    return Kept(kept_by_repair(problem) or 0, problem.held - _least_gained(problem))
+
+
+@functools.lru_cache(maxsize=4_000)  # of small problems, about 10 kB each
+def search(problem: MoveProblem) -> Kept:
+    """Find how many partitions can stay; `found` and `most` differ where the search ends before the proof does.
 
     The solver is asked only for an assignment that keeps more than one that is already known. Mostly there is none,
     which it sees at once; to find the known one anew takes it ten times as long.
@@ -85,9 +92,7 @@ def most_kept(problem: MoveProblem) -> Kept:
     held = problem.held
     known = (kept_by_repair(problem) or 0) if held > 0 else 0
     if known == held:
-        return Kept(known, held)
-    if not is_small(problem):
-        return Kept(known, held - _least_gained(problem))
+        return Kept(held, held)
     found = _solved(_model(problem, known + 1))
     if found is None:
         return Kept(known, known)

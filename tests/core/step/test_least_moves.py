@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from groupledger.core import move_search, ragged
 from groupledger.core.least_moves import Certainty, LeastMoves, Moving, fewest_rounds, is_balanced, least_moves
 from groupledger.core.move_problem import Class, Holding, MoveProblem
-from groupledger.core.move_search import most_kept
+from groupledger.core.move_search import most_kept, search
 from groupledger.core.slots import Lists, Naming, Topics, number
 from groupledger.core.snapshots import Subscribed
 from groupledger.core.step import Party
@@ -235,10 +235,10 @@ def test_a_search_that_is_cut_short_proves_a_bound(monkeypatch):
         (Class(7, (0, 1)), Class(9, (1, 2)), Class(3, (0, 1, 2))),
         (Holding(0, (0,), 7), Holding(1, (2,), 9)),
     )
-    whole = most_kept.__wrapped__(problem)
+    whole = search.__wrapped__(problem)
     assert whole.found == whole.most
     monkeypatch.setattr(move_search, "MOST_NODES", 0)
-    cut = most_kept.__wrapped__(problem)
+    cut = search.__wrapped__(problem)
     assert cut.found <= whole.most <= cut.most
 
 
@@ -313,18 +313,18 @@ def problems(draw) -> MoveProblem:
 @settings(max_examples=max(EXAMPLES // 5, 1), deadline=None)
 @given(problems())
 def test_the_solver_finds_the_same_without_the_repair(problem):
-    repaired = most_kept.__wrapped__(problem)
+    repaired = search.__wrapped__(problem)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(move_search, "kept_by_repair", lambda _: None)
-        alone = most_kept.__wrapped__(problem)
+        alone = search.__wrapped__(problem)
     assert repaired.found == repaired.most == alone.found == alone.most
 
 
 @settings(max_examples=max(EXAMPLES // 5, 1), deadline=None)
 @given(problems())
 def test_the_bound_of_a_large_group_is_none_too_high(problem):
-    solved = most_kept.__wrapped__(problem)
+    solved = search.__wrapped__(problem)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(move_search, "MOST_ARCS", 0)
-        bounded = most_kept.__wrapped__(problem)
+        bounded = most_kept(problem)
     assert bounded.found <= solved.most <= bounded.most
