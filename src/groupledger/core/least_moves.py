@@ -88,10 +88,10 @@ def least_moves(moving: Moving, target: Lists) -> LeastMoves:
     """
     peopled = ragged.lengths(moving.party.member_start) > 0
     answered = peopled & moving.known & ~moving.rejected
-    keepable = _keepable(moving)
     equal = moving.subscribed.equal()
+    keepable = _keepable(moving, equal)
     least, proven = _bound(moving, keepable, equal)
-    proven |= ~answered
+    proven = proven | ~answered
     if not proven.all():
         proven |= _reached(moving, keepable, least, ~proven)
         proven |= _reached(moving, target, least, ~proven)
@@ -111,10 +111,14 @@ def fewest_rounds(incremental: Mask, fewest: LeastMoves) -> LongArray:
     return np.where(fewest.applies, np.where(incremental & (fewest.least > 0), 2, 1), 0)
 
 
-def _keepable(moving: Moving) -> Lists:
-    """Take what members hold and may keep."""
+def _keepable(moving: Moving, equal: Mask) -> Lists:
+    """Take what members hold and may keep: what is wanted, and where subscriptions differ, what they subscribe to."""
     held, slots = moving.held, moving.slots
-    return held.only(slots.wanted[held.slot] & moving.subscribed.names(held.member, slots.topic[held.slot]))
+    kept = slots.wanted[held.slot]
+    if not equal.all():
+        entry = np.flatnonzero(kept & ~equal[slots.group[held.slot]])
+        kept[entry] = moving.subscribed.names(held.member[entry], slots.topic[held.slot[entry]])
+    return held.only(kept)
 
 
 def _bound(moving: Moving, keepable: Lists, equal: Mask) -> tuple[LongArray, Mask]:
@@ -124,9 +128,11 @@ def _bound(moving: Moving, keepable: Lists, equal: Mask) -> tuple[LongArray, Mas
     if not equal.all():
         among = keepable.only(~equal[slots.group[keepable.slot]])
         kept = np.where(equal, kept, _most_kept(moving, among))
-    contested = moving.per_group(np.flatnonzero(keepable.holders(len(slots)) > 1)) > 0
+    exact = equal
+    if len(keepable.slot) > np.count_nonzero(keepable.mask(len(slots))):
+        exact = equal & (moving.per_group(np.flatnonzero(keepable.holders(len(slots)) > 1)) == 0)
     holding = np.bincount(slots.group[slots.wanted & held.mask(len(slots))], minlength=groups)
-    return np.maximum(holding - kept, 0), equal & ~contested
+    return np.maximum(holding - kept, 0), exact
 
 
 def _most_kept_if_equal(moving: Moving, keepable: Lists) -> LongArray:
