@@ -184,6 +184,38 @@ def test_a_chain_of_small_steps_is_balanced_as_kip_54_says_it():
     assert found(chained) == [(0, "exact")]
 
 
+def part(*numbers: int, topic: int = 0) -> frozenset[TopicPartition]:
+    return frozenset((topic, at) for at in numbers)
+
+
+@pytest.mark.parametrize(
+    ("topics", "subscribed", "target", "expected"),
+    [
+        ((3,), (FIRST, FIRST), (part(0, 1), part(2)), True),
+        ((4,), (FIRST, FIRST), (part(0, 1, 2), part(3)), False),
+        ((3, 1), (FIRST, SECOND), (part(0, 1, 2), part(0, topic=1)), True),
+        ((3, 1), (FIRST, BOTH), (part(0, 1, 2), part(0, topic=1)), False),
+        ((3,), (FIRST, FIRST), (part(0), part(2)), False),
+        ((3,), (FIRST, FIRST), (part(0, 1), part(1, 2)), False),
+        ((1, 1), (FIRST, BOTH), (part(0, topic=1), part(0)), False),
+        ((1,), (FIRST, FIRST), (part(0), part(1)), False),
+    ],
+    ids=[
+        "one apart",
+        "two apart",
+        "two apart, but it does not subscribe",
+        "two apart, and it does",
+        "one left out",
+        "one twice",
+        "not to its subscriber",
+        "one that does not exist",
+    ],
+)
+def test_what_is_balanced(topics, subscribed, target, expected):
+    group = Group(topics, subscribed, (NOTHING,) * len(subscribed), target)
+    assert is_balanced(*moving([group])).tolist() == [expected]
+
+
 def test_where_there_is_no_answer_it_says_why():
     group, nobody = one_topic(7, 0, count=7), Group((1,), (), ())
     assert found(
