@@ -21,7 +21,7 @@ from groupledger.core.snapshots import Subscribed
 from groupledger.core.step import Party
 from tests.core.step.batches import batch
 
-EXAMPLES = int(os.environ.get("GROUPLEDGER_EXAMPLES", "500"))
+EXAMPLES = int(os.environ.get("GROUPLEDGER_EXAMPLES", "200"))
 
 TopicPartition = tuple[int, int]
 Owned = tuple[frozenset[TopicPartition], ...]
