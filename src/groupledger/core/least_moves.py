@@ -82,7 +82,7 @@ class Moving(NamedTuple):
 
 
 def least_moves(moving: Moving, target: Lists) -> LeastMoves:
-    """The fewest moves of any balanced assignment of all partitions. `target` may prove a bound exact, no more.
+    """Compute the fewest moves of any balanced assignment of all partitions. `target` may prove a bound exact, no more.
 
     7 partitions, held 5, 2, 0 -> loads 3, 2, 2 keep most: 2 moves.
     """
@@ -103,7 +103,7 @@ def least_moves(moving: Moving, target: Lists) -> LeastMoves:
 
 
 def fewest_rounds(incremental: Mask, fewest: LeastMoves) -> LongArray:
-    """The fewest rebalances in which each group can reach a balance, 0 where there is no answer: [G].
+    """Count the fewest rebalances in which each group can reach a balance, 0 where there is no answer: [G].
 
     Whoever revokes everything before it rejoins needs one. A group whose members keep what they own needs a second
     one where a partition moves, as its owner must give it back first (KIP-429).
@@ -136,7 +136,7 @@ def _bound(moving: Moving, keepable: Lists, equal: Mask) -> tuple[LongArray, Mas
 
 
 def _most_kept_if_equal(moving: Moving, keepable: Lists) -> LongArray:
-    """Most partitions that stay where any member may have any, loads one apart at most: [G]."""
+    """Count the most partitions that stay where any member may have any, loads one apart at most: [G]."""
     party, groups = moving.party, moving.groups
     wanted = moving.per_group(np.flatnonzero(moving.slots.wanted))
     members = np.maximum(ragged.lengths(party.member_start), 1)
@@ -168,14 +168,14 @@ def _most_kept(moving: Moving, keepable: Lists) -> LongArray:
 
 
 def _reached(moving: Moving, lists: Lists, least: LongArray, among: Mask) -> Mask:
-    """Groups in which `lists` are a balanced assignment of all partitions that moves no more than `least`."""
+    """Tell in which groups `lists` are a balanced assignment of all partitions that moves no more than `least`."""
     lists = lists.only(among[moving.slots.group[lists.slot]])
     found: Mask = among & is_balanced(moving, lists)
     return found & (moves(moving.party, moving.slots, moving.held, lists) <= least)
 
 
 def is_balanced(moving: Moving, lists: Lists) -> Mask:
-    """Groups in which `lists` give each partition to one subscriber, and are balanced: [G]."""
+    """Tell in which groups `lists` give each partition to one subscriber, and are balanced: [G]."""
     slots, subscribed = moving.slots, moving.subscribed
     topic = slots.topic[lists.slot]
     load = ragged.lengths(lists.start)

@@ -64,7 +64,7 @@ class MoveProblem:
 
 
 def kept_by_repair(problem: MoveProblem) -> int | None:
-    """Partitions kept by a balanced assignment: all stay, then move from members with two more until none has.
+    """Count what a greedy balanced assignment keeps: all stay, then some move until nobody has two more.
 
     Each step takes the cheapest partitions there are, and lowers the sum of the squares of the loads. None: it takes
     too many steps. 4 partitions with A, B new -> 2 move, 2 are kept.
@@ -99,7 +99,7 @@ def kept_by_repair(problem: MoveProblem) -> int | None:
 
 
 def _items(problem: MoveProblem) -> list[Holding]:
-    """The holdings, and what nobody holds of each class."""
+    """List the holdings, and what nobody holds of each class."""
     free = [each.partitions for each in problem.classes]
     for of_class, _, partitions in problem.holdings:
         free[of_class] -= partitions
@@ -109,7 +109,7 @@ def _items(problem: MoveProblem) -> list[Holding]:
 def _cheapest(
     items: list[Holding], placed: list[dict[int, int]], lightest: list[int], load: list[int]
 ) -> tuple[int, int, int] | None:
-    """The step that costs least, of those the one between the most unequal loads: item, from, to."""
+    """Find the step that costs least, of those the one between the most unequal loads: item, from, to."""
     best: tuple[int, int, int, int, int] | None = None
     for number, (item, having) in enumerate(zip(items, placed, strict=True)):
         target = lightest[item.of_class]

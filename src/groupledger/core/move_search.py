@@ -101,7 +101,7 @@ def search(problem: MoveProblem) -> Kept:
 
 
 def _least_gained(problem: MoveProblem) -> int:
-    """A lower bound on moves: what members must gain to have their least load, beyond what nobody holds."""
+    """Bound the moves from below by what members must gain to have their least load, beyond what nobody holds."""
     having = [0] * len(problem.kinds)
     for _, members, partitions in problem.holdings:
         for member in members:
@@ -145,8 +145,9 @@ def _bounds(problem: MoveProblem) -> _Bounds:
 
 
 def _model(problem: MoveProblem, least_kept: int) -> _Model:
-    """Load of a member = base of its kind, or one more; the partitions kept are as many as possible, `least_kept`
-    or more.
+    """Write the program down: each member has the base load of its kind or one more, and as much as possible is kept.
+
+    An assignment that keeps less than `least_kept` is none.
     """
     model, bounds = _Model(), _bounds(problem)
     base = [model.column(low, high, whole=True) for low, high in zip(bounds.base, bounds.most, strict=True)]
@@ -171,7 +172,7 @@ def _model(problem: MoveProblem, least_kept: int) -> _Model:
 
 
 def _given(model: _Model, problem: MoveProblem, number: int, share: int) -> dict[int, int]:
-    """Columns: how many of a class each subscriber is assigned. All of the class are."""
+    """Add columns: how many of a class each subscriber is assigned. All of the class are."""
     partitions, kinds = problem.classes[number]
     given = {
         member: model.column(0, min(partitions, share)) for member, kind in enumerate(problem.kinds) if kind in kinds
@@ -189,7 +190,7 @@ def _restrict(
     more: list[int],
     given: dict[int, int],
 ) -> None:
-    """A member is assigned partitions of a class only while it has at most one more than each subscriber.
+    """Let a member be assigned partitions of a class only while it has at most one more than each subscriber.
 
     Two switches for each kind: members with its base load may have some of the class, and those with one more may.
     """
@@ -215,7 +216,7 @@ def _restrict(
 
 
 def _keep(model: _Model, problem: MoveProblem, given: list[dict[int, int]], least_kept: int) -> None:
-    """Columns: how many of a holding each holder keeps, of those that it is assigned."""
+    """Add columns: how many of a holding each holder keeps, of those that it is assigned."""
     kept: dict[int, list[int]] = {}
     for number, members, partitions in problem.holdings:
         columns = [model.column(0, partitions, cost=-1.0) for _ in members]
@@ -228,9 +229,9 @@ def _keep(model: _Model, problem: MoveProblem, given: list[dict[int, int]], leas
 
 
 def _solved(model: _Model) -> tuple[float, float] | None:
-    """The most kept that was found, and the most that can be: less than one apart where the proof is complete.
+    """Run HiGHS: the most kept that was found, and the most that can be; None: less than the model asks for.
 
-    None: no assignment keeps as many as the model asks for.
+    The two are less than one apart where the proof is complete.
     """
     highs: Any = importlib.import_module("highspy")
     program = highs.HighsLp()
