@@ -123,11 +123,34 @@ class Subscribed:
         """How many members subscribe to each topic row: [T]."""
         batch = self._batch
         members = np.bincount(batch.member_subscription, minlength=len(self._group))
-        cell = np.flatnonzero(self._cells)
-        subscription = ragged.owners(self._first)[cell]
-        topic = batch.topic_start[self._group[subscription]] + cell - self._first[subscription]
+        topic, subscription = self._pairs()
         found = np.bincount(topic, weights=members[subscription], minlength=len(batch.topic_hash))
         return found.astype(np.int64)
+
+    def least(self, load: LongArray) -> LongArray:
+        """Least load of the members that subscribe to each topic row: [T]; GREATEST where nobody does."""
+        batch = self._batch
+        of_subscription = np.full(len(self._group), GREATEST, np.int64)
+        np.minimum.at(of_subscription, batch.member_subscription, load)
+        found = np.full(len(batch.topic_hash), GREATEST, np.int64)
+        topic, subscription = self._pairs()
+        np.minimum.at(found, topic, of_subscription[subscription])
+        return found
+
+    def table(self, group: int) -> tuple[slice, Mask]:
+        """The topic rows of a group, and which of them each of its members subscribes to: [members, topics]."""
+        batch = self._batch
+        topics = slice(*batch.topic_start[group : group + 2].tolist())
+        members = slice(*batch.member_start[group : group + 2].tolist())
+        first = self._first[batch.member_subscription[members]]
+        table: Mask = self._cells[first[:, None] + np.arange(topics.stop - topics.start)]
+        return topics, table
+
+    def _pairs(self) -> tuple[LongArray, LongArray]:
+        """Topic row and subscription of each pair of them."""
+        cell = np.flatnonzero(self._cells)
+        subscription = ragged.owners(self._first)[cell]
+        return self._batch.topic_start[self._group[subscription]] + cell - self._first[subscription], subscription
 
     def equal(self) -> Mask:
         """In which groups all members have one subscription (as sets): [G]."""

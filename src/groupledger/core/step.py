@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from groupledger.core.batch import IntArray, LongArray
     from groupledger.core.slots import Mask
 
-UNBOUNDED = -1
-"""Inside the arrays only: no lower bound on moves is known."""
-
 
 class Form(enum.StrEnum):
     """Two readings of the step: the KIP's text, and what Kafka's own client does."""
@@ -182,63 +179,6 @@ def moves(party: Party, slots: Slots, held: Lists, target: Lists) -> LongArray:
     elsewhere = held.holders(len(slots))[target.slot] > 0
     elsewhere &= ~contains(held, target.member, target.slot, slots)
     return by_group(party, target.only(elsewhere))
-
-
-class Keepable(NamedTuple):
-    """What limits how much of its partitions a member can keep: who subscribes to what, and where all do alike."""
-
-    entries: Mask  # of each entry of `held`: its member subscribes to its topic
-    subscribers: LongArray  # [T], members that subscribe to each topic row
-    equal: Mask  # [G], all members share one subscription
-    known: Mask  # [G], the listings say how many partitions each subscribed topic has
-
-
-def least_moves(party: Party, slots: Slots, held: Lists, keepable: Keepable) -> LongArray:
-    """A lower bound on `moves` of a balanced result that assigns all partitions: [G]; UNBOUNDED where not `known`.
-
-    Balanced, as KIP-54 says it: no member holds two partitions more than another that subscribes to one of its topics.
-    The bound is exact where all members share a subscription and no partition has two holders:
-    7 partitions, held 5, 2, 0 -> loads 3, 2, 2 keep most: 2 moves.
-    """
-    groups = len(keepable.equal)
-    wanted = slots.wanted[held.slot]
-    kept = _most_kept_if_equal(party, slots, held.only(wanted), groups)
-    unequal = ~keepable.equal
-    if unequal.any():
-        among = wanted & keepable.entries & unequal[party.group[held.member]]
-        kept = np.where(unequal, _most_kept(party, slots, held.only(among), keepable, groups), kept)
-    holding = np.bincount(slots.group[slots.wanted & held.mask(len(slots))], minlength=groups)
-    return np.where(keepable.known, np.maximum(holding - kept, 0), UNBOUNDED)
-
-
-def _most_kept_if_equal(party: Party, slots: Slots, held: Lists, groups: int) -> LongArray:
-    """Most partitions that stay where any member may have any, loads one apart at most: [G]."""
-    wanted = np.bincount(slots.group[slots.wanted], minlength=groups)
-    members = np.maximum(ragged.lengths(party.member_start), 1)
-    load, quota = ragged.lengths(held.start), (wanted // members)[party.group]
-    kept = np.bincount(party.group, weights=np.minimum(load, quota), minlength=groups).astype(np.int64)
-    above = np.bincount(party.group, weights=load > quota, minlength=groups).astype(np.int64)
-    return kept + np.minimum(above, wanted % members)
-
-
-def _most_kept(party: Party, slots: Slots, held: Lists, keepable: Keepable, groups: int) -> LongArray:
-    """An upper bound on the partitions that can stay: [G].
-
-    Whoever keeps one of a topic with s subscribers has at most one partition more than each of them, so at most
-    ceil(P / s) of the group's P: the topic's share. A member that keeps topics down to some share has no more than
-    that share, and no more than it holds of topics with this share or a larger one.
-    """
-    if len(held.slot) == 0:
-        return np.zeros(groups, np.int64)
-    wanted = np.bincount(slots.group[slots.wanted], minlength=groups)
-    topic, member = slots.topic[held.slot], held.member
-    share = -(-wanted[party.group[member]] // keepable.subscribers[topic])
-    order = np.lexsort((-share, member))
-    member, share = member[order], share[order]
-    first = np.flatnonzero(np.diff(member, prepend=-1))
-    place = np.arange(len(member)) - np.repeat(first, np.diff(np.append(first, len(member)))) + 1
-    most = np.maximum.reduceat(np.minimum(share, place), first)
-    return np.bincount(party.group[member[first]], weights=most, minlength=groups).astype(np.int64)
 
 
 def by_group(party: Party, lists: Lists) -> LongArray:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from groupledger.core import ragged, step
 from groupledger.core.assignors import MESSAGES, Status
 from groupledger.core.batch import NONE
+from groupledger.core.least_moves import Moving, least_moves
 from groupledger.core.rebalance import Rebalances
 from groupledger.core.slots import Lists
 from groupledger.core.verdict import Verdict
@@ -208,7 +209,7 @@ class Outcome:
         result, party, made = self.result, self.result.party, self.result.step
         groups = len(self.is_refused)
         least, most = step.load_range(party, result.target)
-        bound = step.least_moves(party, result.slots, result.held, self._keepable())
+        fewest = least_moves(self._moving(), result.target)
         slots = result.slots
         counts = {
             c.PARTITIONS: np.bincount(slots.group[slots.wanted], minlength=groups),
@@ -221,21 +222,16 @@ class Outcome:
         }
         peopled = (np.diff(party.member_start) > 0) & ~self.is_refused
         return {name: pa.array(np.where(self.is_refused, 0, each)) for name, each in counts.items()} | {
-            c.LEAST_MOVES: pa.array(bound, mask=(bound == step.UNBOUNDED) | ~peopled),
+            c.LEAST_MOVES: pa.array(fewest.least, mask=~fewest.applies),
             c.LOAD_MIN: pa.array(least, mask=~peopled),
             c.LOAD_MAX: pa.array(most, mask=~peopled),
         }
 
-    def _keepable(self) -> step.Keepable:
-        held, slots, subscribed = self.result.held, self.result.slots, self.result.subscribed
-        topics, group = self.decoded.snapshots.topics, self.decoded.snapshots.topic_group
-        unknown = subscribed.any() & (topics.now == NONE) & ~topics.gone
-        return step.Keepable(
-            subscribed.names(held.member, slots.topic[held.slot]),
-            subscribed.subscribers(),
-            subscribed.equal(),
-            np.bincount(group[unknown], minlength=len(self.is_refused)) == 0,
-        )
+    def _moving(self) -> Moving:
+        result, topics = self.result, self.decoded.snapshots.topics
+        unknown = result.subscribed.any() & (topics.now == NONE) & ~topics.gone
+        without = np.bincount(self.decoded.snapshots.topic_group[unknown], minlength=len(self.is_refused))
+        return Moving(result.party, result.slots, result.held, result.subscribed, without == 0, self.is_refused)
 
     def _unassigned(self) -> Column:
         """The unassigned partitions of each group by topic and reason; an unknown topic with no partitions."""

@@ -78,9 +78,11 @@ REBALANCES = table(
     column(
         c.LEAST_MOVES,
         LongType(),
-        "lower bound on the moves of a balanced result that assigns all partitions; exact where all members share one"
-        " subscription and no partition has two holders; null: rejected, no members, or a topic whose partitions no"
-        " listing counts (topic-unknown in unassigned_partitions)",
+        "fewest moves of a balanced result that assigns all partitions, racks aside: no member with two or "
+        "more fewer than another that is assigned a partition of one of its topics. Exact where all members "
+        "share one subscription and no partition has two holders, and where the group is small enough to be "
+        "solved; else a lower bound (docs/least-moves.md). Null: rejected (see code), no members (EMPTY), or "
+        "a topic whose partitions no listing counts (topic-unknown in unassigned_partitions)",
     ),
     column(c.LOAD_MIN, LongType(), "least partitions of a member in the target"),
     column(c.LOAD_MAX, LongType(), "most partitions of a member in the target"),

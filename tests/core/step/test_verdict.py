@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupledger.core import ragged
-from groupledger.core.batch import NONE, GroupBatch
+from groupledger.core.batch import NONE
 from groupledger.core.slots import Lists, Naming, Slots, Topics, number
 from groupledger.core.snapshots import GREATEST, LEAST, Subscribed, TopicViews, by_topic, number_topics, select
 from groupledger.core.step import Party
 from groupledger.core.verdict import Verdict, breaches, compare, other_moments, without_unrecorded
+from tests.core.step.batches import batch
 
 COUNTS = np.array([4, 3])
 """Two topics of one group."""
@@ -54,32 +55,6 @@ def test_compare(recorded, answer, exact, equal):
 
 def subscribed(members: list[list[int]]) -> Subscribed:
     return Subscribed(batch([members], [2]))
-
-
-def batch(groups: list[list[list[int]]], topics: list[int]) -> GroupBatch:
-    """Groups of members, each with the local topics it subscribes to."""
-    members = [topic for group in groups for topic in group]
-    count, total = len(members), sum(topics)
-    nothing = np.zeros(0, np.int32)
-    return GroupBatch(
-        member_start=ragged.starts(np.array([len(group) for group in groups])),
-        member_hash=np.zeros(count, np.int32),
-        member_rank=np.zeros(count, np.int32),
-        instance_rank=np.zeros(count, np.int32),
-        member_rack=np.zeros(count, np.int32),
-        subscription_generation=np.zeros(count, np.int32),
-        claim_generation=np.zeros(count, np.int32),
-        topic_start=ragged.starts(np.array(topics)),
-        topic_hash=np.arange(total, dtype=np.int32),
-        topic_rank=np.zeros(total, np.int32),
-        topic_partitions=np.zeros(total, np.int32),
-        member_subscription=np.arange(count),
-        subscription_start=ragged.starts(np.array([len(each) for each in members])),
-        subscription_topic=np.array([*chain(*members)], np.int32),
-        claim_start=np.zeros(count + 1, np.int64),
-        claim_topic=nothing,
-        claim_partition=nothing,
-    )
 
 
 Member = tuple[list[int], list[int]]

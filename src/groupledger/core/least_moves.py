@@ -1,0 +1,264 @@
+"""The fewest partitions of a group that must move to reach a balance, whatever the assignor (decision 0111).
+
+Balanced, as StickyAssignor's documentation and KIP-54 say it: no member has two or more partitions fewer than another
+that is assigned a partition of one of its topics. A move is a partition that a member held and another is assigned;
+what nobody in the group held costs nothing. Racks are left aside.
+"""
+
+from __future__ import annotations
+
+import enum
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from groupledger.core import ragged
+from groupledger.core.move_problem import Class, Holding, MoveProblem
+from groupledger.core.move_search import MOST_ARCS, MOST_PARTITIONS, most_kept
+from groupledger.core.slots import Lists
+from groupledger.core.step import Party, moves
+
+if TYPE_CHECKING:
+    from groupledger.core.batch import IntArray, LongArray
+    from groupledger.core.slots import Mask, Slots
+    from groupledger.core.snapshots import Subscribed
+
+MOST_CELLS = 200_000
+"""Members x topics of a group; of a larger one not even the problem is written down."""
+
+Holders = dict[tuple[int, tuple[int, ...]], int]
+"""Partitions by class and the members that hold them."""
+
+
+class Certainty(enum.IntEnum):
+    """What is known of the least moves of a group."""
+
+    EXACT = 0
+    LOWER_BOUND = 1
+    NO_MEMBERS = 2
+    TOPIC_UNKNOWN = 3  # no listing counts the partitions of a topic that somebody subscribes to
+    REJECTED = 4
+
+    @property
+    def text(self) -> str:
+        """As users read it."""
+        name = self.name.lower().replace("_", "-")
+        return name if self <= Certainty.LOWER_BOUND else f"not-applicable: {name}"
+
+
+class LeastMoves(NamedTuple):
+    """Of each group: [G]. `least` is 0 where there is no answer."""
+
+    least: LongArray
+    certainty: IntArray  # `Certainty`
+
+    @property
+    def applies(self) -> Mask:
+        """Groups with an answer, be it a bound."""
+        answered: Mask = self.certainty <= Certainty.LOWER_BOUND
+        return answered
+
+
+class Moving(NamedTuple):
+    """What the least moves of G groups depend on. Lists are `distinct`."""
+
+    party: Party
+    slots: Slots
+    held: Lists
+    subscribed: Subscribed
+    known: Mask  # [G], the listings say how many partitions each subscribed topic has
+    rejected: Mask  # [G], the group's input was refused
+
+    @property
+    def groups(self) -> int:
+        """G."""
+        return len(self.known)
+
+    def per_group(self, slot: LongArray) -> LongArray:
+        """How many of some slots each group has: [G]."""
+        return np.bincount(self.slots.group[slot], minlength=self.groups)
+
+
+def least_moves(moving: Moving, target: Lists) -> LeastMoves:
+    """Compute the fewest moves of any balanced assignment of all partitions. `target` may prove a bound exact, no more.
+
+    7 partitions, held 5, 2, 0 -> loads 3, 2, 2 keep most: 2 moves.
+    """
+    peopled = ragged.lengths(moving.party.member_start) > 0
+    answered = peopled & moving.known & ~moving.rejected
+    equal = moving.subscribed.equal()
+    keepable = _keepable(moving, equal)
+    least, proven = _bound(moving, keepable, equal)
+    proven = proven | ~answered
+    if not proven.all():
+        proven |= _reached(moving, keepable, least, ~proven)
+        proven |= _reached(moving, target, least, ~proven)
+        _solve(moving, keepable, least, proven)
+    why = np.where(peopled, Certainty.TOPIC_UNKNOWN, Certainty.NO_MEMBERS)
+    why = np.where(moving.rejected, Certainty.REJECTED, why)
+    certainty = np.where(answered, np.where(proven, Certainty.EXACT, Certainty.LOWER_BOUND), why)
+    return LeastMoves(np.where(answered, least, 0), certainty.astype(np.int32))
+
+
+def fewest_rounds(incremental: Mask, fewest: LeastMoves) -> LongArray:
+    """Count the fewest rebalances in which each group can reach a balance, 0 where there is no answer: [G].
+
+    Whoever revokes everything before it rejoins needs one. A group whose members keep what they own needs a second
+    one where a partition moves, as its owner must give it back first (KIP-429).
+    """
+    return np.where(fewest.applies, np.where(incremental & (fewest.least > 0), 2, 1), 0)
+
+
+def _keepable(moving: Moving, equal: Mask) -> Lists:
+    """Take what members hold and may keep: what is wanted, and where subscriptions differ, what they subscribe to."""
+    held, slots = moving.held, moving.slots
+    kept = slots.wanted[held.slot]
+    if not equal.all():
+        entry = np.flatnonzero(kept & ~equal[slots.group[held.slot]])
+        kept[entry] = moving.subscribed.names(held.member[entry], slots.topic[held.slot[entry]])
+    return held.only(kept)
+
+
+def _bound(moving: Moving, keepable: Lists, equal: Mask) -> tuple[LongArray, Mask]:
+    """Compute a lower bound, and where it is exact: one subscription, and no partition that two members hold."""
+    held, slots, groups = moving.held, moving.slots, moving.groups
+    kept = _most_kept_if_equal(moving, keepable)
+    if not equal.all():
+        among = keepable.only(~equal[slots.group[keepable.slot]])
+        kept = np.where(equal, kept, _most_kept(moving, among))
+    exact = equal
+    if len(keepable.slot) > np.count_nonzero(keepable.mask(len(slots))):
+        exact = equal & (moving.per_group(np.flatnonzero(keepable.holders(len(slots)) > 1)) == 0)
+    holding = np.bincount(slots.group[slots.wanted & held.mask(len(slots))], minlength=groups)
+    return np.maximum(holding - kept, 0), exact
+
+
+def _most_kept_if_equal(moving: Moving, keepable: Lists) -> LongArray:
+    """Count the most partitions that stay where any member may have any, loads one apart at most: [G]."""
+    party, groups = moving.party, moving.groups
+    wanted = moving.per_group(np.flatnonzero(moving.slots.wanted))
+    members = np.maximum(ragged.lengths(party.member_start), 1)
+    load, quota = ragged.lengths(keepable.start), (wanted // members)[party.group]
+    kept = np.bincount(party.group, weights=np.minimum(load, quota), minlength=groups).astype(np.int64)
+    above = np.bincount(party.group, weights=load > quota, minlength=groups).astype(np.int64)
+    return kept + np.minimum(above, wanted % members)
+
+
+def _most_kept(moving: Moving, keepable: Lists) -> LongArray:
+    """An upper bound on the partitions that can stay: [G].
+
+    Whoever keeps one of a topic with s subscribers has at most one partition more than each of them, so at most
+    ceil(P / s) of the group's P: the topic's share. A member that keeps topics down to some share has no more than
+    that share, and no more than it holds of topics with this share or a larger one.
+    """
+    party, slots = moving.party, moving.slots
+    if len(keepable.slot) == 0:
+        return np.zeros(moving.groups, np.int64)
+    wanted = moving.per_group(np.flatnonzero(slots.wanted))
+    topic, member = slots.topic[keepable.slot], keepable.member
+    share = -(-wanted[party.group[member]] // moving.subscribed.subscribers()[topic])
+    order = np.lexsort((-share, member))
+    member, share = member[order], share[order]
+    first = np.flatnonzero(np.diff(member, prepend=-1))
+    place = np.arange(len(member)) - np.repeat(first, np.diff(np.append(first, len(member)))) + 1
+    most = np.maximum.reduceat(np.minimum(share, place), first)
+    return np.bincount(party.group[member[first]], weights=most, minlength=moving.groups).astype(np.int64)
+
+
+def _reached(moving: Moving, lists: Lists, least: LongArray, among: Mask) -> Mask:
+    """Tell in which groups `lists` are a balanced assignment of all partitions that moves no more than `least`."""
+    lists = lists.only(among[moving.slots.group[lists.slot]])
+    found: Mask = among & is_balanced(moving, lists)
+    return found & (moves(moving.party, moving.slots, moving.held, lists) <= least)
+
+
+def is_balanced(moving: Moving, lists: Lists) -> Mask:
+    """Tell in which groups `lists` give each partition to one subscriber, and are balanced: [G]."""
+    slots, subscribed = moving.slots, moving.subscribed
+    topic = slots.topic[lists.slot]
+    load = ragged.lengths(lists.start)
+    wrong = (lists.holders(len(slots)) != 1) & slots.wanted
+    strange = ~slots.wanted[lists.slot] | ~subscribed.names(lists.member, topic)
+    uneven = load[lists.member] > subscribed.least(load)[topic] + 1
+    balanced: Mask = moving.per_group(np.concatenate((np.flatnonzero(wrong), lists.slot[strange | uneven]))) == 0
+    return balanced
+
+
+def _solve(moving: Moving, keepable: Lists, least: LongArray, proven: Mask) -> None:
+    """Write the least moves of each group that is not proven yet, in place; of very large ones the bound remains."""
+    small = ragged.lengths(moving.party.member_start) <= MOST_ARCS
+    small &= moving.per_group(np.flatnonzero(moving.slots.wanted)) <= MOST_PARTITIONS
+    rows = np.flatnonzero(~proven & small)
+    if len(rows) == 0:
+        return
+    slots = moving.slots
+    holding = moving.per_group(np.flatnonzero(slots.wanted & moving.held.mask(len(slots))))
+    size = np.bincount(slots.topic[slots.wanted], minlength=len(moving.subscribed.any()))
+    for group in rows.tolist():
+        topics, table = moving.subscribed.table(group)
+        if table.size > MOST_CELLS:
+            continue
+        own = _of_group(moving, keepable, group)
+        kept = most_kept(_problem(table, size[topics], own, slots.topic[own.slot] - topics.start))
+        least[group] = max(least[group], holding[group] - kept.most)
+        proven[group] = least[group] == holding[group] - kept.found
+
+
+def _of_group(moving: Moving, lists: Lists, group: int) -> Lists:
+    """Take the lists of one group's members."""
+    first, last = moving.party.member_start[group : group + 2].tolist()
+    start = lists.start[first : last + 1]
+    return Lists(start - start[0], lists.slot[start[0] : start[-1]])
+
+
+def _problem(table: Mask, size: LongArray, held: Lists, topic: LongArray) -> MoveProblem:
+    """Reduce one group to numbers of partitions; members without a partition to subscribe to are left out.
+
+    `table` says which of its members subscribes to which of its topics, `size` how many partitions each topic has,
+    `topic` which one each partition that is held is of.
+    """
+    there = (size > 0) & table.any(axis=0)
+    columns, class_of = np.unique(table[:, there], axis=1, return_inverse=True)
+    kinds, kind_of = np.unique(columns, axis=0, return_inverse=True)
+    partitions = np.bincount(class_of.ravel(), weights=size[there], minlength=columns.shape[1]).astype(int)
+    classes = tuple(
+        Class(count, tuple(np.flatnonzero(kinds[:, at]).tolist())) for at, count in enumerate(partitions.tolist())
+    )
+    class_of_topic = np.zeros(len(there), np.int64)
+    class_of_topic[there] = class_of.ravel()
+    holders = _holdings(held, class_of_topic[topic])
+    return _numbered(kind_of.ravel().tolist(), [bool(row.any()) for row in kinds], classes, holders)
+
+
+def _holdings(held: Lists, of_class: LongArray) -> Holders:
+    """Count the partitions by class and holders."""
+    found: Holders = {}
+    entries = sorted(zip(held.slot.tolist(), of_class.tolist(), held.member.tolist(), strict=True))
+    for (_, number), same in groupby(entries, itemgetter(0, 1)):
+        key = number, tuple(who for _, _, who in same)
+        found[key] = found.get(key, 0) + 1
+    return found
+
+
+def _numbered(kinds: list[int], busy: list[bool], classes: tuple[Class, ...], held: Holders) -> MoveProblem:
+    """Number the members by what they subscribe to and hold, so that groups that differ in names are one problem."""
+    own: dict[int, list[tuple[int, int, int]]] = {}
+    for (of_class, members), partitions in held.items():
+        for member in members:
+            own.setdefault(member, []).append((of_class, len(members), partitions))
+    order = sorted(
+        (at for at, kind in enumerate(kinds) if busy[kind]), key=lambda at: (kinds[at], sorted(own.get(at, [])))
+    )
+    place = {member: at for at, member in enumerate(order)}
+    return MoveProblem(
+        tuple(kinds[member] for member in order),
+        classes,
+        tuple(
+            sorted(
+                Holding(of_class, tuple(sorted(place[who] for who in members)), partitions)
+                for (of_class, members), partitions in held.items()
+            )
+        ),
+    )
