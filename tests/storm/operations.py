@@ -17,6 +17,7 @@ from groupledger.answers.listings import findings, groups, runs
 from groupledger.answers.reader import LedgerReader
 from groupledger.cli.engine_errors import explained, foreign_errors
 from groupledger.core.faults import Fault
+from groupledger.core.ledger_version import VERSION_PROPERTY
 from groupledger.pipeline.assign import assign
 from groupledger.pipeline.call_tables import keep_calls
 from groupledger.pipeline.ingest import ingest
@@ -24,7 +25,7 @@ from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.maintain import maintain
 from groupledger.pipeline.rebuild import rebuild
 from groupledger.sinks import changes
-from groupledger.sinks.ledger import VERSION_PROPERTY, LedgerLocation
+from groupledger.sinks.ledger import LedgerLocation
 from groupledger.sinks.migration import migrate
 from groupledger.tables import METRICS, SCHEMA_VERSION
 from groupledger.tables.sql_text import literal
