@@ -84,6 +84,7 @@ bench: setup bench-job  ## Measure against floors and peers, alone on the machin
 	@$(BIN)/python -m benchmarks.history
 	@$(BIN)/python -m benchmarks.scheduled_ingest
 	@$(BIN)/python -m benchmarks.segments
+	@$(BIN)/python -m benchmarks.cluster_log
 	@$(BIN)/python -m benchmarks.assignors
 
 mutants: setup  ## Change PART (assignors, protocol, wire, custom) in 500 small ways; tests must see 90 % (an hour at most)

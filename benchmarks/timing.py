@@ -25,13 +25,18 @@ class Timed:
         return f"{self.name}: median {self.median:.2f} s, least {min(self.seconds):.2f} s ({each})"
 
 
-def interleaved(things: Mapping[str, Callable[[], None]], runs: int, warm_up: int = 1) -> list[Timed]:
+def interleaved(
+    things: Mapping[str, Callable[[], None]],
+    runs: int,
+    warm_up: int = 1,
+    clock: Callable[[], float] = time.perf_counter,
+) -> list[Timed]:
     """Run all things in turn, A B A B ..., `warm_up` rounds that do not count and `runs` that do."""
     seconds: dict[str, list[float]] = {name: [] for name in things}
     for round_number in range(warm_up + runs):
         for name, thing in things.items():
-            began = time.perf_counter()
+            began = clock()
             thing()
             if round_number >= warm_up:
-                seconds[name].append(time.perf_counter() - began)
+                seconds[name].append(clock() - began)
     return [Timed(name, tuple(times)) for name, times in seconds.items()]

@@ -25,11 +25,14 @@ class Event:
     """An error as the client gives it, or a message that has one."""
 
     code: str
-    at: int = 0
+    at: int | None = 0
     is_fatal: bool = False
 
     def error(self):
         return self
+
+    def key(self):
+        return None
 
     def name(self):
         return self.code
@@ -100,8 +103,14 @@ CASES: dict[str, Any] = {
     "the log has grown since": ([[Record(7), eof(25)]], ([7], 1, 0)),
     "all of it is a hole": ([[eof(10)]], ([], 0, 0)),
     "it waits for the end": ([[Record(1), eof(2)], [Record(9)]], ([1, 9], 2, 0)),
+    "an error without an offset": ([[Record(1, COMMIT), Event("_TRANSPORT", None)], [Record(9)]], ([9], 2, 1)),
     "errors that pass": ([[Event("_TRANSPORT")], [Record(9)]], ([9], 1, 0)),
     "commits are left out": ([[Record(1, COMMIT), Record(2), Record(3, OLD_COMMIT), eof(10)]], ([2], 3, 2)),
+    "a go of commits alone": ([[Record(1, COMMIT), Record(2, OLD_COMMIT)], [Record(9, COMMIT)]], ([], 3, 3)),
+    "others between commits": ([[Record(1, COMMIT), Record(2), Record(5, COMMIT)], [eof(10)]], ([2], 3, 2)),
+    "the end among commits": ([[Record(8, COMMIT), Record(9, COMMIT), Record(10, COMMIT)]], ([], 2, 2)),
+    "a hole behind commits": ([[Record(8, COMMIT), Record(12, COMMIT)]], ([], 1, 1)),
+    "short and empty keys": ([[Record(1, b""), Record(2, b"\x00"), Record(3, COMMIT), Record(9)]], ([1, 2, 9], 4, 1)),
     "odd keys are kept": ([[Record(1, None), Record(2, b""), Record(3, b"\x00"), Record(9)]], ([1, 2, 3, 9], 4, 0)),
 }
 

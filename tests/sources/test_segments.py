@@ -7,7 +7,7 @@ import pytest
 from groupledger.core.segments import LogReader, Segment
 from groupledger.sources.decompression import decompressed
 from groupledger.sources.opening import ENTRIES, SourceFault
-from groupledger.sources.segments import SCHEMA, list_segments, partition_rows
+from groupledger.sources.segments import BYTES_A_BATCH, ROWS_A_BATCH, arrow_batches, list_segments, partition_rows
 from tests.segments import real
 from tests.segments.hand import batch, record
 
@@ -99,7 +99,7 @@ def rows_of(files, passed_over):
     reader = LogReader(
         [Segment(name, int(name[:20])) for name in files], opened.__getitem__, decompressed, commits=True
     )
-    return [dict(zip(SCHEMA.names, row, strict=True)) for row in partition_rows(7, reader, passed_over)]
+    return [row for batch in partition_rows(7, reader, passed_over) for row in batch.to_pylist()]
 
 
 def test_rows_add_up():
@@ -121,3 +121,18 @@ def test_a_time_that_is_none_and_damage_become_rejected_rows():
     assert (time["offset"], time["key"], time["value"], time["timestamp"]) == (0, b"kk", b"v", None)
     assert damage["_problem"].startswith(f"BAD_LENGTH: {ZERO}, bytes {len(late)} to ")
     assert damage["row"] == f'{{"file": "{ZERO}", "byte": {len(late)}, "bytes": {99 + len(late)}}}'
+
+
+def test_arrow_batches_are_neither_small_nor_large():
+    """Many small batches of records, one of many records, and one of large ones; a batch's rows keep their order."""
+    rows = [[b""] * 3 for _ in range(100)] + [[b"v"] * 20_000] + [[bytes(6 << 20)] * 5]
+    data, offset = b"", 0
+    for values in rows:
+        data += batch(offset, [record(at, b"kk", value) for at, value in enumerate(values)])
+        offset += len(values)
+    reader = LogReader([Segment(ZERO, 0)], lambda _: BytesIO(data), decompressed, commits=True)
+    found = list(arrow_batches(partition_rows(7, reader, {})))
+    offsets = [offset for part in found for offset in part.column("offset").to_pylist() if offset is not None]
+    assert offsets == list(range(offset))
+    assert all(part.num_rows <= ROWS_A_BATCH and part.nbytes <= BYTES_A_BATCH for part in found)
+    assert len(found) < 10

@@ -11,6 +11,7 @@ import functools
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import os
 import sys
 import tempfile
@@ -32,6 +33,7 @@ minute)."""
 ERROR_MODEL = "numpy"  # kernels never divide by zero
 
 _KERNELS: set[Any] = set()
+_COMPILED_AS: dict[Any, Callable[[], Callable[..., Any]]] = {}
 _INTERPRETED: Counter[Any] = Counter()
 """Cells by kernel that was not compiled on this machine when this process first asked."""
 
@@ -40,6 +42,18 @@ def kernel(function: F) -> F:
     """Mark a function as compilable; it may call other kernels, no other Python code."""
     _KERNELS.add(function)
     return function
+
+
+def compiled_as(make: Callable[[], Callable[..., Any]]) -> Callable[[F], F]:
+    """Mark a function as a kernel that compiles to what `make` gives, for what no loop says: calls of a library where
+    it is interpreted, an instruction of the processor where it is compiled. Other kernels call it.
+    """
+
+    def mark(function: F) -> F:
+        _COMPILED_AS[function] = make
+        return kernel(function)
+
+    return mark
 
 
 def run(function: Callable[..., Any], *arguments: Any, cells: int) -> Any:
@@ -79,6 +93,8 @@ def _numba_found() -> bool:
 @functools.cache
 def compiled(function: Callable[..., Any], *, cached: bool = True) -> Callable[..., Any]:
     """The numba dispatcher of a kernel, its callees compiled into it, cached on disk under a digest of all of them."""
+    if function in _COMPILED_AS:
+        return _COMPILED_AS[function]()
     numba: Any = importlib.import_module("numba")
     callees = {name: compiled(callee, cached=False) for name, callee in _callees(function)}
     structs = {name: _struct(known) for name, known in _globals(function).items() if _is_named_tuple(known)}
@@ -131,8 +147,14 @@ def _digest(function: Callable[..., Any]) -> str:
     code, known = function.__code__, _globals(function)
     constants = [(name, known[name]) for name in code.co_names if isinstance(known.get(name), int)]
     callees = [(name, _digest(callee)) for name, callee in _callees(function)]
+    callees += [("", _source_digest(_COMPILED_AS[function]))] if function in _COMPILED_AS else []
     told = repr((ERROR_MODEL, code.co_code, code.co_consts, code.co_names, code.co_varnames, constants, callees))
     return hashlib.sha256(told.encode()).hexdigest()
+
+
+def _source_digest(function: Callable[..., Any]) -> str:
+    """Of the module that gives a kernel its compiled form."""
+    return hashlib.sha256(inspect.getsource(sys.modules[function.__module__]).encode()).hexdigest()
 
 
 @functools.cache

@@ -8,6 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import compress, repeat
+from operator import methodcaller, not_
 from typing import Any
 
 import pyarrow as pa
@@ -36,6 +38,7 @@ _ROWS, _BYTES = 5_000, 8 * 2**20
 """Of a batch: at most so many rows, and no further one above so many bytes."""
 _POLL_SECONDS = 0.2
 _END = "_PARTITION_EOF"
+_KEY = methodcaller("key")
 
 BATCH = pa.schema(
     [
@@ -105,6 +108,32 @@ class _Taking:
 
     def take(self, messages: list[Any]) -> Iterator[pa.RecordBatch]:
         """Count every record; give the full batches of those that are kept."""
+        others = None if self._reader.offset_commits else self._without_commits(messages)
+        if others is None:
+            yield from self._each(messages)
+        else:
+            yield from self._each(others)
+            self._reached(messages[-1].offset())
+
+    def _without_commits(self, messages: list[Any]) -> list[Any] | None:
+        """Count the offset commits, and give the others; None where each message has to be looked at.
+
+        Offset commits are almost all there is: nothing but their keys is asked for, and no Python code runs for each.
+        An event has no key, and offsets rise: where all have one, and the last lies before the end, all are records of
+        the stretch.
+        """
+        try:
+            if not messages or messages[-1].offset() >= self._stretch.end:
+                return None
+            are_commits = list(map(bytes.startswith, map(_KEY, messages), repeat(OFFSET_COMMITS)))
+        except TypeError:  # no key, or an event that has no offset
+            return None
+        number = sum(are_commits)
+        self.consumed += number
+        self.left_out += number
+        return list(compress(messages, map(not_, are_commits)))
+
+    def _each(self, messages: list[Any]) -> Iterator[pa.RecordBatch]:
         end, keeps_commits = self._stretch.end, self._reader.offset_commits
         for message in messages:
             error, offset = message.error(), message.offset()
@@ -115,12 +144,15 @@ class _Taking:
                     self.left_out += 1
                 elif self.columns.add(message, key):
                     yield self.columns.taken()
-                self.left = end - offset - 1
-                self.done = not self.left
+                self._reached(offset)
             else:
                 self.done = error is None or self._ends(error, offset)
             if self.done:
                 return
+
+    def _reached(self, offset: int) -> None:
+        self.left = self._stretch.end - offset - 1
+        self.done = not self.left
 
     def _ends(self, error: Any, offset: int) -> bool:
         """Whether an event says that the stretch ends here. Raises Fault for an error that does not pass by itself."""

@@ -12,18 +12,20 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from io import BufferedIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from groupledger.core.bounds import RECORD_TIME
 from groupledger.core.lines.log_records import TOPIC
-from groupledger.core.segments import LEFT_OUT, NO_UPPER, Damage, LogReader, Segment
+from groupledger.core.segments import LEFT_OUT, NO_UPPER, Blobs, Damage, LogReader, Records, Segment
 from groupledger.sources.bounded import moment
 from groupledger.sources.decompression import decompressed
 from groupledger.sources.files import Files, local_path
@@ -54,6 +56,7 @@ SCHEMA = StructType(
         StructField(NUMBER, LongType()),
     ]
 )
+_ARROW = to_arrow_schema(SCHEMA)
 ROWS_A_BATCH, BYTES_A_BATCH = 8_192, 16 << 20
 _PARTITION = re.compile(rf"{TOPIC}-(\d{{1,9}})")
 _SET_ASIDE = re.compile(rf"{TOPIC}-\d+\..*-(delete|future|stray)")
@@ -178,48 +181,86 @@ def _reader(
     return read_all
 
 
-def partition_rows(number: int, reader: LogReader, passed_over: dict[str, int]) -> Iterator[Row]:
+def partition_rows(number: int, reader: LogReader, passed_over: dict[str, int]) -> Iterator[pa.RecordBatch]:
     """Rows of SCHEMA: records, damage, and at last how many of everything there were."""
     for found in reader.read():
         if isinstance(found, Damage):
             place = {"file": found.file, "byte": found.start, "bytes": found.end - found.start}
             problem = f"{found.code}: {found.message}"
-            yield number, found.offset, None, None, None, problem, json.dumps(place), None
-            continue
-        for offset, time, key, value in found:
-            if RECORD_TIME.holds(time):
-                yield number, offset, time, key, value, None, None, None
-            else:
-                problem = f"BAD_TIMESTAMP: timestamp is {time}; expected {RECORD_TIME.words}"
-                yield number, offset, None, key, value, problem, json.dumps({c.TIMESTAMP: time}), None
+            yield _of_rows([(number, found.offset, None, None, None, problem, json.dumps(place), None)])
+        else:
+            yield from _pieces(_of_records(number, found))
     tallies = {ENTRIES: reader.entries + sum(passed_over.values()), **reader.left_out, **passed_over}
-    for kind, total in tallies.items():
-        yield number, None, None, None, None, kind, None, total
+    yield _of_rows([(number, None, None, None, None, kind, None, total) for kind, total in tallies.items()])
 
 
-def arrow_batches(rows: Iterator[Row]) -> Iterator[pa.RecordBatch]:
-    """Arrow batches of a bounded number of rows and bytes."""
-    held: list[Row] = []
-    size = 0
-    for row in rows:
-        held.append(row)
-        size += sum(len(part) for part in row[3:5] if part is not None)
-        if len(held) >= ROWS_A_BATCH or size >= BYTES_A_BATCH:
-            yield _batch(held)
-            held, size = [], 0
-    if held:
-        yield _batch(held)
+def _of_records(number: int, records: Records) -> pa.RecordBatch:
+    """Records as they are; a time that is none is a problem of its row."""
+    times = records.times
+    is_time = (times >= RECORD_TIME.least) & (times <= RECORD_TIME.most)
+    problems = rows = pa.nulls(len(records), pa.string())
+    if not is_time.all():
+        wrong = [None if right else time for right, time in zip(is_time.tolist(), times.tolist(), strict=True)]
+        words = f"expected {RECORD_TIME.words}"
+        problems = pa.array([None if t is None else f"BAD_TIMESTAMP: timestamp is {t}; {words}" for t in wrong])
+        rows = pa.array([None if t is None else json.dumps({c.TIMESTAMP: t}) for t in wrong])
+    columns = [
+        pa.array(np.full(len(records), number, np.int32)),
+        pa.array(records.offsets),
+        pa.array(times, mask=~is_time),
+        _binary(records.keys),
+        _binary(records.values),
+        problems,
+        rows,
+        pa.nulls(len(records), pa.int64()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=_ARROW)
 
 
-def _batch(rows: list[Row]) -> pa.RecordBatch:
+def _binary(blobs: Blobs) -> pa.Array:
+    present = pa.array(~blobs.is_null).buffers()[1] if blobs.is_null.any() else None
+    start = pa.py_buffer(blobs.start.astype(np.int32))
+    return pa.Array.from_buffers(pa.binary(), len(blobs.is_null), [present, start, pa.py_buffer(blobs.data)])
+
+
+def _of_rows(rows: list[Row]) -> pa.RecordBatch:
     columns = zip(*rows, strict=True)
-    kinds = (to_arrow_type(field.dataType) for field in SCHEMA)
-    return pa.RecordBatch.from_arrays(
-        [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)], names=SCHEMA.names
-    )
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, _ARROW, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
 
 
-def opened(name: str) -> BinaryIO:
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Parts of at most ROWS_A_BATCH rows, and of BYTES_A_BATCH bytes where that is more than one row."""
+    if batch.num_rows <= 1 or (batch.num_rows <= ROWS_A_BATCH and batch.nbytes <= BYTES_A_BATCH):
+        yield batch
+        return
+    half = batch.num_rows // 2
+    yield from _pieces(batch.slice(0, half))
+    yield from _pieces(batch.slice(half))
+
+
+def arrow_batches(parts: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Small batches brought together, up to ROWS_A_BATCH rows and BYTES_A_BATCH bytes."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for part in parts:
+        if held and (rows + part.num_rows > ROWS_A_BATCH or size + part.nbytes > BYTES_A_BATCH):
+            yield from _joined(held)
+            held, rows, size = [], 0, 0
+        held.append(part)
+        rows += part.num_rows
+        size += part.nbytes
+    yield from _joined(held)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    if len(batches) < 2:
+        return batches
+    joined: list[pa.RecordBatch] = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return joined
+
+
+def opened(name: str) -> BufferedIOBase:
     """A segment to be read. OSError that names it."""
     try:
         return Path(name).open("rb")

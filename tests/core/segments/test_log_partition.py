@@ -248,10 +248,10 @@ def test_bytes_made_to_look_like_batches_take_no_square_of_time(monkeypatch):
 
 def test_a_disk_that_gives_no_bytes_costs_the_rest_of_its_segment():
     class Broken(io.BytesIO):
-        def read(self, size=-1):
-            if self.tell() + size > len(FIRST) + 10:
+        def readinto(self, memory):
+            if self.tell() + len(memory) > len(FIRST) + 10:
                 raise OSError(5, "Input/output error")
-            return super().read(size)
+            return super().readinto(memory)
 
     files = {name(0): Broken(WHOLE), name(6): io.BytesIO(FOURTH)}
     reader = LogReader([Segment(each, int(each[:20])) for each in files], files.__getitem__, decompressed, commits=True)

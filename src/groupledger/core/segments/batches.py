@@ -9,17 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import google_crc32c
 import numpy as np
 
 from groupledger.core.kernels import kernel, run
+from groupledger.core.segments.checksums import crc32c
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from groupledger.core.batch import LongArray
-
-    ByteArray = NDArray[np.uint8]
+    from groupledger.core.segments.checksums import ByteArray
 
 HEADER = 61
 BEFORE_LENGTH = 12
@@ -33,9 +30,10 @@ MOST_BYTES = 128 << 20
 """The longest batch that is held in memory."""
 NO_UPPER = 1 << 62
 """No offset is as high."""
+_UNSIGNED = 0xFFFFFFFF
 
-POSITION, BYTES, BASE, LAST_DELTA, ATTRIBUTES, BASE_TIME, MAX_TIME, PRODUCER, COUNT, CRC = range(10)
-COLUMNS = 10
+POSITION, BYTES, BASE, LAST_DELTA, ATTRIBUTES, BASE_TIME, MAX_TIME, PRODUCER, COUNT = range(9)
+COLUMNS = 9
 
 CODEC, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20
 """Bits of the attributes."""
@@ -44,25 +42,16 @@ WHOLE, MORE, ZEROS, OLD_MAGIC, BAD_MAGIC, BAD_LENGTH, BACKWARD, BEYOND, BAD_HEAD
 """Why marking stopped: at the end of the window, before a batch that the window does not hold whole, or at damage."""
 
 
-def mark(data: bytes, first: int, end: int, least: int, upper: int) -> tuple[LongArray, int, int]:
+def mark(data: bytes | memoryview, first: int, end: int, least: int, upper: int) -> tuple[LongArray, int, int]:
     """A row of COLUMNS for each batch from byte `first` on, where the first other byte is, and why it stopped there.
 
-    The file ends at byte `end`, counted as in `data`; base offsets are `least` or more, all offsets below `upper`.
+    Those batches have the right checksum. The file ends at byte `end`, counted as in `data`; base offsets are `least`
+    or more, all offsets below `upper`.
     """
     table = np.empty(((len(data) - first) // HEADER + 1, COLUMNS), np.int64)
     view = np.frombuffer(data, np.uint8)
     count, stop, status = run(mark_batches, view, first, end, least, upper, table, cells=len(data) - first)
     return table[:count], int(stop), int(status)
-
-
-def first_bad_crc(data: bytes, table: LongArray) -> int:
-    """The index of the first batch whose bytes do not give its checksum; the number of batches where all do."""
-    value = google_crc32c.value
-    starts = table[:, POSITION]
-    spans = zip((starts + CHECKED_FROM).tolist(), (starts + table[:, BYTES]).tolist(), strict=True)
-    found = np.fromiter((value(data[start:end]) for start, end in spans), np.int64, len(table))
-    wrong = np.flatnonzero(found != table[:, CRC])
-    return int(wrong[0]) if len(wrong) else len(table)
 
 
 @kernel
@@ -96,9 +85,12 @@ def mark_batches(
             return count, position, BACKWARD
         if base >= NO_UPPER or base + row[LAST_DELTA] >= upper:
             return count, position, BEYOND
+        stop = position + BEFORE_LENGTH + length
+        if crc32c(data, position + CHECKED_FROM, stop) != big_endian(data, position + CRC_AT, 4) & _UNSIGNED:
+            return count, position, BAD_CRC
         least = base + row[LAST_DELTA] + 1
         count += 1
-        position += BEFORE_LENGTH + length
+        position = stop
     return count, position, WHOLE
 
 
@@ -107,7 +99,6 @@ def _fill(data: ByteArray, position: int, row: LongArray) -> None:
     row[POSITION] = position
     row[BYTES] = BEFORE_LENGTH + big_endian(data, position + 8, 4)
     row[BASE] = big_endian(data, position, 8)
-    row[CRC] = big_endian(data, position + 17, 4) & 0xFFFFFFFF
     row[ATTRIBUTES] = big_endian(data, position + 21, 2)
     row[LAST_DELTA] = big_endian(data, position + 23, 4)
     row[BASE_TIME] = big_endian(data, position + 27, 8)
@@ -127,21 +118,21 @@ def big_endian(data: ByteArray, position: int, size: int) -> int:
     return int(value)
 
 
-def base_at(data: bytes, position: int) -> int:
+def base_at(data: bytes | memoryview, position: int) -> int:
     """The base offset of the batch at a position."""
     return int.from_bytes(data[position : position + 8], "big", signed=True)
 
 
-def length_at(data: bytes, position: int) -> int:
+def length_at(data: bytes | memoryview, position: int) -> int:
     """What the batch says of its length."""
     return int.from_bytes(data[position + 8 : position + BEFORE_LENGTH], "big", signed=True)
 
 
-def next_size(data: bytes, position: int) -> int:
+def next_size(data: bytes | memoryview, position: int) -> int:
     """How many bytes have to be seen of the batch at a position: all, once its header is there."""
     return size_at(data, position) if len(data) - position >= HEADER else HEADER
 
 
-def size_at(data: bytes, position: int) -> int:
+def size_at(data: bytes | memoryview, position: int) -> int:
     """All bytes of the batch, by what it says."""
     return BEFORE_LENGTH + length_at(data, position)

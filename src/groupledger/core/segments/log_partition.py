@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO
+from io import BufferedIOBase
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,7 +30,6 @@ from groupledger.core.segments.batches import (
     POSITION,
     PRODUCER,
     TRANSACTIONAL,
-    first_bad_crc,
     mark,
 )
 from groupledger.core.segments.damage import Damage, SegmentCode
@@ -73,7 +73,12 @@ class LogReader:
     """
 
     def __init__(
-        self, segments: Sequence[Segment], opened: Callable[[str], BinaryIO], decompress: Decompress, *, commits: bool
+        self,
+        segments: Sequence[Segment],
+        opened: Callable[[str], BufferedIOBase],
+        decompress: Decompress,
+        *,
+        commits: bool,
     ) -> None:
         self.entries = 0
         self.left_out: Counter[str] = Counter()
@@ -118,24 +123,31 @@ class LogReader:
             self.left_out[TORN_TAIL] += walk.torn
             self.entries += walk.torn
 
-    def _batches(self, walk: _Walk, data: bytes, table: LongArray) -> Iterator[Records | Damage]:
+    def _batches(self, walk: _Walk, data: memoryview, table: LongArray) -> Iterator[Records | Damage]:
         """The records of believed batches, which begin at the walk's position."""
         kinds = table[:, ATTRIBUTES] & (CODEC | TRANSACTIONAL | CONTROL)
+        if kinds.any():
+            yield from self._not_plain(walk, data, table, kinds)
+            table = table[kinds == PLAIN]
+        while len(table):
+            found = plain_records(data, table, keep_commits=self._commits)
+            yield from self._counted(found, table[: found.bad])
+            if found.bad is None:
+                return
+            yield _bad_records(walk, table[found.bad], found.at)
+            table = table[found.bad + 1 :]
+
+    def _not_plain(
+        self, walk: _Walk, data: memoryview, table: LongArray, kinds: LongArray
+    ) -> Iterator[Records | Damage]:
+        """The records of batches that are compressed, transactional or of control records."""
         joined = np.isin(kinds, JOINED)
         for codec in JOINED if joined.any() else ():
             yield from self._joined(walk, data, table[kinds == codec], codec)
         for row in table[(kinds != PLAIN) & ~joined]:
             yield from self._special(walk, data, row)
-        plain = table[kinds == PLAIN]
-        while len(plain):
-            found = plain_records(data, plain, keep_commits=self._commits)
-            yield from self._counted(found, plain[: found.bad])
-            if found.bad is None:
-                return
-            yield _bad_records(walk, plain[found.bad], found.at)
-            plain = plain[found.bad + 1 :]
 
-    def _joined(self, walk: _Walk, data: bytes, table: LongArray, codec: int) -> Iterator[Records | Damage]:
+    def _joined(self, walk: _Walk, data: memoryview, table: LongArray, codec: int) -> Iterator[Records | Damage]:
         """The records of compressed batches, many decompressed at once; one by one where that fails."""
         parts = np.cumsum(table[:, BYTES]) // JOINED_BYTES
         for part in np.unique(parts):
@@ -156,7 +168,7 @@ class LogReader:
         self.left_out[OFFSET_COMMIT_LEFT_OUT] += found.offset_commits
         yield from found.records
 
-    def _special(self, walk: _Walk, data: bytes, row: LongArray) -> Iterator[Records | Damage]:
+    def _special(self, walk: _Walk, data: memoryview, row: LongArray) -> Iterator[Records | Damage]:
         """One batch that is compressed, transactional or of control records."""
         codec, payload = int(row[ATTRIBUTES] & CODEC), _payload(data, row.tolist())
         if codec >= len(CODECS):
@@ -205,7 +217,7 @@ class _Walk:
         self.least = segment.offset
         self.torn = 0
 
-    def stretches(self) -> Iterator[tuple[bytes, LongArray, Damage | None]]:
+    def stretches(self) -> Iterator[tuple[memoryview, LongArray, Damage | None]]:
         """Bytes of the window, the believed batches among them that come next, and the damage behind these."""
         window, need = self.window, HEADER
         while self.position < window.size:
@@ -232,7 +244,7 @@ class _Walk:
                 return
             damage = self.damage(judged.code, judged.end, judged.got, judged.expected)
             self.position = judged.end
-            yield b"", table[:0], damage
+            yield data[:0], table[:0], damage
 
     def damage(self, code: SegmentCode, end: int, got: str, expected: str) -> Damage:
         """Damage from the position to `end`."""
@@ -240,17 +252,14 @@ class _Walk:
 
 
 def _believed(
-    data: bytes, marked: tuple[LongArray, int, int], least: int, *, keep_last: bool
+    data: memoryview, marked: tuple[LongArray, int, int], least: int, *, keep_last: bool
 ) -> tuple[LongArray, int, int]:
-    """What of `mark` holds once checksums are known, with the last batch left for the next window.
+    """What of `mark` holds, with the last batch left for the next window.
 
     That one is only believed beside the next: base offsets are under no checksum, and of two that contradict each
     other the one that does not follow on what was before is wrong.
     """
     table, stop, status = marked
-    good = first_bad_crc(data, table)
-    if good < len(table):
-        return table[:good], int(table[good, POSITION]), batches.BAD_CRC
     if status == batches.BACKWARD and len(table):
         last, following = table[-1], batches.base_at(data, stop)
         before = int(table[-2, BASE] + table[-2, LAST_DELTA]) + 1 if len(table) > 1 else least
@@ -261,8 +270,8 @@ def _believed(
     return table, stop, status
 
 
-def _payload(data: bytes, row: Sequence[int]) -> bytes:
-    return data[row[POSITION] + HEADER : row[POSITION] + row[BYTES]]
+def _payload(data: memoryview, row: Sequence[int]) -> bytes:
+    return bytes(data[row[POSITION] + HEADER : row[POSITION] + row[BYTES]])
 
 
 def _bad_batch(walk: _Walk, row: LongArray, code: SegmentCode, got: str, expected: str) -> Damage:

@@ -1,4 +1,4 @@
-"""Records of a batch: varint structures behind its header. Only those that are wanted become Python objects.
+"""Records of a batch: varint structures behind its header. Only those that are wanted are copied.
 
 A record: length, attributes (1 byte), timestamp delta, offset delta, key, value (each behind its length, -1 for null),
 headers. All numbers are zigzag varints.
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from groupledger.core.kernels import kernel, run
+from groupledger.core.ragged import starts
 from groupledger.core.segments.batches import (
     ATTRIBUTES,
     BASE,
@@ -31,11 +32,14 @@ from groupledger.core.segments.batches import (
 )
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from groupledger.core.batch import LongArray
-    from groupledger.core.segments.batches import ByteArray
+    from groupledger.core.segments.checksums import ByteArray
 
 OFFSET, TIME, KEY, KEY_END, VALUE, VALUE_END = range(6)
 SPANS = 6
+"""Columns of what marks a record: offset, timestamp (ms), begin and end of key and value (begin -1: null)."""
 LEAST_RECORD = 7
 """Bytes of the smallest record: length, attributes, two deltas, two nulls, no headers."""
 LATEST_TIME = 1 << 61
@@ -46,22 +50,34 @@ _NULL = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
-    """Records within `data`, a row of SPANS each: offset, timestamp (ms), begin and end of key and value (-1: null)."""
+class Blobs:
+    """Byte strings, one behind another: number i is `data[start[i]:start[i + 1]]`, or null."""
 
-    data: bytes
-    spans: LongArray
+    data: ByteArray
+    start: LongArray
+    is_null: NDArray[np.bool_]
+
+    def __iter__(self) -> Iterator[bytes | None]:
+        data, start = self.data.tobytes(), self.start.tolist()
+        for first, end, is_null in zip(start[:-1], start[1:], self.is_null.tolist(), strict=True):
+            yield None if is_null else data[first:end]
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Columns of records. Times are in ms."""
+
+    offsets: LongArray
+    times: LongArray
+    keys: Blobs
+    values: Blobs
+
+    def __len__(self) -> int:
+        return len(self.offsets)
 
     def __iter__(self) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
         """Offset, timestamp, key, value."""
-        data = self.data
-        for offset, time, key, key_end, value, value_end in self.spans.tolist():
-            yield (
-                offset,
-                time,
-                None if key < 0 else data[key:key_end],
-                None if value < 0 else data[value:value_end],
-            )
+        return zip(self.offsets.tolist(), self.times.tolist(), self.keys, self.values, strict=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +94,7 @@ class Found:
     at: int
 
 
-def plain_records(data: bytes, table: LongArray, *, keep_commits: bool) -> Found:
+def plain_records(data: memoryview, table: LongArray, *, keep_commits: bool) -> Found:
     """The records of the batches that are neither compressed nor transactional nor control batches."""
     view = np.frombuffer(data, np.uint8)
     most = min(int(table[:, COUNT].max(initial=0)), len(data) // LEAST_RECORD)
@@ -90,7 +106,7 @@ def plain_records(data: bytes, table: LongArray, *, keep_commits: bool) -> Found
         first, kept, commits, at = map(int, run(mark_plain, view, table, first, keep_commits, spans, cells=cells))
         dropped += commits
         if kept:
-            found.append(Records(data, spans[:kept].copy()))
+            found.append(_copied(view, spans[:kept]))
         if at != OK:
             return Found(tuple(found), dropped, first, at)
     return Found(tuple(found), dropped, None, OK)
@@ -106,7 +122,7 @@ def batch_records(payload: bytes, header: LongArray, *, keep_commits: bool) -> F
     )
     if not good or at != len(payload):
         return Found((), 0, 0, at)
-    return Found((Records(payload, spans[:kept]),) if kept else (), commits, None, OK)
+    return Found((_copied(view, spans[:kept]),) if kept else (), commits, None, OK)
 
 
 def joined_records(payload: bytes, table: LongArray, *, keep_commits: bool) -> Found | None:
@@ -116,7 +132,29 @@ def joined_records(payload: bytes, table: LongArray, *, keep_commits: bool) -> F
     kept, commits, good = map(int, run(mark_joined, view, table, keep_commits, spans, cells=len(payload)))
     if not good:
         return None
-    return Found((Records(payload, spans[:kept]),) if kept else (), commits, None, OK)
+    return Found((_copied(view, spans[:kept]),) if kept else (), commits, None, OK)
+
+
+def _copied(view: ByteArray, spans: LongArray) -> Records:
+    """The records that `spans` mark, a row of SPANS each, apart from the bytes they stand in."""
+    return Records(spans[:, OFFSET].copy(), spans[:, TIME].copy(), _blobs(view, spans, KEY), _blobs(view, spans, VALUE))
+
+
+def _blobs(view: ByteArray, spans: LongArray, begin: int) -> Blobs:
+    is_null = spans[:, begin] < 0
+    start = starts(np.where(is_null, 0, spans[:, begin + 1] - spans[:, begin]))
+    data = np.empty(int(start[-1]), np.uint8)
+    run(copy_blobs, view, spans, begin, start, data, cells=len(data))
+    return Blobs(data, start, is_null)
+
+
+@kernel
+def copy_blobs(view: ByteArray, spans: LongArray, begin: int, start: LongArray, data: ByteArray) -> None:
+    """Copy what stands between the columns `begin` and the next of `spans` to its place in `data`."""
+    for index in range(len(spans)):
+        first = spans[index, begin]
+        if first >= 0:
+            data[start[index] : start[index + 1]] = view[first : spans[index, begin + 1]]
 
 
 @kernel
@@ -185,7 +223,8 @@ def mark_records(
         before = number
         key, key_end = blob(data, position, stop)
         value, value_end = blob(data, key_end, stop)
-        if value_end < 0 or skip_headers(data, value_end, stop) != stop:
+        has_none = value_end == stop - 1 and data[value_end] == 0
+        if value_end < 0 or not (has_none or skip_headers(data, value_end, stop) == stop):
             return kept, dropped, begin, False
         position = stop
         if not keep_commits and key >= 0 and key_end - key >= 2 and data[key] == 0 and data[key + 1] <= 1:
@@ -205,8 +244,22 @@ def mark_records(
 @kernel
 def varint(data: ByteArray, position: int, end: int) -> tuple[int, int]:
     """A zigzag varint of at most 63 bits and the position behind it; position -1 where there is none."""
-    if position < 0:
+    if position < 0 or position >= end:
         return 0, -1
+    value = np.int64(data[position])
+    if value < 128:
+        return int((value >> 1) ^ -(value & 1)), position + 1
+    if position + 1 < end:
+        second = np.int64(data[position + 1])
+        if second < 128:
+            value = (value & 127) | second << 7
+            return int((value >> 1) ^ -(value & 1)), position + 2
+    return long_varint(data, position, end)
+
+
+@kernel
+def long_varint(data: ByteArray, position: int, end: int) -> tuple[int, int]:
+    """As `varint`, of any length: apart, so that the short ones, which are almost all, are compiled in place."""
     value = np.int64(0)
     shift = 0
     while position < end and shift < 63:

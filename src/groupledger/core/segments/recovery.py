@@ -125,23 +125,23 @@ def _is_sound(window: FileWindow, position: int, header: bytes) -> bool:
 def _searched(window: FileWindow, position: int, least: int, upper: int) -> int:
     """The first batch from `position` on, wherever it begins. Its magic is looked for."""
     while window.size - position >= HEADER:
-        at = window.hold(position, HEADER)
-        data, origin = window.data, window.start
-        magic = data.find(MAGIC, at + MAGIC_AT)
-        while 0 <= magic <= len(data) - HEADER + MAGIC_AT:
-            start = magic - MAGIC_AT
-            if _looks_like_batch(data, start, window.size - origin - start, least, upper):
-                window.searched += size_at(data, start)
-                if window.searched > MOST_CHECKED:
-                    return window.size
-                if _is_sound(window, origin + start, data[start : start + HEADER]):
-                    return origin + start
-            magic = data.find(MAGIC, magic + 1)
-        position = max(position + 1, origin + len(data) - HEADER + 1)
+        magic = window.find(MAGIC, window.hold(position, HEADER) + MAGIC_AT)
+        start = magic - MAGIC_AT
+        if magic < 0 or start + HEADER > len(window.data):
+            position = max(position + 1, window.start + len(window.data) - HEADER + 1)
+            continue
+        position = window.start + start
+        if _looks_like_batch(window.data, start, window.size - position, least, upper):
+            window.searched += size_at(window.data, start)
+            if window.searched > MOST_CHECKED:
+                return window.size
+            if _is_sound(window, position, bytes(window.data[start : start + HEADER])):
+                return position
+        position += 1
     return window.size
 
 
-def _looks_like_batch(data: bytes, start: int, left: int, least: int, upper: int) -> bool:
+def _looks_like_batch(data: bytes | memoryview, start: int, left: int, least: int, upper: int) -> bool:
     """Whether a header stands at `start` that `mark` would take."""
     if len(data) - start < HEADER or data[start + MAGIC_AT] != MAGIC:
         return False

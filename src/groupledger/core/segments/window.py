@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import BinaryIO
+from io import BufferedIOBase
 
 WINDOW = 4 << 20
 
 
 class FileWindow:
-    """`data` are the bytes of a file from `start` on. `size` is the file's when it was opened: a broker may append."""
+    """`data` are the bytes of a file from `start` on. `size` is the file's when it was opened: a broker may append.
 
-    def __init__(self, file: BinaryIO, size: int) -> None:
+    The memory of `data` is used again: what is kept beyond the next move is copied.
+    """
+
+    def __init__(self, file: BufferedIOBase, size: int) -> None:
         self.size = size
         self.start = 0
         self.searched = 0  # bytes whose sums were checked in search of a batch
-        self.data = b""
+        self.data = memoryview(b"")
         self._file = file
+        self._memory = bytearray()
 
     @property
     def at_end(self) -> bool:
@@ -30,13 +34,13 @@ class FileWindow:
         least = min(least, self.size - position)
         at = position - self.start
         if at < 0 or at + least > len(self.data):
-            held = self.data[at:] if 0 <= at <= len(self.data) else b""
+            held = bytes(self.data[at:]) if 0 <= at <= len(self.data) else b""
             wanted = min(max(WINDOW, least), self.size - position)
             try:
-                more = self._read(position + len(held), wanted - len(held))
+                self._read(held, position, wanted)
             except OSError:  # it may lie behind what is needed
-                more = self._read(position + len(held), least - len(held))
-            self.data, self.start, at = held + more, position, 0
+                self._read(held, position, least)
+            at = 0
         if at + least > len(self.data):
             raise OSError(f"the file ends at byte {self.start + len(self.data)}, and had {self.size} bytes when opened")
         return at
@@ -49,21 +53,32 @@ class FileWindow:
             return error
         return None
 
-    def _read(self, position: int, size: int) -> bytes:
-        self._file.seek(position)
-        return self._file.read(size)
+    def _read(self, held: bytes, position: int, size: int) -> None:
+        """Move to `position`, with `size` bytes or as many as the file has; with the first, `held`, if it fails."""
+        if len(self._memory) < size:
+            self._memory = bytearray(size)
+        memory = memoryview(self._memory)
+        memory[: len(held)] = held
+        self.data, self.start = memory[: len(held)].toreadonly(), position
+        self._file.seek(position + len(held))
+        count = self._file.readinto(memory[len(held) : size])
+        self.data = memory[: len(held) + count].toreadonly()
+
+    def find(self, byte: int, at: int) -> int:
+        """Where in `data`, from `at` on, the byte is; -1 where it is not."""
+        return self._memory.find(byte, at, len(self.data))
 
     def peek(self, position: int, size: int) -> bytes:
         """So many bytes at `position`, or those there are."""
         at = self.hold(position, size)
-        return self.data[at : at + size]
+        return bytes(self.data[at : at + size])
 
     def written_end(self, position: int) -> int:
         """Where, from `position` on, nothing but zero bytes follows: what a broker allocated and did not write."""
         found = position
         while position < self.size:
             at = self.hold(position, 1)
-            chunk = self.data[at:]
+            chunk = bytes(self.data[at:])
             written = len(chunk.rstrip(b"\0"))
             found = position + written if written else found
             position += len(chunk)
