@@ -6,11 +6,14 @@ import contextlib
 import socket
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from groupledger.core.faults import Fault
 from groupledger.core.kafka_faults import kafka_fault
+from groupledger.core.lines.log_records import TOPIC
+from groupledger.core.log_plan import LogEnds
 from groupledger.core.secrets import remember
 from groupledger.sources.kafka_client import Address, Cluster
 
@@ -119,6 +122,33 @@ def test_errors_by_name(name, code):
     assert found.code == code
     assert "it said ***" in found.message
     assert "after 3ms" not in found.message
+
+
+class BusyCluster(Cluster):
+    """A cluster on which a topic is made while the ends of the log are asked for."""
+
+    def __init__(self):
+        super().__init__(Address(closed_port(), {}, 1), time.monotonic)
+        self.names = [TOPIC, "orders"]
+
+    def cluster_id(self):
+        return "c"
+
+    def partitions(self):
+        return dict.fromkeys(self.names, 1)
+
+    def described_topics(self, names, *, rights=False):
+        return [SimpleNamespace(name=name, topic_id=None, partitions=[]) for name in names]
+
+    def _ends(self, partitions):
+        self.names.append("made-meanwhile")
+        return dict.fromkeys(range(partitions), LogEnds(0, 5))
+
+
+def test_topics_of_the_records_below_the_ends_are_listed():
+    state = BusyCluster().state()
+    assert state.ends == {0: LogEnds(0, 5)}
+    assert [name for name, *_ in state.topics] == [TOPIC, "made-meanwhile", "orders"]
 
 
 def test_an_address_shows_no_options():

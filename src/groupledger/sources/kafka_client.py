@@ -83,10 +83,11 @@ class Cluster:
     def state(self) -> ClusterState:
         """Everything an ingest has to know: the ends of the log are those of before the topics are listed."""
         cluster_id = self.cluster_id()
-        names = self.partitions()
-        if TOPIC not in names:
+        log_partitions = self.partitions().get(TOPIC, 0)
+        if not log_partitions:
             self.described_topics([TOPIC])  # it is not there, or we may not see it: that is a Fault
-        return ClusterState(cluster_id, self._ends(names.get(TOPIC, 0)), self._listed(sorted(names)))
+        ends = self._ends(log_partitions)
+        return ClusterState(cluster_id, ends, self.topics())  # their names, too, are asked for after the ends
 
     def topics(self) -> tuple[Listed, ...]:
         """The topics that we may see."""
