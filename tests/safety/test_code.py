@@ -22,7 +22,8 @@ IMPORTS_BY_NAME = {
     "listener/live.py": "client libraries, by literals",
 }
 WRITES_SQL = {"sinks/ledger.py", "sinks/changes.py", "sinks/upkeep.py", "sinks/migration.py", "sinks/refusals.py"} | {
-    "sources/delta_growth.py"
+    "sources/delta_growth.py",
+    "pipeline/views.py",
 }
 LITERAL_SQL = {"engine/archive.py"}
 

@@ -8,6 +8,7 @@ from pyspark.sql.types import ArrayType, BinaryType, BooleanType, IntegerType, L
 
 from groupledger import tables
 from groupledger.answers.rows import rows_of
+from groupledger.core.faults import Fault
 from groupledger.pipeline.ledger import Ledger
 from groupledger.pipeline.views import SparkReader
 from groupledger.sinks import runs
@@ -261,6 +262,15 @@ def by_views_in_spark(spark, place, table):
 @pytest.mark.parametrize("value", HOSTILE)
 def test_a_value_of_a_query_stays_what_it_is_in_spark(spark, place, value):
     assert rows_of(SparkReader(spark, place).query("SELECT :value, :at", value=value, at=MOMENT)) == [(value, MOMENT)]
+
+
+@pytest.mark.parametrize(
+    "query", ["DROP TABLE runs", "EXPLAIN INSERT INTO runs SELECT * FROM runs", "SELECT x FROM runs"]
+)
+def test_what_is_no_query_is_refused_by_spark_s_reader_too(spark, place, query):
+    with pytest.raises(Fault) as caught:
+        SparkReader(spark, place).query(query)
+    assert caught.value.code == "SQL_INVALID"
 
 
 @pytest.mark.parametrize("read", [by_pandas, by_views_in_spark])

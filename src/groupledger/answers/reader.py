@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from groupledger.answers.rows import filled
+from groupledger.answers.rows import filled, require_query
 from groupledger.answers.view_page import needed, views
 from groupledger.core.faults import Fault
 from groupledger.core.ledger_version import VERSION_PROPERTY, no_ledger, version_problem
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from groupledger.answers.rows import Value
 
 _RUNS = "runs"
-_READS = re.compile(
-    r"(?:\s|--[^\n]*\n)*(?:explain\s+(?:analyze\s+|verbose\s+)*)?\(*\s*(?:select|with|values|describe|show)\b",
-    re.IGNORECASE,
-)
-"""How a query begins that changes nothing: `EXPLAIN ANALYZE COPY` would write."""
 _REASON = re.compile(r"^(?:DeltaError|DataFusion error|Generic DeltaTable error|[A-Z]\w+ error): ", re.IGNORECASE)
 _WORDS = 400
 
@@ -52,10 +47,7 @@ class LedgerReader:
         Raises Fault: SQL_INVALID for a query that cannot be run or is none that reads; LEDGER_UNREADABLE where a file
         is damaged or gone.
         """
-        if not _READS.match(sql):
-            raise Fault(
-                "SQL_INVALID", f"got {sql.strip()[:60]!r}; expected a query: SELECT ..., WITH ... or EXPLAIN ..."
-            )
+        require_query(sql)
         engine = self._engine(sql)
         try:
             found = pa.RecordBatchReader.from_stream(

@@ -9,10 +9,16 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from groupledger.core.faults import Fault
 from groupledger.core.moment import from_micros
 
 Value = str | int | datetime
 Record = dict[str, Any]
+_READS = re.compile(
+    r"(?:\s|--[^\n]*\n)*(?:explain\s+(?:analyze\s+|verbose\s+)*)?\(*\s*(?:select|with|values|describe|show)\b",
+    re.IGNORECASE,
+)
+"""How a query begins that changes nothing: `EXPLAIN ANALYZE COPY` would write."""
 _VALUE = re.compile(r":([a-z]\w*)")
 
 
@@ -42,6 +48,13 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
         return found
     micros = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64()).to_pylist()
     return [None if each is None else from_micros(each) for each in micros]
+
+
+def require_query(sql: str) -> None:
+    """Raise Fault("SQL_INVALID") for what is no query: either engine would run statements that write."""
+    if not _READS.match(sql):
+        expected = "expected a query: SELECT ..., WITH ... or EXPLAIN ..."
+        raise Fault("SQL_INVALID", f"got {sql.strip()[:60]!r}; {expected}")
 
 
 def filled(sql: str, values: Mapping[str, Value], text: Callable[[str], str]) -> str:

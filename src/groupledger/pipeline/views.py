@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException, ParseException
 
-from groupledger.answers.rows import filled
+from groupledger.answers.rows import filled, require_query
 from groupledger.answers.view_page import needed, tables, views
 from groupledger.core.faults import Fault
 from groupledger.sinks.ledger import LedgerLocation, check
@@ -34,8 +34,9 @@ class SparkReader:
     def query(self, sql: str, /, **values: Value) -> pa.Table:
         """The rows of a query over the views and tables; `:name` in it stands for the value of that name.
 
-        Raises Fault SQL_INVALID.
+        Raises Fault SQL_INVALID for a query that cannot be run or is none that reads.
         """
+        require_query(sql)
         rests_on, named = needed(sql)
         for name in named:
             self.location.rows(self.spark, BY_NAME[name]).createOrReplaceTempView(name)
