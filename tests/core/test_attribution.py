@@ -69,6 +69,13 @@ def happened(protocol, lists, writers=(), leader="a", topics=None):
             set(),
             id="a promise kept",
         ),
+        pytest.param(
+            happened("sticky", [[1, 3], [0, 2, 4]]),
+            Agreement.PROMISE,
+            {"sarama-sticky"},
+            {"franz-go-sticky", "kafka-python-sticky"},
+            id="a promise counts only where not all answers could be tried",
+        ),
         pytest.param(happened("rack-affinity", [[0], [1, 2, 3, 4]]), Agreement.NONE, set(), set(), id="and broken"),
         pytest.param(happened("range", []), Agreement.NONE, set(), {"java-range"}, id="nobody there"),
         pytest.param(happened("mine", [[0, 1, 2, 3, 4]]), Agreement.NONE, set(), set(), id="no assignor we know"),
