@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from groupledger.core.assignors import MESSAGES, Mode, Path, Status, assign
+from groupledger.core.assignors import ASSIGNORS, MESSAGES, Mode, Path, Status, assign
 from groupledger.core.assignors.kip315 import left_out, next_epochs, read_memory
 from groupledger.core.assignors.transfers import is_sticky, transferring
 from groupledger.core.batch import NONE, AssignmentBatch, GroupBatch
+from groupledger.core.custom.group import Group, Member, TopicPartition
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.javaorder import computed_map_order, hash_texts, rank_present, rank_texts
@@ -46,7 +47,8 @@ def solve(
     """The result of one scenario; a scenario that cannot be used raises Fault.
 
     `custom` are the custom assignors a scenario may name: it cannot have any other imported.
-    `server-uniform` and `server-range` (KIP-848) have a format and a result of their own: `assignors.server.scenario`.
+    `server-uniform` and `server-range` (KIP-848) have a format and a result of their own: `assignors.server.scenario`;
+    assignors of other client libraries a result of their own: `assignors.clients.scenario`.
     """
     if str(scenario.get("assignor")).startswith("server-"):
         from groupledger.core.assignors.server.scenario import solve as solve_server
@@ -57,6 +59,10 @@ def solve(
         from groupledger.core.custom.scenarios import solve as solve_custom
 
         return solve_custom((custom or {})[scenario["assignor"]], scenario)
+    if scenario["assignor"] not in ASSIGNORS:
+        from groupledger.core.assignors.clients.scenario import solve as solve_client
+
+        return solve_client(scenario)
     encoded = encode(scenario)
     answer = assign(scenario["assignor"], encoded.batch, mode=mode)
     return _result(scenario, encoded, answer) | _told(scenario, encoded, answer, mode)
@@ -119,6 +125,41 @@ def encode(scenario: dict[str, Any]) -> Encoded:
         **_racks(scenario, names),
     )
     return Encoded(batch, names)
+
+
+def group_of(scenario: dict[str, Any]) -> Group:
+    """A scenario whose form is right as one group in plain values, with the topics that somebody subscribes to."""
+    members = tuple(
+        Member(
+            member_id=told["id"],
+            topics=tuple(told["topics"]),
+            owned=tuple(TopicPartition(*pair) for pair in told.get("owned") or []),
+            generation=stated_generation(told),
+            group_instance_id=told.get("instance_id"),
+            rack=told.get("rack") or None,
+            user_data=None if told.get("user_data") is None else base64.b64decode(told["user_data"]),
+        )
+        for told in scenario["members"]
+    )
+    subscribed = {topic for member in members for topic in member.topics}
+    return Group(members, {name: count for name, count in scenario["topics"].items() if name in subscribed})
+
+
+def scenario_of(group: Group, assignor: str) -> dict[str, Any]:
+    """The group as a scenario."""
+    members = [
+        {
+            "id": member.member_id,
+            "instance_id": member.group_instance_id,
+            "topics": list(member.topics),
+            "owned": [list(pair) for pair in member.owned],
+            "generation": member.generation,
+            "rack": member.rack,
+            "user_data": None if member.user_data is None else base64.b64encode(member.user_data).decode(),
+        }
+        for member in group.members
+    ]
+    return {"id": None, "assignor": assignor, "topics": dict(group.topics), "members": members}
 
 
 def _result(scenario: dict[str, Any], encoded: Encoded, answer: AssignmentBatch) -> dict[str, Any]:

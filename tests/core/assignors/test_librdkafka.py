@@ -46,14 +46,19 @@ def target(scenario):
         pytest.param(group([0, 1, 2], [2, 4, 5]), [[0, 1, 3], [2, 4, 5]], id="disputed: nobody's"),
         pytest.param(group([0, 9], []), [[0, 4, 2], [1, 3, 5]], id="what does not exist is dropped"),
         pytest.param(
-            group([0, 1, 2, 3, 4, 5], [4], generations=[3, 2]),
-            [[2, 3, 5], [0, 1, 4]],
+            group([4], [0, 1, 2, 3, 4, 5], generations=[2, 3]),
+            [[0, 1, 4], [2, 3, 5]],
             id="4 was another's: it goes first",
         ),
         pytest.param(
-            group([0, 1, 2, 3, 4, 5], [], [4], generations=[3, 3, 2]),
-            [[3, 5], [0, 1], [2, 4]],
+            group([4], [0, 1, 2, 3, 4, 5], [], generations=[2, 3, 3]),
+            [[1, 4], [3, 5], [0, 2]],
             id="and back to that one",
+        ),
+        pytest.param(
+            group([0, 1, 2, 3, 4, 5], [4], generations=[3, 2]),
+            [[3, 4, 5], [0, 1, 2]],
+            id="but the last claimant is taken for its holder: it stays",
         ),
         pytest.param(group(), [], id="nobody"),
     ],

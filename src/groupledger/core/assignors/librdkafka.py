@@ -26,7 +26,7 @@ class Balance:
     subscribed: list[set[int]]
     crowd: dict[int, list[int]]  # topic -> its subscribers
     held: list[list[Partition]]
-    owner: dict[Partition, int]
+    owner: dict[Partition, int]  # from the claims: the last claimant, who need not be the one that keeps it
     previous: dict[Partition, int]  # who claimed it in the generation before the last
     active: list[int]  # members that may still gain or lose
     alike: bool  # all subscribe to the same topics that exist
@@ -50,7 +50,8 @@ class Balance:
         first = self.moved.pop(partition, (holder, to))[0]
         if first != to:
             self.moved[partition] = (first, to)
-        self.held[holder].remove(partition)
+        if partition in self.held[holder]:
+            self.held[holder].remove(partition)
         self.give(partition, to)
 
 
@@ -82,7 +83,10 @@ def _lists(batch: GroupBatch, group: int) -> list[list[Partition]]:
 
 
 def _prepared(batch: GroupBatch, members: list[int], place: dict[int, int], counts: list[int]) -> Balance:
-    """Subscriptions and settled claims. Two claims of one generation void all claims to a partition, later ones too."""
+    """Subscriptions and settled claims. Two claims of one generation void all claims to a partition, later ones too.
+
+    The latest generation keeps a partition, yet librdkafka looks for it at the last claimant in JoinGroup order.
+    """
     subscribed = []
     for member in members:
         row = int(batch.member_subscription[member])
@@ -101,7 +105,8 @@ def _prepared(batch: GroupBatch, members: list[int], place: dict[int, int], coun
         generations = [generation for generation, _ in claimants]
         if len(set(generations)) == len(generations):
             ordered = [member for _, member in sorted(claimants)]
-            balance.give(partition, ordered[-1])
+            balance.held[ordered[-1]].append(partition)
+            balance.owner[partition] = claimants[-1][1]
             if len(ordered) > 1:
                 balance.previous[partition] = ordered[-2]
     return balance
@@ -112,7 +117,8 @@ def _assign(b: Balance, counts: list[int]) -> None:
     there = [(topic, number) for topic, count in enumerate(counts) if b.crowd[topic] for number in range(count)]
     order = _in_turns(b, there) if b.alike else sorted(there, key=lambda each: (len(b.crowd[each[0]]), each))
     revoked = _drop_what_cannot_stay(b, set(there))
-    free = [each for each in order if each not in b.owner]
+    kept = {each for mine in b.held for each in mine}
+    free = [each for each in order if each not in kept]
     initializing = not any(b.held)
     for each in free:
         b.give(each, b.least(each[0]))
@@ -154,7 +160,6 @@ def _drop_what_cannot_stay(b: Balance, exists: set[Partition]) -> bool:
             if each not in exists or each[0] not in b.subscribed[member]:
                 revoked = revoked or each in exists
                 mine.remove(each)
-                del b.owner[each]
     return revoked
 
 
@@ -193,8 +198,9 @@ def _even(b: Balance) -> bool:
     if b.alike:
         return False
     most: dict[int, int] = {}
-    for (topic, _), member in b.owner.items():
-        most[topic] = max(most.get(topic, 0), len(b.held[member]))
+    for mine in b.held:
+        for topic, _ in mine:
+            most[topic] = max(most.get(topic, 0), len(mine))
     return not any(most.get(topic, 0) > len(b.held[member]) for member in b.active for topic in b.subscribed[member])
 
 

@@ -28,7 +28,7 @@ _NONE, _EMPTY, _GENERATION = (
 )
 _MEMORY = frozenset({UserDataForm.OWNED, UserDataForm.OWNED_GENERATION})
 _PREFIXED = frozenset({UserDataForm.PREFIXED_OWNED_GENERATION})
-_V0, _V1, _V3, _OWNED, _ANY = range(1), range(1, 2), range(3, 4), range(1, 4), range(4)
+_V0, _V1, _V3, _OWNED, _ANY, _UP_TO_V2 = range(1), range(1, 2), range(3, 4), range(1, 4), range(4), range(3)
 
 HANDS = (
     Hand("java", _UNREMEMBERING, _ANY, _NONE),
@@ -44,9 +44,14 @@ HANDS = (
     Hand("franz-go", _UNREMEMBERING, _V3, _NONE),
     Hand("franz-go", _STICKY | _COOPERATIVE, _V3, _MEMORY),
     Hand("kafkajs", frozenset({"RoundRobinAssigner"}), _V0, _EMPTY),
+    Hand("sarama", _UNREMEMBERING, _UP_TO_V2, _NONE | _EMPTY),
+    Hand("sarama", _STICKY, _UP_TO_V2, _NONE | _EMPTY | _MEMORY),
+    Hand("sarama", _COOPERATIVE, _UP_TO_V2, _GENERATION),
+    Hand("kafka-go", _UNREMEMBERING, _V1, _NONE),
+    Hand("kafka-go", frozenset({"rack-affinity"}), _V1, _NONE | _EMPTY | frozenset({UserDataForm.OPAQUE})),
 )
 """As seen of the versions that `compatibility.LIBRARIES` names; a library that is not here, or an older one, may write
-the same."""
+the same. Sarama's and kafka-go's are read from their sources."""
 
 
 def libraries(assignor: str | None, version: int | None, user_data: bytes | None) -> frozenset[str]:

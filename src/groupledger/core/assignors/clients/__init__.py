@@ -1,0 +1,81 @@
+"""Assignors of client libraries other than Kafka's Java client, one group at a time.
+
+For attribution (`core.attribution`) and what-ifs: `CLIENT_ASSIGNORS["kafka-python-sticky"].plans(group, None)`. All
+were held against what the libraries themselves answered (tests/data/parity-clients). Versions: kafka-python 3.0.12,
+aiokafka 0.14.0, KafkaJS 2.2.4, Sarama 1.61.1, franz-go 1.22.2, kafka-go 0.4.51, librdkafka 2.15.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from groupledger.core.assignors.clients import kip54, librdkafka, promises, ranges, turns
+from groupledger.core.assignors.clients.choices import PossiblePlans
+from groupledger.core.assignors.clients.franz_go import franz_go_cooperative_sticky, franz_go_sticky
+from groupledger.core.assignors.clients.plan import LeaderPlan
+from groupledger.core.custom.group import Group
+
+__all__ = ["CLIENT_ASSIGNORS", "ClientAssignor", "LeaderPlan", "PossiblePlans"]
+
+Plans = Callable[[Group, str | None], PossiblePlans]
+Promise = Callable[[Group, promises.GivenLists], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class ClientAssignor:
+    """An assignor of a library. `plans` takes a group and its leader's member id; members stand in JoinGroup order.
+
+    Of one that leaves too much to chance no way is tried, so there are no plans, only the promise. `sorts_topics`: the
+    order of topics in an assignment is fixed, so it counts as evidence.
+    """
+
+    library: str
+    protocol: str
+    plans: Plans
+    promise: Promise = promises.nothing
+    sorts_topics: bool = True
+
+    @property
+    def name(self) -> str:
+        """What it is chosen by."""
+        return f"{self.library}-{self.protocol.lower().removesuffix('assigner')}"
+
+
+def _one(assign: Callable[[Group, str | None], LeaderPlan]) -> Plans:
+    """The plans of an assignor that has one answer."""
+    return lambda group, leader: PossiblePlans(lambda _: assign(group, leader))
+
+
+def _by_chance(group: Group, leader: str | None) -> PossiblePlans:
+    """No plan of all there may be."""
+    return PossiblePlans(lambda _: LeaderPlan(), most=0)
+
+
+STICKY, COOPERATIVE = "sticky", "cooperative-sticky"
+
+_ALL = (
+    ClientAssignor("kafka-python", "range", _one(ranges.kafka_python_range)),
+    ClientAssignor("kafka-python", "roundrobin", _one(turns.kafka_python_roundrobin)),
+    ClientAssignor("kafka-python", STICKY, kip54.kafka_python_sticky, promises.keeps_sticky),
+    ClientAssignor("kafka-python", COOPERATIVE, kip54.kafka_python_cooperative_sticky, promises.keeps_cooperative),
+    ClientAssignor("aiokafka", "range", _one(ranges.aiokafka_range)),
+    ClientAssignor("aiokafka", "roundrobin", _one(turns.aiokafka_roundrobin)),
+    ClientAssignor("aiokafka", STICKY, kip54.aiokafka_sticky, promises.keeps_sticky),
+    ClientAssignor("kafkajs", "RoundRobinAssigner", _one(turns.kafkajs_roundrobin)),
+    ClientAssignor("librdkafka", "range", _one(ranges.librdkafka_range), sorts_topics=False),
+    ClientAssignor("librdkafka", "roundrobin", _one(turns.librdkafka_roundrobin)),
+    ClientAssignor("librdkafka", COOPERATIVE, _one(librdkafka.librdkafka_cooperative_sticky), sorts_topics=False),
+    ClientAssignor("franz-go", "range", _one(ranges.franz_go_range)),
+    ClientAssignor("franz-go", "roundrobin", _one(turns.franz_go_roundrobin)),
+    ClientAssignor("franz-go", STICKY, franz_go_sticky, promises.keeps_sticky),
+    ClientAssignor("franz-go", COOPERATIVE, franz_go_cooperative_sticky, promises.keeps_cooperative),
+    ClientAssignor("sarama", "range", _one(ranges.sarama_range), sorts_topics=False),
+    ClientAssignor("sarama", "roundrobin", _one(turns.sarama_roundrobin), sorts_topics=False),
+    ClientAssignor("sarama", STICKY, _by_chance, promises.keeps_sticky),
+    ClientAssignor("sarama", COOPERATIVE, _by_chance, promises.keeps_cooperative),
+    ClientAssignor("kafka-go", "range", _one(ranges.kafka_go_range), sorts_topics=False),
+    ClientAssignor("kafka-go", "roundrobin", _one(turns.kafka_go_roundrobin), sorts_topics=False),
+    ClientAssignor("kafka-go", "rack-affinity", _by_chance, promises.keeps_rack_affinity),
+)
+CLIENT_ASSIGNORS = {each.name: each for each in _ALL}

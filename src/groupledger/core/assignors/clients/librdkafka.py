@@ -1,0 +1,57 @@
+"""librdkafka's `cooperative-sticky` as its leader sends it: `assignors.librdkafka`, then its own hand-over.
+
+Of a partition that several claim, the last claimant in JoinGroup order counts as its owner. What is claimed and the
+assignor did not hand out (gone, unknown to the leader, subscribed by nobody) is given back to the claimant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from groupledger.core.assignors.clients.plan import LeaderPlan, named_topics
+from groupledger.core.assignors.librdkafka import librdkafka_cooperative_sticky as target_of
+from groupledger.core.batch import GroupBatch
+from groupledger.core.custom.group import Group, TopicPartition
+from groupledger.core.scenario import encode, scenario_of
+
+
+def librdkafka_cooperative_sticky(group: Group, leader: str | None) -> LeaderPlan:
+    """librdkafka 2.15. Racks (KIP-881) and its crashes are not modelled."""
+    if not named_topics(group.members):
+        return LeaderPlan(failure="no members")
+    encoded = encode(scenario_of(group, "cooperative-sticky"))
+    answer = target_of(_by_code_point(group, encoded.batch, encoded.topics))
+    pairs = [
+        TopicPartition(encoded.topics[topic], number)
+        for topic, number in zip(answer.target_topic.tolist(), answer.target_partition.tolist(), strict=True)
+    ]
+    lists = {
+        member.member_id: pairs[low:high]
+        for member, (low, high) in zip(group.members, pairwise(answer.target_start.tolist()), strict=True)
+    }
+    owner = {each: member.member_id for member in group.members for each in member.owned}
+    handed_out = {each for mine in lists.values() for each in mine}
+    return LeaderPlan(
+        {
+            member_id: (
+                *(each for each in mine if owner.get(each) == member_id),
+                *(each for each in mine if each not in owner),
+                *(each for each, claimant in owner.items() if claimant == member_id and each not in handed_out),
+            )
+            for member_id, mine in lists.items()
+        }
+    )
+
+
+def _by_code_point(group: Group, batch: GroupBatch, topics: list[str]) -> GroupBatch:
+    """The batch with members and topics ranked as C compares them; Java's order differs beyond U+FFFF."""
+    ids = [member.member_id for member in group.members]
+    return replace(batch, member_rank=_ranks(ids), topic_rank=_ranks(topics))
+
+
+def _ranks(names: list[str]) -> np.ndarray:
+    place = {name: at for at, name in enumerate(sorted(names))}
+    return np.array([place[name] for name in names], np.int32)

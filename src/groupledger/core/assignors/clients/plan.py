@@ -1,0 +1,108 @@
+"""What a leader of another client library answers for one group, and the orders in which these libraries sort.
+
+Kafka compares strings by UTF-16 code unit. Go and C compare bytes, Python code points, which is the same order; only
+JavaScript compares as Kafka does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TypeVar
+
+from groupledger.core.custom.group import Group, Member, TopicPartition
+
+T = TypeVar("T")
+
+Numbers = Mapping[str, Sequence[int]]
+"""Partition numbers by topic, in the order in which a library writes both."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderPlan:
+    """A leader's answer: the lists of all members it sends an assignment to, in the library's order.
+
+    `failure`: what the leader dies of; it then sends nothing to anybody.
+    """
+
+    lists: Mapping[str, tuple[TopicPartition, ...]] = field(default_factory=dict)
+    failure: str | None = None
+
+
+def plan_of(lists: Mapping[str, Numbers]) -> LeaderPlan:
+    """The plan that gives these partitions to these members."""
+    pairs = {
+        member_id: tuple(TopicPartition(topic, number) for topic, numbers in topics.items() for number in numbers)
+        for member_id, topics in lists.items()
+    }
+    return LeaderPlan(pairs)
+
+
+def by_topic(topics: Numbers) -> dict[str, Sequence[int]]:
+    """The same partitions with the topics in order of their names."""
+    return {topic: topics[topic] for topic in sorted(topics)}
+
+
+def named_topics(members: Iterable[Member]) -> dict[str, list[Member]]:
+    """The members that name each topic, in JoinGroup order; who names a topic twice stands there twice."""
+    named: dict[str, list[Member]] = {}
+    for member in members:
+        for topic in member.topics:
+            named.setdefault(topic, []).append(member)
+    return named
+
+
+def known_topics(group: Group) -> dict[str, list[Member]]:
+    """`named_topics` for those topics that the leader knows, in order of their names."""
+    named = named_topics(group.members)
+    return {topic: named[topic] for topic in sorted(named) if topic in group.topics}
+
+
+def member_id_of(member: Member) -> str:
+    """The key of a library that knows no static members."""
+    return member.member_id
+
+
+def static_first(member: Member) -> tuple[bool, str]:
+    """The key of franz-go: static members by instance id, then the others by member id."""
+    static = member.group_instance_id
+    return static is None, member.member_id if static is None else static
+
+
+def last_runs(members: Sequence[Member]) -> list[Member]:
+    """kafka-python's order: the last run of static members, sorted, then the last run of the others, sorted.
+
+    A run is a stretch of the JoinGroup order; members of earlier runs are not in the result. Static A, dynamic B,
+    static C -> C, B: A gets nothing.
+    """
+    runs = {static: list(run) for static, run in groupby(members, key=lambda each: each.group_instance_id is not None)}
+    key = lambda each: (each.group_instance_id or "", each.member_id)  # noqa: E731
+    return sorted(runs.get(True, []), key=key) + sorted(runs.get(False, []), key=key)
+
+
+def librdkafka_compare(one: Member, other: Member) -> int:
+    """Two static members compare by instance id, any other pair by member id: not transitive in a mixed group."""
+    both_static = one.group_instance_id is not None and other.group_instance_id is not None
+    mine, theirs = (
+        (one.group_instance_id or "", other.group_instance_id or "")
+        if both_static
+        else (one.member_id, other.member_id)
+    )
+    return (mine > theirs) - (mine < theirs)
+
+
+def merge_sort(items: Sequence[T], compare: Callable[[T, T], int]) -> list[T]:
+    """Sort as `qsort` of the GNU C library does: where `compare` contradicts itself, the halves decide."""
+    if len(items) < 2:
+        return list(items)
+    middle = len(items) // 2
+    left, right = merge_sort(items[:middle], compare), merge_sort(items[middle:], compare)
+    merged: list[T] = []
+    at = 0
+    for each in left:
+        while at < len(right) and compare(each, right[at]) > 0:
+            merged.append(right[at])
+            at += 1
+        merged.append(each)
+    return merged + right[at:]

@@ -1,0 +1,50 @@
+"""A JSON scenario (see `core.scenario`) answered by the assignor of another client library, such as `sarama-range`.
+
+A scenario may name the `leader`, which KafkaJS's assignor asks for. The result tells besides: `absent`, the members the
+leader sends no assignment to; and `several`: true, where the library may give another answer to the same group.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from groupledger.core.assignors import ASSIGNORS
+from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
+from groupledger.core.faults import Fault
+from groupledger.core.scenario import group_of
+
+LOOKS = 24
+"""Ways tried for a second answer."""
+
+
+def solve(scenario: dict[str, Any]) -> dict[str, Any]:
+    """The result of a scenario whose form is right: the likeliest answer, or what the leader fails with.
+
+    Raises Fault: unknown-assignor; no-answer for an assignor whose answer is left to chance; bad-scenario for a leader
+    that is no member.
+    """
+    name, leader = scenario["assignor"], scenario.get("leader")
+    known = CLIENT_ASSIGNORS.get(name)
+    if known is None:
+        expected = ", ".join([*ASSIGNORS, *(each for each in CLIENT_ASSIGNORS if each not in ASSIGNORS)])
+        raise Fault("unknown-assignor", f"assignor is {name!r}; expected one of {expected}")
+    ids = [member["id"] for member in scenario["members"]]
+    if leader is not None and leader not in ids:
+        raise Fault("bad-scenario", f"leader is {leader!r}; expected the id of a member")
+    if not ids:
+        return {"id": scenario.get("id"), "assignment": {}}
+    plans = known.plans(group_of(scenario), leader)
+    plans = replace(plans, most=min(plans.most, LOOKS))
+    found = list(islice(plans, 2))
+    if not found:
+        message = f"{name} walks Go maps, whose order is left to chance: it has no one answer to compute;"
+        raise Fault("no-answer", f"{message} expected an assignor that has")
+    plan, *others = found
+    if plan.failure is not None:
+        return {"id": scenario.get("id"), "error": plan.failure}
+    lists = {member_id: [list(pair) for pair in plan.lists.get(member_id, ())] for member_id in ids}
+    result: dict[str, Any] = {"id": scenario.get("id"), "assignment": lists}
+    absent = [member_id for member_id in ids if member_id not in plan.lists]
+    return result | ({"absent": absent} if absent else {}) | ({"several": True} if others or plans.cut else {})

@@ -1,0 +1,180 @@
+"""Whose algorithm was it: the assignors, of Java and of other libraries, that give exactly what a leader recorded.
+
+A record that Java does not give is often another library's: computed with that library's assignor it comes out equal
+list for list, and the order of the lists is evidence, too. Where several libraries give the same, all are named. A
+library whose bytes differ from what the leader wrote as a member is left out (`protocol.handwriting`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+
+from groupledger.core.assignors import ASSIGNORS, Status, assign
+from groupledger.core.assignors.clients import CLIENT_ASSIGNORS, ClientAssignor, LeaderPlan, PossiblePlans
+from groupledger.core.custom.group import Group, Member, TopicPartition
+from groupledger.core.history.rows import Assignment, GroupSnapshotRow, MemberSnapshotRow
+from groupledger.core.protocol.handwriting import HANDS, libraries
+from groupledger.core.scenario import encode, scenario_of
+
+Recorded = Mapping[str, Sequence[TopicPartition]]
+"""What each member was given, in the order in which it stands in the record."""
+
+
+class Agreement(StrEnum):
+    """How far a record is what an assignor gives."""
+
+    LISTS = "lists"  # partition for partition, in its order
+    SETS = "sets"  # the same partitions to the same members, in another order
+    PROMISE = "promise"  # the assignor may have given it: it keeps what it promises, and has no order to follow
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """The assignors that agree best with a record, by name, and how far they do."""
+
+    agreement: Agreement
+    names: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """`exact as kafka-python-sticky`; several are joined by "or"."""
+        words = {Agreement.LISTS: "exact as", Agreement.SETS: "equal sets as", Agreement.PROMISE: "perhaps"}
+        return f"{words[self.agreement]} {' or '.join(self.names)}" if self.names else "no known assignor"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRound:
+    """A classic generation as its leader saw it, members in JoinGroup order, and what it gave.
+
+    `writers`: the libraries that write what the leader wrote as a member; none: no library we know the bytes of.
+    """
+
+    protocol: str
+    leader: str | None
+    members: tuple[Member, ...]
+    recorded: Recorded
+    writers: frozenset[str] = frozenset()
+
+
+def recorded_round(snapshot: GroupSnapshotRow, members: Iterable[MemberSnapshotRow]) -> RecordedRound:
+    """A snapshot of a classic group of consumers with its members."""
+    rows = sorted(members, key=lambda row: row.member_order)
+    leader = next((row for row in rows if row.member_id == snapshot.leader), None)
+    wrote = leader and libraries(snapshot.assignor, leader.subscription_version, leader.user_data)
+    return RecordedRound(
+        snapshot.assignor or "",
+        snapshot.leader,
+        tuple(_member(row, snapshot) for row in rows),
+        {row.member_id: tuple(_partitions(row.recorded)) for row in rows},
+        wrote or frozenset(),
+    )
+
+
+def attribution(happened: RecordedRound, views: Iterable[Mapping[str, int]]) -> Attribution:
+    """The best agreement over all views of the topics that the leader may have had, likeliest first.
+
+    A view has partition counts by name. The first under which an assignor gives the recorded lists decides. Of groups
+    of one member most assignors give the same.
+    """
+    best = Attribution(Agreement.NONE)
+    for view in views if happened.members else ():
+        found = _under(happened, Group(happened.members, _named(happened.members, view)))
+        if list(Agreement).index(found.agreement) < list(Agreement).index(best.agreement):
+            best = found
+        if best.agreement is Agreement.LISTS:
+            break
+    return best
+
+
+def _under(happened: RecordedRound, group: Group) -> Attribution:
+    agreeing: dict[Agreement, list[str]] = {}
+    for candidate in _candidates(happened):
+        agreeing.setdefault(_agreement(happened, candidate, group), []).append(candidate.name)
+    best = next((each for each in Agreement if each in agreeing), Agreement.NONE)
+    return Attribution(best, () if best is Agreement.NONE else tuple(agreeing[best]))
+
+
+def _candidates(happened: RecordedRound) -> Iterator[ClientAssignor]:
+    """The assignors of the protocol, but for libraries that are known to write other bytes than the leader's."""
+    known = {hand.library for hand in HANDS} if happened.writers else frozenset()
+    for each in (*JAVA, *CLIENT_ASSIGNORS.values()):
+        if each.protocol == happened.protocol and (each.library in happened.writers or each.library not in known):
+            yield each
+
+
+def _agreement(happened: RecordedRound, candidate: ClientAssignor, group: Group) -> Agreement:
+    """Of all plans the assignor may have made; its promise counts only where not all of them could be tried."""
+    best = Agreement.NONE
+    plans = candidate.plans(group, happened.leader)
+    for plan in plans:
+        if plan.failure is None and _as_sets(happened.recorded, plan):
+            best = Agreement.SETS
+            if _as_lists(happened.recorded, plan, candidate.sorts_topics):
+                return Agreement.LISTS
+    if best is Agreement.NONE and plans.cut and candidate.promise(group, happened.recorded):
+        return Agreement.PROMISE
+    return best
+
+
+def _as_sets(recorded: Recorded, plan: LeaderPlan) -> bool:
+    return all(sorted(mine) == sorted(plan.lists.get(member_id, ())) for member_id, mine in recorded.items())
+
+
+def _as_lists(recorded: Recorded, plan: LeaderPlan, topics_too: bool) -> bool:
+    return all(
+        _in_topics(mine, topics_too) == _in_topics(plan.lists.get(member_id, ()), topics_too)
+        for member_id, mine in recorded.items()
+    )
+
+
+def _in_topics(partitions: Sequence[TopicPartition], topics_too: bool) -> list[tuple[str, list[int]]]:
+    """Partition numbers by topic, as an assignment is written; the topics sorted unless their order counts."""
+    topics: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        topics.setdefault(topic, []).append(number)
+    return list(topics.items()) if topics_too else sorted(topics.items())
+
+
+def _java(protocol: str) -> ClientAssignor:
+    """Kafka's own assignor of this name."""
+
+    def plan(group: Group) -> LeaderPlan:
+        encoded = encode(scenario_of(group, protocol))
+        answer = assign(protocol, encoded.batch)
+        if answer.status[0] != Status.OK:
+            return LeaderPlan(failure=Status(int(answer.status[0])).name)
+        topics = [encoded.topics[topic] for topic in answer.assigned_topic.tolist()]
+        pairs = [TopicPartition(*pair) for pair in zip(topics, answer.assigned_partition.tolist(), strict=True)]
+        bounds = zip(group.members, pairwise(answer.assigned_start.tolist()), strict=True)
+        return LeaderPlan({member.member_id: tuple(pairs[low:high]) for member, (low, high) in bounds})
+
+    return ClientAssignor("java", protocol, lambda group, leader: PossiblePlans(lambda _: plan(group)))
+
+
+JAVA = tuple(_java(name) for name in ("range", "roundrobin", "sticky", "cooperative-sticky") if name in ASSIGNORS)
+
+
+def _member(row: MemberSnapshotRow, snapshot: GroupSnapshotRow) -> Member:
+    return Member(
+        row.member_id,
+        row.topics if row.topics is not None else snapshot.shared_topics or (),
+        tuple(_partitions(row.claimed)) if snapshot.assignor != "sticky" else (),
+        row.subscription_generation,
+        row.group_instance_id,
+        row.rack_id,
+        row.user_data,
+    )
+
+
+def _partitions(assignment: Assignment | None) -> Iterator[TopicPartition]:
+    for topic_id, name, numbers in assignment or ():
+        yield from (TopicPartition(name or topic_id or "", number) for number in numbers)
+
+
+def _named(members: Iterable[Member], view: Mapping[str, int]) -> dict[str, int]:
+    named = {topic for member in members for topic in member.topics}
+    return {topic: count for topic, count in view.items() if topic in named}

@@ -1,0 +1,146 @@
+"""Whose algorithm a recorded assignment was: by hand, and for every classic generation of the captures."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+import pytest
+
+from groupledger.core.attribution import Agreement, Attribution, RecordedRound, attribution, recorded_round
+from groupledger.core.custom.group import Member, TopicPartition
+from tests.core.history.captured import catalog, every_group, folded, topic_changes
+from tests.core.protocol.test_recorded_clients import writer
+
+
+def happened(protocol, lists, writers=(), leader="a", topics=None):
+    """Members a, b, .. that were given these numbers of topic t, and subscribe to it."""
+    names = "abcdef"[: len(lists)]
+    members = tuple(Member(name, tuple((topics or {}).get(name, ("t",)))) for name in names)
+    given = {name: tuple(TopicPartition("t", n) for n in mine) for name, mine in zip(names, lists, strict=True)}
+    return RecordedRound(protocol, leader, members, given, frozenset(writers))
+
+
+@pytest.mark.parametrize(
+    ("record", "agreement", "named", "not_named"),
+    [
+        pytest.param(
+            happened("range", [[0, 1], [2, 3, 4]]),
+            Agreement.LISTS,
+            {"kafka-go-range"},
+            {"java-range"},
+            id="longer last",
+        ),
+        pytest.param(
+            happened("range", [[0, 1, 2], [3, 4]]),
+            Agreement.LISTS,
+            {"java-range", "sarama-range", "librdkafka-range"},
+            {"kafka-go-range"},
+            id="all that give the same",
+        ),
+        pytest.param(
+            happened("range", [[0, 1, 2], [3, 4]], {"librdkafka"}),
+            Agreement.LISTS,
+            {"librdkafka-range"},
+            {"java-range", "sarama-range"},
+            id="what the leader wrote narrows",
+        ),
+        pytest.param(
+            happened("range", [[2, 1, 0], [3, 4]]), Agreement.SETS, {"java-range"}, set(), id="in another order"
+        ),
+        pytest.param(happened("range", [[0], [1, 2, 3, 4]]), Agreement.NONE, set(), {"java-range"}, id="nobody's"),
+        pytest.param(
+            happened("RoundRobinAssigner", [[0, 2, 4], [1, 3]]),
+            Agreement.LISTS,
+            {"kafkajs-roundrobin"},
+            set(),
+            id="KafkaJS",
+        ),
+        pytest.param(
+            happened("RoundRobinAssigner", [[], []], leader="b", topics={"b": ("u",)}),
+            Agreement.LISTS,
+            {"kafkajs-roundrobin"},
+            set(),
+            id="KafkaJS: the leader's topics alone",
+        ),
+        pytest.param(
+            happened("rack-affinity", [[0, 4], [1, 2, 3]]),
+            Agreement.PROMISE,
+            {"kafka-go-rack-affinity"},
+            set(),
+            id="a promise kept",
+        ),
+        pytest.param(
+            happened("sticky", [[1, 3], [0, 2, 4]]),
+            Agreement.PROMISE,
+            {"sarama-sticky"},
+            {"franz-go-sticky", "kafka-python-sticky"},
+            id="a promise counts only where not all answers could be tried",
+        ),
+        pytest.param(happened("rack-affinity", [[0], [1, 2, 3, 4]]), Agreement.NONE, set(), set(), id="and broken"),
+        pytest.param(happened("range", []), Agreement.NONE, set(), {"java-range"}, id="nobody there"),
+        pytest.param(happened("mine", [[0, 1, 2, 3, 4]]), Agreement.NONE, set(), set(), id="no assignor we know"),
+    ],
+)
+def test_by_hand(record, agreement, named, not_named):
+    found = attribution(record, [{"t": 5}])
+    assert found.agreement is agreement
+    assert named <= set(found.names)
+    assert not not_named & set(found.names)
+
+
+def test_the_view_that_explains_the_record_decides():
+    record = happened("range", [[0, 1], [2]])
+    assert attribution(record, [{"t": 5}]).agreement is Agreement.NONE
+    assert attribution(record, [{"t": 5}, {}, {"t": 3}]).agreement is Agreement.LISTS
+
+
+def test_in_words():
+    assert Attribution(Agreement.LISTS, ("a", "b")).text == "exact as a or b"
+    assert Attribution(Agreement.NONE).text == "no known assignor"
+
+
+def views(capture, round_, at_ms):
+    """The topics then, at the changes before and after, each with and without those of which nothing was recorded."""
+    moments = sorted({change.valid_from for change in topic_changes(capture)})
+    then = bisect_right(moments, 1_000 * at_ms)
+    around = [at_ms, *(moments[at] // 1_000 + 1 for at in (then - 2, then, then - 1) if 0 <= at < len(moments))]
+    topics = {topic for member in round_.members for topic in member.topics}
+    given = {each.topic for mine in round_.recorded.values() for each in mine}
+    for moment in around:
+        states = {topic: catalog(capture).as_of(topic, moment) for topic in sorted(topics)}
+        counts = {topic: state[1] for topic, state in states.items() if state is not None}
+        yield counts
+        yield {topic: count for topic, count in counts.items() if topic in given}
+
+
+def captured(name):
+    """(true library, attribution) of each classic generation of a log; not of rewrites in one generation."""
+    for group in [group for log, group in every_group() if log == name]:
+        rows = folded(name, group)
+        before = None
+        for snapshot in rows.group_snapshots:
+            members = [row for row in rows.member_snapshots if row.snapshot_id == snapshot.snapshot_id]
+            is_consumers = snapshot.group_type == "classic" and snapshot.protocol_type == "consumer"
+            is_rewrite, before = snapshot.generation == before, snapshot.generation
+            if is_consumers and not is_rewrite and any(row.recorded is not None for row in members):
+                round_ = recorded_round(snapshot, members)
+                leader = next((row for row in members if row.member_id == snapshot.leader), None)
+                found = attribution(round_, views(name.split("/")[0], round_, snapshot.observed_at))
+                yield writer(group, leader and leader.client_id), found, f"{group} {snapshot.generation}"
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("dev/offsets", 86),
+        ("edge/offsets", 152),
+        ("compacted/offsets-before", 22),
+        ("compacted/offsets", 5),
+        ("storm/offsets", 36),
+    ],
+)
+def test_every_captured_generation_is_exactly_its_library_s(name, count):
+    found = list(captured(name))
+    assert [each for each in found if each[1].agreement is not Agreement.LISTS] == []
+    assert [each for each in found if not any(other.startswith(each[0] or "") for other in each[1].names)] == []
+    assert len(found) == count
