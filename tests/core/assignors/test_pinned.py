@@ -47,7 +47,7 @@ def test_answers_that_kafka_gives_too(assignor, pinned):
 @pytest.mark.parametrize(
     ("assignor", "pinned"),
     [
-        ("librdkafka-cooperative-sticky", "4a24b6eb71b2aed5"),
+        ("librdkafka-cooperative-sticky", "61b71b281fd9ad1b"),
         ("constrained-cooperative-sticky", "23f701143d757bd3"),
         ("sticky-stream-join", "379526093390aeff"),
     ],
