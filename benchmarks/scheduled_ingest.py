@@ -5,8 +5,9 @@ python -m benchmarks.scheduled_ingest [runs] [--samples 5] [--ledgers FOLDER]
 Each run brings the next generations of the same 200 groups and of two new ones, in 50 log partitions. A ledger is kept
 as it was after the first run, and as it is after the last but one. Then the second run is done on copies of the one,
 and the last on copies of the other, in turns: seconds are medians, jobs and files are as Spark counted them. With
-FOLDER the two ledgers stay, and are taken from there the next time. `maintain` never runs here. The cause is tested
-without a clock in `tests/pipeline/test_scheduled_ingests.py`.
+FOLDER the two ledgers stay, and are taken from there the next time. `maintain` runs but once, on a copy at the end:
+how many files all runs left, and how many are left after it. The cause is tested without a clock in
+`tests/pipeline/test_scheduled_ingests.py`.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from groupledger.core.history import log_partition_of
 from groupledger.engine.session import session
 from groupledger.pipeline.ingest import ingest
 from groupledger.pipeline.invocation import Invocation
+from groupledger.pipeline.maintain import maintain
 from groupledger.sinks.ledger import LedgerLocation, init
 from tests.core.history.records import Log, member
 
@@ -70,6 +72,8 @@ def main(runs: int, samples: int, ledgers: Path | None) -> None:
         _tell(f"run {number}, median of {samples}", costs[name][1:])  # the first of each warms the session
     seconds = {name: statistics.median(cost.seconds for cost in taken[1:]) for name, taken in costs.items()}
     print(f"run {runs} / run 2: {seconds[OLD] / seconds[YOUNG]:.2f}")
+    shutil.copytree(kept / OLD, Path(folder) / "maintained")
+    schedule.maintain(runs - 1, Path(folder) / "maintained")
 
 
 def _made(schedule: Schedule, kept: Path, runs: int) -> None:
@@ -116,6 +120,16 @@ class Schedule:
         seconds = time.perf_counter() - began
         jobs = len(self.spark.sparkContext.statusTracker().getJobIdsForGroup(called))
         return Cost(seconds, jobs, files_read(self.spark, before), dict(summary.timings))
+
+    def maintain(self, runs: int, ledger: Path) -> None:
+        """Maintain it once, and print how many files its tables had before and have after."""
+        config = Config(cluster_id="bench", ledger=LedgerSettings(location=str(ledger)))
+        invocation = Invocation(attempt_id="maintain", now=lambda: datetime.now(UTC), seconds=time.perf_counter)
+        began = time.perf_counter()
+        tables = maintain(self.spark, LedgerLocation(path=str(ledger)), config, invocation).tables
+        before, after = sum(each.before.files for each in tables), sum(each.after.files for each in tables)
+        seconds = time.perf_counter() - began
+        print(f"{runs} runs left {before:,} files in {len(tables)} tables, maintain {after:,}, in {seconds:.1f} s")
 
 
 def _lines(number: int) -> Iterator[str]:
