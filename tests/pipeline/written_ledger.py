@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pyspark.sql.types import ArrayType, BooleanType, StringType, TimestampType
 
+from groupledger.answers.rows import filled
 from groupledger.pipeline.ledger import Ledger
+from groupledger.pipeline.views import in_spark
 from groupledger.tables import BY_NAME
+from groupledger.tables.sql_text import literal
 from tests.answers.rows import at
 
 
@@ -18,6 +21,22 @@ class WrittenLedger(Ledger):
 
     def current(self, table):
         return self.frames[table.name]
+
+    @property
+    def reader(self):
+        return WrittenReader(self)
+
+
+class WrittenReader:
+    """Queries of `current_...` over the same rows: all of them count."""
+
+    def __init__(self, ledger):
+        self._ledger = ledger
+
+    def query(self, sql, /, **values):
+        for name, frame in self._ledger.frames.items():
+            frame.createOrReplaceTempView(f"current_{name}")
+        return self._ledger.spark.sql(filled(in_spark(sql), values, literal)).toArrow()
 
 
 def _frame(spark, table, rows):
