@@ -18,8 +18,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from groupledger.answers.listings import SEVERITIES
 from groupledger.core.faults import Fault
+from groupledger.core.findings import Severity
 from groupledger.core.protocol.recorded import Certainty
 from groupledger.pipeline.assign import OUTCOMES
 from groupledger.sinks import runs
@@ -50,7 +50,7 @@ WORDS = {
     "quarantine_stage": (offsets_log.STAGE, "fold", topic_listings.STAGE, snapshot_tables.STAGE, ASSIGN_STAGE),
     "rebalances_outcome": OUTCOMES,
     "rebalances_protocol": ("EAGER", "COOPERATIVE"),
-    "violations_severity": SEVERITIES,
+    "violations_severity": Severity,
     "callbacks_certainty": tuple(Certainty),
     "runs_status": (runs.PLANNED, runs.COMMITTED, runs.GIVEN_UP, LEASED),
 }

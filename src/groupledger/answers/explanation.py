@@ -100,8 +100,9 @@ class Explanation:
 def explain(reader: Reader, group_id: str, cluster: str | None = None, generation: int | None = None) -> Explanation:
     """Why the rebalance that led to a generation (or epoch; default: the last one) happened. Raises as `rebalance`."""
     told = rebalance(reader, group_id, cluster, generation)
-    sides = _sides(reader, told)
-    after, before = sides[told.snapshot_id], sides.get(told.previous_snapshot_id)
+    found = _sides(reader, told)
+    after = found[told.snapshot_id]
+    before = None if told.previous_snapshot_id is None else found.get(told.previous_snapshot_id)
     rounds, settled = _rounds(reader, told)
     return Explanation(
         rebalance=told,
@@ -231,10 +232,15 @@ def _number(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def _sides(reader: Reader, told: Rebalance) -> dict[str | None, Side]:
+def _sides(reader: Reader, told: Rebalance) -> dict[str, Side]:
     """The state of the rebalance and the one before it, by snapshot id."""
-    condition, values = matching("t.", cluster_id=told.cluster_id, group_id=told.group_id)
     ids = [each for each in (told.snapshot_id, told.previous_snapshot_id) if each is not None]
+    return sides(reader, [told.group_id], ids)
+
+
+def sides(reader: Reader, groups: list[str], ids: list[str]) -> dict[str, Side]:
+    """States of these groups by snapshot id, which names the cluster as well."""
+    condition, values = one_of("t.group_id", "group", groups)
     which, named = one_of("t.snapshot_id", "snapshot", ids)
     snapshots = records(
         reader,
@@ -258,43 +264,51 @@ def _sides(reader: Reader, told: Rebalance) -> dict[str | None, Side]:
         **values,
         **named,
     )
-    return {
-        each["snapshot_id"]: Side(
-            each["snapshot_id"],
-            each["number"],
-            each["observed_at"],
-            each["assignor"],
-            frozenset(each["shared_topics"] or each["subscribed_topics"] or ()),
-            {"snapshot_id": each["snapshot_id"]} in followed,
-            tuple(
-                row | {"topics": row["topics"] if row["topics"] is not None else each["shared_topics"]}
-                for row in rows
-                if row["snapshot_id"] == each["snapshot_id"]
-            ),
-        )
-        for each in snapshots
-    }
+    members: dict[str, list[Record]] = {}
+    for row in rows:
+        members.setdefault(row["snapshot_id"], []).append(row)
+    withheld = {row["snapshot_id"] for row in followed}
+    return {row["snapshot_id"]: _side(row, members.get(row["snapshot_id"], []), withheld) for row in snapshots}
+
+
+def _side(row: Record, members: list[Record], withheld: set[str]) -> Side:
+    shared = row["shared_topics"]
+    return Side(
+        row["snapshot_id"],
+        row["number"],
+        row["observed_at"],
+        row["assignor"],
+        frozenset(shared or row["subscribed_topics"] or ()),
+        row["snapshot_id"] in withheld,
+        tuple(each | {"topics": shared if each["topics"] is None else each["topics"]} for each in members),
+    )
 
 
 def _listed(reader: Reader, told: Rebalance, before: Side | None, after: Side) -> tuple[Counts, Counts]:
     """The topics of both states as they were listed at the time of each."""
     topics = sorted(after.topics | (before.topics if before is not None else frozenset()))
+    changes = listed(reader, told.cluster_id, topics)
+    return counts(changes, topics, (before or after).at), counts(changes, topics, after.at)
+
+
+def listed(reader: Reader, cluster: str, topics: list[str]) -> list[Record]:
+    """The changes of these topics, in order of time."""
     which, named = one_of("t.topic", "topic", topics)
     order = "t.valid_from, CASE WHEN t.partition_count IS NULL THEN 0 ELSE 1 END, t.topic_id, t.partition_count"
-    changes = records(
+    return records(
         reader,
         "SELECT t.topic, t.topic_id, t.partition_count, t.valid_from FROM current_topic_snapshots t "
         f"WHERE t.cluster_id = :cluster_id AND {which} ORDER BY {order}",
-        cluster_id=told.cluster_id,
+        cluster_id=cluster,
         **named,
     )
-    return tuple(_counts(changes, topics, side.at) for side in (before or after, after))  # type: ignore[return-value]
 
 
-def _counts(changes: list[Record], topics: list[str], at: datetime) -> Counts:
+def counts(changes: list[Record], topics: list[str], at: datetime) -> Counts:
+    """The topics as these changes left them at a moment."""
     found: dict[str, tuple[str | None, int] | None] = dict.fromkeys(topics)
     for row in changes:
-        if row["valid_from"] <= at:
+        if row["valid_from"] <= at and row["topic"] in found:
             count = row["partition_count"]
             found[row["topic"]] = None if count is None else (row["topic_id"], count)
     return found

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.names import require_names, require_scenario, unknown_group
 from groupledger.answers.rows import matching, records, rows_of
+from groupledger.core.findings import Severity
 
 if TYPE_CHECKING:
     from groupledger.answers.rows import Reader, Value
 
-SEVERITIES = ("error", "warning", "info")
 TOPIC_NOT_LISTED = "topic-not-listed"
 
 
@@ -141,7 +141,7 @@ def history(
 
 def findings(reader: Reader, limit: int, cluster: str | None = None, group_id: str | None = None) -> Listing:
     """A line a finding, errors first: what a person should look at, with the evidence and the position."""
-    gravest = " ".join(f"WHEN '{severity}' THEN {number}" for number, severity in enumerate(SEVERITIES))
+    gravest = " ".join(f"WHEN '{severity}' THEN {number}" for number, severity in enumerate(Severity))
     shown = ("severity", "code", "cluster_id", "group_id", "snapshot_id", "member_id", "evidence")
     order = ("gravity", "cluster_id", "group_id", "offset", "code", "member_id", "evidence")
     rows = f"SELECT t.*, CASE t.severity {gravest} END AS gravity FROM current_violations t"

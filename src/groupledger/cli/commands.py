@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from groupledger import __version__
+from groupledger.cli.audit import audit
 from groupledger.cli.callbacks import callbacks
 from groupledger.cli.demo import demo
 from groupledger.cli.exits import Commands
@@ -44,6 +45,7 @@ for command in (
     assign,
     show,
     explain,
+    audit,
     sql,
     callbacks,
     replay,

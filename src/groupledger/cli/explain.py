@@ -8,12 +8,11 @@ import click
 
 from groupledger.cli.options import Job, takes_config
 from groupledger.cli.output import plain
+from groupledger.core.length import length
 from groupledger.core.moment import iso
 from groupledger.core.short_names import shortened
 
 if TYPE_CHECKING:
-    from datetime import timedelta
-
     from groupledger.answers.explanation import Explanation, Moved
     from groupledger.cli.output import Output
 
@@ -51,7 +50,7 @@ def tell(output: Output, answer: Explanation) -> None:
     output.title(told.title)
     output.line(f"{iso(told.observed_at)}  {told.state}  [{told.snapshot_id}]")
     if before is not None:
-        ago = _duration(told.observed_at - before.observed_at)
+        ago = length(told.observed_at - before.observed_at)
         output.line(f"before: generation {before.generation}, {ago} earlier  [{before.snapshot_id}]")
     for gap in told.gaps:
         output.line(f"gap since the snapshot before: {gap}")
@@ -66,7 +65,7 @@ def tell(output: Output, answer: Explanation) -> None:
             (
                 f"{each.topic}-{each.partition}",
                 each.since,
-                _duration(each.until - each.since) if each.until else "to the end",
+                length(each.until - each.since) if each.until else "to the end",
             )
             for each in answer.unowned[:MOST_SHOWN]
         ]
@@ -102,17 +101,3 @@ def _tell_moves(output: Output, answer: Explanation) -> None:
 def _tell_rest(output: Output, number: int) -> None:
     if number > MOST_SHOWN:
         output.line(f"... and {number - MOST_SHOWN:,} more (--json has all)")
-
-
-def _duration(length: timedelta) -> str:
-    """`3 d 2 h`, `4 min 10 s`, `1.250 s`: the two largest units."""
-    seconds = length.total_seconds()
-    if seconds < 60:
-        return f"{seconds:.3f} s"
-    parts = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
-    left, words = int(seconds), list[str]()
-    for size, unit in parts:
-        if left >= size or words:
-            words.append(f"{left // size} {unit}")
-            left %= size
-    return " ".join(words[:2])

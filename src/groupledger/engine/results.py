@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from groupledger.core import ragged, step
 from groupledger.core.assignors import MESSAGES, Status
 from groupledger.core.batch import NONE
+from groupledger.core.findings import DOUBLE_OWNED, HANDED_OVER_BEFORE_REVOKED, LEFT_OUT, NOT_SUBSCRIBED, Severity
 from groupledger.core.least_moves import Moving, least_moves
 from groupledger.core.rebalance import Rebalances
 from groupledger.core.slots import Lists
@@ -31,12 +32,12 @@ FIRST_ROUND = 1
 STAGE = "assign"
 
 BREACHES = (
-    ("DOUBLE_ASSIGNED", "error", "{} partitions were assigned to two members; expected one owner each"),
-    ("ASSIGNED_NOT_SUBSCRIBED", "error", "{} partitions were assigned to members that do not subscribe to their topic"),
-    ("LEFT_OUT", "warning", "{} partitions of topics that others got partitions of were assigned to nobody"),
-    ("HANDED_OVER", "error", "{} partitions went to a new owner while another said it owned them (KIP-429)"),
+    (DOUBLE_OWNED, "{} partitions were assigned to two members; expected one owner each"),
+    (NOT_SUBSCRIBED, "{} partitions were assigned to members that do not subscribe to their topic"),
+    (LEFT_OUT, "{} partitions of topics that others got partitions of were assigned to nobody"),
+    (HANDED_OVER_BEFORE_REVOKED, "{} partitions went to a new owner while another said it owned them (KIP-429)"),
 )
-"""Code, severity and evidence of each of `verdict.Breaches`."""
+"""What each of `verdict.Breaches` breaks, and the evidence."""
 
 
 def encode_results(decoded: Decoded, result: Rebalances, scenario: str, schema: pa.Schema) -> pa.Table:
@@ -137,11 +138,11 @@ class Outcome:
     def violations(self) -> pa.StructArray:
         """A row a group and rule that its record breaks, or the answer of its custom assignor."""
         found = [
-            (int(row), code, severity, words.format(int(counts[row])))
-            for (code, severity, words), counts in zip(BREACHES, self.result.breaches, strict=True)
+            (int(row), broken.recorded_as, broken.severity.value, words.format(int(counts[row])))
+            for (broken, words), counts in zip(BREACHES, self.result.breaches, strict=True)
             for row in np.flatnonzero((counts > 0) & ~self.is_refused)
         ] + [
-            (row, complaint.code, "error", complaint.message)
+            (row, complaint.code, Severity.ERROR.value, complaint.message)
             for row, complaints in sorted(self.result.complaints.items())
             for complaint in complaints
         ]

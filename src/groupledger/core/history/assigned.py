@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from groupledger.core.findings import DOUBLE_OWNED, NOT_SUBSCRIBED, REPEATED_TOPIC, REWRITE_DIFFERS
 from groupledger.core.history.chronicle import Chronicle, Generation
 from groupledger.core.history.ownership import Change, Ownership, Topic
 from groupledger.core.history.rows import Assignment, LogRow
@@ -25,7 +26,7 @@ class ClassicMember(NamedTuple):
 
 
 def check_assignment(chronicle: Chronicle, row: LogRow, members: list[ClassicMember]) -> None:
-    """TOPIC_REPEATED, ASSIGNED_NOT_SUBSCRIBED for each member and topic; DOUBLE_ASSIGNED for the group."""
+    """REPEATED_TOPIC, NOT_SUBSCRIBED for each member and topic; DOUBLE_OWNED for the group."""
     topics, named = None, frozenset[str]()
     for wire, said, told, _ in members:
         if said is None or told is None:
@@ -34,18 +35,16 @@ def check_assignment(chronicle: Chronicle, row: LogRow, members: list[ClassicMem
             topics, named = said.topics, frozenset(said.topics)
         for topic in told.repeated:
             evidence = f"topic {topic!r} stands twice in the assignment; its partitions are merged here"
-            chronicle.found("TOPIC_REPEATED", "warning", row, evidence, member_id=wire.member_id, topic=topic)
+            chronicle.found(REPEATED_TOPIC, row, evidence, member_id=wire.member_id, topic=topic)
         for topic, partitions in told.partitions:
             if topic not in named and partitions:
                 evidence = f"assigned {topic} {spans(partitions)}, but its subscription does not name the topic"
-                chronicle.found(
-                    "ASSIGNED_NOT_SUBSCRIBED", "error", row, evidence, member_id=wire.member_id, topic=topic
-                )
+                chronicle.found(NOT_SUBSCRIBED, row, evidence, member_id=wire.member_id, topic=topic)
     check_doubles(chronicle, row)
 
 
 def check_doubles(chronicle: Chronicle, row: LogRow) -> None:
-    """DOUBLE_ASSIGNED for each topic and set of members that hold some partitions of it at once."""
+    """DOUBLE_OWNED for each topic and set of members that hold some partitions of it at once."""
     ownership = chronicle.state.ownership
     if not ownership.doubles:
         return
@@ -54,9 +53,7 @@ def check_doubles(chronicle: Chronicle, row: LogRow) -> None:
         named = ", ".join(holders[:MOST_NAMED]) + (", ..." if len(holders) > MOST_NAMED else "")
         evidence = f"{name} {spans(partitions)} recorded for {len(holders)} members at once: {named}"
         single = partitions[0] if len(partitions) == 1 else None
-        chronicle.found(
-            "DOUBLE_ASSIGNED", "error", row, evidence, member_id=holders[0], topic=topic.name, partition=single
-        )
+        chronicle.found(DOUBLE_OWNED, row, evidence, member_id=holders[0], topic=topic.name, partition=single)
 
 
 def double_holdings(ownership: Ownership) -> list[tuple[Topic, list[str], list[int]]]:
@@ -82,5 +79,5 @@ def check_rewrite(
                 f"{change.partition} went from {change.from_member_id} to {change.to_member_id}; the first record's "
                 "verdict does not hold for this one"
             )
-            chronicle.found("REWRITE_DIFFERS", "warning", row, evidence, topic=change.topic, partition=change.partition)
+            chronicle.found(REWRITE_DIFFERS, row, evidence, topic=change.topic, partition=change.partition)
             return

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from groupledger.core.findings import Invariant, Severity
 from groupledger.core.history.members import ModernGroup
 from groupledger.core.history.ownership import Change, Ownership
 from groupledger.core.history.roles import GroupType
@@ -153,15 +154,17 @@ class Chronicle:
 
     def found(
         self,
-        code: str,
-        severity: str,
+        broken: Invariant,
         row: LogRow,
         evidence: str,
         *,
+        severity: Severity | None = None,
         member_id: str | None = None,
         topic: str | None = None,
         partition: int | None = None,
     ) -> None:
-        """Write a finding about the snapshot at this record."""
+        """Write a finding about the snapshot at this record; its severity, unless one is given, is the invariant's."""
         about = (self.cluster_id, self.state.group_id, self.snapshot_id(row.offset), member_id, topic, partition)
-        self.violations.append(FindingRow(code, severity, None, *about, evidence, row.log_partition, row.offset))
+        grave = (severity or broken.severity).value
+        found = FindingRow(broken.recorded_as, grave, None, *about, evidence, row.log_partition, row.offset)
+        self.violations.append(found)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from groupledger.core.findings import CLAIM_DIFFERS, STALE_CLAIM, Severity
 from groupledger.core.history.assigned import ClassicMember
 from groupledger.core.history.chronicle import Chronicle, Generation
 from groupledger.core.history.rows import LogRow
@@ -97,24 +98,24 @@ def report(chronicle: Chronicle, row: LogRow, member_id: str, claim: Disagreemen
         f"{how}: claims {topic_spans(claim.beyond)} that it did not hold, leaves out {topic_spans(claim.missing)} "
         f"that it held; the claim is of {said}, the record before of generation {last.number}"
     )
-    code = "STALE_CLAIM" if how == STALE else "CLAIM_DIFFERS"
-    chronicle.found(code, severity, row, evidence, member_id=member_id)
+    broken = STALE_CLAIM if how == STALE else CLAIM_DIFFERS
+    chronicle.found(broken, row, evidence, severity=severity, member_id=member_id)
 
 
-def explain(chronicle: Chronicle, row: LogRow, claim: Disagreement, last: Generation) -> tuple[str, str]:
+def explain(chronicle: Chronicle, row: LogRow, claim: Disagreement, last: Generation) -> tuple[str, Severity]:
     """(how the difference came, severity). Only what no normal course of a group explains is a warning."""
     if claim.has_predecessor and not claim.claimed:
-        return "static-replacement", "info"
+        return "static-replacement", Severity.INFO
     if claim.generation is not None and claim.generation < last.number and claim.claimed:
-        return STALE, "warning"
+        return STALE, Severity.WARNING
     if not claim.claimed:
-        return "eager-empty", "info"
+        return "eager-empty", Severity.INFO
     differing = claim.beyond.keys() | claim.missing.keys()
     if all(topic_changed(chronicle, topic, last.timestamp_ms, row.timestamp_ms) for topic in differing):
-        return "topic-deleted", "info"
+        return "topic-deleted", Severity.INFO
     if not claim.was_member and not claim.has_predecessor:
-        return "not-a-member-before", "warning"
-    return "other", "warning"
+        return "not-a-member-before", Severity.WARNING
+    return "other", Severity.WARNING
 
 
 def topic_changed(chronicle: Chronicle, topic: str, before_ms: int, now_ms: int) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from groupledger.core.faults import Fault
+from groupledger.core.findings import OFFSET_REWRITTEN
 from groupledger.core.history.accounts import Accounts
 from groupledger.core.history.chronicle import STEP_MEMBERS, Chronicle, GroupState
 from groupledger.core.history.classic import delete_classic, fold_classic
@@ -180,9 +181,9 @@ class Fold:
                 f"quarantined that of {row.timestamp_ms} ms; the log was truncated and written again, or two clusters "
                 "share this cluster id"
             )
-            self._quarantine(row, "OFFSET_REWRITTEN", evidence)
+            self._quarantine(row, OFFSET_REWRITTEN.recorded_as, evidence)
             if self.group_id is not None:
-                self.chronicle.found("OFFSET_REWRITTEN", "error", row, evidence)
+                self.chronicle.found(OFFSET_REWRITTEN, row, evidence)
         return kept
 
     def _take(self, row: LogRow) -> None:

@@ -1,0 +1,84 @@
+"""Assignments that break what their assignor promises: balance, and no more moves than balance asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from groupledger.answers.explanation import BASELINE
+from groupledger.answers.found import Found, broken
+from groupledger.answers.rows import one_of, records
+from groupledger.answers.states import ASSIGNED, expected, listings, loads, recorded, states
+from groupledger.core.findings import CLAIM_DIFFERS, EXCESS_MOVES, STALE_CLAIM, UNBALANCED
+
+if TYPE_CHECKING:
+    from groupledger.answers.rows import Reader, Record, Value
+    from groupledger.answers.scope import Scope
+    from groupledger.core.findings import Invariant
+
+BALANCED = ("sticky", "cooperative-sticky", "roundrobin", "uniform")
+"""Assignors that give members of one subscription within one partition of each other."""
+KEEPING = ("sticky", "cooperative-sticky", "uniform")
+"""Assignors that promise to keep what members have."""
+SAME = ("exact", "equal-sets")
+"""Verdicts under which the computed target is the recorded one, with the topics as they were listed."""
+
+
+def unbalanced(reader: Reader, within: Scope) -> Iterator[Found]:
+    """Groups with a settled record of one subscription in which a member has two or more partitions over another."""
+    of_records, values = recorded(within)
+    of_states, more = states(within)
+    of_loads, others = loads(within)
+    of_listings, _ = listings(within)
+    both = "s.cluster_id = {0}.cluster_id AND s.group_id = {0}.group_id AND s.snapshot_id = {0}.snapshot_id"
+    among, named = one_of("s.assignor", "assignor", list(BALANCED))
+    rows = (
+        "SELECT s.cluster_id, s.group_id, s.snapshot_id, s.observed_at, s.offset, s.assignor, l.most, "
+        f"CASE WHEN l.owners < s.members THEN 0 ELSE l.least END AS least FROM ({of_records}) s "
+        f"JOIN ({expected(of_states, of_listings)}) e ON {both.format('e')} JOIN ({of_loads}) l ON {both.format('l')} "
+        f"WHERE {ASSIGNED} AND s.shared_topics IS NOT NULL AND s.state = 'Stable' AND s.snapshot_kind <> 'rewrite' "
+        f"AND {among} AND e.fewest = e.greatest AND e.greatest = l.total"
+    )
+    query = f"SELECT u.*, u.most - u.least AS amount FROM ({rows}) u WHERE u.most - u.least > 1"
+    for row in _folded(reader, query, values | more | others | named):
+        yield _found(UNBALANCED, row, f"a member has {row['most']:,} partitions, another {row['least']:,}")
+
+
+def excess_moves(reader: Reader, within: Scope) -> Iterator[Found]:
+    """Groups in which more moved than had to.
+
+    Judged where the least moves are exact and ours to compare with: one subscription, members that claimed what they
+    had, and a record that is what was recomputed.
+    """
+    condition, values = within.where("r.")
+    verdicts, named = one_of("r.verdict", "verdict", list(SAME))
+    among, others = one_of("r.assignor", "assignor", list(KEEPING))
+    claims, codes = one_of("v.code", "code", [STALE_CLAIM.recorded_as, CLAIM_DIFFERS.recorded_as])
+    query = (
+        "SELECT r.cluster_id, r.group_id, r.snapshot_id, r.observed_at, s.offset, r.assignor, r.moves AS most, "
+        "r.least_moves AS least, r.moves - r.least_moves AS amount FROM current_rebalances r "
+        "JOIN current_group_snapshots s ON s.cluster_id = r.cluster_id AND s.group_id = r.group_id "
+        f"AND s.snapshot_id = r.snapshot_id WHERE {condition} AND r.scenario = :scenario AND r.round = 1 "
+        f"AND {verdicts} AND {among} AND r.moves > r.least_moves AND s.shared_topics IS NOT NULL AND NOT EXISTS "
+        "(SELECT 1 FROM current_violations v WHERE v.cluster_id = r.cluster_id AND v.group_id = r.group_id "
+        f"AND v.snapshot_id = r.snapshot_id AND {claims})"
+    )
+    for row in _folded(reader, query, values | named | others | codes | {"scenario": BASELINE}):
+        text = f"{row['assignor']} moved {row['most']:,} partitions where {row['least']:,} had to move"
+        yield _found(EXCESS_MOVES, row, text)
+
+
+def _folded(reader: Reader, query: str, values: Mapping[str, Value]) -> list[Record]:
+    """A row a group: how many records, from when to when, and the one with the greatest `amount`."""
+    group = "PARTITION BY q.cluster_id, q.group_id"
+    counted = (
+        f"SELECT q.*, count(*) OVER ({group}) AS records, min(q.observed_at) OVER ({group}) AS first, "
+        f"max(q.observed_at) OVER ({group}) AS last, row_number() OVER ({group} ORDER BY q.amount DESC, q.offset DESC) "
+        f"AS place FROM ({query}) q"
+    )
+    return records(reader, f"SELECT * FROM ({counted}) c WHERE c.place = 1", **values)
+
+
+def _found(invariant: Invariant, row: Record, evidence: str) -> Found:
+    group = row["cluster_id"], row["group_id"]
+    return broken(invariant, group, row["records"], (row["first"], row["last"]), evidence, row["snapshot_id"])

@@ -1,0 +1,119 @@
+"""What part of a ledger a question is about: a period, clusters, groups by name or pattern."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from groupledger.answers.names import require_cluster, unknown_group
+from groupledger.answers.rows import matching, records
+from groupledger.core.faults import Fault
+from groupledger.core.moment import EPOCH, iso
+from groupledger.core.since import placed
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from groupledger.answers.rows import Reader, Value
+    from groupledger.core.since import Bound
+
+WILDCARDS = "*?"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a person asked for. None asks for nothing; in a group's name `*` stands for any text, `?` for a letter."""
+
+    cluster: str | None = None
+    group: str | None = None
+    since: Bound | None = None
+    until: Bound | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What was asked for, with moments in place of lengths of time; `newest` is the ledger's newest moment.
+
+    A period has its first moment and not its last one; without a last one it reaches to the newest record.
+    """
+
+    cluster: str | None
+    group: str | None
+    since: datetime | None
+    until: datetime | None
+    newest: datetime | None
+
+    @property
+    def end(self) -> datetime:
+        """Where the period ends: states that are still so there are measured up to it."""
+        newest = self.newest or EPOCH
+        return newest if self.until is None else min(self.until, newest)
+
+    def of_groups(self, prefix: str) -> tuple[str, dict[str, Value]]:
+        """A condition that columns name a cluster and a group that were asked for, and its values."""
+        condition, values = matching(prefix, cluster_id=self.cluster)
+        if self.group is None:
+            return condition, values
+        if not _is_pattern(self.group):
+            return f"{condition} AND {prefix}group_id = :group_id", values | {"group_id": self.group}
+        return f"{condition} AND {prefix}group_id LIKE :group_id", values | {"group_id": _like(self.group)}
+
+    def where(self, prefix: str, column: str = "observed_at") -> tuple[str, dict[str, Value]]:
+        """The same, and that a column of moments lies in the period."""
+        condition, values = self.of_groups(prefix)
+        if self.since is not None:
+            condition, values = f"{condition} AND {prefix}{column} >= :since", values | {"since": self.since}
+        if self.until is not None:
+            condition, values = f"{condition} AND {prefix}{column} < :until", values | {"until": self.until}
+        return condition, values
+
+
+def _is_pattern(group: str) -> bool:
+    return any(each in group for each in WILDCARDS)
+
+
+def _like(pattern: str) -> str:
+    """`pay_*` -> `pay\\_%`: the same pattern in SQL's words."""
+    escaped = "".join(f"\\{each}" if each in "\\%_" else each for each in pattern)
+    return escaped.replace("*", "%").replace("?", "_")
+
+
+def scope(reader: Reader, asked: Asked) -> Scope:
+    """Place what was asked in the ledger.
+
+    Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP; BAD_PERIOD where nothing can lie between the two bounds.
+    """
+    everywhere = Scope(asked.cluster, asked.group, None, None, None)
+    condition, values = everywhere.of_groups("t.")
+    [row] = records(reader, "SELECT max(t.observed_at) AS newest FROM current_group_snapshots t")
+    newest = row["newest"]
+    if asked.cluster is not None:
+        require_cluster(reader, asked.cluster)
+    if asked.group is not None and not records(
+        reader, f"SELECT 1 AS found FROM current_group_snapshots t WHERE {condition} LIMIT 1", **values
+    ):
+        raise unknown_group(reader, asked.group, asked.cluster)
+    since, until = (None if each is None else placed(each, newest or EPOCH) for each in (asked.since, asked.until))
+    if since is not None and until is not None and since >= until:
+        raise Fault("BAD_PERIOD", f"nothing lies between {iso(since)} and {iso(until)}: expected since < until")
+    return Scope(asked.cluster, asked.group, since, until, newest)
+
+
+def extent(reader: Reader, within: Scope) -> tuple[int, datetime | None, datetime | None]:
+    """How many records the ledger has of the groups that were asked for, the first moment and the last one."""
+    condition, values = within.of_groups("t.")
+    [row] = records(
+        reader,
+        "SELECT count(*) AS n, min(t.observed_at) AS first, max(t.observed_at) AS last "
+        f"FROM current_group_snapshots t WHERE {condition}",
+        **values,
+    )
+    return row["n"], row["first"], row["last"]
+
+
+def why_empty(reader: Reader, within: Scope) -> str:
+    """Why nothing lies in the scope, for a person."""
+    number, first, last = extent(reader, within)
+    if first is None or last is None:
+        return "the ledger holds no record of a group yet: run `groupledger ingest` first"
+    return f"no record lies in this period: the ledger has {number:,}, from {iso(first)} to {iso(last)}"

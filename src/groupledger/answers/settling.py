@@ -1,0 +1,96 @@
+"""Groups that rebalance again and again while nothing that the log holds of their members changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from groupledger.answers.causes import caused
+from groupledger.answers.rebalance import CLASSIC
+from groupledger.answers.rows import one_of, records
+from groupledger.answers.states import recorded
+from groupledger.answers.unowned import PATIENCE
+from groupledger.core.findings import BY_RECORDED
+
+if TYPE_CHECKING:
+    from groupledger.answers.rows import Reader, Record, Value
+    from groupledger.answers.scope import Scope
+
+RESTLESS = 5
+"""Generations in a row before which nothing changed. One follows where a cooperative rebalance withholds partitions,
+two where subscriptions differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restless:
+    """Generations in a row before which nothing changed, none longer than `unowned.PATIENCE` after the one before.
+
+    `findings`: what else was found in these records, the most frequent first.
+    """
+
+    cluster_id: str
+    group_id: str
+    generations: tuple[Record, ...]
+    findings: tuple[tuple[str, int], ...] = ()
+
+
+def restless(reader: Reader, within: Scope) -> Iterator[Restless]:
+    """Every such run of the period, in order of cluster, group and offset. Of classic groups: others count epochs."""
+    runs, values = _runs(within)
+    rows = records(reader, f"SELECT * FROM ({runs}) r ORDER BY r.cluster_id, r.group_id, r.offset", **values)
+    if not rows:
+        return
+    causes = caused(reader, rows)
+    for (cluster, group, _), of_run in groupby(rows, lambda row: (row["cluster_id"], row["group_id"], row["run"])):
+        for quiet, same in groupby(of_run, lambda row: causes[row["snapshot_id"]].is_quiet):
+            generations = tuple(same)
+            if quiet and len(generations) >= RESTLESS:
+                yield Restless(cluster, group, generations, _findings(reader, generations))
+
+
+def _runs(within: Scope) -> tuple[str, dict[str, Value]]:
+    """Generations in runs of one number of members, with gaps of no more than `PATIENCE`; long runs alone."""
+    of_records, values = recorded(within)
+    group = "PARTITION BY g.cluster_id, g.group_id, g.incarnation ORDER BY g.offset"
+    beside = (
+        f"SELECT g.*, lag(g.members) OVER ({group}) AS members_before, lag(g.observed_at) OVER ({group}) AS at_before "
+        f"FROM ({of_records}) g WHERE g.group_type = '{CLASSIC}' AND g.snapshot_kind = 'generation' AND g.members > 0"
+    )
+    cut = (
+        "SELECT b.*, CASE WHEN b.members = b.members_before AND b.observed_at <= b.at_before + INTERVAL "
+        f"'{int(PATIENCE.total_seconds())} seconds' THEN 0 ELSE 1 END AS begins FROM ({beside}) b"
+    )
+    numbered = (
+        "SELECT c.*, sum(c.begins) OVER (PARTITION BY c.cluster_id, c.group_id ORDER BY c.offset) AS run "
+        f"FROM ({cut}) c"
+    )
+    counted = (
+        f"SELECT n.*, count(*) OVER (PARTITION BY n.cluster_id, n.group_id, n.run) AS generations FROM ({numbered}) n"
+    )
+    columns = (
+        "k.cluster_id, k.group_id, k.group_type, k.run, k.snapshot_id, k.previous_snapshot_id, k.number, "
+        "k.observed_at, k.offset"
+    )
+    return f"SELECT {columns} FROM ({counted}) k WHERE k.generations >= {RESTLESS}", values
+
+
+def _findings(reader: Reader, generations: Sequence[Record]) -> tuple[tuple[str, int], ...]:
+    """Codes of findings in these records, with the number of records that have each."""
+    cluster, group = generations[0]["cluster_id"], generations[0]["group_id"]
+    codes, named = one_of("v.code", "code", list(BY_RECORDED))
+    rows = records(
+        reader,
+        "SELECT v.code, count(DISTINCT v.snapshot_id) AS n FROM current_violations v WHERE v.cluster_id = :cluster_id "
+        "AND v.group_id = :group_id AND v.offset >= :begins AND v.offset <= :ends AND v.severity <> 'info' "
+        f"AND v.scenario IS NULL AND {codes} GROUP BY v.code",
+        cluster_id=cluster,
+        group_id=group,
+        begins=generations[0]["offset"],
+        ends=generations[-1]["offset"],
+        **named,
+    )
+    order = list(BY_RECORDED)
+    counted = ((row["code"], row["n"]) for row in rows)
+    return tuple(sorted(counted, key=lambda pair: (-pair[1], order.index(pair[0]))))

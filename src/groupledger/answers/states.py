@@ -1,0 +1,112 @@
+"""The states of groups in a period, each with how long it lasted, and how many partitions its members had."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from groupledger.answers.rebalance import CLASSIC
+
+if TYPE_CHECKING:
+    from groupledger.answers.rows import Value
+    from groupledger.answers.scope import Scope
+
+Query = tuple[str, dict[str, "Value"]]
+"""SQL, and the values that it names."""
+
+CONSUMER = "consumer"
+SHARE = "share"
+ASSIGNED = (
+    f"s.group_type IN ('{CLASSIC}', '{CONSUMER}') AND s.members > 0 AND s.complete "
+    "AND coalesce(s.protocol_type, 'consumer') = 'consumer'"
+)
+"""States of which the ledger has the whole assignment. Not those of share and streams groups: a partition of theirs
+may have several owners, or be known by its task alone."""
+
+_KEYS = "t.snapshot_id, t.cluster_id, t.group_id, t.offset, t.incarnation, t.observed_at, t.group_type, t.protocol_type"
+_COLUMNS = (
+    f"{_KEYS}, t.snapshot_kind, t.state, t.complete, t.members, t.assignor, t.shared_topics, t.subscribed_topics, "
+    "coalesce(t.generation, t.group_epoch) AS number, t.previous_snapshot_id"
+)
+
+
+def states(within: Scope) -> Query:
+    """The states that lasted into the period: its records, and the last one of each group before it.
+
+    `until_at` is when the next one was recorded, null for a group's last one; `before` is the one before it, null for
+    the first of these.
+    """
+    condition, values = within.where("t.")
+    rows = f"SELECT {_COLUMNS} FROM current_group_snapshots t WHERE {condition}"
+    if within.since is not None:
+        of_groups, _ = within.of_groups("t.")
+        before = (
+            "SELECT t.cluster_id, t.group_id, max(t.offset) AS newest FROM current_group_snapshots t "
+            f"WHERE {of_groups} AND t.observed_at < :since GROUP BY t.cluster_id, t.group_id"
+        )
+        rows += (
+            f" UNION ALL SELECT {_COLUMNS} FROM current_group_snapshots t JOIN ({before}) b "
+            "ON b.cluster_id = t.cluster_id AND b.group_id = t.group_id AND b.newest = t.offset"
+        )
+    within_group = "OVER (PARTITION BY s.cluster_id, s.group_id ORDER BY s.offset)"
+    until = f"lead(s.observed_at) {within_group} AS until_at, lag(s.snapshot_id) {within_group} AS before"
+    return f"SELECT s.*, {until} FROM ({rows}) s", values
+
+
+def recorded(within: Scope) -> Query:
+    """The records of the period alone."""
+    condition, values = within.where("t.")
+    return f"SELECT {_COLUMNS} FROM current_group_snapshots t WHERE {condition}", values
+
+
+def loads(within: Scope) -> Query:
+    """For each snapshot with a recorded partition: `total`, the `most` and `least` of a member, how many `owners`."""
+    condition, values = within.of_groups("m.")
+    entries = (
+        "SELECT m.cluster_id, m.group_id, m.snapshot_id, m.member_id, unnest(m.recorded) AS entry "
+        f"FROM current_member_snapshots m WHERE {condition}"
+    )
+    by_member = (
+        "SELECT e.cluster_id, e.group_id, e.snapshot_id, e.member_id, sum(cardinality(e.entry.partitions)) AS load "
+        f"FROM ({entries}) e GROUP BY e.cluster_id, e.group_id, e.snapshot_id, e.member_id"
+    )
+    return (
+        "SELECT p.cluster_id, p.group_id, p.snapshot_id, cast(sum(p.load) AS BIGINT) AS total, "
+        "cast(max(p.load) AS BIGINT) AS most, cast(min(p.load) AS BIGINT) AS least, count(*) AS owners "
+        f"FROM ({by_member}) p GROUP BY p.cluster_id, p.group_id, p.snapshot_id"
+    ), values
+
+
+def listings(within: Scope) -> Query:
+    """The partition counts of topics, each from when to when it stood; null: the topic was deleted."""
+    order = "t.valid_from, CASE WHEN t.partition_count IS NULL THEN 0 ELSE 1 END, t.topic_id, t.partition_count"
+    after = f"lead(t.valid_from) OVER (PARTITION BY t.cluster_id, t.topic ORDER BY {order}) AS valid_until"
+    condition = "true" if within.cluster is None else "t.cluster_id = :cluster_id"
+    values: dict[str, Value] = {} if within.cluster is None else {"cluster_id": within.cluster}
+    return (
+        f"SELECT t.cluster_id, t.topic, t.partition_count, t.valid_from, {after} "
+        f"FROM current_topic_snapshots t WHERE {condition}"
+    ), values
+
+
+def expected(states_query: str, listings_query: str) -> str:
+    """For each of these states: the fewest and the most partitions that its topics had together while it lasted.
+
+    A topic that no listing had then counts for none.
+    """
+    topics = (
+        "SELECT s.cluster_id, s.group_id, s.snapshot_id, s.observed_at, s.until_at, "
+        f"unnest(coalesce(s.shared_topics, s.subscribed_topics)) AS topic FROM ({states_query}) s WHERE {ASSIGNED}"
+    )
+    by_topic = (
+        "SELECT q.cluster_id, q.group_id, q.snapshot_id, q.topic, min(coalesce(l.partition_count, 0)) AS least, "
+        f"max(coalesce(l.partition_count, 0)) AS most FROM ({topics}) q LEFT JOIN ({listings_query}) l "
+        "ON l.cluster_id = q.cluster_id AND l.topic = q.topic "
+        "AND (q.until_at IS NULL OR l.valid_from < q.until_at) "
+        "AND (l.valid_until IS NULL OR l.valid_until > q.observed_at) "
+        "GROUP BY q.cluster_id, q.group_id, q.snapshot_id, q.topic"
+    )
+    return (
+        "SELECT b.cluster_id, b.group_id, b.snapshot_id, cast(sum(b.least) AS BIGINT) AS fewest, "
+        "cast(sum(b.most) AS BIGINT) AS greatest, count(*) AS topics "
+        f"FROM ({by_topic}) b GROUP BY b.cluster_id, b.group_id, b.snapshot_id"
+    )

@@ -1,0 +1,227 @@
+"""Partitions that nobody had although the group had members, for longer than a rebalance explains.
+
+Between two generations a cooperative group has partitions that nobody has, and a leader may know a new partition only
+minutes after a listing shows it. Both are the course of things: a partition is found where it stays without an owner
+over a second generation of a classic group, or for longer than `PATIENCE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from groupledger.answers.causes import MOST_ASKED
+from groupledger.answers.rebalance import CLASSIC, partitions
+from groupledger.answers.rows import one_of, records
+from groupledger.answers.states import expected, listings, loads, states
+from groupledger.core.findings import DOUBLE_OWNED, NOT_SUBSCRIBED
+from groupledger.core.length import length
+from groupledger.core.moment import iso
+
+if TYPE_CHECKING:
+    from groupledger.answers.rebalance import TopicPartition
+    from groupledger.answers.rows import Reader, Record
+    from groupledger.answers.scope import Scope
+
+PATIENCE = timedelta(minutes=5)
+"""Kafka's default of `max.poll.interval.ms` and of `metadata.max.age.ms`."""
+Group = tuple[str, str]
+Listed = Sequence[tuple[datetime, int]]
+"""When a topic got this many partitions; 0: it was deleted. In order of time."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A state of a group, with what was recorded for its members. It lasted from `at` to `until`.
+
+    `is_first`: what was before it was not looked at, or is not known.
+    """
+
+    snapshot_id: str
+    number: int | None
+    at: datetime
+    until: datetime
+    topics: tuple[str, ...]
+    owned: frozenset[TopicPartition]
+    is_first: bool = False
+
+
+@dataclass(slots=True)
+class Stretch:
+    """A partition that nobody had: from when to when, and the records that began without an owner of it.
+
+    `open_ended`: nobody had it yet at the end of what was asked for; `from_before`: nor before its first record.
+    """
+
+    topic: str
+    partition: int
+    snapshot_id: str
+    since: datetime
+    until: datetime
+    snapshots: list[str]
+    generations: set[int | None]
+    open_ended: bool = False
+    from_before: bool = False
+
+    @property
+    def length(self) -> timedelta:
+        """How long."""
+        return self.until - self.since
+
+
+def stretches(states_of_group: Sequence[State], listed: Mapping[str, Listed], end: datetime) -> Iterator[Stretch]:
+    """Every stretch in which a partition had no owner, from consecutive states of a group.
+
+    Between two states that do not touch, everything had an owner.
+    """
+    running: dict[TopicPartition, Stretch] = {}
+    reached: datetime | None = None
+    for state in states_of_group:
+        if state.at != reached:
+            yield from running.values()
+            running = {}
+        for since, until, lacking in _pieces(state, listed):
+            for place in [each for each in running if each not in lacking]:
+                yield running.pop(place)
+            for place in sorted(lacking):
+                stretch = running.get(place)
+                if stretch is None:
+                    stretch = running[place] = Stretch(*place, state.snapshot_id, since, until, [], set())
+                    stretch.from_before = state.is_first and since == state.at
+                if since == state.at:
+                    stretch.snapshots.append(state.snapshot_id)
+                    stretch.generations.add(state.number)
+                stretch.until = until
+        reached = state.until
+    for stretch in running.values():
+        stretch.open_ended = reached == end
+        yield stretch
+
+
+def _pieces(state: State, listed: Mapping[str, Listed]) -> Iterator[tuple[datetime, datetime, set[TopicPartition]]]:
+    """The state cut where its topics changed: from, to, and the partitions that existed then and had no owner."""
+    changes = {when for topic in state.topics for when, _ in listed.get(topic, ()) if state.at < when < state.until}
+    cuts = [state.at, *sorted(changes), state.until]
+    for since, until in pairwise(cuts):
+        lacking = set()
+        for topic in state.topics:
+            count = next((number for when, number in reversed(listed.get(topic, ())) if when <= since), 0)
+            lacking |= {(topic, number) for number in range(count) if (topic, number) not in state.owned}
+        yield since, until, lacking
+
+
+def is_found(stretch: Stretch, group_type: str) -> bool:
+    """Whether a stretch is longer than a rebalance explains."""
+    return stretch.length > PATIENCE or (group_type == CLASSIC and len(stretch.generations) > 1)
+
+
+@dataclass(frozen=True, slots=True)
+class UnownedGroup:
+    """A group with the stretches that are found in it, the longest first."""
+
+    cluster_id: str
+    group_id: str
+    stretches: tuple[Stretch, ...]
+
+
+def unowned(reader: Reader, within: Scope) -> Iterator[UnownedGroup]:
+    """The groups that left partitions without an owner, in order of cluster and name."""
+    candidates = _candidates(reader, within)
+    if not candidates:
+        return
+    listed = _listed(reader, within)
+    owned = _owned(reader, candidates)
+    by_group: dict[tuple[str, str, str, int], list[State]] = {}
+    for row in candidates:
+        key = (row["cluster_id"], row["group_id"], row["group_type"], row["incarnation"])
+        by_group.setdefault(key, []).append(_state(row, owned, within.end))
+    found: dict[Group, list[Stretch]] = {}
+    for (cluster, group, kind, _), of_group in by_group.items():
+        counted = {topic: counts for (of, topic), counts in listed.items() if of == cluster}
+        lasting = [each for each in stretches(of_group, counted, within.end) if is_found(each, kind)]
+        found.setdefault((cluster, group), []).extend(lasting)
+    for (cluster, group), lasting in sorted(found.items()):
+        if lasting:
+            order = sorted(lasting, key=lambda each: (-each.length, each.topic, each.partition))
+            yield UnownedGroup(cluster, group, tuple(order))
+
+
+def told(stretch: Stretch) -> str:
+    """`clicks-1 had no owner for 12.400 s, from 2026-11-21T13:51:29.462Z on`."""
+    since = "from before" if stretch.from_before else "from"
+    end = "to the end of the record" if stretch.open_ended else f"to {iso(stretch.until)}"
+    place = f"{stretch.topic}-{stretch.partition}"
+    return f"{place} had no owner for {length(stretch.length)}, {since} {iso(stretch.since)} {end}"
+
+
+def _candidates(reader: Reader, within: Scope) -> list[Record]:
+    """States that have another number of partitions than their topics, or may hide that they do, and that last.
+
+    What is short and stands alone is a round of a cooperative rebalance.
+    """
+    of_states, values = states(within)
+    of_loads, more = loads(within)
+    of_listings, _ = listings(within)
+    both = "s.cluster_id = {0}.cluster_id AND s.group_id = {0}.group_id AND s.snapshot_id = {0}.snapshot_id"
+    codes, named = one_of("v.code", "code", [DOUBLE_OWNED.recorded_as, NOT_SUBSCRIBED.recorded_as])
+    hiding = f"SELECT DISTINCT v.snapshot_id FROM current_violations v WHERE {codes}"
+    differing = (
+        "SELECT s.*, CASE WHEN e.fewest <> e.greatest OR e.greatest <> coalesce(l.total, 0) OR v.snapshot_id IS NOT "
+        f"NULL THEN 1 ELSE 0 END AS lacks FROM ({of_states}) s "
+        f"JOIN ({expected(of_states, of_listings)}) e ON {both.format('e')} "
+        f"LEFT JOIN ({of_loads}) l ON {both.format('l')} "
+        f"LEFT JOIN ({hiding}) v ON v.snapshot_id = s.snapshot_id"
+    )
+    within_group = "OVER (PARTITION BY d.cluster_id, d.group_id, d.incarnation ORDER BY d.offset)"
+    beside = (
+        f"SELECT d.*, lag(d.lacks) {within_group} AS lacked, lead(d.lacks) {within_group} AS will_lack "
+        f"FROM ({differing}) d"
+    )
+    rows = records(
+        reader,
+        "SELECT b.cluster_id, b.group_id, b.group_type, b.incarnation, b.snapshot_id, b.number, b.observed_at, "
+        f"b.until_at, b.before, b.shared_topics, b.subscribed_topics FROM ({beside}) b WHERE b.lacks = 1 AND "
+        "(b.lacked = 1 OR b.will_lack = 1 OR coalesce(b.until_at, :end) > b.patient_until) "
+        "ORDER BY b.cluster_id, b.group_id, b.offset".replace(
+            "b.patient_until", f"b.observed_at + INTERVAL '{int(PATIENCE.total_seconds())} seconds'"
+        ),
+        **(values | more | named | {"end": within.end}),
+    )
+    return [row for row in rows if row["until_at"] is None or row["until_at"] > row["observed_at"]]
+
+
+def _state(row: Record, owned: Mapping[str, frozenset[TopicPartition]], end: datetime) -> State:
+    until = row["until_at"] if row["until_at"] is not None and row["until_at"] <= end else max(end, row["observed_at"])
+    topics = tuple(row["shared_topics"] if row["shared_topics"] is not None else row["subscribed_topics"] or ())
+    had = owned.get(row["snapshot_id"], frozenset())
+    first = row["before"] is None
+    return State(row["snapshot_id"], row["number"], row["observed_at"], until, topics, had, first)
+
+
+def _owned(reader: Reader, rows: Sequence[Record]) -> dict[str, frozenset[TopicPartition]]:
+    """What members of these snapshots were recorded to have, together."""
+    found: dict[str, set[TopicPartition]] = {}
+    ids = [row["snapshot_id"] for row in rows]
+    for begin in range(0, len(ids), MOST_ASKED):
+        some = rows[begin : begin + MOST_ASKED]
+        which, named = one_of("t.snapshot_id", "snapshot", ids[begin : begin + MOST_ASKED])
+        groups, of_groups = one_of("t.group_id", "group", sorted({row["group_id"] for row in some}))
+        query = f"SELECT t.snapshot_id, t.recorded FROM current_member_snapshots t WHERE {groups} AND {which}"
+        for row in records(reader, query, **named, **of_groups):
+            found.setdefault(row["snapshot_id"], set()).update(partitions(row["recorded"]))
+    return {snapshot: frozenset(places) for snapshot, places in found.items()}
+
+
+def _listed(reader: Reader, within: Scope) -> Mapping[tuple[str, str], Listed]:
+    """(cluster, topic) -> its listings."""
+    query, values = listings(within)
+    rows: Iterable[Record] = records(
+        reader, f"SELECT * FROM ({query}) q ORDER BY q.valid_from, q.valid_until", **values
+    )
+    found: dict[tuple[str, str], list[tuple[datetime, int]]] = {}
+    for row in rows:
+        found.setdefault((row["cluster_id"], row["topic"]), []).append((row["valid_from"], row["partition_count"] or 0))
+    return found

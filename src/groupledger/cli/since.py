@@ -1,0 +1,45 @@
+"""`--since`, `--until`, `--group` and `--cluster`: what part of the ledger a question is about."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from groupledger.cli.output import say
+from groupledger.core.since import bound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from groupledger.core.since import Bound
+
+_TIME = "24h before the newest record, or a moment: ISO 8601 (UTC unless it names a zone), milliseconds since 1970."
+
+
+def takes_scope(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the four options; the command gets them as `asked`, an `answers.scope.Asked`."""
+
+    @click.option("--since", metavar="TIME", help=f"From then on: {_TIME}")
+    @click.option("--until", metavar="TIME", help="Up to then, written the same way.")
+    @click.option("--group", metavar="GROUP", help="Only this group; `payments-*`: those that begin so.")
+    @click.option("--cluster", metavar="CLUSTER", help="Only this cluster.")
+    @functools.wraps(command)
+    def run(
+        *args: Any, since: str | None, until: str | None, group: str | None, cluster: str | None, **more: Any
+    ) -> Any:
+        from groupledger.answers.scope import Asked
+
+        return command(*args, asked=Asked(cluster, group, _bound(since), _bound(until)), **more)
+
+    return run
+
+
+def _bound(text: str | None) -> Bound | None:
+    if text is None:
+        return None
+    found, zone_assumed = bound(text)
+    if zone_assumed:
+        say(f"no time zone in {text!r}: UTC assumed")
+    return found

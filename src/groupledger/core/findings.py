@@ -1,0 +1,149 @@
+"""What can be wrong with a recorded rebalance: every invariant with its stable code and severity, declared once.
+
+`INGEST` and `ASSIGN` write rows of the table `violations` under `recorded_as`; `AUDIT` is judged when somebody asks.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from groupledger.core.faults import Fault
+
+
+class Severity(StrEnum):
+    """How much a finding matters, the gravest first."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class Judge(StrEnum):
+    """Which command judges an invariant."""
+
+    INGEST = "ingest"
+    ASSIGN = "assign"
+    AUDIT = "audit"
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    """One thing that must hold, by the code under which its breach is found.
+
+    `severity` is the gravest one of its findings. `recorded_as` is its code in the table `violations`, where that is
+    another one: codes in tables stay what they were.
+    """
+
+    code: str
+    severity: Severity
+    judge: Judge
+    what: str
+    recorded_as: str
+
+
+def _recorded(code: str, severity: Severity, judge: Judge, what: str, recorded_as: str | None = None) -> Invariant:
+    return Invariant(code, severity, judge, what, recorded_as or code)
+
+
+DOUBLE_OWNED = _recorded(
+    *("DOUBLE_OWNED", Severity.ERROR, Judge.INGEST),
+    "a partition is recorded for two members at once; never in a share group, where that is right",
+    "DOUBLE_ASSIGNED",
+)
+NOT_SUBSCRIBED = _recorded(
+    *("NOT_SUBSCRIBED", Severity.ERROR, Judge.INGEST),
+    "a member is assigned partitions of a topic that its subscription does not name",
+    "ASSIGNED_NOT_SUBSCRIBED",
+)
+OFFSET_REWRITTEN = _recorded(
+    *("OFFSET_REWRITTEN", Severity.ERROR, Judge.INGEST),
+    "an offset of the log was read with two contents: the log was truncated, or two clusters share a cluster id",
+)
+REPEATED_TOPIC = _recorded(
+    *("REPEATED_TOPIC", Severity.WARNING, Judge.INGEST),
+    "a topic stands twice in a member's assignment: some clients take only one of the two, and rejoin over and over",
+    "TOPIC_REPEATED",
+)
+STALE_CLAIM = _recorded(
+    *("STALE_CLAIM", Severity.WARNING, Judge.INGEST),
+    "a member claims partitions of an older generation, which may be another member's by now",
+)
+CLAIM_DIFFERS = _recorded(
+    *("CLAIM_DIFFERS", Severity.WARNING, Judge.INGEST),
+    "a member claims other partitions than were recorded for it; info where the course of things explains it (an eager "
+    "member, a static one that came back, a deleted topic)",
+)
+REWRITE_DIFFERS = _recorded(
+    *("REWRITE_DIFFERS", Severity.WARNING, Judge.INGEST),
+    "a generation was recorded again with another assignment",
+)
+HANDED_OVER_BEFORE_REVOKED = _recorded(
+    *("HANDED_OVER_BEFORE_REVOKED", Severity.ERROR, Judge.ASSIGN),
+    "a partition went to a new owner while another member said it owned it (KIP-429)",
+    "HANDED_OVER",
+)
+LEFT_OUT = _recorded(
+    *("LEFT_OUT", Severity.WARNING, Judge.ASSIGN),
+    "the assignor gave partitions of a topic to nobody, and others of that topic to members",
+)
+UNOWNED = _recorded(
+    *("UNOWNED", Severity.ERROR, Judge.AUDIT),
+    "nobody has a partition of a subscribed topic although the group has members, for longer than a rebalance explains",
+)
+NEVER_SETTLES = _recorded(
+    *("NEVER_SETTLES", Severity.ERROR, Judge.AUDIT),
+    "a classic group rebalances again and again while nothing changes that the log holds of members, subscriptions and "
+    "topics",
+)
+SHARED_INSTANCE_ID = _recorded(
+    *("SHARED_INSTANCE_ID", Severity.ERROR, Judge.AUDIT),
+    "one group.instance.id is taken over again and again: two processes share it, or one restarts over and over",
+)
+COPARTITION_BROKEN = _recorded(
+    *("COPARTITION_BROKEN", Severity.ERROR, Judge.AUDIT),
+    "topics that are joined have different partition counts, or their partitions of one number different owners",
+)
+UNBALANCED = _recorded(
+    *("UNBALANCED", Severity.WARNING, Judge.AUDIT),
+    "a settled group with one subscription has a member with two or more partitions more than another, under an "
+    "assignor that promises balance",
+)
+EXCESS_MOVES = _recorded(
+    *("EXCESS_MOVES", Severity.WARNING, Judge.AUDIT),
+    "more partitions moved than had to, under an assignor that promises to keep what members have",
+)
+
+INVARIANTS = (
+    *(UNOWNED, DOUBLE_OWNED, NOT_SUBSCRIBED, HANDED_OVER_BEFORE_REVOKED, NEVER_SETTLES, SHARED_INSTANCE_ID),
+    *(COPARTITION_BROKEN, OFFSET_REWRITTEN, STALE_CLAIM, REPEATED_TOPIC, LEFT_OUT, REWRITE_DIFFERS, CLAIM_DIFFERS),
+    *(UNBALANCED, EXCESS_MOVES),
+)
+"""All of them, the gravest first."""
+BY_CODE = {each.code: each for each in INVARIANTS}
+BY_RECORDED = {each.recorded_as: each for each in INVARIANTS}
+
+
+def failing(words: Iterable[str]) -> frozenset[str]:
+    """Codes and severities as a person lists them (`UNOWNED,error`) -> codes and severities, in their own case.
+
+    A code of the table `violations` stands for its invariant. Raises Fault("UNKNOWN_CODE") for any other word.
+    """
+    found = set()
+    for word in filter(None, (each.strip() for text in words for each in text.split(","))):
+        code, severity = word.upper(), word.lower()
+        if code in BY_CODE or code in BY_RECORDED:
+            found.add((BY_CODE.get(code) or BY_RECORDED[code]).code)
+        elif severity in {each.value for each in Severity}:
+            found.add(severity)
+        else:
+            raise Fault("UNKNOWN_CODE", f"no finding has the code or severity {word!r}; {_known(code)}")
+    return frozenset(found)
+
+
+def _known(code: str) -> str:
+    alike = difflib.get_close_matches(code, BY_CODE, n=2)
+    meant = f"did you mean {' or '.join(alike)}? " if alike else ""
+    return f"{meant}known: {', '.join([*BY_CODE, *Severity])}"

@@ -1,0 +1,35 @@
+"""A bound of a period as a person writes it: a moment, or how long before the newest moment that the ledger has."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+
+from groupledger.core.faults import Fault
+from groupledger.core.moment import EPOCH, parse
+
+Bound = datetime | timedelta
+"""A moment, or how long before the newest one."""
+
+_DURATION = re.compile(r"(\d{1,7})([smhdw])", re.ASCII)
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def bound(text: str) -> tuple[Bound, bool]:
+    """`24h`, `90m`, `7d` -> how long; else a moment as `moment.parse` reads it, and whether UTC was assumed."""
+    found = _DURATION.fullmatch(text.strip())
+    if found is not None:
+        return timedelta(**{_UNITS[found[2]]: int(found[1])}), False
+    try:
+        return parse(text.strip())
+    except Fault as fault:
+        raise Fault(
+            fault.code, f"{fault.message}, or how long before the newest record: 90s, 15m, 24h, 7d, 2w"
+        ) from None
+
+
+def placed(of: Bound, newest: datetime) -> datetime:
+    """The moment that a bound names in a ledger whose newest moment this is; no length of time reaches behind 1970."""
+    if isinstance(of, datetime):
+        return of
+    return EPOCH if of > newest - EPOCH else newest - of

@@ -1,0 +1,33 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from groupledger.core.faults import Fault
+from groupledger.core.moment import EPOCH
+from groupledger.core.since import bound, placed
+
+NEWEST = datetime(2026, 11, 21, 14, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "moment", "zone_assumed"),
+    [
+        ("24h", NEWEST - timedelta(days=1), False),
+        ("0s", NEWEST, False),
+        (" 90m ", NEWEST - timedelta(minutes=90), False),
+        ("2w", NEWEST - timedelta(days=14), False),
+        ("9999999w", EPOCH, False),
+        ("2026-11-21T13:00", datetime(2026, 11, 21, 13, 0, tzinfo=UTC), True),
+        ("2026-11-21T14:00+01:00", datetime(2026, 11, 21, 13, 0, tzinfo=UTC), False),
+        ("1795269780000", datetime(2026, 11, 21, 14, 3, tzinfo=UTC), False),
+    ],
+)
+def test_a_bound_is_a_moment_or_how_long_before_the_newest_one(text, moment, zone_assumed):
+    found, assumed = bound(text)
+    assert (placed(found, NEWEST), assumed) == (moment, zone_assumed)
+
+
+@pytest.mark.parametrize("text", ["", "h", "24 hours", "-1h", "1.5h", "\u0661h", "24H", "1h30m", "99999999s"])
+def test_what_is_neither_is_refused(text):
+    with pytest.raises(Fault, match="or how long before the newest record: 90s, 15m, 24h, 7d, 2w"):
+        bound(text)
