@@ -6,7 +6,7 @@ from bisect import bisect_right
 
 import pytest
 
-from groupledger.core.attribution import Agreement, Attribution, RecordedRound, attribution, recorded_round
+from groupledger.core.attribution import Agreement, RecordedRound, attribution, recorded_round
 from groupledger.core.custom.group import Member, TopicPartition
 from tests.core.history.captured import catalog, every_group, folded, topic_changes
 from tests.core.protocol.test_recorded_clients import writer
@@ -92,11 +92,6 @@ def test_the_view_that_explains_the_record_decides():
     record = happened("range", [[0, 1], [2]])
     assert attribution(record, [{"t": 5}]).agreement is Agreement.NONE
     assert attribution(record, [{"t": 5}, {}, {"t": 3}]).agreement is Agreement.LISTS
-
-
-def test_in_words():
-    assert Attribution(Agreement.LISTS, ("a", "b")).text == "exact as a or b"
-    assert Attribution(Agreement.NONE).text == "no known assignor"
 
 
 def views(capture, round_, at_ms):

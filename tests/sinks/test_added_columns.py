@@ -2,23 +2,26 @@
 
 from dataclasses import replace
 
+import pytest
 from pyspark.sql.types import StructType
 
 from groupledger.sinks.append import _terms
-from groupledger.tables import MEMBER_SNAPSHOTS, TABLES
+from groupledger.tables import MEMBER_SNAPSHOTS, REBALANCES, TABLES
 
 
-def test_the_terms_of_the_columns_before_are_as_they_were():
-    before = StructType([field for field in MEMBER_SNAPSHOTS.schema if field.name not in MEMBER_SNAPSHOTS.added])
-    old = list(_terms(replace(MEMBER_SNAPSHOTS, schema=before, added=())))
-    new = list(_terms(MEMBER_SNAPSHOTS))
+@pytest.mark.parametrize(
+    ("table", "first", "names"),
+    [
+        (MEMBER_SNAPSHOTS, 20, ("previous_member_epoch", "member_state", "subscribed_regex", "tasks")),
+        (REBALANCES, 26, ("least_moves_certainty", "fewest_rounds", "attributed_to", "attribution")),
+    ],
+)
+def test_the_terms_of_the_columns_before_are_as_they_were(table, first, names):
+    before = StructType([field for field in table.schema if field.name not in table.added])
+    old = list(_terms(replace(table, schema=before, added=())))
+    new = list(_terms(table))
     assert new[: len(old)] == old
-    assert new[len(old) :: 2] == [
-        "if(`previous_member_epoch` IS NULL, NULL, 20)",
-        "if(`member_state` IS NULL, NULL, 21)",
-        "if(`subscribed_regex` IS NULL, NULL, 22)",
-        "if(`tasks` IS NULL, NULL, 23)",
-    ]
+    assert new[len(old) :: 2] == [f"if(`{name}` IS NULL, NULL, {at})" for at, name in enumerate(names, first)]
 
 
 def test_added_columns_may_be_null_and_come_last():

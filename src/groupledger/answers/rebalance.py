@@ -56,6 +56,10 @@ class Result:
     least_moves: int | None
     unassigned: int
     follow_up: bool
+    least_moves_certainty: str | None  # None, as the next three are: a row of an older schema version
+    fewest_rounds: int | None
+    attribution: str | None
+    attributed_to: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +219,11 @@ def _results(reader: Reader, chosen: Record) -> tuple[Result, ...]:
     condition, values = _of_group(chosen, snapshot_id=chosen["snapshot_id"])
     columns = ", ".join(f"t.{name}" for name in Result.__slots__)
     query = f"SELECT {columns} FROM current_rebalances t WHERE {condition} ORDER BY t.scenario, t.round"
-    return tuple(Result(**row) for row in records(reader, query, **values))
+    return tuple(Result(**row | _as_tuple(row["attributed_to"])) for row in records(reader, query, **values))
+
+
+def _as_tuple(attributed_to: list[str] | None) -> dict[str, Any]:
+    return {"attributed_to": None if attributed_to is None else tuple(attributed_to)}
 
 
 def _findings(reader: Reader, chosen: Record) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import click
 
 from groupledger.cli.options import Job, takes_config
 from groupledger.cli.output import plain
+from groupledger.core.attributed import in_words
 from groupledger.core.moment import iso
 from groupledger.core.short_names import shortened
 
@@ -75,12 +76,14 @@ def tell(output: Output, answer: Explanation) -> None:
     if answer.rounds is not None:
         generations = "generation" if answer.rounds == 1 else "generations"
         output.line()
-        output.line(f"settled in generation {answer.settled}: {answer.rounds} {generations}")
+        fewest = [each.fewest_rounds for each in told.results[:1] if each.fewest_rounds is not None]
+        told_fewest = f", fewest: {fewest[0]}" if fewest else ""
+        output.line(f"settled in generation {answer.settled}: {answer.rounds} {generations}{told_fewest}")
 
 
 def _tell_moves(output: Output, answer: Explanation) -> None:
     """A line for each pair of members between which partitions moved."""
-    from groupledger.cli.answers import spans
+    from groupledger.cli.answers import least, spans
 
     pairs: dict[tuple[str, str], list[Moved]] = {}
     for each in answer.moved:
@@ -95,8 +98,9 @@ def _tell_moves(output: Output, answer: Explanation) -> None:
     output.table(["from", "to", "partitions", "which"], rows[:MOST_SHOWN])
     _tell_rest(output, len(rows))
     for result in answer.rebalance.results[:1]:
-        least = "not known" if result.least_moves is None else f"{result.least_moves:,}"
-        output.line(f"from member to member: {result.moves:,}, least: {least}; verdict: {result.verdict}")
+        fewest = least(result) or "not known"
+        output.line(f"from member to member: {result.moves:,}, least: {fewest}; verdict: {result.verdict}")
+        output.line(f"whose algorithm: {in_words(result.attribution, result.attributed_to)}")
 
 
 def _tell_rest(output: Output, number: int) -> None:
