@@ -1,0 +1,35 @@
+"""Whose algorithm every captured record was, as the ledger has it: of the log before its cleaner came, and after."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from groupledger.answers.reader import LedgerReader
+from groupledger.answers.rows import records
+from groupledger.config import parse
+from groupledger.pipeline.assign import assign
+from groupledger.pipeline.invocation import Invocation
+from tests.engine.captured_rows import BEFORE_COMPACTION, CAPTURES
+from tests.pipeline.captured_facts import captured_ledger
+
+pytestmark = pytest.mark.spark
+
+
+def test_all_301_captured_generations_that_are_no_rewrites_are_exact_under_some_name(spark, tmp_path):
+    ledger = captured_ledger(spark, str(tmp_path / "ledger"), (*CAPTURES, BEFORE_COMPACTION))
+    settings = f"cluster_id: any\nledger: {{location: {ledger.path}}}\nassign: {{snapshots: every}}"
+    now = datetime(2026, 11, 21, tzinfo=UTC)
+    assign(spark, parse(settings, "test"), Invocation("attempt", lambda: now, time.perf_counter))
+    counted = records(
+        LedgerReader(ledger.path),
+        "SELECT attribution, cardinality(attributed_to) > 0 AS named, count(*) AS n FROM current_rebalances "
+        "WHERE group_type = 'classic' AND outcome <> 'EMPTY' GROUP BY 1, 2 ORDER BY 1",
+    )
+    assert [tuple(row.values()) for row in counted] == [
+        ("exact", True, 301),
+        ("not-applicable: no-leader", None, 1),
+        ("not-applicable: rewrite", None, 17),
+    ]
