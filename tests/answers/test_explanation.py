@@ -195,6 +195,17 @@ def test_for_a_person_a_computed_rebalance_says_whose_algorithm_it_was_and_how_l
     assert lines[-1] == "settled in generation 3: 2 generations, fewest: 2"
 
 
+def test_of_several_scenarios_the_one_that_ran_the_recorded_assignor_is_told(written):
+    what_if = {"attribution": "not-applicable: not-compared", "attributed_to": None}
+    results = [result(1, follow_up=False, **SCHEMA_5, **{"scenario": "z"}), result(1, follow_up=False, **what_if)]
+    told = explain(written(group_snapshots=[snapshot(1, 1)], rebalances=results), "pay").rebalance
+    assert [each.scenario for each in told.results] == ["baseline", "z"]
+    assert told.compared is told.results[1]
+    ledger = written(group_snapshots=[snapshot(1, 1)], rebalances=results[1:])
+    assert explain(ledger, "pay").rebalance.compared.scenario == "baseline"
+    assert explain(written(group_snapshots=[snapshot(1, 1)]), "pay").rebalance.compared is None
+
+
 def test_for_a_person_a_row_of_an_older_schema_version_says_that_it_does_not_know(place):
     lines = ask(place, "--generation", "1").splitlines()
     assert "from member to member: 2, least: 1; verdict: exact" in lines

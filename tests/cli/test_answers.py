@@ -104,8 +104,8 @@ def test_a_rebalance_is_members_results_and_findings(capsys):
     assert ["what-if", "range", "EAGER", "ASSIGNED", "not-compared", "1", "topic", "unknown", "0", "no"] in lines
     said_of_records = [line for line in out.splitlines() if line.startswith("whose")]
     assert said_of_records == [
-        "whose algorithm the record is, by baseline: exact as a or b",
-        "whose algorithm the record is, by older: not known: an older groupledger computed this; "
+        "whose algorithm (scenario baseline): exact as a or b",
+        "whose algorithm (scenario older): not known: an older groupledger computed this; "
         "`groupledger assign` computes it again",
     ]
     assert "finding: STALE_CLAIM: m1 said 2" in out

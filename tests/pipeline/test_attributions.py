@@ -19,12 +19,14 @@ pytestmark = pytest.mark.spark
 
 
 def test_all_301_captured_generations_that_are_no_rewrites_are_exact_under_some_name(spark, tmp_path):
-    ledger = captured_ledger(spark, str(tmp_path / "ledger"), (*CAPTURES, BEFORE_COMPACTION))
-    settings = f"cluster_id: any\nledger: {{location: {ledger.path}}}\nassign: {{snapshots: every}}"
+    path = str(tmp_path / "ledger")
+    captured_ledger(spark, path, (*CAPTURES, BEFORE_COMPACTION))
+    settings = f"cluster_id: any\nledger: {{location: {path}}}\nassign: {{snapshots: every}}"
     now = datetime(2026, 11, 21, tzinfo=UTC)
-    assign(spark, parse(settings, "test"), Invocation("attempt", lambda: now, time.perf_counter))
+    invocation = Invocation(attempt_id="attempt", now=lambda: now, seconds=time.perf_counter)
+    assign(spark, parse(settings, "test"), invocation)
     counted = records(
-        LedgerReader(ledger.path),
+        LedgerReader(path),
         "SELECT attribution, cardinality(attributed_to) > 0 AS named, count(*) AS n FROM current_rebalances "
         "WHERE group_type = 'classic' AND outcome <> 'EMPTY' GROUP BY 1, 2 ORDER BY 1",
     )

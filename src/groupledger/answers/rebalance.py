@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.names import unknown_group
 from groupledger.answers.rows import matching, one_of, records
+from groupledger.core.attributed import Attributed
 from groupledger.core.faults import Fault
 
 if TYPE_CHECKING:
@@ -95,6 +96,12 @@ class Rebalance:
         counted = "generation" if self.group_type == CLASSIC else "epoch"
         assignor = self.assignor or "no assignor"
         return f"{self.group_id}, {counted} {self.generation} ({assignor}, cluster {self.cluster_id})"
+
+    @property
+    def compared(self) -> Result | None:
+        """The first result that holds the record against its own assignor; else the first there is."""
+        first = self.results[0] if self.results else None
+        return next((each for each in self.results if each.attribution != Attributed.NOT_COMPARED.text), first)
 
 
 def rebalance(reader: Reader, group_id: str, cluster: str | None = None, generation: int | None = None) -> Rebalance:

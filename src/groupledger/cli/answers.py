@@ -125,7 +125,7 @@ def tell_rebalance(output: Output, answer: Rebalance) -> None:
     for result in answer.results:
         if result.attribution != NOT_COMPARED:
             said = in_words(result.attribution, result.attributed_to)
-            output.line(f"whose algorithm the record is, by {result.scenario}: {said}")
+            output.line(f"whose algorithm (scenario {result.scenario}): {said}")
     for finding in answer.findings:
         output.line(f"finding: {finding}")
     for gap in answer.gaps:
@@ -135,12 +135,12 @@ def tell_rebalance(output: Output, answer: Rebalance) -> None:
         output.line(f"in no topic listing at that time, so that partition counts are not known: {names}")
 
 
-def least(result: Result) -> str | None:
-    """The least moves with what is known of them: `4`, `4 or more`; a reason where there is no number."""
+def least(result: Result) -> int | str | None:
+    """The least moves; in words where they are a bound (`4 or more`) or there is no number (`topic unknown`)."""
     certainty = result.least_moves_certainty
-    if result.least_moves is None:
-        return None if certainty is None else certainty.removeprefix(NOT_APPLICABLE).replace("-", " ")
-    return f"{result.least_moves:,}" + (" or more" if certainty == LOWER_BOUND else "")
+    if result.least_moves is None and certainty is not None:
+        return certainty.removeprefix(NOT_APPLICABLE).replace("-", " ")
+    return f"{result.least_moves:,} or more" if certainty == LOWER_BOUND else result.least_moves
 
 
 def _member(move: MemberMove, name: str) -> tuple[str, ...]:

@@ -76,8 +76,8 @@ def tell(output: Output, answer: Explanation) -> None:
     if answer.rounds is not None:
         generations = "generation" if answer.rounds == 1 else "generations"
         output.line()
-        fewest = [each.fewest_rounds for each in told.results[:1] if each.fewest_rounds is not None]
-        told_fewest = f", fewest: {fewest[0]}" if fewest else ""
+        fewest = told.compared and told.compared.fewest_rounds
+        told_fewest = "" if fewest is None else f", fewest: {fewest}"
         output.line(f"settled in generation {answer.settled}: {answer.rounds} {generations}{told_fewest}")
 
 
@@ -97,8 +97,10 @@ def _tell_moves(output: Output, answer: Explanation) -> None:
         output.line("nothing")
     output.table(["from", "to", "partitions", "which"], rows[:MOST_SHOWN])
     _tell_rest(output, len(rows))
-    for result in answer.rebalance.results[:1]:
-        fewest = least(result) or "not known"
+    result = answer.rebalance.compared
+    if result is not None:
+        found = least(result)
+        fewest = "not known" if found is None else f"{found:,}" if isinstance(found, int) else found
         output.line(f"from member to member: {result.moves:,}, least: {fewest}; verdict: {result.verdict}")
         output.line(f"whose algorithm: {in_words(result.attribution, result.attributed_to)}")
 
