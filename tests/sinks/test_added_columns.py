@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from pyspark.sql.types import StructType
 
-from groupledger.sinks.append import _terms
+from groupledger.sinks.append import _contract, _terms
 from groupledger.tables import MEMBER_SNAPSHOTS, REBALANCES, TABLES
 
 
@@ -17,7 +17,7 @@ from groupledger.tables import MEMBER_SNAPSHOTS, REBALANCES, TABLES
     ],
 )
 def test_the_terms_of_the_columns_before_are_as_they_were(table, first, names):
-    before = StructType([field for field in table.schema if field.name not in table.added])
+    before = StructType([field for field in table.schema if field.name not in names])
     old = list(_terms(replace(table, schema=before, added=())))
     new = list(_terms(table))
     assert new[: len(old)] == old
@@ -27,5 +27,28 @@ def test_the_terms_of_the_columns_before_are_as_they_were(table, first, names):
 def test_added_columns_may_be_null_and_come_last():
     for table in TABLES:
         own = [name for name in table.columns if name != "attempt_id"]
-        assert own[len(own) - len(table.added) :] == list(table.added)
-        assert all(table.schema[name].nullable for name in table.added)
+        added = [each.column for each in table.added]
+        assert own[len(own) - len(added) :] == added
+        assert all(table.schema[name].nullable for name in added)
+
+
+def test_rows_that_an_older_version_made_are_made_again_as_it_made_them():
+    """What a later version computes besides is not in them, so that their digest is the one that was committed."""
+    nulls = {
+        version: [term for term in _contract(REBALANCES, version) if term.startswith("cast(NULL AS ")]
+        for version in (1, 4, 5)
+    }
+    assert nulls[5] == []
+    assert (
+        nulls[1]
+        == nulls[4]
+        == [
+            "cast(NULL AS string) AS `least_moves_certainty`",
+            "cast(NULL AS int) AS `fewest_rounds`",
+            "cast(NULL AS array<string>) AS `attributed_to`",
+            "cast(NULL AS string) AS `attribution`",
+        ]
+    )
+    assert list(_contract(REBALANCES, 5)) == list(_contract(REBALANCES))
+    assert sum("NULL" in term for term in _contract(MEMBER_SNAPSHOTS, 4)) == 0
+    assert sum("NULL" in term for term in _contract(MEMBER_SNAPSHOTS, 3)) == 4

@@ -5,7 +5,17 @@ from __future__ import annotations
 from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StringType, StructField, StructType
 
 from groupledger.tables import columns as c
-from groupledger.tables.declaration import INT_LIST, STRING_LIST, TOPIC_PARTITIONS, Check, column, counts, known, table
+from groupledger.tables.declaration import (
+    INT_LIST,
+    STRING_LIST,
+    TOPIC_PARTITIONS,
+    Check,
+    added_in,
+    column,
+    counts,
+    known,
+    table,
+)
 from groupledger.tables.facts import ATTEMPT, CLUSTER, GROUP, SNAPSHOT
 
 SCENARIO = column(c.SCENARIO, StringType(), "name of the what-if; `recorded` is what happened", required=True)
@@ -130,7 +140,7 @@ REBALANCES = table(
     ),
     ATTEMPT,
     cluster_by=(c.CLUSTER_ID, c.GROUP_ID),
-    added=(c.LEAST_MOVES_CERTAINTY, c.FEWEST_ROUNDS, c.ATTRIBUTED_TO, c.ATTRIBUTION),
+    added=added_in(5, c.LEAST_MOVES_CERTAINTY, c.FEWEST_ROUNDS, c.ATTRIBUTED_TO, c.ATTRIBUTION),
     checks=(
         known(c.OUTCOME, "ASSIGNED", "UNCHANGED", "EMPTY", "REJECTED", "NOT_RECOMPUTED"),
         known(c.PROTOCOL, "EAGER", "COOPERATIVE"),
