@@ -118,18 +118,19 @@ def _asked(decoded: Decoded, result: Rebalances, rows: LongArray) -> Iterator[To
     later = other_moments(topics, decoded.snapshots.topic_group, result.subscribed.any(), len(start) - 1)
     size = sizes(decoded.snapshots, integers(pc.binary_length(column(decoded.members, c.USER_DATA)), 0))
     names, chosen = [*decoded.choice.names, None], decoded.choice.chosen
+    groups, members = decoded.groups.select(GROUP_FIELDS), decoded.members.select(MEMBER_FIELDS)
     for row in rows.tolist():
         first, end = start[row : row + 2].tolist()
-        snapshot = _rows(decoded.groups.select(GROUP_FIELDS).slice(row, 1), GroupSnapshotRow)[0]
+        [snapshot] = _rows(groups.slice(row, 1), GroupSnapshotRow)
         verdict, ran = Verdict(int(result.verdict[row])), names[chosen[row]]
         if size.too_large(row, snapshot.assignor):
             yield unless_it_ran(Attributed.TOO_LARGE, verdict, ran)
             continue
-        members = _rows(decoded.members.select(MEMBER_FIELDS).slice(first, end - first), MemberSnapshotRow)
-        if all(member.recorded is None for member in members):
+        own = _rows(members.slice(first, end - first), MemberSnapshotRow)
+        if all(member.recorded is None for member in own):
             yield Attributed.NO_RECORD, ()
             continue
-        happened = recorded_round(snapshot, members)
+        happened = recorded_round(snapshot, own)
         views = list(_views(decoded, [topics.now, *later], row, happened))
         yield attributed(happened, views, verdict, ran)
 
