@@ -101,9 +101,17 @@ def of_snapshot(offset, order, name, recorded):
     }  # fmt: skip
 
 
-def result(offset, *, follow_up):
-    said = {"snapshot_id": f"log/dev/0/{offset}", "scenario": "baseline", "round": 1, "follow_up": follow_up}
+def result(offset, *, follow_up, **more):
+    said = {"snapshot_id": f"log/dev/0/{offset}", "scenario": "baseline", "round": 1, "follow_up": follow_up} | more
     return KEY | said | {"moves": 2, "least_moves": 1, "verdict": "exact", "assignor": "x", "protocol": "COOPERATIVE"}
+
+
+SCHEMA_5 = {
+    "least_moves_certainty": "lower-bound",
+    "fewest_rounds": 2,
+    "attribution": "exact",
+    "attributed_to": ["kafka-python-sticky", "aiokafka-sticky"],
+}
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +131,11 @@ def place(tmp_path_factory):
             *(of_snapshot(5, 0, "m", "a:0,1"), of_snapshot(5, 1, "n", "a:2")),
             *(of_snapshot(7, 0, "m", "a:0"), of_snapshot(7, 1, "n", "a:2")),
         ],
-        rebalances=[result(1, follow_up=False), result(3, follow_up=True), result(5, follow_up=False)],
+        rebalances=[
+            result(1, follow_up=False),
+            result(3, follow_up=True, **SCHEMA_5),
+            result(5, follow_up=False, **SCHEMA_5),
+        ],
         ownership_changes=[
             *(changed(1, number, None, "m") for number in (0, 1, 2)),
             changed(3, 2, "m", None),
@@ -174,6 +186,34 @@ def test_for_a_person(place):
         "partition since for",
         "a-1 2026-11-21T14:07:00.000Z to the end",
     ]
+
+
+def test_for_a_person_a_computed_rebalance_says_whose_algorithm_it_was_and_how_little_would_have_done(place):
+    lines = ask(place, "--generation", "2").splitlines()
+    assert "from member to member: 2, least: 1 or more; verdict: exact" in lines
+    assert "whose algorithm: exact as kafka-python-sticky or aiokafka-sticky" in lines
+    assert lines[-1] == "settled in generation 3: 2 generations, fewest: 2"
+
+
+def test_of_several_scenarios_the_one_that_ran_the_recorded_assignor_is_told(written):
+    what_if = {"attribution": "not-applicable: not-compared", "attributed_to": None}
+    results = [result(1, follow_up=False, **SCHEMA_5, **{"scenario": "z"}), result(1, follow_up=False, **what_if)]
+    told = explain(written(group_snapshots=[snapshot(1, 1)], rebalances=results), "pay").rebalance
+    assert [each.scenario for each in told.results] == ["baseline", "z"]
+    assert told.compared is told.results[1]
+    ledger = written(group_snapshots=[snapshot(1, 1)], rebalances=results[1:])
+    assert explain(ledger, "pay").rebalance.compared.scenario == "baseline"
+    assert explain(written(group_snapshots=[snapshot(1, 1)]), "pay").rebalance.compared is None
+
+
+def test_for_a_person_a_row_of_an_older_schema_version_says_that_it_does_not_know(place):
+    lines = ask(place, "--generation", "1").splitlines()
+    assert "from member to member: 2, least: 1; verdict: exact" in lines
+    assert (
+        "whose algorithm: not known: an older groupledger computed this; `groupledger assign` computes it again"
+        in lines
+    )
+    assert lines[-1] == "settled in generation 1: 1 generation"
 
 
 def test_the_first_state_has_nothing_before_it(place):

@@ -21,9 +21,9 @@ def member(offset, order, name, recorded, instance=None, **more):
     return identity | said | more
 
 
-def result(offset, scenario="baseline", moved=2, round_=1):
+def result(offset, scenario="baseline", moved=2, round_=1, **more):
     identity = {"scenario": scenario, "snapshot_id": f"log/dev/0/{offset}", "cluster_id": "dev", "group_id": "pay"}
-    return identity | {"round": round_, "assignor": "range", "verdict": "exact", "moves": moved}
+    return identity | {"round": round_, "assignor": "range", "verdict": "exact", "moves": moved} | more
 
 
 SNAPSHOTS = [
@@ -220,6 +220,25 @@ def test_a_history_is_in_order_and_has_the_moves_of_its_scenario(ledger):
     ]
     assert (listing.total, listing.left_off) == (5, 2)
     assert shown(history(ledger, "pay", None, "what-if", 9), "moves")[2] == (0,)
+
+
+ALGORITHMS = [
+    ("exact", ["a", "b"], "a or b"),
+    ("equal-sets", ["a"], "equal-sets: a"),
+    ("perhaps", ["a"], "perhaps: a"),
+    ("no-known-assignor", [], "no-known-assignor"),
+    ("not-applicable: no-leader", None, None),
+    (None, None, None),
+]
+
+
+def test_a_history_says_whose_algorithm_each_record_was(written):
+    results = [result(at, attribution=found, attributed_to=names) for at, (found, names, _) in enumerate(ALGORITHMS, 1)]
+    ledger = written(group_snapshots=[snapshot(at, at) for at in range(1, 7)], rebalances=results)
+    told = shown(history(ledger, "pay", None, "baseline", 9), "algorithm")
+    assert [algorithm for (algorithm,) in told] == [expected for *_, expected in ALGORITHMS]
+    [exact] = rebalance(ledger, "pay", None, 1).results
+    assert (exact.attribution, exact.attributed_to) == ("exact", ("a", "b"))
 
 
 def test_generations_have_the_moves_of_the_first_round(ledger):

@@ -9,8 +9,9 @@ from groupledger.answers.listings import Listing
 from groupledger.answers.ownership import Change, Holding, Member, Ownership
 from groupledger.answers.rebalance import MemberMove, Rebalance, Result
 from groupledger.answers.topics import TopicLife
-from groupledger.cli.answers import as_json, spans, tell
+from groupledger.cli.answers import LOWER_BOUND, as_json, spans, tell
 from groupledger.cli.output import Output
+from groupledger.core.least_moves import Certainty
 
 
 def at(minute):
@@ -85,7 +86,10 @@ REBALANCE = Rebalance(
     "dev", "pay", "classic", "log/dev/0/9", "generation", 0, 3, None, "range", "Stable", True, at(3),
     (MemberMove("m1", None, None, True, (("a", 0), ("a", 1)), (("a", 0),)),
      MemberMove("m2", None, None, False, (), ())),
-    (Result("baseline", "range", "EAGER", "ASSIGNED", "exact", 1, None, 0, False),),
+    (Result("baseline", "range", "EAGER", "ASSIGNED", "exact", 1, 1, 0, False, "lower-bound", 1, "exact", ("a", "b")),
+     Result("older", "range", "EAGER", "ASSIGNED", "exact", 1, 1, 0, False, None, None, None, None),
+     Result("what-if", "range", "EAGER", "ASSIGNED", "not-compared", 1, None, 0, False,
+            "not-applicable: topic-unknown", None, "not-applicable: not-compared", None)),
     ("STALE_CLAIM: m1 said 2",), ("log/dev/0/11",), ("fold-cut: the log ends here",), ("a", "b"),
 )  # fmt: skip
 
@@ -95,11 +99,23 @@ def test_a_rebalance_is_members_results_and_findings(capsys):
     lines = [line.split() for line in out.splitlines()]
     assert ["m1", "a:0-1", "a:0", "-", "a:1"] in lines
     assert ["m2", "(gone)", "-", "-", "-", "-"] in lines
-    assert ["baseline", "range", "EAGER", "ASSIGNED", "exact", "1", "-", "0", "no"] in lines
+    assert ["baseline", "range", "EAGER", "ASSIGNED", "exact", "1", "1", "or", "more", "0", "no"] in lines
+    assert ["older", "range", "EAGER", "ASSIGNED", "exact", "1", "1", "0", "no"] in lines
+    assert ["what-if", "range", "EAGER", "ASSIGNED", "not-compared", "1", "topic", "unknown", "0", "no"] in lines
+    said_of_records = [line for line in out.splitlines() if line.startswith("whose")]
+    assert said_of_records == [
+        "whose algorithm (scenario baseline): exact as a or b",
+        "whose algorithm (scenario older): not known: an older groupledger computed this; "
+        "`groupledger assign` computes it again",
+    ]
     assert "finding: STALE_CLAIM: m1 said 2" in out
     assert "gap since the snapshot before: fold-cut: the log ends here" in out
     assert "in no topic listing at that time, so that partition counts are not known: a, b" in out
     assert "other records of this generation: log/dev/0/11" in out
+
+
+def test_the_words_for_the_least_moves_are_those_of_the_ledger():
+    assert Certainty.LOWER_BOUND.text == LOWER_BOUND
 
 
 def test_a_listing_says_what_it_left_off(capsys):

@@ -6,8 +6,10 @@ from bisect import bisect_right
 
 import pytest
 
-from groupledger.core.attribution import Agreement, Attribution, RecordedRound, attribution, recorded_round
-from groupledger.core.custom.group import Member, TopicPartition
+from groupledger.core import attribution as module
+from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
+from groupledger.core.attribution import Agreement, RecordedRound, attribution, possible_views, recorded_round
+from groupledger.core.custom.group import Group, Member, TopicPartition
 from tests.core.history.captured import catalog, every_group, folded, topic_changes
 from tests.core.protocol.test_recorded_clients import writer
 
@@ -94,9 +96,23 @@ def test_the_view_that_explains_the_record_decides():
     assert attribution(record, [{"t": 5}, {}, {"t": 3}]).agreement is Agreement.LISTS
 
 
-def test_in_words():
-    assert Attribution(Agreement.LISTS, ("a", "b")).text == "exact as a or b"
-    assert Attribution(Agreement.NONE).text == "no known assignor"
+def test_of_an_assignor_of_many_answers_as_many_are_tried_as_the_size_allows(monkeypatch):
+    """The last of franz-go's answers: exact where all are tried, else perhaps."""
+    topics = dict.fromkeys("tuv", 3)
+    members = tuple(Member(name, tuple(topics)) for name in "ab")
+    *_, last = CLIENT_ASSIGNORS["franz-go-sticky"].plans(Group(members, topics), "a")
+    record = RecordedRound("sticky", "a", members, last.lists)
+    found = attribution(record, [topics])
+    assert (found.agreement, "franz-go-sticky" in found.names) == (Agreement.LISTS, True)
+    monkeypatch.setattr(module, "MOST_WORK", 1)
+    found = attribution(record, [topics])
+    assert (found.agreement, "franz-go-sticky" in found.names) == (Agreement.PROMISE, True)
+
+
+def test_a_view_is_asked_about_once_and_only_where_the_record_is_possible():
+    record = happened("range", [[0, 1], [2]])
+    seen = [{"t": 5}, {"t": 2}, {"t": 5, "of": 1, "nobody": 2}, {"u": 3}, {"t": 3}]
+    assert list(possible_views(record, seen)) == [{"t": 5}, {"t": 3}]
 
 
 def views(capture, round_, at_ms):

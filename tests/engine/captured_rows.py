@@ -9,11 +9,13 @@ from groupledger.core.history import canonical_topic_id
 from groupledger.core.wire.offsets_log import COORDINATOR_RECORDS
 from groupledger.engine import rows as r
 from groupledger.tables import columns as c
-from tests.core.history.captured import every_group, folded, log_rows
+from tests.core.history.captured import every_group, folded, log_of, log_rows, topics_of
 from tests.core.wire.captured import lines
 from tests.engine.bucket_rows import group_row, member_row, record_row, topic_row
 
 CAPTURES = ("dev", "edge", "compacted", "storm")
+BEFORE_COMPACTION = "compacted-before"
+"""The same groups as `compacted`, before the log cleaner came."""
 
 
 class State(NamedTuple):
@@ -28,7 +30,7 @@ class State(NamedTuple):
 def states(capture: str) -> dict[str, list[State]]:
     """The changes of each topic of a capture, in order."""
     listings: dict[int, dict[str, tuple[str | None, int]]] = {}
-    for line in lines(f"{capture}/topics"):
+    for line in lines(topics_of(capture)):
         listings.setdefault(line["ts"], {})[line["topic"]] = (
             canonical_topic_id(line["topic_id"]),
             line["partitions"],
@@ -60,7 +62,7 @@ def holdings(assignment: Any) -> Any:
 @cache
 def rows_of(capture: str, group: str) -> tuple[dict[str, Any], ...]:
     """All snapshots of a captured group, its members, and the topics of its cluster."""
-    facts = folded(f"{capture}/offsets", group)
+    facts = folded(log_of(capture), group)
     rows: list[dict[str, Any]] = []
     for each in facts.group_snapshots:
         values = {name: value for name, value in each._asdict().items() if name in GROUP_NAMES}
@@ -77,12 +79,12 @@ def rows_of(capture: str, group: str) -> tuple[dict[str, Any], ...]:
 
 def coordinated_rows(capture: str, group: str) -> list[dict[str, Any]]:
     """What a KIP-848 group's targets are judged by; nothing of a classic group."""
-    modern = [each for each in folded(f"{capture}/offsets", group).group_snapshots if each.group_type == "consumer"]
+    modern = [each for each in folded(log_of(capture), group).group_snapshots if each.group_type == "consumer"]
     if not modern:
         return []
     return [
         record_row(group, row.log_partition, row.offset, timestamp=row.timestamp_ms, key=row.key, value=row.value)
-        for row in log_rows(f"{capture}/offsets")[group]
+        for row in log_rows(log_of(capture))[group]
         if row.key is not None and row.key[1] in COORDINATOR_RECORDS
     ]
 
@@ -95,5 +97,5 @@ MEMBER_NAMES = {field.name for field in r.MEMBER_FIELDS}
 def captured_groups(capture: str) -> tuple[str, ...]:
     """The groups of a capture that have snapshots."""
     return tuple(
-        group for name, group in every_group() if name == f"{capture}/offsets" and folded(name, group).group_snapshots
+        group for name, group in every_group() if name == log_of(capture) and folded(name, group).group_snapshots
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 import pandas as pd
@@ -10,6 +11,9 @@ import pytest
 from groupledger.config import parse
 from groupledger.config.settings import ASSIGNORS as CONFIGURED
 from groupledger.core.assignors import ASSIGNORS
+from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
+from groupledger.core.faults import Fault
+from groupledger.core.protocol.story import simulate_lines
 from groupledger.engine.grouped import assignor_udf
 from groupledger.tables import columns as c
 from tests.engine.bucket_rows import computed, group_row, member_row, topic_row, wire
@@ -35,6 +39,29 @@ def test_every_assignor_of_ours_can_be_configured():
     for name in CONFIGURED:
         settings = parse(f"cluster_id: a\nledger: {{location: b}}\nassign: {{assignor: {name}}}", "test").assign
         assert (settings.assignor, settings.custom_assignors) == (name, ())
+
+
+def configured(name):
+    return parse(f"cluster_id: a\nledger: {{location: b}}\nassign: {{assignor: {name}}}", "test")
+
+
+def simulated(name):
+    [answer] = simulate_lines(
+        [
+            json.dumps(
+                {"topics": {"t": 1}, "events": [{"event": "join", "member": "m", "topics": ["t"], "assignors": [name]}]}
+            )
+        ]
+    )
+    raise Fault("IN_ANSWER", json.loads(answer)["error"])
+
+
+@pytest.mark.parametrize("what_if", [configured, simulated, assignor_udf])
+@pytest.mark.parametrize("name", sorted(CLIENT_ASSIGNORS.keys() - ASSIGNORS.keys()))
+def test_what_ifs_take_no_other_libraries_assignors_and_say_who_does(what_if, name):
+    """Nobody knows what their members would have sent."""
+    with pytest.raises(Fault, match=f"{name}'.*; those of other client libraries, .* only in `groupledger solve`"):
+        what_if(name)
 
 
 LEFT_OUT = [

@@ -1,4 +1,4 @@
-"""`rebalances.least_moves` of groups as a job computes it."""
+"""`rebalances.least_moves`, its certainty and `fewest_rounds` of groups as a job computes them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 
+from groupledger.core import least_moves
+from groupledger.engine import rows as r
 from groupledger.tables import columns as c
 from tests.engine.bucket_rows import computed, group_row, member_row, topic_row, wire
 
 T = [("t", at) for at in range(4)]
 
 
-def rebalance(**subscribed: list[str]) -> dict[str, Any]:
-    """The computed row of a group in which `a` held the four partitions of topic t."""
+def rebalanced(**subscribed: list[str]) -> list[dict[str, Any]]:
+    """The rows of a group in which `a` held the four partitions of topic t."""
     rows = [topic_row("g/1", "t", 4), topic_row("g/1", "u", 1)]
     for snapshot, before in (("g/0", None), ("g/1", "g/0")):
         said = {c.ASSIGNOR: "roundrobin", c.MEMBERS: len(subscribed), c.PREVIOUS_SNAPSHOT_ID: before}
@@ -21,21 +23,49 @@ def rebalance(**subscribed: list[str]) -> dict[str, Any]:
         for order, (name, topics) in enumerate(subscribed.items()):
             held = wire(T) if name == "a" else []
             rows.append(member_row(snapshot, order, name, **{c.TOPICS: topics, c.RECORDED: held}))
-    [row] = [row for row in computed(rows)["rebalances"] if row[c.SNAPSHOT_ID] == "g/1"]
+    return rows
+
+
+def rebalance(**subscribed: list[str]) -> dict[str, Any]:
+    """The computed row of that group."""
+    [row] = [row for row in computed(rebalanced(**subscribed))["rebalances"] if row[c.SNAPSHOT_ID] == "g/1"]
     return row
 
 
 @pytest.mark.parametrize(
-    ("subscribed", "moves", "least"),
+    ("subscribed", "moves", "least", "certainty", "rounds"),
     [
-        ({"a": ["t"], "b": ["t"]}, 2, 2),
-        ({"a": ["t"], "b": ["t", "u"]}, 2, 1),
-        ({"a": ["t"], "b": ["t", "x"]}, 2, None),
-        ({}, 0, None),
+        ({"a": ["t"], "b": ["t"]}, 2, 2, "exact", 1),
+        ({"a": ["t"], "b": ["t", "u"]}, 2, 1, "exact", 1),
+        ({"a": ["t"], "b": ["t", "x"]}, 2, None, "not-applicable: topic-unknown", None),
+        ({}, 0, None, "not-applicable: no-members", None),
     ],
     ids=["one subscription", "a topic more", "a topic that no listing counts", "no members"],
 )
-def test_least_moves_stand_beside_the_moves(subscribed, moves, least):
+def test_least_moves_stand_beside_the_moves(subscribed, moves, least, certainty, rounds):
     """Round-robin gives t-1 and t-3 to b, and u-0 besides: then one of the two would have been enough."""
     row = rebalance(**subscribed)
     assert (row[c.MOVES], row[c.LEAST_MOVES]) == (moves, least)
+    assert (row[c.LEAST_MOVES_CERTAINTY], row[c.FEWEST_ROUNDS]) == (certainty, rounds)
+
+
+def test_members_that_keep_what_they_own_need_a_second_round_to_move_it():
+    """By what they did: a still owns what it held while it rejoins."""
+    rows = rebalanced(a=["t"], b=["t"])
+    rows[-2] |= {c.CLAIMED: wire(T)}
+    [row] = [row for row in computed(rows)["rebalances"] if row[c.SNAPSHOT_ID] == "g/1"]
+    assert (row[c.LEAST_MOVES], row[c.LEAST_MOVES_CERTAINTY], row[c.FEWEST_ROUNDS]) == (2, "exact", 2)
+
+
+def test_a_bound_is_called_one(monkeypatch):
+    monkeypatch.setattr(least_moves, "MOST_CELLS", 0)
+    row = rebalance(a=["t"], b=["t", "u"], d=["u"])
+    assert row[c.LEAST_MOVES_CERTAINTY] == "lower-bound"
+
+
+def test_a_rejected_group_has_none():
+    fault = {r.FAULT_CODE: "WRONG", r.FAULT_MESSAGE: "it is"}
+    rows = [row | fault if row[r.ROW_KIND] == r.GROUP_ROW else row for row in rebalanced(a=["t"])]
+    row = computed(rows)["rebalances"][1]
+    assert row[c.LEAST_MOVES_CERTAINTY] == "not-applicable: rejected"
+    assert row[c.LEAST_MOVES] is row[c.FEWEST_ROUNDS] is None

@@ -39,7 +39,9 @@ def test_an_assignor_that_is_not_ours_is_no_wrong_input(name):
     assert found[c.MESSAGE].startswith(f"assignor is {name!r}; expected one of constrained-cooperative-sticky, ")
     assert "custom assignor of this name" in found[c.MESSAGE]
     assert "assign.overrides" in found[c.MESSAGE]
-    told = {c.OUTCOME, c.VERDICT, c.CODE, c.MESSAGE}
+    told = {c.OUTCOME, c.VERDICT, c.CODE, c.MESSAGE, c.ATTRIBUTION, c.ATTRIBUTED_TO}
+    known = {"RoundRobinAssigner": ("exact", ["kafkajs-roundrobin"])}.get(name, ("no-known-assignor", []))
+    assert (found[c.ATTRIBUTION], found[c.ATTRIBUTED_TO]) == known
     assert (recorded[c.OUTCOME], recorded[c.VERDICT], recorded[c.CODE]) == ("ASSIGNED", "not-compared", None)
     assert {k: v for k, v in found.items() if k not in told} == {k: v for k, v in recorded.items() if k not in told}
     assert (found[c.ASSIGNOR], found["protocol"], found["moves"]) == ("recorded", "EAGER", 1)

@@ -13,7 +13,7 @@ from groupledger.sinks.append import append
 from groupledger.sinks.ledger import LedgerLocation, init
 from groupledger.tables import GROUP_SNAPSHOTS, LOG_RECORDS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS, Table
 from groupledger.tables import columns as c
-from tests.core.history.captured import catalog, log_rows
+from tests.core.history.captured import catalog, log_of, log_rows
 from tests.engine.captured_rows import captured_groups, holdings, states
 
 START = datetime(2026, 11, 21, 14, 3, tzinfo=UTC)
@@ -22,7 +22,7 @@ START = datetime(2026, 11, 21, 14, 3, tzinfo=UTC)
 @cache
 def facts(capture: str, group: str) -> Folded:
     """A captured group's facts, the capture being its cluster."""
-    return fold_group(capture, log_rows(f"{capture}/offsets")[group], None, catalog(capture))
+    return fold_group(capture, log_rows(log_of(capture))[group], None, catalog(capture))
 
 
 def moment(millis: int) -> datetime:
@@ -70,7 +70,7 @@ def record_rows(capture: str) -> list[dict[str, Any]]:
             c.TIMESTAMP: moment(row.timestamp_ms),
             **{name: getattr(row, name) for name in (c.LOG_PARTITION, c.OFFSET, c.KEY, c.VALUE)},
         }
-        for group, rows in log_rows(f"{capture}/offsets").items()
+        for group, rows in log_rows(log_of(capture)).items()
         for row in rows
     ]
 

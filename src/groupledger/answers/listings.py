@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from groupledger.answers.rows import Reader, Value
 
 TOPIC_NOT_LISTED = "topic-not-listed"
+_NAMES = "array_join(t.attributed_to, ' or ')"
+_ALGORITHM = (
+    f"CASE t.attribution WHEN 'exact' THEN {_NAMES} WHEN 'no-known-assignor' THEN t.attribution "
+    f"ELSE t.attribution || ': ' || {_NAMES} END"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,7 @@ def history(
 ) -> Listing:
     """A line a snapshot of the group, the latest last, with the moves and the verdict of a scenario.
 
+    `algorithm`: the assignors that the record is attributed to; how far they agree stands before it, unless exactly.
     `gaps`: gaps that end at this record, and topics that no listing knew at its time. No snapshot is a `Fault` that
     names groups alike; so is a scenario that was `asked` for and has no results.
     """
@@ -117,17 +123,17 @@ def history(
         for view in ("current_coverage", "topics_not_listed")
     )
     results = (
-        "SELECT t.cluster_id, t.snapshot_id, t.protocol, t.moves, t.least_moves, t.verdict "
+        f"SELECT t.cluster_id, t.snapshot_id, t.protocol, t.moves, t.least_moves, t.verdict, {_ALGORITHM} AS algorithm "
         f"{of_group.format('current_rebalances')} AND t.scenario = :scenario AND t.round = 1"
     )
     told = (
         *("incarnation", "generation", "snapshot_kind", "observed_at", "state", "assignor", "protocol", "members"),
-        *("moves", "least_moves", "verdict", "offset"),
+        *("moves", "least_moves", "verdict", "algorithm", "offset"),
     )
     snapshots = (
         "SELECT t.cluster_id, t.snapshot_id, t.incarnation, coalesce(t.generation, t.group_epoch) AS generation, "
         "t.snapshot_kind, t.observed_at, t.state, t.assignor, r.protocol, t.members, r.moves, r.least_moves, "
-        f"r.verdict, t.offset FROM current_group_snapshots t LEFT JOIN ({results}) r "
+        f"r.verdict, r.algorithm, t.offset FROM current_group_snapshots t LEFT JOIN ({results}) r "
         f"ON r.cluster_id = t.cluster_id AND r.snapshot_id = t.snapshot_id WHERE {condition}"
     )
     rows = _with_gaps(snapshots, told, f"({gaps})", ("cluster_id", "snapshot_id"))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.names import unknown_group
 from groupledger.answers.rows import matching, one_of, records
+from groupledger.core.attributed import Attributed
 from groupledger.core.faults import Fault
 
 if TYPE_CHECKING:
@@ -56,6 +57,10 @@ class Result:
     least_moves: int | None
     unassigned: int
     follow_up: bool
+    least_moves_certainty: str | None  # None, as the next three are: a row of an older schema version
+    fewest_rounds: int | None
+    attribution: str | None
+    attributed_to: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +96,12 @@ class Rebalance:
         counted = "generation" if self.group_type == CLASSIC else "epoch"
         assignor = self.assignor or "no assignor"
         return f"{self.group_id}, {counted} {self.generation} ({assignor}, cluster {self.cluster_id})"
+
+    @property
+    def compared(self) -> Result | None:
+        """The first result that holds the record against its own assignor; else the first there is."""
+        first = self.results[0] if self.results else None
+        return next((each for each in self.results if each.attribution != Attributed.NOT_COMPARED.text), first)
 
 
 def rebalance(reader: Reader, group_id: str, cluster: str | None = None, generation: int | None = None) -> Rebalance:
@@ -215,7 +226,11 @@ def _results(reader: Reader, chosen: Record) -> tuple[Result, ...]:
     condition, values = _of_group(chosen, snapshot_id=chosen["snapshot_id"])
     columns = ", ".join(f"t.{name}" for name in Result.__slots__)
     query = f"SELECT {columns} FROM current_rebalances t WHERE {condition} ORDER BY t.scenario, t.round"
-    return tuple(Result(**row) for row in records(reader, query, **values))
+    return tuple(Result(**row | _as_tuple(row["attributed_to"])) for row in records(reader, query, **values))
+
+
+def _as_tuple(attributed_to: list[str] | None) -> dict[str, Any]:
+    return {"attributed_to": None if attributed_to is None else tuple(attributed_to)}
 
 
 def _findings(reader: Reader, chosen: Record) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from groupledger.answers.ownership import Ownership
 from groupledger.answers.rebalance import Rebalance
 from groupledger.cli.output import plain
+from groupledger.core.attributed import NOT_APPLICABLE, Attributed, in_words
 from groupledger.core.moment import iso
 from groupledger.core.short_names import shortened
 
@@ -15,8 +16,11 @@ if TYPE_CHECKING:
 
     from groupledger.answers.listings import Listing
     from groupledger.answers.ownership import Holding
-    from groupledger.answers.rebalance import MemberMove, TopicPartition
+    from groupledger.answers.rebalance import MemberMove, Result, TopicPartition
     from groupledger.cli.output import Output
+
+NOT_COMPARED = Attributed.NOT_COMPARED.text
+LOWER_BOUND = "lower-bound"
 
 Answer = Ownership | Rebalance | list["Listing"]
 
@@ -115,9 +119,13 @@ def tell_rebalance(output: Output, answer: Rebalance) -> None:
         output.line("nothing yet: run `groupledger assign`")
     output.table(
         ["scenario", "assignor", "protocol", "outcome", "verdict", "moves", "least moves", "unassigned", "follow-up"],
-        [(r.scenario, r.assignor, r.protocol, r.outcome, r.verdict, r.moves, r.least_moves, r.unassigned, r.follow_up)
+        [(r.scenario, r.assignor, r.protocol, r.outcome, r.verdict, r.moves, least(r), r.unassigned, r.follow_up)
          for r in answer.results],
     )  # fmt: skip
+    for result in answer.results:
+        if result.attribution != NOT_COMPARED:
+            said = in_words(result.attribution, result.attributed_to)
+            output.line(f"whose algorithm (scenario {result.scenario}): {said}")
     for finding in answer.findings:
         output.line(f"finding: {finding}")
     for gap in answer.gaps:
@@ -125,6 +133,14 @@ def tell_rebalance(output: Output, answer: Rebalance) -> None:
     if answer.topics_not_listed:
         names = ", ".join(answer.topics_not_listed)
         output.line(f"in no topic listing at that time, so that partition counts are not known: {names}")
+
+
+def least(result: Result) -> int | str | None:
+    """The least moves; in words where they are a bound (`4 or more`) or there is no number (`topic unknown`)."""
+    certainty = result.least_moves_certainty
+    if result.least_moves is None and certainty is not None:
+        return certainty.removeprefix(NOT_APPLICABLE).replace("-", " ")
+    return f"{result.least_moves:,} or more" if certainty == LOWER_BOUND else result.least_moves
 
 
 def _member(move: MemberMove, name: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import click
 
 from groupledger.cli.options import Job, takes_config
 from groupledger.cli.output import plain
+from groupledger.core.attributed import in_words
 from groupledger.core.length import length
 from groupledger.core.moment import iso
 from groupledger.core.short_names import shortened
@@ -74,12 +75,14 @@ def tell(output: Output, answer: Explanation) -> None:
     if answer.rounds is not None:
         generations = "generation" if answer.rounds == 1 else "generations"
         output.line()
-        output.line(f"settled in generation {answer.settled}: {answer.rounds} {generations}")
+        fewest = told.compared and told.compared.fewest_rounds
+        told_fewest = "" if fewest is None else f", fewest: {fewest}"
+        output.line(f"settled in generation {answer.settled}: {answer.rounds} {generations}{told_fewest}")
 
 
 def _tell_moves(output: Output, answer: Explanation) -> None:
     """A line for each pair of members between which partitions moved."""
-    from groupledger.cli.answers import spans
+    from groupledger.cli.answers import least, spans
 
     pairs: dict[tuple[str, str], list[Moved]] = {}
     for each in answer.moved:
@@ -93,9 +96,12 @@ def _tell_moves(output: Output, answer: Explanation) -> None:
         output.line("nothing")
     output.table(["from", "to", "partitions", "which"], rows[:MOST_SHOWN])
     _tell_rest(output, len(rows))
-    for result in answer.rebalance.results[:1]:
-        least = "not known" if result.least_moves is None else f"{result.least_moves:,}"
-        output.line(f"from member to member: {result.moves:,}, least: {least}; verdict: {result.verdict}")
+    result = answer.rebalance.compared
+    if result is not None:
+        found = least(result)
+        fewest = "not known" if found is None else f"{found:,}" if isinstance(found, int) else found
+        output.line(f"from member to member: {result.moves:,}, least: {fewest}; verdict: {result.verdict}")
+        output.line(f"whose algorithm: {in_words(result.attribution, result.attributed_to)}")
 
 
 def _tell_rest(output: Output, number: int) -> None:

@@ -11,7 +11,7 @@ from dataclasses import MISSING, dataclass, field, is_dataclass
 from typing import Any
 
 from groupledger.core.custom.limits import MEMORY_MB, SECONDS, CustomLimits
-from groupledger.core.custom.naming import may_be_custom
+from groupledger.core.custom.naming import SOLVED_ALONE, may_be_custom
 from groupledger.core.faults import Fault
 from groupledger.core.log_layouts import FIELDS
 
@@ -65,7 +65,8 @@ def one_of(*names: str) -> Rule:
 
 def an_assignor() -> Rule:
     """One of ours, or a custom one; whether that can be imported is said by who runs it."""
-    words = f"one of {', '.join(ASSIGNORS)}; or module:function, or an entry point of groupledger.assignors"
+    own = "or module:function, or an entry point of groupledger.assignors"
+    words = f"one of {', '.join(ASSIGNORS)}; {own}; {SOLVED_ALONE}"
     return Rule(words, lambda value: value in ASSIGNORS or may_be_custom(value), ASSIGNORS)
 
 

@@ -8,7 +8,7 @@ library whose bytes differ from what the leader wrote as a member is left out (`
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 
@@ -18,6 +18,9 @@ from groupledger.core.custom.group import Group, Member, TopicPartition
 from groupledger.core.history.rows import Assignment, GroupSnapshotRow, MemberSnapshotRow
 from groupledger.core.protocol.handwriting import HANDS, libraries
 from groupledger.core.scenario import encode, scenario_of
+
+MOST_WORK = 10_000
+"""Members and partitions that all ways of one assignor together look at, at most; one way is tried in any case."""
 
 Recorded = Mapping[str, Sequence[TopicPartition]]
 """What each member was given, in the order in which it stands in the record."""
@@ -38,12 +41,6 @@ class Attribution:
 
     agreement: Agreement
     names: tuple[str, ...] = ()
-
-    @property
-    def text(self) -> str:
-        """`exact as kafka-python-sticky`; several are joined by "or"."""
-        words = {Agreement.LISTS: "exact as", Agreement.SETS: "equal sets as", Agreement.PROMISE: "perhaps"}
-        return f"{words[self.agreement]} {' or '.join(self.names)}" if self.names else "no known assignor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +78,8 @@ def attribution(happened: RecordedRound, views: Iterable[Mapping[str, int]]) -> 
     of one member most assignors give the same.
     """
     best = Attribution(Agreement.NONE)
-    for view in views if happened.members else ():
-        found = _under(happened, Group(happened.members, _named(happened.members, view)))
+    for view in possible_views(happened, views) if happened.members else ():
+        found = _under(happened, Group(happened.members, view))
         if list(Agreement).index(found.agreement) < list(Agreement).index(best.agreement):
             best = found
         if best.agreement is Agreement.LISTS:
@@ -90,10 +87,24 @@ def attribution(happened: RecordedRound, views: Iterable[Mapping[str, int]]) -> 
     return best
 
 
+def possible_views(happened: RecordedRound, views: Iterable[Mapping[str, int]]) -> Iterator[dict[str, int]]:
+    """The views, each once, of the topics that members name, under which there are all partitions of the record."""
+    least: dict[str, int] = {}
+    for topic, number in (each for mine in happened.recorded.values() for each in mine):
+        least[topic] = max(least.get(topic, 0), number + 1)
+    seen: list[dict[str, int]] = []
+    for view in views:
+        named = _named(happened.members, view)
+        if named not in seen and all(view.get(topic, 0) >= count for topic, count in least.items()):
+            seen.append(named)
+            yield named
+
+
 def _under(happened: RecordedRound, group: Group) -> Attribution:
     agreeing: dict[Agreement, list[str]] = {}
+    most = max(1, MOST_WORK // (1 + len(group.members) + sum(group.topics.values())))
     for candidate in _candidates(happened):
-        agreeing.setdefault(_agreement(happened, candidate, group), []).append(candidate.name)
+        agreeing.setdefault(_agreement(happened, candidate, group, most), []).append(candidate.name)
     best = next((each for each in Agreement if each in agreeing), Agreement.NONE)
     return Attribution(best, () if best is Agreement.NONE else tuple(agreeing[best]))
 
@@ -106,10 +117,11 @@ def _candidates(happened: RecordedRound) -> Iterator[ClientAssignor]:
             yield each
 
 
-def _agreement(happened: RecordedRound, candidate: ClientAssignor, group: Group) -> Agreement:
-    """Of all plans the assignor may have made; its promise counts only where not all of them could be tried."""
+def _agreement(happened: RecordedRound, candidate: ClientAssignor, group: Group, most: int) -> Agreement:
+    """Of the plans that `most` ways lead to; the assignor's promise counts only where there are more ways."""
     best = Agreement.NONE
     plans = candidate.plans(group, happened.leader)
+    plans = replace(plans, most=min(plans.most, most))
     for plan in plans:
         if plan.failure is None and _as_sets(happened.recorded, plan):
             best = Agreement.SETS

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from groupledger.core import ragged
+from groupledger.core.attributed import NOT_APPLICABLE
 from groupledger.core.move_problem import Class, Holding, MoveProblem
 from groupledger.core.move_search import MOST_ARCS, MOST_PARTITIONS, most_kept
 from groupledger.core.slots import Lists
@@ -45,7 +46,7 @@ class Certainty(enum.IntEnum):
     def text(self) -> str:
         """As users read it."""
         name = self.name.lower().replace("_", "-")
-        return name if self <= Certainty.LOWER_BOUND else f"not-applicable: {name}"
+        return name if self <= Certainty.LOWER_BOUND else f"{NOT_APPLICABLE}{name}"
 
 
 class LeastMoves(NamedTuple):

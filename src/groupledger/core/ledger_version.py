@@ -1,10 +1,10 @@
 """The version of a ledger's tables, for those that read them with Spark and those that do not."""
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Version of all declarations together; stands in `runs` and in the ledger's table properties.
 
 2: `runs.removed`; statistics of moments; constraints. 4: previous_member_epoch, member_state, subscribed_regex and
-tasks of `member_snapshots`.
+tasks of `member_snapshots`. 5: least_moves_certainty, fewest_rounds, attributed_to and attribution of `rebalances`.
 """
 VERSION_PROPERTY = "groupledger.schemaVersion"
 """The property of each table that holds it."""

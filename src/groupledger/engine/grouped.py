@@ -22,7 +22,7 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.custom.limits import DEFAULT, CustomLimits
-from groupledger.core.custom.naming import find, may_be_custom
+from groupledger.core.custom.naming import SOLVED_ALONE, find, may_be_custom
 from groupledger.core.faults import Fault
 from groupledger.core.step import Form
 from groupledger.engine import rows as r
@@ -74,7 +74,8 @@ def assignor_udf(
     is_ours = name in ASSIGNORS
     if not is_ours and not may_be_custom(name):
         expected = ", ".join(sorted(ASSIGNORS))
-        raise Fault("UNKNOWN_ASSIGNOR", f"assignor is {name!r}; expected one of {expected}, or module:function")
+        expected = f"expected one of {expected}, or module:function; {SOLVED_ALONE}"
+        raise Fault("UNKNOWN_ASSIGNOR", f"assignor is {name!r}; {expected}")
     calculation = Calculation("notebook", Form(mode), custom=() if is_ours else (find(name, limits),))
 
     def assign(members: pd.DataFrame) -> pd.DataFrame:

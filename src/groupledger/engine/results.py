@@ -10,14 +10,16 @@ import pyarrow.compute as pc
 
 from groupledger.core import ragged, step
 from groupledger.core.assignors import MESSAGES, Status
+from groupledger.core.attributed import Attributed
 from groupledger.core.batch import NONE
 from groupledger.core.findings import DOUBLE_OWNED, HANDED_OVER_BEFORE_REVOKED, LEFT_OUT, NOT_SUBSCRIBED, Severity
-from groupledger.core.least_moves import Moving, least_moves
+from groupledger.core.least_moves import Certainty, Moving, fewest_rounds, least_moves
 from groupledger.core.rebalance import Rebalances
 from groupledger.core.slots import Lists
 from groupledger.core.verdict import Verdict
 from groupledger.engine import rows as r
 from groupledger.engine.arrow_lists import Column, column, listed, wire_array
+from groupledger.engine.attributions import attributions
 from groupledger.engine.codec import Decoded
 from groupledger.tables import ASSIGNMENTS, QUARANTINE, REBALANCES, VIOLATIONS, Table
 from groupledger.tables import columns as c
@@ -132,6 +134,7 @@ class Outcome:
                 column(groups, c.MEMBERS), pa.array(np.diff(self.result.party.member_start), pa.int32())
             ),
             **self._numbers(),
+            **self._attributions(),
         }
         return self._struct(REBALANCES, values)
 
@@ -224,9 +227,18 @@ class Outcome:
         peopled = (np.diff(party.member_start) > 0) & ~self.is_refused
         return {name: pa.array(np.where(self.is_refused, 0, each)) for name, each in counts.items()} | {
             c.LEAST_MOVES: pa.array(fewest.least, mask=~fewest.applies),
+            c.LEAST_MOVES_CERTAINTY: _named(fewest.certainty, [each.text for each in Certainty]),
+            c.FEWEST_ROUNDS: pa.array(fewest_rounds(party.incremental, fewest), mask=~fewest.applies),
             c.LOAD_MIN: pa.array(least, mask=~peopled),
             c.LOAD_MAX: pa.array(most, mask=~peopled),
         }
+
+    def _attributions(self) -> dict[str, Column]:
+        """Whose algorithm each record was."""
+        kind = self.schema.field(REBALANCES.name).type.field(c.ATTRIBUTED_TO).type
+        found = attributions(self.decoded, self.result, kind)
+        words = _named(found.code, [each.text for each in Attributed])
+        return {c.ATTRIBUTED_TO: found.names, c.ATTRIBUTION: words}
 
     def _moving(self) -> Moving:
         result, topics = self.result, self.decoded.snapshots.topics

@@ -54,6 +54,7 @@ GROUP_FIELDS = (
     StructField(c.COMPLETE, BooleanType()),
     StructField(c.GENERATION, IntegerType()),
     StructField(c.ASSIGNOR, StringType()),
+    StructField(c.LEADER, StringType()),  # member id
     StructField(CHOSEN, StringType()),  # assignor to run; null: none, the step goes to the record
     StructField(c.SHARED_TOPICS, STRING_LIST),
     StructField(c.MEMBERS, IntegerType()),
@@ -74,7 +75,7 @@ MEMBER_FIELDS = (
     StructField(c.SUBSCRIPTION_GENERATION, IntegerType()),
     StructField(c.RECORDED, TOPIC_ID_PARTITIONS),
     StructField(c.TARGET, TOPIC_ID_PARTITIONS),
-    StructField(c.USER_DATA, BinaryType()),  # for custom assignors; else the 4 bytes Kafka may date by
+    StructField(c.USER_DATA, BinaryType()),  # which library wrote it, and what that one's assignor claims
 )
 RECORD_FIELDS = (
     StructField(c.TIMESTAMP, LongType()),  # milliseconds

@@ -139,16 +139,17 @@ def _with_faults(chosen: DataFrame, limits: LimitSettings) -> DataFrame:
 def _members(members: DataFrame, limits: LimitSettings, settings: AssignSettings) -> DataFrame:
     """A member id over the limit becomes null, the members of a group whose id is over it stay out of the shuffle.
 
-    User data enters it for custom assignors alone, and of others the beginning, where Kafka's assignor may take
-    something else from them than the client meant (`core.wire.user_data.taken`).
+    Where no assignor runs no record is attributed; then of user data the beginning enters it, and only where Kafka's
+    assignor may take something else from them than the client meant (`core.wire.user_data.taken`).
     """
     within = F.octet_length(c.MEMBER_ID) <= limits.max_id_bytes
     rows = members.where(F.octet_length(c.GROUP_ID) <= limits.max_id_bytes)
     rows = rows.withColumn(c.MEMBER_ID, F.when(within, F.col(c.MEMBER_ID)))
+    if settings.scenario != RECORDED:
+        return rows
     undated = F.coalesce(F.col(c.SUBSCRIPTION_GENERATION), F.lit(-1)) < 0
     prefixed = F.substring(c.USER_DATA, 1, len(STRAY_PREFIX)) == F.lit(STRAY_PREFIX)
-    needed = F.when(undated | prefixed, F.substring(c.USER_DATA, 1, INT32_BYTES))
-    return rows if settings.custom_assignors else rows.withColumn(c.USER_DATA, needed)
+    return rows.withColumn(c.USER_DATA, F.when(undated | prefixed, F.substring(c.USER_DATA, 1, INT32_BYTES)))
 
 
 def _coordinated(records: DataFrame, limits: LimitSettings) -> DataFrame:

@@ -174,7 +174,7 @@ class _Rebuild:
 
     def _overwritten(self, run: runs.Run, table: Table, rows: _Rows) -> Remade:
         """One commit that takes what is left of the attempt's rows and puts all of them there."""
-        again = stamp(table, rows.of(table), run.attempt_id)
+        again = stamp(table, rows.of(table), run.attempt_id, run.schema_version)
         mine = F.col(c.ATTEMPT_ID) == F.lit(run.attempt_id)
         overwrite_rows(again, self.location, table, mine)
         self.contents[table.name] |= stored(self.spark, self.location, table, run.attempt_id)

@@ -14,6 +14,7 @@ from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from groupledger.core.digest import rows_digest, short_digest
 from groupledger.sinks.changes import append_rows
+from groupledger.tables import SCHEMA_VERSION
 from groupledger.tables import columns as c
 from groupledger.tables.sql_text import quoted
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from groupledger.tables import Table
 
 DIGESTS = "digest."
+FIRST_VERSION = 1
 _LOW_HALF = 0xFFFFFFFF
 _ROWS = "rows_written"
 _SEEDS = (1, 2)
@@ -103,20 +105,22 @@ def append(
     return Written(table.name, seen[_ROWS], sums, {name: seen[name] for name in metrics})
 
 
-def stamp(table: Table, rows: DataFrame, attempt_id: str) -> DataFrame:
-    """The rows as the table has them, stamped with the attempt."""
-    return rows.withColumn(c.ATTEMPT_ID, F.lit(attempt_id)).selectExpr(*_contract(table))
+def stamp(table: Table, rows: DataFrame, attempt_id: str, version: int = SCHEMA_VERSION) -> DataFrame:
+    """The rows as the table has them, stamped with the attempt; `version` is the schema's that it was made under."""
+    return rows.withColumn(c.ATTEMPT_ID, F.lit(attempt_id)).selectExpr(*_contract(table, version))
 
 
-def _contract(table: Table) -> Iterator[str]:
-    """The table's columns cast to its types: what is hashed is what is stored.
+def _contract(table: Table, version: int = SCHEMA_VERSION) -> Iterator[str]:
+    """The table's columns cast to its types: what is hashed is what is stored; null if an older version knew none.
 
     A type in SQL allows nulls inside, as Delta keeps it; a cast that only allows them costs nothing. `DataFrame.to`
     builds each list anew, part by part: 16 us a row of `assignments`.
     """
+    later = table.unknown_to(version)
     for column in table.schema:
         name = quoted(column.name)
-        yield f"cast({name} AS {column.dataType.simpleString()}) AS {name}"
+        value = "NULL" if column.name in later else name
+        yield f"cast({value} AS {column.dataType.simpleString()}) AS {name}"
 
 
 def _sum_names() -> list[str]:
@@ -145,9 +149,9 @@ def _terms(table: Table) -> Iterator[str]:
     Of a column that a later version added there is nothing where it is null: old rows keep their digests.
     """
     columns = [column for column in table.schema if column.name != c.ATTEMPT_ID]
+    later = table.unknown_to(FIRST_VERSION)
     for position, column in enumerate(columns):
-        added = column.name in table.added
-        yield f"if({quoted(column.name)} IS NULL, NULL, {position})" if added else str(position)
+        yield f"if({quoted(column.name)} IS NULL, NULL, {position})" if column.name in later else str(position)
         yield _term(column)
 
 

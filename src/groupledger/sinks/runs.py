@@ -109,6 +109,7 @@ class Run:
     counts_out: Mapping[str, int]
     result_digest: str
     verdict: str
+    schema_version: int = SCHEMA_VERSION
 
 
 _READ = (
@@ -125,6 +126,7 @@ _READ = (
     c.COUNTS_OUT,
     c.RESULT_DIGEST,
     c.VERDICT,
+    c.SCHEMA,
 )
 
 

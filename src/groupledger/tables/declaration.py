@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pyspark.sql.types import ArrayType, DataType, IntegerType, StringType, StructField, StructType
 
@@ -13,6 +14,13 @@ class Check:
 
     name: str
     condition: str
+
+
+class Added(NamedTuple):
+    """A column that a later schema version than its table's first brought."""
+
+    column: str
+    version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +36,11 @@ class Table:
     cluster_by: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
-    added: tuple[str, ...] = ()
+    added: tuple[Added, ...] = ()
+
+    def unknown_to(self, version: int) -> frozenset[str]:
+        """The columns that later schema versions than this one brought: null in its rows."""
+        return frozenset(each.column for each in self.added if each.version > version)
 
     @property
     def constraints(self) -> dict[str, str]:
@@ -53,10 +65,15 @@ def table(
     cluster_by: tuple[str, ...] = (),
     partition_by: tuple[str, ...] = (),
     checks: tuple[Check, ...] = (),
-    added: tuple[str, ...] = (),
+    added: tuple[Added, ...] = (),
 ) -> Table:
     """Declare a table of `columns`, in this order."""
     return Table(name, comment, StructType(list(columns)), cluster_by, partition_by, checks, added)
+
+
+def added_in(version: int, *columns: str) -> tuple[Added, ...]:
+    """The columns that a schema version brought."""
+    return tuple(Added(column, version) for column in columns)
 
 
 def counts(name: str, *columns: str, least: int = 0) -> Check:

@@ -17,7 +17,17 @@ from pyspark.sql.types import (
 )
 
 from groupledger.tables import columns as c
-from groupledger.tables.declaration import STRING_LIST, TASKS, TOPIC_ID_PARTITIONS, Check, column, counts, known, table
+from groupledger.tables.declaration import (
+    STRING_LIST,
+    TASKS,
+    TOPIC_ID_PARTITIONS,
+    Check,
+    added_in,
+    column,
+    counts,
+    known,
+    table,
+)
 
 ATTEMPT = column(
     c.ATTEMPT_ID, StringType(), "attempt that wrote the row; it counts once `runs` commits the attempt", required=True
@@ -142,7 +152,7 @@ MEMBER_SNAPSHOTS = table(
     ATTEMPT,
     cluster_by=(c.CLUSTER_ID, c.GROUP_ID),
     checks=(counts("position", c.OFFSET, c.MEMBER_ORDER),),
-    added=(c.PREVIOUS_MEMBER_EPOCH, c.MEMBER_STATE, c.SUBSCRIBED_REGEX, c.TASKS),
+    added=added_in(4, c.PREVIOUS_MEMBER_EPOCH, c.MEMBER_STATE, c.SUBSCRIBED_REGEX, c.TASKS),
 )
 
 TOPIC_SNAPSHOTS = table(

@@ -5,10 +5,21 @@ from __future__ import annotations
 from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StringType, StructField, StructType
 
 from groupledger.tables import columns as c
-from groupledger.tables.declaration import INT_LIST, TOPIC_PARTITIONS, Check, column, counts, known, table
+from groupledger.tables.declaration import (
+    INT_LIST,
+    STRING_LIST,
+    TOPIC_PARTITIONS,
+    Check,
+    added_in,
+    column,
+    counts,
+    known,
+    table,
+)
 from groupledger.tables.facts import ATTEMPT, CLUSTER, GROUP, SNAPSHOT
 
 SCENARIO = column(c.SCENARIO, StringType(), "name of the what-if; `recorded` is what happened", required=True)
+OLDER_ROW = "Null in rows of schema versions before 5: `groupledger assign` computes them again"
 ROUND = column(c.ROUND, IntegerType(), "round of the rebalance, from 1", required=True)
 
 ASSIGNMENTS = table(
@@ -104,8 +115,32 @@ REBALANCES = table(
     ),
     column(c.CODE, StringType(), "of a rejected group, or one that was not recomputed: the code"),
     column(c.MESSAGE, StringType(), "likewise: what, got, expected, what to do"),
+    column(
+        c.LEAST_MOVES_CERTAINTY,
+        StringType(),
+        f"exact; lower-bound: at least so many; or not-applicable and why, where least_moves is null. {OLDER_ROW}",
+    ),
+    column(
+        c.FEWEST_ROUNDS,
+        IntegerType(),
+        "fewest rebalances in which members that rejoin as these do reach such a balance (KIP-429): 2 where they keep "
+        f"what they own and a partition has to move, else 1. Null where least_moves is. {OLDER_ROW}",
+    ),
+    column(
+        c.ATTRIBUTED_TO,
+        STRING_LIST,
+        "assignors of client libraries that give what the leader recorded, such as kafka-python-sticky; all that agree "
+        "best, java's first (docs/whose-algorithm.md). Empty: none that is known. Null where attribution says why",
+    ),
+    column(
+        c.ATTRIBUTION,
+        StringType(),
+        "how far they agree: exact (list for list), equal-sets, perhaps (not all their answers were tried, and the "
+        f"record keeps their promise), no-known-assignor; or not-applicable and why. {OLDER_ROW}",
+    ),
     ATTEMPT,
     cluster_by=(c.CLUSTER_ID, c.GROUP_ID),
+    added=added_in(5, c.LEAST_MOVES_CERTAINTY, c.FEWEST_ROUNDS, c.ATTRIBUTED_TO, c.ATTRIBUTION),
     checks=(
         known(c.OUTCOME, "ASSIGNED", "UNCHANGED", "EMPTY", "REJECTED", "NOT_RECOMPUTED"),
         known(c.PROTOCOL, "EAGER", "COOPERATIVE"),

@@ -10,6 +10,18 @@ from groupledger.core.wire.offsets_log import decode_key
 from tests.core.wire.captured import LOGS, lines
 
 CLUSTER = "eu-1"
+OTHER_LOGS = {"compacted-before": "compacted/offsets-before"}
+"""Captures whose log is not the one that is named after them."""
+
+
+def log_of(capture: str) -> str:
+    """The name of a capture's log."""
+    return OTHER_LOGS.get(capture, f"{capture}/offsets")
+
+
+def topics_of(capture: str) -> str:
+    """The name of its topic listings."""
+    return f"{log_of(capture).split('/')[0]}/topics"
 
 
 @cache
@@ -34,7 +46,7 @@ def catalog(capture: str) -> TopicCatalog:
 def topic_changes(capture: str) -> list[TopicChange]:
     """The topics of a capture: each listing is whole, and a topic that is no longer listed was deleted."""
     listings: dict[int, dict[str, tuple[str, int]]] = {}
-    for line in lines(f"{capture}/topics"):
+    for line in lines(topics_of(capture)):
         listings.setdefault(line["ts"], {})[line["topic"]] = (line["topic_id"], line["partitions"])
     changes: list[TopicChange] = []
     before: dict[str, tuple[str, int]] = {}

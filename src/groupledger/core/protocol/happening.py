@@ -8,6 +8,7 @@ from typing import Any
 
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.custom.group import Protocol
+from groupledger.core.custom.naming import SOLVED_ALONE
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
@@ -63,7 +64,7 @@ def _supported(group: Group, assignor: str) -> Iterable[Protocol]:
         return group.custom[assignor].supported_protocols
     if assignor not in ASSIGNORS:
         expected = ", ".join([*ASSIGNORS, *group.custom])
-        raise Fault("UNKNOWN_ASSIGNOR", f"assignor is {assignor!r}; expected one of {expected}")
+        raise Fault("UNKNOWN_ASSIGNOR", f"assignor is {assignor!r}; expected one of {expected}; {SOLVED_ALONE}")
     return SUPPORTED[assignor]
 
 

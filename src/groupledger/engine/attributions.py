@@ -1,0 +1,153 @@
+"""Whose algorithm each record of a bucket was, as columns.
+
+Only a record that assignors are asked about becomes Python objects.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from groupledger.core import ragged
+from groupledger.core.attributable import (
+    Judged,
+    Told,
+    attributed,
+    is_foreign,
+    is_javas,
+    name_of,
+    settled,
+    sizes,
+    unless_it_ran,
+)
+from groupledger.core.attributed import Attributed
+from groupledger.core.attribution import recorded_round
+from groupledger.core.batch import NONE
+from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples
+from groupledger.core.verdict import Verdict, other_moments
+from groupledger.core.wire.user_data import STICKY, STRAY_PREFIX
+from groupledger.engine.arrow_lists import Column, column, integers
+from groupledger.tables import columns as c
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from groupledger.core.attribution import RecordedRound
+    from groupledger.core.batch import IntArray, LongArray
+    from groupledger.core.rebalance import Rebalances
+    from groupledger.core.slots import Mask
+    from groupledger.engine.codec import Decoded
+
+Row = TypeVar("Row", GroupSnapshotRow, MemberSnapshotRow)
+
+GROUP_FIELDS = (c.SNAPSHOT_ID, c.ASSIGNOR, c.LEADER, c.SHARED_TOPICS)
+MEMBER_FIELDS = (
+    *(c.MEMBER_ORDER, c.MEMBER_ID, c.GROUP_INSTANCE_ID, c.RACK_ID, c.SUBSCRIPTION_VERSION, c.TOPICS),
+    *(c.CLAIMED, c.SUBSCRIPTION_GENERATION, c.USER_DATA, c.RECORDED),
+)
+"""What `recorded_round` reads of a snapshot and its members."""
+
+
+class Attributions(NamedTuple):
+    """Of G groups: codes of `Attributed`, and a list of names, null where the code says that none applies."""
+
+    code: IntArray
+    names: Column
+
+
+def attributions(decoded: Decoded, result: Rebalances, kind: pa.DataType) -> Attributions:
+    """Attribute each record; `kind` is the type of the names. What the assignor that ran gives exactly is its own."""
+    modern = decoded.snapshots.modern
+    judged = Judged(
+        result.verdict,
+        peopled=np.diff(result.party.member_start) > 0,
+        modern=modern,
+        rejected=decoded.rejections.mask[:-1],
+        foreign=_foreign(decoded, (result.verdict == Verdict.EXACT) & ~modern),
+    )
+    code = settled(judged)
+    lists: list[tuple[str, ...]] = [(name_of(name),) for name in decoded.choice.names]
+    which = decoded.choice.chosen.copy()
+    rows = np.flatnonzero(code == NONE)
+    for row, (found, names) in zip(rows.tolist(), _asked(decoded, result, rows), strict=True):
+        code[row], which[row] = found, len(lists)
+        lists.append(names)
+    known = code <= Attributed.NO_KNOWN_ASSIGNOR
+    return Attributions(code, pa.array(lists, kind).take(pa.array(which, mask=~known)))
+
+
+def _foreign(decoded: Decoded, among: Mask) -> Mask:
+    """Groups among some that Java's assignor ran for, and whose leader wrote what Java does not."""
+    groups, own, choice = decoded.groups, decoded.members, decoded.choice
+    among = among & np.array([is_javas(name) for name in (*choice.names, "")])[choice.chosen]
+    group = ragged.owners(decoded.snapshots.batch.member_start)
+    leads = pc.equal(column(own, c.MEMBER_ID), column(groups, c.LEADER).take(pa.array(group)))
+    rows = np.flatnonzero(pc.fill_null(leads, False).to_numpy(zero_copy_only=False) & among[group])
+    wrote = own.select([c.SUBSCRIPTION_VERSION, c.USER_DATA]).take(pa.array(rows)).combine_chunks()
+    protocol = column(groups, c.ASSIGNOR).take(pa.array(group[rows]))
+    found = np.zeros(len(groups), np.bool_)
+    found[group[rows]] = are_foreign(protocol, column(wrote, c.SUBSCRIPTION_VERSION), column(wrote, c.USER_DATA))
+    return found
+
+
+def are_foreign(protocol: Column, version: Column, data: Column) -> Mask:
+    """Whether each is what Java does not write, asked once of each that differs.
+
+    Claims of `sticky` all differ, and without kafka-python's prefix they are in Java's form: as good as none.
+    """
+    claims = pc.and_(pc.equal(protocol, STICKY), pc.greater(pc.binary_length(data), 0))
+    claims = pc.and_(claims, pc.invert(pc.starts_with(data, pattern=STRAY_PREFIX)))
+    data = pc.if_else(pc.fill_null(claims, False), pa.scalar(None, data.type), data)
+    parts = [each.dictionary_encode() for each in (protocol, version, data)]
+    codes = np.stack([integers(each.indices, NONE) for each in parts])
+    distinct, which = np.unique(codes, axis=1, return_inverse=True)
+    texts = [[*each.dictionary.to_pylist(), None] for each in parts]
+    told = [is_foreign(*(text[at] for text, at in zip(texts, key, strict=True))) for key in distinct.T.tolist()]
+    found: Mask = np.array(told, np.bool_)[which.ravel()]
+    return found
+
+
+def _asked(decoded: Decoded, result: Rebalances, rows: LongArray) -> Iterator[Told]:
+    """What assignors say of the records of some groups, in their order."""
+    if len(rows) == 0:
+        return
+    topics, start = decoded.snapshots.topics, result.party.member_start
+    later = other_moments(topics, decoded.snapshots.topic_group, result.subscribed.any(), len(start) - 1)
+    size = sizes(decoded.snapshots, integers(pc.binary_length(column(decoded.members, c.USER_DATA)), 0))
+    names, chosen = [*decoded.choice.names, None], decoded.choice.chosen
+    groups, members = decoded.groups.select(GROUP_FIELDS), decoded.members.select(MEMBER_FIELDS)
+    for row in rows.tolist():
+        first, end = start[row : row + 2].tolist()
+        [snapshot] = _rows(groups.slice(row, 1), GroupSnapshotRow)
+        verdict, ran = Verdict(int(result.verdict[row])), names[chosen[row]]
+        if size.too_large(row, snapshot.assignor):
+            yield unless_it_ran(Attributed.TOO_LARGE, verdict, ran)
+            continue
+        own = _rows(members.slice(first, end - first), MemberSnapshotRow)
+        if all(member.recorded is None for member in own):
+            yield Attributed.NO_RECORD, ()
+            continue
+        happened = recorded_round(snapshot, own)
+        views = list(_views(decoded, [topics.now, *later], row, happened))
+        yield attributed(happened, views, verdict, ran)
+
+
+def _rows(table: pa.Table, row: type[Row]) -> list[Row]:
+    """The rows as the fold made them; what is not among the columns is None."""
+    unsaid = dict.fromkeys(row._fields)
+    lists = [name for name in table.schema.names if pa.types.is_nested(table.schema.field(name).type)]
+    return [row(**unsaid | values | {name: as_tuples(values[name]) for name in lists}) for values in table.to_pylist()]
+
+
+def _views(decoded: Decoded, moments: list[IntArray], row: int, happened: RecordedRound) -> Iterator[dict[str, int]]:
+    """The group's topics at each moment: all of them, and those that the record gives partitions of."""
+    first, end = decoded.snapshots.batch.topic_start[row : row + 2].tolist()
+    names = decoded.topic_names.slice(first, end - first).to_pylist()
+    given = {each.topic for mine in happened.recorded.values() for each in mine}
+    for counts in moments:
+        known = {name: count for name, count in zip(names, counts[first:end].tolist(), strict=True) if count != NONE}
+        yield known
+        yield {name: count for name, count in known.items() if name in given}
