@@ -10,7 +10,7 @@ from groupledger.answers.reader import LedgerReader
 from groupledger.answers.scope import Asked
 from groupledger.cli import main
 from groupledger.core.findings import BY_CODE, INVARIANTS, Judge
-from tests.answers.histories import history, listed, second, together
+from tests.answers.group_histories import history, listed, second, together
 from tests.answers.ledgers import write
 
 ALL, TWO = "a:0,1,2", "a:0,1"
@@ -111,6 +111,7 @@ CASES = [
     (ended(lasting("somebody else's algorithm", (0, ALL)).result(3, 1, verdict="valid-different")), []),
     (ended(lasting("a what-if's moves", (0, ALL)).result(3, 1, scenario="other")), []),
     (ended(lasting("a bound", (0, ALL), shared_topics=None, subscribed_topics=["a"]).result(3, 1)), []),
+    (ended(lasting("moved by a coordinator", (0, ALL), group_type="consumer").result(3, 1)), []),
     (ended(lasting("told otherwise", (0, ALL)).result(3, 1).finding("STALE_CLAIM")), ["STALE_CLAIM"]),
     (ended(lasting("sound", (0, ALL)).result(0, 0)), []),
 ]  # fmt: skip

@@ -5,7 +5,10 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
+from pyarrow import parquet
 
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.rows import rows_of
@@ -123,15 +126,24 @@ def test_a_file_that_is_gone_or_damaged_is_the_ledgers_fault(tmp_path):
         assert "\n" not in caught.value.message
 
 
-def test_no_engine_is_loaded_for_an_answer(place):
+REPORTS = ("storms", "skew", "static", "stickiness", "rack")
+
+
+def test_no_engine_is_loaded_for_an_answer(place, tmp_path):
+    asked = [["sql", "SELECT * FROM current_rebalances"], ["audit"], *(["report", name] for name in REPORTS)]
+    weights = pa.table({"topic": ["orders"], "partition": [1], "lag": [5]})
+    write_deltalake(str(tmp_path / "lag"), weights)
+    parquet.write_table(weights, tmp_path / "lag.parquet")
+    asked += [["report", "skew", "--weights", str(tmp_path / name)] for name in ("lag", "lag.parquet")]
     code = "\n".join(
         [
             "import sys; from groupledger.cli import main",
-            f"main(['sql', 'TABLE_OF', '--json', '--ledger', {place!r}], standalone_mode=False)",
+            *(f"main({[*each, '--json', '--ledger', place]!r}, standalone_mode=False)" for each in asked),
             "print([name for name in ('pandas', 'pyspark', 'numba', 'delta') if name in sys.modules])",
         ]
-    ).replace("TABLE_OF", "SELECT * FROM current_rebalances")
+    )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    answer, loaded = ran.stdout.splitlines()
-    assert len(json.loads(answer)["rows"]) == 2
+    *answers, loaded = ran.stdout.splitlines()
+    assert len(json.loads(answers[0])["rows"]) == 2
+    assert [json.loads(answer)["status"] for answer in answers] == ["done"] * len(asked)
     assert loaded == "[]"

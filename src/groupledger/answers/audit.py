@@ -16,7 +16,7 @@ from groupledger.answers.rows import records
 from groupledger.answers.scope import Scope, scope, why_empty
 from groupledger.answers.settling import restless
 from groupledger.answers.static_members import SharedId, shared_ids, takeovers
-from groupledger.answers.unowned import UnownedGroup, told, unowned
+from groupledger.answers.unowned_stretches import UnownedGroup, told, unowned
 from groupledger.core.findings import BY_RECORDED, NEVER_SETTLES, SHARED_INSTANCE_ID, UNOWNED
 from groupledger.core.length import length
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.explanation import BASELINE
 from groupledger.answers.found import Found, broken
+from groupledger.answers.rebalance import CLASSIC
+from groupledger.answers.recorded_states import ASSIGNED, expected, listings, loads, recorded, states
 from groupledger.answers.rows import one_of, records
-from groupledger.answers.states import ASSIGNED, expected, listings, loads, recorded, states
 from groupledger.core.findings import CLAIM_DIFFERS, EXCESS_MOVES, STALE_CLAIM, UNBALANCED
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 BALANCED = ("sticky", "cooperative-sticky", "roundrobin", "uniform")
 """Assignors that give members of one subscription within one partition of each other."""
-KEEPING = ("sticky", "cooperative-sticky", "uniform")
+KEEPING = ("sticky", "cooperative-sticky")
 """Assignors that promise to keep what members have."""
 SAME = ("exact", "equal-sets")
 """Verdicts under which the computed target is the recorded one, with the topics as they were listed."""
@@ -45,7 +46,7 @@ def unbalanced(reader: Reader, within: Scope) -> Iterator[Found]:
 
 
 def excess_moves(reader: Reader, within: Scope) -> Iterator[Found]:
-    """Groups in which more moved than had to.
+    """Classic groups in which more moved than had to. What a coordinator moves is spread over the folds of an epoch.
 
     Judged where the least moves are exact and ours to compare with: one subscription, members that claimed what they
     had, and a record that is what was recomputed.
@@ -59,7 +60,8 @@ def excess_moves(reader: Reader, within: Scope) -> Iterator[Found]:
         "r.least_moves AS least, r.moves - r.least_moves AS amount FROM current_rebalances r "
         "JOIN current_group_snapshots s ON s.cluster_id = r.cluster_id AND s.group_id = r.group_id "
         f"AND s.snapshot_id = r.snapshot_id WHERE {condition} AND r.scenario = :scenario AND r.round = 1 "
-        f"AND {verdicts} AND {among} AND r.moves > r.least_moves AND s.shared_topics IS NOT NULL AND NOT EXISTS "
+        f"AND {verdicts} AND {among} AND r.moves > r.least_moves AND s.shared_topics IS NOT NULL "
+        f"AND s.group_type = '{CLASSIC}' AND NOT EXISTS "
         "(SELECT 1 FROM current_violations v WHERE v.cluster_id = r.cluster_id AND v.group_id = r.group_id "
         f"AND v.snapshot_id = r.snapshot_id AND {claims})"
     )

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from groupledger.answers.found import Found, broken
+from groupledger.answers.recorded_states import ASSIGNED, listings, recorded
 from groupledger.answers.rows import one_of, records
-from groupledger.answers.states import ASSIGNED, listings, recorded
 from groupledger.core.findings import COPARTITION_BROKEN
 
 if TYPE_CHECKING:

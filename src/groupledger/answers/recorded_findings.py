@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.explanation import BASELINE
 from groupledger.answers.found import Found
+from groupledger.answers.recorded_states import SHARE
 from groupledger.answers.rows import one_of, records
-from groupledger.answers.states import SHARE
 from groupledger.core.findings import BY_RECORDED, DOUBLE_OWNED, Severity
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from groupledger.answers.causes import caused
 from groupledger.answers.rebalance import CLASSIC
+from groupledger.answers.rebalance_causes import caused
+from groupledger.answers.recorded_states import recorded
 from groupledger.answers.rows import one_of, records
-from groupledger.answers.states import recorded
-from groupledger.answers.unowned import PATIENCE
+from groupledger.answers.unowned_stretches import PATIENCE
 from groupledger.core.findings import BY_RECORDED
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ two where subscriptions differ."""
 
 @dataclass(frozen=True, slots=True)
 class Restless:
-    """Generations in a row before which nothing changed, none longer than `unowned.PATIENCE` after the one before.
+    """Generations in a row before which nothing changed, none longer than `PATIENCE` after the last.
 
     `findings`: what else was found in these records, the most frequent first.
     """

@@ -8,12 +8,13 @@ from datetime import datetime, timedelta
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
-from groupledger.answers.rows import records
-from groupledger.answers.states import recorded
+from groupledger.answers.recorded_states import recorded
+from groupledger.answers.rows import one_of, records
+from groupledger.answers.scope import Scope, scope, why_empty
 
 if TYPE_CHECKING:
     from groupledger.answers.rows import Reader
-    from groupledger.answers.scope import Scope
+    from groupledger.answers.scope import Asked
 
 NEAR = timedelta(minutes=10)
 OFTEN = 5
@@ -117,3 +118,102 @@ def _sharing(of_id: Sequence[Takeover]) -> str | None:
 def _process(process: Process) -> str:
     client, host = process
     return f"{client or '(no client id)'} on {host or '(no host)'}"
+
+
+@dataclass(frozen=True, slots=True)
+class StaticMember:
+    """An instance id that was taken over in a period: how often, and how much of its work others got meanwhile.
+
+    `shared` says why two processes seem to share it; None: restarts explain what is recorded.
+    """
+
+    cluster_id: str
+    group_id: str
+    instance_id: str
+    takeovers: int
+    moved: int
+    first: datetime
+    last: datetime
+    processes: tuple[str, ...]
+    shared: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StaticMembers:
+    """Shared ids first, then those whose restarts moved most; `total` counts those left off."""
+
+    scope: Scope
+    members: tuple[StaticMember, ...]
+    total: int
+    notes: tuple[str, ...]
+
+
+def static_members(reader: Reader, asked: Asked, limit: int) -> StaticMembers:
+    """Rank instance ids that were taken over. Raises as `scope.scope`."""
+    within = scope(reader, asked)
+    found = takeovers(reader, within)
+    shared = {id(each.takeovers[0]): each.evidence for each in shared_ids(found)}
+    heirs = _heirs(reader, within, found)
+    told = []
+    for (cluster, group, instance), of_one in groupby(
+        found, lambda each: (each.cluster_id, each.group_id, each.instance_id)
+    ):
+        of_id = tuple(of_one)
+        moved = sum(heirs.get((cluster, group, each.from_member_id, each.to_member_id), 0) for each in of_id)
+        processes = dict.fromkeys(_process(name) for each in of_id for name in (each.from_process, each.to_process))
+        moments = of_id[0].at, of_id[-1].at
+        told.append(
+            StaticMember(
+                *(cluster, group, instance, len(of_id), moved, *moments), tuple(processes), shared.get(id(of_id[0]))
+            )
+        )
+    told.sort(
+        key=lambda each: (
+            each.shared is None,
+            -each.moved,
+            -each.takeovers,
+            each.cluster_id,
+            each.group_id,
+            each.instance_id,
+        )
+    )
+    notes = () if told else (_why_no_takeover(reader, within),)
+    return StaticMembers(within, tuple(told[:limit]), len(told), notes)
+
+
+def _heirs(reader: Reader, within: Scope, found: Sequence[Takeover]) -> dict[tuple[str, str, str, str], int]:
+    """(cluster, group, old member id, new one) -> partitions of the old one that a third member got."""
+    if not found:
+        return {}
+    condition, values = within.where("t.", "at")
+    place = "t.cluster_id, t.group_id, t.incarnation, t.topic_id, t.topic, t.partition"
+    following = f"lead(t.to_member_id) OVER (PARTITION BY {place} ORDER BY t.offset)"
+    changes = (
+        f"SELECT t.cluster_id, t.group_id, t.from_member_id, coalesce(t.to_member_id, {following}) AS heir "
+        f"FROM current_ownership_changes t WHERE {condition}"
+    )
+    among, ids = one_of("h.from_member_id", "member", sorted({each.from_member_id for each in found}))
+    rows = records(
+        reader,
+        f"SELECT h.cluster_id, h.group_id, h.from_member_id, h.heir, count(*) AS n FROM ({changes}) h "
+        f"WHERE {among} AND h.heir IS NOT NULL GROUP BY h.cluster_id, h.group_id, h.from_member_id, h.heir",
+        **values,
+        **ids,
+    )
+    successors = {(each.cluster_id, each.group_id, each.from_member_id): each.to_member_id for each in found}
+    counted: dict[tuple[str, str, str, str], int] = {}
+    for row in rows:
+        old = (row["cluster_id"], row["group_id"], row["from_member_id"])
+        if old in successors and row["heir"] != successors[old]:
+            counted[*old, successors[old]] = counted.get((*old, successors[old]), 0) + row["n"]
+    return counted
+
+
+def _why_no_takeover(reader: Reader, within: Scope) -> str:
+    condition, values = within.of_groups("t.")
+    query = "SELECT 1 AS found FROM current_member_snapshots t "
+    if records(reader, f"{query}WHERE {condition} AND t.group_instance_id IS NOT NULL LIMIT 1", **values):
+        return "no static member was taken over in this period: each kept its member id"
+    if records(reader, f"{query}WHERE {condition} LIMIT 1", **values):
+        return "no member of these groups has a group.instance.id"
+    return why_empty(reader, within)

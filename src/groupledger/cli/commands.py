@@ -15,6 +15,7 @@ from groupledger.cli.migrate import migrate
 from groupledger.cli.plan_migration import plan_migration
 from groupledger.cli.rebuild import rebuild
 from groupledger.cli.replay import replay
+from groupledger.cli.report import report
 from groupledger.cli.runs import assign, ingest
 from groupledger.cli.setup import doctor, init, jars, new_config
 from groupledger.cli.show import show
@@ -46,6 +47,7 @@ for command in (
     show,
     explain,
     audit,
+    report,
     sql,
     callbacks,
     replay,

@@ -20,8 +20,9 @@ QUIET = frozenset({CauseKind.NOT_SHOWN, CauseKind.FOLLOW_UP})
 
 @dataclass(frozen=True, slots=True)
 class Caused:
-    """A state of a group and what led to it."""
+    """A state of a group, the one before it, and what led from one to the other."""
 
+    before: Side | None
     state: Side
     causes: tuple[Cause, ...]
 
@@ -49,7 +50,7 @@ def caused(reader: Reader, rows: Sequence[Record]) -> dict[str, Caused]:
         topics = sorted(after.topics | (before.topics if before is not None else frozenset()))
         moments = tuple(counts(changes[row["cluster_id"]], topics, side.at) for side in (before or after, after))
         why = tuple(causes(before, after, (moments[0], moments[1]), row["group_type"]))
-        found[row["snapshot_id"]] = Caused(after, why)
+        found[row["snapshot_id"]] = Caused(before, after, why)
     return found
 
 

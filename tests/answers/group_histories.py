@@ -42,7 +42,7 @@ class History:
         said |= {"generation": number, "observed_at": second(at), "members": len(members)}
         self.add("group_snapshots", **(told | said | {"previous_snapshot_id": before} | more))
         for order, (name, recorded) in enumerate(members.items()):
-            who, instance, process = [*name.split("/"), None, None][:3]
+            who, instance, process = [each or None for each in [*name.split("/"), None, None][:3]]
             row = {"member_id": who, "group_instance_id": instance, "client_id": process, "member_order": order}
             self.add("member_snapshots", **(told | row | {"recorded": wire(recorded)}))
         return self

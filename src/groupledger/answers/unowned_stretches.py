@@ -13,10 +13,10 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from groupledger.answers.causes import MOST_ASKED
 from groupledger.answers.rebalance import CLASSIC, partitions
+from groupledger.answers.rebalance_causes import MOST_ASKED
+from groupledger.answers.recorded_states import expected, listings, loads, states
 from groupledger.answers.rows import one_of, records
-from groupledger.answers.states import expected, listings, loads, states
 from groupledger.core.findings import DOUBLE_OWNED, NOT_SUBSCRIBED
 from groupledger.core.length import length
 from groupledger.core.moment import iso

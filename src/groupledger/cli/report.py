@@ -1,0 +1,127 @@
+"""`groupledger report`: groups ranked by what makes them trouble, with the members and partitions that do."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from groupledger.cli.options import Job, takes_config
+from groupledger.cli.output import plain
+from groupledger.cli.since import takes_scope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from groupledger.answers.scope import Asked
+
+
+@click.group(short_help="Rank groups: storms, skew, static members, stickiness, racks.")
+def report() -> None:
+    """Rank groups by one kind of trouble, with the members and partitions that make it so.
+
+    docs/storms-and-skew.md goes from the symptom to the answer.
+
+    \b
+    groupledger report storms --since 24h
+    groupledger report skew --group 'payments-*'
+    """
+
+
+def _reported(ask: Callable[..., Any]) -> Callable[..., Any]:
+    """A report: it asks and says which renderer tells; the rest is the same for all."""
+
+    @takes_scope
+    @click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Most lines.")
+    @takes_config
+    @functools.wraps(ask)
+    def run(job: Job, *, asked: Asked, limit: int, **more: Any) -> None:
+        from groupledger.cli import rankings
+
+        name = click.get_current_context().info_name or ""
+        question = ask(asked=asked, limit=limit, **more)
+        with job.output.status("reading the ledger"):
+            answer = question(job.reader())
+        getattr(rankings, f"tell_{name}")(job.output, answer)
+        for note in answer.notes:
+            job.output.line(note)
+        shown = len(answer.members if name == "static" else answer.groups)
+        if answer.total > shown:
+            job.output.line(f"... and {answer.total - shown:,} more (--limit)")
+        job.output.result({"status": "done", "command": "report", "report": name, name: plain(answer)})
+
+    return run
+
+
+@report.command(short_help="Groups that rebalance often: how often, why, who.")
+@_reported
+def storms(*, asked: Asked, limit: int) -> Callable[..., Any]:
+    """Rank groups by their rebalances within one hour, with the mix of causes.
+
+    Partitions are those that got an owner most often, members those that causes and findings name most often.
+
+    \b
+    groupledger report storms --since 24h
+    """
+    from groupledger.answers import storms as answers
+
+    return lambda reader: answers.storms(reader, asked, limit)
+
+
+@report.command(short_help="Groups whose members have unequal loads.")
+@click.option("--weights", metavar="FILE", help="CSV, .parquet or Delta folder: topic, partition, and lag or bytes.")
+@_reported
+def skew(*, asked: Asked, limit: int, weights: str | None) -> Callable[..., Any]:
+    """Rank groups by the difference between the member with most partitions and the one with least, and idle members.
+
+    With --weights, by what the partitions weigh.
+
+    \b
+    groupledger report skew
+    groupledger report skew --group payments --weights lag.csv
+    """
+    from groupledger.answers import skew as answers
+    from groupledger.answers.weights import read_weights
+
+    given = None if weights is None else read_weights(weights)
+    return lambda reader: answers.skew(reader, asked, limit, given)
+
+
+@report.command(short_help="Static members: shared ids, restarts that moved work.")
+@_reported
+def static(*, asked: Asked, limit: int) -> Callable[..., Any]:
+    """Rank group.instance.ids by what their restarts moved; ids that two processes seem to share come first.
+
+    \b
+    groupledger report static --since 7d
+    """
+    from groupledger.answers import static_members as answers
+
+    return lambda reader: answers.static_members(reader, asked, limit)
+
+
+@report.command(short_help="How much groups moved beside how little they could have.")
+@_reported
+def stickiness(*, asked: Asked, limit: int) -> Callable[..., Any]:
+    """Rank groups by what they moved beyond the least moves.
+
+    \b
+    groupledger report stickiness --since 7d
+    """
+    from groupledger.answers import stickiness as answers
+
+    return lambda reader: answers.stickiness(reader, asked, limit)
+
+
+@report.command(short_help="How much members read in their own rack.")
+@_reported
+def rack(*, asked: Asked, limit: int) -> Callable[..., Any]:
+    """Rank groups by the share of partitions that have a replica in the rack of their owner, where racks are known.
+
+    \b
+    groupledger report rack
+    """
+    from groupledger.answers import racks as answers
+
+    return lambda reader: answers.racks(reader, asked, limit)
