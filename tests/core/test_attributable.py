@@ -110,7 +110,7 @@ def test_what_ran_is_java_s_or_goes_by_its_own_name():
         ("equal-sets", ["a"], "equal sets as a"),
         ("perhaps", ["a"], "perhaps a"),
         ("no-known-assignor", [], "no known assignor"),
-        ("not-applicable: no-leader", None, "no leader"),
+        ("not-applicable: no-leader", None, "not applicable: no leader"),
         (
             None,
             None,

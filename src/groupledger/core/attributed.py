@@ -46,4 +46,4 @@ def in_words(attribution: str | None, attributed_to: Sequence[str] | None) -> st
         return "not known: an older groupledger computed this; `groupledger assign` computes it again"
     if attribution in _AS:
         return _AS[attribution] + " or ".join(attributed_to or ())
-    return attribution.removeprefix(NOT_APPLICABLE).replace("-", " ")
+    return attribution.replace("-", " ")
