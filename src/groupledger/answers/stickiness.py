@@ -81,19 +81,19 @@ def _by_group(within: Scope) -> tuple[str, dict[str, Value]]:
     )
     more = (
         "SELECT q.*, CASE WHEN q.certain = 1 AND q.moves > q.least_moves THEN q.moves - q.least_moves ELSE 0 END "
-        f"AS over FROM ({rows}) q"
+        f"AS too_many FROM ({rows}) q"
     )
     group = "o.cluster_id, o.group_id, o.assignor"
-    place = f"row_number() OVER (PARTITION BY {group} ORDER BY o.over DESC, o.snapshot_id) AS place"
+    place = f"row_number() OVER (PARTITION BY {group} ORDER BY o.too_many DESC, o.snapshot_id) AS place"
     ranked = f"SELECT o.*, {place} FROM ({more}) o"
     return (
         f"SELECT {group}, cast(sum(o.compared) AS BIGINT) AS compared, "
         "cast(sum(1 - o.compared) AS BIGINT) AS others, cast(sum(o.certain) AS BIGINT) AS certain, "
         "cast(sum(CASE WHEN o.compared = 1 THEN o.moves ELSE 0 END) AS BIGINT) AS moves, "
         "cast(sum(CASE WHEN o.compared = 1 THEN o.least_moves ELSE 0 END) AS BIGINT) AS least, "
-        "cast(sum(o.over) AS BIGINT) AS excess, cast(max(o.over) AS BIGINT) AS worst, "
-        "max(CASE WHEN o.place = 1 AND o.over > 0 THEN o.observed_at END) AS worst_at, "
-        "max(CASE WHEN o.place = 1 AND o.over > 0 THEN o.snapshot_id END) AS worst_snapshot_id "
+        "cast(sum(o.too_many) AS BIGINT) AS excess, cast(max(o.too_many) AS BIGINT) AS worst, "
+        "max(CASE WHEN o.place = 1 AND o.too_many > 0 THEN o.observed_at END) AS worst_at, "
+        "max(CASE WHEN o.place = 1 AND o.too_many > 0 THEN o.snapshot_id END) AS worst_snapshot_id "
         f"FROM ({ranked}) o GROUP BY {group}"
     ), values | named | {"scenario": BASELINE}
 
