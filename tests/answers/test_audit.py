@@ -59,6 +59,12 @@ def two(group, first, second_member, topics="a b", **more):
     return ended(history(group).state(0, 1, {"m": first, "n": second_member}, topics=topics, **more))
 
 
+def _searched(group, certainty):
+    """A group of different subscriptions that moved more than its least moves, which are so certain."""
+    of = lasting(group, (0, ALL), shared_topics=None, subscribed_topics=["a"])
+    return of.result(3, 1, least_moves_certainty=certainty)
+
+
 def _what_if(group, scenario):
     """A group with a finding of `assign` in this scenario."""
     of = lasting(group, (0, ALL)).result(0, 0, scenario=scenario)
@@ -118,6 +124,8 @@ CASES = [
     (ended(lasting("somebody else's algorithm", (0, ALL)).result(3, 1, verdict="valid-different")), []),
     (ended(lasting("a what-if's moves", (0, ALL)).result(3, 1, scenario="other")), []),
     (ended(lasting("a bound", (0, ALL), shared_topics=None, subscribed_topics=["a"]).result(3, 1)), []),
+    (ended(_searched("searched", "exact")), ["EXCESS_MOVES"]),
+    (ended(_searched("searched in vain", "lower-bound")), []),
     (ended(lasting("moved by a coordinator", (0, ALL), group_type="consumer").result(3, 1)), []),
     (ended(lasting("told otherwise", (0, ALL)).result(3, 1).finding("STALE_CLAIM")), ["STALE_CLAIM"]),
     (ended(lasting("sound", (0, ALL)).result(0, 0)), []),

@@ -26,6 +26,10 @@ KEEPING = ("sticky", "cooperative-sticky")
 SAME = ("exact", "equal-sets")
 """Verdicts under which the computed target is the recorded one, with the topics as they were listed."""
 
+CERTAIN = "(r.least_moves_certainty = 'exact' OR (r.least_moves_certainty IS NULL AND s.shared_topics IS NOT NULL))"
+"""That the least moves of a result `r` of a snapshot `s` are exact. Rows of older schema versions do not say so: of
+these, one subscription for all does."""
+
 
 def unbalanced(reader: Reader, within: Scope) -> Iterator[Found]:
     """Groups with a settled record of one subscription in which a member has two or more partitions over another."""
@@ -50,8 +54,8 @@ def unbalanced(reader: Reader, within: Scope) -> Iterator[Found]:
 def excess_moves(reader: Reader, within: Scope) -> Iterator[Found]:
     """Classic groups in which more moved than had to. What a coordinator moves is spread over the folds of an epoch.
 
-    Judged where the least moves are exact and ours to compare with: one subscription, members that claimed what they
-    had, and a record that is what was recomputed.
+    Judged where the least moves are exact and ours to compare with: members claimed what they had, and the record is
+    what was recomputed.
     """
     some: list[Record] = []
     for _, of_group in groupby(_moving(reader, within), lambda row: row["group_id"]):
@@ -97,7 +101,7 @@ def _excess(reader: Reader, some: list[Record]) -> Iterator[Found]:
         "r.least_moves AS least, r.moves - r.least_moves AS amount FROM current_rebalances r "
         "JOIN current_group_snapshots s ON s.cluster_id = r.cluster_id AND s.group_id = r.group_id "
         f"AND s.snapshot_id = r.snapshot_id WHERE {groups} AND {snapshots} AND r.scenario = :scenario AND r.round = 1 "
-        f"AND {promised} AND r.moves > r.least_moves AND s.shared_topics IS NOT NULL "
+        f"AND {promised} AND r.moves > r.least_moves AND {CERTAIN} "
         f"AND s.group_type = '{CLASSIC}' AND NOT EXISTS "
         "(SELECT 1 FROM current_violations v WHERE v.cluster_id = r.cluster_id AND v.group_id = r.group_id "
         f"AND v.snapshot_id = r.snapshot_id AND v.scenario IS NULL AND {claims})"

@@ -117,7 +117,7 @@ def tell_stickiness(output: Output, answer: Stickinesses) -> None:
     bounds = sum(group.compared - group.certain for group in answer.groups)
     if bounds:
         output.line(
-            f"in {bounds:,} of these rebalances subscriptions differ: they are in moves and least, not in excess"
+            f"in {bounds:,} of these rebalances least is a lower bound: they are in moves and least, not in excess"
         )
     if others:
         output.line(f"{others:,} more are not compared: their record is not what Kafka's own code gives (verdict)")
