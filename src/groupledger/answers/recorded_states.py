@@ -1,6 +1,7 @@
 """The states of groups in a period, each with how long it lasted, and how many partitions its members had.
 
-In joins the smaller side comes first: the engine in delta-rs keeps that one in memory.
+In joins the smaller side comes first: the engine in delta-rs keeps that one in memory, unless it takes the other for
+smaller. Of lists that were taken apart it has no size to go by.
 """
 
 from __future__ import annotations
@@ -66,12 +67,12 @@ def loads(within: Scope, states_query: str) -> str:
     condition, _ = within.of_groups("m.")
     entries = (
         "SELECT m.cluster_id, m.group_id, m.snapshot_id, m.member_id, unnest(m.recorded) AS entry "
-        f"FROM (SELECT t.snapshot_id FROM ({states_query}) t) s JOIN current_member_snapshots m "
-        f"ON s.snapshot_id = m.snapshot_id WHERE {condition}"
+        f"FROM current_member_snapshots m WHERE {condition}"
     )
     by_member = (
         "SELECT e.cluster_id, e.group_id, e.snapshot_id, e.member_id, sum(cardinality(e.entry.partitions)) AS load "
-        f"FROM ({entries}) e GROUP BY e.cluster_id, e.group_id, e.snapshot_id, e.member_id"
+        f"FROM (SELECT t.snapshot_id FROM ({states_query}) t) s JOIN ({entries}) e ON e.snapshot_id = s.snapshot_id "
+        "GROUP BY e.cluster_id, e.group_id, e.snapshot_id, e.member_id"
     )
     return (
         "SELECT p.cluster_id, p.group_id, p.snapshot_id, cast(sum(p.load) AS BIGINT) AS total, "
