@@ -59,6 +59,18 @@ def two(group, first, second_member, topics="a b", **more):
     return ended(history(group).state(0, 1, {"m": first, "n": second_member}, topics=topics, **more))
 
 
+def _searched(group, certainty):
+    """A group of different subscriptions that moved more than its least moves, which are so certain."""
+    of = lasting(group, (0, ALL), shared_topics=None, subscribed_topics=["a"])
+    return of.result(3, 1, least_moves_certainty=certainty)
+
+
+def _what_if(group, scenario):
+    """A group with a finding of `assign` in this scenario."""
+    of = lasting(group, (0, ALL)).result(0, 0, scenario=scenario)
+    return of.finding("LEFT_OUT", "warning", scenario=scenario)
+
+
 RECORDED = [each for each in INVARIANTS if each.judge is not Judge.AUDIT]
 CASES = [
     (lasting("unowned for two rounds", (0, ALL), (10, TWO), (20, TWO), (30, ALL)), ["UNOWNED"]),
@@ -80,7 +92,8 @@ CASES = [
     (lasting("cut by compaction", (0, TWO), complete=False), []),
     (lasting("no consumers", (0, TWO), protocol_type="connect"), []),
     *((settled(f"recorded {each.code}", code=each.recorded_as, severity="error"), [each.code]) for each in RECORDED),
-    (settled("what-if", code="STALE_CLAIM", scenario="another"), []),
+    (ended(_what_if("what-if", "another")), []),
+    (ended(_what_if("said by both", "baseline").finding("LEFT_OUT", "warning")), ["LEFT_OUT"]),
     (ended(lasting("computed", (0, ALL)).result(0, 0).finding("LEFT_OUT", scenario="baseline")), ["LEFT_OUT"]),
     (settled("uncommitted", code="STALE_CLAIM", attempt_id="dead"), []),
     (settled("a custom assignor's", code="ASSIGNOR_NOT_PURE"), []),
@@ -111,6 +124,8 @@ CASES = [
     (ended(lasting("somebody else's algorithm", (0, ALL)).result(3, 1, verdict="valid-different")), []),
     (ended(lasting("a what-if's moves", (0, ALL)).result(3, 1, scenario="other")), []),
     (ended(lasting("a bound", (0, ALL), shared_topics=None, subscribed_topics=["a"]).result(3, 1)), []),
+    (ended(_searched("searched", "exact")), ["EXCESS_MOVES"]),
+    (ended(_searched("searched in vain", "lower-bound")), []),
     (ended(lasting("moved by a coordinator", (0, ALL), group_type="consumer").result(3, 1)), []),
     (ended(lasting("told otherwise", (0, ALL)).result(3, 1).finding("STALE_CLAIM")), ["STALE_CLAIM"]),
     (ended(lasting("sound", (0, ALL)).result(0, 0)), []),
@@ -143,6 +158,11 @@ def test_what_is_wrong_is_found_by_name_and_nothing_else(found, of, codes):
 
 def test_every_code_has_a_history():
     assert {code for _, codes in CASES for code in codes} == BY_CODE.keys()
+
+
+def test_what_both_commands_say_of_a_record_is_counted_once(found):
+    [both] = found["said by both"]
+    assert (both.records, both.first) == (1, second(0))
 
 
 def test_the_worst_is_the_evidence(found):

@@ -115,7 +115,7 @@ def _shared(found: Iterator[SharedId]) -> Iterator[Found]:
 
 
 def _judged(reader: Reader, within: Scope) -> tuple[int, int, int]:
-    """Records of the period, their groups, and how many of them `assign` has computed again."""
+    """Records of the period, their groups, and how many of them a committed `assign` has computed again."""
     condition, values = within.where("t.")
     [counted] = records(
         reader,
@@ -125,7 +125,9 @@ def _judged(reader: Reader, within: Scope) -> tuple[int, int, int]:
     )
     [computed] = records(
         reader,
-        f"SELECT count(*) AS n FROM current_rebalances t WHERE {condition} AND t.scenario = :scenario AND t.round = 1",
+        "SELECT count(DISTINCT r.snapshot_id) AS n FROM (SELECT t.snapshot_id FROM current_group_snapshots t "
+        f"WHERE {condition}) s JOIN rebalances r ON r.snapshot_id = s.snapshot_id "
+        "JOIN current_runs a ON a.attempt_id = r.attempt_id WHERE r.scenario = :scenario",
         scenario=BASELINE,
         **values,
     )

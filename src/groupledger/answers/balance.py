@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from groupledger.answers.explanation import BASELINE
 from groupledger.answers.found import Found, broken
 from groupledger.answers.rebalance import CLASSIC
-from groupledger.answers.recorded_states import ASSIGNED, expected, listings, loads, recorded, states
+from groupledger.answers.rebalance_causes import MOST_ASKED
+from groupledger.answers.recorded_states import ASSIGNED, Query, expected, listings, loads, recorded, states
 from groupledger.answers.rows import one_of, records
 from groupledger.core.findings import CLAIM_DIFFERS, EXCESS_MOVES, STALE_CLAIM, UNBALANCED
 
@@ -24,12 +26,16 @@ KEEPING = ("sticky", "cooperative-sticky")
 SAME = ("exact", "equal-sets")
 """Verdicts under which the computed target is the recorded one, with the topics as they were listed."""
 
+CERTAIN = "(r.least_moves_certainty = 'exact' OR (r.least_moves_certainty IS NULL AND s.shared_topics IS NOT NULL))"
+"""That the least moves of a result `r` of a snapshot `s` are exact. Rows of older schema versions do not say so: of
+these, one subscription for all does."""
+
 
 def unbalanced(reader: Reader, within: Scope) -> Iterator[Found]:
     """Groups with a settled record of one subscription in which a member has two or more partitions over another."""
     of_records, values = recorded(within)
     of_states, more = states(within)
-    of_loads, others = loads(within)
+    of_loads = loads(within, of_records)
     of_listings, _ = listings(within)
     both = "s.cluster_id = {0}.cluster_id AND s.group_id = {0}.group_id AND s.snapshot_id = {0}.snapshot_id"
     among, named = one_of("s.assignor", "assignor", list(BALANCED))
@@ -41,31 +47,66 @@ def unbalanced(reader: Reader, within: Scope) -> Iterator[Found]:
         f"AND {among} AND e.fewest = e.greatest AND e.greatest = l.total"
     )
     query = f"SELECT u.*, u.most - u.least AS amount FROM ({rows}) u WHERE u.most - u.least > 1"
-    for row in _folded(reader, query, values | more | others | named):
+    for row in _folded(reader, query, values | more | named):
         yield _found(UNBALANCED, row, f"a member has {row['most']:,} partitions, another {row['least']:,}")
 
 
 def excess_moves(reader: Reader, within: Scope) -> Iterator[Found]:
     """Classic groups in which more moved than had to. What a coordinator moves is spread over the folds of an epoch.
 
-    Judged where the least moves are exact and ours to compare with: one subscription, members that claimed what they
-    had, and a record that is what was recomputed.
+    Judged where the least moves are exact and ours to compare with: members claimed what they had, and the record is
+    what was recomputed.
     """
-    condition, values = within.where("r.")
-    verdicts, named = one_of("r.verdict", "verdict", list(SAME))
-    among, others = one_of("r.assignor", "assignor", list(KEEPING))
+    some: list[Record] = []
+    for _, of_group in groupby(_moving(reader, within), lambda row: row["group_id"]):
+        some += of_group
+        if len(some) >= MOST_ASKED:
+            yield from _excess(reader, some)
+            some = []
+    if some:
+        yield from _excess(reader, some)
+
+
+def _moving(reader: Reader, within: Scope) -> list[Record]:
+    """Snapshots with a result that moved more than it had to, whether or not that result counts.
+
+    To rank all results of a large ledger would take its memory; what counts is asked for these alone.
+    """
+    condition, values = within.where("t.")
+    return records(
+        reader,
+        "SELECT DISTINCT r.group_id, r.snapshot_id FROM (SELECT t.snapshot_id FROM current_group_snapshots t "
+        f"WHERE {condition}) s JOIN rebalances r ON r.snapshot_id = s.snapshot_id "
+        f"WHERE r.scenario = :scenario AND r.moves > r.least_moves AND {_promised('r.')[0]} "
+        "ORDER BY r.group_id, r.snapshot_id",
+        **(values | _promised("r.")[1] | {"scenario": BASELINE}),
+    )
+
+
+def _promised(prefix: str) -> Query:
+    """A condition that a result is what was recorded, under an assignor that promises to keep what members have."""
+    verdicts, named = one_of(f"{prefix}verdict", "verdict", list(SAME))
+    among, others = one_of(f"{prefix}assignor", "assignor", list(KEEPING))
+    return f"{verdicts} AND {among}", named | others
+
+
+def _excess(reader: Reader, some: list[Record]) -> Iterator[Found]:
+    """Findings of these snapshots, which are all there are of their groups."""
+    snapshots, ids = one_of("r.snapshot_id", "snapshot", [row["snapshot_id"] for row in some])
+    groups, named = one_of("r.group_id", "group", sorted({row["group_id"] for row in some}))
+    promised, values = _promised("r.")
     claims, codes = one_of("v.code", "code", [STALE_CLAIM.recorded_as, CLAIM_DIFFERS.recorded_as])
     query = (
         "SELECT r.cluster_id, r.group_id, r.snapshot_id, r.observed_at, s.offset, r.assignor, r.moves AS most, "
         "r.least_moves AS least, r.moves - r.least_moves AS amount FROM current_rebalances r "
         "JOIN current_group_snapshots s ON s.cluster_id = r.cluster_id AND s.group_id = r.group_id "
-        f"AND s.snapshot_id = r.snapshot_id WHERE {condition} AND r.scenario = :scenario AND r.round = 1 "
-        f"AND {verdicts} AND {among} AND r.moves > r.least_moves AND s.shared_topics IS NOT NULL "
+        f"AND s.snapshot_id = r.snapshot_id WHERE {groups} AND {snapshots} AND r.scenario = :scenario AND r.round = 1 "
+        f"AND {promised} AND r.moves > r.least_moves AND {CERTAIN} "
         f"AND s.group_type = '{CLASSIC}' AND NOT EXISTS "
         "(SELECT 1 FROM current_violations v WHERE v.cluster_id = r.cluster_id AND v.group_id = r.group_id "
-        f"AND v.snapshot_id = r.snapshot_id AND {claims})"
+        f"AND v.snapshot_id = r.snapshot_id AND v.scenario IS NULL AND {claims})"
     )
-    for row in _folded(reader, query, values | named | others | codes | {"scenario": BASELINE}):
+    for row in _folded(reader, query, values | ids | named | codes | {"scenario": BASELINE}):
         text = f"{row['assignor']} moved {row['most']:,} partitions where {row['least']:,} had to move"
         yield _found(EXCESS_MOVES, row, text)
 

@@ -1,4 +1,8 @@
-"""The states of groups in a period, each with how long it lasted, and how many partitions its members had."""
+"""The states of groups in a period, each with how long it lasted, and how many partitions its members had.
+
+In joins the smaller side comes first: the engine in delta-rs keeps that one in memory, unless it takes the other for
+smaller. Of lists that were taken apart it has no size to go by.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +48,7 @@ def states(within: Scope) -> Query:
             f"WHERE {of_groups} AND t.observed_at < :since GROUP BY t.cluster_id, t.group_id"
         )
         rows += (
-            f" UNION ALL SELECT {_COLUMNS} FROM current_group_snapshots t JOIN ({before}) b "
+            f" UNION ALL SELECT {_COLUMNS} FROM ({before}) b JOIN current_group_snapshots t "
             "ON b.cluster_id = t.cluster_id AND b.group_id = t.group_id AND b.newest = t.offset"
         )
     within_group = "OVER (PARTITION BY s.cluster_id, s.group_id ORDER BY s.offset)"
@@ -58,22 +62,23 @@ def recorded(within: Scope) -> Query:
     return f"SELECT {_COLUMNS} FROM current_group_snapshots t WHERE {condition}", values
 
 
-def loads(within: Scope) -> Query:
-    """For each snapshot with a recorded partition: `total`, the `most` and `least` of a member, how many `owners`."""
-    condition, values = within.of_groups("m.")
+def loads(within: Scope, states_query: str) -> str:
+    """For each of these states with an owned partition: `total`, `most` and `least` of an owner, how many `owners`."""
+    condition, _ = within.of_groups("m.")
     entries = (
         "SELECT m.cluster_id, m.group_id, m.snapshot_id, m.member_id, unnest(m.recorded) AS entry "
         f"FROM current_member_snapshots m WHERE {condition}"
     )
     by_member = (
         "SELECT e.cluster_id, e.group_id, e.snapshot_id, e.member_id, sum(cardinality(e.entry.partitions)) AS load "
-        f"FROM ({entries}) e GROUP BY e.cluster_id, e.group_id, e.snapshot_id, e.member_id"
+        f"FROM (SELECT t.snapshot_id FROM ({states_query}) t) s JOIN ({entries}) e ON e.snapshot_id = s.snapshot_id "
+        "GROUP BY e.cluster_id, e.group_id, e.snapshot_id, e.member_id"
     )
     return (
         "SELECT p.cluster_id, p.group_id, p.snapshot_id, cast(sum(p.load) AS BIGINT) AS total, "
         "cast(max(p.load) AS BIGINT) AS most, cast(min(p.load) AS BIGINT) AS least, count(*) AS owners "
         f"FROM ({by_member}) p GROUP BY p.cluster_id, p.group_id, p.snapshot_id"
-    ), values
+    )
 
 
 def listings(within: Scope) -> Query:

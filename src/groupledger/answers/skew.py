@@ -87,7 +87,7 @@ def skew(reader: Reader, asked: Asked, limit: int, weights: Weights | None = Non
 def _ranked(reader: Reader, within: Scope, limit: int) -> list[Record]:
     """The states of the most uneven groups; how many groups there are stands in each."""
     of_states, values = last_states(within)
-    of_loads, more = loads(within)
+    of_loads = loads(within, of_states)
     spread = "coalesce(l.most, 0) - CASE WHEN coalesce(l.owners, 0) < s.members THEN 0 ELSE l.least END"
     rows = (
         f"SELECT s.*, {spread} AS spread, coalesce(l.most, 0) AS most FROM ({of_states}) s LEFT JOIN ({of_loads}) l "
@@ -97,7 +97,7 @@ def _ranked(reader: Reader, within: Scope, limit: int) -> list[Record]:
     return records(
         reader,
         f"SELECT r.*, count(*) OVER () AS groups FROM ({rows}) r ORDER BY {order} LIMIT {limit}",
-        **(values | more),
+        **values,
     )
 
 

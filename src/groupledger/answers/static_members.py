@@ -54,8 +54,9 @@ def takeovers(reader: Reader, within: Scope) -> tuple[Takeover, ...]:
     condition, _ = within.of_groups("m.")
     members = (
         "SELECT m.cluster_id, m.group_id, m.group_instance_id, m.member_id, m.client_id, m.host, m.offset, "
-        "m.snapshot_id, m.member_order, s.observed_at, s.incarnation FROM current_member_snapshots m "
-        f"JOIN ({of_records}) s ON s.cluster_id = m.cluster_id AND s.group_id = m.group_id "
+        "m.snapshot_id, m.member_order, s.observed_at, s.incarnation "
+        f"FROM ({of_records}) s JOIN current_member_snapshots m "
+        "ON s.cluster_id = m.cluster_id AND s.group_id = m.group_id "
         f"AND s.snapshot_id = m.snapshot_id WHERE {condition} AND m.group_instance_id IS NOT NULL"
     )
     of_one = "m.cluster_id, m.group_id, m.incarnation, m.group_instance_id"

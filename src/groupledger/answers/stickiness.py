@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from groupledger.answers.balance import SAME
+from groupledger.answers.balance import CERTAIN, SAME
 from groupledger.answers.explanation import BASELINE
 from groupledger.answers.rebalance import CLASSIC
 from groupledger.answers.rows import one_of, records
@@ -26,7 +26,7 @@ class Stickiness:
     """A classic group's rebalances of a period under one assignor, as far as the record is what was recomputed.
 
     `moves` went from member to member, `least` had to, by docs/least-moves.md. `excess` sums what was more in the
-    `certain` rebalances alone: there, all members share one subscription and the least is exact. `compared` are all
+    `certain` rebalances alone, of which the least is exact. `compared` are all
     that were summed, `others` those whose record another algorithm made, so that their moves are not ours to count.
     """
 
@@ -73,7 +73,7 @@ def _by_group(within: Scope) -> tuple[str, dict[str, Value]]:
     rows = (
         "SELECT r.cluster_id, r.group_id, r.assignor, r.snapshot_id, r.observed_at, r.moves, r.least_moves, "
         f"CASE WHEN {same} AND r.least_moves IS NOT NULL THEN 1 ELSE 0 END AS compared, "
-        f"CASE WHEN {same} AND r.least_moves IS NOT NULL AND s.shared_topics IS NOT NULL THEN 1 ELSE 0 END AS certain "
+        f"CASE WHEN {same} AND r.least_moves IS NOT NULL AND {CERTAIN} THEN 1 ELSE 0 END AS certain "
         "FROM current_rebalances r JOIN current_group_snapshots s ON s.cluster_id = r.cluster_id "
         f"AND s.group_id = r.group_id AND s.snapshot_id = r.snapshot_id WHERE {condition} "
         "AND r.scenario = :scenario AND r.round = 1 AND r.snapshot_kind <> 'rewrite' AND r.members > 0 "
@@ -81,19 +81,19 @@ def _by_group(within: Scope) -> tuple[str, dict[str, Value]]:
     )
     more = (
         "SELECT q.*, CASE WHEN q.certain = 1 AND q.moves > q.least_moves THEN q.moves - q.least_moves ELSE 0 END "
-        f"AS over FROM ({rows}) q"
+        f"AS too_many FROM ({rows}) q"
     )
     group = "o.cluster_id, o.group_id, o.assignor"
-    place = f"row_number() OVER (PARTITION BY {group} ORDER BY o.over DESC, o.snapshot_id) AS place"
+    place = f"row_number() OVER (PARTITION BY {group} ORDER BY o.too_many DESC, o.snapshot_id) AS place"
     ranked = f"SELECT o.*, {place} FROM ({more}) o"
     return (
         f"SELECT {group}, cast(sum(o.compared) AS BIGINT) AS compared, "
         "cast(sum(1 - o.compared) AS BIGINT) AS others, cast(sum(o.certain) AS BIGINT) AS certain, "
         "cast(sum(CASE WHEN o.compared = 1 THEN o.moves ELSE 0 END) AS BIGINT) AS moves, "
         "cast(sum(CASE WHEN o.compared = 1 THEN o.least_moves ELSE 0 END) AS BIGINT) AS least, "
-        "cast(sum(o.over) AS BIGINT) AS excess, cast(max(o.over) AS BIGINT) AS worst, "
-        "max(CASE WHEN o.place = 1 AND o.over > 0 THEN o.observed_at END) AS worst_at, "
-        "max(CASE WHEN o.place = 1 AND o.over > 0 THEN o.snapshot_id END) AS worst_snapshot_id "
+        "cast(sum(o.too_many) AS BIGINT) AS excess, cast(max(o.too_many) AS BIGINT) AS worst, "
+        "max(CASE WHEN o.place = 1 AND o.too_many > 0 THEN o.observed_at END) AS worst_at, "
+        "max(CASE WHEN o.place = 1 AND o.too_many > 0 THEN o.snapshot_id END) AS worst_snapshot_id "
         f"FROM ({ranked}) o GROUP BY {group}"
     ), values | named | {"scenario": BASELINE}
 

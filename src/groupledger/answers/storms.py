@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 MOST_LOOKED_AT = 500
 """The last rebalances of a group whose causes are looked for."""
+LOOKED_AT = 20
+"""Groups of which the worst hour is looked for, for each that is shown: those with most records in one day."""
+COUNTED = "t.snapshot_kind IN ('generation', 'fold', 'empty')"
 NAMED = 5
 """Partitions and members named."""
 
@@ -82,29 +85,45 @@ def _rebalances(within: Scope) -> tuple[str, dict[str, Value]]:
     rows = (
         "SELECT t.cluster_id, t.group_id, t.group_type, t.snapshot_id, t.previous_snapshot_id, t.observed_at, "
         f"t.offset, {number} AS number, lag({number}) {within_group} AS number_before, t.snapshot_kind "
-        f"FROM current_group_snapshots t WHERE {condition} AND t.snapshot_kind IN ('generation', 'fold', 'empty')"
+        f"FROM current_group_snapshots t WHERE {condition} AND {COUNTED}"
     )
     new = "r.number_before IS NULL OR r.number <> r.number_before"
     return f"SELECT r.* FROM ({rows}) r WHERE r.number IS NOT NULL AND ({new})", values
 
 
+def _busiest(reader: Reader, within: Scope, limit: int) -> list[Record]:
+    """The groups with most records in one day: to look for the worst hour of every group would sort all records."""
+    condition, values = within.where("t.")
+    by_day = (
+        "SELECT t.cluster_id, t.group_id, date_trunc('day', t.observed_at) AS day, count(*) AS n "
+        f"FROM current_group_snapshots t WHERE {condition} AND {COUNTED} "
+        "GROUP BY t.cluster_id, t.group_id, date_trunc('day', t.observed_at)"
+    )
+    by_group = f"SELECT d.cluster_id, d.group_id, max(d.n) AS n FROM ({by_day}) d GROUP BY d.cluster_id, d.group_id"
+    return records(
+        reader,
+        f"SELECT g.*, count(*) OVER () AS total FROM ({by_group}) g "
+        f"ORDER BY g.n DESC, g.cluster_id, g.group_id LIMIT {LOOKED_AT * limit}",
+        **values,
+    )
+
+
 def _ranked(reader: Reader, within: Scope, limit: int) -> list[Record]:
     """The first groups, with how many rebalances they had, the most within an hour, and from when to when."""
+    busiest = _busiest(reader, within, limit)
+    which, named = one_of("p.group_id", "busy", sorted({row["group_id"] for row in busiest}))
     of_period, values = _rebalances(within)
     hour = (
         "SELECT p.*, count(*) OVER (PARTITION BY p.cluster_id, p.group_id ORDER BY p.observed_at "
-        f"RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW) AS in_an_hour FROM ({of_period}) p"
+        f"RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW) AS in_an_hour FROM ({of_period}) p WHERE {which}"
     )
     by_group = (
         "SELECT h.cluster_id, h.group_id, count(*) AS rebalances, max(h.in_an_hour) AS in_an_hour, "
         f"min(h.observed_at) AS first, max(h.observed_at) AS last FROM ({hour}) h GROUP BY h.cluster_id, h.group_id"
     )
     order = "g.in_an_hour DESC, g.rebalances DESC, g.cluster_id, g.group_id"
-    return records(
-        reader,
-        f"SELECT g.*, count(*) OVER () AS groups FROM ({by_group}) g ORDER BY {order} LIMIT {limit}",
-        **values,
-    )
+    rows = records(reader, f"SELECT g.* FROM ({by_group}) g ORDER BY {order} LIMIT {limit}", **(values | named))
+    return [row | {"groups": busiest[0]["total"]} for row in rows]
 
 
 def _storm(reader: Reader, within: Scope, row: Record) -> Storm:

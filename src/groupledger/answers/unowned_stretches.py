@@ -163,7 +163,7 @@ def _candidates(reader: Reader, within: Scope) -> list[Record]:
     What is short and stands alone is a round of a cooperative rebalance.
     """
     of_states, values = states(within)
-    of_loads, more = loads(within)
+    of_loads = loads(within, of_states)
     of_listings, _ = listings(within)
     both = "s.cluster_id = {0}.cluster_id AND s.group_id = {0}.group_id AND s.snapshot_id = {0}.snapshot_id"
     codes, named = one_of("v.code", "code", [DOUBLE_OWNED.recorded_as, NOT_SUBSCRIBED.recorded_as])
@@ -188,7 +188,7 @@ def _candidates(reader: Reader, within: Scope) -> list[Record]:
         "ORDER BY b.cluster_id, b.group_id, b.offset".replace(
             "b.patient_until", f"b.observed_at + INTERVAL '{int(PATIENCE.total_seconds())} seconds'"
         ),
-        **(values | more | named | {"end": within.end}),
+        **(values | named | {"end": within.end}),
     )
     return [row for row in rows if row["until_at"] is None or row["until_at"] > row["observed_at"]]
 

@@ -12,12 +12,15 @@ from groupledger.cli.options import Job, takes_config
 from groupledger.cli.output import plain
 from groupledger.cli.since import takes_scope
 from groupledger.core.findings import BY_CODE, failing
+from groupledger.core.length import stretch
 
 if TYPE_CHECKING:
     from groupledger.answers.audit import Audit
     from groupledger.answers.found import Found
     from groupledger.answers.scope import Asked
     from groupledger.cli.output import Output
+
+WHEN = "when (UTC)"
 
 
 @click.command(short_help="Judge every recorded rebalance; findings by code and group.")
@@ -79,7 +82,7 @@ def tell(output: Output, answer: Audit, limit: int) -> None:
         output.title(f"{severity.value}: {code}")
         output.line(BY_CODE[code].what)
         output.line()
-        output.table(["group", "cluster", "records", "first", "last"], [_row(each) for each in of_code[:limit]])
+        output.table(["group", "cluster", "records", WHEN], [_row(each) for each in of_code[:limit]])
         for each in of_code[:limit]:
             where = f"  [{each.snapshot_id}]" if each.snapshot_id else ""
             output.line(f"- {each.group_id}: {each.evidence}{where}")
@@ -91,4 +94,5 @@ def tell(output: Output, answer: Audit, limit: int) -> None:
 
 
 def _row(each: Found) -> tuple[object, ...]:
-    return each.group_id, each.cluster_id, each.records, each.first, each.last
+    when = None if each.first is None or each.last is None else stretch(each.first, each.last)
+    return each.group_id, each.cluster_id, each.records, when

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from groupledger.cli.answers import spans
-from groupledger.core.length import length
+from groupledger.cli.audit import WHEN
+from groupledger.core.length import length, stretch
 from groupledger.core.moment import iso
 from groupledger.core.short_names import shortened
 
@@ -26,8 +27,8 @@ MEMBERS_SHOWN = 5
 def tell_storms(output: Output, answer: Storms) -> None:
     """A line a group, then its causes, members, partitions and findings."""
     output.table(
-        ["group", "cluster", "rebalances", "in an hour", "first", "last"],
-        [(g.group_id, g.cluster_id, g.rebalances, g.in_an_hour, g.first, g.last) for g in answer.groups],
+        ["group", "cluster", "rebalances", "in an hour", WHEN],
+        [(g.group_id, g.cluster_id, g.rebalances, g.in_an_hour, stretch(g.first, g.last)) for g in answer.groups],
     )
     for group in answer.groups:
         _tell_storm(output, group)
@@ -92,8 +93,11 @@ def _tell_loads(output: Output, group: Skew) -> None:
 def tell_static(output: Output, answer: StaticMembers) -> None:
     """A line an instance id; what says that one is shared stands below."""
     output.table(
-        ["group", "cluster", "instance", "takeovers", "moved", "first", "last"],
-        [(m.group_id, m.cluster_id, m.instance_id, m.takeovers, m.moved, m.first, m.last) for m in answer.members],
+        ["group", "cluster", "instance", "takeovers", "moved", WHEN],
+        [
+            (m.group_id, m.cluster_id, m.instance_id, m.takeovers, m.moved, stretch(m.first, m.last))
+            for m in answer.members
+        ],
     )
     for member in answer.members:
         if member.shared is not None:
@@ -113,7 +117,7 @@ def tell_stickiness(output: Output, answer: Stickinesses) -> None:
     bounds = sum(group.compared - group.certain for group in answer.groups)
     if bounds:
         output.line(
-            f"in {bounds:,} of these rebalances subscriptions differ: they are in moves and least, not in excess"
+            f"in {bounds:,} of these rebalances least is a lower bound: they are in moves and least, not in excess"
         )
     if others:
         output.line(f"{others:,} more are not compared: their record is not what Kafka's own code gives (verdict)")

@@ -14,6 +14,7 @@ from groupledger.cli.since import takes_scope
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from groupledger.answers.rows import Reader
     from groupledger.answers.scope import Asked
 
 
@@ -84,8 +85,10 @@ def skew(*, asked: Asked, limit: int, weights: str | None) -> Callable[..., Any]
     from groupledger.answers import skew as answers
     from groupledger.answers.weights import read_weights
 
-    given = None if weights is None else read_weights(weights)
-    return lambda reader: answers.skew(reader, asked, limit, given)
+    def ask(reader: Reader) -> answers.Skews:
+        return answers.skew(reader, asked, limit, None if weights is None else read_weights(weights))
+
+    return ask
 
 
 @report.command(short_help="Static members: shared ids, restarts that moved work.")

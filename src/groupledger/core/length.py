@@ -1,8 +1,8 @@
-"""Lengths of time as a person reads them."""
+"""Lengths and stretches of time as a person reads them."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 
 def length(of: timedelta) -> str:
@@ -17,3 +17,11 @@ def length(of: timedelta) -> str:
             words.append(f"{left // size} {unit}")
             left %= size
     return " ".join(words[:2])
+
+
+def stretch(first: datetime, last: datetime) -> str:
+    """`2026-11-21 13:46:49 - 13:51:02`: to the second, in UTC, the date said once where it is one."""
+    begin, end = (moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S") for moment in (first, last))
+    if begin == end:
+        return begin
+    return f"{begin} - {end[11:] if begin[:10] == end[:10] else end}"

@@ -1,0 +1,56 @@
+"""What part of a ledger a question is about: patterns mean no more than they say, periods are half open."""
+
+from datetime import timedelta
+
+import pytest
+
+from groupledger.answers.reader import LedgerReader
+from groupledger.answers.rows import records
+from groupledger.answers.scope import Asked, scope
+from groupledger.core.faults import Fault
+from tests.answers.group_histories import history, second, together
+from tests.answers.ledgers import write
+
+NAMES = ("a_b", "axb", "a%b", "a\\b", "a*b", "O'Brien", "a")
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory):
+    groups = [history(name).state(number * 60, 1, {"m": ""}) for number, name in enumerate(NAMES)]
+    return LedgerReader(write(tmp_path_factory.mktemp("ledger"), **together(groups)))
+
+
+def inside(reader, **asked):
+    condition, values = scope(reader, Asked(**asked)).where("t.")
+    query = f"SELECT t.group_id FROM current_group_snapshots t WHERE {condition} ORDER BY t.observed_at"
+    return [row["group_id"] for row in records(reader, query, **values)]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("a_*", ["a_b"]),
+        ("a%?", ["a%b"]),
+        ("a\\*", ["a\\b"]),
+        ("a?b", ["a_b", "axb", "a%b", "a\\b", "a*b"]),
+        ("O'*", ["O'Brien"]),
+        ("a_b", ["a_b"]),
+        ("*", list(NAMES)),
+    ],
+)
+def test_only_two_characters_of_a_pattern_stand_for_others(reader, pattern, names):
+    assert inside(reader, group=pattern) == names
+
+
+def test_a_period_has_its_first_moment_and_not_its_last(reader):
+    assert inside(reader, since=second(60), until=second(180)) == ["axb", "a%b"]
+    assert inside(reader, since=timedelta(minutes=1)) == ["O'Brien", "a"]
+    assert inside(reader, until=timedelta(minutes=5)) == ["a_b"]
+
+
+def test_what_cannot_be_is_refused(reader):
+    with pytest.raises(Fault, match="expected since < until") as caught:
+        scope(reader, Asked(since=timedelta(), until=timedelta()))
+    assert caught.value.code == "BAD_PERIOD"
+    with pytest.raises(Fault, match="no group 'b_\\*' in this ledger"):
+        scope(reader, Asked(group="b_*"))
