@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from groupledger.answers.explanation import Moved, Side, causes, explain, moved
+from groupledger.answers.causes import Moved, Side, causes, moved
+from groupledger.answers.explanation import explain
 from groupledger.cli import main
 from groupledger.core.faults import Fault
 from tests.answers.ledgers import write

@@ -29,10 +29,17 @@ def place(tmp_path_factory):
     runs.append({"attempt_id": "dead", "status": "planned", "kind": "assign"})
     known = {"attempt_id": "a1", "state": "Stable", "observed_at": MOMENT, "log_partition": 0}
     snapshots = [KEY | known | {"snapshot_id": f"log/dev/0/{offset}", "offset": offset} for offset in (1, 2)]
+    changes = [KEY | known | {"topic": "orders", "partition": 7, "to_member_id": "m", "at": MOMENT, "offset": 1}]
     results = [result(1, "a1", moves=1), result(1, "a2", moves=2), result(2, "a1", moves=3), result(2, "dead", moves=4)]
     reasons = [{"topic": "orders", "partitions": [1, 2], "reason": "no-subscriber"}]
     results[1]["unassigned_partitions"] = reasons
-    return write(tmp_path_factory.mktemp("ledger"), runs=runs, group_snapshots=snapshots, rebalances=results)
+    return write(
+        tmp_path_factory.mktemp("ledger"),
+        runs=runs,
+        group_snapshots=snapshots,
+        rebalances=results,
+        ownership_changes=changes,
+    )
 
 
 def test_the_latest_result_counts_with_what_is_known_of_its_snapshot(place):
@@ -131,6 +138,8 @@ REPORTS = ("storms", "skew", "static", "stickiness", "rack")
 
 def test_no_engine_is_loaded_for_an_answer(place, tmp_path):
     asked = [["sql", "SELECT * FROM current_rebalances"], ["audit"], *(["report", name] for name in REPORTS)]
+    asked += [["who", "orders-7"], ["who", "--unowned-since"], ["timeline", "pay"], ["show", "--group", "pay"]]
+    asked += [["timeline", "--partition", "orders-7", "--since", "24h"]]
     weights = pa.table({"topic": ["orders"], "partition": [1], "lag": [5]})
     write_deltalake(str(tmp_path / "lag"), weights)
     parquet.write_table(weights, tmp_path / "lag.parquet")

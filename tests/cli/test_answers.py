@@ -6,10 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from groupledger.answers.listings import Listing
-from groupledger.answers.ownership import Change, Holding, Member, Ownership
 from groupledger.answers.rebalance import MemberMove, Rebalance, Result
-from groupledger.answers.topics import TopicLife
-from groupledger.cli.answers import LOWER_BOUND, as_json, spans, tell
+from groupledger.cli.answers import LOWER_BOUND, as_json, tell
 from groupledger.cli.output import Output
 from groupledger.core.least_moves import Certainty
 
@@ -21,65 +19,6 @@ def at(minute):
 def said(capsys, answer):
     tell(Output(as_json=False), answer)
     return capsys.readouterr().out
-
-
-def given(minute, before, after, offset):
-    return Change(at(minute), before, after, None, f"log/dev/0/{offset}", offset)
-
-
-@pytest.mark.parametrize(
-    ("places", "expected"),
-    [
-        ([], "-"),
-        ([("a", 0)], "a:0"),
-        ([("b", 1), ("a", 2), ("b", 0), ("b", 3)], "a:2 b:0-1,3"),
-        ([("a", number) for number in range(1000)], "a:0-999"),
-    ],
-)
-def test_partitions_are_written_as_spans(places, expected):
-    assert spans(places) == expected
-
-
-@pytest.mark.parametrize(
-    ("holding", "expected"),
-    [
-        (
-            Holding(
-                "dev", "pay", None, given(1, None, "m1", 5), given(9, "m1", "m2", 8), Member("m1", "app", "i1"), True
-            ),
-            "dev pay m1 app i1 2026-11-21T14:01:00.000Z 2026-11-21T14:09:00.000Z m2 log/dev/0/5 -",
-        ),
-        (
-            Holding("dev", "pay", "Id0", given(1, "m1", None, 5), None, None, True),
-            "dev pay nobody - - 2026-11-21T14:01:00.000Z - - log/dev/0/5 Id0",
-        ),
-        (
-            Holding("dev", "pay", None, None, given(9, None, "m2", 8), None, True),
-            "dev pay nobody - - - 2026-11-21T14:09:00.000Z m2 - -",
-        ),
-        (
-            Holding("dev", "pay", None, None, given(9, None, "m2", 8), None, False),
-            "dev pay not known: its record begins later - - - 2026-11-21T14:09:00.000Z m2 - -",
-        ),
-        (
-            Holding("dev", "pay", None, given(1, None, "m1", 5), given(9, "m1", None, 8), Member("m1"), True),
-            "dev pay m1 - - 2026-11-21T14:01:00.000Z 2026-11-21T14:09:00.000Z nobody log/dev/0/5 -",
-        ),
-    ],
-)
-def test_a_holding_is_a_line(capsys, holding, expected):
-    lines = said(capsys, Ownership("orders", 7, at(3), (holding,), (), ("mind the gap",))).splitlines()
-    assert lines[:2] == ["", "orders-7 at 2026-11-21T14:03:00.000Z, as the coordinator recorded it"]
-    assert [" ".join(line.split()) for line in lines[3:]] == [expected, "note: mind the gap"]
-
-
-def test_a_topic_made_again_shows_its_lives(capsys):
-    lives = (TopicLife("dev", "A", 3, at(0), at(2)), TopicLife("dev", "B", 5, at(2), None))
-    out = said(capsys, Ownership("orders", 0, at(3), (), lives, ()))
-    assert [line.split()[:3] for line in out.splitlines() if line.startswith("dev")] == [
-        ["dev", "A", "3"],
-        ["dev", "B", "5"],
-    ]
 
 
 REBALANCE = Rebalance(
@@ -126,9 +65,7 @@ def test_a_listing_says_what_it_left_off(capsys):
     assert lines == ["groups", "group id members", "pay 1,200", "... and 6 more (--limit)", "runs", "none"]
 
 
-@pytest.mark.parametrize(
-    "answer", [REBALANCE, Ownership("orders", 0, at(3), (), (), ()), [Listing("runs", ("at",), ((at(1),),), 1)]]
-)
+@pytest.mark.parametrize("answer", [REBALANCE, [Listing("runs", ("at",), ((at(1),),), 1)]])
 def test_json_is_one_line_and_says_the_same(capsys, answer):
     output = Output(as_json=True)
     tell(output, answer)

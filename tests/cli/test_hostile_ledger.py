@@ -28,6 +28,14 @@ QUESTIONS = [
     ["show", "--group", f"{NAME}x"],
     ["show", "--cluster", f"{NAME}x"],
     ["show", "--partition", "other-0", "--at", "2026-11-21T14:05Z"],
+    ["who", f"{NAME}-0"],
+    ["who", f"{NAME}-0", "--wide"],
+    ["who", f"{NAME}-0", "--group", f"{NAME}x*"],
+    ["who", "--unowned-since"],
+    ["timeline", NAME],
+    ["timeline", NAME, "--wide"],
+    ["timeline", f"{NAME}x"],
+    ["timeline", "--partition", f"{NAME}-0"],
     ["show", "--group", NAME, "--generation", "99"],
     ["show", "--group", NAME, "--scenario", f"{NAME}x"],
     ["sql", "SELECT * FROM current_member_snapshots"],
@@ -37,7 +45,14 @@ QUESTIONS = [
 def rows():
     """Of every table that is shown, one row full of such names."""
     snapshot = {"group_type": "classic", "protocol_type": "consumer", "snapshot_kind": "generation", "generation": 1}
-    snapshot |= {"assignor": "range", "members": 1, "state": "Stable", "observed_at": at(1), "offset": 1}
+    snapshot |= {
+        "assignor": "range",
+        "members": 1,
+        "shared_topics": [NAME],
+        "state": "Stable",
+        "observed_at": at(1),
+        "offset": 1,
+    }
     member = {"member_id": NAME, "client_id": NAME, "host": NAME, "group_instance_id": NAME, "offset": 1}
     change = {"topic": NAME, "partition": 0, "to_member_id": NAME, "at": at(1), "offset": 1}
     finding = {"severity": "error", "code": "STALE_CLAIM", "member_id": NAME, "evidence": NAME}
@@ -51,6 +66,7 @@ def rows():
         "coverage": [PLACE | {"kind": "generations-skipped", "reason": NAME}],
         "quarantine": [PLACE | {"stage": "decode", "code": "TRUNCATED", "message": NAME}],
         "rebalances": [PLACE | result],
+        "topic_snapshots": [PLACE | {"topic": NAME, "topic_id": NAME, "partition_count": 3, "valid_from": at(0)}],
         "runs": [run],
     }
 

@@ -1,9 +1,9 @@
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from groupledger.core.faults import Fault
-from groupledger.core.moment import from_millis, iso, millis, parse
+from groupledger.core.moment import clock, dates_once, from_millis, iso, millis, parse
 
 AFTERNOON = datetime(2026, 11, 21, 14, 3, tzinfo=UTC)
 
@@ -43,3 +43,14 @@ def test_milliseconds_come_back(value):
 
 def test_print_is_utc_with_milliseconds():
     assert iso(from_millis(1795262898320)) == "2026-11-21T12:08:18.320Z"
+
+
+def test_a_date_is_said_once():
+    later, next_day = AFTERNOON + timedelta(milliseconds=1), AFTERNOON + timedelta(days=1)
+    assert dates_once([AFTERNOON, later]) == ("2026-11-21", ["14:03:00.000", "14:03:00.001"])
+    assert dates_once([AFTERNOON, later, next_day]) == (
+        "",
+        ["2026-11-21 14:03:00.000", "           14:03:00.001", "2026-11-22 14:03:00.000"],
+    )
+    assert dates_once([]) == ("", [])
+    assert clock(AFTERNOON, None) == "2026-11-21 14:03:00.000"

@@ -5,13 +5,19 @@ import re
 from itertools import takewhile
 
 import pytest
+from click.testing import CliRunner
 
 from groupledger.answers.listings import coverage, groups, history
 from groupledger.answers.ownership import ownership
+from groupledger.answers.reach import newest
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.rebalance import rebalance
+from groupledger.answers.tenures import partition_timeline
+from groupledger.answers.timeline import timeline
+from groupledger.answers.unowned import unowned_partitions
+from groupledger.cli import main
 from groupledger.cli.demo import tell_demo
-from groupledger.cli.options import Job
+from groupledger.cli.options import DEMO_LEDGER, Job
 from groupledger.cli.output import Output
 from groupledger.cli.summaries import WORDS
 from groupledger.config.sample import CAPTURES
@@ -21,6 +27,7 @@ from groupledger.pipeline.verdicts import total
 from groupledger.pipeline.views import SparkReader
 from groupledger.sinks.ledger import LedgerLocation
 from tests.demo.conftest import ROOT
+from tests.pages import printed
 
 pytestmark = pytest.mark.spark
 
@@ -126,6 +133,17 @@ def test_who_had_a_partition_is_what_the_clients_said(demonstrated, demo_config)
     assert all(client.startswith(group) for group, client in found.items())
 
 
+@pytest.mark.parametrize("name", ["who-had-it.md", "what-happened.md", "why-did-it-rebalance.md"])
+def test_a_page_shows_what_its_commands_print(demonstrated, demo_config, name):
+    """At 80 columns, on the demo's ledger."""
+    shown = printed((ROOT / "docs" / name).read_text(encoding="utf-8"))
+    assert shown
+    for words, text in shown:
+        assert words[-2:] == ["--ledger", DEMO_LEDGER]
+        ran = CliRunner(env={"COLUMNS": "80"}).invoke(main, [*words[:-1], demo_config.ledger.location])
+        assert (ran.exit_code, ran.stdout.strip("\n")) == (0, text.strip("\n"))
+
+
 def test_spark_gives_the_same_answers(spark, demonstrated, demo_config):
     """A ledger in a catalog has the same views and queries, in Spark's dialect."""
     place = demo_config.ledger.location
@@ -137,5 +155,8 @@ def test_spark_gives_the_same_answers(spark, demonstrated, demo_config):
         lambda reader: history(reader, "storm", None, "baseline", 100),
         lambda reader: rebalance(reader, "java-cooperative-sticky", "dev", 4),
         lambda reader: ownership(reader, "orders", 4, at, "dev"),
+        lambda reader: unowned_partitions(reader, at, None, "dev"),
+        lambda reader: timeline(reader, "new-*", "dev", at),
+        lambda reader: partition_timeline(reader, "orders", 4, newest(reader), at, "dev"),
     ):
         assert ask(through_spark) == ask(without)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.balance import excess_moves, unbalanced
 from groupledger.answers.copartition import copartition
-from groupledger.answers.explanation import BASELINE
 from groupledger.answers.found import Found, broken, in_order
 from groupledger.answers.recorded_findings import recorded_findings
 from groupledger.answers.rows import records
 from groupledger.answers.scope import Scope, scope, why_empty
 from groupledger.answers.settling import restless
+from groupledger.answers.states import BASELINE
 from groupledger.answers.static_members import SharedId, shared_ids, takeovers
 from groupledger.answers.unowned_stretches import UnownedGroup, told, unowned
 from groupledger.core.findings import BY_RECORDED, NEVER_SETTLES, SHARED_INSTANCE_ID, UNOWNED

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from groupledger.answers.explanation import BASELINE
 from groupledger.answers.found import Found, broken
 from groupledger.answers.rebalance import CLASSIC
 from groupledger.answers.rebalance_causes import MOST_ASKED
 from groupledger.answers.recorded_states import ASSIGNED, Query, expected, listings, loads, recorded, states
 from groupledger.answers.rows import one_of, records
+from groupledger.answers.states import BASELINE
 from groupledger.core.findings import CLAIM_DIFFERS, EXCESS_MOVES, STALE_CLAIM, UNBALANCED
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from groupledger.answers.rows import matching, records
+from groupledger.answers.rows import alike, matching, records
 from groupledger.core.faults import Fault
 
 if TYPE_CHECKING:
@@ -26,8 +26,10 @@ def require_names(reader: Reader, cluster: str | None, group: str | None) -> Non
     if cluster is not None:
         require_cluster(reader, cluster)
     if group is not None:
-        condition, values = matching("", group_id=group, cluster_id=cluster)
-        if not records(reader, f"SELECT 1 AS found FROM current_group_snapshots WHERE {condition} LIMIT 1", **values):
+        condition, values = matching("", cluster_id=cluster)
+        named, names = alike("group_id", "group_id", group)
+        query = f"SELECT 1 AS found FROM current_group_snapshots WHERE {condition} AND {named} LIMIT 1"
+        if not records(reader, query, **values, **names):
             raise unknown_group(reader, group, cluster)
 
 

@@ -1,4 +1,4 @@
-"""The causes of many rebalances at once, as `explanation.causes` names them."""
+"""The causes of many rebalances at once, as `causes.causes` names them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from groupledger.answers.explanation import Cause, CauseKind, causes, counts, listed, sides
+from groupledger.answers.causes import Cause, CauseKind
+from groupledger.answers.rows import one_of
+from groupledger.answers.states import States, states
 
 if TYPE_CHECKING:
-    from groupledger.answers.explanation import Side
+    from groupledger.answers.causes import Side
     from groupledger.answers.rows import Reader, Record
 
 MOST_ASKED = 500
@@ -37,32 +39,24 @@ def caused(reader: Reader, rows: Sequence[Record]) -> dict[str, Caused]:
 
     A row needs cluster_id, group_id, group_type, snapshot_id and previous_snapshot_id.
     """
-    states = _states(reader, rows)
-    topics_of: dict[str, set[str]] = {}
-    for row in rows:
-        for snapshot in (row["snapshot_id"], row["previous_snapshot_id"]):
-            if snapshot in states:
-                topics_of.setdefault(row["cluster_id"], set()).update(states[snapshot].topics)
-    changes = {cluster: listed(reader, cluster, sorted(topics)) for cluster, topics in topics_of.items()}
+    known = _states(reader, rows)
     found = {}
     for row in rows:
-        after, before = states[row["snapshot_id"]], states.get(row["previous_snapshot_id"])
-        topics = sorted(after.topics | (before.topics if before is not None else frozenset()))
-        moments = tuple(counts(changes[row["cluster_id"]], topics, side.at) for side in (before or after, after))
-        why = tuple(causes(before, after, (moments[0], moments[1]), row["group_type"]))
-        found[row["snapshot_id"]] = Caused(before, after, why)
+        before, after = known.pair(row["cluster_id"], row["group_id"], row["previous_snapshot_id"], row["snapshot_id"])
+        found[row["snapshot_id"]] = Caused(before, after, known.causes(row["cluster_id"], before, after))
     return found
 
 
-def _states(reader: Reader, rows: Sequence[Record]) -> dict[str, Side]:
+def _states(reader: Reader, rows: Sequence[Record]) -> States:
     wanted: dict[str, str] = {}
     for row in rows:
         for snapshot in (row["previous_snapshot_id"], row["snapshot_id"]):
             if snapshot is not None:
                 wanted[snapshot] = row["group_id"]
     ids = list(wanted)
-    found: dict[str, Side] = {}
+    found = States({}, {})
     for begin in range(0, len(ids), MOST_ASKED):
         some = ids[begin : begin + MOST_ASKED]
-        found |= sides(reader, sorted({wanted[each] for each in some}), some)
+        of_groups, values = one_of("t.group_id", "group", sorted({wanted[each] for each in some}))
+        found = found.with_more(states(reader, of_groups, values, some))
     return found

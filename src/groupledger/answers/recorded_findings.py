@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from groupledger.answers.explanation import BASELINE
 from groupledger.answers.found import Found
 from groupledger.answers.rebalance_causes import MOST_ASKED
 from groupledger.answers.recorded_states import SHARE
 from groupledger.answers.rows import one_of, records
+from groupledger.answers.states import BASELINE
 from groupledger.core.findings import BY_RECORDED, DOUBLE_OWNED, Severity
 
 if TYPE_CHECKING:

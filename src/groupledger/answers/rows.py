@@ -80,6 +80,21 @@ def matching(prefix: str, **wanted: Value | None) -> tuple[str, dict[str, Value]
     return " AND ".join(f"{prefix}{name} = :{name}" for name in values) or "true", values
 
 
+def alike(column: str, name: str, pattern: str | None) -> tuple[str, dict[str, Value]]:
+    """A condition that a column is this text, in which `*` is any characters and `?` any one; None asks for nothing."""
+    if pattern is None:
+        return "true", {}
+    if not is_pattern(pattern):
+        return f"{column} = :{name}", {name: pattern}
+    escaped = re.sub(r"([\\%_])", r"\\\1", pattern)
+    return f"{column} LIKE :{name}", {name: escaped.replace("*", "%").replace("?", "_")}
+
+
+def is_pattern(name: str) -> bool:
+    """Whether it stands for names that are like it, not for one."""
+    return "*" in name or "?" in name
+
+
 def one_of(column: str, name: str, wanted: list[str]) -> tuple[str, dict[str, Value]]:
     """A condition that a column has one of these texts, and the values; there may be none."""
     values: dict[str, Value] = {f"{name}_{number}": value for number, value in enumerate(wanted)}

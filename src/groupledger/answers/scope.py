@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from groupledger.answers.names import require_cluster, unknown_group
-from groupledger.answers.rows import matching, records
+from groupledger.answers.rows import alike, matching, records
 from groupledger.core.faults import Fault
 from groupledger.core.moment import EPOCH, iso
 from groupledger.core.since import placed
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from groupledger.answers.rows import Reader, Value
     from groupledger.core.since import Bound
-
-WILDCARDS = "*?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +50,8 @@ class Scope:
     def of_groups(self, prefix: str) -> tuple[str, dict[str, Value]]:
         """A condition that columns name a cluster and a group that were asked for, and its values."""
         condition, values = matching(prefix, cluster_id=self.cluster)
-        if self.group is None:
-            return condition, values
-        if not _is_pattern(self.group):
-            return f"{condition} AND {prefix}group_id = :group_id", values | {"group_id": self.group}
-        return f"{condition} AND {prefix}group_id LIKE :group_id", values | {"group_id": _like(self.group)}
+        named, names = alike(f"{prefix}group_id", "group_id", self.group)
+        return (condition, values) if self.group is None else (f"{condition} AND {named}", values | names)
 
     def where(self, prefix: str, column: str = "observed_at") -> tuple[str, dict[str, Value]]:
         """The same, and that a column of moments lies in the period."""
@@ -66,16 +61,6 @@ class Scope:
         if self.until is not None:
             condition, values = f"{condition} AND {prefix}{column} < :until", values | {"until": self.until}
         return condition, values
-
-
-def _is_pattern(group: str) -> bool:
-    return any(each in group for each in WILDCARDS)
-
-
-def _like(pattern: str) -> str:
-    """`pay_*` -> `pay\\_%`: the same pattern in SQL's words."""
-    escaped = "".join(f"\\{each}" if each in "\\%_" else each for each in pattern)
-    return escaped.replace("*", "%").replace("?", "_")
 
 
 def scope(reader: Reader, asked: Asked) -> Scope:

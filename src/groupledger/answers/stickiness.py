@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from groupledger.answers.balance import CERTAIN, SAME
-from groupledger.answers.explanation import BASELINE
 from groupledger.answers.rebalance import CLASSIC
 from groupledger.answers.rows import one_of, records
 from groupledger.answers.scope import Scope, scope, why_empty
+from groupledger.answers.states import BASELINE
 
 if TYPE_CHECKING:
     from datetime import datetime

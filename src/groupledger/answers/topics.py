@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from groupledger.answers.rows import matching, records
+from groupledger.answers.rows import matching, one_of, records
 from groupledger.core.listings import change_order
 from groupledger.core.moment import from_micros, micros
 
@@ -13,7 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    from groupledger.answers.rows import Reader
+    from groupledger.answers.rows import Reader, Record
+
+TopicChange = tuple[str, str | None, int | None, int]
+"""Cluster, topic id, partition count or None for deleted, and since when in microseconds."""
+
+_LISTED = "SELECT t.cluster_id, t.topic, t.topic_id, t.partition_count, t.valid_from FROM current_topic_snapshots t"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +37,32 @@ class TopicLife:
 def topic_lives(reader: Reader, topic: str, cluster: str | None = None) -> tuple[TopicLife, ...]:
     """All that the topic listings said of the name, in order of cluster and time."""
     condition, values = matching("t.", topic=topic, cluster_id=cluster)
-    query = "SELECT t.cluster_id, t.topic_id, t.partition_count, t.valid_from FROM current_topic_snapshots t WHERE "
-    found = records(reader, query + condition, **values)
-    return lives(
-        (row["cluster_id"], row["topic_id"], row["partition_count"], micros(row["valid_from"])) for row in found
-    )
+    return lives(_change(row) for row in records(reader, f"{_LISTED} WHERE {condition}", **values))
 
 
-def lives(changes: Iterable[tuple[str, str | None, int | None, int]]) -> tuple[TopicLife, ...]:
-    """Changes (cluster, topic id, partition count or None for deleted, microseconds) -> the stretches between them."""
+def lives_of(reader: Reader, clusters: list[str], topics: list[str]) -> dict[tuple[str, str], tuple[TopicLife, ...]]:
+    """The same for several names, by cluster and name; a name that no listing has is left out."""
+    in_clusters, values = one_of("t.cluster_id", "cluster", clusters)
+    among, names = one_of("t.topic", "topic", topics)
+    changes: dict[tuple[str, str], list[TopicChange]] = {}
+    for row in records(reader, f"{_LISTED} WHERE {in_clusters} AND {among}", **values, **names):
+        changes.setdefault((row["cluster_id"], row["topic"]), []).append(_change(row))
+    return {name: lives(of_name) for name, of_name in changes.items()}
+
+
+def life_at(lives: tuple[TopicLife, ...], moment: datetime) -> TopicLife | None:
+    """Of one name's lives in a cluster the one at a moment; None where it was not listed, or deleted."""
+    number = bisect_right(lives, moment, key=attrgetter("since"))
+    last = lives[number - 1] if number else None
+    return last if last is not None and (last.until is None or moment < last.until) else None
+
+
+def _change(row: Record) -> TopicChange:
+    return row["cluster_id"], row["topic_id"], row["partition_count"], micros(row["valid_from"])
+
+
+def lives(changes: Iterable[TopicChange]) -> tuple[TopicLife, ...]:
+    """Changes -> the stretches between them."""
     ordered = sorted(changes, key=lambda change: (change[0], change_order(change[3], change[1], change[2])))
     found = []
     for index, (cluster, topic_id, count, since) in enumerate(ordered):

@@ -22,6 +22,8 @@ from groupledger.cli.show import show
 from groupledger.cli.simulate import simulate
 from groupledger.cli.solve import solve
 from groupledger.cli.sql import sql, views
+from groupledger.cli.timeline import timeline
+from groupledger.cli.who import who
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -45,6 +47,8 @@ for command in (
     ingest,
     assign,
     show,
+    who,
+    timeline,
     explain,
     audit,
     report,

@@ -17,7 +17,8 @@ NEXT = (
     "show",
     "show --group java-cooperative-sticky --cluster dev",
     "show --group java-cooperative-sticky --generation 4",
-    "show --partition orders-4 --at 2026-11-21T12:09Z --cluster dev",
+    "who orders-4 --at 2026-11-21T12:09Z --cluster dev",
+    "timeline java-cooperative-sticky --cluster dev",
     "show --findings --cluster edge",
     "assign --assignor cooperative-sticky --snapshots every",
 )

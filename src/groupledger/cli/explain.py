@@ -14,10 +14,10 @@ from groupledger.core.moment import iso
 from groupledger.core.short_names import shortened
 
 if TYPE_CHECKING:
-    from groupledger.answers.explanation import Explanation, Moved
+    from groupledger.answers.causes import Moved
+    from groupledger.answers.explanation import Explanation
     from groupledger.cli.output import Output
 
-NOBODY = "(nobody)"
 MOST_SHOWN = 20
 
 
@@ -82,7 +82,8 @@ def tell(output: Output, answer: Explanation) -> None:
 
 def _tell_moves(output: Output, answer: Explanation) -> None:
     """A line for each pair of members between which partitions moved."""
-    from groupledger.cli.answers import least, spans
+    from groupledger.cli.answers import least
+    from groupledger.cli.spoken import NOBODY, spans
 
     pairs: dict[tuple[str, str], list[Moved]] = {}
     for each in answer.moved:

@@ -16,6 +16,7 @@ from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from groupledger.cli.fitting import GAP, WIDE, fitting, room
 from groupledger.core.moment import iso
 from groupledger.core.secrets import without_values
 from groupledger.core.visible_text import json_text, visible
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from rich.console import Console
+
+    from groupledger.cli.fitting import Column
 
 
 class OutputClosedError(Exception):
@@ -54,6 +57,56 @@ class Output:
         """A table for a person; numbers to the right, None as '-'. No rows, no table."""
         if not self.as_json and rows:
             _print_table([visible(name) for name in columns], rows)
+
+    def fitted(
+        self, columns: Sequence[Column], rows: Sequence[Sequence[object]], *, wide: bool = False, stacked: int = 0
+    ) -> None:
+        """A table of as many columns as there is room for; what there is no room for is said. `wide`: all of them.
+
+        Columns in which nothing stands are left out. Up to `stacked` rows that do not fit are told one below the other.
+        """
+        if self.as_json or not rows:
+            return
+        cells = [[cell(value) for value in row] for row in rows]
+        chosen = [
+            at
+            for at, column in enumerate(columns)
+            if wide or (column.rank < WIDE and any(row[at] is not None for row in rows))
+        ]
+        columns = [columns[at] for at in chosen]
+        rows = [[row[at] for at in chosen] for row in rows]
+        widths = [
+            max(len(column.name), *(len(row[at]) for row in cells)) for column, at in zip(columns, chosen, strict=True)
+        ]
+        width = None if wide else room()
+        fit = (
+            list(range(len(columns)))
+            if width is None
+            else fitting(columns, widths, width, breaking=sys.stdout.isatty())
+        )
+        if len(fit) < len(columns) and len(rows) <= stacked:
+            self._stacked(columns, rows)
+            return
+        kept = [columns[at] for at in fit]
+        _print_table(
+            [column.name for column in kept],
+            [[row[at] for at in fit] for row in rows],
+            whole=[column.least is None for column in kept],
+            wide=wide,
+        )
+        if len(fit) < len(columns):
+            left_out = ", ".join(column.name for at, column in enumerate(columns) if at not in fit)
+            self.line(f"no room for: {left_out} (--wide)")
+
+    def _stacked(self, columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> None:
+        """A line a cell, what it is before it; a blank line between two rows."""
+        widest = max(len(column.name) for column in columns)
+        for number, row in enumerate(rows):
+            if number:
+                self.line()
+            for column, value in zip(columns, row, strict=True):
+                if value is not None:
+                    self.line(f"{column.name:<{widest}}  {cell(value)}")
 
     def result(self, value: Mapping[str, Any]) -> None:
         """The result as one JSON line: the only thing on stdout under `--json`."""
@@ -109,24 +162,27 @@ def console(*, stderr: bool) -> Console:
     return Console(stderr=stderr)
 
 
-def _print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+def _print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], whole: Sequence[bool] = (), *, wide: bool = False
+) -> None:
+    """On a terminal by rich, where cells are broken into lines unless they are to stay `whole`."""
     numbers = [all(isinstance(row[at], int | float | None) for row in rows) for at in range(len(columns))]
     columns = [cell(name) for name in columns]
     cells = [[cell(value) for value in row] for row in rows]
-    if sys.stdout.isatty():
-        _print_rich(columns, cells, numbers)
+    if sys.stdout.isatty() and not wide:
+        _print_rich(columns, cells, numbers, whole)
     else:
         _print_plain([list(columns), *cells], numbers)
 
 
-def _print_rich(columns: Sequence[str], cells: list[list[str]], numbers: list[bool]) -> None:
-    from rich import box
+def _print_rich(columns: Sequence[str], cells: list[list[str]], numbers: list[bool], whole: Sequence[bool]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    for name, number in zip(columns, numbers, strict=True):
-        table.add_column(Text(name), justify="right" if number else "left")
+    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
+    for at, (name, number) in enumerate(zip(columns, numbers, strict=True)):
+        keep = bool(whole) and whole[at]
+        table.add_column(Text(name), justify="right" if number else "left", overflow="fold", no_wrap=keep)
     for row in cells:
         table.add_row(*map(Text, row))
     console(stderr=False).print(table)

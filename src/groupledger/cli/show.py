@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groupledger.cli.options import Job, takes_config
-from groupledger.cli.output import say
-from groupledger.core.moment import parse
+from groupledger.cli.output import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from groupledger.answers.rows import Reader
 
+_SCENARIO_ALONE = "--scenario goes with the history of a --group only"
+
 
 @click.command(short_help="What the ledger knows: groups, a rebalance, who had a partition.")
 @click.option("--group", metavar="GROUP", help="History of a group; with --generation or --last one rebalance.")
 @click.option("--generation", type=int, metavar="N", help="The rebalance that led to this generation or group epoch.")
 @click.option("--last", is_flag=True, help="The last rebalance of the group.")
-@click.option("--partition", metavar="TOPIC-N", help="Who was assigned it; needs --at.")
+@click.option("--partition", metavar="TOPIC-N", help="Who was assigned it, as `who` has it; needs --at.")
 @click.option("--at", metavar="TIME", help="ISO 8601 (UTC unless it names a zone) or milliseconds since 1970.")
 @click.option("--findings", "listing", flag_value="findings", help="What a person should look at.")
 @click.option("--coverage", "listing", flag_value="coverage", help="Gaps of the history.")
@@ -38,6 +39,9 @@ def show(job: Job, **asked: Any) -> None:
     groupledger show --group payments --generation 7
     groupledger show --partition orders-7 --at 2026-11-21T14:03Z
     """
+    if asked["partition"] is not None or asked["at"] is not None:
+        _show_owner(job, **asked)
+        return
     ask = question(
         **asked, default_scenario=job.config.assign.scenario
     )  # what is wrong with the question is said before the ledger is read
@@ -49,32 +53,40 @@ def show(job: Job, **asked: Any) -> None:
     job.output.result({"status": "done", "command": "show", **as_json(answer)})
 
 
+def _show_owner(job: Job, *, partition: str | None, at: str | None, limit: int, **others: Any) -> None:
+    """What `groupledger who` says of the partition."""
+    from groupledger.cli.who import ask_owner, tell_ownership
+
+    if partition is None or at is None:
+        raise click.UsageError("--partition and --at go together: --partition orders-7 --at 2026-11-21T14:03Z")
+    if others["listing"] or others["last"] or others["generation"] is not None:
+        raise click.UsageError("--partition goes with --at, --group and --cluster only")
+    if others["scenario"] is not None:
+        raise click.UsageError(_SCENARIO_ALONE)
+    answer = ask_owner(job, partition, at, others["cluster"], others["group"])
+    tell_ownership(job.output, answer, limit)
+    job.output.result({"status": "done", "command": "show", "ownership": plain(answer)})
+
+
 def question(
     *,
     group: str | None,
     generation: int | None,
     last: bool,
-    partition: str | None,
-    at: str | None,
     listing: str | None,
     cluster: str | None,
     scenario: str | None,
     default_scenario: str,
     limit: int,
+    **_of_an_owner: None,
 ) -> Callable[[Reader], Any]:
     """What is asked, as a function of what reads the ledger; options that say nothing together are a usage error."""
-    if (partition is None) != (at is None):
-        raise click.UsageError("--partition and --at go together: --partition orders-7 --at 2026-11-21T14:03Z")
-    if partition is not None and (listing or last or generation is not None):
-        raise click.UsageError("--partition goes with --at, --group and --cluster only")
     if (last or generation is not None) and (group is None or listing):
         raise click.UsageError("--generation and --last tell one rebalance of a --group")
     if last and generation is not None:
         raise click.UsageError("--last or --generation, not both")
-    if scenario is not None and (group is None or listing or partition or last or generation is not None):
-        raise click.UsageError("--scenario goes with the history of a --group only")
-    if partition is not None and at is not None:
-        return _who_had(partition, at, cluster, group)
+    if scenario is not None and (group is None or listing or last or generation is not None):
+        raise click.UsageError(_SCENARIO_ALONE)
     if listing is not None:
         return _listed(listing, limit, cluster, group)
     if group is not None and (last or generation is not None):
@@ -82,22 +94,6 @@ def question(
     if group is None:
         return _overview(limit, cluster)
     return _group_history(group, cluster, scenario or default_scenario, limit, asked=scenario is not None)
-
-
-def _who_had(partition: str, at: str, cluster: str | None, group: str | None) -> Callable[[Reader], Any]:
-    from groupledger.core.partition import topic_partition
-
-    moment, zone_assumed = parse(at)
-    topic, number = topic_partition(partition)
-
-    def ask(reader: Reader) -> Any:
-        from groupledger.answers.ownership import ownership
-
-        return ownership(reader, topic, number, moment, cluster, group)
-
-    if zone_assumed:
-        say(f"no time zone in {at!r}: UTC assumed")
-    return ask
 
 
 def _rebalance(group: str, cluster: str | None, generation: int | None) -> Callable[[Reader], Any]:

@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from groupledger.cli.output import say
-from groupledger.core.since import bound
+from groupledger.cli.times import read_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from groupledger.core.since import Bound
 
 _TIME = "24h before the newest record, or a moment: ISO 8601 (UTC unless it names a zone), milliseconds since 1970."
 
@@ -31,15 +28,6 @@ def takes_scope(command: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         from groupledger.answers.scope import Asked
 
-        return command(*args, asked=Asked(cluster, group, _bound(since), _bound(until)), **more)
+        return command(*args, asked=Asked(cluster, group, read_time(since), read_time(until)), **more)
 
     return run
-
-
-def _bound(text: str | None) -> Bound | None:
-    if text is None:
-        return None
-    found, zone_assumed = bound(text)
-    if zone_assumed:
-        say(f"no time zone in {text!r}: UTC assumed")
-    return found

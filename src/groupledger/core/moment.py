@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
 
 from groupledger.core.faults import Fault
 
@@ -51,3 +52,25 @@ def from_micros(value: int) -> datetime:
 def iso(moment: datetime) -> str:
     """`2026-11-21T14:03:00.000Z`."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def clock(moment: datetime, day: date | None) -> str:
+    """`12:08:46.424` on this day, `2026-11-21 12:08:46.424` on another; in UTC."""
+    text = iso(moment).removesuffix("Z").replace("T", " ")
+    return text.partition(" ")[2] if moment.astimezone(UTC).date() == day else text
+
+
+def dates_once(moments: Sequence[datetime]) -> tuple[str, list[str]]:
+    """The date of all of them, where it is one; and each with its date where the one before it is of another day.
+
+    All are as wide: the times stand below one another.
+    """
+    days = {moment.astimezone(UTC).date() for moment in moments}
+    day: date | None = min(days) if len(days) == 1 else None
+    of_all = "" if day is None else day.isoformat()
+    told = []
+    for moment in moments:
+        told.append(clock(moment, day))
+        day = moment.astimezone(UTC).date()
+    width = max(map(len, told), default=0)
+    return of_all, [text.rjust(width) for text in told]

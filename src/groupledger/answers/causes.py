@@ -1,0 +1,209 @@
+"""What differs between two neighbouring states of a group: the causes of a rebalance, and the partitions that moved.
+
+The log holds states, not reasons. A member that is gone may have left, crashed or timed out; one that joins again
+leaves no trace where its state is the same. Neither is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+from groupledger.answers.rebalance import CLASSIC, partitions
+
+if TYPE_CHECKING:
+    from groupledger.answers.rebalance import TopicPartition
+    from groupledger.answers.rows import Record
+
+DELETED = "deleted"
+"""Kind of the snapshot that a tombstone leaves."""
+
+
+class CauseKind(StrEnum):
+    """What differs between two states of a group."""
+
+    GROUP_BORN = "group-born"
+    GROUP_EMPTIED = "group-emptied"
+    GROUP_DELETED = "group-deleted"
+    MEMBER_JOINED = "member-joined"
+    MEMBER_GONE = "member-gone"
+    MEMBER_RESTARTED = "member-restarted"
+    SUBSCRIPTION_CHANGED = "subscription-changed"
+    RACK_CHANGED = "rack-changed"
+    ASSIGNOR_CHANGED = "assignor-changed"
+    TOPIC_APPEARED = "topic-appeared"
+    TOPIC_DELETED = "topic-deleted"
+    PARTITIONS_ADDED = "partitions-added"
+    TOPIC_MADE_AGAIN = "topic-made-again"
+    FOLLOW_UP = "follow-up"
+    NOT_SHOWN = "not-shown"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One difference: `about` names the member or topic, `what` says it for a person.
+
+    `was` is the id that a restarted member had before.
+    """
+
+    kind: CauseKind
+    about: str | None
+    what: str
+    was: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A partition that one member had and another has now. None is nobody."""
+
+    topic: str
+    partition: int
+    from_member_id: str | None
+    to_member_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A state of the group: its members as rows of `member_snapshots`; `verdict` is that of the run that counts."""
+
+    snapshot_id: str
+    number: int | None
+    at: datetime
+    assignor: str | None
+    topics: frozenset[str]
+    follow_up: bool
+    members: tuple[Record, ...]
+    group_type: str = CLASSIC
+    complete: bool = True
+    verdict: str | None = None
+    offset: int = -1
+    kind: str = "generation"
+
+
+Counts = Mapping[str, tuple[str | None, int] | None]
+"""A topic's id and partition count at a time; None: no listing had it."""
+
+
+def causes(before: Side | None, after: Side, listed: tuple[Counts, Counts]) -> Iterator[Cause]:
+    """What differs between two states, members first; one entry of the kind NOT_SHOWN where nothing does."""
+    if before is None:
+        yield Cause(CauseKind.GROUP_BORN, None, "the first state of the group that the ledger has")
+        return
+    found = [*_of_members(before, after), *_of_topics(*listed)]
+    if after.assignor != before.assignor and after.members and before.members:
+        text = f"the assignor changed from {before.assignor} to {after.assignor}"
+        found.append(Cause(CauseKind.ASSIGNOR_CHANGED, after.assignor, text))
+    if before.members and not after.members:
+        found = [Cause(CauseKind.GROUP_EMPTIED, None, f"the last {_number(len(before.members), 'member')} went")]
+    if after.kind == DELETED:
+        found = [Cause(CauseKind.GROUP_DELETED, None, "the group was deleted")]
+    if not found and before.follow_up:
+        found = [Cause(CauseKind.FOLLOW_UP, None, "the round before withheld partitions until others gave them up")]
+    if not found:
+        again = (
+            ": a member joined again (it does not say which, or why)"
+            if after.group_type == CLASSIC and after.members
+            else ""
+        )
+        text = f"nothing that the log holds differs{again}"
+        found = [Cause(CauseKind.NOT_SHOWN, None, text)]
+    yield from found
+
+
+def _of_members(before: Side, after: Side) -> Iterator[Cause]:
+    had, has = ({row["member_id"]: row for row in side.members} for side in (before, after))
+    static_before = {row["group_instance_id"]: row for row in before.members if row["group_instance_id"] is not None}
+    gone = {name: row for name, row in had.items() if name not in has}
+    for name, row in has.items():
+        instance = row["group_instance_id"]
+        if name in had:
+            yield from _of_one(had[name], row)
+        elif instance is not None and instance in static_before:
+            was = static_before[instance]
+            gone.pop(was["member_id"], None)
+            text = f"the static member {instance} came back as {name}, before {was['member_id']}"
+            yield Cause(CauseKind.MEMBER_RESTARTED, name, text, was["member_id"])
+            yield from _of_one(was, row)
+        else:
+            yield Cause(CauseKind.MEMBER_JOINED, name, f"{_member(row)} joined")
+    for name, row in gone.items():
+        text = f"{_member(row)} is gone (the log does not say whether it left, crashed or timed out)"
+        yield Cause(CauseKind.MEMBER_GONE, name, text)
+
+
+def _of_one(before: Record, after: Record) -> Iterator[Cause]:
+    """What a member that stayed changed."""
+    name = after["member_id"]
+    had, has = (set(row["topics"] or ()) for row in (before, after))
+    if before["topics"] is not None and after["topics"] is not None and had != has:
+        changes = [*(f"+{topic}" for topic in sorted(has - had)), *(f"-{topic}" for topic in sorted(had - has))]
+        yield Cause(CauseKind.SUBSCRIPTION_CHANGED, name, f"{name} changed its subscription: {' '.join(changes)}")
+    if before["rack_id"] != after["rack_id"]:
+        text = f"{name} is in rack {after['rack_id'] or '(none)'}, before in {before['rack_id'] or '(none)'}"
+        yield Cause(CauseKind.RACK_CHANGED, name, text)
+
+
+def _of_topics(before: Counts, after: Counts) -> Iterator[Cause]:
+    for topic in sorted(after):
+        was, now = before[topic], after[topic]
+        if was == now:
+            continue
+        if was is None and now is not None:
+            text = f"topic {topic} was listed for the first time, with {_number(now[1], 'partition')}"
+            yield Cause(CauseKind.TOPIC_APPEARED, topic, text)
+        elif now is None:
+            yield Cause(CauseKind.TOPIC_DELETED, topic, f"topic {topic} was deleted")
+        elif was is not None and was[0] != now[0]:
+            yield Cause(CauseKind.TOPIC_MADE_AGAIN, topic, f"topic {topic} was deleted and made again")
+        elif was is not None:
+            text = f"topic {topic} went from {_number(was[1], 'partition')} to {now[1]}"
+            yield Cause(CauseKind.PARTITIONS_ADDED, topic, text)
+
+
+def moved(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> Iterator[Moved]:
+    """Partitions that changed hands, in order; a static member that came back is the same one.
+
+    Where several members have a partition, those who lost it and those who got it are paired in order of their ids.
+    """
+    now = {row["group_instance_id"]: row["member_id"] for row in after if row["group_instance_id"] is not None}
+    had, has = _owners(before, now), _owners(after, {})
+    nobody: set[str] = set()
+    for place in sorted(had.keys() | has.keys()):
+        old, new = had.get(place, nobody), has.get(place, nobody)
+        for lost, got in zip_longest(sorted(old - new), sorted(new - old)):
+            yield Moved(*place, lost, got)
+
+
+def unowned(side: Side, listed: Counts) -> Iterator[TopicPartition]:
+    """Partitions of listed topics that no member is recorded for, in order."""
+    owned = _owners(side.members, {}).keys()
+    for topic in sorted(listed):
+        topic_id, count = listed[topic] or (None, 0)
+        yield from (
+            (topic, number)
+            for number in range(count)
+            if (topic, number) not in owned and (f"id:{topic_id}", number) not in owned
+        )
+
+
+def _owners(members: Sequence[Mapping[str, Any]], now: Mapping[str, str]) -> dict[TopicPartition, set[str]]:
+    owners: dict[TopicPartition, set[str]] = {}
+    for row in members:
+        for place in partitions(row["recorded"]):
+            owners.setdefault(place, set()).add(now.get(row["group_instance_id"], row["member_id"]))
+    return owners
+
+
+def _member(row: Record) -> str:
+    known = [f"{words} {row[name]}" for name, words in (("client_id", "client"), ("host", "host")) if row[name]]
+    instance = f"static, {row['group_instance_id']}" if row["group_instance_id"] is not None else None
+    told = ", ".join(filter(None, [instance, *known]))
+    return f"{row['member_id']} ({told})" if told else str(row["member_id"])
+
+
+def _number(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -1,0 +1,144 @@
+"""States of groups as a ledger records them, and what differs between two neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from groupledger.answers.causes import Cause, Moved, Side, causes, moved, unowned
+from groupledger.answers.rows import one_of, records
+from groupledger.answers.topics import TopicLife, life_at, lives_of
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from groupledger.answers.causes import Counts
+    from groupledger.answers.rebalance import TopicPartition
+    from groupledger.answers.rows import Reader, Record, Value
+
+BASELINE = "baseline"
+
+SnapshotKey = tuple[str, str, str]
+"""Cluster, group, snapshot id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Two neighbouring states: why the second came about, what moved, and what nobody has in it.
+
+    `before` is None where the record begins with `after`; `unowned` where no listing counts a topic.
+    """
+
+    before: Side | None
+    after: Side
+    causes: tuple[Cause, ...]
+    moved: tuple[Moved, ...]
+    unowned: tuple[TopicPartition, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """States of groups, with the topics that they subscribe to as these were listed over time."""
+
+    sides: Mapping[SnapshotKey, Side]
+    topics: Mapping[tuple[str, str], tuple[TopicLife, ...]]
+
+    def with_more(self, others: States) -> States:
+        """These and others."""
+        return States({**self.sides, **others.sides}, {**self.topics, **others.topics})
+
+    def pair(self, cluster: str, group: str, before_id: str | None, after_id: str) -> tuple[Side | None, Side]:
+        """Two of the states; `before_id` may be one that the ledger does not have."""
+        before = None if before_id is None else self.sides.get((cluster, group, before_id))
+        return before, self.sides[cluster, group, after_id]
+
+    def causes(self, cluster: str, before: Side | None, after: Side) -> tuple[Cause, ...]:
+        """What led from one state to the other."""
+        named = after.topics | (before.topics if before is not None else frozenset())
+        listed = self._listed(cluster, named, (before or after).at), self._listed(cluster, named, after.at)
+        return tuple(causes(before, after, listed))
+
+    def difference(self, cluster: str, group: str, before_id: str | None, after_id: str) -> Difference:
+        """What differs between two of the states; `before_id` may be one that the ledger does not have."""
+        before, after = self.pair(cluster, group, before_id, after_id)
+        return Difference(
+            before,
+            after,
+            self.causes(cluster, before, after),
+            tuple(moved(() if before is None else before.members, after.members)),
+            None if self.not_listed(cluster, after, after.at) else self.unowned(cluster, after, after.at),
+        )
+
+    def unowned(self, cluster: str, side: Side, at: datetime) -> tuple[TopicPartition, ...]:
+        """Partitions that nobody is recorded for, of the topics subscribed to, as they were listed at the moment."""
+        return tuple(unowned(side, self._listed(cluster, side.topics, at))) if side.members else ()
+
+    def not_listed(self, cluster: str, side: Side, at: datetime) -> list[str]:
+        """Topics subscribed to that no listing had up to the moment: their partitions are not known."""
+        known = {topic: self.topics.get((cluster, topic), ()) for topic in sorted(side.topics)}
+        return [topic for topic, lives in known.items() if not lives or at < lives[0].since]
+
+    def _listed(self, cluster: str, topics: frozenset[str], at: datetime) -> Counts:
+        lives = {topic: life_at(self.topics.get((cluster, topic), ()), at) for topic in topics}
+        return {topic: (life.topic_id, life.partition_count) if life else None for topic, life in lives.items()}
+
+
+def states(
+    reader: Reader, of_groups: str, values: Mapping[str, Value], snapshot_ids: list[str], *, computed: bool = True
+) -> States:
+    """The states with these ids; `of_groups` is a condition on the columns of `t`, which keeps other groups unread.
+
+    Not `computed`: without what our own run says of them.
+    """
+    which, ids = one_of("t.snapshot_id", "snapshot", sorted(set(snapshot_ids)))
+    asked, named = f"{of_groups} AND {which}", {**values, **ids}
+    snapshots = records(
+        reader,
+        "SELECT t.cluster_id, t.group_id, t.snapshot_id, coalesce(t.generation, t.group_epoch) AS number, "
+        "t.observed_at, t.assignor, t.group_type, t.complete, t.offset, t.snapshot_kind, t.shared_topics, "
+        "t.subscribed_topics "
+        f"FROM current_group_snapshots t WHERE {asked}",
+        **named,
+    )
+    results = (
+        "SELECT t.cluster_id, t.group_id, t.snapshot_id, t.follow_up, t.verdict FROM current_rebalances t "
+        f"WHERE {asked} AND t.scenario = :scenario AND t.round = 1"
+    )
+    members: dict[SnapshotKey, list[Record]] = {}
+    rows = records(
+        reader,
+        "SELECT t.cluster_id, t.group_id, t.snapshot_id, t.member_id, t.group_instance_id, t.client_id, t.host, "
+        f"t.rack_id, t.topics, t.recorded FROM current_member_snapshots t WHERE {asked} "
+        "ORDER BY t.offset, t.member_order",
+        **named,
+    )
+    for row in rows:
+        members.setdefault(_key(row), []).append(row)
+    found = records(reader, results, scenario=BASELINE, **named) if computed else []
+    ours = {_key(row): row for row in found}
+    sides = {_key(row): _side(row, members.get(_key(row), []), ours.get(_key(row))) for row in snapshots}
+    names = {topic for side in sides.values() for topic in side.topics}
+    return States(sides, lives_of(reader, sorted({cluster for cluster, *_ in sides}), sorted(names)))
+
+
+def _key(row: Record) -> SnapshotKey:
+    return row["cluster_id"], row["group_id"], row["snapshot_id"]
+
+
+def _side(row: Record, members: list[Record], computed: Record | None) -> Side:
+    shared = row["shared_topics"]
+    return Side(
+        snapshot_id=row["snapshot_id"],
+        number=row["number"],
+        at=row["observed_at"],
+        assignor=row["assignor"],
+        topics=frozenset(shared or row["subscribed_topics"] or ()),
+        follow_up=computed is not None and computed["follow_up"],
+        members=tuple(each | {"topics": each["topics"] if each["topics"] is not None else shared} for each in members),
+        group_type=row["group_type"],
+        complete=row["complete"],
+        verdict=None if computed is None else computed["verdict"],
+        offset=row["offset"],
+        kind=row["snapshot_kind"],
+    )

@@ -1,0 +1,157 @@
+"""The owners of one partition over time, in each group: one after another, or, where that is allowed, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from groupledger.answers.names import require_names, unknown_topic
+from groupledger.answers.ownership import Changes, changes_of, generations, never_assigned, ownership
+from groupledger.answers.reach import reaches
+from groupledger.answers.topics import topic_lives
+from groupledger.core.moment import EPOCH, iso
+
+if TYPE_CHECKING:
+    from groupledger.answers.ownership import Holding
+    from groupledger.answers.rows import Reader, Record
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerSpan:
+    """A stretch of time in which a member had the partition; None: nobody of the group.
+
+    `since` is None where the record does not reach back to it, `until` where it lasts to the end of what was asked.
+    `snapshot_id` and `generation` are of the state that began it, None where that is not in the record.
+    """
+
+    cluster_id: str
+    group_id: str
+    topic_id: str | None
+    member_id: str | None
+    since: datetime | None
+    until: datetime | None
+    snapshot_id: str | None = None
+    generation: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTimeline:
+    """The owners of a partition between two moments, by group, in order of time; `left_off` older changes are not here.
+
+    `notes` say why there is nothing.
+    """
+
+    topic: str
+    partition: int
+    since: datetime | None
+    until: datetime
+    spans: tuple[OwnerSpan, ...]
+    left_off: int
+    notes: tuple[str, ...]
+
+
+def partition_timeline(
+    reader: Reader,
+    topic: str,
+    partition: int,
+    until: datetime,
+    since: datetime | None = None,
+    cluster: str | None = None,
+    group: str | None = None,
+    limit: int = 50,
+) -> PartitionTimeline:
+    """Who had the partition from one moment (None: the beginning) to another, in every group or those like `group`.
+
+    Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP, UNKNOWN_TOPIC.
+    """
+    lives = topic_lives(reader, topic, cluster)
+    asked = Changes(reader, *changes_of(topic, partition, until, lives, cluster, group))
+    rows, total = asked.between(since or EPOCH, until, limit)
+    held = ownership(reader, topic, partition, since, cluster, group).holdings if since and total == len(rows) else ()
+    spans = sorted(_spans(held, rows), key=_order)
+    notes = []
+    if not spans:
+        require_names(reader, cluster, group)
+        if not lives and not asked.any():
+            raise unknown_topic(reader, topic, cluster)
+        notes = [*_why_none(reader, asked, topic, partition, group)]
+    return PartitionTimeline(topic, partition, since, until, _numbered(reader, spans), total - len(rows), tuple(notes))
+
+
+def _spans(held: Iterable[Holding], rows: Iterable[Record]) -> Iterator[OwnerSpan]:
+    """What was held at the beginning, then each change; of one group and topic after another."""
+    keys = ("cluster_id", "group_id", "life")
+    begun: dict[tuple[str, str, str | None], list[OwnerSpan]] = {}
+    for each in held:
+        begun.setdefault((each.cluster_id, each.group_id, each.topic_id), []).extend(_begun(each))
+    changes = {key: list(some) for key, some in groupby(rows, itemgetter(*keys))}
+    for key in {**begun, **changes}:
+        yield from spans(key, begun.get(key, []), changes.get(key, []))
+
+
+def _begun(holding: Holding) -> Iterator[OwnerSpan]:
+    """The holding as a span that has no end yet; none where it is not known who had the partition."""
+    last, member = holding.last, holding.member
+    if member is not None or last is not None:
+        yield OwnerSpan(
+            holding.cluster_id,
+            holding.group_id,
+            holding.topic_id,
+            None if member is None else member.member_id,
+            holding.since,
+            None,
+            None if last is None else last.snapshot_id,
+        )
+
+
+def spans(
+    key: tuple[str, str, str | None], begun: Sequence[OwnerSpan], changes: Sequence[Record]
+) -> Iterator[OwnerSpan]:
+    """The spans of one group and topic id, from its changes in order of offset; what lasts has no end.
+
+    A member that loses the partition had it since `held_since`, where no change before it says more. Nobody has it from
+    when the last owner loses it until another gets it; what was before the first change is not known.
+    """
+    lasting = {span.member_id: span for span in begun}
+    for _, together in groupby(changes, itemgetter("offset")):
+        rows = list(together)
+        at, snapshot_id = rows[0]["at"], rows[0]["snapshot_id"]
+        for lost in sorted({row["from_member_id"] for row in rows} - {None}):
+            since = next(row["held_since"] for row in rows if row["from_member_id"] == lost)
+            yield replace(lasting.pop(lost, OwnerSpan(*key, lost, since, None)), until=at)
+        got = sorted({row["to_member_id"] for row in rows} - {None})
+        if got and None in lasting:
+            yield replace(lasting.pop(None), until=at)
+        if not got and not lasting:
+            got = [None]
+        lasting |= {member: OwnerSpan(*key, member, at, None, snapshot_id) for member in got}
+    yield from lasting.values()
+
+
+def _order(span: OwnerSpan) -> tuple[str, str, str, datetime, bool, datetime, str]:
+    since, until = span.since or EPOCH, span.until or datetime.max.replace(tzinfo=EPOCH.tzinfo)
+    life = span.topic_id or ""
+    return span.cluster_id, span.group_id, life, since, span.until is None, until, span.member_id or ""
+
+
+def _numbered(reader: Reader, spans: list[OwnerSpan]) -> tuple[OwnerSpan, ...]:
+    """The same, with the generation of the state that began each."""
+    evidence = sorted({span.snapshot_id for span in spans if span.snapshot_id is not None})
+    found = generations(reader, sorted({span.group_id for span in spans}), evidence)
+    return tuple(
+        replace(span, generation=found.get((span.cluster_id, span.group_id, span.snapshot_id or ""))) for span in spans
+    )
+
+
+def _why_none(reader: Reader, asked: Changes, topic: str, partition: int, group: str | None) -> Iterator[str]:
+    """Says whether anybody ever had it, and from when to when the ledger knows anything."""
+    if asked.any():
+        yield f"nobody is known to have had {topic}-{partition} in that time"
+    else:
+        yield never_assigned(topic, partition, group)
+    for cluster, (begins, ends) in reaches(reader, []).items():
+        yield f"the ledger knows cluster {cluster} from {iso(begins)} to {iso(ends)}"

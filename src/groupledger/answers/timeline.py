@@ -1,0 +1,257 @@
+"""The history of groups as a person reads it: an entry a rebalance, with its cause and what came of it.
+
+Of a classic group each record is an entry: generations, and rewrites, in which a static member came back. A group that
+its coordinator assigns writes many records in an epoch: they are one entry, its last state against what was before it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from dataclasses import dataclass
+from heapq import merge
+from itertools import groupby
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING
+
+from groupledger.answers.names import require_names
+from groupledger.answers.rebalance import CLASSIC
+from groupledger.answers.rows import alike, is_pattern, matching, records
+from groupledger.answers.states import states
+from groupledger.core.moment import iso
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from datetime import datetime
+
+    from groupledger.answers.causes import Cause, Moved
+    from groupledger.answers.rebalance import TopicPartition
+    from groupledger.answers.rows import Reader, Record, Value
+    from groupledger.answers.states import Difference
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A rebalance in a timeline: what led to `snapshot_id`.
+
+    `began_at` is the time of the first of its `records`, `observed_at` that of the last. `unowned` are partitions of
+    subscribed topics that nobody has then; None where it cannot be told. `gaps`: what the log lacks before it.
+    """
+
+    cluster_id: str
+    group_id: str
+    group_type: str
+    incarnation: int
+    generation: int | None
+    began_at: datetime
+    observed_at: datetime
+    records: int
+    snapshot_id: str
+    snapshot_kind: str
+    previous_snapshot_id: str | None
+    state: str
+    assignor: str | None
+    members_before: int | None
+    members: int
+    causes: tuple[Cause, ...]
+    moved: tuple[Moved, ...]
+    unowned: tuple[TopicPartition, ...] | None
+    verdict: str | None
+    findings: dict[str, int]
+    gaps: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The newest entries of the groups in a stretch of time, in order; `left_off` older ones are not here.
+
+    None for `since` and `until`: from the beginning, to the end. `notes` say why there is nothing.
+    """
+
+    group: str
+    since: datetime | None
+    until: datetime | None
+    entries: tuple[Entry, ...]
+    left_off: int
+    notes: tuple[str, ...]
+
+
+def timeline(
+    reader: Reader,
+    group: str,
+    cluster: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    limit: int = 50,
+) -> Timeline:
+    """What happened in the group, or in those like it (`payments-*`), between two moments.
+
+    Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP.
+    """
+    condition, values = matching("t.", cluster_id=cluster)
+    named, names = alike("t.group_id", "group_id", group)
+    found = _Found(reader, condition, named, values | names)
+    rows, total = found.chosen(since, until, limit)
+    if not rows:
+        require_names(reader, cluster, group)
+        return Timeline(group, since, until, (), 0, tuple(found.why_none(group)))
+    ids = [each for row in rows for each in (row["snapshot_id"], row["before_id"]) if each is not None]
+    known = states(reader, found.of_groups, found.values, ids)
+    sides = [known.difference(row["cluster_id"], row["group_id"], row["before_id"], row["snapshot_id"]) for row in rows]
+    since_when = _behind(rows, sides)
+    findings, gaps = found.findings(min(since_when)), found.gaps(min(since_when))
+    entries = [
+        _entry(row, differs, findings.within(row, behind), gaps.within(row, behind))
+        for row, differs, behind in zip(rows, sides, since_when, strict=True)
+    ]
+    return Timeline(group, since, until, tuple(_in_order(entries)), total - len(entries), ())
+
+
+def _behind(rows: list[Record], sides: list[Difference]) -> list[int]:
+    """The offset behind which each entry begins: that of the state before it, or of the entry before it."""
+    found: list[int] = []
+    for number, (row, differs) in enumerate(zip(rows, sides, strict=True)):
+        behind = -1 if differs.before is None else differs.before.offset
+        if number and _group_of(rows[number - 1]) == _group_of(row):
+            behind = max(behind, rows[number - 1]["offset"])
+        found.append(behind)
+    return found
+
+
+def _entry(row: Record, differs: Difference, findings: list[Record], gaps: list[Record]) -> Entry:
+    return Entry(
+        cluster_id=row["cluster_id"],
+        group_id=row["group_id"],
+        group_type=row["group_type"],
+        incarnation=row["incarnation"],
+        generation=row["number"],
+        began_at=row["began_at"],
+        observed_at=row["observed_at"],
+        records=row["records"],
+        snapshot_id=row["snapshot_id"],
+        snapshot_kind=row["snapshot_kind"],
+        previous_snapshot_id=row["before_id"],
+        state=row["state"],
+        assignor=row["assignor"],
+        members_before=None if differs.before is None else len(differs.before.members),
+        members=row["members"],
+        causes=differs.causes,
+        moved=differs.moved,
+        unowned=differs.unowned,
+        verdict=differs.after.verdict,
+        findings=dict(sorted(Counter(each["code"] for each in findings).items())),
+        gaps=tuple(f"{each['kind']}: {each['reason']}" for each in gaps),
+    )
+
+
+def _in_order(entries: list[Entry]) -> Iterator[Entry]:
+    """By time; those of one group by position, whatever its clock says."""
+    of_group = attrgetter("cluster_id", "group_id")
+    return merge(*(list(some) for _, some in groupby(entries, of_group)), key=attrgetter("began_at"))
+
+
+def _group_of(row: Record) -> tuple[str, str]:
+    return row["cluster_id"], row["group_id"]
+
+
+class _Positioned:
+    """Findings or gaps by group and offset; those without a group are of a whole log partition."""
+
+    def __init__(self, rows: Iterable[Record]) -> None:
+        self._rows: dict[tuple[str, str], list[Record]] = {}
+        for row in rows:
+            self._rows.setdefault(_group_of(row), []).append(row)
+
+    def within(self, entry: Record, behind: int) -> list[Record]:
+        """Those of the entry's group and log partition between an offset and the entry's own."""
+        log = entry["snapshot_id"].rpartition("/")[0]
+        own = self._of((entry["cluster_id"], entry["group_id"]), behind, entry["offset"])
+        of_log = self._of((entry["cluster_id"], ""), behind, entry["offset"]) if entry["group_id"] else []
+        return own + [row for row in of_log if row["snapshot_id"].rpartition("/")[0] == log]
+
+    def _of(self, group: tuple[str, str], behind: int, until: int) -> list[Record]:
+        rows = self._rows.get(group, [])
+        offset = itemgetter("offset")
+        return rows[bisect_right(rows, behind, key=offset) : bisect_right(rows, until, key=offset)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The records of the groups that are asked for."""
+
+    reader: Reader
+    condition: str
+    named: str
+    values: dict[str, Value]
+
+    @property
+    def of_groups(self) -> str:
+        """The condition that a row is of these groups."""
+        return f"{self.condition} AND {self.named}"
+
+    def chosen(self, since: datetime | None, until: datetime | None, limit: int) -> tuple[list[Record], int]:
+        """The newest entries, by group and position, and how many there are in all."""
+        window, values = _window(since, until)
+        entries = f"SELECT q.* FROM ({self._entries(since)}) q WHERE q.place = 1 AND {window}"
+        newest = "q.observed_at DESC, q.cluster_id, q.group_id, q.offset DESC"
+        rows = records(self.reader, f"{entries} ORDER BY {newest} LIMIT {limit + 1}", **self.values, **values)
+        total = len(rows)
+        if total > limit:
+            counted = f"SELECT count(*) AS n FROM ({entries}) e"
+            [row] = records(self.reader, counted, **self.values, **values)
+            total = row["n"]
+        return sorted(rows[:limit], key=itemgetter("cluster_id", "group_id", "offset")), total
+
+    def _entries(self, since: datetime | None) -> str:
+        """Records with their place in their entry, from the last one back, and what the first of it says.
+
+        A classic group's records are entries of their own: those before the time asked for need not be read.
+        """
+        number = "coalesce(t.generation, t.group_epoch)"
+        alone = f"CASE WHEN t.group_type = '{CLASSIC}' THEN t.offset ELSE -1 END"
+        within = f"PARTITION BY t.cluster_id, t.group_id, t.incarnation, t.group_type, coalesce({number}, -1), {alone}"
+        first = f"OVER ({within} ORDER BY t.offset, t.snapshot_id)"
+        late = "true" if since is None else f"(t.observed_at >= :since OR t.group_type <> '{CLASSIC}')"
+        return (
+            "SELECT t.cluster_id, t.group_id, t.group_type, t.incarnation, t.offset, t.snapshot_id, t.snapshot_kind, "
+            f"t.state, t.assignor, t.members, t.observed_at, {number} AS number, "
+            f"first_value(t.observed_at) {first} AS began_at, "
+            f"first_value(t.previous_snapshot_id) {first} AS before_id, "
+            f"count(*) OVER ({within}) AS records, "
+            f"row_number() OVER ({within} ORDER BY t.offset DESC, t.snapshot_id DESC) AS place "
+            f"FROM current_group_snapshots t WHERE {self.of_groups} AND {late}"
+        )
+
+    def findings(self, behind: int) -> _Positioned:
+        """What was found behind an offset."""
+        columns = "t.code, t.member_id, t.topic, t.partition, t.evidence"
+        return self._positioned("current_violations", columns, self.named, behind)
+
+    def gaps(self, behind: int) -> _Positioned:
+        """What the log lacks behind an offset: of the groups, and of whole log partitions."""
+        return self._positioned("current_coverage", "t.kind, t.reason", f"({self.named} OR t.group_id = '')", behind)
+
+    def _positioned(self, view: str, columns: str, of_groups: str, behind: int) -> _Positioned:
+        columns = f"t.cluster_id, t.group_id, t.offset, t.snapshot_id, {columns}"
+        query = (
+            f"SELECT DISTINCT {columns} FROM {view} t WHERE {self.condition} AND {of_groups} "
+            f"AND t.offset > :behind ORDER BY {columns}"
+        )
+        return _Positioned(records(self.reader, query, **self.values, behind=behind))
+
+    def why_none(self, group: str) -> Iterator[str]:
+        """Says from when to when the groups are known."""
+        query = (
+            "SELECT min(t.observed_at) AS begins, max(t.observed_at) AS ends "
+            f"FROM current_group_snapshots t WHERE {self.of_groups}"
+        )
+        [row] = records(self.reader, query, **self.values)
+        which = f"groups like {group}" if is_pattern(group) else group
+        yield f"nothing in that time: the ledger knows {which} from {iso(row['begins'])} to {iso(row['ends'])}"
+
+
+def _window(since: datetime | None, until: datetime | None) -> tuple[str, dict[str, Value]]:
+    """A condition that an entry is in a stretch of time, of which either end may be open."""
+    values: dict[str, Value] = {name: at for name, at in (("since", since), ("until", until)) if at is not None}
+    conditions = {"since": "q.observed_at >= :since", "until": "q.began_at <= :until"}
+    return " AND ".join(conditions[name] for name in values) or "true", values

@@ -1,0 +1,276 @@
+"""Partitions of subscribed topics that nobody has: since when, who had them last, and which record says so.
+
+The last complete state of each group says what it subscribes to and who has what. `since` is from when on all of it has
+held: the partition is there, the group subscribes to its topic, and nobody has it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import takewhile
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING
+
+from groupledger.answers.names import require_names
+from groupledger.answers.reach import reaches
+from groupledger.answers.rows import alike, matching, one_of, records
+from groupledger.answers.states import states
+from groupledger.answers.topics import life_at
+from groupledger.core.moment import iso
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from groupledger.answers.causes import Side
+    from groupledger.answers.rows import Reader, Record, Value
+    from groupledger.answers.states import States
+    from groupledger.answers.topics import TopicLife
+
+GroupKey = tuple[str, str]
+Place = tuple[str, str, str, int]
+"""Cluster, group, topic, partition."""
+
+NAMED = 10
+_GROUPS_BY_NAME = 1_000
+
+
+class WhyUnowned(StrEnum):
+    """What happened at the moment since which nobody has had a partition."""
+
+    GIVEN_UP = "given-up"
+    SUBSCRIBED = "subscribed"
+    PARTITION_ADDED = "partition-added"
+
+
+@dataclass(frozen=True, slots=True)
+class UnownedPartition:
+    """A partition that nobody in a group has that subscribes to its topic.
+
+    `snapshot_id` is the state since which that is so, `seen_in` the last one, which still says it. `last_member_id` had
+    it last, until `last_until`; None where nobody of the group is known to have had this topic's partition.
+    """
+
+    cluster_id: str
+    group_id: str
+    topic: str
+    partition: int
+    since: datetime
+    age_seconds: float
+    why: WhyUnowned
+    generation: int | None
+    snapshot_id: str
+    last_member_id: str | None
+    last_until: datetime | None
+    seen_in: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnownedPartitions:
+    """What nobody has at a moment, the oldest first; `left_off` younger ones are not here.
+
+    `since`: only what nobody has had since then, or longer. `notes` say what could not be told, and why there is none.
+    """
+
+    at: datetime
+    since: datetime | None
+    partitions: tuple[UnownedPartition, ...]
+    left_off: int
+    notes: tuple[str, ...]
+
+
+def unowned_partitions(
+    reader: Reader,
+    at: datetime,
+    since: datetime | None = None,
+    cluster: str | None = None,
+    group: str | None = None,
+    limit: int = 50,
+) -> UnownedPartitions:
+    """What nobody has at the moment, in every group or those like `group`.
+
+    Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP.
+    """
+    condition, values = matching("t.", cluster_id=cluster)
+    named, names = alike("t.group_id", "group_id", group)
+    found = _Groups(reader, f"{condition} AND {named}", values | names, at)
+    lasts = found.last_states()
+    if not lasts:
+        require_names(reader, cluster, group)
+    known = states(reader, *found.among(lasts), list(lasts.values()), computed=False)
+    sides = {key: known.sides[(*key, snapshot_id)] for key, snapshot_id in lasts.items()}
+    places = {(*key, *place): side for key, side in sides.items() for place in known.unowned(key[0], side, at)}
+    rows = sorted(
+        found.explained(places, known), key=attrgetter("since", "cluster_id", "group_id", "topic", "partition")
+    )
+    chosen = [row for row in rows if since is None or row.since <= since]
+    notes = tuple(_notes(reader, sides, known, at, since, rows, chosen))
+    return UnownedPartitions(at, since, tuple(chosen[:limit]), max(0, len(chosen) - limit), notes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """The groups that are asked for, up to a moment."""
+
+    reader: Reader
+    of_groups: str
+    values: dict[str, Value]
+    at: datetime
+
+    def among(self, groups: dict[GroupKey, str] | set[GroupKey]) -> tuple[str, dict[str, Value]]:
+        """A condition on the columns of `t` for these groups, as far as naming them is shorter."""
+        if len(groups) > _GROUPS_BY_NAME:
+            return self.of_groups, self.values
+        which, names = one_of("t.group_id", "group", sorted({group for _, group in groups}))
+        return f"{self.of_groups} AND {which}", self.values | names
+
+    def last_states(self) -> dict[GroupKey, str]:
+        """The last complete state of each group: its snapshot id."""
+        where = f"{self.of_groups} AND t.complete AND t.observed_at <= :moment"
+        newest = (
+            "SELECT t.cluster_id, t.group_id, max(t.offset) AS newest FROM current_group_snapshots t "
+            f"WHERE {where} GROUP BY t.cluster_id, t.group_id"
+        )
+        rows = records(
+            self.reader,
+            f"SELECT t.cluster_id, t.group_id, max(t.snapshot_id) AS snapshot_id FROM current_group_snapshots t "
+            f"JOIN ({newest}) n ON n.cluster_id = t.cluster_id AND n.group_id = t.group_id AND n.newest = t.offset "
+            f"WHERE {where} GROUP BY t.cluster_id, t.group_id ORDER BY t.cluster_id, t.group_id",
+            **self.values,
+            moment=self.at,
+        )
+        return {(row["cluster_id"], row["group_id"]): row["snapshot_id"] for row in rows}
+
+    def explained(self, places: dict[Place, Side], known: States) -> Iterator[UnownedPartition]:
+        """Since when, and why; a partition that a later record gives to somebody is none."""
+        if not places:
+            return
+        groups = {place[:2] for place in places}
+        losses = self._last_changes(groups, places, known)
+        offsets = [losses[place]["offset"] if place in losses else -1 for place in places]
+        history = self._histories(groups, min(offsets))
+        for place, side in places.items():
+            lost = losses.get(place)
+            if lost is None or lost["to_member_id"] is None:
+                lives = known.topics[place[0], place[2]]
+                yield _explained(place, side, lost, history[place[:2]], lives, self.at)
+
+    def _last_changes(self, groups: set[GroupKey], places: dict[Place, Side], known: States) -> dict[Place, Record]:
+        """The last change of each of the partitions, of the topic that has the name now."""
+        topics = {
+            (cluster, topic): life
+            for cluster, _, topic, _ in places
+            if (life := life_at(known.topics[cluster, topic], self.at)) is not None
+        }
+        by_id = {(cluster, life.topic_id): topic for (cluster, topic), life in topics.items()}
+        of_groups, values = self.among(groups)
+        by_name, names = one_of("t.topic", "topic", sorted({topic for _, topic in topics}))
+        with_id, ids = one_of("t.topic_id", "id", sorted({each for _, each in by_id if each is not None}))
+        columns = "t.cluster_id, t.group_id, t.topic, t.topic_id, t.partition"
+        order = "t.offset DESC, CASE WHEN t.to_member_id IS NULL THEN 1 ELSE 0 END"
+        ranked = (
+            f"SELECT {columns}, t.at, t.offset, t.from_member_id, t.to_member_id, t.snapshot_id, "
+            f"row_number() OVER (PARTITION BY {columns} ORDER BY {order}) AS place FROM current_ownership_changes t "
+            f"WHERE {of_groups} AND ({by_name} OR {with_id}) AND t.at <= :moment"
+        )
+        query = f"SELECT * FROM ({ranked}) q WHERE q.place = 1 ORDER BY q.offset"
+        found: dict[Place, Record] = {}
+        for row in records(self.reader, query, **values, **names, **ids, moment=self.at):
+            topic = by_id.get((row["cluster_id"], row["topic_id"]), row["topic"] if row["topic_id"] is None else None)
+            place = (row["cluster_id"], row["group_id"], topic or "", row["partition"])
+            if place in places:
+                found[place] = row
+        return found
+
+    def _histories(self, groups: set[GroupKey], since_offset: int) -> dict[GroupKey, list[Record]]:
+        """The states of these groups from an offset on, the last one first."""
+        of_groups, values = self.among(groups)
+        query = (
+            "SELECT t.cluster_id, t.group_id, t.snapshot_id, t.offset, t.observed_at, coalesce(t.generation, "
+            "t.group_epoch) AS number, coalesce(t.shared_topics, t.subscribed_topics) AS topics "
+            f"FROM current_group_snapshots t WHERE {of_groups} AND t.offset >= :low AND t.observed_at <= :moment "
+            "ORDER BY t.offset DESC, t.snapshot_id DESC"
+        )
+        found: dict[GroupKey, list[Record]] = {key: [] for key in groups}
+        for row in records(self.reader, query, **values, low=since_offset, moment=self.at):
+            if (key := (row["cluster_id"], row["group_id"])) in found:
+                found[key].append(row)
+        return found
+
+
+def _explained(
+    place: Place, side: Side, lost: Record | None, history: list[Record], lives: tuple[TopicLife, ...], at: datetime
+) -> UnownedPartition:
+    """The latest of what had to happen: the partition is there, the topic is subscribed to, its last owner lost it."""
+    cluster, group, topic, partition = place
+    subscribed = list(takewhile(lambda state: topic in (state["topics"] or ()), history))
+    reached = subscribed[-1] if subscribed else None
+    numbers = {state["snapshot_id"]: state["number"] for state in history}
+    happened = [(_listed_since(lives, partition, at), WhyUnowned.PARTITION_ADDED, side.snapshot_id)]
+    if reached is not None:
+        happened.append((reached["observed_at"], WhyUnowned.SUBSCRIBED, reached["snapshot_id"]))
+    if lost is not None:
+        happened.append((lost["at"], WhyUnowned.GIVEN_UP, lost["snapshot_id"]))
+    since, why, snapshot_id = max(reversed(happened), key=itemgetter(0))
+    return UnownedPartition(
+        cluster_id=cluster,
+        group_id=group,
+        topic=topic,
+        partition=partition,
+        since=since,
+        age_seconds=(at - since).total_seconds(),
+        why=why,
+        generation=numbers.get(snapshot_id),
+        snapshot_id=snapshot_id,
+        last_member_id=None if lost is None else lost["from_member_id"],
+        last_until=None if lost is None else lost["at"],
+        seen_in=side.snapshot_id,
+    )
+
+
+def _listed_since(lives: tuple[TopicLife, ...], partition: int, at: datetime) -> datetime:
+    """Since when the topic that has the name at the moment has been listed with the partition."""
+    found = life_at(lives, at)
+    first = found
+    for life in reversed([each for each in lives if each.since <= at]):
+        same = found is not None and life.topic_id == found.topic_id and partition < life.partition_count
+        if not same or (first is not None and life is not first and life.until != first.since):
+            break
+        first = life
+    return at if first is None else first.since
+
+
+def _notes(
+    reader: Reader,
+    sides: dict[GroupKey, Side],
+    known: States,
+    at: datetime,
+    since: datetime | None,
+    rows: list[UnownedPartition],
+    chosen: list[UnownedPartition],
+) -> Iterator[str]:
+    """Says what could not be told, and, where there is nothing, why."""
+    if not sides:
+        yield "no group has a complete record up to that moment"
+        for cluster, (begins, ends) in reaches(reader, []).items():
+            yield f"the ledger knows cluster {cluster} from {iso(begins)} to {iso(ends)}"
+        return
+    empty = sum(not side.members for side in sides.values())
+    if not rows:
+        of = _counted(len(sides) - empty, "group")
+        yield f"every partition of a listed topic that a group with members subscribes to has an owner ({of})"
+    elif not chosen and since is not None:
+        oldest = rows[0].since
+        number = _counted(len(rows), "partition")
+        yield f"{number} without an owner, none since {iso(since)} or longer: the oldest since {iso(oldest)}"
+    if empty:
+        yield f"{_counted(empty, 'group')} without members: they subscribe to nothing, and are not here"
+    unlisted = {topic for key, side in sides.items() for topic in known.not_listed(key[0], side, at)}
+    if unlisted:
+        named = ", ".join(sorted(unlisted)[:NAMED]) + (", ..." if len(unlisted) > NAMED else "")
+        yield f"in no topic listing, so that it cannot be told for them: {named}"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

@@ -1,0 +1,77 @@
+"""Causes, members and partitions in the few words that a line of a table has room for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from groupledger.core.short_names import common_start, shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from groupledger.answers.causes import Cause
+    from groupledger.answers.rebalance import TopicPartition
+
+NOBODY = "(nobody)"
+MOST_NAMED = 2
+"""Members or topics of one cause that a line names; more are counted."""
+
+_WORDS = {  # by the value of a CauseKind: its module is imported for an answer only
+    "member-joined": "{} joined",
+    "member-gone": "{} gone",
+    "member-restarted": "{} restarted",
+    "subscription-changed": "{} subscribed anew",
+    "rack-changed": "{} changed racks",
+    "assignor-changed": "assignor now {}",
+    "topic-appeared": "topic {} listed",
+    "topic-deleted": "topic {} deleted",
+    "partitions-added": "partitions added to {}",
+    "topic-made-again": "topic {} made again",
+    "group-born": "first record",
+    "group-emptied": "last members gone",
+    "group-deleted": "group deleted",
+    "follow-up": "follow-up round",
+    "not-shown": "no difference",
+}
+
+OF_MEMBERS = frozenset(
+    ("member-joined", "member-gone", "member-restarted", "subscription-changed", "rack-changed"),
+)
+"""Causes that are about a member."""
+
+
+def in_short(causes: Iterable[Cause], names: Mapping[str, str]) -> str:
+    """`m3-895c joined; partitions added to payments`; members by the names given."""
+    by_kind: dict[str, list[str]] = {}
+    for cause in causes:
+        by_kind.setdefault(cause.kind, []).append(names.get(cause.about or "", cause.about or ""))
+    return "; ".join(_WORDS[kind].format(_few(about)) for kind, about in by_kind.items())
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names):,}"
+
+
+def told_apart(names: Iterable[str]) -> tuple[dict[str, str], str]:
+    """Each name as short as it can be told from the others, and what all of them begin with, which is left out."""
+    short = shortened(names)
+    start = common_start(short.values())
+    return {name: text.removeprefix(start) for name, text in short.items()}, start
+
+
+def spans(places: Iterable[TopicPartition]) -> str:
+    """(orders, 0), (orders, 1), (orders, 3), (audit, 2) -> `audit:2 orders:0-1,3`; nothing is `-`."""
+    numbers: dict[str, list[int]] = {}
+    for topic, number in sorted(places):
+        numbers.setdefault(topic, []).append(number)
+    return " ".join(f"{topic}:{_runs(found)}" for topic, found in numbers.items()) or "-"
+
+
+def _runs(numbers: Sequence[int]) -> str:
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)

@@ -1,0 +1,238 @@
+"""`groupledger timeline`: what happened in a group, or to a partition, as a person reads it."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+import click
+
+from groupledger.cli.fitting import WIDE, Column
+from groupledger.cli.options import Job, takes_config
+from groupledger.cli.output import plain
+from groupledger.cli.spoken import NOBODY, OF_MEMBERS, in_short, told_apart
+from groupledger.cli.times import read_time
+from groupledger.core.length import length
+from groupledger.core.moment import clock, dates_once
+from groupledger.core.partition import topic_partition
+from groupledger.core.short_names import shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from groupledger.answers.rows import Reader
+    from groupledger.answers.tenures import OwnerSpan, PartitionTimeline
+    from groupledger.answers.timeline import Entry, Timeline
+    from groupledger.cli.output import Output
+    from groupledger.core.since import Bound
+
+Bounds = tuple["Bound | None", "Bound | None"]
+"""Since and until, as they are given."""
+
+
+@click.command(short_help="What happened in a group, or to a partition.")
+@click.argument("group", required=False)
+@click.option("--partition", metavar="TOPIC-N", help="The owners of a partition, one after another.")
+@click.option("--group", "among", metavar="GLOB", help="With --partition: only this group, or those like it.")
+@click.option("--since", metavar="TIME", help="ISO 8601, milliseconds since 1970, or a length of time (24h, 90m, 7d) "
+              "before the newest moment that the ledger knows.")  # fmt: skip
+@click.option("--until", metavar="TIME", help="Likewise.")
+@click.option("--cluster", metavar="CLUSTER", help="Only this cluster.")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Most lines, the newest.")
+@click.option("--wide", is_flag=True, help="All columns, and ids in full.")
+@takes_config
+def timeline(
+    job: Job,
+    *,
+    group: str | None,
+    partition: str | None,
+    among: str | None,
+    since: str | None,
+    until: str | None,
+    cluster: str | None,
+    limit: int,
+    wide: bool,
+) -> None:
+    """Tell the history of a group (or of those like 'payments-*'): a line a rebalance; or who had a partition when.
+
+    \b
+    groupledger timeline payments
+    groupledger timeline 'payments-*' --since 24h
+    groupledger timeline --partition orders-7 --group payments
+    """
+    if (group is None) == (partition is None):
+        raise click.UsageError("a group (timeline payments) or --partition, one of them")
+    if among is not None and partition is None:
+        raise click.UsageError("--group goes with --partition: it says in which groups")
+    asked = read_time(since), read_time(until)
+    if partition is None:
+        found = _of_group(job, group or "", cluster, asked, limit)
+        tell_group(job.output, found, wide=wide)
+        job.output.result({"status": "done", "command": "timeline", "timeline": plain(found)})
+        return
+    owners = _of_partition(job, partition, among, cluster, asked, limit)
+    tell_partition(job.output, owners, wide=wide)
+    job.output.result({"status": "done", "command": "timeline", "partition_timeline": plain(owners)})
+
+
+def _of_group(job: Job, group: str, cluster: str | None, asked: Bounds, limit: int) -> Timeline:
+    with job.output.status("reading the ledger"):
+        from groupledger.answers.timeline import timeline as history
+
+        reader = job.reader()
+        since, until = _window(reader, cluster, asked)
+        return history(reader, group, cluster, since, until, limit)
+
+
+def _of_partition(
+    job: Job, partition: str, group: str | None, cluster: str | None, asked: Bounds, limit: int
+) -> PartitionTimeline:
+    topic, number = topic_partition(partition)
+    with job.output.status("reading the ledger"):
+        from groupledger.answers.reach import newest
+        from groupledger.answers.tenures import partition_timeline
+
+        reader = job.reader()
+        since, until = _window(reader, cluster, asked)
+        until = until or newest(reader, cluster)
+        return partition_timeline(reader, topic, number, until, since, cluster, group, limit)
+
+
+def _window(reader: Reader, cluster: str | None, asked: Bounds) -> tuple[datetime | None, datetime | None]:
+    """Both ends as moments; a length of time counts back from the newest moment."""
+    from groupledger.answers.reach import moments
+
+    since, until = moments(reader, cluster, asked)
+    if since is not None and until is not None and since > until:
+        raise click.UsageError(f"--since {clock(since, None)} is after --until {clock(until, None)}")
+    return since, until
+
+
+def tell_group(output: Output, answer: Timeline, *, wide: bool = False) -> None:
+    """A line a rebalance: when, to which generation, who came and went, why, and what came of it."""
+    clusters, groups, kinds = (
+        sorted(set(map(attrgetter(name), answer.entries))) for name in ("cluster_id", "group_id", "group_type")
+    )
+    one = groups[0] if len(groups) == 1 else answer.group
+    day, times = dates_once([each.began_at for each in answer.entries])
+    output.title(f"{one}{_told(kinds, clusters, day)}{_stretch(answer.since, answer.until)}")
+    ids = [
+        name for each in answer.entries for cause in each.causes if cause.kind in OF_MEMBERS and (name := cause.about)
+    ]
+    names, start = ({name: name for name in ids}, "") if wide else told_apart(ids)
+    if start:
+        output.line(f"member ids begin with {start}")
+    columns = [
+        Column("time"),
+        Column("cluster", 0 if len(clusters) > 1 else WIDE, 8),
+        Column("group", 0 if len(groups) > 1 else WIDE, 16),
+        Column("gen"),
+        Column("members", 1),
+        Column("why", 0, 20),
+        Column("moved"),
+        Column("nobody", 2),
+        Column("findings", 3),
+        Column("gap before", 4, 16),
+        Column("state", 5),
+        Column("which findings", 5, 16),
+        Column("took", 6),
+        Column("verdict", 7, 12),
+        Column("recorded in", 8),
+        Column("assignor", 9, 10),
+        Column("kind", WIDE),
+        Column("records", WIDE),
+    ]
+    rows = [_entry(each, time, names) for each, time in zip(answer.entries, times, strict=True)]
+    output.fitted(columns, rows, wide=wide)
+    _tell_rest(output, answer.left_off, answer.notes)
+
+
+def _entry(entry: Entry, time: str, names: Mapping[str, str]) -> tuple[object, ...]:
+    before = "" if entry.members_before is None else f"{entry.members_before} "
+    took = entry.observed_at - entry.began_at
+    return (
+        time,
+        entry.cluster_id,
+        entry.group_id,
+        entry.generation,
+        str(entry.members) if entry.members == entry.members_before else f"{before}-> {entry.members}",
+        in_short(entry.causes, names),
+        len(entry.moved) or None,
+        None if entry.unowned is None else len(entry.unowned) or None,
+        sum(entry.findings.values()) or None,
+        "; ".join(gap.partition(":")[0] for gap in entry.gaps) or None,
+        entry.state,
+        ", ".join(f"{number} {code}" for code, number in entry.findings.items()) or None,
+        length(took) if entry.records > 1 else None,
+        entry.verdict,
+        entry.snapshot_id,
+        entry.assignor,
+        entry.snapshot_kind,
+        entry.records,
+    )
+
+
+def tell_partition(output: Output, answer: PartitionTimeline, *, wide: bool = False) -> None:
+    """A line an owner, by group: since when, for how long, and which state began it."""
+    partition = f"{answer.topic}-{answer.partition}"
+    clusters, groups, ids = (
+        sorted({each or "" for each in map(attrgetter(name), answer.spans)})
+        for name in ("cluster_id", "group_id", "topic_id")
+    )
+    day, times = dates_once([span.since for span in answer.spans if span.since is not None])
+    told = _told(groups if len(groups) == 1 else [], clusters, day)
+    output.title(f"{partition}{told}{_stretch(answer.since, answer.until)}, as the coordinator recorded it")
+    members = [span.member_id for span in answer.spans if span.member_id is not None]
+    short = {name: name for name in members} if wide else shortened(members)
+    columns = [
+        Column("cluster", 0 if len(clusters) > 1 else WIDE, 8),
+        Column("group", 0 if len(groups) > 1 else WIDE, 20),
+        Column("since"),
+        Column("for"),
+        Column("owner", 0, 24),
+        Column("gen", 1),
+        Column("recorded in", 2),
+        Column("until", 3),
+        Column("topic id", 0 if len(ids) > 1 else WIDE, 8),
+    ]
+    output.fitted(columns, list(_spans(answer, short, times)), wide=wide)
+    _tell_rest(output, answer.left_off, answer.notes)
+
+
+def _spans(answer: PartitionTimeline, short: Mapping[str, str], times: list[str]) -> Iterator[tuple[object, ...]]:
+    dated = iter(times)
+    width = max(map(len, times), default=0)
+    for span in answer.spans:
+        begun = "earlier".rjust(width) if span.since is None else next(dated)
+        owner = NOBODY if span.member_id is None else short[span.member_id]
+        until = None if span.until is None else clock(span.until, span.since and span.since.astimezone(UTC).date())
+        lasts, evidence = _lasts(span, answer.until), (span.generation, span.snapshot_id)
+        yield span.cluster_id, span.group_id, begun, lasts, owner, *evidence, until, span.topic_id
+
+
+def _lasts(span: OwnerSpan, until: datetime) -> str | None:
+    """How long it lasted; of what has no end how long so far."""
+    if span.since is None:
+        return None
+    return length(span.until - span.since) if span.until is not None else f"{length(until - span.since)}, still"
+
+
+def _told(of: list[str], clusters: list[str], day: str) -> str:
+    """What is the same in every line: ` (classic, cluster dev; 2026-11-21, UTC)`."""
+    told = [*of, *(f"cluster {each}" for each in clusters if len(clusters) == 1)]
+    when = f"{day}, UTC" if day else "UTC"
+    return f" ({', '.join(told)}; {when})" if told else f" ({when})"
+
+
+def _stretch(since: datetime | None, until: datetime | None) -> str:
+    begins = "" if since is None else f" from {clock(since, None)}"
+    return begins if until is None else f"{begins} to {clock(until, None)}"
+
+
+def _tell_rest(output: Output, left_off: int, notes: Sequence[str]) -> None:
+    if left_off:
+        output.line(f"... and {left_off:,} older (--limit)")
+    for note in notes:
+        output.line(f"note: {note}")

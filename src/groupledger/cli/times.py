@@ -1,0 +1,37 @@
+"""Times as an option gives them; that a zone was assumed is said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from groupledger.cli.output import say
+from groupledger.core.moment import parse
+from groupledger.core.since import bound
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from groupledger.core.since import Bound
+
+
+def read_moment(text: str | None) -> datetime | None:
+    """A moment; None where the option is not given."""
+    if text is None:
+        return None
+    moment, assumed = parse(text)
+    _say_assumed(text, assumed)
+    return moment
+
+
+def read_time(text: str | None) -> Bound | None:
+    """A moment, or a length of time that counts back from one; None where the option is not given."""
+    if text is None:
+        return None
+    time, assumed = bound(text)
+    _say_assumed(text, assumed)
+    return time
+
+
+def _say_assumed(text: str, assumed: bool) -> None:
+    if assumed:
+        say(f"no time zone in {text!r}: UTC assumed")

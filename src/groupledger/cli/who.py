@@ -1,0 +1,222 @@
+"""`groupledger who`: who had a partition at a moment, and which partitions nobody has."""
+
+from __future__ import annotations
+
+from datetime import UTC, timedelta
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import click
+
+from groupledger.cli.fitting import WIDE, Column
+from groupledger.cli.options import Job, takes_config
+from groupledger.cli.output import plain
+from groupledger.cli.spoken import NOBODY, spans
+from groupledger.cli.times import read_moment, read_time
+from groupledger.core.length import length
+from groupledger.core.moment import clock
+from groupledger.core.partition import topic_partition
+from groupledger.core.short_names import shortened
+from groupledger.core.since import placed
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from groupledger.answers.ownership import Holding, Ownership
+    from groupledger.answers.unowned import UnownedPartition, UnownedPartitions
+    from groupledger.cli.output import Output
+
+NOT_KNOWN = "not known: its record begins later"
+MOST_STACKED = 3
+"""Owners of whom all is told, one below the other, where a line has no room for it."""
+_WHY = {
+    "given-up": "its owner lost it",
+    "subscribed": "subscribed to, and given to nobody",
+    "partition-added": "partition added",
+}
+
+
+@click.command(short_help="Who had a partition at a moment; which partitions nobody has.")
+@click.argument("partition", metavar="[TOPIC-PARTITION]", required=False)
+@click.option("--at", metavar="TIME", help="ISO 8601 (UTC unless it names a zone) or milliseconds since 1970; "
+              "default: the newest moment that the ledger knows.")  # fmt: skip
+@click.option("--unowned-since", is_flag=False, flag_value="", metavar="[TIME]",
+              help="Partitions of subscribed topics that nobody has; with a time, or a length of time before --at such "
+              "as 10m, those that nobody has had for so long.")  # fmt: skip
+@click.option("--group", metavar="GLOB", help="Only this group, or those like it: 'payments-*'.")
+@click.option("--cluster", metavar="CLUSTER", help="Only this cluster.")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Most rows of a table.")
+@click.option("--wide", is_flag=True, help="All columns, and ids in full.")
+@takes_config
+def who(
+    job: Job,
+    *,
+    partition: str | None,
+    at: str | None,
+    unowned_since: str | None,
+    group: str | None,
+    cluster: str | None,
+    limit: int,
+    wide: bool,
+) -> None:
+    """Say who was assigned a partition, in each group, as the coordinator recorded it; or what nobody has.
+
+    \b
+    groupledger who orders-7
+    groupledger who orders-7 --at 2026-11-21T14:03Z --group 'payments-*'
+    groupledger who --unowned-since
+    groupledger who --unowned-since 10m
+    """
+    if (partition is None) == (unowned_since is None):
+        raise click.UsageError("a partition (who orders-7) or --unowned-since, one of them")
+    if partition is not None:
+        answer = ask_owner(job, partition, at, cluster, group)
+        tell_ownership(job.output, answer, limit, wide=wide)
+        job.output.result({"status": "done", "command": "who", "ownership": plain(answer)})
+        return
+    nobody = _ask_unowned(job, unowned_since or "", at, cluster, group, limit)
+    tell_unowned(job.output, nobody, wide=wide)
+    job.output.result({"status": "done", "command": "who", "unowned": plain(nobody)})
+
+
+def ask_owner(job: Job, partition: str, at: str | None, cluster: str | None, group: str | None) -> Ownership:
+    """The answer; what is wrong with the question is said before the ledger is read."""
+    moment = read_moment(at)
+    topic, number = topic_partition(partition)
+    with job.output.status("reading the ledger"):
+        from groupledger.answers.ownership import ownership
+        from groupledger.answers.reach import newest
+
+        reader = job.reader()
+        return ownership(reader, topic, number, moment or newest(reader, cluster), cluster, group)
+
+
+def _ask_unowned(
+    job: Job, since: str, at: str | None, cluster: str | None, group: str | None, limit: int
+) -> UnownedPartitions:
+    moment = read_moment(at)
+    asked = read_time(since or None)
+    with job.output.status("reading the ledger"):
+        from groupledger.answers.reach import newest
+        from groupledger.answers.unowned import unowned_partitions
+
+        reader = job.reader()
+        moment = moment or newest(reader, cluster)
+        since_when = None if asked is None else placed(asked, moment)
+        return unowned_partitions(reader, moment, since_when, cluster, group, limit)
+
+
+def tell_ownership(output: Output, answer: Ownership, limit: int, *, wide: bool = False) -> None:
+    """A line an owner, then the topic's lives where the name had several, then what limits the answer."""
+    day = answer.at.astimezone(UTC).date()
+    moment = clock(answer.at, None)
+    clusters = {each.cluster_id for each in answer.holdings}
+    place = f" (cluster {min(clusters)})" if len(clusters) == 1 else ""
+    output.title(f"{answer.topic}-{answer.partition} at {moment} UTC{place}, as the coordinator recorded it")
+    shown = answer.holdings[:limit]
+    ids = [name for each in shown for name in (_owner(each), _then(each)) if name]
+    short = {name: name for name in ids} if wide else shortened(ids)
+    several = len({life.topic_id for life in answer.topics}) > 1
+    columns = [
+        Column("cluster", 0 if len(clusters) > 1 else WIDE, 8),
+        Column("group", 0, 20),
+        Column("owner", 0, 24),
+        Column("since"),
+        Column("until", 1),
+        Column("then", 6, 24),
+        Column("gen", 2),
+        Column("recorded in", 3),
+        Column("client", 7, 12),
+        Column("instance", 5, 12),
+        Column("topic id", 0 if several else WIDE, 8),
+    ]
+    output.fitted(columns, [_holding(each, short, day) for each in shown], wide=wide, stacked=MOST_STACKED)
+    _tell_rest(output, len(answer.holdings) - len(shown))
+    if several:
+        output.line()
+        rows = [
+            (life.cluster_id, life.topic_id, life.partition_count, life.since, life.until) for life in answer.topics
+        ]
+        output.table(["cluster", "topic id", "partitions", "since", "until"], rows)
+    for note in answer.notes:
+        output.line(f"note: {note}")
+
+
+def _owner(holding: Holding) -> str | None:
+    return holding.member.member_id if holding.member else None
+
+
+def _then(holding: Holding) -> str | None:
+    return holding.next.to_member_id if holding.next else None
+
+
+def _holding(holding: Holding, short: dict[str, str], day: date) -> tuple[object, ...]:
+    member, last, following = holding.member, holding.last, holding.next
+    owner, then = _owner(holding), _then(holding)
+    nobody = NOBODY if last or holding.covered else NOT_KNOWN
+    return (
+        holding.cluster_id,
+        holding.group_id,
+        short[owner] if owner else nobody,
+        holding.since and clock(holding.since, day),
+        following and clock(following.at, day),
+        following and (short[then] if then else None if holding.shared else NOBODY),
+        holding.generation,
+        last and last.snapshot_id,
+        member and member.client_id,
+        member and member.group_instance_id,
+        holding.topic_id,
+    )
+
+
+def tell_unowned(output: Output, answer: UnownedPartitions, *, wide: bool = False) -> None:
+    """A line for partitions of one topic that one group has had nobody for since one moment, the oldest first."""
+    day = answer.at.astimezone(UTC).date()
+    since = "" if answer.since is None else f", and had not since {clock(answer.since, day)} or longer"
+    clusters = {each.cluster_id for each in answer.partitions}
+    place = f" (cluster {min(clusters)})" if len(clusters) == 1 else ""
+    output.title(f"what nobody had at {clock(answer.at, None)} UTC{since}{place}")
+    ids = [each.last_member_id for each in answer.partitions if each.last_member_id is not None]
+    short = {name: name for name in ids} if wide else shortened(ids)
+    columns = [
+        Column("cluster", 0 if len(clusters) > 1 else WIDE, 8),
+        Column("group", 0, 20),
+        Column("partitions", 0, 16),
+        Column("number", 4),
+        Column("since"),
+        Column("for"),
+        Column("why", 1, 16),
+        Column("last owner", 3, 24),
+        Column("gen", 5),
+        Column("recorded in", 2),
+    ]
+    rows = [_unowned(list(some), short, day) for _, some in groupby(answer.partitions, _alike)]
+    output.fitted(columns, rows, wide=wide, stacked=MOST_STACKED)
+    _tell_rest(output, answer.left_off)
+    for note in answer.notes:
+        output.line(f"note: {note}")
+
+
+def _alike(each: UnownedPartition) -> tuple[object, ...]:
+    return each.cluster_id, each.group_id, each.topic, each.since, each.why, each.last_member_id, each.snapshot_id
+
+
+def _unowned(some: list[UnownedPartition], short: dict[str, str], day: date) -> tuple[object, ...]:
+    first = some[0]
+    return (
+        first.cluster_id,
+        first.group_id,
+        spans((each.topic, each.partition) for each in some),
+        len(some),
+        clock(first.since, day),
+        length(timedelta(seconds=first.age_seconds)),
+        _WHY[first.why],
+        first.last_member_id and short[first.last_member_id],
+        first.generation,
+        first.snapshot_id,
+    )
+
+
+def _tell_rest(output: Output, number: int) -> None:
+    if number:
+        output.line(f"... and {number:,} more (--limit)")
