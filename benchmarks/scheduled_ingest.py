@@ -5,9 +5,9 @@ python -m benchmarks.scheduled_ingest [runs] [--samples 5] [--ledgers FOLDER]
 Each run brings the next generations of the same 200 groups and of two new ones, in 50 log partitions. A ledger is kept
 as it was after the first run, and as it is after the last but one. Then the second run is done on copies of the one,
 and the last on copies of the other, in turns: seconds are medians, jobs and files are as Spark counted them. With
-FOLDER the two ledgers stay, and are taken from there the next time. `maintain` runs but once, on a copy at the end:
-how many files all runs left, and how many are left after it. The cause is tested without a clock in
-`tests/pipeline/test_scheduled_ingests.py`.
+FOLDER the two ledgers stay, are taken from there the next time, and are gone on with if they are not yet made.
+`maintain` runs but once, on a copy at the end: how many files all runs left, and how many are left after it. The cause
+is tested without a clock in `tests/pipeline/test_scheduled_ingests.py`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
 
 from groupledger.config import Config, LedgerSettings, SourceSettings, SparkSettings
 from groupledger.core.history import log_partition_of
@@ -33,6 +34,7 @@ from groupledger.pipeline.ingest import ingest
 from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.maintain import maintain
 from groupledger.sinks.ledger import LedgerLocation, init
+from groupledger.sinks.runs import look
 from tests.core.history.records import Log, member
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 
 GROUPS, RECORDS, PARTITIONS = 200, 1_000, 50
 TOLD_EVERY = 20
-YOUNG, OLD = "young", "old"
+YOUNG, OLD, GROWING, COPYING = "young", "old", "growing", "copying"
 KEPT = {"spark.sql.ui.retainedExecutions": "500", "spark.ui.retainedJobs": "1000"}
 FILES_READ = "number of files read"
 
@@ -77,13 +79,17 @@ def main(runs: int, samples: int, ledgers: Path | None) -> None:
 
 
 def _made(schedule: Schedule, kept: Path, runs: int) -> None:
-    """Both ledgers, by all runs but the last."""
-    ledger = schedule.folder / "ledger"
-    init(schedule.spark, LedgerLocation(path=str(ledger)))
-    for number in range(1, runs):
+    """Both ledgers, by all runs but the last; those that an earlier call did, before it was stopped, are done."""
+    ledger = kept / GROWING
+    location = LedgerLocation(path=str(ledger))
+    if not (kept / YOUNG).exists():
+        shutil.rmtree(ledger, ignore_errors=True)
+        init(schedule.spark, location)
+    for number in range(len(look(schedule.spark, location).commits) + 1, runs):
         cost = schedule.run(number, ledger)
         if number == 1:
-            shutil.copytree(ledger, kept / YOUNG)
+            shutil.copytree(ledger, kept / COPYING)
+            (kept / COPYING).rename(kept / YOUNG)
         if number % TOLD_EVERY == 0:
             _tell(f"run {number}, once", [cost])
     ledger.rename(kept / OLD)
@@ -102,16 +108,14 @@ class Schedule:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.spark = session(SparkSettings(profile="small", conf=KEPT), "scheduled ingest")
-        self.runs = 0
 
     def run(self, number: int, ledger: Path) -> Cost:
         """One ingest of RECORDS new records: those of the run of that number."""
-        self.runs += 1
         path = self.folder / f"{number}.jsonl"
         path.write_text("".join(f"{line}\n" for line in _lines(number)), encoding="utf-8")
         source = SourceSettings(kind="offsets-jsonl", path=str(path))
         config = Config(cluster_id="bench", ledger=LedgerSettings(location=str(ledger)), sources=(source,))
-        called = f"bench-{self.runs}"
+        called = f"bench-{uuid4()}"
         invocation = Invocation(attempt_id=called, now=lambda: datetime.now(UTC), seconds=time.perf_counter)
         before = executions(self.spark)
         self.spark.sparkContext.setJobGroup(called, called)
