@@ -16,10 +16,8 @@ from urllib.parse import unquote
 import pyspark
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.errors import (
-    PySparkAssertionError,
     PySparkAttributeError,
     PySparkException,
-    PySparkNotImplementedError,
     PySparkTypeError,
     PySparkValueError,
     PythonException,
@@ -38,10 +36,7 @@ JVM_GONE = (Py4JNetworkError, ConnectionError)
 RAW = (LOG_RECORDS.name, TOPIC_SNAPSHOTS.name, RUNS.name)
 """Tables that everything else can be made of again, and that themselves come from nothing else in the ledger."""
 
-_OURS = (
-    *(PythonException, PySparkTypeError, PySparkValueError, PySparkAttributeError),
-    *(PySparkAssertionError, PySparkNotImplementedError),
-)
+_OURS = (PythonException, PySparkTypeError, PySparkValueError, PySparkAttributeError)
 _CONFLICT = re.compile(r"DELTA_CONCURRENT|Concurrent\w+Exception|MetadataChangedException|ProtocolChangedException")
 _UNWRITABLE = re.compile(
     r"No space left on device[^\n|]*|File too large|Permission denied[^\n|]*|Read-only file system"
