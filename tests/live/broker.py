@@ -1,4 +1,4 @@
-"""Kafka's own broker from the pinned jars: one node on loopback, in a folder of its own, gone when its block ends."""
+"""Kafka's own broker from pinned jars: one node on loopback, in a folder of its own, gone when its block ends."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from groupledger.engine.jars import class_path
 from groupledger.engine.java import java
 
 OPTIONS = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+KAFKA_4, KAFKA_3 = "broker", "broker-kafka3"
+"""Sets of jars (engine/ivy.xml)."""
 CLUSTER_ID = "Z3JvdXBsZWRnZXItdGVzdA"
 START_SECONDS = 120
 PROPERTIES = """\
@@ -22,7 +24,7 @@ controller.quorum.voters=1@127.0.0.1:{controller}
 controller.listener.names=CONTROLLER
 listeners=PLAINTEXT://127.0.0.1:{clients},CONTROLLER://127.0.0.1:{controller}{listeners}
 advertised.listeners=PLAINTEXT://127.0.0.1:{clients}{listeners}
-log.dirs={folder}/logs
+log.dirs={logs}
 auto.create.topics.enable=false
 offsets.topic.num.partitions=1
 offsets.topic.replication.factor=1
@@ -36,16 +38,22 @@ group.min.session.timeout.ms=1000
 
 
 class Broker:
-    """Kafka 4.4.0 in KRaft mode in a folder of its own, with further listeners by name and further properties.
+    """Kafka in KRaft mode in a folder of its own, with further listeners by name and further properties.
 
-    `formatting` are arguments of Kafka's storage tool. Stopped and started again, it is the same
-    broker at the same address.
+    `formatting` are arguments of Kafka's storage tool, `jars` the set of jars. Stopped and started again, it is the
+    same broker at the same address.
     """
 
     def __init__(
-        self, folder: Path, listeners: Sequence[str] = (), more: str = "", formatting: Sequence[str] = ()
+        self,
+        folder: Path,
+        listeners: Sequence[str] = (),
+        more: str = "",
+        formatting: Sequence[str] = (),
+        jars: str = KAFKA_4,
     ) -> None:
         self._folder = folder
+        self.logs = folder / "logs"
         self._clients, controller, *others = (_free_port() for _ in range(2 + len(listeners)))
         self.address = f"127.0.0.1:{self._clients}"
         self.addresses = {name: f"127.0.0.1:{port}" for name, port in zip(listeners, others, strict=True)}
@@ -53,12 +61,12 @@ class Broker:
         text = PROPERTIES.format(
             clients=self._clients,
             controller=controller,
-            folder=folder.as_posix(),
+            logs=self.logs.as_posix(),
             listeners="".join(f",{name}://{address}" for name, address in self.addresses.items()),
             more=more,
         )
         self._properties.write_text(text, encoding="ascii")
-        self._command = [str(java()), *OPTIONS, "-cp", class_path("broker")]
+        self._command = [str(java()), *OPTIONS, "-cp", class_path(jars)]
         format_ = ["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(self._properties), *formatting]
         subprocess.run([*self._command, *format_], check=True, capture_output=True)
         self._process: subprocess.Popen[bytes] | None = None

@@ -46,7 +46,7 @@ class JarsFault(Fault):
 
 
 def configurations() -> list[str]:
-    """The sets of jars there are: `delta` and `kafka-source` of the Spark here, `broker`, `oracle`."""
+    """The sets of jars there are: `delta` and `kafka-source` of the Spark here, and those that tests need."""
     return sorted({_MINOR.sub("", conf) for conf in _listed()})
 
 
