@@ -3,7 +3,6 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Properties;
 import java.util.Scanner;
-import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.KafkaShareConsumer;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.Serdes;
@@ -15,9 +14,9 @@ import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.state.Stores;
 
 /**
- * One member of a group of any type, until a line comes on stdin or stdin ends.
+ * One member of a share or Streams group, until a line comes on stdin or stdin ends.
  *
- * <p>Arguments: consumer, share or streams; the topics separated by commas; the configuration as name=value.
+ * <p>Arguments: share or streams; the topics separated by commas; the configuration as name=value.
  */
 public final class GroupMember {
     private GroupMember() {}
@@ -32,20 +31,10 @@ public final class GroupMember {
         Thread closing = new Thread(() -> new Scanner(System.in).hasNextLine());
         closing.setDaemon(true);
         closing.start();
-        switch (arguments[0]) {
-            case "consumer" -> consume(config, topics, closing);
-            case "share" -> share(config, topics, closing);
-            default -> stream(config, topics, closing);
-        }
-    }
-
-    private static void consume(Properties config, List<String> topics, Thread closing) {
-        try (KafkaConsumer<byte[], byte[]> consumer =
-                new KafkaConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
-            consumer.subscribe(topics);
-            while (closing.isAlive()) {
-                consumer.poll(Duration.ofMillis(100));
-            }
+        if (arguments[0].equals("share")) {
+            share(config, topics, closing);
+        } else {
+            stream(config, topics, closing);
         }
     }
 

@@ -21,6 +21,7 @@ from groupledger.listener.kafka_python import KafkaPythonConsumer
 
 HEARTBEAT_MS = 300
 METADATA_MS = 500
+COMMIT_MS = 500
 KAFKA_PYTHON = {
     "range": ("range", "RangePartitionAssignor"),
     "roundrobin": ("roundrobin", "RoundRobinPartitionAssignor"),
@@ -56,12 +57,16 @@ def confluent(told: dict[str, Any]) -> ConfluentConsumer:
         "bootstrap.servers": told["address"],
         "group.id": told["group_id"],
         "client.id": told["client_id"],
-        "partition.assignment.strategy": told["assignor"],
-        "session.timeout.ms": told["session_ms"],
-        "heartbeat.interval.ms": HEARTBEAT_MS,
         "topic.metadata.refresh.interval.ms": METADATA_MS,
-        "enable.auto.commit": False,
+        "enable.auto.commit": told["commits"],
     }
+    if told["protocol"] == "consumer":
+        config["group.protocol"] = "consumer"
+    else:
+        config |= {"partition.assignment.strategy": told["assignor"], "session.timeout.ms": told["session_ms"]}
+        config["heartbeat.interval.ms"] = HEARTBEAT_MS
+    if told["commits"]:
+        config |= {"auto.offset.reset": "earliest", "auto.commit.interval.ms": COMMIT_MS}
     return ConfluentConsumer(config | ({"group.instance.id": told["instance"]} if told["instance"] else {}))
 
 
@@ -78,7 +83,9 @@ def kafka_python(told: dict[str, Any]) -> KafkaPythonConsumer:
         session_timeout_ms=told["session_ms"],
         heartbeat_interval_ms=HEARTBEAT_MS,
         metadata_max_age_ms=METADATA_MS,
-        enable_auto_commit=False,
+        enable_auto_commit=told["commits"],
+        auto_commit_interval_ms=COMMIT_MS,
+        auto_offset_reset="earliest" if told["commits"] else "latest",
     )
 
 
@@ -88,8 +95,7 @@ def main(library: str, settings: str, *topics: str) -> None:
     consumer = make(json.loads(settings))
     consumer.set_rebalance_listener(Telling())
     consumer.subscribe(topics)
-    orders: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
-    threading.Thread(target=_read, args=(orders,), daemon=True).start()
+    orders = orders_given()
     while True:
         consumer.poll(0.1)
         if orders.empty():
@@ -101,11 +107,17 @@ def main(library: str, settings: str, *topics: str) -> None:
     consumer.close()
 
 
-def _read(orders: queue.SimpleQueue[list[str]]) -> None:
-    """Orders; without whoever gives them the process ends too."""
-    for line in sys.stdin:
-        orders.put(line.split())
-    orders.put(["close"])
+def orders_given() -> queue.SimpleQueue[list[str]]:
+    """Orders as they come on stdin; without whoever gives them the process is to end too."""
+    orders: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
+
+    def read() -> None:
+        for line in sys.stdin:
+            orders.put(line.split())
+        orders.put(["close"])
+
+    threading.Thread(target=read, daemon=True).start()
+    return orders
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import pytest
 
 from groupledger.sinks.ledger import LedgerLocation, init
 from tests.live.broker import broker
+from tests.live.members import Programs
 from tests.live.topics import Topics
 from tests.pipeline.ledgers import Workspace
 
@@ -31,6 +32,12 @@ def kafka(tmp_path_factory):
 @pytest.fixture(scope="session")
 def topics(kafka):
     return Topics(kafka)
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory):
+    """What members of every library run."""
+    return Programs(tmp_path_factory.mktemp("programs"))
 
 
 @pytest.fixture

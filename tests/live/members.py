@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +19,10 @@ from groupledger.core.protocol.callbacks import Callback
 from groupledger.engine.jars import class_path
 from groupledger.engine.java import java
 from tests.live.broker import stop
-from tests.live.client import HEARTBEAT_MS, METADATA_MS
+from tests.live.client import COMMIT_MS, HEARTBEAT_MS, METADATA_MS
 
 ROOT = Path(__file__).parents[2]
-JAVA_SOURCE = Path(__file__).with_name("LiveClient.java")
+HERE = Path(__file__).parent
 JAVA_OPTIONS = (
     "-Xmx64m",
     "-XX:+UseSerialGC",
@@ -37,7 +41,12 @@ Said = tuple[Callback, tuple[TopicPartition, ...]]
 
 @dataclass(frozen=True)
 class Settings:
-    """How a member is configured, whatever its library."""
+    """How a member is configured, whatever its library.
+
+    `assignor`: of a classic group; "" leaves it to the library. `protocol`: classic, consumer
+    (KIP-848), share or streams.
+    `commits`: reads topics from their beginning, and commits what it has read.
+    """
 
     address: str
     group_id: str
@@ -45,17 +54,20 @@ class Settings:
     assignor: str
     session_ms: int
     instance: str | None
+    protocol: str = "classic"
+    commits: bool = False
 
 
 class Member:
-    """A running process: `calls` and `member_ids` grow while it says something."""
+    """A running process: `calls` and `member_ids` grow while it says something. `log`: where its stderr goes."""
 
-    def __init__(self, command: list[str]) -> None:
+    def __init__(self, command: list[str], log: Path | None = None) -> None:
         self.calls: list[Said] = []
         self.member_ids: list[str] = []
-        self.process = subprocess.Popen(
-            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
+        with Path(os.devnull if log is None else log).open("ab") as errors:
+            self.process = subprocess.Popen(
+                command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
+            )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -64,6 +76,11 @@ class Member:
         assert self.process.stdin is not None
         self.process.stdin.write((" ".join(words) + "\n").encode())
         self.process.stdin.flush()
+
+    def leave(self, seconds: float) -> None:
+        """Let it close, and wait until it has ended."""
+        self.order("close")
+        self.process.wait(seconds)
 
     def kill(self) -> None:
         """End it without a word."""
@@ -88,32 +105,81 @@ class Member:
             self.calls.append((SAID[told["call"]], partitions))
 
 
-def python_command(library: str, settings: Settings, topics: tuple[str, ...]) -> list[str]:
-    """A member over one of our adaptors."""
-    return [sys.executable, "-m", "tests.live.client", library, json.dumps(asdict(settings)), *topics]
+class Programs:
+    """What members of every library run, as command lines; what has to be compiled is when it is first needed."""
 
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
 
-def java_command(classes: Path, settings: Settings, topics: tuple[str, ...]) -> list[str]:
-    """A member over Kafka's own client."""
-    config: dict[str, Any] = {
-        "bootstrap.servers": settings.address,
-        "group.id": settings.group_id,
-        "client.id": settings.client_id,
-        "partition.assignment.strategy": f"org.apache.kafka.clients.consumer.{JAVA_ASSIGNORS[settings.assignor]}",
-        "session.timeout.ms": settings.session_ms,
-        "heartbeat.interval.ms": HEARTBEAT_MS,
-        "metadata.max.age.ms": METADATA_MS,
-        "enable.auto.commit": "false",
-    }
-    if settings.instance is not None:
-        config["group.instance.id"] = settings.instance
-    class_paths = f"{classes}:{class_path('broker')}"
-    listed = [f"{name}={value}" for name, value in config.items()]
-    return [str(java()), *JAVA_OPTIONS, "-cp", class_paths, "LiveClient", ",".join(topics), *listed]
+    def command(self, library: str, settings: Settings, topics: tuple[str, ...], state: Path) -> list[str]:
+        """A member's; one of a Streams group keeps its `state` there."""
+        told = json.dumps(asdict(settings))
+        if settings.protocol in ("share", "streams"):
+            return self._of_group(settings, topics, state)
+        if library == "java":
+            return self._of_java(settings, topics)
+        if library == "franz-go":
+            return [str(self._franz_go), told, *topics]
+        module = "tests.live.aio_client" if library == "aiokafka" else "tests.live.client"
+        return [sys.executable, "-m", module, library, told, *topics]
 
+    def _of_java(self, settings: Settings, topics: Sequence[str]) -> list[str]:
+        """Of a classic or KIP-848 group over Kafka's own client."""
+        config: dict[str, Any] = {
+            "bootstrap.servers": settings.address,
+            "group.id": settings.group_id,
+            "client.id": settings.client_id,
+            "group.protocol": settings.protocol,
+            "metadata.max.age.ms": METADATA_MS,
+            "enable.auto.commit": str(settings.commits).lower(),
+        }
+        if settings.protocol == "classic":
+            config |= {"session.timeout.ms": settings.session_ms, "heartbeat.interval.ms": HEARTBEAT_MS}
+            if settings.assignor:
+                assignor = f"org.apache.kafka.clients.consumer.{JAVA_ASSIGNORS[settings.assignor]}"
+                config["partition.assignment.strategy"] = assignor
+        if settings.commits:
+            config |= {"auto.offset.reset": "earliest", "auto.commit.interval.ms": COMMIT_MS}
+        if settings.instance is not None:
+            config["group.instance.id"] = settings.instance
+        return self._java(self._live_client, "LiveClient", [",".join(topics)], config)
 
-def compile_java(classes: Path) -> Path:
-    """The Java member's class files; needs a JDK."""
-    command = [str(java().with_name("javac")), "-cp", class_path("broker"), "-d", str(classes), str(JAVA_SOURCE)]
-    subprocess.run(command, check=True)
-    return classes
+    def _of_group(self, settings: Settings, topics: Sequence[str], state: Path) -> list[str]:
+        """Of a share group over Kafka's own client, or of a Streams group."""
+        config = {"bootstrap.servers": settings.address, "client.id": settings.client_id}
+        if settings.protocol == "share":
+            config["group.id"] = settings.group_id
+        else:
+            config |= {"application.id": settings.group_id, "group.protocol": "streams", "state.dir": str(state)}
+        program = self._group_member[settings.protocol]
+        return self._java(program, "GroupMember", [settings.protocol, ",".join(topics)], config)
+
+    def _java(self, path: str, program: str, arguments: Sequence[str], config: Mapping[str, Any]) -> list[str]:
+        listed = [f"{name}={value}" for name, value in config.items()]
+        return [str(java()), *JAVA_OPTIONS, "-cp", f"{self._folder}:{path}", program, *arguments, *listed]
+
+    @cached_property
+    def _live_client(self) -> str:
+        """Compile it; its class path."""
+        return self._compiled("LiveClient.java", class_path("broker"))
+
+    @cached_property
+    def _group_member(self) -> dict[str, str]:
+        """Compile it; its class path by protocol: Streams comes with a kafka-clients of its own."""
+        broker, streams = class_path("broker"), class_path("streams")
+        return {"streams": self._compiled("GroupMember.java", f"{streams}:{broker}"), "share": f"{broker}:{streams}"}
+
+    def _compiled(self, source: str, path: str) -> str:
+        command = [str(java().with_name("javac")), "-cp", path, "-d", str(self._folder), str(HERE / source)]
+        subprocess.run(command, check=True)
+        return path
+
+    @cached_property
+    def _franz_go(self) -> Path:
+        """Build tests/live/go."""
+        go = shutil.which("go")
+        if go is None:
+            raise RuntimeError("no `go` on the PATH, which builds the members over franz-go: install Go 1.26 or newer")
+        program = self._folder / "franz-go-member"
+        subprocess.run([go, "build", "-trimpath", "-o", str(program), "."], cwd=HERE / "go", check=True)
+        return program

@@ -1,8 +1,8 @@
 """Record `__consumer_offsets` of a share group, a Streams group and an online upgrade, as a real broker writes it.
 
-    python -m tests.live.record_groups tests/data/groups <jars of kafka-streams, its kafka-clients and rocksdbjni>
+    python -m tests.live.record_groups tests/data/groups
 
-Members are Kafka's own clients (GroupMember.java; needs a JDK). Each step waits until the broker has written something,
+Members are Kafka's own clients (needs a JDK). Each step waits until the broker has written something,
 and then nothing for a while. Beside the log, `topics.jsonl.gz` lists the topics, and `story.jsonl.gz` says at which
 offset each step began.
 """
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,11 +19,9 @@ from pathlib import Path
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from groupledger.engine.jars import class_path
-from groupledger.engine.java import java
 from tests.kafka.groups import LOG, dump, ends
-from tests.live.broker import Broker, stop
-from tests.live.members import JAVA_OPTIONS
+from tests.live.broker import Broker
+from tests.live.members import Member, Programs, Settings
 
 PROPERTIES = """\
 group.coordinator.rebalance.protocols=classic,consumer,streams,share
@@ -35,6 +32,7 @@ share.coordinator.state.topic.min.isr=1
 share.coordinator.state.topic.num.partitions=1
 """
 TOPICS = {"orders": 3, "payments": 2, "clicks": 4}
+SESSION_MS = 45_000
 QUIET_SECONDS = 5.0
 MOST_SECONDS = 120.0
 
@@ -42,44 +40,31 @@ MOST_SECONDS = 120.0
 class Recording:
     """A broker with members on it, and what was done when."""
 
-    def __init__(self, folder: Path, streams: str) -> None:
-        self._class_path = f"{folder}:{streams}:{class_path('broker')}"
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        source = Path(__file__).with_name("GroupMember.java")
-        compiler = str(java().with_name("javac"))
-        subprocess.run([compiler, "-cp", self._class_path, "-d", str(folder), str(source)], check=True)
+        self._programs = Programs(folder)
         self.broker = Broker(folder, more=PROPERTIES)
         self.story: list[dict[str, object]] = []
-        self._members: dict[str, subprocess.Popen[bytes]] = {}
+        self._members: dict[str, Member] = {}
 
     def step(self, words: str) -> None:
         """Say what comes next."""
         self.story.append({"offset": self._end(), "what": words})
 
-    def join(self, kind: str, group: str, member: str, topics: str, **more: str) -> None:
+    def join(self, protocol: str, group: str, member: str, *topics: str) -> None:
         """Start a member, and wait until its group is quiet."""
-        self.step(f"{member} joins {group} ({kind}{''.join(f', {value}' for value in more.values())}): {topics}")
+        self.step(f"{member} joins {group} ({protocol}): {','.join(topics)}")
         before = self._end()
-        name = "application.id" if kind == "streams" else "group.id"
-        config = {"bootstrap.servers": self.broker.address, name: group, "client.id": member}
-        if kind == "consumer":
-            config["enable.auto.commit"] = "false"
-        if kind == "streams":
-            config |= {"group.protocol": "streams", "state.dir": str(self._folder / member)}
-        config |= {key.replace("_", "."): value for key, value in more.items()}
-        command = [str(java()), *JAVA_OPTIONS, "-cp", self._class_path, "GroupMember", kind, topics]
-        command += [f"{key}={value}" for key, value in config.items()]
-        with (self._folder / f"{member}.log").open("ab") as log:
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
-        self._members[member] = process
+        settings = Settings(self.broker.address, group, member, "", SESSION_MS, None, protocol)
+        command = self._programs.command("java", settings, topics, self._folder / member)
+        self._members[member] = Member(command, self._folder / f"{member}.log")
         self._quiet(before)
 
     def leave(self, member: str) -> None:
         """Close a member, and wait until its group is quiet."""
         self.step(f"{member} leaves")
         before = self._end()
-        process = self._members.pop(member)
-        process.communicate(b"\n", timeout=MOST_SECONDS)
+        self._members.pop(member).leave(MOST_SECONDS)
         self._quiet(before)
 
     def delete(self, admin: AdminClient, *groups: str) -> None:
@@ -111,8 +96,8 @@ class Recording:
 
     def stop(self) -> None:
         """End every process."""
-        for process in self._members.values():
-            stop(process)
+        for member in self._members.values():
+            member.stop()
         self.broker.stop()
 
 
@@ -120,19 +105,19 @@ def play(recording: Recording, admin: AdminClient) -> None:
     """Everything that stands in the log but the groups' end."""
     for future in admin.create_topics([NewTopic(name, count, 1) for name, count in TOPICS.items()]).values():
         future.result()
-    for member, topics in (("share-a", "payments"), ("share-b", "payments"), ("share-c", "orders,payments")):
-        recording.join("share", "fanout", member, topics)
+    for member, *topics in (("share-a", "payments"), ("share-b", "payments"), ("share-c", "orders", "payments")):
+        recording.join("share", "fanout", member, *topics)
     recording.leave("share-a")
-    recording.join("streams", "totals", "streams-a", "orders,payments,clicks")
-    recording.join("streams", "totals", "streams-b", "orders,payments,clicks")
+    recording.join("streams", "totals", "streams-a", *TOPICS)
+    recording.join("streams", "totals", "streams-b", *TOPICS)
     recording.leave("streams-a")
     for member in ("classic-a", "classic-b"):
-        recording.join("consumer", "upgrade", member, "clicks", group_protocol="classic")
+        recording.join("classic", "upgrade", member, "clicks")
     recording.leave("classic-a")
-    recording.join("consumer", "upgrade", "modern-a", "clicks", group_protocol="consumer")
+    recording.join("consumer", "upgrade", "modern-a", "clicks")
     recording.leave("classic-b")
-    recording.join("consumer", "upgrade", "modern-b", "clicks", group_protocol="consumer")
-    recording.join("consumer", "upgrade", "classic-c", "clicks", group_protocol="classic")
+    recording.join("consumer", "upgrade", "modern-b", "clicks")
+    recording.join("classic", "upgrade", "classic-c", "clicks")
     for member in ("modern-a", "modern-b", "share-b", "share-c", "streams-b", "classic-c"):
         recording.leave(member)
 
@@ -148,9 +133,9 @@ def topics(admin: AdminClient, began_ms: int) -> list[dict[str, object]]:
     return sorted(lines, key=lambda line: str(line["topic"]))
 
 
-def main(out: Path, streams: str) -> None:
+def main(out: Path) -> None:
     """One log."""
-    recording = Recording(Path(tempfile.mkdtemp()), streams)
+    recording = Recording(Path(tempfile.mkdtemp()))
     try:
         recording.broker.start()
         admin = AdminClient({"bootstrap.servers": recording.broker.address})
@@ -172,4 +157,4 @@ def _write(path: Path, lines: list[dict[str, object]]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]))

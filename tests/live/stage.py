@@ -143,8 +143,7 @@ def _text(call: Said) -> str:
 
 
 def _leave(stage: Stage, event: e.Leave) -> None:
-    stage.member(event.member).order("close")
-    stage.member(event.member).process.wait(MOST_SECONDS)
+    stage.member(event.member).leave(MOST_SECONDS)
 
 
 def _subscribe(stage: Stage, event: e.Subscribe) -> None:

@@ -6,6 +6,7 @@ In every host it pauses what it is assigned and commits what it gives up, and no
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 
 import pytest
 
@@ -16,6 +17,7 @@ from groupledger.listener import rehearse_history, rehearse_simulation
 from tests.core.history.captured import folded
 from tests.listener.checkpointing import Checkpointing
 from tests.live.client import confluent, kafka_python
+from tests.live.members import Settings
 
 SECONDS = 60
 
@@ -52,9 +54,9 @@ def live(make, name):
     """B joins A and leaves; what is paused then, and what the broker has as committed at the end."""
 
     def host(kafka, topics):
-        told = {"address": kafka, "group_id": name, "assignor": "cooperative-sticky", "session_ms": 45_000}
+        told = asdict(Settings(kafka, name, "", "cooperative-sticky", 45_000, None))
         topics.create({name: 4})
-        a, b = (make(told | {"client_id": each, "instance": None}) for each in "ab")
+        a, b = (make(told | {"client_id": each}) for each in "ab")
         for consumer in (a, b):
             consumer.set_rebalance_listener(Checkpointing())
         a.subscribe([name])
@@ -74,7 +76,7 @@ def live(make, name):
 
 def _committed(make, told, partitions):
     """Another client of the group asks the broker."""
-    asking = make(told | {"client_id": "c", "instance": None})
+    asking = make(told | {"client_id": "c"})
     found = {each: offset for each, offset in asking.committed(sorted(partitions)).items() if offset is not None}
     asking.close()
     return found

@@ -12,7 +12,7 @@ import pytest
 
 from groupledger.core.protocol import events as e
 from groupledger.core.step import Form
-from tests.live.members import Member, Settings, compile_java, java_command, python_command
+from tests.live.members import Member, Settings
 from tests.live.stage import Stage
 
 SESSION_MS = {"crash": 6_000, "share": 6_000}
@@ -72,16 +72,10 @@ SILENT = {("kafka-python", "cooperative-sticky")}
 """Who does not call onPartitionsAssigned when nothing was added (KIP-429: called always)."""
 
 
-@pytest.fixture(scope="session")
-def classes(tmp_path_factory):
-    """The Java client, compiled."""
-    return compile_java(tmp_path_factory.mktemp("classes"))
-
-
-def starter(library, classes):
-    """How a member of this library starts."""
-    command = partial(java_command, classes) if library == "java" else partial(python_command, library)
-    return lambda settings, topics: Member(command(settings, topics))
+@pytest.fixture
+def starter(programs, tmp_path):
+    """How a member of a library starts."""
+    return lambda library: lambda settings, topics: Member(programs.command(library, settings, topics, tmp_path))
 
 
 def simulated_name(library, assignor):
@@ -90,7 +84,7 @@ def simulated_name(library, assignor):
 
 
 @pytest.mark.parametrize(("library", "assignor", "name"), SEQUENCES)
-def test_every_process_calls_what_the_simulator_says(library, assignor, name, kafka, topics, classes):
+def test_every_process_calls_what_the_simulator_says(library, assignor, name, kafka, topics, starter):
     differing, _ = DIFFERENT.get((library, assignor, name), ((), ""))
     t, u = (f"{name}-{library}-{assignor}-{letter}" for letter in "tu")
     settings = Settings(
@@ -101,7 +95,7 @@ def test_every_process_calls_what_the_simulator_says(library, assignor, name, ka
     join = partial(e.Join, assignors=(simulated_name(library, assignor),))
     events = story(name, join, t, u)
     habits = {"silent": (library, assignor) in SILENT, "restless": library == "confluent-kafka"}
-    with Stage(starter(library, classes), settings, form, topics, {t: 4, u: 3}, **habits) as stage:
+    with Stage(starter(library), settings, form, topics, {t: 4, u: 3}, **habits) as stage:
         for event in events:
             expected = set(differing) if event is events[-1] else set()
             stage.happen(event, expected)
