@@ -42,7 +42,8 @@ class Tail:
     """The values of the log, read as they are written, by a consumer that is in no group."""
 
     def __init__(self, address: str, partitions: int) -> None:
-        self._consumer = Consumer({"bootstrap.servers": address, "group.id": "tail", "enable.auto.commit": False})
+        patient = {"api.version.request.timeout.ms": 300_000}  # else a slow broker is taken for one of before 0.10
+        self._consumer = Consumer({"bootstrap.servers": address, "group.id": "tail"} | patient)
         self._consumer.assign([TopicPartition(LOG, partition, 0) for partition in range(partitions)])
         self._values: list[bytes] = []
 
