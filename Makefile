@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export GROUPLEDGER_JARS ?= $(CURDIR)/.jars
 
 .DEFAULT_GOAL := help
-.PHONY: help ready setup demo test check bench bench-job parity properties mutants machine faults fuzz storm sameness prove go sparks long cluster lock clean
+.PHONY: help ready setup demo test check bench bench-job parity properties mutants machine faults fuzz storm sameness prove sparks long cluster lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,16 +56,13 @@ sameness: setup  ## Order, partitions, planning, hash seeds and poison change no
 	@$(BIN)/python -m tests.faults --only others
 	@$(BIN)/python -m tests.faults --only poison
 
-prove: go setup  ## Real clients on a real Kafka broker; the examples in Airflow and Dagster; every Spark (needs a JDK and Go; about an hour)
+prove: setup  ## Real clients on a real Kafka broker; the examples in Airflow and Dagster; every Spark (needs a JDK; about an hour)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement tests/live/requirements.lock
 	@$(BIN)/python -m groupledger.engine.jars broker broker-kafka3 streams >/dev/null
 	@test -x $(ORCHESTRATORS)/bin/airflow || $(PYTHON) -m venv $(ORCHESTRATORS)
 	@$(ORCHESTRATORS)/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement tests/orchestrators/requirements.lock
 	@$(BIN)/python -m pytest -q -m live tests/live tests/orchestrators
 	@$(BIN)/python -m tests.sparks
-
-go:
-	@command -v go >/dev/null || { echo "no go on the PATH, which builds the clients over franz-go: install Go 1.26 or newer" >&2; exit 2; }
 
 sparks: setup  ## The demonstration on Spark 4.0, 4.1 and 4.2: same facts and digests (about 10 minutes)
 	@$(BIN)/python -m tests.sparks

