@@ -18,8 +18,10 @@ import pytest
 from confluent_kafka import ConsumerGroupState
 from confluent_kafka.admin import AdminClient
 
+from groupledger.answers import listings
+from groupledger.answers.reader import LedgerReader
+from groupledger.answers.rebalance import rebalance
 from groupledger.config import AssignSettings, Config, LedgerSettings, SourceSettings
-from groupledger.pipeline import show
 from groupledger.pipeline.assign import assign
 from groupledger.pipeline.ingest import ingest
 from groupledger.pipeline.invocation import Invocation
@@ -109,7 +111,8 @@ class Reading:
         self.stopped = Event()
         self.during = Counter()
         self._spark, self._address, self._fleet = spark, address, fleet
-        self._location = LedgerLocation(path=str(ledger))
+        self._folder = str(ledger)
+        self._location = LedgerLocation(path=self._folder)
         self._attempts = count(1)
 
     def run(self):
@@ -140,19 +143,19 @@ class Reading:
 
     def answer(self):
         """The group that was heard of last, of all those there are."""
-        ledger = Ledger(self._spark, self._location.path)
-        known = show.groups(ledger, 1_000)
-        assert known.left_off == 0
+        reader = LedgerReader(self._folder)
+        known = listings.groups(reader, 1_000)
+        assert len(known.rows) == known.total
         if known.rows:
             names = known.columns
             last = max(known.rows, key=lambda row: row[names.index(c.OBSERVED_AT)])
-            group = ledger.group(last[names.index(c.GROUP_ID)])
-            assert show.history(group, "latest", 1_000).rows
-            group.rebalance()
+            group = last[names.index(c.GROUP_ID)]
+            assert listings.history(reader, group, None, "latest", 1_000).rows
+            assert rebalance(reader, group).group_id == group
 
     def _config(self, **more):
         source = SourceSettings(kind="kafka", bootstrap=self._address)
-        return Config(ledger=LedgerSettings(location=self._location.path), sources=(source,), **more)
+        return Config(ledger=LedgerSettings(location=self._folder), sources=(source,), **more)
 
     def _invocation(self):
         return Invocation(
@@ -199,7 +202,8 @@ CLASSIC_KEY, EPOCH_KEYS = 2, (3, 11, 17)
 def generations(records):
     """(group, generation or group epoch) of each such record, read here with nothing of ours."""
     for record in records:
-        key, value = (None if record[name] is None else base64.b64decode(record[name]) for name in ("key", "value"))
+        key = base64.b64decode(record["key"])
+        value = None if record["value"] is None else base64.b64decode(record["value"])
         kind, length = struct.unpack_from(">hh", key)
         group = key[4 : 4 + length].decode()
         if kind in EPOCH_KEYS and value is not None:
