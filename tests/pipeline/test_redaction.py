@@ -27,7 +27,7 @@ NAMELESS = {
     *(c.CLUSTER_ID, c.GROUP_ID, c.SNAPSHOT_ID, c.PREVIOUS_SNAPSHOT_ID, c.FIRST_SNAPSHOT_ID, c.ATTEMPT_ID, c.SOURCE),
     *(c.GROUP_TYPE, c.PROTOCOL_TYPE, c.SNAPSHOT_KIND, c.ASSIGNOR, c.STATE, c.KIND, c.STAGE, c.CODE, c.REASON),
     *(c.SEVERITY, c.SCENARIO, c.PROTOCOL, c.OUTCOME, c.VERDICT, c.TOPIC, c.TOPIC_ID, c.RACK_ID),
-    *(c.MEMBER_STATE, c.SUBSCRIBED_REGEX),
+    *(c.MEMBER_STATE, c.SUBSCRIBED_REGEX, c.ATTRIBUTION, c.LEAST_MOVES_CERTAINTY),
     *(c.CALLBACK, c.CERTAINTY, c.METRIC),
 }
 """Columns of text that say nothing of a member: of a cluster, group or topic, or one of our own words."""
