@@ -13,7 +13,16 @@ from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import yaml
 
-from groupledger.config.settings import CLUSTERS, KEYS_OF_KINDS, TABLE, Config, ConfigFault, Rule, SourceSettings
+from groupledger.config.settings import (
+    CLUSTERS,
+    JUDGED,
+    KEYS_OF_KINDS,
+    TABLE,
+    Config,
+    ConfigFault,
+    Rule,
+    SourceSettings,
+)
 from groupledger.core.secrets import HIDDEN, is_secret, remember, secrets_in
 
 _VARIABLE = re.compile(r"\$\{(?:env:|env\.)?(\w+)\}")
@@ -236,6 +245,13 @@ def _check_together(config: Config, place: Place) -> None:
     if config.assign.scenario == "recorded" and (config.assign.assignor != "recorded" or config.assign.overrides):
         raise place.below("assign.scenario").fault(
             "is 'recorded', which runs no assignor; expected another name beside assignor or overrides"
+        )
+    if config.assign.carried and config.assign.snapshots != "every":
+        raise place.below("assign.snapshots").fault("is 'latest'; expected every beside assign.carried: true")
+    if config.assign.carried and config.assign.scenario in JUDGED:
+        raise place.below("assign.scenario").fault(
+            f"is {config.assign.scenario!r}, which holds what is known of the record; expected another name beside "
+            "assign.carried: true"
         )
 
 

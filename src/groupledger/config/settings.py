@@ -26,6 +26,8 @@ OFFSETS = ("offsets-jsonl", "offsets-parquet", DELTA, TABLE)
 """Kinds of sources that hold records of the log, a row or a line each."""
 CLIENT_READER, SPARK_READER = "confluent-kafka", "spark"
 """Who fetches the records of a running cluster's log."""
+JUDGED = ("recorded", "baseline")
+"""Scenarios that say what happened: the steps to the record, and the verdicts on it."""
 CLUSTERS = (KAFKA, ADMIN)
 """Kinds of sources that are a running cluster."""
 SOURCE_KINDS = (*OFFSETS, SEGMENTS, "topics-jsonl", "snapshots", *CLUSTERS)
@@ -216,6 +218,12 @@ class AssignSettings:
         "The server-side assignor that KIP-848 targets are judged by where members ask for none: the broker's first.",
         one_of("uniform", "range"),
         "uniform",
+    )
+    carried: bool = key(
+        "A whole history under the assignor: members own what it gave them at the snapshot before (true), or what was "
+        "recorded there (false); true goes with every snapshot.",
+        TRUTH,
+        False,
     )
     mode: str = key(
         "Form of the step: kip has all sets of KIP-429, and what-ifs settle in two rounds; as-kafka as Kafka's client.",

@@ -49,11 +49,13 @@ class Choice:
     form: Form
     custom: Mapping[str, CustomAssignor] = field(default_factory=dict)  # those of `names` that are not ours
     texts: Texts | None = None  # where any of `custom` is chosen
+    carried: bool = False  # what members held is no record, but what the chosen assignor gave them before
 
     @property
     def what_if(self) -> Mask:
-        """Groups that run another assignor than they had: members would own what they held."""
-        differs: Mask = (self.chosen != NONE) & (self.chosen != self.recorded)
+        """Groups that run another assignor than they had, or go on from its answers: members would own what they held.
+        """
+        differs: Mask = (self.chosen != NONE) & (self.carried | (self.chosen != self.recorded))
         return differs
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -131,18 +131,21 @@ def utf8(array: Column) -> tuple[LongArray, NDArray[np.uint8]]:
     return begins.astype(np.int64), np.frombuffer(data, np.uint8)
 
 
-def wire_array(lists: Lists, slots: Slots, names: Column, kind: Any) -> Column:
-    """Lists that stand topic by topic as a column of `array<struct<topic, partitions>>`.
+def wire_array(lists: Lists, slots: Slots, topics: Mapping[str, Column], kind: Any) -> Column:
+    """Lists that stand topic by topic as a column of `array<struct<.., partitions>>`.
 
-    `names` holds the name of each topic row.
+    `topics` holds what the other fields of an entry say of each topic row, by the field's name.
     """
     topic, member = slots.topic[lists.slot], lists.member
     begins = np.ones(len(topic), np.bool_)
     begins[1:] = (topic[1:] != topic[:-1]) | (member[1:] != member[:-1])
     entries = np.concatenate(([0], np.cumsum(begins)))
     at = np.flatnonzero(begins)
-    partitions = listed(np.append(at, len(topic)), pa.array(slots.partition[lists.slot]), kind.value_type[1].type)
-    entry = pa.StructArray.from_arrays([names.take(pa.array(topic[at])), partitions], fields=list(kind.value_type))
+    fields = list(kind.value_type)
+    partitions = listed(np.append(at, len(topic)), pa.array(slots.partition[lists.slot]), fields[-1].type)
+    rows = pa.array(topic[at])
+    values = [topics[field.name].take(rows).cast(field.type) for field in fields[:-1]]
+    entry = pa.StructArray.from_arrays([*values, partitions], fields=fields)
     return listed(entries[lists.start], entry, kind)
 
 

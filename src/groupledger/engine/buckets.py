@@ -42,6 +42,7 @@ class Calculation:
     custom: tuple[CustomAssignor, ...] = ()  # a worker has these imported, in processes of their own, and no others
     coordinator: str | None = None  # judge KIP-848 targets; the assignor of members that ask for none. None: do not
     topics: TopicCatalogue | None = None  # None: none is listed
+    carried: bool = False  # each snapshot starts from what the one before was given, not from what it recorded
 
     @property
     def catalogue(self) -> TopicCatalogue:
@@ -80,14 +81,24 @@ def bucket_count(groups: int, parallelism: int) -> int:
 
 def compute(table: pa.Table, calculation: Calculation) -> pa.Table:
     """One bucket, rows in and rows out; see `rows.INPUT` and `rows.OUTPUT`. Pure."""
+    import pyarrow as pa
+
     from groupledger.core.rebalance import rebalance
-    from groupledger.engine.codec import decode
+    from groupledger.engine.carried import History
+    from groupledger.engine.codec import decode, parts_of
     from groupledger.engine.results import encode_results
 
-    decoded = decode(table, calculation, {each.name: each for each in calculation.custom})
-    result = rebalance(decoded.snapshots, decoded.choice)
-    rows = encode_results(decoded, result, calculation.scenario, to_arrow_schema(r.OUTPUT))
-    assert_accounted(decoded.groups, rows)
+    custom = {each.name: each for each in calculation.custom}
+    schema = to_arrow_schema(r.OUTPUT)
+    history = History(parts_of(table), carried=calculation.carried)
+    found = []
+    for parts in history.waves():
+        decoded = decode(parts, calculation, custom)
+        result = rebalance(decoded.snapshots, decoded.choice)
+        history.go_on(parts, decoded, result)
+        found.append(encode_results(decoded, result, calculation.scenario, schema))
+    rows = found[0] if len(found) == 1 else pa.concat_tables(found)
+    assert_accounted(history.groups, rows)
     return rows
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -67,13 +67,22 @@ class Decoded:
     snapshots: Snapshots
     choice: Choice
     topic_names: Column  # [T]
+    topic_ids: Column  # [T] of the topics that are listed then, else null
     rejections: Rejections
     unrecomputed: Mapping[int, tuple[str, str]]  # code and message by group row: no assignor of ours can be asked
 
 
-def decode(table: pa.Table, calculation: Calculation, custom: Mapping[str, CustomAssignor]) -> Decoded:
-    """Take a bucket's table apart. Every row is used: a row of no known kind is a bug of ours."""
-    groups, members, records = _parts(table)
+class Parts(NamedTuple):
+    """The rows of a bucket by kind, with their null lists; groups by snapshot id."""
+
+    groups: pa.Table
+    members: pa.Table
+    records: pa.Table
+
+
+def decode(parts: Parts, calculation: Calculation, custom: Mapping[str, CustomAssignor]) -> Decoded:
+    """The rows of a bucket as arrays."""
+    groups, members, records = parts
     tie = _tie(groups, members)
     rejections = Rejections.of_rows(groups, members, tie)
     bucket = _Bucket(groups, members, np.where(rejections.mask[tie], NONE, tie), calculation.catalogue)
@@ -86,20 +95,23 @@ def decode(table: pa.Table, calculation: Calculation, custom: Mapping[str, Custo
     judged = coordinator_verdicts(groups, records, bucket.topics, bucket.topic_start, calculation.coordinator)
     prejudged = np.where((judged != NONE) & (prejudged == Verdict.CANNOT_TELL_ASSIGNOR), judged, prejudged)
     choice = _choice(groups, found, prejudged, calculation.form, custom)
+    choice = replace(choice, carried=calculation.carried)
     if (choice.chosen >= len(NAMES)).any():
         choice = replace(choice, texts=_texts(bucket.own, bucket.topic_names))
     unrecomputed = reasons(groups, without, prejudged, names)
-    return Decoded(groups, bucket.own, bucket.snapshots(), choice, bucket.topic_names, found, unrecomputed)
+    return Decoded(
+        groups, bucket.own, bucket.snapshots(), choice, bucket.topic_names, bucket.topic_ids, found, unrecomputed
+    )
 
 
-def _parts(table: pa.Table) -> list[pa.Table]:
-    """The rows of each kind; groups by snapshot id."""
+def parts_of(table: pa.Table) -> Parts:
+    """Take a bucket's table apart. Every row is used: a row of no known kind is a bug of ours."""
     kind = integers(column(whole(table.select([r.ROW_KIND])), r.ROW_KIND), -1)
     groups, *others = parts = [_of_kind(table, kind, each) for each in r.FIELDS]
     if sum(map(len, parts)) != len(table):
         unknown = sorted(set(kind.tolist()) - r.FIELDS.keys())
         raise AssertionError(f"rows of kinds {unknown} in a bucket; expected {sorted(r.FIELDS)}")
-    return [groups.take(pc.sort_indices(column(groups, c.SNAPSHOT_ID))).combine_chunks(), *others]
+    return Parts(groups.take(pc.sort_indices(column(groups, c.SNAPSHOT_ID))).combine_chunks(), *others)
 
 
 def _of_kind(table: pa.Table, kind: LongArray, wanted: int) -> pa.Table:
@@ -135,7 +147,7 @@ def _member_order(members: pa.Table, group: LongArray, groups: int) -> tuple[Lon
     return own, ragged.starts(np.bincount(group[own], minlength=groups))
 
 
-def _held_rows(groups: pa.Table, members: pa.Table, own: pa.Table, group: LongArray) -> Column:
+def held_rows(groups: pa.Table, members: pa.Table, own: pa.Table, group: LongArray) -> Column:
     """For each member, its row in the snapshot before: by member id, else by instance id (KIP-345); null without."""
     snapshots = column(members, c.SNAPSHOT_ID).dictionary_encode()
     previous = pc.index_in(column(groups, c.PREVIOUS_SNAPSHOT_ID), value_set=snapshots.dictionary)
@@ -238,7 +250,7 @@ class _Bucket:
         self.groups = groups
         order, self.member_start = _member_order(members, tie, len(groups))
         self.own = members.take(pa.array(order)).combine_chunks()
-        held = _held_rows(groups, members, self.own, ragged.owners(self.member_start))
+        held = held_rows(groups, members, self.own, ragged.owners(self.member_start))
         recorded, target = column(self.own, c.RECORDED), column(self.own, c.TARGET)
         before = column(members, c.RECORDED).take(held)
         stated = integers(column(self.own, c.SUBSCRIPTION_GENERATION), NONE)
@@ -253,6 +265,11 @@ class _Bucket:
         self.topic_group = ragged.owners(self.topic_start)
         self.topic_names = self.dictionary.cast(pa.string()).take(pa.array(self.topic_code))
         self.topics = self._look_up(catalogue)
+
+    @property
+    def topic_ids(self) -> Column:
+        """The id of each topic row as it is listed at the snapshot: [T]; null where it is not."""
+        return self.topics.catalogue.ids(self.topics.change)
 
     def _read_subscriptions(self) -> None:
         """A list shared by a group stands once; the group's list is dropped where no member uses it."""
@@ -324,7 +341,7 @@ class _Bucket:
         held = self.wires[1]
         if held.topic_id.null_count == len(held.topic_id):
             return None
-        _, (held_id, now) = encode([held.topic_id, self.topics.catalogue.ids(self.topics.change)])
+        _, (held_id, now) = encode([held.topic_id, self.topic_ids])
         expected = now[self.topic_row[3]]
         other: Mask = (held_id != NONE) & (expected != NONE) & (held_id != expected)
         return np.repeat(other, ragged.lengths(held.part_start))

@@ -44,7 +44,7 @@ BREACHES = (
 
 def encode_results(decoded: Decoded, result: Rebalances, scenario: str, schema: pa.Schema) -> pa.Table:
     """The rows of all result tables. `schema` is Arrow's form of `rows.OUTPUT`."""
-    refused = _refusals(decoded, result)
+    refused = refusals(decoded, result)
     computed = Outcome(decoded, result, scenario, refused, schema)
     parts = {
         ASSIGNMENTS.name: computed.assignments(),
@@ -56,7 +56,7 @@ def encode_results(decoded: Decoded, result: Rebalances, scenario: str, schema: 
     return pa.concat_tables(tables) if tables else schema.empty_table()
 
 
-def _refusals(decoded: Decoded, result: Rebalances) -> dict[int, tuple[str, str]]:
+def refusals(decoded: Decoded, result: Rebalances) -> dict[int, tuple[str, str]]:
     """Code and message by group row: rejected input, and input that Kafka's own code fails on."""
     failed = np.flatnonzero(result.status != Status.OK)
     return (
@@ -197,7 +197,7 @@ class Outcome:
         return pa.StructArray.from_arrays(columns, fields=fields)
 
     def _wire(self, lists: Lists, kind: Any) -> Column:
-        return wire_array(lists, self.result.slots, self.decoded.topic_names, kind)
+        return wire_array(lists, self.result.slots, {c.TOPIC: self.decoded.topic_names}, kind)
 
     def _outcome(self) -> LongArray:
         result = self.result

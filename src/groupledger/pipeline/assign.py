@@ -260,6 +260,7 @@ def _planned(
         tuple(custom.values()),
         config.assign.coordinator if judges else None,
         topics,
+        config.assign.carried,
     )
     watched = rows.observe(watch, *_input_metrics()).drop(_HASH)
     return _Planned(rows, apply(watched, buckets, calculation), topics)
