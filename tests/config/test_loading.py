@@ -83,6 +83,8 @@ def test_a_later_source_is_appended_and_an_earlier_one_changed():
         (LEAST + "assign: {overrides: [{groups: a}]}", "assign.overrides.0.assignor", "is missing"),
         (LEAST + "assign: {scenario: A b}", "assign.scenario", "up to 64 of"),
         (LEAST + "assign: {scenario: recorded, assignor: range}", "assign.scenario", "runs no assignor"),
+        (LEAST + "assign: {carried: true, scenario: x}", "assign.snapshots", "expected every"),
+        (LEAST + "assign: {carried: true, snapshots: every}", "assign.scenario", "expected another name"),
         (LEAST + "assign: [1]", "assign", "expected keys: assignor"),
         (LEAST + "sources: {kind: a}", "sources", "expected a list"),
         (LEAST + "sources: [{kind: kinesis, path: x}]", "sources.0.kind", "one of offsets-jsonl"),

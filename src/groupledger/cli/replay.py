@@ -1,37 +1,183 @@
-"""`groupledger replay --listener`: a user's listener over what a group really went through, and what it would do."""
+"""`groupledger replay`: recorded history again, under another assignor, under a listener, or to verify a run."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
 
 from groupledger.cli.exits import Exit
+from groupledger.cli.fitting import Column
 from groupledger.cli.options import Job, takes_config
+from groupledger.cli.output import plain
+from groupledger.cli.since import takes_scope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from groupledger.answers.replayed import Replayed, ReplayedGroup
+    from groupledger.answers.scope import Asked
     from groupledger.cli.output import Output
     from groupledger.listener import Entry
+    from groupledger.pipeline.verify import Verification
+
+_NOT_IN_A_NAME = re.compile(r"[^a-z0-9._-]+")
+_LONGEST_NAME = 64
 
 
-@click.command(short_help="A listener of yours over a group's recorded history.")
-@click.option("--listener", required=True, metavar="MODULE:CLASS", help="The listener; one is made for each member.")
-@click.option("--group", required=True, metavar="GROUP", help="The group whose history it is given.")
-@click.option("--cluster", metavar="CLUSTER", help="The cluster of the group, where several have one of that name.")
+@click.command(short_help="History under another assignor, under a listener, or made again to be verified.")
+@click.option("--assignor", metavar="NAME", help="Whole history under this assignor, beside what happened.")
+@click.option("--scenario", metavar="NAME", help="Name its results stand under; default: replay- and the assignor's.")
+@click.option("--mode", type=click.Choice(["as-kafka", "kip"]), help="Form of the step; default as configured.")
+@click.option("--listener", metavar="MODULE:CLASS", help="This listener over the history of a --group.")
+@click.option("--verify", "run_id", metavar="RUN", help="Make this committed run again, and compare the digests.")
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Most rows of a table.")
+@takes_scope
 @takes_config
-def replay(job: Job, *, listener: str, group: str, cluster: str | None, limit: int) -> None:
-    """Make the calls that each member of a recorded group got, and tell what the listener did.
+def replay(
+    job: Job,
+    *,
+    assignor: str | None,
+    scenario: str | None,
+    mode: str | None,
+    listener: str | None,
+    run_id: str | None,
+    limit: int,
+    asked: Asked,
+) -> None:
+    """Go through recorded history again: exactly one of --assignor, --listener and --verify.
 
-    Its commits, seeks, pauses and errors are told; exit code 4 where it failed or raised. How a member ended is not in
-    the log: revoked is called.
+    --assignor commits what each recorded rebalance would have been, had the group run that assignor from the start.
+    --listener makes the calls that each member of a group got; exit code 4 where it failed or raised.
+    --verify computes a run from the facts it saw; exit code 4 where other rows come out.
 
     \b
+    groupledger replay --assignor cooperative-sticky --since 30d
     groupledger replay --listener shop.listeners:Committing --group payments
+    groupledger replay --verify nightly-2026-11-21
     """
+    chosen = [name for name, value in (("a", assignor), ("l", listener), ("v", run_id)) if value is not None]
+    if len(chosen) != 1:
+        raise click.UsageError("expected exactly one of --assignor, --listener and --verify")
+    if assignor is None and (scenario is not None or mode is not None):
+        raise click.UsageError("--scenario and --mode go with --assignor")
+    if assignor is None and (asked.since is not None or asked.until is not None):
+        raise click.UsageError("--since and --until go with --assignor")
+    if listener is not None:
+        if asked.group is None:
+            raise click.UsageError("--listener goes with --group")
+        _under_listener(job, listener, asked.group, asked.cluster, limit)
+    elif run_id is not None:
+        if asked.group is not None or asked.cluster is not None:
+            raise click.UsageError("--verify makes a whole run again: leave out --group and --cluster")
+        _verified(job, run_id)
+    else:
+        _under_assignor(job, assignor or "", scenario, mode, asked, limit)
+
+
+def scenario_of(assignor: str) -> str:
+    """The name that results under an assignor stand under, `replay-` and its own as far as a name may have it."""
+    return f"replay-{_NOT_IN_A_NAME.sub('-', assignor.lower())}"[:_LONGEST_NAME]
+
+
+def _under_assignor(job: Job, assignor: str, scenario: str | None, mode: str | None, asked: Asked, limit: int) -> None:
+    from groupledger.answers.replayed import replayed
+    from groupledger.pipeline.assign import assign
+
+    name = scenario or scenario_of(assignor)
+    every = {"assign.snapshots": "every", "assign.overrides": "[]"}
+    happened = job.override(every | {"assign.assignor": "recorded", "assign.scenario": "recorded"})
+    other = job.override(
+        every | {"assign.assignor": assignor, "assign.scenario": name, "assign.mode": mode, "assign.carried": "true"}
+    )
+    spark = job.spark()
+    with job.output.status("computing what happened"):
+        assign(spark, happened.config, happened.invocation(None))
+    with job.output.status(f"computing {assignor}"):
+        summary = assign(spark, other.config, other.invocation(None))
+    answer = replayed(job.reader(), asked, name, limit)
+    _tell_replayed(job.output, answer, assignor)
+    job.output.result(
+        {"status": "done", "command": "replay", "run_id": summary.run_id, "assignor": assignor, **plain(answer)}
+    )
+
+
+def _tell_replayed(output: Output, answer: Replayed, assignor: str) -> None:
+    for note in answer.notes:
+        output.line(note)
+    if not answer.total:
+        return
+    output.title(f"{answer.rebalances:,} rebalances of {answer.total:,} groups, as they were and under {assignor}")
+    kinds = (
+        ("went from member to member", "moves"),
+        ("had to be given up", "revoked"),
+        ("got no owner", "unassigned"),
+        ("rebalances that need another one", "follow_ups"),
+        ("most less fewest of a member, summed", "spread"),
+    )
+    rows = [(words, getattr(answer.happened, name), getattr(answer.replayed, name)) for words, name in kinds]
+    output.table(("partitions that", "happened", assignor), rows)
+    output.title("By group, the greatest difference in moves first")
+    output.fitted(_COLUMNS, [_row(group) for group in answer.groups])
+    if len(answer.groups) < answer.total:
+        output.line(f"... and {answer.total - len(answer.groups):,} more groups (--limit)")
+    output.line(f"each rebalance: current_rebalances and current_assignments, scenario {answer.scenario} (`sql`)")
+
+
+_COLUMNS = (
+    Column("group", least=12),
+    Column("cluster", rank=3),
+    Column("rebalances"),
+    Column("moves"),
+    Column("moves then"),
+    Column("given up"),
+    Column("given up then"),
+    Column("uneven", rank=2),
+    Column("uneven then", rank=2),
+)
+
+
+def _row(group: ReplayedGroup) -> tuple[object, ...]:
+    was, then = group.happened, group.replayed
+    return (
+        group.group_id,
+        group.cluster_id,
+        group.rebalances,
+        *(was.moves, then.moves, was.revoked, then.revoked, was.spread, then.spread),
+    )
+
+
+def _verified(job: Job, run_id: str) -> None:
+    from groupledger.pipeline.verify import verify
+
+    spark = job.spark()
+    with job.output.status("making the run again"):
+        answer = verify(spark, job.place(), job.config, run_id)
+    _tell_verified(job.output, answer)
+    status = "done" if answer.same else "different"
+    job.output.result({"status": status, "command": "replay", **plain(answer)})
+    if not answer.same:
+        click.get_current_context().exit(Exit.VIOLATIONS)
+
+
+def _tell_verified(output: Output, answer: Verification) -> None:
+    words = {True: "the same", False: "different", None: "as many"}
+    output.table(
+        ("table", "rows committed", "rows made now", "they are"),
+        [
+            (each.table, each.committed, each.made, words[each.same] if each.committed == each.made else "different")
+            for each in answer.tables
+        ],
+    )
+    verdict = "bit for bit what it committed" if answer.same else "not what it committed"
+    output.line(f"run {answer.run_id} ({answer.kind}, commit {answer.sequence}), made again: {verdict}")
+    if not answer.same:
+        output.line(f"it was made by code {answer.code_then}; `groupledger doctor --deep` looks at the facts")
+
+
+def _under_listener(job: Job, listener: str, group: str, cluster: str | None, limit: int) -> None:
     from groupledger.listener.naming import find_listener
     from groupledger.listener.rehearsal import rehearse_history
     from groupledger.pipeline.callbacks import callbacks

@@ -53,8 +53,7 @@ class Choice:
 
     @property
     def what_if(self) -> Mask:
-        """Groups that run another assignor than they had, or go on from its answers: members would own what they held.
-        """
+        """Groups that run another assignor than they had, or go on from its own answers: members own what they held."""
         differs: Mask = (self.chosen != NONE) & (self.carried | (self.chosen != self.recorded))
         return differs
 

@@ -8,46 +8,35 @@ whether they are the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from groupledger import tables
-from groupledger.config import SourceSettings
-from groupledger.config.settings import TABLE
 from groupledger.core.digest import result_digest
 from groupledger.core.faults import Fault
-from groupledger.core.secrets import without_secrets
-from groupledger.engine import calls
-from groupledger.engine.folding import FILLED
-from groupledger.engine.rows import RESULTS, rows_of
-from groupledger.pipeline import assign, call_tables, ingest
-from groupledger.pipeline.cluster import SINCE, gap_rows
 from groupledger.pipeline.erasure import Erasure
-from groupledger.pipeline.given import changes_of_ownership, given, of_table
-from groupledger.pipeline.growing import READ_AT
-from groupledger.pipeline.past import Past
-from groupledger.pipeline.reading import read_sources, stated_partitions, union
+from groupledger.pipeline.remaking import Remaking, Rows
 from groupledger.sinks import runs
 from groupledger.sinks.append import Written, digests, stamp, stored
 from groupledger.sinks.aside import folder_of, move_aside
 from groupledger.sinks.changes import overwrite_rows
 from groupledger.sinks.ledger import check, init, stands
 from groupledger.sinks.refusals import RAW, damaged, named
+from groupledger.sinks.upkeep import STAMPED
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from groupledger.config import Config
     from groupledger.pipeline.invocation import Invocation
     from groupledger.sinks.ledger import LedgerLocation
     from groupledger.tables import Table
 
-STAMPED = tuple(table for table in tables.TABLES if table is not tables.RUNS)
 Contents = dict[str, dict[str, Written]]
 """By table and attempt."""
 
@@ -134,23 +123,23 @@ class _Rebuild:
         history: tuple[runs.Run, ...],
         contents: Contents,
     ) -> None:
-        self.spark, self.location, self.config = spark, location, config
+        self.spark, self.location = spark, location
         self.history, self.contents = history, contents
-        self.commits = runs.look(spark, location).commits
+        self.remaking = Remaking(spark, location, config)
         self.erasure = Erasure.of(spark, location)
 
     def remade(self) -> Iterator[Remade]:
         """Give every attempt its missing rows back, in the order of the commits: a fold starts from earlier heads."""
         for run in self.history:
             short = [table for table in STAMPED if self._there(run, table) != run.counts_out.get(table.name, 0)]
-            if run.kind not in self._made:  # a maintain: it wrote no rows
+            if not self.remaking.wrote(run):
                 continue
             if self.erasure.touches(run):
                 self.erasure.require_whole(run, short)
                 continue
             self._require_raw(run, short)
             if short or not self._same(run):
-                rows = self._made[run.kind](run)
+                rows = self.remaking.made(run)
                 for table in short or self._filled(run):
                     yield self._overwritten(run, table, rows)
                 if not self._same(run):
@@ -172,7 +161,7 @@ class _Rebuild:
         written = self.contents[table.name].get(run.attempt_id)
         return written.rows if written else 0
 
-    def _overwritten(self, run: runs.Run, table: Table, rows: _Rows) -> Remade:
+    def _overwritten(self, run: runs.Run, table: Table, rows: Rows) -> Remade:
         """One commit that takes what is left of the attempt's rows and puts all of them there."""
         again = stamp(table, rows.of(table), run.attempt_id, run.schema_version)
         mine = F.col(c.ATTEMPT_ID) == F.lit(run.attempt_id)
@@ -192,103 +181,3 @@ class _Rebuild:
         what = f"run {run.run_id!r} wrote other rows than those that can be made now ({counts})"
         way_out = f"rebuild with the version that wrote them, {run.code_digest}, or ingest into a new ledger"
         return Fault("REBUILT_DIFFERENT", f"{what}; {way_out}")
-
-    @property
-    def _made(self) -> Mapping[str, Callable[[runs.Run], _Rows]]:
-        """How the rows of a kind of run are made again."""
-        return {assign.KIND: self._computed, runs.INGEST: self._folded, runs.CALLS: self._called}
-
-    def _called(self, run: runs.Run) -> _Rows:
-        """The calls of all history, as of the commits that the run saw."""
-        seen = runs.Look(self._before(run))
-        computed = call_tables.computed(self.spark, self.location, self.config, seen, run.inputs["hours"]).persist()
-        return _Rows({table.name: [calls.rows_of(computed, table)] for table in call_tables.TABLES}, computed)
-
-    def _computed(self, run: runs.Run) -> _Rows:
-        if assign.SETTINGS not in run.inputs:
-            what = f"run {run.run_id!r} does not say with which settings it computed"
-            raise Fault("REBUILT_DIFFERENT", f"{what}: run `groupledger assign` with them again under another run id")
-        seen = runs.Look(self._before(run))
-        computed = assign.computed_again(self.spark, self.location, self.config, run, seen).persist()
-        return _Rows({table.name: [rows_of(computed, table)] for table in RESULTS}, computed)
-
-    def _folded(self, run: runs.Run) -> _Rows:
-        """What the attempt's records fold to, and what of its sources never became a record."""
-        before = self._before(run)
-        past = Past(self.spark, self.location, before, run.guards, stated_partitions(run.inputs["sources"]))
-        work = ingest.Work(past, self.config, run.attempt_id)
-        folded = work.fold()
-        rows = {table.name: [ingest.of_fold(folded, table)] for table in FILLED} if folded else {}
-        gaps = gap_rows(self.spark, run.inputs["sources"])
-        if gaps is not None:
-            rows.setdefault(tables.COVERAGE.name, []).append(gaps)
-        short = {name for name, number in run.counts_out.items() if number != work.folded[name]} & _NOT_FROM_RECORDS
-        if short:
-            for table, more in self._from_sources(run, work):
-                rows.setdefault(table.name, []).append(more)
-        return _Rows(rows, folded)
-
-    def _from_sources(self, run: runs.Run, work: ingest.Work) -> Iterator[tuple[Table, DataFrame]]:
-        """Rows that are not kept raw: rejected lines, and users' own tables. Their sources must be as they were."""
-        passing = [each["path"] for each in run.inputs["sources"] if SINCE in each or READ_AT in each]
-        if passing:
-            what = f"run {run.run_id!r} read what was new in {', '.join(passing)}; what it rejected of it is kept"
-            raise Fault("SOURCES_CHANGED", f"{what} nowhere else: restore quarantine from a backup")
-        sources = tuple(_source(each, self.config.sources) for each in run.inputs["sources"])
-        reading = read_sources(self.spark, replace(self.config, sources=sources))
-        if reading.described["sources"] != run.inputs["sources"]:
-            what = f"run {run.run_id!r} read sources that have changed since; rows of them are kept nowhere else"
-            raise Fault(
-                "SOURCES_CHANGED", f"{what}: bring back {', '.join(each.place for each in sources)} as they were"
-            )
-        taken = [
-            piece for cluster, snapshots in reading.tables for piece in given(work.past.current, cluster, snapshots)
-        ]
-        for table in (tables.GROUP_SNAPSHOTS, tables.MEMBER_SNAPSHOTS):
-            for rows in of_table(taken, table):
-                yield table, rows
-        groups, members = (union(of_table(taken, table)) for table in (tables.GROUP_SNAPSHOTS, tables.MEMBER_SNAPSHOTS))
-        if groups is not None and members is not None:
-            yield tables.OWNERSHIP_CHANGES, changes_of_ownership(work.past, groups, members)
-        parts = [part for _, snapshots in reading.tables for part in snapshots.parts()]
-        rejected = union(rows.rejected for rows in [*reading.logs, *reading.listings, *parts])
-        if rejected is not None:
-            yield tables.QUARANTINE, rejected
-
-    def _before(self, run: runs.Run) -> tuple[runs.Commit, ...]:
-        return tuple(commit for commit in self.commits if commit.sequence < run.sequence)
-
-
-_NOT_FROM_RECORDS = {
-    table.name
-    for table in (tables.QUARANTINE, tables.GROUP_SNAPSHOTS, tables.MEMBER_SNAPSHOTS, tables.OWNERSHIP_CHANGES)
-}
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """Rows that an attempt wrote, by table; `kept` is what they are cut from, in memory until released."""
-
-    by_table: dict[str, list[DataFrame]]
-    kept: DataFrame | None
-
-    def of(self, table: Table) -> DataFrame:
-        """All rows of one table. Raises Fault where there is nothing they could be made of."""
-        rows = union(self.by_table.get(table.name, []))
-        if rows is None:
-            raise Fault("REBUILT_DIFFERENT", f"rows of {table.name} are missing that are made of nothing in the ledger")
-        return rows
-
-    def release(self) -> None:
-        """They are written."""
-        if self.kept is not None:
-            self.kept.unpersist()
-
-
-def _source(described: Mapping[str, Any], configured: Iterable[SourceSettings]) -> SourceSettings:
-    """What a run read, by the true path if that holds a secret: the run does not say it, the configuration does."""
-    names = ("kind", "path", "cluster_id", "format", "offsets_partitions", "columns", "glob")
-    masked = described["path"]
-    path = next((each.place for each in configured if without_secrets(each.place) == masked), masked)
-    place = "table" if described["kind"] == TABLE else "path"
-    return SourceSettings(**{name: described[name] for name in names if name in described} | {place: path})

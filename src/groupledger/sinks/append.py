@@ -73,7 +73,11 @@ def stored(
 ) -> dict[str, Written]:
     """What stands in a table, by attempt, as `append` said when it wrote it; every row is read, or those of one."""
     rows = location.rows(spark, table)
-    rows = rows if attempt_id is None else rows.where(F.col(c.ATTEMPT_ID) == attempt_id)
+    return measured(table, rows if attempt_id is None else rows.where(F.col(c.ATTEMPT_ID) == attempt_id))
+
+
+def measured(table: Table, rows: DataFrame) -> dict[str, Written]:
+    """What an append of these rows, stamped already, would say that it wrote, by attempt."""
     hashed = rows.select(c.ATTEMPT_ID, *_hashes(table)).groupBy(c.ATTEMPT_ID)
     found = hashed.agg(F.count(F.lit(1)).alias(_ROWS), *_hash_sums()).collect()
     return {row[0]: Written(table.name, row[1], tuple(row[2:])) for row in found}

@@ -1,0 +1,109 @@
+"""History under another assignor beside what happened: summed by group, over the rebalances that both have."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from groupledger.answers.reader import LedgerReader
+from groupledger.answers.replayed import Course, replayed
+from groupledger.answers.scope import Asked
+from tests.answers.ledgers import write
+
+DAY = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+def snapshot(group, number, **more):
+    return {
+        "snapshot_id": f"log/{group}/{number}",
+        "cluster_id": "dev",
+        "group_id": group,
+        "group_type": "classic",
+        "snapshot_kind": "generation",
+        "generation": number,
+        "offset": number,
+        "members": 2,
+        "observed_at": DAY + timedelta(hours=number),
+        **more,
+    }
+
+
+def result(group, number, scenario, **counts):
+    return {
+        "snapshot_id": f"log/{group}/{number}",
+        "cluster_id": "dev",
+        "group_id": group,
+        "group_type": "classic",
+        "scenario": scenario,
+        "round": 1,
+        "members": 2,
+        "outcome": "ASSIGNED",
+        "follow_up": False,
+        **counts,
+    }
+
+
+@pytest.fixture
+def reader(tmp_path):
+    ledger = write(
+        tmp_path,
+        group_snapshots=[
+            *(snapshot("pay", number) for number in (1, 2, 3)),
+            snapshot("pay", 4, snapshot_kind="rewrite"),
+            *(snapshot("ship", number) for number in (1, 2)),
+            snapshot("modern", 1, group_type="consumer", snapshot_kind="fold"),
+        ],
+        rebalances=[
+            result("pay", 1, "recorded", moves=0, revoked=0, load_min=2, load_max=2),
+            result("pay", 1, "other", moves=0, revoked=0, load_min=1, load_max=3),
+            result("pay", 2, "recorded", moves=5, revoked=8),
+            result("pay", 2, "other", moves=1, revoked=1, follow_up=True),
+            result("pay", 3, "recorded", moves=2, revoked=8, unassigned=1),
+            result("pay", 3, "other", moves=1, revoked=1),
+            result("pay", 4, "recorded", moves=9),
+            result("pay", 4, "other", moves=9),
+            result("ship", 1, "recorded", moves=3, revoked=3),
+            result("ship", 1, "other", outcome="REJECTED", moves=0),
+            result("ship", 2, "recorded", moves=1, revoked=1),
+            result("ship", 2, "other", moves=2, revoked=1),
+            result("modern", 1, "recorded", moves=7),
+            result("modern", 1, "other", moves=7),
+        ],
+    )
+    return LedgerReader(ledger)
+
+
+def test_rebalances_are_summed_by_group(reader):
+    answer = replayed(reader, Asked(), "other", 10)
+    pay, ship = answer.groups
+    assert (pay.group_id, pay.rebalances, pay.refused) == ("pay", 3, 0)
+    assert pay.happened == Course(moves=7, revoked=16, unassigned=1, follow_ups=0, spread=0)
+    assert pay.replayed == Course(moves=2, revoked=2, unassigned=0, follow_ups=1, spread=2)
+    assert (ship.group_id, ship.rebalances, ship.refused) == ("ship", 1, 1)
+    assert (ship.happened.moves, ship.replayed.moves) == (1, 2)
+    assert (answer.rebalances, answer.happened.moves, answer.replayed.moves) == (4, 8, 4)
+    assert answer.notes == ("1 rebalances the assignor gives no answer to: `groupledger show --quarantine`",)
+
+
+def test_the_sums_are_of_all_groups_also_of_those_that_are_not_shown(reader):
+    answer = replayed(reader, Asked(), "other", 1)
+    assert ([group.group_id for group in answer.groups], answer.total, answer.happened.moves) == (["pay"], 2, 8)
+
+
+def test_only_what_lies_in_the_period_is_summed(reader):
+    answer = replayed(reader, Asked(group="pay", since=DAY + timedelta(hours=3)), "other", 10)
+    assert (answer.rebalances, answer.happened.moves, answer.replayed.moves) == (1, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (Asked(since=DAY + timedelta(hours=9)), "no record lies in this period"),
+        (Asked(group="modern"), "no rebalance of a classic consumer group lies there"),
+    ],
+)
+def test_where_there_is_nothing_it_says_why(reader, asked, says):
+    answer = replayed(reader, asked, "other", 10)
+    assert (answer.total, answer.happened) == (0, Course(0, 0, 0, 0, 0))
+    assert says in answer.notes[0]
