@@ -63,19 +63,23 @@ def load(path: Path, overrides: Sequence[str] = (), given: Mapping[str, Any] = M
 
     Raises ConfigFault: CONFIG_MISSING (no such file), CONFIG_SYNTAX (not YAML), CONFIG_INVALID (a key or value).
     """
+    return parse(text_of(path), str(path), overrides, given)
+
+
+def text_of(path: Path) -> str:
+    """The text of a configuration file. Raises ConfigFault: CONFIG_MISSING."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:  # not UTF-8, or a name that no file can have
         reason = getattr(error, "strerror", None) or error
         raise ConfigFault("CONFIG_MISSING", f"{path}: cannot read the configuration: {reason}") from error
-    return parse(text, str(path), overrides, given)
 
 
 def parse(
     text: str, source: str, overrides: Sequence[str] = (), given: Mapping[str, Any] = MappingProxyType({})
 ) -> Config:
     """As `load`, from a text; `source` is what complaints call it."""
-    raw = _yaml(text, source)
+    raw = tree_of(text, source)
     tree = {} if raw is None else raw
     if isinstance(tree, dict):
         tree = {**tree, **given}
@@ -85,7 +89,7 @@ def parse(
         tree = _overridden(tree, override)
     remember(_secrets(tree, ""))
     place = Place(" ".join([source, *(f"--set {_shown(override)}" for override in overrides)]))
-    config: Config = _section(Config, tree, place)
+    config: Config = section(Config, tree, place)
     _check_together(config, place)
     return config
 
@@ -104,7 +108,8 @@ def _secrets(tree: Any, name: str) -> Iterator[str]:
             yield from secrets_in(name if is_secret(name) else variable, os.environ.get(variable, ""))
 
 
-def _yaml(text: str, source: str) -> Any:
+def tree_of(text: str, source: str) -> Any:
+    """What a YAML text holds. Raises ConfigFault: CONFIG_SYNTAX."""
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -131,7 +136,7 @@ def _overridden(tree: Any, override: str) -> Any:
             "CONFIG_INVALID", f"--set {_shown(override)}: expected key=value, as in assign.snapshots=every"
         )
     place = f"--set {_shown(override)}"
-    return _with(tree, path.strip().split("."), _yaml(text, place), Place(place))
+    return _with(tree, path.strip().split("."), tree_of(text, place), Place(place))
 
 
 def _with(tree: Any, path: Sequence[str], value: Any, place: Place) -> Any:
@@ -157,7 +162,7 @@ def _with(tree: Any, path: Sequence[str], value: Any, place: Place) -> Any:
     return {**(tree or {}), name: _with((tree or {}).get(name), rest, value, place.below(name))}
 
 
-def _section(kind: type[Any], raw: Any, place: Place) -> Any:
+def section(kind: type[Any], raw: Any, place: Place) -> Any:
     """One dataclass of settings from a mapping; None means all defaults."""
     given = {} if raw is None else raw
     if not isinstance(given, dict):
@@ -192,9 +197,9 @@ def _value(hint: Any, raw: Any, place: Place, rule: Rule | None) -> Any:
     """A value of the declared type that its rule allows."""
     origin = get_origin(hint)
     if is_dataclass(hint):
-        return _section(hint, raw, place)  # type: ignore[arg-type]  # a dataclass type, not an instance
+        return section(hint, raw, place)  # type: ignore[arg-type]  # a dataclass type, not an instance
     if origin is tuple:
-        return _entries(get_args(hint)[0], raw, place)
+        return _entries(get_args(hint)[0], raw, place, rule)
     if origin is Mapping:
         return _settings(raw, place, rule)
     kinds = get_args(hint) if origin is UnionType else (hint,)
@@ -208,12 +213,12 @@ def _value(hint: Any, raw: Any, place: Place, rule: Rule | None) -> Any:
     return raw
 
 
-def _entries(kind: Any, raw: Any, place: Place) -> tuple[Any, ...]:
+def _entries(kind: Any, raw: Any, place: Place, rule: Rule | None) -> tuple[Any, ...]:
     if raw is None:
         return ()
     if not isinstance(raw, list):
         raise place.fault(f"is {raw!r}; expected a list")
-    return tuple(_section(kind, entry, place.below(index)) for index, entry in enumerate(raw))
+    return tuple(_value(kind, entry, place.below(index), rule) for index, entry in enumerate(raw))
 
 
 def _settings(raw: Any, place: Place, rule: Rule | None) -> dict[str, str]:

@@ -130,14 +130,14 @@ def apply(rows: DataFrame, buckets: int, calculation: Calculation) -> DataFrame:
 
 def _call(calculation: Calculation) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def call(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for bucket in _buckets_of(list(batches)):
+        for bucket in buckets_of(list(batches)):
             yield received(bucket)
             yield from compute(bucket, calculation).to_batches(max_chunksize=MOST_ROWS)
 
     return call
 
 
-def _buckets_of(batches: list[pa.RecordBatch]) -> Iterator[pa.Table]:
+def buckets_of(batches: list[pa.RecordBatch]) -> Iterator[pa.Table]:
     """The rows of each bucket of a task."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -1,0 +1,130 @@
+"""A grid over a bucket: every cell is the rebalance that `solve` gives for the changed group."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from groupledger.config.grid import ChangeSettings
+from groupledger.core.scenario import solve
+from groupledger.engine.grid import CELL, Grid
+from groupledger.tables import columns as c
+from tests.engine.bucket_rows import AS_KAFKA, catalogue, group_row, member_row, table, topic_row, wire
+
+ASSIGNORS = ("recorded", "roundrobin", "sticky")
+CHANGES = (
+    ChangeSettings(),
+    ChangeSettings(members=2),
+    ChangeSettings(members=-1),
+    ChangeSettings(partitions="x2"),
+    ChangeSettings(partitions="+3", topic="a"),
+    ChangeSettings(lost_rack="r1"),
+    ChangeSettings(subscribe="c"),
+    ChangeSettings(unsubscribe="b"),
+)
+COUNTS = {"a": 4, "b": 3, "c": 5}
+
+
+def scenario(assignor, members, counts):
+    """`members`: (id, topics, owned) in JoinGroup order."""
+    return {
+        "id": "one",
+        "assignor": assignor,
+        "topics": counts,
+        "members": [
+            {"id": name, "instance_id": None, "rack": None, "topics": topics, "owned": owned, "generation": 0}
+            for name, topics, owned in members
+        ],
+    }
+
+
+def state(seed):
+    """The last state of a group, as `range` gave it: (id, topics, rack, owned)."""
+    draw = random.Random(seed)  # noqa: S311 - a seed, no secret
+    shared = sorted(draw.sample("ab", draw.randint(1, 2)))
+    members = [(f"m{number}", shared) for number in range(draw.randint(1, 4))]
+    had = solve(scenario("range", [(name, topics, []) for name, topics in members], COUNTS))["assignment"]
+    return [(name, topics, draw.choice(["r1", "r2"]), had[name]) for name, topics in members]
+
+
+def rows_of(group, members):
+    yield group_row(f"{group}/0", assignor="range", generation=1, shared_topics=members[0][1])
+    for order, (name, _, rack, owned) in enumerate(members):
+        yield member_row(f"{group}/0", order, name, rack_id=rack, recorded=wire(map(tuple, owned)))
+    for topic, count in COUNTS.items():
+        yield topic_row(f"{group}/0", topic, count)
+
+
+def changed(members, change):
+    """The members after the change with what they own, and the counts."""
+    after = [each for each in members if each[2] != change.lost_rack]
+    if change.members < 0:
+        after = after[: max(len(after) + change.members, 0)]
+    elif after:
+        after += [
+            (f"{after[at % len(after)][0]}+{at}", after[at % len(after)][1], "", []) for at in range(change.members)
+        ]
+    counts = dict(COUNTS)
+    for topic in counts if change.partitions else ():
+        if change.topic in (None, topic):
+            number = int(change.partitions[1:])
+            counts[topic] = counts[topic] * number if change.partitions[0] == "x" else counts[topic] + number
+    found = []
+    for name, topics, _, owned in after:
+        more = [change.subscribe] if change.subscribe and change.subscribe not in topics else []
+        now = [each for each in topics if each != change.unsubscribe] + more
+        found.append((name, now, [pair for pair in owned if pair[0] in now]))
+    return found, counts
+
+
+def moves(members, after):
+    """Partitions that go from one member to another; those of a member that is gone do not."""
+    holder = {tuple(pair): name for name, _, owned in members for pair in owned}
+    return sum(holder.get(tuple(pair), name) != name for name, owned in after.items() for pair in owned)
+
+
+def test_every_cell_is_what_solve_gives():
+    groups = {f"g{seed}": state(seed) for seed in range(30)}
+    rows = [row for group, members in groups.items() for row in rows_of(group, members)]
+    grid = Grid(ASSIGNORS, CHANGES, replace(AS_KAFKA, coordinator=None, topics=catalogue(rows)))
+    found = pa.concat_tables(grid.cells(table(rows))).to_pylist()
+    assert len(found) == len(ASSIGNORS) * len(CHANGES) * len(groups)
+    for row in found:
+        assignor, change = ASSIGNORS[row[CELL] // len(CHANGES)], CHANGES[row[CELL] % len(CHANGES)]
+        members, counts = changed(groups[row[c.GROUP_ID]], change)
+        if not members:
+            assert row[c.OUTCOME] == "EMPTY"
+            continue
+        ran = "range" if assignor == "recorded" else assignor
+        given = solve(scenario(ran, members, counts))["assignment"]
+        loads = sorted(len(each) for each in given.values())
+        assert (row[c.ASSIGNOR], row[c.MEMBERS], row[c.SNAPSHOT_ID]) == (ran, len(members), f"{row[c.GROUP_ID]}/0")
+        assert (row[c.LOAD_MIN], row[c.LOAD_MAX]) == (loads[0], loads[-1]), (assignor, change)
+        assert row[c.MOVES] == moves(members, given), (assignor, change)
+
+
+def test_groups_that_no_assignor_is_asked_for_are_not_in_it():
+    rows = [
+        group_row("modern/0", group_type="consumer", protocol_type=None, chosen=None, snapshot_kind="fold"),
+        member_row("modern/0", 0, "A", topics=["t"], recorded=[]),
+        group_row("empty/0", assignor="range", snapshot_kind="empty"),
+        topic_row("modern/0", "t", 1),
+    ]
+    grid = Grid(("range",), (ChangeSettings(),), replace(AS_KAFKA, topics=catalogue(rows)))
+    assert list(grid.cells(table(rows))) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (ChangeSettings(), "as it is"),
+        (ChangeSettings(members=-2, lost_rack="r"), "members -2, without rack r"),
+        (ChangeSettings(partitions="x2", topic="t"), "partitions of t x2"),
+        (ChangeSettings(name="Black Friday", members=9), "Black Friday"),
+    ],
+)
+def test_a_change_says_what_it_is(change, words):
+    assert change.words == words
