@@ -9,6 +9,7 @@ from typing import Any, TextIO
 import click
 
 from groupledger.cli.custom import custom_assignors
+from groupledger.cli.grid import GridAsked, takes_grid, tell_grid
 from groupledger.cli.output import Output, print_exact
 from groupledger.core.custom.limits import CustomLimits
 from groupledger.core.faults import Fault
@@ -16,11 +17,14 @@ from groupledger.core.faults import Fault
 Told = dict[str, Any]
 
 
-@click.command(short_help="Groups run through events on paper; JSON lines, no Spark.")
+@click.command(short_help="Groups run through events on paper, or all groups through a grid of changes.")
 @click.argument("scripts", type=click.File("r", encoding="utf-8", errors="surrogateescape"), default="-")
 @click.option("--table", is_flag=True, help="Tables for a person instead of JSON lines.")
+@takes_grid
 @custom_assignors
-def simulate(scripts: TextIO, *, table: bool, custom: tuple[str, ...], limits: CustomLimits) -> None:
+def simulate(
+    scripts: TextIO, *, table: bool, grid: GridAsked | None, custom: tuple[str, ...], limits: CustomLimits
+) -> None:
     """Read one script a line from SCRIPTS (default: stdin), write one result a line.
 
     Results come after every 500 lines and at the end. A line that is no script gives an error object with its line
@@ -29,8 +33,15 @@ def simulate(scripts: TextIO, *, table: bool, custom: tuple[str, ...], limits: C
     \b
     {"id": "a", "topics": {"orders": 4}, "events": [{"event": "join", "member": "m1", "topics": ["orders"]}]}
 
-    The format is in docs/simulation.md.
+    The format is in docs/simulation.md. With --grid, no scripts are read: every group of a ledger, in its last state,
+    meets each change of the grid under each of its assignors (docs/grid.md).
+
+    \b
+    groupledger simulate --grid grid.yaml
     """
+    if grid is not None:
+        tell_grid(grid)
+        return
     from groupledger.core.custom.naming import find_all
     from groupledger.core.protocol.story import simulate_lines
 

@@ -1,0 +1,106 @@
+"""`groupledger simulate --grid`: what changes would do to all groups of a ledger, in one table."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from groupledger.cli.fitting import Column
+from groupledger.cli.options import DEFAULT_CONFIG, Job, file_of
+from groupledger.cli.output import Output, plain
+
+if TYPE_CHECKING:
+    from groupledger.pipeline.grid import GridAnswer
+
+_COLUMNS = (
+    Column("assignor", least=10),
+    Column("change", least=12),
+    Column("groups", rank=2),
+    Column("moves"),
+    Column("least", rank=1),
+    Column("given up"),
+    Column("no owner", rank=1),
+    Column("uneven"),
+    Column("two rounds", rank=2),
+    Column("refused", rank=3),
+)
+_ALONE = "goes with --grid only"
+
+
+@dataclass(frozen=True, slots=True)
+class GridAsked:
+    """The grid, and what it is about."""
+
+    job: Job
+    path: Path
+    groups: str | None
+    cluster: str | None
+    output: str | None
+
+
+def takes_grid(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--grid` and what goes with it; the command gets `grid`, None where none was asked for."""
+
+    @click.option("--grid", "path", metavar="FILE", help="A grid of assignors and changes; YAML (docs/grid.md).")
+    @click.option("--group", "groups", metavar="GROUP", help="With --grid: only this group; `payments-*`: a pattern.")
+    @click.option("--cluster", metavar="CLUSTER", help="With --grid: only this cluster.")
+    @click.option("--output", metavar="FOLDER", help="With --grid: write a row a group and cell, as Parquet.")
+    @click.option("--config", "config_file", default=DEFAULT_CONFIG, metavar="FILE", help="With --grid: as elsewhere.")
+    @click.option("--ledger", metavar="FOLDER", help="With --grid: the ledger's folder.")
+    @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="With --grid: override a setting.")
+    @click.option("--json", "as_json", is_flag=True, help="With --grid: one JSON line on stdout.")
+    @functools.wraps(command)
+    def run(
+        *,
+        path: str | None,
+        groups: str | None,
+        cluster: str | None,
+        output: str | None,
+        config_file: str,
+        ledger: str | None,
+        overrides: tuple[str, ...],
+        as_json: bool,
+        **options: Any,
+    ) -> Any:
+        beside = {"--group": groups, "--cluster": cluster, "--output": output, "--ledger": ledger}
+        if path is None:
+            named = [name for name, value in (beside | {"--set": overrides, "--json": as_json}).items() if value]
+            if named:
+                raise click.UsageError(f"{named[0]} {_ALONE}")
+            return command(grid=None, **options)
+        given = {} if ledger is None else {"ledger": {"location": ledger}}
+        job = Job.configured("simulate", Output(as_json=as_json), file_of(config_file), overrides, given)
+        return command(grid=GridAsked(job, Path(path), groups, cluster, output), **options)
+
+    return run
+
+
+def tell_grid(asked: GridAsked) -> None:
+    """Compute the grid, and print a line a cell."""
+    from groupledger.config.grid import load_grid
+    from groupledger.pipeline.grid import grid
+
+    settings = load_grid(asked.path)
+    job = asked.job
+    spark = job.spark()
+    with job.output.status("computing the grid"):
+        answer = grid(spark, job.config, settings, groups=asked.groups, cluster=asked.cluster, output=asked.output)
+    _tell(job.output, answer)
+    if asked.output is not None:
+        job.output.line(f"{answer.rows:,} rows, one a group and cell: {asked.output}")
+    job.output.result({"status": "done", "command": "simulate", **plain(answer)})
+
+
+def _tell(output: Output, answer: GridAnswer) -> None:
+    output.title(f"{answer.groups:,} groups in {len(answer.cells):,} cells, sums over all groups")
+    output.fitted(_COLUMNS, [_row(cell) for cell in answer.cells])
+
+
+def _row(cell: Any) -> tuple[object, ...]:
+    counts = (cell.moves, cell.least_moves, cell.revoked, cell.unassigned, cell.spread, cell.two_rounds)
+    return (cell.assignor, cell.change, cell.groups, *counts, cell.refused or None)

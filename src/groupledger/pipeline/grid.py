@@ -1,0 +1,186 @@
+"""`simulate --grid`: assignors times changes over the last state of all groups, in one Spark job, for an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from groupledger.config.settings import ASSIGNORS
+from groupledger.core.custom.naming import find_all
+from groupledger.core.faults import Fault
+from groupledger.core.step import Form
+from groupledger.engine import grid as engine
+from groupledger.engine import rows as r
+from groupledger.engine.buckets import Calculation, bucket_count, parallelism
+from groupledger.engine.older_spark import repartition_by_id
+from groupledger.pipeline.assign_input import LATEST, RECORDED, Extent, Facts, assign_input, catalogue, glob
+from groupledger.sinks import runs
+from groupledger.sinks.current import current
+from groupledger.sinks.ledger import LedgerLocation, check
+from groupledger.sinks.refusals import named
+from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS
+from groupledger.tables import columns as c
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from groupledger.config import Config
+    from groupledger.config.grid import GridSettings
+
+GROUPS_A_CALL = 1_000
+"""A call computes its groups once for each cell, so fewer groups keep a worker's memory small."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One assignor under one change, over all groups that have members then. Sums but for the two counts of groups.
+
+    `refused`: groups that the assignor gives no answer for; they are in no sum. `spread`: the most less the fewest
+    partitions of a member. `least_moves` is a lower bound where it is not known exactly.
+    """
+
+    assignor: str
+    change: str
+    groups: int
+    refused: int
+    moves: int
+    least_moves: int
+    revoked: int
+    unassigned: int
+    spread: int
+    two_rounds: int
+
+
+@dataclass(frozen=True, slots=True)
+class GridAnswer:
+    """All cells, by assignor and change as the grid names them. `rows`: one a group and cell."""
+
+    groups: int
+    rows: int
+    cells: tuple[Cell, ...]
+
+
+def grid(
+    spark: SparkSession,
+    config: Config,
+    settings: GridSettings,
+    *,
+    groups: str | None = None,
+    cluster: str | None = None,
+    output: str | None = None,
+) -> GridAnswer:
+    """Compute every cell over the groups asked for (`groups` may have * and ?), write the rows as Parquet to `output`.
+
+    Raises Fault: as `sinks.ledger.check`; GRID_EMPTY where no group has members and an assignor to ask;
+    OUTPUT_EXISTS where `output` is there already.
+    """
+    location = LedgerLocation.of(config.ledger)
+    with named(location):
+        check(spark, location)
+        rows = _rows(spark, location, config, settings, (groups, cluster)).persist()
+        try:
+            found = {row[engine.CELL]: row.asDict() for row in rows.groupBy(engine.CELL).agg(*_sums()).collect()}
+            if not found:
+                what = "no classic consumer group that was asked for has members in its last state"
+                raise Fault("GRID_EMPTY", f"{what}: `groupledger show` lists groups and their states")
+            if output is not None:
+                _write(_named_cells(rows, settings), output)
+        finally:
+            rows.unpersist()
+    cells = tuple(_cell(settings, number, found.get(number, {})) for number in range(_size(settings)))
+    return GridAnswer(
+        groups=max(cell["rows"] for cell in found.values()),
+        rows=sum(cell["rows"] for cell in found.values()),
+        cells=cells,
+    )
+
+
+def _rows(
+    spark: SparkSession,
+    location: LedgerLocation,
+    config: Config,
+    settings: GridSettings,
+    asked: tuple[str | None, str | None],
+) -> DataFrame:
+    """A row a group and cell (`engine.grid.OUTPUT`)."""
+    seen = runs.look(spark, location)
+    seen.require_no_redaction()
+    group, cluster = asked
+
+    def of(frame: DataFrame) -> DataFrame:
+        frame = frame if cluster is None else frame.where(F.col(c.CLUSTER_ID) == cluster)
+        return frame if group is None else frame.where(F.col(c.GROUP_ID).like(glob(group)))
+
+    facts = Facts(*(of(current(spark, location, each, seen.commits)) for each in (GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS)))
+    assign = replace(config.assign, assignor=RECORDED, scenario="grid", snapshots=LATEST)
+    number = facts.groups.select(c.CLUSTER_ID, c.GROUP_ID).distinct().count()
+    tasks = parallelism(spark)
+    buckets = max(bucket_count(number, tasks), -(-number // GROUPS_A_CALL))
+    rows = assign_input(facts, assign, config.limits, Extent(buckets, None))
+    custom = [each for each in settings.assignors if each not in ASSIGNORS]
+    calculation = Calculation(
+        "grid",
+        Form(config.assign.mode),
+        config.limits.max_partitions_per_group,
+        tuple(find_all(custom, config.limits.custom).values()),
+        topics=catalogue(current(spark, location, TOPIC_SNAPSHOTS, seen.commits), config.limits),
+    )
+    call = engine.Grid(settings.assignors, settings.changes, calculation).call()
+    return repartition_by_id(rows, buckets, r.BUCKET).mapInArrow(call, engine.OUTPUT)
+
+
+def _sums() -> list[Column]:
+    refused = F.col(c.OUTCOME).isin("REJECTED", "NOT_RECOMPUTED")
+    counted = ~refused & (F.col(c.OUTCOME) != "EMPTY")
+
+    def total(value: Column) -> Column:
+        return F.coalesce(F.sum(F.when(counted, value)), F.lit(0))
+
+    return [
+        F.count(F.lit(1)).alias("rows"),
+        F.count_if(counted).alias("groups"),
+        F.count_if(refused).alias("refused"),
+        *(total(F.col(name)).alias(name) for name in (c.MOVES, c.LEAST_MOVES, c.REVOKED, c.UNASSIGNED)),
+        total(F.col(c.LOAD_MAX) - F.col(c.LOAD_MIN)).alias("spread"),
+        F.count_if(counted & F.col(c.FOLLOW_UP)).alias("two_rounds"),
+    ]
+
+
+def _size(settings: GridSettings) -> int:
+    return len(settings.assignors) * len(settings.changes)
+
+
+def _cell(settings: GridSettings, number: int, sums: Mapping[str, Any]) -> Cell:
+    """A cell that no row is of has no groups left: all their members are gone."""
+    names = Cell.__slots__[2:]
+    return Cell(
+        settings.assignors[number // len(settings.changes)],
+        settings.changes[number % len(settings.changes)].words,
+        **{name: int(sums.get(name) or 0) for name in names},
+    )
+
+
+def _named_cells(rows: DataFrame, settings: GridSettings) -> DataFrame:
+    """The rows with the words of their cell."""
+    words = [_cell(settings, number, {}) for number in range(_size(settings))]
+    assignors = F.array(*(F.lit(each.assignor) for each in words))
+    changes = F.array(*(F.lit(each.change) for each in words))
+    place = F.col(engine.CELL) + 1
+    return rows.select(
+        F.element_at(assignors, place).alias("asked_assignor"), F.element_at(changes, place).alias("change"), "*"
+    )
+
+
+def _write(rows: DataFrame, output: str) -> None:
+    from pyspark.errors import AnalysisException
+
+    try:
+        rows.write.mode("errorifexists").parquet(output)
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_ALREADY_EXISTS":
+            raise
+        what = f"{output} is there already: name another folder, or remove it"
+        raise Fault("OUTPUT_EXISTS", what) from error

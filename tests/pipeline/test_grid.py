@@ -1,0 +1,80 @@
+"""A grid over a ledger: one job, a line a cell, the rows where they are asked for, and nothing committed."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from groupledger.cli.commands import main
+from groupledger.config import SourceSettings
+from groupledger.config.sample import CAPTURES
+from groupledger.tables import RUNS
+
+pytestmark = pytest.mark.spark
+
+GRID = """\
+assignors: [recorded, roundrobin]
+changes:
+  - {}
+  - members: 2
+  - {name: no members, members: -1000}
+"""
+
+
+@pytest.fixture(scope="module")
+def space(new_workspace):
+    found = new_workspace("grid")
+    sources = {"offsets-jsonl": "offsets.jsonl.gz", "topics-jsonl": "topics.jsonl.gz"}
+    found.ingest(*(SourceSettings(kind=kind, path=str(CAPTURES / "dev" / name)) for kind, name in sources.items()))
+    return found
+
+
+def simulate(space, *arguments, grid=GRID):
+    (space.folder / "grid.yaml").write_text(grid, encoding="utf-8")
+    told = ["--grid", str(space.folder / "grid.yaml"), "--ledger", space.location.path, *arguments]
+    return CliRunner().invoke(main, ["simulate", *told])
+
+
+def test_a_line_a_cell_and_a_row_a_group_and_cell(space):
+    before = space.rows(RUNS)
+    folder = space.folder / "cells"
+    done = simulate(space, "--output", str(folder), "--json")
+    assert done.exit_code == 0, done.stderr
+    told = json.loads(done.stdout)
+    rows = pq.read_table(folder).to_pylist()
+    cells = {(cell["assignor"], cell["change"]): cell for cell in told["cells"]}
+    assert list(cells) == [
+        (assignor, change)
+        for assignor in ("recorded", "roundrobin")
+        for change in ("as it is", "members +2", "no members")
+    ]
+    assert told["groups"] == len({(row["cluster_id"], row["group_id"]) for row in rows}) > 5
+    assert told["rows"] == len(rows) == told["groups"] * len(cells)
+    for (assignor, change), cell in cells.items():
+        own = [row for row in rows if (row["asked_assignor"], row["change"]) == (assignor, change)]
+        kept = [row for row in own if row["outcome"] in {"ASSIGNED", "UNCHANGED"}]
+        assert (cell["groups"], cell["moves"]) == (len(kept), sum(row["moves"] for row in kept))
+        if change == "no members":
+            assert {row["outcome"] for row in own} == {"EMPTY"}
+    assert cells["recorded", "members +2"]["moves"] > cells["recorded", "as it is"]["moves"]
+    assert space.rows(RUNS) == before
+    again = simulate(space, "--output", str(folder))
+    assert (again.exit_code, "OUTPUT_EXISTS" in again.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "grid", "says"),
+    [
+        (["--group", "nobody*"], GRID, "GRID_EMPTY"),
+        ([], "assignors: [stikcy]", "did you mean sticky"),
+        ([], "changes: [{members: many}]", "changes.0.members"),
+    ],
+)
+def test_what_cannot_be_is_one_line(space, arguments, grid, says):
+    done = simulate(space, *arguments, grid=grid)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
