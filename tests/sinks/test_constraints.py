@@ -50,7 +50,7 @@ WORDS = {
     "quarantine_stage": (offsets_log.STAGE, "fold", topic_listings.STAGE, snapshot_tables.STAGE, ASSIGN_STAGE),
     "rebalances_outcome": OUTCOMES,
     "rebalances_protocol": ("EAGER", "COOPERATIVE"),
-    "violations_severity": Severity,
+    "violations_severity": tuple(Severity),
     "callbacks_certainty": tuple(Certainty),
     "runs_status": (runs.PLANNED, runs.COMMITTED, runs.GIVEN_UP, LEASED),
 }
