@@ -20,34 +20,52 @@ Step = tuple[object, str, Call]
 
 
 def rehearse_simulation(settlements: Iterable[Settlement], make: Make) -> list[Entry]:
-    """What the listeners of all members did, event by event and round by round; members by the name of the process."""
-    steps = (
-        ((place, each.round), each.member, each.call)
-        for place, settled in enumerate(settlements)
-        for each in settled.calls
-    )
-    return _rehearse(steps, make)
+    """What the listeners of all members did, event by event and round by round; members by the name of the process.
+
+    A process that is started again has a consumer and a listener of its own.
+    """
+    hosts = _Hosts(make)
+    journal: list[Entry] = []
+    for settled in settlements:
+        if settled.started is not None:
+            hosts.forget(settled.started)
+        journal += hosts.rehearse((each.round, each.member, each.call) for each in settled.calls)
+    return journal
 
 
 def rehearse_history(calls: Iterable[RecordedCall], make: Make) -> list[Entry]:
     """The same over the calls that history records, snapshot by snapshot; members by their member id."""
-    return _rehearse((((each.group_id, each.snapshot_id), each.member_id, each.call) for each in calls), make)
+    return _Hosts(make).rehearse(((each.group_id, each.snapshot_id), each.member_id, each.call) for each in calls)
 
 
-def _rehearse(steps: Iterable[Step], make: Make) -> list[Entry]:
-    """All calls of one step are due at once: each member polls once, in the order of their first calls."""
-    consumers: dict[str, HostedConsumer] = {}
-    journal: list[Entry] = []
-    for _, together in groupby(steps, key=itemgetter(0)):
-        due: dict[str, list[Call]] = {}
-        for _, member, call in together:
-            due.setdefault(member, []).append(call)
-        for member, calls in due.items():
-            if member not in consumers:
-                consumers[member] = HostedConsumer(member)
-                consumers[member].set_rebalance_listener(make())
-            journal += _polled(consumers[member], calls)
-    return journal
+class _Hosts:
+    """The consumer of each member that was called."""
+
+    def __init__(self, make: Make) -> None:
+        self.make = make
+        self.consumers: dict[str, HostedConsumer] = {}
+
+    def forget(self, member: str) -> None:
+        """The member's process ended, or another one starts under its name."""
+        self.consumers.pop(member, None)
+
+    def rehearse(self, steps: Iterable[Step]) -> list[Entry]:
+        """All calls of one step are due at once: each member polls once, in the order of their first calls."""
+        journal: list[Entry] = []
+        for _, together in groupby(steps, key=itemgetter(0)):
+            due: dict[str, list[Call]] = {}
+            for _, member, call in together:
+                due.setdefault(member, []).append(call)
+            for member, calls in due.items():
+                journal += _polled(self.consumer(member), calls)
+        return journal
+
+    def consumer(self, member: str) -> HostedConsumer:
+        """The member's consumer, made where it has none."""
+        if member not in self.consumers:
+            self.consumers[member] = HostedConsumer(member)
+            self.consumers[member].set_rebalance_listener(self.make())
+        return self.consumers[member]
 
 
 def _polled(consumer: HostedConsumer, calls: Iterable[Call]) -> list[Entry]:

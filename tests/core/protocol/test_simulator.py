@@ -220,6 +220,14 @@ def test_what_a_returning_static_member_never_revoked_is_not_left_unowned():
     assert owners_of(settled[-1]) == {"m1": ["u-1"], "m2": ["u-0"]}
 
 
+def test_who_takes_an_instance_id_while_the_group_rebalances_fences_its_owner():
+    """`x` and `c` join in one go: `a`, under whose instance id `c` comes, is no member beside it."""
+    at_once = replace(join("x"), together=True), join("c", "i-a")
+    settled = run(*STATIC, *at_once, topics={"t": 6})[-1]
+    assert {row.member for took in settled.rounds for row in took.members} == {"b", "c", "x"}
+    assert set(settled.owners.values()) == {"b", "c", "x"}
+
+
 def test_static_members_that_are_all_gone_are_waited_for():
     away = [e.Crash("a"), e.Crash("b"), e.Expire("a")]
     assert run(*STATIC, *away)[-1].rounds == ()

@@ -53,6 +53,8 @@ def _start(group: Group, settings: e.Join) -> None:
     group.processes.pop(settings.member, None)
     group.processes[settings.member] = process
     seat = group.coordinator.static_seat(settings.group_instance_id)
+    if seat is not None:
+        _fence(group, process, seat)
     if seat is None or group.coordinator.rebalancing:
         group.must_join(process)
     else:
@@ -68,6 +70,13 @@ def _supported(group: Group, assignor: str) -> Iterable[Protocol]:
     return SUPPORTED[assignor]
 
 
+def _fence(group: Group, process: Process, seat: Registered) -> None:
+    """A process that still runs under the instance id of another one stops for good (FENCED_INSTANCE_ID)."""
+    for other in group.processes.values():
+        if other is not process and other.consumer.member_id == seat.member_id:
+            _end(other)
+
+
 def _take_back(group: Group, process: Process, seat: Registered) -> None:
     """A static member returns to a stable group: a new member id, its own assignment, the same generation.
 
@@ -75,9 +84,6 @@ def _take_back(group: Group, process: Process, seat: Registered) -> None:
     the assignment; or what it claimed is to go to another, who waits for it to be revoked (decision 0032).
     """
     coordinator = group.coordinator
-    for other in group.processes.values():
-        if other is not process and other.consumer.member_id == seat.member_id:
-            _end(other)  # fenced: a process that still ran under this instance id stops for good
     joining = c.join(process.consumer)
     member_id = coordinator.new_member_id(process.name)
     leads = coordinator.leader == seat.member_id

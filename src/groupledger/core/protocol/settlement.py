@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from groupledger.core.custom.group import Protocol, TopicPartition
 from groupledger.core.protocol.callbacks import Call, Callback
-from groupledger.core.protocol.events import Event
+from groupledger.core.protocol.events import Event, Join, Restart
 from groupledger.core.protocol.leader import Sets
 
 
@@ -91,6 +91,13 @@ class Settlement:
     def stable(self) -> bool:
         """Whether the group came to rest."""
         return self.cycle is None and self.failure is None
+
+    @property
+    def started(self) -> str | None:
+        """The name of the process that the event started: it shares nothing with one of that name before it."""
+        if isinstance(self.event, Join | Restart) and self.refused is None:
+            return self.event.member
+        return None
 
     @property
     def unavailable_rounds(self) -> dict[TopicPartition, int]:
