@@ -35,7 +35,7 @@ def test_kip_1306_1_offsets_are_committed_on_revocation():
         view.commit_sync()
 
     consumer = polled(Doing(revoked=commit), assigned(0, 1), revoked(1))
-    assert consumer.commits[t(1)[0]] == OffsetAndMetadata(7)
+    assert consumer.broker.committed[t(1)[0]] == OffsetAndMetadata(7)
 
 
 def test_kip_1306_2_positions_are_set_on_assignment():
@@ -88,7 +88,7 @@ def test_kip_1306_7_lost_partitions_are_gone_before_the_callback():
 
 def test_kip_1306_8_commit_in_lost_does_not_commit_what_was_lost():
     consumer = polled(Doing(lost=lambda _, view: view.commit_sync()), assigned(0, 1), lost(0, 1))
-    assert consumer.commits == {}
+    assert consumer.broker.committed == {}
 
 
 def test_kip_1306_9_offsets_of_lost_partitions_are_refused():

@@ -64,8 +64,8 @@ def test_commit_without_offsets_commits_every_position_and_is_told_back():
         assert view.committed([T0, T1]) == {T0: OffsetAndMetadata(3), T1: OffsetAndMetadata(0)}
 
     consumer = polled(Doing(assigned=seek), assigned(0, 1))
-    assert consumer.commits == {T0: OffsetAndMetadata(3), T1: OffsetAndMetadata(0)}
-    assert told == [(consumer.commits, None)]
+    assert consumer.broker.committed == {T0: OffsetAndMetadata(3), T1: OffsetAndMetadata(0)}
+    assert told == [(consumer.broker.committed, None)]
     assert consumer.committed(t(2)) == {t(2)[0]: None}
 
 
@@ -74,7 +74,7 @@ def test_a_later_commit_leaves_other_partitions_as_they_are():
         view.commit_sync({each: OffsetAndMetadata(9) for each in partitions})
 
     consumer = polled(Doing(assigned=commit), assigned(0), assigned(1))
-    assert consumer.commits == {T0: OffsetAndMetadata(9), T1: OffsetAndMetadata(9)}
+    assert consumer.broker.committed == {T0: OffsetAndMetadata(9), T1: OffsetAndMetadata(9)}
 
 
 def test_what_is_known_of_topics_and_the_group():

@@ -1,6 +1,6 @@
 """A consumer whose rebalances come from a simulation or from recorded history: a host for listeners, without a broker.
 
-It keeps positions, committed offsets and paused partitions in memory, and a journal of all that a listener did.
+It keeps positions and paused partitions, and a journal of all that a listener did; committed offsets are the broker's.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol.callbacks import LISTENER, Call, Callback
+from groupledger.listener.broker import SimulatedBroker
 from groupledger.listener.errors import CommitFailedError, IllegalStateError, named
 from groupledger.listener.interface import RebalanceListener
 from groupledger.listener.view import GroupMetadata, OffsetAndMetadata, Offsets, OnCommit, PartitionInfo, view_of
@@ -27,17 +28,26 @@ class Entry(NamedTuple):
 
 
 class HostedConsumer:
-    """One member. `feed` takes the calls of a rebalance; the next `poll` makes them."""
+    """One member. `feed` takes the calls of a rebalance; the next `poll` makes them.
+
+    Members of one group share a `broker`.
+    """
 
     client_name = "the simulated consumer"
 
-    def __init__(self, member: str, group_id: str = "", topics: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        member: str,
+        group_id: str = "",
+        topics: Mapping[str, int] | None = None,
+        broker: SimulatedBroker | None = None,
+    ) -> None:
         self.member = member
         self.group_id = group_id
         self.topics = dict(topics or {})
         self.journal: list[Entry] = []
         self.positions: dict[TopicPartition, int] = {}
-        self.commits: dict[TopicPartition, OffsetAndMetadata] = {}
+        self.broker = SimulatedBroker() if broker is None else broker
         self._assigned: set[TopicPartition] = set()
         self._paused: set[TopicPartition] = set()
         self._listener: RebalanceListener | None = None
@@ -106,7 +116,7 @@ class HostedConsumer:
         if foreign:
             message = f"{self.member} does not own {named(foreign)}; expected offsets of assigned partitions"
             self._fail("commit", foreign, CommitFailedError("COMMIT_FAILED", message))
-        self.commits |= wanted
+        self.broker.committed.update(wanted)
         self._note("commit", wanted)
 
     def commit_async(self, offsets: Offsets | None = None, callback: OnCommit | None = None) -> None:
@@ -123,15 +133,15 @@ class HostedConsumer:
     def committed(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What was committed here."""
+        """What any member of the group committed last."""
         del timeout
-        return {each: self.commits.get(each) for each in partitions}
+        return {each: self.broker.committed.get(each) for each in partitions}
 
     def position(self, partition: TopicPartition, *, timeout: float | None = None) -> int:
         """Where the partition was sought to, else its committed offset, else 0."""
         del timeout
         self._require("position", [partition])
-        committed = self.commits.get(partition)
+        committed = self.broker.committed.get(partition)
         return self.positions.get(partition, 0 if committed is None else committed.offset)
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
