@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 def replay(job: Job, *, listener: str, group: str, cluster: str | None, limit: int) -> None:
     """Make the calls that each member of a recorded group got, and tell what the listener did.
 
-    Its commits, seeks, pauses and errors are told; exit code 4 where it failed or raised. How a member ended is not in
+    Its commits, seeks, pauses and errors are told; exit code 4 where it failed or raised, or gave up a partition and
+    had not committed since it last read it (one record of each before each generation). How a member ended is not in
     the log: revoked is called.
 
     \b
@@ -62,7 +63,8 @@ def _tell(output: Output, journal: Sequence[Entry], wrong: Sequence[Entry], limi
     output.table(("callback", "did", "well", "times"), [(*what, times) for what, times in sorted(counted.items())])
     output.title(f"What went wrong: {len(wrong)}")
     columns = ("member", "callback", "did", "partitions", "error")
-    output.table(columns, [tuple(_plain(entry).values()) for entry in wrong[:limit]])
+    rows = [tuple(plain[name] for name in columns) for plain in map(_plain, wrong[:limit])]
+    output.table(columns, rows)
 
 
 def _plain(entry: Entry) -> dict[str, object]:
@@ -72,5 +74,7 @@ def _plain(entry: Entry) -> dict[str, object]:
         "callback": entry.callback.value,
         "did": entry.did,
         "partitions": named,
+        "offsets": [offset for offset, *_ in entry.offsets],
+        "generation": entry.generation,
         "error": entry.error,
     }

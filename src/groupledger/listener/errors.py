@@ -12,6 +12,10 @@ class IllegalStateError(Fault):
     """Java's IllegalStateException: a view used after its callback, or a partition that is not assigned."""
 
 
+class IllegalArgumentError(Fault):
+    """Java's IllegalArgumentException: an offset below 0."""
+
+
 class CommitFailedError(Fault):
     """The broker refuses a commit: the member does not own these partitions (any more)."""
 

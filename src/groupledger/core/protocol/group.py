@@ -82,7 +82,8 @@ class Group:
             started_ms = process.clock_ms
             process.clock_ms += self.pace.callback_ms.get(made.callback, 0)
             row = len(self.calls), self.round, process.name, consumer.member_id, made
-            self.calls.append(MemberCall(*row, started_ms, process.clock_ms))
+            who = consumer.generation, process.settings.group_instance_id
+            self.calls.append(MemberCall(*row, started_ms, process.clock_ms, *who))
 
     def seated(self) -> dict[str, Process]:
         """Processes that talk and have a seat, by member id."""

@@ -22,7 +22,10 @@ class Pace:
 
 
 class MemberCall(NamedTuple):
-    """One call of one member: `round` counts from 1 in an event, 0 is before the first; `order` counts its calls."""
+    """One call of one member: `round` counts from 1 in an event, 0 is before the first; `order` counts its calls.
+
+    `generation` and `group_instance_id` are the member's own while it is called.
+    """
 
     order: int
     round: int
@@ -31,6 +34,8 @@ class MemberCall(NamedTuple):
     call: Call
     started_ms: int
     ended_ms: int
+    generation: int | None = None
+    group_instance_id: str | None = None
 
 
 class MemberRound(NamedTuple):
@@ -76,7 +81,10 @@ class Cycle(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """One event and all it led to. It is stable unless there is a cycle or a failure, or a member was refused."""
+    """One event and all it led to. It is stable unless there is a cycle or a failure, or a member was refused.
+
+    Afterwards there are these `topics`, and these processes are `running`: neither ended nor paused.
+    """
 
     event: Event
     rounds: tuple[Round, ...]
@@ -86,6 +94,8 @@ class Settlement:
     cycle: Cycle | None = None
     failure: str | None = None
     refused: str | None = None
+    topics: Mapping[str, int] = field(default_factory=dict)
+    running: frozenset[str] = frozenset()
 
     @property
     def stable(self) -> bool:

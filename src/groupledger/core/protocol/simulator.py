@@ -142,4 +142,5 @@ def _settlement(
     rounds, calls = group.take()
     owners = group.owners()
     unowned = tuple(sorted(group.wanted() - owners.keys()))
-    return Settlement(event, rounds, calls, owners, unowned, cycle, failure, refused)
+    running = frozenset(each.name for each in group.processes.values() if each.talks)
+    return Settlement(event, rounds, calls, owners, unowned, cycle, failure, refused, group.topics, running)
