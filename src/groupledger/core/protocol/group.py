@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.custom.naming import CustomAssignor
-from groupledger.core.protocol.callbacks import Call
+from groupledger.core.protocol.callbacks import LISTENER, Call, Callback
 from groupledger.core.protocol.consumer import Consumer, Reaction, View
 from groupledger.core.protocol.coordinator import Coordinator, Registered
 from groupledger.core.protocol.events import Join
+from groupledger.core.protocol.ownership import Ownership
 from groupledger.core.protocol.settlement import MemberCall, Pace, Round
 from groupledger.core.protocol.subscription import Subscription
 from groupledger.core.step import Form
@@ -51,6 +52,7 @@ class Group:
     coordinator: Coordinator = field(default_factory=Coordinator)
     rounds: list[Round] = field(default_factory=list)
     calls: list[MemberCall] = field(default_factory=list)
+    ownership: Ownership = field(default_factory=Ownership)
     planned_view: View = field(default_factory=dict)  # of the leader, when it last assigned
     clock_ms: int = 0
     round: int = 0  # in play; 0: none
@@ -84,6 +86,20 @@ class Group:
             row = len(self.calls), self.round, process.name, consumer.member_id, made
             who = consumer.generation, process.settings.group_instance_id
             self.calls.append(MemberCall(*row, started_ms, process.clock_ms, *who))
+            if made.callback is Callback.ASSIGNED:
+                self.ownership.take(process.name, made.partitions, process.clock_ms)
+            elif made.callback in LISTENER:
+                self.ownership.give_up(process.name, made.partitions, process.clock_ms)
+
+    def stop(self, process: Process) -> None:
+        """A process stands still: it consumes nothing, whatever it believes to own."""
+        process.talks = False
+        self.ownership.give_up(process.name, process.consumer.owned, process.clock_ms)
+
+    def end(self, process: Process) -> None:
+        """A process is no more."""
+        self.stop(process)
+        process.alive = process.joins = False
 
     def seated(self) -> dict[str, Process]:
         """Processes that talk and have a seat, by member id."""

@@ -26,6 +26,7 @@ def happen(group: Group, event: e.Event) -> str | None:
     Raises Fault: BAD_EVENT for an event about a process that is not there, or is already; UNKNOWN_ASSIGNOR.
     """
     group.set_clocks(max(group.clock_ms, event.at_ms))
+    group.ownership.begin_step()
     try:
         HAPPENS[type(event)](group, event)
     except Fault as fault:
@@ -50,7 +51,9 @@ def _start(group: Group, settings: e.Join) -> None:
     protocol = Protocol.EAGER if settings.upgrade_from else protocol_of(supported, settings.byte_code)
     consumer = c.Consumer(protocol, settings.topics, group.topics, settings.byte_code, group.form)
     process = Process(settings, consumer, group.clock_ms)
-    group.processes.pop(settings.member, None)
+    old = group.processes.pop(settings.member, None)
+    if old is not None:
+        group.end(old)
     group.processes[settings.member] = process
     seat = group.coordinator.static_seat(settings.group_instance_id)
     if seat is not None:
@@ -74,7 +77,7 @@ def _fence(group: Group, process: Process, seat: Registered) -> None:
     """A process that still runs under the instance id of another one stops for good (FENCED_INSTANCE_ID)."""
     for other in group.processes.values():
         if other is not process and other.consumer.member_id == seat.member_id:
-            _end(other)
+            group.end(other)
 
 
 def _take_back(group: Group, process: Process, seat: Registered) -> None:
@@ -102,21 +105,17 @@ def _leave(group: Group, event: e.Leave) -> None:
     if not process.talks:
         raise Fault(BAD_EVENT, f"{event.member!r} is paused; it cannot leave before it resumes")
     group.react(process, c.close(process.consumer))
-    _end(process)
+    group.end(process)
     if process.settings.group_instance_id is None:
         _unseat(group, process)
 
 
 def _crash(group: Group, event: e.Crash) -> None:
-    _end(_alive(group, event.member))
-
-
-def _end(process: Process) -> None:
-    process.alive = process.talks = process.joins = False
+    group.end(_alive(group, event.member))
 
 
 def _pause(group: Group, event: e.Pause) -> None:
-    _alive(group, event.member).talks = False
+    group.stop(_alive(group, event.member))
 
 
 def _resume(group: Group, event: e.Resume) -> None:
@@ -127,6 +126,7 @@ def _resume(group: Group, event: e.Resume) -> None:
         group.react(process, c.fall_out(process.consumer, c.Error.UNKNOWN_MEMBER_ID))
     elif process.consumer.generation != group.coordinator.generation:
         group.react(process, c.fall_out(process.consumer, c.Error.ILLEGAL_GENERATION))
+    group.ownership.take(process.name, process.consumer.owned, process.clock_ms)
     _learn(group, process)
 
 

@@ -20,7 +20,7 @@ from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.compatibility import LIBRARIES, SUPPORTED, ByteCode, protocol_of
 from groupledger.core.protocol.coordinator import choose_assignor
-from groupledger.core.protocol.settlement import Round, Settlement
+from groupledger.core.protocol.settlement import Settlement
 from groupledger.core.protocol.simulator import Script, live
 
 STREAMS = "stream"
@@ -288,7 +288,9 @@ def _step(number: int, bounce: Bounce, bounced: Client, group: Sequence[Client],
     refused = settled[-1].refused
     last = None if refused or not settled[-1].rounds else settled[-1].rounds[-1]
     leader = None if last is None else last.leader
-    found = [*_observed(played, refused), *_clients(bounced), *_leaders(group, leader)]
+    found = [*_observed(settled), *_clients(bounced), *_leaders(group, leader)]
+    if refused is not None:
+        found.append(Finding(Danger.NO_COMMON_ASSIGNOR, refused))
     return Step(
         number=number,
         bounce=bounce.name,
@@ -303,18 +305,15 @@ def _step(number: int, bounce: Bounce, bounced: Client, group: Sequence[Client],
     )
 
 
-def _observed(played: Iterable[Round], refused: str | None) -> Iterator[Finding]:
-    """What the rehearsal itself showed."""
-    for took in played:
-        kept = {each: row.member for row in took.members for each in row.owned}
-        for row in took.members:
-            added = set(row.assigned) - set(row.owned)
-            twice = sorted(each for each in added if kept.get(each, row.member) != row.member)
-            if twice:
-                named = ", ".join(f"{topic}-{at} ({kept[TopicPartition(topic, at)]})" for topic, at in twice)
-                yield Finding(Danger.DOUBLE_OWNER, f"{row.member} was given {named} while the owner kept it")
-    if refused is not None:
-        yield Finding(Danger.NO_COMMON_ASSIGNOR, refused)
+def _observed(settled: Iterable[Settlement]) -> Iterator[Finding]:
+    """What the rehearsal itself showed: of each member that was given something too early, all of that."""
+    given: dict[str, list[str]] = {}
+    for each in (each for one in settled for each in one.double_owners):
+        owner, member = each.members
+        given.setdefault(member, []).append(f"{each.partition.topic}-{each.partition.partition} ({owner})")
+    for member, named in given.items():
+        told = ", ".join(dict.fromkeys(named))
+        yield Finding(Danger.DOUBLE_OWNER, f"{member} was given {told} while the owner kept it")
 
 
 def _clients(bounced: Client) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from groupledger.core.custom.group import Protocol, TopicPartition
 from groupledger.core.protocol.callbacks import Call, Callback
 from groupledger.core.protocol.events import Event, Join, Restart
 from groupledger.core.protocol.leader import Sets
+from groupledger.core.protocol.ownership import DoubleOwner
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,7 @@ class Settlement:
     refused: str | None = None
     topics: Mapping[str, int] = field(default_factory=dict)
     running: frozenset[str] = frozenset()
+    double_owners: tuple[DoubleOwner, ...] = ()  # while it settled, and afterwards where they still are
 
     @property
     def stable(self) -> bool:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
+from groupledger.core.protocol.consumer import exists
 from groupledger.core.protocol.coordinator import Coordinator
 from groupledger.core.protocol.group import Group
 from groupledger.core.protocol.happening import happen
@@ -142,5 +143,17 @@ def _settlement(
     rounds, calls = group.take()
     owners = group.owners()
     unowned = tuple(sorted(group.wanted() - owners.keys()))
-    running = frozenset(each.name for each in group.processes.values() if each.talks)
-    return Settlement(event, rounds, calls, owners, unowned, cycle, failure, refused, group.topics, running)
+    doubly = group.ownership.take_double_owners()
+    return Settlement(
+        event=event,
+        rounds=rounds,
+        calls=calls,
+        owners=owners,
+        unowned=unowned,
+        cycle=cycle,
+        failure=failure,
+        refused=refused,
+        topics=group.topics,
+        running=frozenset(each.name for each in group.processes.values() if each.talks),
+        double_owners=tuple(each for each in doubly if exists(each.partition, group.topics)),
+    )
