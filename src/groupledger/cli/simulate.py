@@ -87,7 +87,9 @@ def _outcome(event: Told) -> str:
     unowned = f", unowned: {_named(event['unowned'])}" if event["unowned"] else ""
     twice = sorted({tuple(each["partition"]) for each in event["double_owners"]})
     owned_twice = f", two owners: {_named(twice)}" if twice else ""
-    return f"{len(event['rounds'])} rounds, {away} partition-rounds unavailable{unowned}{owned_twice}"
+    waited = sum(ms for *_, ms in event["unavailable_ms"])
+    time = f" ({waited:,} partition-ms)" if waited else ""
+    return f"{len(event['rounds'])} rounds, {away} partition-rounds unavailable{time}{unowned}{owned_twice}"
 
 
 def _row(took: Told, member: Told) -> tuple[object, ...]:

@@ -97,6 +97,7 @@ SETTLEMENTS = StructType(
         StructField("failure", StringType()),
         StructField("refused", StringType()),
         StructField("unowned", TOPIC_PARTITIONS),
+        StructField("unavailable_ms", LongType()),
         StructField("double_owners", ArrayType(_DOUBLE_OWNER, containsNull=False)),
         StructField("rounds", ArrayType(_ROUND, containsNull=False)),
         StructField("calls", ArrayType(_CALL, containsNull=False)),
@@ -104,7 +105,9 @@ SETTLEMENTS = StructType(
         StructField(c.MESSAGE, StringType()),
     ]
 )
-"""A row an event, counted from 0. Of a script that cannot be played one row: group, code and message."""
+"""A row an event, counted from 0; `unavailable_ms` is the sum over partitions.
+
+Of a script that cannot be played one row: group, code and message."""
 
 
 def simulate_fleet(
@@ -167,6 +170,7 @@ def _settlement(settled: Settlement) -> dict[str, Any]:
         "failure": settled.failure,
         "refused": settled.refused,
         "unowned": by_topic(sorted(settled.unowned)),
+        "unavailable_ms": sum(settled.unavailable_ms.values()),
         "double_owners": [_double_owner(each) for each in settled.double_owners],
         "rounds": [_round(each) for each in settled.rounds],
         "calls": [_called(each) for each in settled.calls],

@@ -6,8 +6,7 @@ that it has: what is read and not committed when a partition is given up is a fi
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
 
 from groupledger.core.protocol.callbacks import Call, Callback
@@ -36,16 +35,19 @@ def rehearse_simulation(
     """
     group = _RehearsedGroup(make, group_id, SimulatedBroker())
     journal: list[Entry] = []
-    running: Collection[str] = ()
+    running: Mapping[str, int] = {}
     for settled in settlements:
         journal += group.pass_time(records, settled.event.at_ms, running)
         group.broker.set_topics(settled.topics)
-        if settled.started is not None:
-            group.forget(settled.started)
-        for (_, member), polled in groupby(settled.calls, key=lambda each: (each.round, each.member)):
-            journal += group.poll(member, [(each.call, _membership(group_id, each)) for each in polled])
+        for (_, member, process), polled in groupby(settled.calls, key=_due_together):
+            calls = [(each.call, _membership(group_id, each)) for each in polled]
+            journal += group.poll(member, calls, process)
         running = settled.running
     return journal + group.pass_time(records, 0, running)
+
+
+def _due_together(called: MemberCall) -> tuple[int, str, int]:
+    return called.round, called.member, called.process
 
 
 def _membership(group_id: str, called: MemberCall) -> GroupMetadata:
@@ -66,12 +68,12 @@ def rehearse_history(calls: Iterable[RecordedCall], make: Make, *, records: int 
             groups[named] = _RehearsedGroup(make, group_id, SimulatedBroker(exact=False))
         group = groups[named]
         made = list(together)
-        journal += group.pass_time(records, made[0].at_ms, list(group.consumers))
+        journal += group.pass_time(records, made[0].at_ms, dict.fromkeys(group.consumers, 1))
         group.broker.see(each for call in made for each in call.call.partitions)
         for member_id, polled in groupby(made, key=lambda each: each.member_id):
             journal += group.poll(member_id, [(each.call, group.enter(each)) for each in polled])
         for gone in {each.member_id for each in made if each.certainty is Certainty.UNKNOWN_END}:
-            group.forget(gone)
+            group.consumers.pop(gone, None)
     return journal
 
 
@@ -91,23 +93,19 @@ class _RehearsedGroup:
         self.group_id = group_id
         self.broker = broker
         self.consumers: dict[str, HostedConsumer] = {}
-        self.processes: Counter[str] = Counter()
         self.generations: dict[str, int | None] = {}
 
-    def pass_time(self, records: int, at_ms: int, running: Iterable[str]) -> list[Entry]:
+    def pass_time(self, records: int, at_ms: int, running: Mapping[str, int]) -> list[Entry]:
         """The logs grow, and these members read them."""
         self.broker.append(records, at_ms)
         journal: list[Entry] = []
-        for member in sorted(running):
-            if member in self.consumers:
-                known = len(self.consumers[member].journal)
-                self.consumers[member].consume()
-                journal += self.consumers[member].journal[known:]
+        for member, process in sorted(running.items()):
+            consumer = self.consumers.get(member)
+            if consumer is not None and consumer.process == process:
+                known = len(consumer.journal)
+                consumer.consume()
+                journal += consumer.journal[known:]
         return journal
-
-    def forget(self, member: str) -> None:
-        """The process is gone, or another one starts under its name."""
-        self.consumers.pop(member, None)
 
     def enter(self, called: RecordedCall) -> GroupMetadata:
         """As what the coordinator knows a member: it enters the generation of a snapshot when it joins."""
@@ -115,14 +113,13 @@ class _RehearsedGroup:
             self.generations[called.member_id] = called.generation
         return GroupMetadata(self.group_id, self.generations.get(called.member_id), called.member_id)
 
-    def poll(self, member: str, calls: Iterable[tuple[Call, GroupMetadata]]) -> list[Entry]:
-        """One poll of a member, which is made where there is none; what its listener raises is in the journal."""
-        if member not in self.consumers:
-            self.processes[member] += 1
-            consumer = HostedConsumer(member, self.group_id, broker=self.broker, process=self.processes[member])
+    def poll(self, member: str, calls: Iterable[tuple[Call, GroupMetadata]], process: int = 1) -> list[Entry]:
+        """One poll of a member; what its listener raises is in the journal. A new process has a new consumer."""
+        consumer = self.consumers.get(member)
+        if consumer is None or consumer.process != process:
+            consumer = HostedConsumer(member, self.group_id, broker=self.broker, process=process)
             consumer.set_rebalance_listener(self.make())
             self.consumers[member] = consumer
-        consumer = self.consumers[member]
         known = len(consumer.journal)
         for call, membership in calls:
             consumer.feed([call], membership)

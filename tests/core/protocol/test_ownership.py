@@ -54,9 +54,7 @@ def test_who_stands_still_or_fell_out_consumes_nothing():
     assert [each.double_owners for each in simulate(Script({"t": 4}, zombie))] == [()] * 5
 
 
-@pytest.mark.parametrize("end", [e.Crash("b", at_ms=9_000), e.Pause("b", at_ms=9_000)])
-def test_one_that_lasts_is_told_again_until_it_ends(end):
-    """b misses the assignment that takes a partition from it, and its next one too, so both go on."""
+def test_one_that_lasts_is_told_again_until_it_ends():
     ownership = Ownership()
     ownership.begin_step(answering=True)
     ownership.take("b", t(0, 1), 10)
@@ -64,7 +62,7 @@ def test_one_that_lasts_is_told_again_until_it_ends(end):
     assert ownership.take_double_owners() == (DoubleOwner(t(1)[0], ("b", "c"), 30, None),)
     assert ownership.take_double_owners() == (DoubleOwner(t(1)[0], ("b", "c"), 30, None),)
     ownership.begin_step()
-    ownership.give_up("b", t(1), end.at_ms)
+    ownership.give_up("b", t(1), 9_000)
     assert ownership.take_double_owners() == (DoubleOwner(t(1)[0], ("b", "c"), 30, 9_000),)
     assert ownership.take_double_owners() == ()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any
 
 from groupledger.core.assignors import ASSIGNORS
@@ -26,9 +25,22 @@ def happen(group: Group, event: e.Event) -> str | None:
     Raises Fault: BAD_EVENT for an event about a process that is not there, or is already; UNKNOWN_ASSIGNOR.
     """
     group.set_clocks(max(group.clock_ms, event.at_ms))
+    return _unless_refused(group, lambda: HAPPENS[type(event)](group, event))
+
+
+def come_back(group: Group) -> str | None:
+    """Start the process that is returning, if one is; gives why it was refused, if it was."""
+    settings, group.returning = group.returning, None
+    if settings is None:
+        return None
+    group.set_clocks(group.clock_ms)
+    return _unless_refused(group, lambda: _start(group, settings))
+
+
+def _unless_refused(group: Group, act: Callable[[], None]) -> str | None:
     group.ownership.begin_step()
     try:
-        HAPPENS[type(event)](group, event)
+        act()
     except Fault as fault:
         if fault.code != "INCONSISTENT_GROUP_PROTOCOL":
             raise
@@ -50,7 +62,8 @@ def _start(group: Group, settings: e.Join) -> None:
     group.coordinator.require_common_assignor(settings.member, settings.assignors)
     protocol = Protocol.EAGER if settings.upgrade_from else protocol_of(supported, settings.byte_code)
     consumer = c.Consumer(protocol, settings.topics, group.topics, settings.byte_code, group.form)
-    process = Process(settings, consumer, group.clock_ms)
+    group.born[settings.member] += 1
+    process = Process(settings, consumer, group.clock_ms, group.born[settings.member])
     old = group.processes.pop(settings.member, None)
     if old is not None:
         group.end(old)
@@ -106,6 +119,7 @@ def _leave(group: Group, event: e.Leave) -> None:
         raise Fault(BAD_EVENT, f"{event.member!r} is paused; it cannot leave before it resumes")
     group.react(process, c.close(process.consumer))
     group.end(process)
+    group.set_clocks(process.clock_ms)  # it leaves once its callback has returned
     if process.settings.group_instance_id is None:
         _unseat(group, process)
 
@@ -145,10 +159,19 @@ def _unseat(group: Group, process: Process) -> None:
 
 
 def _restart(group: Group, event: e.Restart) -> None:
+    """One that runs closes first, and starts once the group has settled without it; with `together`, at once."""
     process = group.processes.get(event.member)
-    if process is None:
+    if process is not None and process.talks:
+        _leave(group, e.Leave(event.member))
+    elif process is not None:
+        group.end(process)
+    settings = group.ended.get(event.member)
+    if settings is None:
         raise Fault(BAD_EVENT, f"there is no process {event.member!r} to restart; expected one that joined")
-    _start(group, replace(process.settings, topics=process.consumer.topics))
+    if process is not None and process.name not in group.processes and not event.together:
+        group.returning = settings
+    else:
+        _start(group, settings)
 
 
 def _subscribe(group: Group, event: e.Subscribe) -> None:

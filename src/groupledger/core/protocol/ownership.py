@@ -67,6 +67,20 @@ class Ownership:
                 self._lasting[each].remove(span)
                 self._ended.setdefault(each, []).append(span)
 
+    def uncovered_ms(
+        self, partitions: Iterable[TopicPartition], start_ms: int, end_ms: int
+    ) -> dict[TopicPartition, int]:
+        """For how long nobody consumed each of these in that time, which may not begin before the last answer."""
+        found = {}
+        for each in partitions:
+            free_ms, known_ms = 0, start_ms
+            spans = [*self._ended.get(each, ()), *self._lasting.get(each, ())]
+            for span in sorted(spans, key=lambda span: span.since_ms):
+                free_ms += max(min(span.since_ms, end_ms) - known_ms, 0)
+                known_ms = max(known_ms, end_ms if span.until_ms is None else span.until_ms)
+            found[each] = free_ms + max(end_ms - known_ms, 0)
+        return found
+
     def take_double_owners(self) -> tuple[DoubleOwner, ...]:
         """Those of the time since the last call, by partition; one that lasts is in the next answer too."""
         ended, self._ended = self._ended, {}

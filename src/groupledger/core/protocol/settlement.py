@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from groupledger.core.custom.group import Protocol, TopicPartition
 from groupledger.core.protocol.callbacks import Call, Callback
-from groupledger.core.protocol.events import Event, Join, Restart
+from groupledger.core.protocol.events import Event
 from groupledger.core.protocol.leader import Sets
 from groupledger.core.protocol.ownership import DoubleOwner
 
@@ -25,7 +25,8 @@ class Pace:
 class MemberCall(NamedTuple):
     """One call of one member: `round` counts from 1 in an event, 0 is before the first; `order` counts its calls.
 
-    `generation` and `group_instance_id` are the member's own while it is called.
+    `generation` and `group_instance_id` are the member's own while it is called; `process` counts the processes of its
+    name, which share nothing.
     """
 
     order: int
@@ -37,6 +38,7 @@ class MemberCall(NamedTuple):
     ended_ms: int
     generation: int | None = None
     group_instance_id: str | None = None
+    process: int = 1
 
 
 class MemberRound(NamedTuple):
@@ -84,7 +86,9 @@ class Cycle(NamedTuple):
 class Settlement:
     """One event and all it led to. It is stable unless there is a cycle or a failure, or a member was refused.
 
-    Afterwards there are these `topics`, and these processes are `running`: neither ended nor paused.
+    Afterwards there are these `topics`, and these processes are `running`, neither ended nor paused: by name, with
+    the number of each among those of its name. `unavailable_ms`: for how long nobody consumed a partition that somebody
+    subscribes to, from the end of the last settlement to the end of this one.
     """
 
     event: Event
@@ -96,20 +100,14 @@ class Settlement:
     failure: str | None = None
     refused: str | None = None
     topics: Mapping[str, int] = field(default_factory=dict)
-    running: frozenset[str] = frozenset()
+    running: Mapping[str, int] = field(default_factory=dict)
     double_owners: tuple[DoubleOwner, ...] = ()  # while it settled, and afterwards where they still are
+    unavailable_ms: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     @property
     def stable(self) -> bool:
         """Whether the group came to rest."""
         return self.cycle is None and self.failure is None
-
-    @property
-    def started(self) -> str | None:
-        """The name of the process that the event started: it shares nothing with one of that name before it."""
-        if isinstance(self.event, Join | Restart) and self.refused is None:
-            return self.event.member
-        return None
 
     @property
     def unavailable_rounds(self) -> dict[TopicPartition, int]:

@@ -160,6 +160,7 @@ def told(settled: Settlement) -> dict[str, Any]:
         "cycle": None if settled.cycle is None else list(settled.cycle),
         "failure": settled.failure,
         "refused": settled.refused,
+        "unavailable_ms": [[*each, waited] for each, waited in settled.unavailable_ms.items()],
         "double_owners": [_double_owner(each) for each in settled.double_owners],
     }
 
