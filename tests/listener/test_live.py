@@ -14,10 +14,12 @@ import pytest
 from groupledger.core.faults import Fault
 from groupledger.core.user_code import client_module
 from groupledger.listener import (
+    IllegalArgumentError,
     IllegalStateError,
     OffsetAndMetadata,
     RebalanceListener,
     UnsupportedOperationError,
+    WakeupError,
 )
 from groupledger.listener.confluent import ConfluentConsumer
 from groupledger.listener.kafka_python import KafkaPythonConsumer
@@ -249,6 +251,28 @@ def test_an_error_of_a_listener_comes_after_the_rebalance_and_loses_no_message(c
     assert consumer.assignment() == set(t(0))
     assert consumer._consumer.did[0][0] == "assign"
     assert consumer.poll(0.1) == "a message"
+
+
+def test_a_wakeup_comes_before_what_was_raised_first_in_a_live_client_too(confluent):
+    def fail(_, consumer):
+        raise WakeupError("WAKEUP", "woken")
+
+    consumer = confluent("cooperative-sticky")
+    polled(consumer, Doing(), ("on_assign", t(0)))
+    consumer.set_rebalance_listener(Doing(revoked=lambda *_: 1 / 0, assigned=fail))
+    consumer._consumer.due = [("on_revoke", t(0)), ("on_assign", t(1))]
+    with pytest.raises(WakeupError) as raised:
+        consumer.poll(0.1)
+    assert isinstance(raised.value.__cause__, ZeroDivisionError)
+
+
+def test_live_clients_take_listeners_alone_and_warn_of_the_older_ways(confluent, kafka_python):
+    for consumer in (confluent("range"), kafka_python):
+        with pytest.raises(IllegalArgumentError):
+            consumer.set_rebalance_listener(object())
+        with pytest.warns(DeprecationWarning, match="subscribe with a listener") as told:
+            consumer.subscribe(["t"], Doing())
+        assert [each.filename for each in told] == [__file__]
 
 
 def test_closing_tells_the_listener_while_the_client_still_answers(confluent):

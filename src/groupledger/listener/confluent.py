@@ -9,7 +9,7 @@ from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.user_code import client_module
 from groupledger.listener.errors import UnsupportedOperationError
-from groupledger.listener.interface import RebalanceListener
+from groupledger.listener.interface import RebalanceListener, warn_of_subscribe
 from groupledger.listener.live import LiveConsumer
 from groupledger.listener.view import GroupMetadata, OffsetAndMetadata, Offsets, OnCommit, PartitionInfo
 
@@ -43,6 +43,7 @@ class ConfluentConsumer(LiveConsumer[Any]):
     def subscribe(self, topics: Iterable[str], listener: RebalanceListener | None = None) -> None:
         """`subscribe`: without a listener the one that is set stays."""
         if listener is not None:
+            warn_of_subscribe()
             self.set_rebalance_listener(listener)
         callbacks = {"on_assign": self._on_assign, "on_revoke": self._on_revoke, "on_lost": self._on_lost}
         self._consumer.subscribe(list(topics), **callbacks)

@@ -16,8 +16,8 @@ from groupledger.core.custom.group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol.callbacks import LISTENER, Call, Callback
 from groupledger.listener.broker import LastRead, SimulatedBroker
-from groupledger.listener.errors import CommitFailedError, IllegalArgumentError, IllegalStateError, named
-from groupledger.listener.interface import RebalanceListener
+from groupledger.listener.errors import CommitFailedError, IllegalArgumentError, IllegalStateError, named, raise_one
+from groupledger.listener.interface import RebalanceListener, checked, warn_of_subscribe
 from groupledger.listener.view import (
     GroupMetadata,
     OffsetAndMetadata,
@@ -89,11 +89,12 @@ class HostedConsumer:
         """`subscribe`: without a listener the one that is set stays (KIP-1306 sets it before subscribing)."""
         del topics  # which ones were subscribed to is in the calls
         if listener is not None:
+            warn_of_subscribe()
             self.set_rebalance_listener(listener)
 
     def set_rebalance_listener(self, listener: RebalanceListener | None) -> None:
         """`setRebalanceListener`: the last one set before a poll is called in it; None removes it."""
-        self._listener = listener
+        self._listener = checked(listener)
 
     def feed(self, calls: Iterable[Call], membership: GroupMetadata | None = None) -> None:
         """The next poll finds that these calls are due; calls of the assignor are nothing to a listener.
@@ -118,7 +119,10 @@ class HostedConsumer:
                 self.broker.last_read[each] = LastRead(end, revoked=False)
 
     def poll(self) -> None:
-        """Make all calls that are due, whatever some raise; when the rebalance is complete, raise the first error."""
+        """Make all calls that are due, whatever some raise; when the rebalance is complete, raise one of the errors.
+
+        That somebody woke or interrupted the consumer comes first, then whatever was raised first.
+        """
         listener, due, self._waiting = self._listener, self._waiting, []
         errors: list[BaseException] = []
         for each, self._membership in due:
@@ -128,8 +132,7 @@ class HostedConsumer:
                 errors.append(error)
                 self._note(f"raised {type(error).__name__}", each.partitions, str(error))
             self._within = None
-        if errors:
-            raise errors[0]
+        raise_one(errors)
 
     def _call(self, listener: RebalanceListener | None, due: Call) -> None:
         """Lost partitions are gone before their callback, revoked ones after it, assigned ones are there before it."""

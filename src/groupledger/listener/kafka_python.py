@@ -9,7 +9,7 @@ from typing import Any
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.user_code import client_module
-from groupledger.listener.interface import RebalanceListener
+from groupledger.listener.interface import RebalanceListener, warn_of_subscribe
 from groupledger.listener.live import LiveConsumer
 from groupledger.listener.view import (
     GroupMetadata,
@@ -44,6 +44,7 @@ class KafkaPythonConsumer(LiveConsumer[Records]):
     def subscribe(self, topics: Iterable[str], listener: RebalanceListener | None = None) -> None:
         """`subscribe`: without a listener the one that is set stays."""
         if listener is not None:
+            warn_of_subscribe()
             self.set_rebalance_listener(listener)
         self._library.AsyncConsumerRebalanceListener.register(_Callbacks)  # it asks for one of its own
         self._consumer.subscribe(list(topics), listener=_Callbacks(self))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -17,6 +18,8 @@ from groupledger.core.protocol.group import Group, Process
 from groupledger.core.step import Form
 
 BAD_EVENT = "BAD_EVENT"
+TOPIC_NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,249}")
+"""What Kafka takes for one."""
 
 
 def happen(group: Group, event: e.Event) -> str | None:
@@ -58,6 +61,7 @@ def _join(group: Group, event: e.Join) -> None:
 
 def _start(group: Group, settings: e.Join) -> None:
     """A process subscribes; a static member takes its seat in a stable group without a rebalance."""
+    require_topic_names(settings.topics)
     supported = [_supported(group, each) for each in settings.assignors]
     group.coordinator.require_common_assignor(settings.member, settings.assignors)
     protocol = Protocol.EAGER if settings.upgrade_from else protocol_of(supported, settings.byte_code)
@@ -84,6 +88,14 @@ def _supported(group: Group, assignor: str) -> Iterable[Protocol]:
         expected = ", ".join([*ASSIGNORS, *group.custom])
         raise Fault("UNKNOWN_ASSIGNOR", f"assignor is {assignor!r}; expected one of {expected}; {SOLVED_ALONE}")
     return SUPPORTED[assignor]
+
+
+def require_topic_names(names: Iterable[str]) -> None:
+    """Raise Fault(BAD_EVENT) for what no topic can be called: a pattern, for one."""
+    for name in names:
+        if TOPIC_NAME.fullmatch(name) is None:
+            expected = "up to 249 letters, digits, dots, underscores and hyphens; patterns are not simulated"
+            raise Fault(BAD_EVENT, f"topic is {name[:80]!r}; expected {expected}")
 
 
 def _fence(group: Group, process: Process, seat: Registered) -> None:
@@ -175,6 +187,7 @@ def _restart(group: Group, event: e.Restart) -> None:
 
 
 def _subscribe(group: Group, event: e.Subscribe) -> None:
+    require_topic_names(event.topics)
     process = _alive(group, event.member)
     reaction = c.change_subscription(process.consumer, event.topics)
     if process.talks:
@@ -184,6 +197,7 @@ def _subscribe(group: Group, event: e.Subscribe) -> None:
 
 
 def _set_partitions(group: Group, event: e.SetPartitions) -> None:
+    require_topic_names([event.topic])
     group.topics = {**group.topics, event.topic: event.partitions}
     _tell(group, event.topic)
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from groupledger.core.custom.naming import CustomAssignor
+from groupledger.core.custom.naming import CustomAssignor, by_every_name
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.consumer import exists
 from groupledger.core.protocol.coordinator import Coordinator
 from groupledger.core.protocol.group import Group
-from groupledger.core.protocol.happening import come_back, happen
+from groupledger.core.protocol.happening import come_back, happen, require_topic_names
 from groupledger.core.protocol.leader import Plan, Question, plan, plan_all
 from groupledger.core.protocol.rounds import gather, spread
 from groupledger.core.protocol.settlement import Cycle, Pace, Settlement
@@ -56,7 +56,7 @@ def simulate_all(
     scripts: Iterable[Script], custom: Mapping[str, CustomAssignor] | None = None
 ) -> list[list[Settlement] | Fault]:
     """One result for each script, in order; a script that cannot be played is a Fault, and the others go on."""
-    known = custom or {}
+    known = by_every_name(custom or {})
     results: dict[int, list[Settlement] | Fault] = {}
     playing = {place: play(script, known) for place, script in enumerate(scripts)}
     asked = {place: question for place in playing if (question := _go_on(playing, place, None, results))}
@@ -81,7 +81,7 @@ def _go_on(
 
 def live(script: Script, custom: Mapping[str, CustomAssignor] | None = None) -> Iterator[Settlement]:
     """The settlements of one group, each as soon as its event is there; raises Fault as `simulate`."""
-    known = custom or {}
+    known = by_every_name(custom or {})
     group = _group(script, known)
     for event in script.events:
         yield _answered(_settle(group, event), known)
@@ -107,6 +107,7 @@ def play(script: Script, custom: Mapping[str, CustomAssignor]) -> Playing:
 
 
 def _group(script: Script, custom: Mapping[str, CustomAssignor]) -> Group:
+    require_topic_names(script.topics)
     coordinator = Coordinator(known_ids=script.member_ids)
     return Group(dict(script.topics), script.form, script.pace, custom, coordinator=coordinator)
 
