@@ -35,6 +35,7 @@ check: setup  ## Format, lint, types, layers, tidiness
 
 parity: setup  ## Kafka's own assignors beside ours, on 20,000 new groups of each kind (needs a JDK; about 15 minutes)
 	@$(BIN)/python -m tests.oracle.parity --groups 20000 --examples 1000
+	@$(BIN)/python -m tests.oracle.validation --groups 20000
 
 properties: setup  ## What every assignor promises, on 10,000 drawn groups for each; least moves, on 5,000 (about 35 minutes)
 	@GROUPLEDGER_EXAMPLES=10000 $(BIN)/python -m pytest -q tests/core/assignors/test_properties.py

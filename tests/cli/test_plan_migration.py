@@ -26,6 +26,9 @@ def test_a_safe_migration_is_a_checklist():
     [
         (("--from", "range", "--single-bounce"), "no-common-assignor"),
         (("--from", "range", "--client", "librdkafka=2"), "client-cannot-mix"),
+        (("--from", "range", "--client", "java=5", "--client", "librdkafka=1"), "client-cannot-mix"),
+        (("--from", "stream"), "streams-assignor"),
+        (("--from", "cooperative-sticky,range", "--before-2.4"), "client-lacks-assignor"),
         (("--from", "stream", "--to", "stream", "--before-2.4", "--single-bounce"), "old-leader"),
     ],
 )
@@ -91,3 +94,12 @@ def test_a_thousand_members_are_planned_by_their_kinds():
     assert "members were played, some of each kind" in table
     assert "all 1000 are back" in table
     assert "java-39 and 960 alike" in table
+
+
+def test_stopping_all_is_told_with_what_it_costs():
+    arguments = ("--from", "range", "--client", "java=5", "--client", "librdkafka=1")
+    way = "[ ] Or stop all 6 members, then start them anew (list cooperative-sticky alone): rehearsed, safe"
+    assert f"{way}, under cooperative-sticky; 18 partitions have no owner meanwhile" in run(*arguments).output
+    told = json.loads(run(*arguments, "--json").stdout)["stop_all"]
+    assert (told["assignor"], told["unavailable"], told["findings"]) == ("cooperative-sticky", 18, [])
+    assert json.loads(run("--from", "range", "--json").stdout)["stop_all"] is None

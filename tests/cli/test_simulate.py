@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import CliRunner
 
 from groupledger.cli.commands import main
@@ -65,3 +66,26 @@ def test_a_table_says_who_was_refused_what_hangs_and_what_is_unowned():
     assert "join b: refused: b lists range; expected one that all members list (cooperative-sticky)" in shown
     assert "crash a: 0 rounds, 0 partition-rounds unavailable, unowned: t-0" in shown
     assert "join b: hangs: SubscriptionsDiffer" in shown
+
+
+def old_leader():
+    """A leader on byte code before KIP-429 takes what b keeps."""
+    joins = [{"event": "join", "member": name, "topics": ["t"]} for name in "abc"]
+    old = [each | ({"byte_code": "BEFORE_KIP_429"} if each["member"] != "b" else {}) for each in joins]
+    return json.dumps({"id": "old", "topics": {"t": 4}, "events": old})
+
+
+@pytest.mark.parametrize("table", [(), ("--table",)])
+def test_a_partition_with_two_owners_exits_with_4(table):
+    done = CliRunner().invoke(main, ["simulate", *table], input=f"{SCRIPT}\n{old_leader()}\n")
+    assert done.exit_code == 4
+    if table:
+        assert re.search(r"join c: 2 rounds, .*two owners: t-\d", done.output)
+        assert re.search(r"t-\d +b +a +0 +0", done.output)
+    else:
+        (double,) = json.loads(done.stdout.splitlines()[1])["events"][-1]["double_owners"]
+        assert (double["members"], double["since_ms"], double["until_ms"]) == (["b", "a"], 0, 0)
+
+
+def test_a_line_that_is_no_script_counts_before_two_owners():
+    assert CliRunner().invoke(main, ["simulate"], input=f"{old_leader()}\nnonsense\n").exit_code == 3

@@ -42,6 +42,14 @@ def flat(wire):
     return [(entry["topic"], number) for entry in wire for number in entry["partitions"]]
 
 
+def test_two_owners_are_in_the_row_of_their_event():
+    old = {"event": "join", "topics": ["t"], "byte_code": "BEFORE_KIP_429"}
+    joins = [{**old, "member": "a"}, {"event": "join", "member": "b", "topics": ["t"]}, {**old, "member": "c"}]
+    rows = settle(bucket([("g", json.dumps({"topics": {"t": 4}, "events": joins}))])).to_pylist()
+    assert [len(row["double_owners"]) for row in rows] == [0, 0, 1]
+    assert rows[2]["double_owners"][0]["members"] == ["b", "a"]
+
+
 def test_a_script_that_cannot_be_played_is_one_row_and_the_others_go_on():
     good = scripts(1)
     impossible = json.dumps({"topics": {}, "events": [{"event": "leave", "member": "x"}]})

@@ -15,6 +15,7 @@ from groupledger.listener import (
     CompositeRebalanceListener,
     ConsumerRebalanceListener,
     HostedConsumer,
+    IllegalArgumentError,
     IllegalStateError,
     InterruptError,
     OffsetAndMetadata,
@@ -35,7 +36,7 @@ def test_kip_1306_1_offsets_are_committed_on_revocation():
         view.commit_sync()
 
     consumer = polled(Doing(revoked=commit), assigned(0, 1), revoked(1))
-    assert consumer.commits[t(1)[0]] == OffsetAndMetadata(7)
+    assert consumer.broker.committed[t(1)[0]] == OffsetAndMetadata(7)
 
 
 def test_kip_1306_2_positions_are_set_on_assignment():
@@ -88,7 +89,7 @@ def test_kip_1306_7_lost_partitions_are_gone_before_the_callback():
 
 def test_kip_1306_8_commit_in_lost_does_not_commit_what_was_lost():
     consumer = polled(Doing(lost=lambda _, view: view.commit_sync()), assigned(0, 1), lost(0, 1))
-    assert consumer.commits == {}
+    assert consumer.broker.committed == {}
 
 
 def test_kip_1306_9_offsets_of_lost_partitions_are_refused():
@@ -163,7 +164,8 @@ def test_kip_1306_22_none_removes_it():
 def test_kip_1306_23_it_overrides_one_given_to_subscribe():
     given, set_later = Doing(), Doing()
     consumer = HostedConsumer("m")
-    consumer.subscribe(["t"], given)
+    with pytest.warns(DeprecationWarning, match="subscribe with a listener is deprecated by KIP-1306"):
+        consumer.subscribe(["t"], given)
     polled(set_later, assigned(0), consumer=consumer)
     assert (given.calls, set_later.calls) == ([], [("assigned", t(0))])
 
@@ -171,7 +173,8 @@ def test_kip_1306_23_it_overrides_one_given_to_subscribe():
 def test_kip_1306_24_subscribe_with_a_listener_still_works_and_without_one_keeps_it():
     listener = Doing()
     consumer = HostedConsumer("m")
-    consumer.subscribe(["t"], listener)
+    with pytest.warns(DeprecationWarning, match="expected set_rebalance_listener"):
+        consumer.subscribe(["t"], listener)
     consumer.subscribe(["t", "u"])
     consumer.feed([assigned(0)])
     consumer.poll()
@@ -221,6 +224,10 @@ DELEGATION = {
 }
 
 
+OLDER_FORM = pytest.mark.filterwarnings("ignore:.*of the older form:DeprecationWarning")
+
+
+@OLDER_FORM
 @pytest.mark.parametrize(("kind", "calls"), DELEGATION.values(), ids=DELEGATION.keys())
 def test_kip_1306_25_the_delegation_table(kind, calls):
     listener = kind()
@@ -228,6 +235,7 @@ def test_kip_1306_25_the_delegation_table(kind, calls):
     assert listener.calls == calls
 
 
+@OLDER_FORM
 def test_kip_1306_26_an_override_that_wants_the_older_callback_calls_it():
     class Calling(Legacy):
         def on_partitions_assigned(self, partitions, consumer):
@@ -239,6 +247,7 @@ def test_kip_1306_26_an_override_that_wants_the_older_callback_calls_it():
     assert listener.calls == ["assigned/1", "assigned/2"]
 
 
+@OLDER_FORM
 @pytest.mark.parametrize("has_lost", [True, False])
 def test_kip_1306_27_listeners_of_other_libraries_are_adapted(has_lost):
     calls = []
@@ -274,6 +283,23 @@ def test_kip_1306_30_the_other_callbacks_still_run_and_the_first_error_is_raised
     with pytest.raises(KeyError, match="first"):
         consumer.poll()
     assert listener.calls == [("revoked", t(0)), ("assigned", t(1))]
+
+
+@pytest.mark.parametrize("error", [WakeupError("WAKEUP", "woken"), InterruptError("INTERRUPTED", "interrupted")])
+def test_kip_1306_37_wakeup_and_interrupt_come_before_what_was_raised_first(error):
+    """Both callbacks ran, and the caller learns that somebody woke it; the first error is the cause."""
+    first = KeyError("first")
+    listener = Doing(assigned=failing(error), revoked=failing(first))
+    consumer = polled(None, assigned(0))
+    consumer.set_rebalance_listener(listener)
+    consumer.feed([revoked(0), assigned(1)])
+    with pytest.raises(type(error)) as raised:
+        consumer.poll()
+    assert raised.value.__cause__ is first
+    assert listener.calls == [("revoked", t(0)), ("assigned", t(1))]
+    both = CompositeRebalanceListener(Doing(assigned=failing(first)), Doing(assigned=failing(error)))
+    with pytest.raises(type(error)):
+        polled(both, assigned(0))
 
 
 def test_kip_1306_31_the_consumer_stays_usable():
@@ -324,3 +350,36 @@ def test_kip_1306_34_several_listeners_are_one_and_all_are_called():
     polled(CompositeRebalanceListener(whole), assigned(0), revoked(0))
     polled(CompositeRebalanceListener(whole), assigned(0), lost(0))
     assert [name for name, _ in whole.calls] == ["assigned", "assigned", "revoked", "assigned", "lost"]
+
+
+def test_kip_1306_35_the_deprecated_ways_work_and_warn():
+    """One-argument callbacks, ours or of another library, whichever way they are set; the new interface does not."""
+    consumer = HostedConsumer("m")
+    foreign = type(
+        "Foreign", (), {name: lambda *_: None for name in ("on_partitions_assigned", "on_partitions_revoked")}
+    )
+    for older, name in ((Legacy(), "Legacy"), (Adapted(foreign()), "Foreign")):
+        with pytest.warns(DeprecationWarning, match=f"{name} is a listener of the older form") as told:
+            consumer.set_rebalance_listener(older)
+        assert told[0].filename == __file__
+        with pytest.warns(DeprecationWarning, match="subscribe with a listener") as told:
+            consumer.subscribe(["t"], Doing())
+        assert [each.filename for each in told] == [__file__]
+        with pytest.warns(DeprecationWarning, match="of the older form"):
+            CompositeRebalanceListener(Doing(), older)
+    consumer.set_rebalance_listener(Doing())
+    consumer.set_rebalance_listener(None)
+
+
+@pytest.mark.parametrize("wrong", [object(), "tests:Doing", Doing, lambda *_: None])
+def test_kip_1306_36_what_is_no_listener_is_refused(wrong):
+    consumer, listener = HostedConsumer("m"), Doing()
+    consumer.set_rebalance_listener(listener)
+    with pytest.raises(IllegalArgumentError, match="expected a RebalanceListener or None"):
+        consumer.set_rebalance_listener(wrong)
+    with pytest.raises(IllegalArgumentError), pytest.warns(DeprecationWarning, match="subscribe with"):
+        consumer.subscribe(["t"], wrong)
+    with pytest.raises(IllegalArgumentError):
+        CompositeRebalanceListener(wrong)
+    polled(listener, assigned(0), consumer=consumer)
+    assert listener.calls == [("assigned", t(0))]

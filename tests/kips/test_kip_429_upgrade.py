@@ -10,8 +10,9 @@ from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.compatibility import SUPPORTED, TABLE, ByteCode, protocol_of
+from groupledger.core.protocol.dangers import Bounce, Client, Danger
 from groupledger.core.protocol.metrics import GROUP, Window, of_simulation
-from groupledger.core.protocol.migration import Bounce, Client, Danger, one_bounce, rehearse, two_bounces
+from groupledger.core.protocol.migration import one_bounce, rehearse, two_bounces
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, simulate
 from tests.core.protocol.played import COOPERATIVE, EAGER, calls_of, member, owners_of, t
@@ -106,6 +107,17 @@ def test_kip_429_44_streams_second_bounce_removes_it_and_both_protocols_are_safe
     early = [replace(client, byte_code=codes[client.member], upgrade_from=True) for client in present]
     (step,) = bounced(sorted(early, key=lambda each: list(codes).index(each.member)), STREAMS_SECOND).steps
     assert (step.leader, [each.danger for each in step.findings]) == ("a", [Danger.OLD_MEMBER_MAY_LEAD])
+
+
+@pytest.mark.parametrize(("present", "to"), [("stream", "cooperative-sticky"), ("range", "stream")])
+def test_kip_429_50_streams_keeps_its_assignor_and_nobody_else_has_it(present, to):
+    """Said before the first member is bounced; from stream to stream is the one way."""
+    group = clients((present,), ByteCode.BEFORE_KIP_429)
+    (step,) = bounced(group, two_bounces(group, to)).steps
+    assert (step.number, [each.danger for each in step.findings if each.danger is Danger.STREAMS_ASSIGNOR]) == (
+        1,
+        [Danger.STREAMS_ASSIGNOR],
+    )
 
 
 def test_kip_429_45_any_member_that_joins_again_is_a_rebalance_for_all():

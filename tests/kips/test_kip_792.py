@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from groupledger.core.custom.group import Member, Protocol, validate_subscription
+from groupledger.core.custom.contract import examine
+from groupledger.core.custom.group import Group, Member, Protocol, validate_subscription
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
@@ -156,6 +157,20 @@ def test_kip_792_13_user_data_stays_where_it_is():
     for version in (0, 1, 2, 3):
         wire = Wire(version, ("a",), b"\x01\x02")
         assert decode_subscription(encode_subscription(wire)).user_data == b"\x01\x02"
+
+
+@pytest.mark.parametrize(
+    ("generation", "codes"), [(4, []), (5, ["ASSIGNOR_HANDED_OVER"]), (None, ["ASSIGNOR_HANDED_OVER"])]
+)
+def test_kip_792_15_a_custom_assignor_may_set_stale_claims_aside(generation, codes):
+    """a missed an assignment; all goes to b, which states generation 5. A claim that may be fresh is held back."""
+    custom = CustomAssignor("mine", everything_to_b, frozenset({Protocol.COOPERATIVE}), None)
+    group = Group((Member("a", ("t",), t(0, 1), generation), Member("b", ("t",), t(2, 3), 5)), {"t": 4})
+    assert [each.code for each in examine(custom, group).complaints] == codes
+
+
+def everything_to_b(group):
+    return {"b": list(group.partitions("b"))}
 
 
 @pytest.mark.parametrize("old", [V0, V1])

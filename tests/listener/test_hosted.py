@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import pytest
 
+from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
-from groupledger.listener import HostedConsumer, IllegalStateError, OffsetAndMetadata
+from groupledger.core.protocol.simulator import Script, simulate
+from groupledger.core.step import Form
+from groupledger.listener import (
+    HostedConsumer,
+    IllegalArgumentError,
+    IllegalStateError,
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
+    RebalanceListener,
+    rehearse_simulation,
+)
+from groupledger.listener.broker import SimulatedBroker
 from groupledger.listener.view import GroupMetadata, PartitionInfo
 from tests.core.protocol.played import t
-from tests.kips.listeners import Doing, assigned, polled, revoked
+from tests.kips.listeners import Doing, assigned, failing, polled, revoked
+from tests.kips.test_kip_1306_view import ARGUMENTS, INCLUDED
 
 T0, T1 = t(0, 1)
 
@@ -64,8 +77,8 @@ def test_commit_without_offsets_commits_every_position_and_is_told_back():
         assert view.committed([T0, T1]) == {T0: OffsetAndMetadata(3), T1: OffsetAndMetadata(0)}
 
     consumer = polled(Doing(assigned=seek), assigned(0, 1))
-    assert consumer.commits == {T0: OffsetAndMetadata(3), T1: OffsetAndMetadata(0)}
-    assert told == [(consumer.commits, None)]
+    assert consumer.broker.committed == {T0: OffsetAndMetadata(3), T1: OffsetAndMetadata(0)}
+    assert told == [(consumer.broker.committed, None)]
     assert consumer.committed(t(2)) == {t(2)[0]: None}
 
 
@@ -74,7 +87,7 @@ def test_a_later_commit_leaves_other_partitions_as_they_are():
         view.commit_sync({each: OffsetAndMetadata(9) for each in partitions})
 
     consumer = polled(Doing(assigned=commit), assigned(0), assigned(1))
-    assert consumer.commits == {T0: OffsetAndMetadata(9), T1: OffsetAndMetadata(9)}
+    assert consumer.broker.committed == {T0: OffsetAndMetadata(9), T1: OffsetAndMetadata(9)}
 
 
 def test_what_is_known_of_topics_and_the_group():
@@ -85,6 +98,98 @@ def test_what_is_known_of_topics_and_the_group():
     assert list(host.list_topics()) == ["t", "u"]
     assert host.beginning_offsets([T0, T1]) == {T0: 0, T1: 0}
     assert host.group_metadata() == GroupMetadata("g", member_id="m")
+    assert host.client_instance_id() == HostedConsumer("m", "g").client_instance_id()
+    assert len({each.client_instance_id() for each in (host, HostedConsumer("n", "g"), HostedConsumer("m", "h"))}) == 3
+    assert HostedConsumer("m", "g", process=2).client_instance_id() != host.client_instance_id()
+    assert len(host.client_instance_id()) == 22
+
+
+def test_the_ends_of_logs_and_what_is_between():
+    """Ten records at 1 s, twenty more at 5 s; then topic u is made, and all get five at a time before the last one."""
+    broker = SimulatedBroker({"t": 1})
+    host = HostedConsumer("m", "g", broker=broker)
+    broker.append(10, 1_000)
+    broker.append(20, 5_000)
+    broker.set_topics({"t": 2, "u": 1})
+    broker.append(5, 4_000)
+    broker.append(0, 9_000)
+    u = t(0, topic="u")[0]
+    assert host.end_offsets([T0, T1, u, *t(9)]) == {T0: 35, T1: 5, u: 5, t(9)[0]: 0}
+    moments = {0: (0, 1_000), 1_000: (0, 1_000), 1_001: (10, 5_000), 5_000: (10, 5_000), 5_001: None}
+    for at_ms, told in moments.items():
+        expected = None if told is None else OffsetAndTimestamp(*told)
+        assert host.offsets_for_times({T0: at_ms}) == {T0: expected}
+    assert host.offsets_for_times({T1: 0, u: 5_000, t(9)[0]: 0}) == {
+        T1: OffsetAndTimestamp(0, 5_000),
+        u: OffsetAndTimestamp(0, 5_000),
+        t(9)[0]: None,
+    }
+
+
+def test_a_topic_that_is_made_again_has_nothing_of_the_old_one():
+    broker = SimulatedBroker({"t": 2})
+    broker.append(10, 0)
+    broker.committed = {T0: OffsetAndMetadata(4), T1: OffsetAndMetadata(5)}
+    broker.set_topics({"t": 1})
+    assert broker.committed == {T0: OffsetAndMetadata(4)}
+    broker.set_topics({})
+    broker.set_topics({"t": 2})
+    assert (broker.committed, broker.end_offset(T0), broker.end_offset(T1)) == ({}, 0, 0)
+
+
+def test_consuming_moves_positions_to_the_end_but_not_what_is_paused():
+    broker = SimulatedBroker({"t": 3})
+    host = HostedConsumer("m", "g", broker=broker)
+    polled(Doing(assigned=lambda _, view: view.pause([T1])), assigned(0, 1), consumer=host)
+    broker.append(6, 0)
+    assert [host.current_lag(each) for each in (T0, T1)] == [6, 6]
+    host.consume()
+    assert [host.position(each) for each in (T0, T1)] == [6, 0]
+    assert [host.current_lag(each) for each in (T0, T1)] == [0, 6]
+    host.seek_to_end([T1])
+    assert host.position(T1) == 6
+    assert host.metrics() == {
+        "assigned-partitions": 2,
+        "commit-total": 0,
+        "rebalance-total": 1,
+        "records-consumed-total": 6,
+    }
+    with pytest.raises(IllegalStateError, match="current_lag of t-2, which m is not assigned"):
+        host.current_lag(t(2)[0])
+
+
+def test_a_negative_offset_is_refused():
+    """Neither is it an end of a log, as it is for librdkafka."""
+    consumer = polled(None, assigned(0))
+    for wrong in (lambda: consumer.seek(T0, -1), lambda: consumer.commit_sync({T0: OffsetAndMetadata(-2)})):
+        with pytest.raises(IllegalArgumentError, match="of a negative offset for t-0; expected an offset of 0 or more"):
+            wrong()
+    assert consumer.broker.committed == {}
+
+
+def test_a_member_knows_its_group_as_the_coordinator_does():
+    """Before JoinGroup the generation it leaves, after it the new one; none once it fell out."""
+    told = []
+
+    class Asking(RebalanceListener):
+        def on_partitions_assigned(self, partitions, consumer):
+            told.append(("assigned", consumer.group_metadata()))
+
+        def on_partitions_revoked(self, partitions, consumer):
+            told.append(("revoked", consumer.group_metadata()))
+
+        def on_partitions_lost(self, partitions, consumer):
+            told.append(("lost", consumer.group_metadata()))
+
+    joins = [e.Join(name, ("t",), ("range",), f"i-{name}") for name in "ab"]
+    events = [*joins, e.Pause("b"), e.Expire("b"), e.Resume("b")]
+    rehearse_simulation(simulate(Script({"t": 2}, events, Form.AS_KAFKA)), Asking, group_id="g")
+    mine = [(name, each[1]) for name, each in told if each.group_instance_id == "i-b"]
+    assert {each.group_id for _, each in told} == {"g"}
+    assert told[0] == ("assigned", GroupMetadata("g", 1, "a-1", "i-a"))
+    assert told[1] == ("revoked", GroupMetadata("g", 1, "a-1", "i-a"))
+    assert told[2][1].generation == 2
+    assert mine == [("assigned", 2), ("lost", None), ("assigned", 4)]
 
 
 def test_what_an_application_does_outside_of_callbacks_is_not_in_the_journal():
@@ -92,3 +197,28 @@ def test_what_an_application_does_outside_of_callbacks_is_not_in_the_journal():
     consumer.seek(T0, 4)
     assert consumer.position(T0) == 4
     assert consumer.journal == []
+
+
+@pytest.mark.parametrize("operation", sorted(INCLUDED))
+def test_every_operation_of_the_view_is_answered(operation):
+    answered = []
+
+    def ask(_, view):
+        answered.append(getattr(view, operation)(*ARGUMENTS.get(operation, ())))
+
+    consumer = polled(Doing(assigned=ask), assigned(0))
+    assert len(answered) == 1
+    assert [entry for entry in consumer.journal if entry.error is not None] == []
+
+
+def test_what_a_listener_raises_is_noted_beside_what_it_left_undone():
+    broker = SimulatedBroker({"t": 1})
+    first, second = (HostedConsumer(name, "g", broker=broker) for name in "ab")
+    polled(Doing(), assigned(0), consumer=first)
+    broker.append(3, 0)
+    first.consume()
+    polled(Doing(), revoked(0), consumer=first)
+    with pytest.raises(ZeroDivisionError):
+        polled(Doing(assigned=failing(ZeroDivisionError("no"))), assigned(0), consumer=second)
+    assert [entry.did for entry in first.journal] == ["left uncommitted"]
+    assert [entry.did for entry in second.journal] == ["reads again", "raised ZeroDivisionError"]

@@ -6,6 +6,7 @@ Both run against a real broker in tests/live (`make prove`).
 from __future__ import annotations
 
 import asyncio
+import struct
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -14,12 +15,15 @@ import pytest
 from groupledger.core.faults import Fault
 from groupledger.core.user_code import client_module
 from groupledger.listener import (
+    IllegalArgumentError,
     IllegalStateError,
     OffsetAndMetadata,
+    OffsetAndTimestamp,
     RebalanceListener,
     UnsupportedOperationError,
+    WakeupError,
 )
-from groupledger.listener.confluent import ConfluentConsumer
+from groupledger.listener.confluent import ConfluentConsumer, generation_of
 from groupledger.listener.kafka_python import KafkaPythonConsumer
 from tests.core.protocol.played import t
 
@@ -31,6 +35,8 @@ class Native(NamedTuple):
     partition: int
     offset: int = -1001
     metadata: str | None = None
+    leader_epoch: int | None = None
+    error: object = None
 
 
 class FakeConfluent:
@@ -38,6 +44,7 @@ class FakeConfluent:
 
     def __init__(self, config):
         self.config, self.did, self.due, self.callbacks, self.consumed = config, [], [], {}, {}
+        self.kept, self.broken, self.serialized = {}, {}, b"CGMDv2:" + struct.pack("=i", 7) + b"g\0m-1\0\1"
 
     def subscribe(self, topics, **callbacks):
         self.callbacks = callbacks
@@ -48,7 +55,21 @@ class FakeConfluent:
             self.callbacks[name](self, [Native(*each) for each in partitions])
         return "a message"
 
+    def commit(self, offsets=(), asynchronous=True):
+        self.did.append(("commit", (), {"offsets": list(offsets), "asynchronous": asynchronous}))
+        self.kept.update({(each.topic, each.partition): each for each in offsets})
+        return [each._replace(error=self.broken.get(each.partition)) for each in offsets]
+
+    def consumer_group_metadata(self):
+        return self.serialized
+
+    def offsets_for_times(self, asked, timeout):
+        assert timeout > 0
+        return [each._replace(offset=each.offset // 10 if each.offset < 1_000 else -1) for each in asked]
+
     def committed(self, asked, timeout):
+        if self.kept:
+            return [self.kept.get((each.topic, each.partition), Native(*each[:2])) for each in asked]
         return [Native(each.topic, each.partition, 5 if each.partition == 0 else -1001) for each in asked]
 
     def position(self, asked):
@@ -77,6 +98,17 @@ class FakeKafka:
     def assignment(self):
         return self.owned
 
+    def commit(self, offsets, timeout_ms=None):
+        self.did.append(("commit", (offsets,), {"timeout_ms": timeout_ms}))
+        self.kept = {(each.topic, each.partition): told for each, told in offsets.items()}
+
+    def committed(self, partition, metadata=False, timeout_ms=None):
+        told = self.kept.get((partition.topic, partition.partition))
+        return told if metadata or told is None else told.offset
+
+    def offsets_for_times(self, timestamps, timeout_ms=None):
+        return {each: KafkaTime(at_ms // 10, at_ms, 4) if at_ms < 1_000 else None for each, at_ms in timestamps.items()}
+
     def poll(self, timeout_ms):
         due, self.due = self.due, []
         for name, partitions in due:
@@ -91,17 +123,35 @@ class FakeKafka:
         return lambda *arguments, **options: self.did.append((name, arguments, options))
 
 
+class KafkaOffset(NamedTuple):
+    """kafka-python's own."""
+
+    offset: int
+    metadata: str | None
+    leader_epoch: int
+
+
+class KafkaTime(NamedTuple):
+    """kafka-python's own."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
 class FakeAsyncListener:
     @classmethod
     def register(cls, kind):
         return kind
 
 
-CONFLUENT = SimpleNamespace(Consumer=FakeConfluent, TopicPartition=Native, KafkaException=KeyError, KafkaError=None)
+NO_OFFSET = -168
+ERRORS = SimpleNamespace(_NO_OFFSET=NO_OFFSET)
+CONFLUENT = SimpleNamespace(Consumer=FakeConfluent, TopicPartition=Native, KafkaException=KeyError, KafkaError=ERRORS)
 KAFKA = SimpleNamespace(
     KafkaConsumer=FakeKafka,
     TopicPartition=Native,
-    OffsetAndMetadata=lambda *values: values,
+    OffsetAndMetadata=KafkaOffset,
     AsyncConsumerRebalanceListener=FakeAsyncListener,
 )
 
@@ -229,7 +279,7 @@ def test_confluent_lacks_what_librdkafka_lacks(confluent):
                 operation()
             told.append(raised.value.message.split(";")[0])
         assert consumer.committed(t(0, 1)) == {t(0)[0]: OffsetAndMetadata(5), t(1)[0]: None}
-        assert consumer.group_metadata()[:3] == ("g", None, "m-1")
+        assert consumer.group_metadata()[:3] == ("g", 7, "m-1")
 
     polled(confluent("range"), Doing(assigned=ask), ("on_assign", t(0)))
     assert told == [
@@ -237,6 +287,72 @@ def test_confluent_lacks_what_librdkafka_lacks(confluent):
         "confluent-kafka has no client_instance_id",
         "confluent-kafka has no commit_async with a callback",
     ]
+
+
+KEPT = {t(0)[0]: OffsetAndMetadata(5, "until noon", 3), t(1)[0]: OffsetAndMetadata(6)}
+
+
+@pytest.mark.parametrize("name", ["confluent", "kafka_python"])
+def test_metadata_and_leader_epoch_of_a_commit_come_back(name, confluent, kafka_python):
+    consumer = confluent("range") if name == "confluent" else kafka_python
+    told = []
+
+    def commit(_, view):
+        view.commit_sync(KEPT)
+        told.append(view.committed(t(0, 1, 2)))
+
+    polled(
+        consumer, Doing(assigned=commit), ("on_assign" if name == "confluent" else "on_partitions_assigned", t(0, 1, 2))
+    )
+    assert told == [{**KEPT, t(2)[0]: None}]
+
+
+@pytest.mark.parametrize(("name", "told"), [("confluent", (9, None, None)), ("kafka_python", (9, 90, 4))])
+def test_offsets_are_found_by_time(name, told, confluent, kafka_python):
+    """librdkafka tells the offset alone, and an offset of -1 where there is no such record."""
+    consumer = confluent("range") if name == "confluent" else kafka_python
+    assert consumer.offsets_for_times({t(0)[0]: 90, t(1)[0]: 5_000}) == {
+        t(0)[0]: OffsetAndTimestamp(*told),
+        t(1)[0]: None,
+    }
+
+
+def test_confluent_seeks_with_the_leader_epoch_that_it_is_given(confluent):
+    listener = Doing(assigned=lambda partitions, view: view.seek(partitions[0], OffsetAndMetadata(41, "kept", 3)))
+    did = polled(confluent("range"), listener, ("on_assign", t(0)))
+    assert did[0] == ("assign", ([Native("t", 0, 41, "kept", 3)],), {})
+
+
+def test_confluent_names_a_partition_whose_commit_failed_among_others(confluent):
+    consumer = confluent("range")
+    consumer._consumer.broken = {0: SimpleNamespace(code=lambda: NO_OFFSET)}
+    committing = Doing(assigned=lambda _, view: view.commit_sync(KEPT))
+    polled(consumer, committing, ("on_assign", t(0, 1)))
+    failed = SimpleNamespace(code=lambda: 3)
+    consumer._consumer.broken[1] = failed
+    with pytest.raises(KeyError) as raised:
+        polled(consumer, committing, ("on_assign", t(0, 1)))
+    assert raised.value.args == (failed,)
+
+
+@pytest.mark.parametrize(
+    ("serialized", "generation"),
+    [
+        (b"CGMDv2:" + struct.pack("=i", 12) + b"g\0m\0\1", 12),
+        (b"CGMDv2:" + struct.pack("=i", -1) + b"g\0\0\1", None),
+        (b"CGMDv3:" + struct.pack("=i", 12) + b"g\0m\0\1", None),
+        (b"CGMDv2:\0\0", None),
+        (object(), None),
+    ],
+)
+def test_confluents_generation_is_in_what_it_hands_to_a_transactional_producer(serialized, generation):
+    assert generation_of(serialized) == generation
+
+
+def test_confluents_member_has_its_instance_id(monkeypatch):
+    monkeypatch.setattr("groupledger.listener.confluent.client_module", lambda *_: CONFLUENT)
+    consumer = ConfluentConsumer({"group.id": "g", "group.instance.id": "i-1"})
+    assert consumer.group_metadata() == ("g", 7, "m-1", "i-1")
 
 
 def test_an_error_of_a_listener_comes_after_the_rebalance_and_loses_no_message(confluent):
@@ -249,6 +365,28 @@ def test_an_error_of_a_listener_comes_after_the_rebalance_and_loses_no_message(c
     assert consumer.assignment() == set(t(0))
     assert consumer._consumer.did[0][0] == "assign"
     assert consumer.poll(0.1) == "a message"
+
+
+def test_a_wakeup_comes_before_what_was_raised_first_in_a_live_client_too(confluent):
+    def fail(_, consumer):
+        raise WakeupError("WAKEUP", "woken")
+
+    consumer = confluent("cooperative-sticky")
+    polled(consumer, Doing(), ("on_assign", t(0)))
+    consumer.set_rebalance_listener(Doing(revoked=lambda *_: 1 / 0, assigned=fail))
+    consumer._consumer.due = [("on_revoke", t(0)), ("on_assign", t(1))]
+    with pytest.raises(WakeupError) as raised:
+        consumer.poll(0.1)
+    assert isinstance(raised.value.__cause__, ZeroDivisionError)
+
+
+def test_live_clients_take_listeners_alone_and_warn_of_the_older_ways(confluent, kafka_python):
+    for consumer in (confluent("range"), kafka_python):
+        with pytest.raises(IllegalArgumentError):
+            consumer.set_rebalance_listener(object())
+        with pytest.warns(DeprecationWarning, match="subscribe with a listener") as told:
+            consumer.subscribe(["t"], Doing())
+        assert [each.filename for each in told] == [__file__]
 
 
 def test_closing_tells_the_listener_while_the_client_still_answers(confluent):

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from groupledger.core.scenario import solve
-from tests.oracle import client_groups
+from tests.oracle import client_groups, validation
 from tests.oracle.parity import ASKED, compare, outcome, table
 
 GROUPS = list(client_groups.chains(seed=7, groups=60))
@@ -47,6 +47,31 @@ def test_what_differs_is_counted_kept_and_nothing_else_is():
 def test_all_that_kafka_says_must_agree(change, found):
     scenario = next(each for each in GROUPS if each["assignor"] == "sticky")
     assert outcome(scenario, solve(scenario | ASKED) | change) == found
+
+
+class Leader:
+    """Kafka's leader as its source reads: what one loses another may not gain, whatever the generations."""
+
+    def ask(self, asked):
+        owned, given = (
+            {name: {*map(tuple, each)} for name, each in asked[key].items()} for key in ("owned", "assigned")
+        )
+        revoked = {each for name in given for each in owned[name] - given[name]}
+        return {"valid": not any((given[name] - owned[name]) & revoked for name in given)}
+
+
+class Reading(Leader):
+    """One that reads generations, as KIP-792's text has it: here it accepts whatever it is asked."""
+
+    def ask(self, asked):
+        return {"valid": True}
+
+
+def test_answers_of_custom_assignors_are_compared_with_the_leaders_validation():
+    assert validation.compare(3, 60, Leader()) == {"equal": 60, "stale: accepted by us alone": 60}  # type: ignore[arg-type]
+    found = validation.compare(3, 60, Reading())  # type: ignore[arg-type]
+    assert found["differing"] > 20
+    assert found["stale: not as decided"] == 60
 
 
 def test_groups_are_the_same_for_a_seed_and_cover_the_ground():

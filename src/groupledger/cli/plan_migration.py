@@ -13,8 +13,11 @@ from groupledger.core.faults import Fault
 from groupledger.core.moment import from_millis, iso
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from groupledger.cli.output import Output
-    from groupledger.core.protocol.migration import Client, Rehearsal, Step
+    from groupledger.core.protocol.dangers import Client, Finding
+    from groupledger.core.protocol.migration import Rehearsal, Step, StopAll
 
 PARTITIONS_A_MEMBER = 3
 """Of a topic whose partitions nobody tells."""
@@ -89,7 +92,7 @@ def _made_up(assignors: tuple[str, ...], clients: tuple[str, ...]) -> list[Clien
     """Members as the options count them."""
     if not assignors:
         raise click.UsageError("--from says which assignors members list now, or --group which group of the ledger.")
-    from groupledger.core.protocol.migration import Client
+    from groupledger.core.protocol.dangers import Client
 
     members = [(library, at) for each in clients for library, count in [_counted(each)] for at in range(count)]
     return [Client(f"{library}-{at + 1}", assignors, ("topic",), library) for library, at in members]
@@ -153,7 +156,7 @@ def _checklist(rehearsal: Rehearsal, members: list[str]) -> list[str]:
     unsafe = rehearsal.first_unsafe
     if unsafe is not None:
         stop = f"[ ] STOP before step {unsafe.number}: {unsafe.member}, bounce '{unsafe.bounce}'"
-        return [stop, *(f"    {each.danger.value}: {each.evidence}" for each in unsafe.findings)]
+        return [stop, *_evidence(unsafe.findings), *_other_way(rehearsal.stop_all, len(members))]
     lines = []
     named = members if len(members) <= NAMED else [*members[: NAMED - 1], f"and {len(members) - NAMED + 1} more"]
     for number, bounce in enumerate(rehearsal.bounces, 1):
@@ -161,6 +164,24 @@ def _checklist(rehearsal: Rehearsal, members: list[str]) -> list[str]:
         lines.append(f"[ ] Bounce {number}: {bounce.name}; one member after the other: {', '.join(named)}")
         lines.append(f"[ ] Before going on: all {len(members)} are back, and the group's assignor is {after.assignor}")
     return lines
+
+
+def _evidence(found: Iterable[Finding]) -> list[str]:
+    return [f"    {each.danger.value}: {each.evidence}" for each in found]
+
+
+def _other_way(stop_all: StopAll | None, members: int) -> list[str]:
+    """Stopping all of them, where that was rehearsed."""
+    if stop_all is None:
+        return []
+    way = f"[ ] Or stop all {members} members, then start them anew ({stop_all.bounce})"
+    if stop_all.findings:
+        return [
+            f"{way}; not safe either:",
+            *(f"    {each.danger.value}: {each.evidence}" for each in stop_all.findings),
+        ]
+    cost = f"{stop_all.unavailable} partitions have no owner meanwhile"
+    return [f"{way}: rehearsed, safe, under {stop_all.assignor}; {cost}"]
 
 
 def _rows(rehearsal: Rehearsal, members: list[Client]) -> dict[str, object]:
@@ -177,7 +198,7 @@ def _rows(rehearsal: Rehearsal, members: list[Client]) -> dict[str, object]:
             "protocols": {member: protocol.value for member, protocol in step.protocols.items()},
             "rounds": step.rounds,
             "unavailable": step.unavailable,
-            "findings": [{"danger": each.danger.value, "evidence": each.evidence} for each in step.findings],
+            "findings": _findings(step.findings),
         }
         for step in rehearsal.steps
     ]
@@ -192,6 +213,8 @@ def _rows(rehearsal: Rehearsal, members: list[Client]) -> dict[str, object]:
         }
         for each in members
     ]
+    stop_all = rehearsal.stop_all
+    other_way = None if stop_all is None else {**stop_all._asdict(), "findings": _findings(stop_all.findings)}
     status = "safe" if unsafe is None else "unsafe"
     return {
         "status": status,
@@ -199,4 +222,9 @@ def _rows(rehearsal: Rehearsal, members: list[Client]) -> dict[str, object]:
         "members": told,
         "played": rehearsal.played,
         "steps": steps,
+        "stop_all": other_way,
     }
+
+
+def _findings(found: Iterable[Finding]) -> list[dict[str, str]]:
+    return [{"danger": each.danger.value, "evidence": each.evidence} for each in found]

@@ -50,7 +50,9 @@ def replay(
     """Go through recorded history again: exactly one of --assignor, --listener and --verify.
 
     --assignor commits what each recorded rebalance would have been, had the group run that assignor from the start.
-    --listener makes the calls that each member of a group got; exit code 4 where it failed or raised.
+    --listener makes the calls that each member of a group got; exit code 4 where it failed or raised, or gave up a
+    partition and had not committed since it last read it (one record of each before each generation). How a member
+    ended is not in the log: revoked is called.
     --verify computes a run from the facts it saw; exit code 4 where other rows come out.
 
     \b
@@ -208,7 +210,8 @@ def _tell(output: Output, journal: Sequence[Entry], wrong: Sequence[Entry], limi
     output.table(("callback", "did", "well", "times"), [(*what, times) for what, times in sorted(counted.items())])
     output.title(f"What went wrong: {len(wrong)}")
     columns = ("member", "callback", "did", "partitions", "error")
-    output.table(columns, [tuple(_plain(entry).values()) for entry in wrong[:limit]])
+    rows = [tuple(plain[name] for name in columns) for plain in map(_plain, wrong[:limit])]
+    output.table(columns, rows)
 
 
 def _plain(entry: Entry) -> dict[str, object]:
@@ -218,5 +221,7 @@ def _plain(entry: Entry) -> dict[str, object]:
         "callback": entry.callback.value,
         "did": entry.did,
         "partitions": named,
+        "offsets": [offset for offset, *_ in entry.offsets],
+        "generation": entry.generation,
         "error": entry.error,
     }

@@ -9,12 +9,15 @@ from typing import Any, TextIO
 import click
 
 from groupledger.cli.custom import custom_assignors
+from groupledger.cli.exits import Exit
 from groupledger.cli.grid import GridAsked, takes_grid, tell_grid
 from groupledger.cli.output import Output, print_exact
 from groupledger.core.custom.limits import CustomLimits
 from groupledger.core.faults import Fault
 
 Told = dict[str, Any]
+DOUBLE_OWNERS = '"double_owners": [{'
+"""In a line of which some event has any: other lines need not be read again."""
 
 
 @click.command(short_help="Groups run through events on paper, or all groups through a grid of changes.")
@@ -28,7 +31,7 @@ def simulate(
     """Read one script a line from SCRIPTS (default: stdin), write one result a line.
 
     Results come after every 500 lines and at the end. A line that is no script gives an error object with its line
-    number; the others are played all the same, and the exit code is 3.
+    number; the others are played all the same, and the exit code is 3. It is 4 where a partition has two owners.
 
     \b
     {"id": "a", "topics": {"orders": 4}, "events": [{"event": "join", "member": "m1", "topics": ["orders"]}]}
@@ -45,16 +48,19 @@ def simulate(
     from groupledger.core.custom.naming import find_all
     from groupledger.core.protocol.story import simulate_lines
 
-    bad_lines = 0
+    bad_lines, double_owners = 0, False
     for answer in simulate_lines(scripts, find_all(custom, limits)):
-        told = json.loads(answer) if table or '"line": ' in answer else {}
+        told = json.loads(answer) if table or '"line": ' in answer or DOUBLE_OWNERS in answer else {}
         bad_lines += "line" in told
+        double_owners |= any(event["double_owners"] for event in told.get("events", ()))
         if table:
             _show(Output(as_json=False), told)
         else:
             print_exact(answer)
     if bad_lines:
         raise Fault("BAD_LINE", f"{bad_lines} {'line was' if bad_lines == 1 else 'lines were'} no script")
+    if double_owners:
+        click.get_current_context().exit(Exit.VIOLATIONS)
 
 
 def _show(output: Output, told: Told) -> None:
@@ -69,6 +75,16 @@ def _show(output: Output, told: Told) -> None:
         calls = [call for call in event["calls"] if call["callback"].startswith("onPartitions")]
         rows = [(call["round"], call["member"], call["callback"], _named(call["partitions"])) for call in calls]
         output.table(("round", "member", "listener", "partitions"), rows)
+        if event["double_owners"]:
+            output.table(
+                ("two owners", "first", "second", "from ms", "to ms"),
+                [_doubly(each) for each in event["double_owners"]],
+            )
+
+
+def _doubly(each: Told) -> tuple[object, ...]:
+    until = "goes on" if each["until_ms"] is None else each["until_ms"]
+    return (_named([each["partition"]]), *each["members"], each["since_ms"], until)
 
 
 def _outcome(event: Told) -> str:
@@ -80,7 +96,11 @@ def _outcome(event: Told) -> str:
         return f"hangs: {event['failure']}"
     away = sum(len(took["unavailable"]) for took in event["rounds"])
     unowned = f", unowned: {_named(event['unowned'])}" if event["unowned"] else ""
-    return f"{len(event['rounds'])} rounds, {away} partition-rounds unavailable{unowned}"
+    twice = sorted({tuple(each["partition"]) for each in event["double_owners"]})
+    owned_twice = f", two owners: {_named(twice)}" if twice else ""
+    waited = sum(ms for *_, ms in event["unavailable_ms"])
+    time = f" ({waited:,} partition-ms)" if waited else ""
+    return f"{len(event['rounds'])} rounds, {away} partition-rounds unavailable{time}{unowned}{owned_twice}"
 
 
 def _row(took: Told, member: Told) -> tuple[object, ...]:

@@ -174,7 +174,7 @@ def _result(scenario: dict[str, Any], encoded: Encoded, answer: AssignmentBatch)
     if answer.path[0] != Path.ONLY:
         result["path"] = Path(int(answer.path[0])).name.lower()
     if scenario["assignor"] == STREAM_JOIN:
-        result |= _stream_join(encoded, answer)
+        result |= _stream_join(encoded, answer) | _unreadable(scenario)
     return result
 
 
@@ -199,6 +199,18 @@ def _stream_join(encoded: Encoded, answer: AssignmentBatch) -> dict[str, Any]:
     pairs = zip(rows.topic.tolist(), rows.partition.tolist(), strict=True)
     unassigned = [[encoded.topics[t], p, rows.reason(row).value] for row, (t, p) in enumerate(pairs)]
     return {"epoch": int(next_epochs(encoded.batch)[0]), "unassigned": unassigned}
+
+
+def _unreadable(scenario: dict[str, Any]) -> dict[str, Any]:
+    """Of each member whose user data is not KIP-315's, why: it counts as one that remembers nothing (decision 0022)."""
+    told = {}
+    for member in scenario["members"]:
+        try:
+            if member.get("user_data") is not None:
+                read_memory(base64.b64decode(member["user_data"]))
+        except Fault as fault:
+            told[member["id"]] = f"{fault.code}: {fault.message}"
+    return {"unreadable": told} if told else {}
 
 
 def read_claim(assignor: str, member: dict[str, Any]) -> tuple[list[Claim], int | None]:

@@ -26,6 +26,7 @@ from pyspark.sql.types import (
 
 from groupledger.core.custom.limits import DEFAULT, CustomLimits
 from groupledger.core.faults import Fault
+from groupledger.core.protocol.ownership import DoubleOwner
 from groupledger.core.protocol.settlement import MemberCall, MemberRound, Round, Settlement
 from groupledger.engine.older_spark import repartition_by_id
 from groupledger.engine.rows import BUCKET, by_topic
@@ -76,6 +77,15 @@ _CALL = StructType(
         StructField("ended_ms", LongType(), nullable=False),
     ]
 )
+_DOUBLE_OWNER = StructType(
+    [
+        StructField(c.TOPIC, StringType(), nullable=False),
+        StructField(c.PARTITION, IntegerType(), nullable=False),
+        StructField(c.MEMBERS, ArrayType(StringType(), containsNull=False), nullable=False),
+        StructField("since_ms", LongType(), nullable=False),
+        StructField("until_ms", LongType()),
+    ]
+)
 SETTLEMENTS = StructType(
     [
         StructField(c.GROUP_ID, StringType(), nullable=False),
@@ -87,13 +97,17 @@ SETTLEMENTS = StructType(
         StructField("failure", StringType()),
         StructField("refused", StringType()),
         StructField("unowned", TOPIC_PARTITIONS),
+        StructField("unavailable_ms", LongType()),
+        StructField("double_owners", ArrayType(_DOUBLE_OWNER, containsNull=False)),
         StructField("rounds", ArrayType(_ROUND, containsNull=False)),
         StructField("calls", ArrayType(_CALL, containsNull=False)),
         StructField(c.CODE, StringType()),
         StructField(c.MESSAGE, StringType()),
     ]
 )
-"""A row an event, counted from 0. Of a script that cannot be played one row: group, code and message."""
+"""A row an event, counted from 0; `unavailable_ms` is the sum over partitions.
+
+Of a script that cannot be played one row: group, code and message."""
 
 
 def simulate_fleet(
@@ -156,9 +170,17 @@ def _settlement(settled: Settlement) -> dict[str, Any]:
         "failure": settled.failure,
         "refused": settled.refused,
         "unowned": by_topic(sorted(settled.unowned)),
+        "unavailable_ms": sum(settled.unavailable_ms.values()),
+        "double_owners": [_double_owner(each) for each in settled.double_owners],
         "rounds": [_round(each) for each in settled.rounds],
         "calls": [_called(each) for each in settled.calls],
     }
+
+
+def _double_owner(each: DoubleOwner) -> dict[str, Any]:
+    topic, number = each.partition
+    times = {"since_ms": each.since_ms, "until_ms": each.until_ms}
+    return {c.TOPIC: topic, c.PARTITION: number, c.MEMBERS: list(each.members), **times}
 
 
 def _round(took: Round) -> dict[str, Any]:

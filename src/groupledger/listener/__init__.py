@@ -2,6 +2,7 @@
 
 from groupledger.listener.errors import (
     CommitFailedError,
+    IllegalArgumentError,
     IllegalStateError,
     InterruptError,
     UnsupportedOperationError,
@@ -24,6 +25,7 @@ __all__ = [
     "ConsumerRebalanceListener",
     "Entry",
     "HostedConsumer",
+    "IllegalArgumentError",
     "IllegalStateError",
     "InterruptError",
     "OffsetAndMetadata",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -9,12 +10,20 @@ from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.user_code import client_module
 from groupledger.listener.errors import UnsupportedOperationError
-from groupledger.listener.interface import RebalanceListener
+from groupledger.listener.interface import RebalanceListener, warn_of_subscribe
 from groupledger.listener.live import LiveConsumer
-from groupledger.listener.view import GroupMetadata, OffsetAndMetadata, Offsets, OnCommit, PartitionInfo
+from groupledger.listener.view import (
+    GroupMetadata,
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
+    Offsets,
+    OnCommit,
+    PartitionInfo,
+)
 
 BEGINNING, END = -2, -1
 """librdkafka's offsets for the ends of a log."""
+GROUP_METADATA = b"CGMDv2:"
 COOPERATIVE_STICKY = "cooperative-sticky"
 DEFAULT_SECONDS = 30.0
 
@@ -33,16 +42,18 @@ class ConfluentConsumer(LiveConsumer[Any]):
         self._library = client_module("confluent_kafka", "confluent-kafka")
         self._consumer = self._library.Consumer(dict(config))
         self._group_id = str(config.get("group.id", ""))
+        self._group_instance_id = config.get("group.instance.id")
         strategy, protocol = config.get("partition.assignment.strategy", ""), config.get("group.protocol", "classic")
         self._incremental = strategy == COOPERATIVE_STICKY or protocol == "consumer"
         self._assigned: set[TopicPartition] = set()
         self._paused: set[TopicPartition] = set()
-        self._sought: dict[TopicPartition, int] = {}  # while its assignment was made
+        self._sought: dict[TopicPartition, OffsetAndMetadata] = {}  # while its assignment was made
         self._assigning: set[TopicPartition] = set()
 
     def subscribe(self, topics: Iterable[str], listener: RebalanceListener | None = None) -> None:
         """`subscribe`: without a listener the one that is set stays."""
         if listener is not None:
+            warn_of_subscribe()
             self.set_rebalance_listener(listener)
         callbacks = {"on_assign": self._on_assign, "on_revoke": self._on_revoke, "on_lost": self._on_lost}
         self._consumer.subscribe(list(topics), **callbacks)
@@ -94,19 +105,34 @@ class ConfluentConsumer(LiveConsumer[Any]):
     def _forget_sought(self, partitions: set[TopicPartition]) -> None:
         self._sought = {each: offset for each, offset in self._sought.items() if each not in partitions}
 
-    def _native(self, partition: TopicPartition, offset: int | None = None) -> Any:
+    def _native(self, partition: TopicPartition, told: OffsetAndMetadata | None = None) -> Any:
         named = (partition[0], partition[1])
-        return self._library.TopicPartition(*named) if offset is None else self._library.TopicPartition(*named, offset)
+        if told is None:
+            return self._library.TopicPartition(*named)
+        besides = {"metadata": told.metadata or None, "leader_epoch": told.leader_epoch}
+        known = {name: value for name, value in besides.items() if value is not None}
+        return self._library.TopicPartition(*named, told.offset, **known)
+
+    def _sound(self, answered: Iterable[Any] | None) -> list[Any]:
+        """What librdkafka answered for each partition; raises KafkaException with the first partition's error.
+
+        That a partition has no offset to commit is none.
+        """
+        found = list(answered or ())
+        for each in found:
+            if each.error is not None and each.error.code() != self._library.KafkaError._NO_OFFSET:
+                raise self._library.KafkaException(each.error)
+        return found
 
     # What a view does
 
     def commit_sync(self, offsets: Offsets | None = None, *, timeout: float | None = None) -> None:
-        """Commit and wait; nothing to commit is no error."""
+        """Commit and wait; nothing to commit is no error, but one partition's failure among others is."""
         del timeout  # librdkafka has none of its own here
         if offsets is None and not self._assigned:
             return
         try:
-            self._consumer.commit(**self._offsets(offsets), asynchronous=False)
+            self._sound(self._consumer.commit(**self._offsets(offsets), asynchronous=False))
         except self._library.KafkaException as error:
             if error.args[0].code() != self._library.KafkaError._NO_OFFSET:
                 raise
@@ -121,15 +147,15 @@ class ConfluentConsumer(LiveConsumer[Any]):
     def _offsets(self, offsets: Offsets | None) -> dict[str, Any]:
         if offsets is None:
             return {}
-        return {"offsets": [self._native(each, told.offset) for each, told in sorted(offsets.items())]}
+        return {"offsets": [self._native(each, told) for each, told in sorted(offsets.items())]}
 
     def committed(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """The committed offsets."""
         asked = [self._native(each) for each in partitions]
-        found = self._consumer.committed(asked, timeout=timeout or DEFAULT_SECONDS)
-        told = {_name(each): OffsetAndMetadata(each.offset, each.metadata or "") for each in found}
+        found = self._sound(self._consumer.committed(asked, timeout=timeout or DEFAULT_SECONDS))
+        told = {_name(each): OffsetAndMetadata(each.offset, each.metadata or "", each.leader_epoch) for each in found}
         return {each: None if offset.offset < 0 else offset for each, offset in told.items()}
 
     def position(self, partition: TopicPartition, *, timeout: float | None = None) -> int:
@@ -141,7 +167,7 @@ class ConfluentConsumer(LiveConsumer[Any]):
         if found.offset >= 0 and not (partition in self._assigning and partition in self._sought):
             return int(found.offset)
         if partition in self._sought:
-            sought = self._sought[partition]
+            sought = self._sought[partition].offset
             return sought if sought >= 0 else self._watermarks(partition, timeout)[sought == END]
         committed = self.committed([partition], timeout=timeout)[partition]
         return (
@@ -151,7 +177,7 @@ class ConfluentConsumer(LiveConsumer[Any]):
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
         """Go on from there; with the assignment, if that is being made."""
         self._require("seek", [partition])
-        wanted = offset if isinstance(offset, int) else offset.offset
+        wanted = OffsetAndMetadata(offset) if isinstance(offset, int) else offset
         if partition in self._assigning:
             self._sought[partition] = wanted
         else:
@@ -205,6 +231,14 @@ class ConfluentConsumer(LiveConsumer[Any]):
         low, high = self._consumer.get_watermark_offsets(self._native(partition), timeout=timeout or DEFAULT_SECONDS)
         return int(low), int(high)
 
+    def offsets_for_times(
+        self, timestamps_ms: Mapping[TopicPartition, int], *, timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first record at or after each time; librdkafka does not tell that record's own."""
+        asked = [self._native(each, OffsetAndMetadata(at_ms)) for each, at_ms in sorted(timestamps_ms.items())]
+        found = self._sound(self._consumer.offsets_for_times(asked, timeout=timeout or DEFAULT_SECONDS))
+        return {_name(each): None if each.offset < 0 else OffsetAndTimestamp(each.offset, None) for each in found}
+
     def current_lag(self, partition: TopicPartition) -> int | None:
         """Records to the end, as far as the client has heard."""
         _, high = self._consumer.get_watermark_offsets(self._native(partition), cached=True)
@@ -226,8 +260,21 @@ class ConfluentConsumer(LiveConsumer[Any]):
         }
 
     def group_metadata(self) -> GroupMetadata:
-        """The group and the member id."""
-        return GroupMetadata(self._group_id, member_id=self._consumer.memberid())
+        """The group, the generation as librdkafka hands it to a transactional producer, and the member."""
+        generation = generation_of(self._consumer.consumer_group_metadata())
+        return GroupMetadata(self._group_id, generation, self._consumer.memberid() or None, self._group_instance_id)
+
+
+def generation_of(metadata: object) -> int | None:
+    """The generation in librdkafka's serialized group metadata; None where there is none, or in another format.
+
+    `CGMDv2:`, the generation as an int32 of this machine, the group and the member.
+    """
+    start, end = len(GROUP_METADATA), len(GROUP_METADATA) + struct.calcsize("=i")
+    if not isinstance(metadata, bytes) or not metadata.startswith(GROUP_METADATA) or len(metadata) < end:
+        return None
+    (generation,) = struct.unpack("=i", metadata[start:end])
+    return generation if generation >= 0 else None
 
 
 def _name(native: Any) -> TopicPartition:

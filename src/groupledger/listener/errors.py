@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.faults import Fault
@@ -10,6 +10,10 @@ from groupledger.core.faults import Fault
 
 class IllegalStateError(Fault):
     """Java's IllegalStateException: a view used after its callback, or a partition that is not assigned."""
+
+
+class IllegalArgumentError(Fault):
+    """Java's IllegalArgumentException: an offset below 0."""
 
 
 class CommitFailedError(Fault):
@@ -26,6 +30,16 @@ class WakeupError(Fault):
 
 class InterruptError(Fault):
     """Java's InterruptException: the thread was interrupted; it passes through a callback to the caller of poll."""
+
+
+def raise_one(errors: Sequence[BaseException]) -> None:
+    """Raise what the caller of poll gets of several: that somebody woke or interrupted it, else the first; if any."""
+    if not errors:
+        return
+    passing = next((each for each in errors if isinstance(each, WakeupError | InterruptError)), errors[0])
+    if passing is errors[0]:
+        raise passing
+    raise passing from errors[0]
 
 
 def named(partitions: Iterable[TopicPartition]) -> str:

@@ -1,48 +1,87 @@
 """A consumer whose rebalances come from a simulation or from recorded history: a host for listeners, without a broker.
 
-It keeps positions, committed offsets and paused partitions in memory, and a journal of all that a listener did.
+It keeps positions and paused partitions, and a journal of all that a listener did; logs and committed offsets are the
+broker's.
 """
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64encode
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
+from uuid import NAMESPACE_OID, uuid5
 
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol.callbacks import LISTENER, Call, Callback
-from groupledger.listener.errors import CommitFailedError, IllegalStateError, named
-from groupledger.listener.interface import RebalanceListener
-from groupledger.listener.view import GroupMetadata, OffsetAndMetadata, Offsets, OnCommit, PartitionInfo, view_of
+from groupledger.listener.broker import LastRead, SimulatedBroker
+from groupledger.listener.errors import CommitFailedError, IllegalArgumentError, IllegalStateError, named, raise_one
+from groupledger.listener.interface import RebalanceListener, checked, warn_of_subscribe
+from groupledger.listener.view import (
+    GroupMetadata,
+    OffsetAndMetadata,
+    OffsetAndTimestamp,
+    Offsets,
+    OnCommit,
+    PartitionInfo,
+    view_of,
+)
+
+UNCOMMITTED = "left uncommitted"
+READ_AGAIN = "reads again"
+SKIPPED = "skips"
 
 
 class Entry(NamedTuple):
-    """Something a listener did, or what became of it: `error` is None where it went well."""
+    """Something a listener did, or what became of it: `error` is None where it went well.
+
+    `offsets` are those of a commit or a seek, in the order of `partitions`. What becomes of a hand-over stands there as
+    `did` too: "left uncommitted" where the callback returned and what was read was not committed; "reads again" and
+    "skips" where the next owner does not go on where the last one stopped.
+    """
 
     member: str
     callback: Callback
     did: str
     partitions: tuple[TopicPartition, ...]
     error: str | None = None
+    offsets: tuple[OffsetAndMetadata, ...] = ()
+    generation: int | None = None
 
 
 class HostedConsumer:
-    """One member. `feed` takes the calls of a rebalance; the next `poll` makes them."""
+    """One member. `feed` takes the calls of a rebalance; the next `poll` makes them.
+
+    Members of one group share a `broker`.
+    """
 
     client_name = "the simulated consumer"
 
-    def __init__(self, member: str, group_id: str = "", topics: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        member: str,
+        group_id: str = "",
+        topics: Mapping[str, int] | None = None,
+        broker: SimulatedBroker | None = None,
+        process: int = 1,
+    ) -> None:
+        """`process` counts the processes of this name, each with a client instance id of its own."""
         self.member = member
         self.group_id = group_id
-        self.topics = dict(topics or {})
+        self.process = process
+        self.broker = SimulatedBroker(topics) if broker is None else broker
         self.journal: list[Entry] = []
         self.positions: dict[TopicPartition, int] = {}
-        self.commits: dict[TopicPartition, OffsetAndMetadata] = {}
         self._assigned: set[TopicPartition] = set()
         self._paused: set[TopicPartition] = set()
+        self._read: dict[TopicPartition, bool] = {}  # since it was assigned; whether it was committed after that
+        self._sought: set[TopicPartition] = set()  # when it was assigned: its offsets are kept elsewhere
+        self._counts = Counter({"commit-total": 0, "rebalance-total": 0, "records-consumed-total": 0})
         self._listener: RebalanceListener | None = None
-        self._waiting: list[Call] = []
+        self._waiting: list[tuple[Call, GroupMetadata]] = []
         self._within: Callback | None = None
+        self._membership = GroupMetadata(group_id, member_id=member)
 
     # What an application does
 
@@ -50,34 +89,56 @@ class HostedConsumer:
         """`subscribe`: without a listener the one that is set stays (KIP-1306 sets it before subscribing)."""
         del topics  # which ones were subscribed to is in the calls
         if listener is not None:
+            warn_of_subscribe()
             self.set_rebalance_listener(listener)
 
     def set_rebalance_listener(self, listener: RebalanceListener | None) -> None:
         """`setRebalanceListener`: the last one set before a poll is called in it; None removes it."""
-        self._listener = listener
+        self._listener = checked(listener)
 
-    def feed(self, calls: Iterable[Call]) -> None:
-        """The next poll finds that these calls are due; calls of the assignor are nothing to a listener."""
-        self._waiting += (each for each in calls if each.callback in LISTENER)
+    def feed(self, calls: Iterable[Call], membership: GroupMetadata | None = None) -> None:
+        """The next poll finds that these calls are due; calls of the assignor are nothing to a listener.
+
+        `membership`: as what the coordinator knows the member while it is called; None: as before.
+        """
+        told = self._membership if membership is None else membership
+        self._waiting += ((each, told) for each in calls if each.callback in LISTENER)
+
+    def consume(self) -> None:
+        """Read all that is assigned and not paused to the end of each log, as an application does between polls."""
+        for each in sorted(self._assigned - self._paused):
+            position, end = self.position(each), self.broker.end_offset(each)
+            last = self._last_read(each)
+            if last is not None and last.offset < min(position, end):
+                self._judge(SKIPPED, each, last.offset, position - last.offset)
+                self.broker.last_read[each] = LastRead(position, revoked=False)
+            if position < end:
+                self.positions[each] = end
+                self._read[each] = False
+                self._counts["records-consumed-total"] += end - position
+                self.broker.last_read[each] = LastRead(end, revoked=False)
 
     def poll(self) -> None:
-        """Make all calls that are due, whatever some raise; when the rebalance is complete, raise the first error."""
+        """Make all calls that are due, whatever some raise; when the rebalance is complete, raise one of the errors.
+
+        That somebody woke or interrupted the consumer comes first, then whatever was raised first.
+        """
         listener, due, self._waiting = self._listener, self._waiting, []
         errors: list[BaseException] = []
-        for each in due:
+        for each, self._membership in due:
             try:
                 self._call(listener, each)
             except Exception as error:  # noqa: BLE001 - a listener is a user's code and may raise anything
                 errors.append(error)
                 self._note(f"raised {type(error).__name__}", each.partitions, str(error))
             self._within = None
-        if errors:
-            raise errors[0]
+        raise_one(errors)
 
     def _call(self, listener: RebalanceListener | None, due: Call) -> None:
         """Lost partitions are gone before their callback, revoked ones after it, assigned ones are there before it."""
         self._within = due.callback
         if due.callback is Callback.ASSIGNED:
+            self._counts["rebalance-total"] += 1
             self._assigned.update(due.partitions)
         if due.callback is Callback.LOST:
             self._take(due.partitions)
@@ -86,15 +147,50 @@ class HostedConsumer:
                 with view_of(self) as view:
                     method_of(listener, due.callback)(due.partitions, view)
         finally:
+            if due.callback is Callback.ASSIGNED:
+                self._take_over(due.partitions)
             if due.callback is Callback.REVOKED:
+                self._give_up(due.partitions)
                 self._take(due.partitions)
 
     def _take(self, partitions: Iterable[TopicPartition]) -> None:
         """What is taken is no longer paused either."""
-        self._assigned.difference_update(partitions)
-        self._paused.difference_update(partitions)
+        for known in (self._assigned, self._paused, self._sought):
+            known.difference_update(partitions)
         for each in partitions:
             self.positions.pop(each, None)
+            self._read.pop(each, None)
+
+    def _give_up(self, partitions: Iterable[TopicPartition]) -> None:
+        """Note where it stopped; what it read and did not commit, the next owner reads again."""
+        for each in (each for each in partitions if each in self._assigned):
+            position, committed = self.position(each), self.broker.committed.get(each)
+            self.broker.last_read[each] = LastRead(position, revoked=True)
+            done = committed is not None and committed.offset >= position
+            saved = done if self.broker.exact else self._read.get(each, True)
+            if each in self._read and not saved and each not in self._sought:
+                at = "nothing" if committed is None else f"offset {committed.offset}"
+                told = f"{named([each])} was read up to offset {position}, and {at} is committed"
+                expected = "expected a commit before the callback returns"
+                self._note(UNCOMMITTED, {each: OffsetAndMetadata(position)}, f"{told}; {expected}")
+
+    def _take_over(self, partitions: Iterable[TopicPartition]) -> None:
+        """Hold where it goes on against where the last owner stopped, if that was asked to give it up."""
+        for each in partitions:
+            position, last = self.position(each), self._last_read(each)
+            if last is not None and last.revoked and position < last.offset:
+                self._judge(READ_AGAIN, each, last.offset, last.offset - position)
+
+    def _last_read(self, partition: TopicPartition) -> LastRead | None:
+        return self.broker.last_read.get(partition) if self.broker.exact else None
+
+    def _judge(self, did: str, partition: TopicPartition, last_offset: int, records: int) -> None:
+        """Note that a partition that was assigned does not go on where its last owner stopped."""
+        position = self.position(partition)
+        told = f"{named([partition])} goes on at offset {position}, and was read up to offset {last_offset}"
+        within, self._within = self._within, Callback.ASSIGNED
+        self._note(did, {partition: OffsetAndMetadata(position)}, f"{told}: {did} {records:,} records")
+        self._within = within
 
     # What a view does
 
@@ -102,11 +198,14 @@ class HostedConsumer:
         """Commit; refused for what is not assigned."""
         del timeout  # nothing waits here
         wanted = self._all_positions() if offsets is None else dict(offsets)
-        foreign = wanted.keys() - self._assigned
+        self._require_offsets("commit", wanted)
+        foreign = {each: wanted[each] for each in wanted if each not in self._assigned}
         if foreign:
             message = f"{self.member} does not own {named(foreign)}; expected offsets of assigned partitions"
             self._fail("commit", foreign, CommitFailedError("COMMIT_FAILED", message))
-        self.commits |= wanted
+        self.broker.committed.update(wanted)
+        self._read |= dict.fromkeys(self._read.keys() & wanted.keys(), True)
+        self._counts["commit-total"] += 1
         self._note("commit", wanted)
 
     def commit_async(self, offsets: Offsets | None = None, callback: OnCommit | None = None) -> None:
@@ -123,27 +222,36 @@ class HostedConsumer:
     def committed(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What was committed here."""
+        """What any member of the group committed last."""
         del timeout
-        return {each: self.commits.get(each) for each in partitions}
+        return {each: self.broker.committed.get(each) for each in partitions}
 
     def position(self, partition: TopicPartition, *, timeout: float | None = None) -> int:
-        """Where the partition was sought to, else its committed offset, else 0."""
+        """The offset of the next record: at first what is committed, else 0."""
         del timeout
         self._require("position", [partition])
-        committed = self.commits.get(partition)
-        return self.positions.get(partition, 0 if committed is None else committed.offset)
+        committed = self.broker.committed.get(partition)
+        return self.positions.setdefault(partition, 0 if committed is None else committed.offset)
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
         """Set a position."""
+        wanted = OffsetAndMetadata(offset) if isinstance(offset, int) else offset
         self._require("seek", [partition])
-        self.positions[partition] = offset if isinstance(offset, int) else offset.offset
-        self._note("seek", [partition])
+        self._require_offsets("seek", {partition: wanted})
+        self.positions[partition] = wanted.offset
+        if self._within is Callback.ASSIGNED:
+            self._sought.add(partition)
+        self._note("seek", {partition: wanted})
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition]) -> None:
         """To offset 0."""
         for each in partitions:
             self.seek(each, 0)
+
+    def seek_to_end(self, partitions: Iterable[TopicPartition]) -> None:
+        """To the offset after the last record."""
+        for each in partitions:
+            self.seek(each, self.broker.end_offset(each))
 
     def assignment(self) -> set[TopicPartition]:
         """What is assigned now."""
@@ -174,19 +282,48 @@ class HostedConsumer:
         del timeout
         return dict.fromkeys(partitions, 0)
 
-    def partitions_for(self, topic: str, *, timeout: float | None = None) -> list[PartitionInfo]:
-        """Partitions by the counts that the host knows; brokers are not known."""
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """The offset after the last record of each log."""
         del timeout
-        return [PartitionInfo(topic, number) for number in range(self.topics.get(topic, 0))]
+        return {each: self.broker.end_offset(each) for each in partitions}
+
+    def offsets_for_times(
+        self, timestamps_ms: Mapping[TopicPartition, int], *, timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first record of each partition at or after its time."""
+        del timeout
+        return {each: self.broker.first_since(each, at_ms) for each, at_ms in timestamps_ms.items()}
+
+    def current_lag(self, partition: TopicPartition) -> int | None:
+        """Records from the position to the end."""
+        self._require("current_lag", [partition])
+        return max(self.broker.end_offset(partition) - self.position(partition), 0)
+
+    def partitions_for(self, topic: str, *, timeout: float | None = None) -> list[PartitionInfo]:
+        """Partitions by the counts that the broker has; leaders and replicas are not known."""
+        del timeout
+        return [PartitionInfo(topic, number) for number in range(self.broker.topics.get(topic, 0))]
 
     def list_topics(self, *, timeout: float | None = None) -> dict[str, list[PartitionInfo]]:
-        """All topics that the host knows."""
+        """All topics."""
         del timeout
-        return {topic: self.partitions_for(topic) for topic in sorted(self.topics)}
+        return {topic: self.partitions_for(topic) for topic in sorted(self.broker.topics)}
+
+    def metrics(self) -> dict[str, Any]:
+        """What is counted here, under Kafka's names."""
+        return {"assigned-partitions": len(self._assigned), **self._counts}
+
+    def client_instance_id(self, *, timeout: float | None = None) -> str:
+        """An id of the process, in Kafka's form; the same in every run."""
+        del timeout
+        named_by = "\n".join((self.group_id, self.member, str(self.process)))
+        return urlsafe_b64encode(uuid5(NAMESPACE_OID, named_by).bytes).decode().rstrip("=")
 
     def group_metadata(self) -> GroupMetadata:
-        """The group, and no generation: the calls do not carry it."""
-        return GroupMetadata(self.group_id, member_id=self.member)
+        """The group and the member, as the coordinator knows it while it is called."""
+        return self._membership
 
     def _all_positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
         return {each: OffsetAndMetadata(self.position(each)) for each in sorted(self._assigned)}
@@ -197,13 +334,22 @@ class HostedConsumer:
             message = f"{did} of {named(foreign)}, which {self.member} is not assigned; expected one of its assignment"
             self._fail(did, foreign, IllegalStateError("ILLEGAL_STATE", message))
 
-    def _fail(self, did: str, partitions: Iterable[TopicPartition], error: Fault) -> None:
+    def _require_offsets(self, did: str, offsets: Offsets) -> None:
+        negative = {each: told for each, told in offsets.items() if told.offset < 0}
+        if negative:
+            message = f"{did} of a negative offset for {named(negative)}; expected an offset of 0 or more"
+            self._fail(did, negative, IllegalArgumentError("ILLEGAL_ARGUMENT", message))
+
+    def _fail(self, did: str, partitions: Iterable[TopicPartition] | Offsets, error: Fault) -> None:
         self._note(did, partitions, error.message)
         raise error
 
-    def _note(self, did: str, partitions: Iterable[TopicPartition], error: str | None = None) -> None:
+    def _note(self, did: str, partitions: Iterable[TopicPartition] | Offsets, error: str | None = None) -> None:
         if self._within is not None:
-            self.journal.append(Entry(self.member, self._within, did, tuple(sorted(partitions)), error))
+            told = tuple(sorted(partitions))
+            offsets = tuple(partitions[each] for each in told) if isinstance(partitions, Mapping) else ()
+            generation = self._membership.generation
+            self.journal.append(Entry(self.member, self._within, did, told, error, offsets, generation))
 
 
 def method_of(listener: RebalanceListener, callback: Callback) -> Callable[[Any, Any], None]:

@@ -10,11 +10,13 @@ class Committing(RebalanceListener):
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from groupledger.core.custom.group import TopicPartition
+from groupledger.listener.errors import IllegalArgumentError, raise_one
 
 if TYPE_CHECKING:
     from groupledger.listener.view import RebalanceConsumer
@@ -97,13 +99,13 @@ class Adapted(ConsumerRebalanceListener):
 
 
 class CompositeRebalanceListener(RebalanceListener):
-    """Several listeners as one, called in their order; all are called, then the first error is raised.
+    """Several listeners as one, called in their order; all are called, then one of their errors is raised.
 
     Beyond KIP-1306, which names it as future work.
     """
 
     def __init__(self, *listeners: RebalanceListener) -> None:
-        self.listeners = listeners
+        self.listeners = tuple(checked(each) or each for each in listeners)
 
     def on_partitions_assigned(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
         """Of each listener."""
@@ -123,12 +125,32 @@ def call_all(
     partitions: Partitions,
     consumer: RebalanceConsumer,
 ) -> None:
-    """Call all of them, whatever some raise; then raise the first error."""
+    """Call all of them, whatever some raise; then raise one of the errors, as a poll does."""
     errors: list[BaseException] = []
     for callback in callbacks:
         try:
             callback(partitions, consumer)
         except Exception as error:  # noqa: BLE001 - a listener is a user's code and may raise anything
             errors.append(error)
-    if errors:
-        raise errors[0]
+    raise_one(errors)
+
+
+def checked(listener: object) -> RebalanceListener | None:
+    """The listener that a consumer is to call; of the older form with a warning, and only if it is one.
+
+    Raises IllegalArgumentError for an object that is no `RebalanceListener`.
+    """
+    if listener is not None and not isinstance(listener, RebalanceListener):
+        told = f"listener is {type(listener).__name__}; expected a RebalanceListener or None: Adapted makes one of an"
+        raise IllegalArgumentError("ILLEGAL_ARGUMENT", f"{told} object whose on_partitions_* take partitions alone")
+    if isinstance(listener, ConsumerRebalanceListener):
+        kind = type(listener.listener if isinstance(listener, Adapted) else listener).__name__
+        told = f"{kind} is a listener of the older form, which KIP-1306 deprecates"
+        warnings.warn(f"{told}: expected a RebalanceListener", DeprecationWarning, stacklevel=3)
+    return listener
+
+
+def warn_of_subscribe() -> None:
+    """Say that `subscribe` with a listener goes on working, and that KIP-1306 deprecates it."""
+    told = "subscribe with a listener is deprecated by KIP-1306: expected set_rebalance_listener"
+    warnings.warn(told, DeprecationWarning, stacklevel=3)

@@ -9,7 +9,7 @@ from typing import Any
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.user_code import client_module
-from groupledger.listener.interface import RebalanceListener
+from groupledger.listener.interface import RebalanceListener, warn_of_subscribe
 from groupledger.listener.live import LiveConsumer
 from groupledger.listener.view import (
     GroupMetadata,
@@ -44,6 +44,7 @@ class KafkaPythonConsumer(LiveConsumer[Records]):
     def subscribe(self, topics: Iterable[str], listener: RebalanceListener | None = None) -> None:
         """`subscribe`: without a listener the one that is set stays."""
         if listener is not None:
+            warn_of_subscribe()
             self.set_rebalance_listener(listener)
         self._library.AsyncConsumerRebalanceListener.register(_Callbacks)  # it asks for one of its own
         self._consumer.subscribe(list(topics), listener=_Callbacks(self))
@@ -82,7 +83,7 @@ class KafkaPythonConsumer(LiveConsumer[Records]):
         """Commit without waiting."""
 
         def done(committed: Mapping[Any, Any], answer: Any) -> None:
-            told = {_name(each): OffsetAndMetadata(kept.offset, kept.metadata) for each, kept in committed.items()}
+            told = {_name(each): _told(kept) for each, kept in committed.items()}
             if callback is not None:
                 callback(told, answer if isinstance(answer, Exception) else None)
 
@@ -99,8 +100,9 @@ class KafkaPythonConsumer(LiveConsumer[Records]):
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """The committed offsets."""
-        found = {each: self._consumer.committed(self._native(each), timeout_ms=_millis(timeout)) for each in partitions}
-        return {each: None if offset is None else OffsetAndMetadata(offset) for each, offset in found.items()}
+        wait = {"metadata": True, "timeout_ms": _millis(timeout)}
+        found = {each: self._consumer.committed(self._native(each), **wait) for each in partitions}
+        return {each: None if told is None else _told(told) for each, told in found.items()}
 
     def position(self, partition: TopicPartition, *, timeout: float | None = None) -> int:
         """The offset of the next record."""
@@ -161,7 +163,7 @@ class KafkaPythonConsumer(LiveConsumer[Records]):
         asked = {self._native(each): moment for each, moment in timestamps_ms.items()}
         found = self._consumer.offsets_for_times(asked, timeout_ms=_millis(timeout))
         return {
-            _name(each): None if told is None else OffsetAndTimestamp(told.offset, told.timestamp)
+            _name(each): None if told is None else OffsetAndTimestamp(told.offset, told.timestamp, _epoch(told))
             for each, told in found.items()
         }
 
@@ -208,6 +210,16 @@ class _Callbacks:
 
 def _name(native: Any) -> TopicPartition:
     return TopicPartition(native.topic, native.partition)
+
+
+def _told(native: Any) -> OffsetAndMetadata:
+    return OffsetAndMetadata(native.offset, native.metadata or "", _epoch(native))
+
+
+def _epoch(native: Any) -> int | None:
+    """The leader epoch, where there is one: kafka-python has -1 for none."""
+    epoch = getattr(native, "leader_epoch", None)
+    return None if epoch is None or epoch < 0 else int(epoch)
 
 
 def _named(partitions: Iterable[Any]) -> set[TopicPartition]:

@@ -11,9 +11,9 @@ from typing import Generic, TypeVar
 
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol.callbacks import Callback
-from groupledger.listener.errors import IllegalStateError, named
+from groupledger.listener.errors import IllegalStateError, named, raise_one
 from groupledger.listener.hosted import method_of
-from groupledger.listener.interface import RebalanceListener
+from groupledger.listener.interface import RebalanceListener, checked
 from groupledger.listener.view import view_of
 
 Polled = TypeVar("Polled")
@@ -32,10 +32,10 @@ class LiveConsumer(ABC, Generic[Polled]):
 
     def set_rebalance_listener(self, listener: RebalanceListener | None) -> None:
         """`setRebalanceListener`: the last one set before a poll is called in it; None removes it."""
-        self._set = listener
+        self._set = checked(listener)
 
     def poll(self, timeout: float = 0.0) -> Polled | None:
-        """One poll of the client, in seconds; raises the first error of a listener once the rebalance is complete.
+        """One poll of the client, in seconds; raises a listener's error once the rebalance is complete (`raise_one`).
 
         What the client returned in that poll is not lost: the next poll returns it.
         """
@@ -46,19 +46,18 @@ class LiveConsumer(ABC, Generic[Polled]):
         if self._errors:
             if polled is not None:
                 self._kept.append(polled)
-            self._raise_first()
+            self._raise_one()
         return polled
 
     def close(self) -> None:
         """Leave the group; the listener is told of what is revoked."""
         self._called = self._set
         self._close()
-        self._raise_first()
+        self._raise_one()
 
-    def _raise_first(self) -> None:
+    def _raise_one(self) -> None:
         errors, self._errors = self._errors, []
-        if errors:
-            raise errors[0]
+        raise_one(errors)
 
     def _tell(self, callback: Callback, partitions: Iterable[TopicPartition]) -> None:
         """Call the listener, if there is one; what it raises waits until the client has finished the rebalance."""

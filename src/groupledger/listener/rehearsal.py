@@ -1,61 +1,130 @@
-"""A user's listener driven over a simulated group or over recorded history; what it did, and what went wrong."""
+"""A user's listener driven over a simulated group or over recorded history; what it did, and what went wrong.
+
+Between two events, or two recorded generations, each partition gets some records, and every member that runs reads all
+that it has: what is read and not committed when a partition is given up is a finding.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
-from operator import itemgetter
 
-from groupledger.core.protocol.callbacks import Call
-from groupledger.core.protocol.recorded import RecordedCall
-from groupledger.core.protocol.settlement import Settlement
+from groupledger.core.protocol.callbacks import Call, Callback
+from groupledger.core.protocol.recorded import Certainty, RecordedCall
+from groupledger.core.protocol.settlement import MemberCall, Settlement
+from groupledger.listener.broker import SimulatedBroker
 from groupledger.listener.hosted import Entry, HostedConsumer
 from groupledger.listener.interface import RebalanceListener
+from groupledger.listener.view import GroupMetadata
 
 Make = Callable[[], RebalanceListener]
 """A listener for each member: usually its class."""
 
-Step = tuple[object, str, Call]
-"""What belongs together, which member, which call."""
+SIMULATED = "simulated-group"
+RECORDS = 1
+"""Of each partition, between two events."""
 
 
-def rehearse_simulation(settlements: Iterable[Settlement], make: Make) -> list[Entry]:
-    """What the listeners of all members did, event by event and round by round; members by the name of the process."""
-    steps = (
-        ((place, each.round), each.member, each.call)
-        for place, settled in enumerate(settlements)
-        for each in settled.calls
-    )
-    return _rehearse(steps, make)
+def rehearse_simulation(
+    settlements: Iterable[Settlement], make: Make, *, group_id: str = SIMULATED, records: int = RECORDS
+) -> list[Entry]:
+    """What the listeners of all members did, call by call; members by the name of the process.
 
-
-def rehearse_history(calls: Iterable[RecordedCall], make: Make) -> list[Entry]:
-    """The same over the calls that history records, snapshot by snapshot; members by their member id."""
-    return _rehearse((((each.group_id, each.snapshot_id), each.member_id, each.call) for each in calls), make)
-
-
-def _rehearse(steps: Iterable[Step], make: Make) -> list[Entry]:
-    """All calls of one step are due at once: each member polls once, in the order of their first calls."""
-    consumers: dict[str, HostedConsumer] = {}
+    Each partition gets `records` between two events. A process that is started again has a consumer and a listener of
+    its own; one that ended or stands still reads nothing.
+    """
+    group = _RehearsedGroup(make, group_id, SimulatedBroker())
     journal: list[Entry] = []
-    for _, together in groupby(steps, key=itemgetter(0)):
-        due: dict[str, list[Call]] = {}
-        for _, member, call in together:
-            due.setdefault(member, []).append(call)
-        for member, calls in due.items():
-            if member not in consumers:
-                consumers[member] = HostedConsumer(member)
-                consumers[member].set_rebalance_listener(make())
-            journal += _polled(consumers[member], calls)
+    running: Mapping[str, int] = {}
+    for settled in settlements:
+        journal += group.pass_time(records, settled.event.at_ms, running)
+        group.broker.set_topics(settled.topics)
+        for (_, member, process), polled in groupby(settled.calls, key=_due_together):
+            calls = [(each.call, _membership(group_id, each)) for each in polled]
+            journal += group.poll(member, calls, process)
+        running = settled.running
+    return journal + group.pass_time(records, 0, running)
+
+
+def _due_together(called: MemberCall) -> tuple[int, str, int]:
+    return called.round, called.member, called.process
+
+
+def _membership(group_id: str, called: MemberCall) -> GroupMetadata:
+    return GroupMetadata(group_id, called.generation, called.member_id, called.group_instance_id)
+
+
+def rehearse_history(calls: Iterable[RecordedCall], make: Make, *, records: int = RECORDS) -> list[Entry]:
+    """The same over the calls that history records, snapshot by snapshot; members by their member id.
+
+    History knows no records: each partition that a member was assigned gets some before each snapshot, and it counts
+    whether something was committed, not which offset. Instance ids and topics that nobody was assigned are not known.
+    """
+    groups: dict[tuple[str, str], _RehearsedGroup] = {}
+    journal: list[Entry] = []
+    for (cluster_id, group_id, _), together in groupby(calls, key=_snapshot):
+        named = (cluster_id, group_id)
+        if named not in groups:
+            groups[named] = _RehearsedGroup(make, group_id, SimulatedBroker(exact=False))
+        group = groups[named]
+        made = list(together)
+        journal += group.pass_time(records, made[0].at_ms, dict.fromkeys(group.consumers, 1))
+        group.broker.see(each for call in made for each in call.call.partitions)
+        for member_id, polled in groupby(made, key=lambda each: each.member_id):
+            journal += group.poll(member_id, [(each.call, group.enter(each)) for each in polled])
+        for gone in {each.member_id for each in made if each.certainty is Certainty.UNKNOWN_END}:
+            group.consumers.pop(gone, None)
     return journal
 
 
-def _polled(consumer: HostedConsumer, calls: Iterable[Call]) -> list[Entry]:
-    """One poll; what a listener raises stands in the journal already."""
-    known = len(consumer.journal)
-    consumer.feed(calls)
-    try:
-        consumer.poll()
-    except Exception:  # noqa: BLE001 - a listener is a user's code and may raise anything
+def _snapshot(each: RecordedCall) -> tuple[str, str, str]:
+    return each.cluster_id, each.group_id, each.snapshot_id
+
+
+class _RehearsedGroup:
+    """One group: its broker, and the consumer of each member that was called.
+
+    Calls are made in their order, which is that of the protocol: under an eager assignor all members give up before
+    anybody is assigned. Those of one member that follow one another are due at one poll.
+    """
+
+    def __init__(self, make: Make, group_id: str, broker: SimulatedBroker) -> None:
+        self.make = make
+        self.group_id = group_id
+        self.broker = broker
+        self.consumers: dict[str, HostedConsumer] = {}
+        self.generations: dict[str, int | None] = {}
+
+    def pass_time(self, records: int, at_ms: int, running: Mapping[str, int]) -> list[Entry]:
+        """The logs grow, and these members read them."""
+        self.broker.append(records, at_ms)
+        journal: list[Entry] = []
+        for member, process in sorted(running.items()):
+            consumer = self.consumers.get(member)
+            if consumer is not None and consumer.process == process:
+                known = len(consumer.journal)
+                consumer.consume()
+                journal += consumer.journal[known:]
+        return journal
+
+    def enter(self, called: RecordedCall) -> GroupMetadata:
+        """As what the coordinator knows a member: it enters the generation of a snapshot when it joins."""
+        if called.call.callback is Callback.USER_DATA:
+            self.generations[called.member_id] = called.generation
+        return GroupMetadata(self.group_id, self.generations.get(called.member_id), called.member_id)
+
+    def poll(self, member: str, calls: Iterable[tuple[Call, GroupMetadata]], process: int = 1) -> list[Entry]:
+        """One poll of a member; what its listener raises is in the journal. A new process has a new consumer."""
+        consumer = self.consumers.get(member)
+        if consumer is None or consumer.process != process:
+            consumer = HostedConsumer(member, self.group_id, broker=self.broker, process=process)
+            consumer.set_rebalance_listener(self.make())
+            self.consumers[member] = consumer
+        known = len(consumer.journal)
+        for call, membership in calls:
+            consumer.feed([call], membership)
+        try:
+            consumer.poll()
+        except Exception:  # noqa: BLE001 - a listener is a user's code and may raise anything
+            return consumer.journal[known:]
         return consumer.journal[known:]
-    return consumer.journal[known:]

@@ -23,10 +23,10 @@ class OffsetAndMetadata(NamedTuple):
 
 
 class OffsetAndTimestamp(NamedTuple):
-    """The first record at or after a time; `timestamp_ms` is the record's."""
+    """The first record at or after a time; `timestamp_ms` is the record's, None where the client does not tell it."""
 
     offset: int
-    timestamp_ms: int
+    timestamp_ms: int | None
     leader_epoch: int | None = None
 
 

@@ -134,7 +134,11 @@ def test_broken_user_data_is_named_and_counts_as_none(raw, what):
     assert what in caught.value.message
     case = join({"A": None}, topics={"t": 2})
     case["members"][0]["user_data"] = base64.b64encode(raw).decode()
-    assert numbers(solve(case)) == {"A": (0, 1)}
+    result = solve(case)
+    assert numbers(result) == {"A": (0, 1)}
+    assert list(result["unreadable"]) == ["A"]
+    assert what in result["unreadable"]["A"]
+    assert "unreadable" not in solve(join({"A": (4, (0,))}, topics={"t": 2}))
 
 
 HISTORIES = st.tuples(

@@ -27,6 +27,22 @@ def in_turns_in_steps(group: Group):
     return cooperative_step(group, in_turns(group))
 
 
+@assignor(supported_protocols=COOPERATIVE)
+def in_turns_without_stale_claims(group: Group):
+    return cooperative_step(group, in_turns(group), set_stale_aside=True)
+
+
+@assignor(supported_protocols=COOPERATIVE)
+def in_turns_without_one_stale_claim(group: Group):
+    """Of what stale members claim it gives the partitions with even numbers at once, and holds back the others."""
+    careful, bold = (cooperative_step(group, in_turns(group), set_stale_aside=aside) for aside in (False, True))
+    given = {
+        member_id: [each for each in partitions if each in careful.assigned[member_id] or each[1] % 2 == 0]
+        for member_id, partitions in bold.assigned.items()
+    }
+    return Answer(given, bold.target)
+
+
 in_turns_at_once = assignor(supported_protocols=COOPERATIVE)(lambda group: in_turns(group))
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from groupledger.core.custom import Group, Member, TopicPartition
+from groupledger.core.custom import Group, Member, TopicPartition, stale_members
 from groupledger.core.custom.contract import examine
 from groupledger.core.custom.naming import find
 
@@ -37,6 +37,49 @@ def test_a_cooperative_answer_withholds_what_another_owns():
     assert found.complaints == ()
     assert found.target == examined("in_turns").target
     assert found.assigned == {"A": (("u", 0), ("u", 1)), "B": (("t", 1),)}
+
+
+STALE = Group(
+    (
+        Member("B", ("t",), (OWNED_BY_B[0], OWNED_BY_B[1], OWNED_BY_B[3]), 4),
+        Member("A", ("t",), (OWNED_BY_B[2],), 5),
+        Member("C", ("t",)),
+    ),
+    {"t": 4},
+)
+GIVEN_TO_A = {
+    "in_turns_in_steps": (),
+    "in_turns_without_one_stale_claim": (("t", 0),),
+    "in_turns_without_stale_claims": (("t", 0), ("t", 3)),
+}
+
+
+@pytest.mark.parametrize(("name", "given"), GIVEN_TO_A.items())
+def test_a_claim_that_is_out_of_date_may_be_respected_or_set_aside(name, given):
+    """B missed an assignment: it states generation 4 and A 5. What A claims is held back in any case."""
+    found = examined(name, STALE)
+    assert found.complaints == ()
+    assert found.target == examined("in_turns", STALE).target
+    assert {name: owned for name, owned in found.assigned.items() if owned} == {
+        **({"A": given} if given else {}),
+        "B": (("t", 1),),
+    }
+
+
+@pytest.mark.parametrize("generation", [5, 6, None])
+def test_a_claim_of_the_highest_generation_or_of_none_is_no_stale_one(generation):
+    """None is what older byte code states: it may be as new as any other."""
+    members = [replace(each, generation=generation) if each.member_id == "B" else each for each in STALE.members]
+    found = examined("in_turns_at_once", Group(tuple(members), STALE.topics))
+    assert [complaint.code for complaint in found.complaints] == ["ASSIGNOR_HANDED_OVER"]
+    assert "B" not in stale_members(Group(tuple(members), STALE.topics))
+
+
+def test_a_partition_that_two_claim_is_held_back_for_the_one_that_is_up_to_date():
+    disputed = Group((*STALE.members, Member("D", ("t",), OWNED_BY_B[:1], 5)), {"t": 4})
+    assert stale_members(disputed) == {"B"}
+    assert ("t", 0) not in examined("in_turns_without_stale_claims", disputed).assigned.get("A", ())
+    assert [each.code for each in examined("in_turns_at_once", disputed).complaints] == ["ASSIGNOR_HANDED_OVER"]
 
 
 @pytest.mark.parametrize(

@@ -198,6 +198,10 @@ class GroupMachine(RuleBasedStateMachine):
             assert [each for each, name in added if kept.get(each, name) != name] == []
 
     @invariant()
+    def nobody_consumes_what_another_consumes(self):
+        assert self.last is None or self.last.double_owners == ()
+
+    @invariant()
     def lost_is_called_only_where_the_kip_says(self):
         lost = [each for each in (self.last.calls if self.last else ()) if each.call.callback is Callback.LOST]
         assert all(each.call.partitions and each.round == 0 for each in lost)

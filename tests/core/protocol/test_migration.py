@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from groupledger.core.custom.group import Protocol
 from groupledger.core.faults import Fault
 from groupledger.core.protocol.compatibility import ByteCode
-from groupledger.core.protocol.migration import Bounce, Client, Danger, one_bounce, rehearse, two_bounces
+from groupledger.core.protocol.dangers import Bounce, Client, Danger
+from groupledger.core.protocol.migration import one_bounce, rehearse, two_bounces
 
 COOPERATIVE_STICKY = "cooperative-sticky"
 OLD = ByteCode.BEFORE_KIP_429
@@ -36,7 +37,29 @@ def test_the_two_bounces_of_the_kip_are_safe(assignor, code, instance):
     assert cooperative == [0, 0, 0, 1, 2, 3]
 
 
+STREAMS = group(("stream",), code=OLD)
+BY_AND_BY = [*group(names="abcde"), *group(library="librdkafka", names="f")]
 UNSAFE = {
+    "Streams has no other assignor": (STREAMS, two_bounces(STREAMS, COOPERATIVE_STICKY), 1, Danger.STREAMS_ASSIGNOR),
+    "and nobody else has that of Streams": (group(), two_bounces(group(), "stream"), 1, Danger.STREAMS_ASSIGNOR),
+    "the last of six cannot mix: said before the first": (
+        BY_AND_BY,
+        two_bounces(BY_AND_BY, COOPERATIVE_STICKY),
+        1,
+        Danger.CLIENT_CANNOT_MIX,
+    ),
+    "an old jar lists what it does not have": (
+        group((COOPERATIVE_STICKY, "range"), code=OLD),
+        two_bounces(group((COOPERATIVE_STICKY, "range"), code=OLD), COOPERATIVE_STICKY),
+        1,
+        Danger.CLIENT_LACKS_ASSIGNOR,
+    ),
+    "and so it does where its jar stays": (
+        group(code=OLD),
+        [Bounce("list both", ("range", COOPERATIVE_STICKY), byte_code=OLD)],
+        1,
+        Danger.CLIENT_LACKS_ASSIGNOR,
+    ),
     "one bounce: the first member cannot join": (group(), one_bounce(COOPERATIVE_STICKY), 1, Danger.NO_COMMON_ASSIGNOR),
     "librdkafka refuses a mixed list": (
         group(library="librdkafka"),
@@ -67,6 +90,48 @@ def test_the_first_unsafe_step_is_named_and_nobody_goes_further(clients, bounces
     assert rehearsal.first_unsafe.number == number
     assert rehearsal.first_unsafe.findings[0].danger is danger
     assert len(rehearsal.first_unsafe.findings[0].evidence) > 20
+
+
+def test_who_stands_in_the_way_is_named_with_the_reason():
+    clients = [
+        *group(names="abcde"),
+        *group(library="librdkafka", names="fghij"),
+        *group(library="aiokafka", names="k"),
+    ]
+    found = played(clients, two_bounces(clients, COOPERATIVE_STICKY)).first_unsafe.findings
+    evidence = {each.danger: each.evidence for each in found}
+    assert evidence[Danger.CLIENT_CANNOT_MIX].startswith("f, g, h and 2 more: librdkafka refuses a list of eager and")
+    assert evidence[Danger.CLIENT_LACKS_ASSIGNOR] == (
+        "k: aiokafka has no cooperative-sticky; aiokafka has range, roundrobin, sticky"
+    )
+    old = group((COOPERATIVE_STICKY, "range"), code=OLD)
+    (lists, *_) = played(old, two_bounces(old, COOPERATIVE_STICKY)).first_unsafe.findings
+    told = "a, b, c: lists cooperative-sticky now: java before Kafka 2.4 has range, roundrobin, sticky, stream"
+    assert lists.evidence == told
+
+
+STOPPED = {
+    "who cannot mix is stopped with all others": (BY_AND_BY, two_bounces(BY_AND_BY, COOPERATIVE_STICKY), True),
+    "whose static members lose their sessions": (group(library="librdkafka", instance=True), None, True),
+    "who cannot join in one bounce": (group(), one_bounce(COOPERATIVE_STICKY), True),
+    "not for who lacks the assignor": (group(library="aiokafka"), None, False),
+    "nor for Streams with another one": (STREAMS, two_bounces(STREAMS, COOPERATIVE_STICKY), False),
+}
+
+
+@pytest.mark.parametrize(("clients", "bounces", "possible"), STOPPED.values(), ids=STOPPED.keys())
+def test_stopping_all_is_rehearsed_where_it_is_the_other_way(clients, bounces, possible):
+    rehearsal = played(clients, bounces or two_bounces(clients, COOPERATIVE_STICKY))
+    assert rehearsal.first_unsafe is not None
+    assert (rehearsal.stop_all is not None) == possible
+    if rehearsal.stop_all is not None:
+        assert (rehearsal.stop_all.assignor, rehearsal.stop_all.unavailable) == (COOPERATIVE_STICKY, 6)
+        assert rehearsal.stop_all.rounds >= len(clients)
+        assert rehearsal.stop_all.findings == ()
+
+
+def test_a_safe_way_needs_no_other():
+    assert played(group(), two_bounces(group(), COOPERATIVE_STICKY)).stop_all is None
 
 
 def too_early(order):
@@ -135,7 +200,7 @@ def test_what_is_not_known_is_a_fault(clients, to, code):
 
 def test_a_majority_that_a_member_who_is_not_played_brings_about_is_not_missed():
     """Range wins with the sixth of ten bounces; of the ten, a, b, h, i and j are played, and agree whenever asked."""
-    codes = {name: ByteCode.KIP_792 if name in "hi" else OLD for name in "abcdefghij"}
+    codes = {name: ByteCode.KIP_792 if name in "hi" else ByteCode.KIP_429 for name in "abcdefghij"}
     clients = [Client(name, (COOPERATIVE_STICKY, "range"), ("t",), byte_code=code) for name, code in codes.items()]
     bounces = two_bounces(clients, COOPERATIVE_STICKY)[:1]
     full, some = rehearse(clients, bounces, {"t": 30}), rehearse(clients, bounces, {"t": 30}, 3)

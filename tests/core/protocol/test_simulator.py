@@ -220,6 +220,14 @@ def test_what_a_returning_static_member_never_revoked_is_not_left_unowned():
     assert owners_of(settled[-1]) == {"m1": ["u-1"], "m2": ["u-0"]}
 
 
+def test_who_takes_an_instance_id_while_the_group_rebalances_fences_its_owner():
+    """`x` and `c` join in one go: `a`, under whose instance id `c` comes, is no member beside it."""
+    at_once = replace(join("x"), together=True), join("c", "i-a")
+    settled = run(*STATIC, *at_once, topics={"t": 6})[-1]
+    assert {row.member for took in settled.rounds for row in took.members} == {"b", "c", "x"}
+    assert set(settled.owners.values()) == {"b", "c", "x"}
+
+
 def test_static_members_that_are_all_gone_are_waited_for():
     away = [e.Crash("a"), e.Crash("b"), e.Expire("a")]
     assert run(*STATIC, *away)[-1].rounds == ()
@@ -295,6 +303,31 @@ def test_a_group_that_neither_settles_nor_repeats_itself_is_given_up():
     assert given_up.failure == "not stable after 50 rounds, and no two of them alike"
 
 
+def test_a_custom_assignor_is_known_by_its_own_name_too():
+    """By which its members join; a name of ours stays ours, and two assignors under one name are a fault."""
+    both = frozenset({Protocol.EAGER})
+    custom = {"mine:all": CustomAssignor("mine:all", everything, both, "everything", "mine:all")}
+    for name in ("everything", "mine:all"):
+        settled = run(join("a", assignors=(name,)), join("b", assignors=(name,)), custom=custom)[-1]
+        assert owners_of(settled) == {"a": ["t-0", "t-1", "t-2", "t-3"]}
+        assert settled.rounds[-1].assignor == name
+    other = {"other:all": CustomAssignor("other:all", everything, both, "everything", "other:all")}
+    with pytest.raises(Fault, match="'other:all' and 'mine:all' both call themselves 'everything'"):
+        run(A, custom=custom | other)
+    ours = {"mine:all": CustomAssignor("mine:all", everything, both, "range", "mine:all")}
+    assert len(owners_of(run(*(join(name, assignors=("range",)) for name in "ab"), custom=ours)[-1])) == 2
+
+
+def everything(group: CustomGroup):
+    first = min(member.member_id for member in group.members)
+    return {first: list(group.partitions(first))}
+
+
+def test_a_topic_of_a_script_has_a_name():
+    with pytest.raises(Fault, match=r"topic is 't\.\*'; expected the name of a topic: patterns are not simulated"):
+        run(A, topics={"t.*": 1})
+
+
 def test_a_static_member_that_is_away_can_keep_the_others_rebalancing_until_its_session_ends():
     """m7 is given one of m3's partitions in each round and never takes it; each time m3 gives up another one."""
     found = script(6699, 30)
@@ -332,6 +365,9 @@ def test_a_member_without_a_common_assignor_is_refused_and_the_group_goes_on():
         ([A, e.Crash("a"), e.Pause("a")], "there is no process 'a'"),
         ([A, e.Pause("a"), e.Leave("a")], "'a' is paused"),
         ([A, e.Pause("a"), e.Subscribe("a", ())], "'a' is paused"),
+        ([join("a", topics=("t.*",))], "topic is 't.*'; expected the name of a topic"),
+        ([A, e.Subscribe("a", ("t", "t|u"))], "topic is 't|u'; expected"),
+        ([e.SetPartitions("^t", 3)], "topic is '^t'; expected"),
         ([e.Restart("a")], "no process 'a' to restart"),
         ([join("a", assignors=("best",))], "assignor is 'best'; expected one of range"),
     ],

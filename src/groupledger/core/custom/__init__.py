@@ -12,6 +12,7 @@ from groupledger.core.custom.group import (
     TopicPartition,
     assignor,
     cooperative_step,
+    stale_members,
     validate_subscription,
 )
 
@@ -25,5 +26,6 @@ __all__ = [
     "TopicPartition",
     "assignor",
     "cooperative_step",
+    "stale_members",
     "validate_subscription",
 ]

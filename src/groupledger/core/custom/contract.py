@@ -85,8 +85,11 @@ def _twice(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _early(custom: CustomAssignor, group: Group, found: Finding) -> Iterator[Complaint]:
-    """Cooperative: no hand-over before revocation; and what is given follows from the target (KIP-429)."""
-    owners = claimants(group) if custom.cooperative else {}
+    """Cooperative: no hand-over before revocation; and what is given follows from the target (KIP-429).
+
+    A claim that is out of date may be set aside or respected (KIP-792, decision 0119).
+    """
+    owners = claimants(group, stale=False) if custom.cooperative else {}
     early = [
         (member_id, each)
         for member_id, partitions in found.assigned.items()
@@ -100,16 +103,28 @@ def _early(custom: CustomAssignor, group: Group, found: Finding) -> Iterator[Com
             f"{custom.name} assigned {_named(each)} to {member_id!r} while {min(owners[each])!r} still owns it; "
             "expected nothing to be handed over before it is revoked (KIP-429): answer with cooperative_step",
         )
-    elif found.assigned != (_stepped(group, found) if owners else found.target):
+    elif not (_steps(group, found) if custom.cooperative else found.assigned == found.target):
         yield Complaint(
             "ASSIGNOR_OFF_TARGET",
             f"{custom.name} gives another assignment than its own target asks for; answer with cooperative_step",
         )
 
 
-def _stepped(group: Group, found: Finding) -> Plan:
+def _steps(group: Group, found: Finding) -> bool:
+    """Whether the step of the target is given, with some or all or nothing of what only stale claims hold back."""
+    least, most = (_stepped(group, found, set_stale_aside=aside) for aside in (False, True))
+    for member_id in {*found.assigned, *least}:
+        given = found.assigned.get(member_id, ())
+        known = set(given)
+        in_order = tuple(each for each in most.get(member_id, ()) if each in known)
+        if given != in_order or not known.issuperset(least.get(member_id, ())):
+            return False
+    return True
+
+
+def _stepped(group: Group, found: Finding, *, set_stale_aside: bool) -> Plan:
     """What the cooperative step gives of its target."""
-    lists = cooperative_step(group, found.target).assigned
+    lists = cooperative_step(group, found.target, set_stale_aside=set_stale_aside).assigned
     given = ((member_id, tuple(TopicPartition(*each) for each in lists[member_id])) for member_id in lists)
     return {member_id: partitions for member_id, partitions in given if partitions}
 

@@ -127,12 +127,13 @@ def _highest(by_member: Mapping[str, int]) -> str | None:
     return of_it[0] if len(of_it) == 1 else None
 
 
-def cooperative_step(group: Group, target: Lists) -> Answer:
+def cooperative_step(group: Group, target: Lists, *, set_stale_aside: bool = False) -> Answer:
     """The target, and of it what can be given now: nothing that another member claims and its new one does not.
 
     KIP-429, step 2.4. A owns t-0 and the target gives it to B -> nobody gets it in this round, then A rejoins.
+    With `set_stale_aside` what stale members claim is given at once, though they consume it until they are answered.
     """
-    owners = claimants(group)
+    owners = claimants(group, stale=not set_stale_aside)
     wanted = {member_id: tuple(partitions) for member_id, partitions in target.items()}
     assigned = {
         member_id: tuple(each for each in partitions if not is_handed_over(owners, member_id, each))
@@ -141,10 +142,21 @@ def cooperative_step(group: Group, target: Lists) -> Answer:
     return Answer(assigned, wanted)
 
 
-def claimants(group: Group) -> dict[tuple[str, int], set[str]]:
-    """Who says to own each partition."""
+def stale_members(group: Group) -> frozenset[str]:
+    """Members whose claims are out of date (KIP-792): of a lower generation than another member states.
+
+    A states 4, B 5, C none -> A: it missed an assignment. C may be on older byte code, and is believed.
+    """
+    stated = {member.member_id: member.generation for member in group.members if member.generation is not None}
+    latest = max(stated.values(), default=0)
+    return frozenset(member_id for member_id, generation in stated.items() if generation < latest)
+
+
+def claimants(group: Group, *, stale: bool = True) -> dict[tuple[str, int], set[str]]:
+    """Who says to own each partition; without `stale`, of those whose claims are not out of date."""
+    out_of_date = frozenset() if stale else stale_members(group)
     owners: dict[tuple[str, int], set[str]] = {}
-    for member in group.members:
+    for member in (each for each in group.members if each.member_id not in out_of_date):
         for topic, number in member.owned:
             owners.setdefault((topic, number), set()).add(member.member_id)
     return owners

@@ -75,6 +75,24 @@ def find(name: str, limits: CustomLimits = DEFAULT) -> CustomAssignor:
     return CustomAssignor(name, None, frozenset(said.protocols), said.name, source, said.digest, limits)
 
 
+def by_every_name(found: Mapping[str, CustomAssignor]) -> dict[str, CustomAssignor]:
+    """Each under the name it was asked for by, and under the one by which members join with it.
+
+    A name of ours stays ours. Raises Fault("ASSIGNOR_AMBIGUOUS") where two go by one name.
+    """
+    from groupledger.core.assignors import ASSIGNORS
+
+    known = dict(found)
+    for custom in found.values():
+        name = custom.protocol_name
+        if name is None or name in ASSIGNORS:
+            continue
+        if known.setdefault(name, custom).source != custom.source:
+            message = f"{custom.name!r} and {known[name].name!r} both call themselves {name!r}; expected one of them"
+            raise Fault("ASSIGNOR_AMBIGUOUS", message)
+    return known
+
+
 def source_digests(found: Mapping[str, CustomAssignor]) -> dict[str, str]:
     """SHA-256 of the source of each one's module, by name: another code is another run."""
     return {name: found[name].digest for name in sorted(found)}

@@ -73,6 +73,11 @@ LIBRARIES = {
 """Found by running them: Java 4.4.0, librdkafka 2.16.1, kafka-python 3.0.12, franz-go 1.22.2, aiokafka 0.14."""
 
 
+def since(assignor: str) -> ByteCode:
+    """The byte code that first had it; what is not in the table is some other library's own, and as old as that."""
+    return next((row.since for row in TABLE if row.assignor == assignor), ByteCode.BEFORE_KIP_429)
+
+
 def protocol_of(supported: Iterable[Iterable[Protocol]], byte_code: ByteCode = ByteCode.KIP_792) -> Protocol:
     """The protocol a consumer follows: the highest that all its assignors support, COOPERATIVE above EAGER."""
     common = set(Protocol).intersection(*map(set, supported))

@@ -76,7 +76,11 @@ class Expire(Event):
 
 @dataclass(frozen=True, slots=True)
 class Restart(Event):
-    """A process ends and starts again with the same configuration; a static member takes its own place."""
+    """A process ends and starts again with the same configuration; a static member takes its own place.
+
+    One that runs closes its consumer first, and starts once the group has settled without it. One that has left,
+    crashed or lost its session starts at once, and so does one that restarts `together` with the next event.
+    """
 
     member: str
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.custom.naming import CustomAssignor
-from groupledger.core.protocol.callbacks import Call
+from groupledger.core.protocol.callbacks import LISTENER, NOTHING, Call, Callback
 from groupledger.core.protocol.consumer import Consumer, Reaction, View
 from groupledger.core.protocol.coordinator import Coordinator, Registered
 from groupledger.core.protocol.events import Join
+from groupledger.core.protocol.ownership import Ownership
 from groupledger.core.protocol.settlement import MemberCall, Pace, Round
 from groupledger.core.protocol.subscription import Subscription
 from groupledger.core.step import Form
@@ -23,6 +25,7 @@ class Process:
     settings: Join
     consumer: Consumer
     clock_ms: int
+    number: int = 1  # of this name
     alive: bool = True
     talks: bool = True
     frozen: bool = False  # learns nothing of topics
@@ -51,10 +54,16 @@ class Group:
     coordinator: Coordinator = field(default_factory=Coordinator)
     rounds: list[Round] = field(default_factory=list)
     calls: list[MemberCall] = field(default_factory=list)
+    ownership: Ownership = field(default_factory=Ownership)
     planned_view: View = field(default_factory=dict)  # of the leader, when it last assigned
     clock_ms: int = 0
     round: int = 0  # in play; 0: none
     round_started_ms: int = 0
+    settled_ms: int = 0  # when the last event had settled
+    missed: frozenset[TopicPartition] = NOTHING  # wanted then, and consumed by nobody
+    born: Counter[str] = field(default_factory=Counter)  # processes by name
+    ended: dict[str, Join] = field(default_factory=dict)  # how each that ended would start again
+    returning: Join | None = None  # starts once the group has settled without it
 
     @property
     def rebalancing(self) -> bool:
@@ -82,7 +91,23 @@ class Group:
             started_ms = process.clock_ms
             process.clock_ms += self.pace.callback_ms.get(made.callback, 0)
             row = len(self.calls), self.round, process.name, consumer.member_id, made
-            self.calls.append(MemberCall(*row, started_ms, process.clock_ms))
+            who = consumer.generation, process.settings.group_instance_id, process.number
+            self.calls.append(MemberCall(*row, started_ms, process.clock_ms, *who))
+            if made.callback is Callback.ASSIGNED:
+                self.ownership.take(process.name, made.partitions, process.clock_ms)
+            elif made.callback in LISTENER:
+                self.ownership.give_up(process.name, made.partitions, process.clock_ms)
+
+    def stop(self, process: Process) -> None:
+        """A process stands still: it consumes nothing, whatever it believes to own."""
+        process.talks = False
+        self.ownership.give_up(process.name, process.consumer.owned, process.clock_ms)
+
+    def end(self, process: Process) -> None:
+        """A process is no more."""
+        self.stop(process)
+        process.alive = process.joins = False
+        self.ended[process.name] = replace(process.settings, topics=process.consumer.topics)
 
     def seated(self) -> dict[str, Process]:
         """Processes that talk and have a seat, by member id."""
@@ -113,6 +138,13 @@ class Group:
         seats = tuple((*who, rank.get(at), memory.partitions, rank.get(memory.generation)) for *who, at, memory in told)
         joining = tuple(each.name for each in self.processes.values() if each.joins)
         return self.coordinator.leader, self.coordinator.assignor, seats, joining
+
+    def unavailable_ms(self, event_ms: int, wanted: set[TopicPartition]) -> dict[TopicPartition, int]:
+        """How long nobody consumed what is wanted, now or when the event came; before that, what was missed then."""
+        waited = dict.fromkeys(self.missed, event_ms - self.settled_ms)
+        for each, free_ms in self.ownership.uncovered_ms(wanted, event_ms, self.clock_ms).items():
+            waited[each] = waited.get(each, 0) + free_ms
+        return {each: waited[each] for each in sorted(waited) if waited[each] > 0}
 
     def latest_ms(self) -> int:
         """When the last of all is done."""

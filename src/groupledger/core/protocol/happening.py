@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any
 
 from groupledger.core.assignors import ASSIGNORS
@@ -18,6 +18,8 @@ from groupledger.core.protocol.group import Group, Process
 from groupledger.core.step import Form
 
 BAD_EVENT = "BAD_EVENT"
+PATTERN = re.compile(r"[*+?^$|\\()\[{}]")
+"""What stands in a pattern, and in no topic's name."""
 
 
 def happen(group: Group, event: e.Event) -> str | None:
@@ -26,8 +28,22 @@ def happen(group: Group, event: e.Event) -> str | None:
     Raises Fault: BAD_EVENT for an event about a process that is not there, or is already; UNKNOWN_ASSIGNOR.
     """
     group.set_clocks(max(group.clock_ms, event.at_ms))
+    return _unless_refused(group, lambda: HAPPENS[type(event)](group, event))
+
+
+def come_back(group: Group) -> str | None:
+    """Start the process that is returning, if one is; gives why it was refused, if it was."""
+    settings, group.returning = group.returning, None
+    if settings is None:
+        return None
+    group.set_clocks(group.clock_ms)
+    return _unless_refused(group, lambda: _start(group, settings))
+
+
+def _unless_refused(group: Group, act: Callable[[], None]) -> str | None:
+    group.ownership.begin_step()
     try:
-        HAPPENS[type(event)](group, event)
+        act()
     except Fault as fault:
         if fault.code != "INCONSISTENT_GROUP_PROTOCOL":
             raise
@@ -45,14 +61,20 @@ def _join(group: Group, event: e.Join) -> None:
 
 def _start(group: Group, settings: e.Join) -> None:
     """A process subscribes; a static member takes its seat in a stable group without a rebalance."""
+    require_topic_names(settings.topics)
     supported = [_supported(group, each) for each in settings.assignors]
     group.coordinator.require_common_assignor(settings.member, settings.assignors)
     protocol = Protocol.EAGER if settings.upgrade_from else protocol_of(supported, settings.byte_code)
     consumer = c.Consumer(protocol, settings.topics, group.topics, settings.byte_code, group.form)
-    process = Process(settings, consumer, group.clock_ms)
-    group.processes.pop(settings.member, None)
+    group.born[settings.member] += 1
+    process = Process(settings, consumer, group.clock_ms, group.born[settings.member])
+    old = group.processes.pop(settings.member, None)
+    if old is not None:
+        group.end(old)
     group.processes[settings.member] = process
     seat = group.coordinator.static_seat(settings.group_instance_id)
+    if seat is not None:
+        _fence(group, process, seat)
     if seat is None or group.coordinator.rebalancing:
         group.must_join(process)
     else:
@@ -68,6 +90,20 @@ def _supported(group: Group, assignor: str) -> Iterable[Protocol]:
     return SUPPORTED[assignor]
 
 
+def require_topic_names(names: Iterable[str]) -> None:
+    """Raise Fault(BAD_EVENT) for a pattern: no topic can be called so."""
+    for name in names:
+        if PATTERN.search(name) is not None:
+            raise Fault(BAD_EVENT, f"topic is {name[:80]!r}; expected the name of a topic: patterns are not simulated")
+
+
+def _fence(group: Group, process: Process, seat: Registered) -> None:
+    """A process that still runs under the instance id of another one stops for good (FENCED_INSTANCE_ID)."""
+    for other in group.processes.values():
+        if other is not process and other.consumer.member_id == seat.member_id:
+            group.end(other)
+
+
 def _take_back(group: Group, process: Process, seat: Registered) -> None:
     """A static member returns to a stable group: a new member id, its own assignment, the same generation.
 
@@ -75,9 +111,6 @@ def _take_back(group: Group, process: Process, seat: Registered) -> None:
     the assignment; or what it claimed is to go to another, who waits for it to be revoked (decision 0032).
     """
     coordinator = group.coordinator
-    for other in group.processes.values():
-        if other is not process and other.consumer.member_id == seat.member_id:
-            _end(other)  # fenced: a process that still ran under this instance id stops for good
     joining = c.join(process.consumer)
     member_id = coordinator.new_member_id(process.name)
     leads = coordinator.leader == seat.member_id
@@ -96,21 +129,18 @@ def _leave(group: Group, event: e.Leave) -> None:
     if not process.talks:
         raise Fault(BAD_EVENT, f"{event.member!r} is paused; it cannot leave before it resumes")
     group.react(process, c.close(process.consumer))
-    _end(process)
+    group.end(process)
+    group.set_clocks(process.clock_ms)  # it leaves once its callback has returned
     if process.settings.group_instance_id is None:
         _unseat(group, process)
 
 
 def _crash(group: Group, event: e.Crash) -> None:
-    _end(_alive(group, event.member))
-
-
-def _end(process: Process) -> None:
-    process.alive = process.talks = process.joins = False
+    group.end(_alive(group, event.member))
 
 
 def _pause(group: Group, event: e.Pause) -> None:
-    _alive(group, event.member).talks = False
+    group.stop(_alive(group, event.member))
 
 
 def _resume(group: Group, event: e.Resume) -> None:
@@ -121,6 +151,7 @@ def _resume(group: Group, event: e.Resume) -> None:
         group.react(process, c.fall_out(process.consumer, c.Error.UNKNOWN_MEMBER_ID))
     elif process.consumer.generation != group.coordinator.generation:
         group.react(process, c.fall_out(process.consumer, c.Error.ILLEGAL_GENERATION))
+    group.ownership.take(process.name, process.consumer.owned, process.clock_ms)
     _learn(group, process)
 
 
@@ -139,13 +170,23 @@ def _unseat(group: Group, process: Process) -> None:
 
 
 def _restart(group: Group, event: e.Restart) -> None:
+    """One that runs closes first, and starts once the group has settled without it; with `together`, at once."""
     process = group.processes.get(event.member)
-    if process is None:
+    if process is not None and process.talks:
+        _leave(group, e.Leave(event.member))
+    elif process is not None:
+        group.end(process)
+    settings = group.ended.get(event.member)
+    if settings is None:
         raise Fault(BAD_EVENT, f"there is no process {event.member!r} to restart; expected one that joined")
-    _start(group, replace(process.settings, topics=process.consumer.topics))
+    if process is not None and process.name not in group.processes and not event.together:
+        group.returning = settings
+    else:
+        _start(group, settings)
 
 
 def _subscribe(group: Group, event: e.Subscribe) -> None:
+    require_topic_names(event.topics)
     process = _alive(group, event.member)
     reaction = c.change_subscription(process.consumer, event.topics)
     if process.talks:
@@ -155,6 +196,7 @@ def _subscribe(group: Group, event: e.Subscribe) -> None:
 
 
 def _set_partitions(group: Group, event: e.SetPartitions) -> None:
+    require_topic_names([event.topic])
     group.topics = {**group.topics, event.topic: event.partitions}
     _tell(group, event.topic)
 

@@ -7,9 +7,8 @@ all. One bounce instead of two: the first bounced member has no assignor in comm
 
 from __future__ import annotations
 
-import enum
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -18,71 +17,26 @@ from groupledger.core.custom.group import Protocol, TopicPartition, cooperative_
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.compatibility import LIBRARIES, SUPPORTED, ByteCode, protocol_of
+from groupledger.core.protocol.compatibility import LIBRARIES, SUPPORTED
 from groupledger.core.protocol.coordinator import choose_assignor
-from groupledger.core.protocol.settlement import Round, Settlement
+from groupledger.core.protocol.dangers import (
+    STREAMS,
+    WARNINGS,
+    Bounce,
+    Client,
+    Danger,
+    Finding,
+    bounced,
+    observed,
+    obstacles,
+    old_leaders,
+    warnings,
+)
+from groupledger.core.protocol.settlement import Settlement
 from groupledger.core.protocol.simulator import Script, live
 
-STREAMS = "stream"
 MOST_PLAYED = 40
 """Of larger groups some members of each kind are played: each step lets all of them join again, which is quadratic."""
-
-
-class Danger(enum.StrEnum):
-    """What makes a state of a migration unsafe, the worst first."""
-
-    DOUBLE_OWNER = "double-owner"  # seen in the rehearsal: given to one member while another still owns it
-    OLD_LEADER = "old-leader"  # the leader's byte code cannot read what cooperative members own
-    NO_COMMON_ASSIGNOR = "no-common-assignor"
-    CLIENT_CANNOT_MIX = "client-cannot-mix"
-    CLIENT_LACKS_ASSIGNOR = "client-lacks-assignor"
-    OLD_MEMBER_MAY_LEAD = "old-member-may-lead"  # it does not lead now, but would if the leader left
-    CLIENT_NOT_TRIED = "client-not-tried"  # a warning: nobody here knows whether this library can mix
-    CLIENT_NOT_TOLD = "client-not-told"  # a warning: the log does not tell which library this is
-
-
-WARNINGS = frozenset({Danger.CLIENT_NOT_TRIED, Danger.CLIENT_NOT_TOLD})
-
-
-class Finding(NamedTuple):
-    """One danger in one state, in words."""
-
-    danger: Danger
-    evidence: str
-
-
-@dataclass(frozen=True, slots=True)
-class Client:
-    """One member as it is configured, now or after a bounce."""
-
-    member: str
-    assignors: tuple[str, ...]
-    topics: tuple[str, ...]
-    library: str = "java"
-    byte_code: ByteCode = ByteCode.KIP_792
-    group_instance_id: str | None = None
-    upgrade_from: bool = False
-    perhaps: tuple[str, ...] = ()  # other libraries that it may as well be, where a log was all there was to go by
-
-    @property
-    def protocol(self) -> Protocol:
-        """What it follows under this configuration."""
-        known = [SUPPORTED[each] for each in self.assignors if each in SUPPORTED]
-        return Protocol.EAGER if self.upgrade_from else protocol_of(known, self.byte_code)
-
-    @property
-    def lists_both(self) -> bool:
-        """Whether it lists assignors of which some support COOPERATIVE and some do not."""
-        return len({Protocol.COOPERATIVE in SUPPORTED.get(each, ()) for each in self.assignors}) > 1
-
-
-class Bounce(NamedTuple):
-    """One rolling bounce: what every member is restarted with."""
-
-    name: str
-    assignors: tuple[str, ...]
-    upgrade_from: bool = False
-    byte_code: ByteCode = ByteCode.KIP_792
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +65,31 @@ class Step:
         return all(each.danger in WARNINGS for each in self.findings)
 
 
+class StopAll(NamedTuple):
+    """All members stopped, then started anew as after the last bounce: those who were played.
+
+    `unavailable` partitions have no owner from the last stop to the first start.
+    """
+
+    bounce: str
+    assignor: str | None
+    rounds: int
+    unavailable: int
+    findings: tuple[Finding, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """All steps up to the first unsafe one; nobody should go further than that."""
+    """All steps up to the first unsafe one; nobody should go further than that.
+
+    What stands in the way of a later step is found at the first one. `stop_all`: the other way, where a step is
+    unsafe and members could be configured so.
+    """
 
     bounces: tuple[Bounce, ...]
     steps: tuple[Step, ...]
     played: int  # members; fewer than there are where many are configured alike
+    stop_all: StopAll | None = None
 
     @property
     def first_unsafe(self) -> Step | None:
@@ -161,7 +133,16 @@ def rehearse(
     except _OutvotedError:
         played = {client.member for client in clients}
         steps = _Play(clients, played, topics).steps(bounces)
-    return Rehearsal(bounces, steps, len(played))
+    safe = all(step.safe for step in steps)
+    stop_all = None if safe else _stop_all(_Play(clients, played, topics), bounces)
+    return Rehearsal(bounces, steps, len(played), stop_all)
+
+
+def _stop_all(play: _Play, bounces: Sequence[Bounce]) -> StopAll | None:
+    """None where the members cannot be what the last bounce makes them."""
+    if obstacles(list(play.group.values()), bounces[-1:]):
+        return None
+    return play.stop_all(bounces)
 
 
 def _kind(client: Client) -> object:
@@ -222,16 +203,18 @@ class _Play:
     def steps(self, bounces: Iterable[Bounce]) -> tuple[Step, ...]:
         """The steps of those who are played, up to the first unsafe one."""
         found: list[tuple[Step, list[str]]] = []
+        bounces = tuple(bounces)
+        ahead = obstacles(list(self.group.values()), bounces)
         for turn, bounce in enumerate(bounces):
             latest: dict[object, tuple[Step, list[str]]] = {}
             for place, (member, client) in enumerate(self.group.items(), turn * len(self.group) + 1):
-                self.group[member] = _bounced(client, bounce)
+                self.group[member] = bounced(client, bounce)
                 if member not in self.played:
                     step, alike = latest[_kind(client)]
                     self._require_chosen(step)
                     alike.append(member)
                     continue
-                found.append((self._step(place, bounce, member), []))
+                found.append((self._step(place, bounce, member, () if found else ahead), []))
                 latest[_kind(client)] = found[-1]
                 if not found[-1][0].safe:
                     break
@@ -239,10 +222,28 @@ class _Play:
                 break
         return tuple(replace(step, alike=tuple(alike)) for step, alike in found)
 
-    def _step(self, number: int, bounce: Bounce, member: str) -> Step:
+    def stop_all(self, bounces: Iterable[Bounce]) -> StopAll:
+        """Everybody leaves, and comes back as after the last of these bounces."""
+        for bounce in bounces:
+            self.group = {member: bounced(client, bounce) for member, client in self.group.items()}
+            name = bounce.name
+        again = [client for client in self.group.values() if client.member in self.played]
+        stopped = self._happen([event for each in again for event in (e.Leave(each.member), *_expired(each))])
+        started = self._happen([_joining(each) for each in again])
+        last = started[-1].rounds[-1] if started and started[-1].rounds else None
+        refused = [Finding(Danger.NO_COMMON_ASSIGNOR, each.refused) for each in started if each.refused is not None]
+        return StopAll(
+            bounce=name,
+            assignor=None if last is None else last.assignor,
+            rounds=sum(len(each.rounds) for each in (*stopped, *started)),
+            unavailable=sum(stopped[-1].topics.get(topic, 0) for topic in {t for each in again for t in each.topics}),
+            findings=(*observed([*stopped, *started]), *refused),
+        )
+
+    def _step(self, number: int, bounce: Bounce, member: str, ahead: Sequence[Finding]) -> Step:
         client = self.group[member]
         settled = self._happen([e.Leave(member), *_expired(client), _joining(client)])
-        step = _step(number, bounce, client, list(self.group.values()), settled)
+        step = _step(number, bounce, client, list(self.group.values()), settled, ahead)
         self._require_chosen(step)
         return step
 
@@ -255,16 +256,6 @@ class _Play:
     def _happen(self, events: Sequence[e.Event]) -> list[Settlement]:
         self.feed += events
         return [next(self.game) for _ in events]
-
-
-def _bounced(client: Client, bounce: Bounce) -> Client:
-    """The client as it comes back."""
-    return replace(
-        client,
-        assignors=bounce.assignors,
-        byte_code=max(bounce.byte_code, client.byte_code),
-        upgrade_from=bounce.upgrade_from,
-    )
 
 
 def _expired(client: Client) -> list[e.Event]:
@@ -283,65 +274,33 @@ def _joining(client: Client) -> e.Join:
     )
 
 
-def _step(number: int, bounce: Bounce, bounced: Client, group: Sequence[Client], settled: Sequence[Settlement]) -> Step:
+def _step(
+    number: int,
+    bounce: Bounce,
+    client: Client,
+    group: Sequence[Client],
+    settled: Sequence[Settlement],
+    ahead: Sequence[Finding],
+) -> Step:
     played = [took for each in settled for took in each.rounds]
     refused = settled[-1].refused
     last = None if refused or not settled[-1].rounds else settled[-1].rounds[-1]
     leader = None if last is None else last.leader
-    found = [*_observed(played, refused), *_clients(bounced), *_leaders(group, leader)]
+    found = [*observed(settled), *ahead, *warnings(client), *old_leaders(group, leader)]
+    if refused is not None:
+        found.append(Finding(Danger.NO_COMMON_ASSIGNOR, refused))
     return Step(
         number=number,
         bounce=bounce.name,
-        member=bounced.member,
+        member=client.member,
         assignor=None if last is None else last.assignor,
         leader=leader,
-        common=tuple(each for each in bounced.assignors if all(each in other.assignors for other in group)),
+        common=tuple(each for each in client.assignors if all(each in other.assignors for other in group)),
         protocols={client.member: client.protocol for client in group},
         rounds=len(played),
         unavailable=sum(len(took.unavailable) for took in played),
         findings=tuple(sorted(found, key=lambda each: list(Danger).index(each.danger))),
     )
-
-
-def _observed(played: Iterable[Round], refused: str | None) -> Iterator[Finding]:
-    """What the rehearsal itself showed."""
-    for took in played:
-        kept = {each: row.member for row in took.members for each in row.owned}
-        for row in took.members:
-            added = set(row.assigned) - set(row.owned)
-            twice = sorted(each for each in added if kept.get(each, row.member) != row.member)
-            if twice:
-                named = ", ".join(f"{topic}-{at} ({kept[TopicPartition(topic, at)]})" for topic, at in twice)
-                yield Finding(Danger.DOUBLE_OWNER, f"{row.member} was given {named} while the owner kept it")
-    if refused is not None:
-        yield Finding(Danger.NO_COMMON_ASSIGNOR, refused)
-
-
-def _clients(bounced: Client) -> Iterator[Finding]:
-    """What the library of the bounced member cannot do."""
-    library = LIBRARIES[bounced.library]
-    lacking = [each for each in bounced.assignors if each not in library.assignors]
-    if lacking:
-        has = ", ".join(library.assignors)
-        yield Finding(Danger.CLIENT_LACKS_ASSIGNOR, f"{library.name} has no {', '.join(lacking)}; it has {has}")
-    if bounced.lists_both and library.mixes is False:
-        advice = "stop all members, then start them anew"
-        yield Finding(Danger.CLIENT_CANNOT_MIX, f"{library.name} {library.note}: {advice}")
-    if bounced.lists_both and library.mixes is None and not lacking:
-        evidence = f"nobody here tried whether {library.name} takes such a list: try it on a group of its own first"
-        yield Finding(Danger.CLIENT_NOT_TRIED, evidence)
-    if bounced.perhaps:
-        evidence = f"{bounced.member} is taken for {library.name}; by its subscriptions it may be"
-        yield Finding(Danger.CLIENT_NOT_TOLD, f"{evidence} {' or '.join(bounced.perhaps)} as well: see to it first")
-
-
-def _leaders(group: Iterable[Client], leader: str | None) -> Iterator[Finding]:
-    """A leader that cannot read what is owned gives away what cooperative members keep."""
-    members = list(group)
-    cooperative = sorted(each.member for each in members if each.protocol is Protocol.COOPERATIVE)
-    for old in (each for each in members if each.byte_code < ByteCode.KIP_429 and cooperative):
-        danger = Danger.OLD_LEADER if old.member == leader else Danger.OLD_MEMBER_MAY_LEAD
-        yield Finding(danger, f"{old.member} cannot read what {', '.join(cooperative)} own: old byte code")
 
 
 def _streams(group: Told) -> object:

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from groupledger.core.faults import Fault
 from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow
 from groupledger.core.protocol.compatibility import LIBRARIES, ByteCode
+from groupledger.core.protocol.dangers import Client
 from groupledger.core.protocol.handwriting import libraries
-from groupledger.core.protocol.migration import Client
 from groupledger.core.protocol.recorded import CLASSIC, CONSUMERS
 
 

@@ -22,6 +22,7 @@ def gather(group: Group) -> Question | None:
     A dynamic member that did not join has lost its seat by the time-out; a static one keeps it, with what it last sent.
     """
     group.round, group.round_started_ms = len(group.rounds) + 1, group.clock_ms
+    group.ownership.begin_step()
     for process in group.processes.values():
         if process.talks:
             _send_join(group, process)
@@ -76,6 +77,7 @@ def _question(group: Group, joined: Mapping[str, Process]) -> Question:
 
 def spread(group: Group, plan: Plan) -> None:
     """SyncGroup is answered to all; who revokes something joins again, and so does who got no answer."""
+    group.ownership.begin_step(answering=True)
     joined = group.seated()
     before = {member_id: tuple(sorted(each.consumer.owned)) for member_id, each in joined.items()}
     unavailable = _unowned(group, before)

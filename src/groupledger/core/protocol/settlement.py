@@ -11,6 +11,7 @@ from groupledger.core.custom.group import Protocol, TopicPartition
 from groupledger.core.protocol.callbacks import Call, Callback
 from groupledger.core.protocol.events import Event
 from groupledger.core.protocol.leader import Sets
+from groupledger.core.protocol.ownership import DoubleOwner
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,11 @@ class Pace:
 
 
 class MemberCall(NamedTuple):
-    """One call of one member: `round` counts from 1 in an event, 0 is before the first; `order` counts its calls."""
+    """One call of one member: `round` counts from 1 in an event, 0 is before the first; `order` counts its calls.
+
+    `generation` and `group_instance_id` are the member's own while it is called; `process` counts the processes of its
+    name, which share nothing.
+    """
 
     order: int
     round: int
@@ -31,6 +36,9 @@ class MemberCall(NamedTuple):
     call: Call
     started_ms: int
     ended_ms: int
+    generation: int | None = None
+    group_instance_id: str | None = None
+    process: int = 1
 
 
 class MemberRound(NamedTuple):
@@ -76,7 +84,12 @@ class Cycle(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """One event and all it led to. It is stable unless there is a cycle or a failure, or a member was refused."""
+    """One event and all it led to. It is stable unless there is a cycle or a failure, or a member was refused.
+
+    Afterwards there are these `topics`, and these processes are `running`, neither ended nor paused: by name, with
+    the number of each among those of its name. `unavailable_ms`: for how long nobody consumed a partition that somebody
+    subscribes to, from the end of the last settlement to the end of this one.
+    """
 
     event: Event
     rounds: tuple[Round, ...]
@@ -86,6 +99,10 @@ class Settlement:
     cycle: Cycle | None = None
     failure: str | None = None
     refused: str | None = None
+    topics: Mapping[str, int] = field(default_factory=dict)
+    running: Mapping[str, int] = field(default_factory=dict)
+    double_owners: tuple[DoubleOwner, ...] = ()  # while it settled, and afterwards where they still are
+    unavailable_ms: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     @property
     def stable(self) -> bool:

@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from groupledger.core.custom.naming import CustomAssignor
+from groupledger.core.custom.naming import CustomAssignor, by_every_name
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
+from groupledger.core.protocol.consumer import exists
 from groupledger.core.protocol.coordinator import Coordinator
 from groupledger.core.protocol.group import Group
-from groupledger.core.protocol.happening import happen
+from groupledger.core.protocol.happening import come_back, happen, require_topic_names
 from groupledger.core.protocol.leader import Plan, Question, plan, plan_all
 from groupledger.core.protocol.rounds import gather, spread
 from groupledger.core.protocol.settlement import Cycle, Pace, Settlement
@@ -55,7 +56,7 @@ def simulate_all(
     scripts: Iterable[Script], custom: Mapping[str, CustomAssignor] | None = None
 ) -> list[list[Settlement] | Fault]:
     """One result for each script, in order; a script that cannot be played is a Fault, and the others go on."""
-    known = custom or {}
+    known = by_every_name(custom or {})
     results: dict[int, list[Settlement] | Fault] = {}
     playing = {place: play(script, known) for place, script in enumerate(scripts)}
     asked = {place: question for place in playing if (question := _go_on(playing, place, None, results))}
@@ -80,7 +81,7 @@ def _go_on(
 
 def live(script: Script, custom: Mapping[str, CustomAssignor] | None = None) -> Iterator[Settlement]:
     """The settlements of one group, each as soon as its event is there; raises Fault as `simulate`."""
-    known = custom or {}
+    known = by_every_name(custom or {})
     group = _group(script, known)
     for event in script.events:
         yield _answered(_settle(group, event), known)
@@ -106,6 +107,7 @@ def play(script: Script, custom: Mapping[str, CustomAssignor]) -> Playing:
 
 
 def _group(script: Script, custom: Mapping[str, CustomAssignor]) -> Group:
+    require_topic_names(script.topics)
     coordinator = Coordinator(known_ids=script.member_ids)
     return Group(dict(script.topics), script.form, script.pace, custom, coordinator=coordinator)
 
@@ -113,19 +115,28 @@ def _group(script: Script, custom: Mapping[str, CustomAssignor]) -> Group:
 def _settle(group: Group, event: e.Event) -> Generator[Question, Plan, Settlement]:
     """One event, and rounds until nobody wants another."""
     refused = happen(group, event)
-    cycle, failure = None, None
+    event_ms = max(group.settled_ms, event.at_ms)
+    cycle, failure = yield from _rounds(group, event)
+    if group.returning is not None:
+        refused = come_back(group)
+        if cycle is None and failure is None:
+            cycle, failure = yield from _rounds(group, event)
+    return _settlement(group, event, event_ms, cycle, failure, refused)
+
+
+def _rounds(group: Group, event: e.Event) -> Generator[Question, Plan, tuple[Cycle | None, str | None]]:
+    """Rounds until nobody wants another, or until a cycle or a failure."""
     seen: dict[object, int] = {}
     while group.rebalancing and not event.together and len(group.rounds) < MOST_ROUNDS:
         yield from _round(group)
         failure = group.rounds[-1].failure
+        if failure is not None:
+            return None, failure
         now = len(group.rounds)
         before = seen.setdefault(group.signature(), now)
-        if failure is not None:
-            break
         if group.rebalancing and before < now:
-            cycle = Cycle(before, now)
-            break
-    return _settlement(group, event, cycle, failure, refused)
+            return Cycle(before, now), None
+    return None, None
 
 
 def _round(group: Group) -> Generator[Question, Plan, None]:
@@ -135,11 +146,28 @@ def _round(group: Group) -> Generator[Question, Plan, None]:
 
 
 def _settlement(
-    group: Group, event: e.Event, cycle: Cycle | None, failure: str | None, refused: str | None
+    group: Group, event: e.Event, event_ms: int, cycle: Cycle | None, failure: str | None, refused: str | None
 ) -> Settlement:
     if len(group.rounds) == MOST_ROUNDS and group.rebalancing and cycle is None and failure is None:
         failure = f"not stable after {MOST_ROUNDS} rounds, and no two of them alike"
     rounds, calls = group.take()
     owners = group.owners()
-    unowned = tuple(sorted(group.wanted() - owners.keys()))
-    return Settlement(event, rounds, calls, owners, unowned, cycle, failure, refused)
+    wanted = group.wanted()
+    unowned = tuple(sorted(wanted - owners.keys()))
+    unavailable_ms = group.unavailable_ms(event_ms, wanted)
+    group.settled_ms, group.missed = group.clock_ms, frozenset(unowned)
+    doubly = group.ownership.take_double_owners()
+    return Settlement(
+        event=event,
+        rounds=rounds,
+        calls=calls,
+        owners=owners,
+        unowned=unowned,
+        cycle=cycle,
+        failure=failure,
+        refused=refused,
+        topics=group.topics,
+        running={each.name: each.number for each in group.processes.values() if each.talks},
+        double_owners=tuple(each for each in doubly if exists(each.partition, group.topics)),
+        unavailable_ms=unavailable_ms,
+    )

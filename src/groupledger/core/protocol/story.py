@@ -21,6 +21,7 @@ from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.compatibility import ByteCode
 from groupledger.core.protocol.happening import HAPPENS
+from groupledger.core.protocol.ownership import DoubleOwner
 from groupledger.core.protocol.settlement import MemberCall, MemberRound, Pace, Round, Settlement
 from groupledger.core.protocol.simulator import Script, simulate_all
 from groupledger.core.step import Form
@@ -159,6 +160,8 @@ def told(settled: Settlement) -> dict[str, Any]:
         "cycle": None if settled.cycle is None else list(settled.cycle),
         "failure": settled.failure,
         "refused": settled.refused,
+        "unavailable_ms": [[*each, waited] for each, waited in settled.unavailable_ms.items()],
+        "double_owners": [_double_owner(each) for each in settled.double_owners],
     }
 
 
@@ -197,6 +200,15 @@ def _call(each: MemberCall) -> dict[str, Any]:
         "partitions": _pairs(each.call.partitions),
         "started_ms": each.started_ms,
         "ended_ms": each.ended_ms,
+    }
+
+
+def _double_owner(each: DoubleOwner) -> dict[str, Any]:
+    return {
+        "partition": list(each.partition),
+        "members": list(each.members),
+        "since_ms": each.since_ms,
+        "until_ms": each.until_ms,
     }
 
 

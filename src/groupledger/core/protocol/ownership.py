@@ -1,0 +1,108 @@
+"""Who consumes each partition of a simulated group and since when, and where two do at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import NamedTuple
+
+from groupledger.core.custom.group import TopicPartition
+
+
+class DoubleOwner(NamedTuple):
+    """A partition that two processes consumed at the same time; `until_ms` is None where they go on doing so.
+
+    From the moment at which the second one had taken it to the one at which either had given it up: its callback had
+    returned, or it ended or stood still. `members` in the order in which they took it.
+    """
+
+    partition: TopicPartition
+    members: tuple[str, str]
+    since_ms: int
+    until_ms: int | None
+
+
+@dataclass(slots=True)
+class _Span:
+    """One process consumes one partition. Steps order what happens at the same millisecond."""
+
+    member: str
+    since_ms: int
+    first_step: int
+    until_ms: int | None = None
+    last_step: int | None = None
+
+
+@dataclass(slots=True)
+class Ownership:
+    """All spans that last, and those that ended since the last `take_double_owners`.
+
+    All SyncGroup answers of a round are one step (`answering`): whoever is given in it what another gives up in it
+    shares it with that one. What ends in any other step has ended before whatever begins in it.
+    """
+
+    step: int = 0
+    answering: bool = False
+    _lasting: dict[TopicPartition, list[_Span]] = field(default_factory=dict)
+    _ended: dict[TopicPartition, list[_Span]] = field(default_factory=dict)
+
+    def begin_step(self, *, answering: bool = False) -> None:
+        """What comes now is later than all that came."""
+        self.step += 1
+        self.answering = answering
+
+    def take(self, member: str, partitions: Iterable[TopicPartition], now_ms: int) -> None:
+        """A process consumes these from now on."""
+        for each in partitions:
+            spans = self._lasting.setdefault(each, [])
+            if all(span.member != member for span in spans):
+                spans.append(_Span(member, now_ms, self.step))
+
+    def give_up(self, member: str, partitions: Iterable[TopicPartition], now_ms: int) -> None:
+        """A process consumes these no longer."""
+        for each in partitions:
+            for span in [span for span in self._lasting.get(each, ()) if span.member == member]:
+                span.until_ms, span.last_step = now_ms, self.step if self.answering else self.step - 1
+                self._lasting[each].remove(span)
+                self._ended.setdefault(each, []).append(span)
+
+    def uncovered_ms(
+        self, partitions: Iterable[TopicPartition], start_ms: int, end_ms: int
+    ) -> dict[TopicPartition, int]:
+        """For how long nobody consumed each of these in that time, which may not begin before the last answer."""
+        found = {}
+        for each in partitions:
+            free_ms, known_ms = 0, start_ms
+            spans = [*self._ended.get(each, ()), *self._lasting.get(each, ())]
+            for span in sorted(spans, key=lambda span: span.since_ms):
+                free_ms += max(min(span.since_ms, end_ms) - known_ms, 0)
+                known_ms = max(known_ms, end_ms if span.until_ms is None else span.until_ms)
+            found[each] = free_ms + max(end_ms - known_ms, 0)
+        return found
+
+    def take_double_owners(self) -> tuple[DoubleOwner, ...]:
+        """Those of the time since the last call, by partition; one that lasts is in the next answer too."""
+        ended, self._ended = self._ended, {}
+        shared = {each for each, spans in self._lasting.items() if len(spans) > 1} | ended.keys()
+        found = []
+        for each in sorted(shared):
+            spans = [*ended.get(each, ()), *self._lasting.get(each, ())]
+            found += [_double(each, *pair) for pair in combinations(sorted(spans, key=_begun), 2) if _overlap(*pair)]
+        return tuple(found)
+
+
+def _begun(span: _Span) -> tuple[int, int, str]:
+    return span.first_step, span.since_ms, span.member
+
+
+def _overlap(first: _Span, second: _Span) -> bool:
+    """Whether the first had not ended when the second began."""
+    return first.last_step is None or first.last_step >= second.first_step
+
+
+def _double(partition: TopicPartition, first: _Span, second: _Span) -> DoubleOwner:
+    since_ms = max(first.since_ms, second.since_ms)
+    ends = [span.until_ms for span in (first, second) if span.until_ms is not None]
+    until_ms = max(since_ms, min(ends)) if ends else None
+    return DoubleOwner(partition, (first.member, second.member), since_ms, until_ms)

@@ -1,0 +1,109 @@
+"""What an event costs: partitions that nobody consumes, in rounds and in milliseconds, absent members included."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from groupledger.core.protocol import events as e
+from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.settlement import Pace
+from groupledger.core.protocol.simulator import Script, simulate
+from groupledger.core.step import Form
+from tests.core.protocol.drawn import script
+from tests.core.protocol.played import listener_calls, owners_of, t
+
+PACE = Pace(round_ms=100, callback_ms={Callback.REVOKED: 40, Callback.ASSIGNED: 10})
+
+
+def joins(assignor="cooperative-sticky", static=False, names="ab"):
+    return [e.Join(name, ("t",), (assignor,), f"i-{name}" if static else None) for name in names]
+
+
+def cost(*events, settled_by=2, pace=PACE):
+    """Partition-rounds, partition-milliseconds and rounds of all that follows the joins."""
+    settled = simulate(Script({"t": 4}, events, pace=pace))[settled_by:]
+    rounds = sum(sum(each.unavailable_rounds.values()) for each in settled)
+    return rounds, sum(sum(each.unavailable_ms.values()) for each in settled), sum(len(each.rounds) for each in settled)
+
+
+@pytest.mark.parametrize("assignor", ["cooperative-sticky", "range", "sticky"])
+@pytest.mark.parametrize("static", [False, True])
+def test_a_restart_costs_what_leaving_and_joining_again_costs(assignor, static):
+    group = joins(assignor, static)
+    restarted = cost(*group, e.Restart("b", at_ms=1_000))
+    left = [e.Leave("b", at_ms=1_000), replace(group[1], at_ms=1_000)]
+    assert restarted == cost(*group, *left)
+    assert restarted == cost(*group, e.Leave("b", at_ms=1_000), e.Restart("b", at_ms=1_000))
+
+
+def test_a_dynamic_member_that_restarts_is_missed_twice():
+    """Two partitions wait for the others' round, go to a, and wait again until a has revoked them."""
+    rounds, waited_ms, count = cost(*joins(), e.Restart("b", at_ms=1_000))
+    assert (rounds, count) == (4, 3)
+    assert waited_ms == 2 * 110 + 2 * (10 + 100 + 10)  # a's onPartitionsAssigned after it revoked; the round; b's
+    settled = simulate(Script({"t": 4}, [*joins(), e.Restart("b")]))[-1]
+    assert listener_calls(settled, "b")[0] == "onPartitionsRevoked t-2 t-3"
+    assert owners_of(settled) == {"a": ["t-0", "t-1"], "b": ["t-2", "t-3"]}
+
+
+def test_a_restart_together_with_the_next_event_is_one_round():
+    rounds, _, count = cost(*joins(), e.Restart("b", together=True), e.SetPartitions("t", 4))
+    assert (rounds, count) == (2, 1)
+
+
+def test_a_static_member_that_is_down_for_ten_seconds_costs_ten_seconds_of_each_of_its_partitions():
+    away = [e.Crash("b", at_ms=5_000), e.Restart("b", at_ms=15_000)]
+    settled = simulate(Script({"t": 4}, [*joins(static=True), *away], pace=PACE))
+    assert settled[2].unavailable_ms == {}
+    assert settled[3].unavailable_ms == dict.fromkeys(t(2, 3), 10_010)
+    assert [each.rounds for each in settled[2:]] == [(), ()]
+
+
+@pytest.mark.parametrize("gone", [e.Crash, e.Pause])
+def test_who_is_away_is_missed_while_others_come_and_its_session_runs_out(gone):
+    """Five seconds until the session ends, then the round in which a takes over."""
+    away = [gone("b", at_ms=5_000), e.Expire("b", at_ms=10_000)]
+    settled = simulate(Script({"t": 4}, [*joins(), *away], pace=PACE))
+    assert settled[3].unavailable_ms == dict.fromkeys(t(2, 3), 5_000 + 110)
+
+
+def test_the_round_of_an_eager_group_is_time_in_which_nobody_consumes():
+    """From the end of the one's onPartitionsRevoked to the end of the next one's onPartitionsAssigned."""
+    settled = simulate(Script({"t": 4}, joins("range"), pace=PACE))
+    assert settled[0].unavailable_ms == dict.fromkeys(t(0, 1, 2, 3), 40 + 100 + 10)
+    assert settled[1].unavailable_ms == dict.fromkeys(t(0, 1, 2, 3), 100 + 10)
+
+
+@pytest.mark.parametrize("end", [e.Leave, e.Crash])
+def test_who_left_crashed_or_lost_its_session_can_be_restarted(end):
+    """With the topics that it had subscribed to last."""
+    gone = [end("b"), *([e.Expire("b")] if end is e.Crash else [])]
+    settled = simulate(Script({"t": 4, "u": 1}, [*joins(), e.Subscribe("b", ("u",)), *gone, e.Restart("b")]))[-1]
+    assert owners_of(settled) == {"a": ["t-0", "t-1", "t-2", "t-3"], "b": ["u-0"]}
+    assert settled.running == {"a": 1, "b": 2}
+
+
+def test_the_last_member_restarts():
+    settled = simulate(Script({"t": 2}, [*joins(names="a"), e.Restart("a")]))[-1]
+    assert owners_of(settled) == {"a": ["t-0", "t-1"]}
+    assert [each.members == () for each in settled.rounds] == [True, False]
+
+
+def test_without_a_pace_and_times_nothing_takes_time():
+    assert cost(*joins(), e.Restart("b"), pace=Pace())[1] == 0
+
+
+@pytest.mark.parametrize("form", list(Form))
+@pytest.mark.parametrize("seed", range(15))
+def test_no_partition_waits_longer_than_time_passes(seed, form):
+    drawn = script(seed, 30, form)
+    timed = [replace(event, at_ms=1_000 * at) for at, event in enumerate(drawn.events)]
+    clock_ms = 0
+    for settled in simulate(replace(drawn, events=timed, pace=PACE)):
+        end_ms = max([settled.event.at_ms, clock_ms, *(each.ended_ms for each in settled.calls)])
+        assert all(0 < waited <= end_ms - clock_ms + 100 for waited in settled.unavailable_ms.values())
+        missing = {each for took in settled.rounds for each in took.unavailable}
+        assert {each for each in missing if each in settled.owners} <= settled.unavailable_ms.keys()
+        clock_ms = end_ms
