@@ -18,12 +18,11 @@ from groupledger.core.custom.group import Protocol, TopicPartition, cooperative_
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.compatibility import LIBRARIES, SUPPORTED, ByteCode, protocol_of
+from groupledger.core.protocol.compatibility import LIBRARIES, STREAMS, SUPPORTED, ByteCode, protocol_of
 from groupledger.core.protocol.coordinator import choose_assignor
 from groupledger.core.protocol.settlement import Round, Settlement
 from groupledger.core.protocol.simulator import Script, live
 
-STREAMS = "stream"
 MOST_PLAYED = 40
 """Of larger groups some members of each kind are played: each step lets all of them join again, which is quadratic."""
 
