@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, timedelta
 from typing import TYPE_CHECKING
 
 from groupledger.cli.audit import WHEN
@@ -13,6 +14,7 @@ from groupledger.core.short_names import shortened
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from groupledger.answers.joins import HourOfChanges, Joins, MemberJoins
     from groupledger.answers.racks import RackShares
     from groupledger.answers.skew import Load, Skew, Skews
     from groupledger.answers.static_members import StaticMembers
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 MEMBERS_SHOWN = 5
 """Members of a group; of more, the heaviest and the lightest."""
+HOURS_SHOWN = 4
+HOUR = "busiest hour (UTC)"
 
 
 def tell_storms(output: Output, answer: Storms) -> None:
@@ -52,6 +56,34 @@ def _tell_storm(output: Output, group: Storm) -> None:
 
 def _shares(shares: Iterable[Share]) -> str:
     return ", ".join(f"{share.what} {share.times:,}" for share in shares)
+
+
+def tell_joins(output: Output, answer: Joins) -> None:
+    """A line a group, then its members with most changes, and the busiest hours."""
+    output.table(
+        ["group", "cluster", "joined", "gone", "restarted", HOUR],
+        [(g.group_id, g.cluster_id, g.joined, g.gone, g.restarted, _hour(g.hours[0])) for g in answer.groups],
+    )
+    for group in answer.groups:
+        output.title(f"{group.group_id} (cluster {group.cluster_id}), {stretch(group.first, group.last)}")
+        output.table(
+            ["member", "joined", "gone", "restarted", "stays", "hosts", HOUR],
+            [_joined(each) for each in group.members[:MEMBERS_SHOWN]],
+        )
+        if len(group.members) > MEMBERS_SHOWN:
+            output.line(f"... and {len(group.members) - MEMBERS_SHOWN:,} more (--json has all)")
+        if len(group.hours) > 1:
+            output.line(f"busiest hours: {', '.join(_hour(each) for each in group.hours[:HOURS_SHOWN])}")
+
+
+def _joined(each: MemberJoins) -> tuple[object, ...]:
+    stay = None if each.stay_seconds is None else length(timedelta(seconds=each.stay_seconds))
+    return each.name, each.joined, each.gone, each.restarted, stay, len(each.hosts), _hour(each.hours[0])
+
+
+def _hour(each: HourOfChanges) -> str:
+    """`2026-11-21 14h: 12`."""
+    return f"{each.hour.astimezone(UTC):%Y-%m-%d %H}h: {each.changes:,}"
 
 
 def tell_skew(output: Output, answer: Skews) -> None:
