@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from groupledger.answers.joins import joins
 from groupledger.answers.listings import coverage, groups, history
+from groupledger.answers.migration import migrations
 from groupledger.answers.ownership import ownership
 from groupledger.answers.reach import newest
 from groupledger.answers.reader import LedgerReader
@@ -145,6 +146,7 @@ def test_who_had_a_partition_is_what_the_clients_said(demonstrated, demo_config)
         "why-did-it-rebalance.md",
         "can-it-be-converted.md",
         "who-comes-and-goes.md",
+        "did-the-migration-finish.md",
     ],
 )
 def test_a_page_shows_what_its_commands_print(demonstrated, demo_config, name):
@@ -170,6 +172,7 @@ def test_spark_gives_the_same_answers(spark, demonstrated, demo_config):
         lambda reader: ownership(reader, "orders", 4, at, "dev"),
         lambda reader: ready_for_consumer(reader, Asked(cluster="dev"), 100, convert),
         lambda reader: joins(reader, Asked(cluster="edge"), 100),
+        lambda reader: migrations(reader, Asked(), 100),
         lambda reader: unowned_partitions(reader, at, None, "dev"),
         lambda reader: timeline(reader, "new-*", "dev", at),
         lambda reader: partition_timeline(reader, "orders", 4, newest(reader), at, "dev"),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from groupledger.answers.scope import Asked
 
 
-@click.group(short_help="Rank groups: storms, joins, skew, static members, stickiness, ...")
+@click.group(short_help="Rank groups: storms, joins, migrations, skew, static members, ...")
 def report() -> None:
     """Rank groups by one kind of trouble, with the members and partitions that make it so.
 
@@ -83,6 +83,21 @@ def joins(*, asked: Asked, limit: int) -> Callable[..., Any]:
     from groupledger.answers import joins as answers
 
     return lambda reader: answers.joins(reader, asked, limit)
+
+
+@report.command(short_help="Groups that changed type, protocol or assignor.")
+@_reported
+def migration(*, asked: Asked, limit: int) -> Callable[..., Any]:
+    """Tell which groups went from classic to KIP-848, from eager to cooperative or to another assignor, or back.
+
+    Those that have members of both kinds now come first.
+
+    \b
+    groupledger report migration --since 30d
+    """
+    from groupledger.answers import migration as answers
+
+    return lambda reader: answers.migrations(reader, asked, limit)
 
 
 @report.command(short_help="Groups whose members have unequal loads.")
