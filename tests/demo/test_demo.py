@@ -7,11 +7,15 @@ from itertools import takewhile
 import pytest
 from click.testing import CliRunner
 
+from groupledger.answers.joins import joins
 from groupledger.answers.listings import coverage, groups, history
+from groupledger.answers.migration import migrations
 from groupledger.answers.ownership import ownership
 from groupledger.answers.reach import newest
 from groupledger.answers.reader import LedgerReader
+from groupledger.answers.readiness import ready_for_consumer
 from groupledger.answers.rebalance import rebalance
+from groupledger.answers.scope import Asked
 from groupledger.answers.tenures import partition_timeline
 from groupledger.answers.timeline import timeline
 from groupledger.answers.unowned import unowned_partitions
@@ -21,6 +25,7 @@ from groupledger.cli.options import DEMO_LEDGER, Job
 from groupledger.cli.output import Output
 from groupledger.cli.summaries import WORDS
 from groupledger.config.sample import CAPTURES
+from groupledger.core.assignors.server.conversion import convert
 from groupledger.core.moment import parse
 from groupledger.pipeline.ledger import Ledger
 from groupledger.pipeline.verdicts import total
@@ -133,7 +138,17 @@ def test_who_had_a_partition_is_what_the_clients_said(demonstrated, demo_config)
     assert all(client.startswith(group) for group, client in found.items())
 
 
-@pytest.mark.parametrize("name", ["who-had-it.md", "what-happened.md", "why-did-it-rebalance.md"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "who-had-it.md",
+        "what-happened.md",
+        "why-did-it-rebalance.md",
+        "can-it-be-converted.md",
+        "who-comes-and-goes.md",
+        "did-the-migration-finish.md",
+    ],
+)
 def test_a_page_shows_what_its_commands_print(demonstrated, demo_config, name):
     """At 80 columns, on the demo's ledger."""
     shown = printed((ROOT / "docs" / name).read_text(encoding="utf-8"))
@@ -155,6 +170,9 @@ def test_spark_gives_the_same_answers(spark, demonstrated, demo_config):
         lambda reader: history(reader, "storm", None, "baseline", 100),
         lambda reader: rebalance(reader, "java-cooperative-sticky", "dev", 4),
         lambda reader: ownership(reader, "orders", 4, at, "dev"),
+        lambda reader: ready_for_consumer(reader, Asked(cluster="dev"), 100, convert),
+        lambda reader: joins(reader, Asked(cluster="edge"), 100),
+        lambda reader: migrations(reader, Asked(), 100),
         lambda reader: unowned_partitions(reader, at, None, "dev"),
         lambda reader: timeline(reader, "new-*", "dev", at),
         lambda reader: partition_timeline(reader, "orders", 4, newest(reader), at, "dev"),

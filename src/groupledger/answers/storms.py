@@ -111,7 +111,15 @@ def _busiest(reader: Reader, within: Scope, limit: int) -> list[Record]:
 def _ranked(reader: Reader, within: Scope, limit: int) -> list[Record]:
     """The first groups, with how many rebalances they had, the most within an hour, and from when to when."""
     busiest = _busiest(reader, within, limit)
-    which, named = one_of("p.group_id", "busy", sorted({row["group_id"] for row in busiest}))
+    by_group, values = _by_group(within, sorted({row["group_id"] for row in busiest}))
+    order = "g.in_an_hour DESC, g.rebalances DESC, g.cluster_id, g.group_id"
+    rows = records(reader, f"SELECT g.* FROM ({by_group}) g ORDER BY {order} LIMIT {limit}", **values)
+    return [row | {"groups": busiest[0]["total"]} for row in rows]
+
+
+def _by_group(within: Scope, among: list[str]) -> tuple[str, dict[str, Value]]:
+    """Of these groups: how many rebalances they had, the most within an hour, and from when to when."""
+    which, named = one_of("p.group_id", "busy", among)
     of_period, values = _rebalances(within)
     hour = (
         "SELECT p.*, count(*) OVER (PARTITION BY p.cluster_id, p.group_id ORDER BY p.observed_at "
@@ -121,9 +129,14 @@ def _ranked(reader: Reader, within: Scope, limit: int) -> list[Record]:
         "SELECT h.cluster_id, h.group_id, count(*) AS rebalances, max(h.in_an_hour) AS in_an_hour, "
         f"min(h.observed_at) AS first, max(h.observed_at) AS last FROM ({hour}) h GROUP BY h.cluster_id, h.group_id"
     )
-    order = "g.in_an_hour DESC, g.rebalances DESC, g.cluster_id, g.group_id"
-    rows = records(reader, f"SELECT g.* FROM ({by_group}) g ORDER BY {order} LIMIT {limit}", **(values | named))
-    return [row | {"groups": busiest[0]["total"]} for row in rows]
+    return by_group, values | named
+
+
+def busy(reader: Reader, within: Scope, among: list[str], least: int) -> dict[tuple[str, str], int]:
+    """(cluster, group) -> the most rebalances within an hour, of those among these groups with `least` or more."""
+    by_group, values = _by_group(within, among)
+    rows = records(reader, f"SELECT g.* FROM ({by_group}) g WHERE g.in_an_hour >= {least}", **values)
+    return {(row["cluster_id"], row["group_id"]): row["in_an_hour"] for row in rows}
 
 
 def _storm(reader: Reader, within: Scope, row: Record) -> Storm:

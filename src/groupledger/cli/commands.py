@@ -13,6 +13,7 @@ from groupledger.cli.explain import explain
 from groupledger.cli.maintain import maintain
 from groupledger.cli.migrate import migrate
 from groupledger.cli.plan_migration import plan_migration
+from groupledger.cli.readiness import readiness
 from groupledger.cli.rebuild import rebuild
 from groupledger.cli.replay import replay
 from groupledger.cli.report import report
@@ -63,6 +64,7 @@ for command in (
     solve,
     simulate,
     plan_migration,
+    readiness,
     demo,
     jars,
 ):

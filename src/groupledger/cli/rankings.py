@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, timedelta
 from typing import TYPE_CHECKING
 
 from groupledger.cli.audit import WHEN
@@ -13,15 +14,21 @@ from groupledger.core.short_names import shortened
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from groupledger.answers.joins import HourOfChanges, Joins, MemberJoins
+    from groupledger.answers.migration import Migrations, WayChange
     from groupledger.answers.racks import RackShares
     from groupledger.answers.skew import Load, Skew, Skews
     from groupledger.answers.static_members import StaticMembers
     from groupledger.answers.stickiness import Stickinesses
     from groupledger.answers.storms import Share, Storm, Storms
+    from groupledger.answers.ways import GroupWay
     from groupledger.cli.output import Output
 
 MEMBERS_SHOWN = 5
 """Members of a group; of more, the heaviest and the lightest."""
+HOURS_SHOWN = 4
+HOUR = "busiest hour (UTC)"
+CLASSIC, BOTH_TYPES = "classic", "classic and KIP-848"  # answers are imported when they are asked for only
 
 
 def tell_storms(output: Output, answer: Storms) -> None:
@@ -52,6 +59,74 @@ def _tell_storm(output: Output, group: Storm) -> None:
 
 def _shares(shares: Iterable[Share]) -> str:
     return ", ".join(f"{share.what} {share.times:,}" for share in shares)
+
+
+def tell_joins(output: Output, answer: Joins) -> None:
+    """A line a group, then its members with most changes, and the busiest hours."""
+    output.table(
+        ["group", "cluster", "joined", "gone", "restarted", HOUR],
+        [(g.group_id, g.cluster_id, g.joined, g.gone, g.restarted, _hour(g.hours[0])) for g in answer.groups],
+    )
+    for group in answer.groups:
+        output.title(f"{group.group_id} (cluster {group.cluster_id}), {stretch(group.first, group.last)}")
+        output.table(
+            ["member", "joined", "gone", "restarted", "stays", "hosts", HOUR],
+            [_joined(each) for each in group.members[:MEMBERS_SHOWN]],
+        )
+        if len(group.members) > MEMBERS_SHOWN:
+            output.line(f"... and {len(group.members) - MEMBERS_SHOWN:,} more (--json has all)")
+        if len(group.hours) > 1:
+            output.line(f"busiest hours: {', '.join(_hour(each) for each in group.hours[:HOURS_SHOWN])}")
+
+
+def _joined(each: MemberJoins) -> tuple[object, ...]:
+    stay = None if each.stay_seconds is None else length(timedelta(seconds=each.stay_seconds))
+    return each.name, each.joined, each.gone, each.restarted, stay, len(each.hosts), _hour(each.hours[0])
+
+
+def _hour(each: HourOfChanges) -> str:
+    """`2026-11-21 14h: 12`."""
+    return f"{each.hour.astimezone(UTC):%Y-%m-%d %H}h: {each.changes:,}"
+
+
+def tell_migration(output: Output, answer: Migrations) -> None:
+    """A line a group, then one for each change, and how long members of both kinds were in it."""
+    output.table(
+        ["group", "state", "from", "to"],
+        [(g.group_id, g.end.value, _way(g.first), _way(g.last)) for g in answer.groups],
+    )
+    for group in answer.groups:
+        output.title(f"{group.group_id} (cluster {group.cluster_id}), {stretch(group.began, group.ended)}")
+        for change in group.changes:
+            _tell_change(output, change)
+        for both in group.both_kinds:
+            lasted = "to the end" if both.until is None else f"for {length(both.until - both.since)}"
+            output.line(f"both kinds of members {lasted}, from {iso(both.since)}")
+
+
+def _tell_change(output: Output, change: WayChange) -> None:
+    output.line(f"- {iso(change.at)}  [{change.snapshot_id}]")
+    output.line(f"  {_way(change.before)} -> {_way(change.after)}")
+    told = [f"{change.moved:,} partitions went from member to member"] if change.moved else []
+    if change.given:
+        told.append(f"{change.given:,} that nobody had got an owner")
+    if change.unowned:
+        longest = None if change.unowned_seconds is None else length(timedelta(seconds=change.unowned_seconds))
+        ends = [f"the longest for {longest}"] if longest is not None else []
+        ends += [f"{change.still_unowned:,} to the end"] if change.still_unowned else []
+        told.append(f"{change.unowned:,} had no owner for a time ({', '.join(ends)})")
+    if change.empty_seconds is not None:
+        told.append(f"nobody was in the group for {length(timedelta(seconds=change.empty_seconds))} or less")
+    output.line(f"  {'; '.join(told) or 'nothing moved'}")
+
+
+def _way(of: GroupWay) -> str:
+    """`range, eager`; `KIP-848 uniform`; `KIP-848 uniform, classic members too`."""
+    kind = None if of.kind is None else of.kind.value
+    if of.group_type == CLASSIC:
+        return ", ".join(each for each in (of.assignor, kind) if each is not None)
+    named = f"KIP-848 {of.assignor}" if of.assignor is not None else "KIP-848"
+    return f"{named}, classic members too" if kind == BOTH_TYPES else named
 
 
 def tell_skew(output: Output, answer: Skews) -> None:

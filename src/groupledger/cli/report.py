@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from groupledger.answers.scope import Asked
 
 
-@click.group(short_help="Rank groups: storms, skew, static members, stickiness, racks.")
+@click.group(short_help="Rank groups: storms, joins, migrations, skew, static members, ...")
 def report() -> None:
     """Rank groups by one kind of trouble, with the members and partitions that make it so.
 
@@ -68,6 +68,36 @@ def storms(*, asked: Asked, limit: int) -> Callable[..., Any]:
     from groupledger.answers import storms as answers
 
     return lambda reader: answers.storms(reader, asked, limit)
+
+
+@report.command(short_help="Members that come and go: how often, when, who.")
+@_reported
+def joins(*, asked: Asked, limit: int) -> Callable[..., Any]:
+    """Rank groups by how often members joined, went and came back, and members by the name that outlives a restart.
+
+    That name is the group.instance.id, else the client id, with the host where several members share it.
+
+    \b
+    groupledger report joins --since 24h
+    """
+    from groupledger.answers import joins as answers
+
+    return lambda reader: answers.joins(reader, asked, limit)
+
+
+@report.command(short_help="Groups that changed type, protocol or assignor.")
+@_reported
+def migration(*, asked: Asked, limit: int) -> Callable[..., Any]:
+    """Tell which groups went from classic to KIP-848, from eager to cooperative or to another assignor, or back.
+
+    Those that have members of both kinds now come first.
+
+    \b
+    groupledger report migration --since 30d
+    """
+    from groupledger.answers import migration as answers
+
+    return lambda reader: answers.migrations(reader, asked, limit)
 
 
 @report.command(short_help="Groups whose members have unequal loads.")

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from groupledger.core.custom.group import Protocol
-from groupledger.core.protocol.compatibility import LIBRARIES, SUPPORTED, ByteCode, protocol_of, since
+from groupledger.core.protocol.compatibility import LIBRARIES, STREAMS, SUPPORTED, ByteCode, protocol_of, since
 from groupledger.core.protocol.settlement import Settlement
 
-STREAMS = "stream"
 MOST_NAMED = 3
 """Members that a finding names."""
 

@@ -17,10 +17,9 @@ from groupledger.core.custom.group import Protocol, TopicPartition, cooperative_
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.compatibility import LIBRARIES, SUPPORTED
+from groupledger.core.protocol.compatibility import LIBRARIES, STREAMS, SUPPORTED
 from groupledger.core.protocol.coordinator import choose_assignor
 from groupledger.core.protocol.dangers import (
-    STREAMS,
     WARNINGS,
     Bounce,
     Client,

@@ -1,0 +1,133 @@
+"""`groupledger readiness`: which groups can go to KIP-848 while they run, and what stands in the way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from groupledger.cli.fitting import Column
+from groupledger.cli.options import Job, takes_config
+from groupledger.cli.output import plain
+from groupledger.cli.spoken import spans
+from groupledger.cli.times import read_time
+from groupledger.core.conversion import OBSTACLES
+from groupledger.core.moment import iso
+from groupledger.core.short_names import shortened
+
+if TYPE_CHECKING:
+    from groupledger.answers.readiness import Forecast, GroupReadiness, ReadinessReport
+    from groupledger.cli.output import Output
+
+MEMBERS_SHOWN = 5
+"""Members of a group that the table before and after names."""
+
+
+@click.command(short_help="Which groups can go to KIP-848 while they run, and why not.")
+@click.argument("group", required=False)
+@click.option(
+    "--to", "wanted", type=click.Choice(["consumer"]), default="consumer", show_default=True, help="The group type."
+)
+@click.option("--cluster", metavar="CLUSTER", help="Only this cluster.")
+@click.option(
+    "--since", default="7d", show_default=True, metavar="TIME", help="From when on storms and changes are looked for."
+)
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Most groups.")
+@click.option("--wide", is_flag=True, help="All columns.")
+@takes_config
+def readiness(
+    job: Job, *, group: str | None, wanted: str, cluster: str | None, since: str, limit: int, wide: bool
+) -> None:
+    """Say of each group (or of those like 'payments-*') whether it is ready for KIP-848, and what would move.
+
+    Each reason has a code: docs/can-it-be-converted.md. Nothing is asked of the brokers: the ledger is read.
+
+    \b
+    groupledger readiness --to consumer
+    groupledger readiness --to consumer 'payments-*' --json
+    """
+    from groupledger.answers.readiness import ready_for_consumer
+    from groupledger.answers.scope import Asked
+    from groupledger.core.assignors.server.conversion import convert
+
+    asked = Asked(cluster, group, read_time(since))
+    with job.output.status("reading the ledger"):
+        answer = ready_for_consumer(job.reader(), asked, limit, convert)
+    tell(job.output, answer, wide=wide)
+    job.output.result({"status": "done", "command": "readiness", "to": wanted, "readiness": plain(answer)})
+
+
+def tell(output: Output, answer: ReadinessReport, *, wide: bool = False) -> None:
+    """Print it for a person: a line a group, then what stands in the way of each, and what would move."""
+    if answer.total:
+        output.line(", ".join(f"{number:,} {state}" for state, number in answer.counts.items() if number))
+        output.line(
+            "uniform and range: partitions that would go to another member under that assignor of the coordinator"
+        )
+        output.line()
+    columns = [
+        *(
+            Column("group", least=12),
+            Column("cluster", 3),
+            Column("state"),
+            Column("assignor", 4),
+            Column("members", 5),
+        ),
+        *(Column("uniform", 1), Column("range", 2), Column("reasons", 6, least=20)),
+    ]
+    output.fitted(columns, [_row(each) for each in answer.groups], wide=wide)
+    for each in answer.groups:
+        _tell_group(output, each)
+    if answer.total > len(answer.groups):
+        output.line()
+        output.line(f"... and {answer.total - len(answer.groups):,} more (--limit)")
+    _tell_codes(output, answer)
+    for note in answer.notes:
+        output.line()
+        output.line(note)
+
+
+def _row(each: GroupReadiness) -> tuple[object, ...]:
+    moves = [forecast.moves for forecast in each.forecasts] or [None, None]
+    codes = ", ".join(reason.code for reason in each.reasons) or None
+    return each.group_id, each.cluster_id, each.readiness.value, each.assignor, each.members, *moves, codes
+
+
+def _tell_group(output: Output, each: GroupReadiness) -> None:
+    moving = next((forecast for forecast in each.forecasts if forecast.moves), None)
+    unknown = dict.fromkeys(forecast.why for forecast in each.forecasts if forecast.why)
+    if not (each.reasons or moving or unknown):
+        return
+    output.title(f"{each.group_id} (cluster {each.cluster_id}): {each.readiness.value}")
+    output.line(f"as of {iso(each.observed_at)}  [{each.snapshot_id}]")
+    for reason in each.reasons:
+        output.line(f"- {reason.effect.value}: {reason.code}: {reason.evidence}")
+    if each.plan is not None:
+        output.line(f"to an assignor that can be converted: {each.plan}")
+    if moving is not None:
+        _tell_forecast(output, moving)
+    for why in unknown:
+        output.line(f"what would move is not known: {why}")
+
+
+def _tell_codes(output: Output, answer: ReadinessReport) -> None:
+    """What the codes above mean, each once."""
+    found = {reason.code for each in answer.groups for reason in each.reasons}
+    if found:
+        output.title("what these mean")
+    for obstacle in OBSTACLES:
+        if obstacle.code in found:
+            output.line(f"- {obstacle.code}: {obstacle.what}")
+
+
+def _tell_forecast(output: Output, forecast: Forecast) -> None:
+    total = sum(len(each.before) for each in forecast.members)
+    output.line(f"under `{forecast.assignor}` {forecast.moves:,} of {total:,} partitions go to another member:")
+    short = shortened(each.member_id for each in forecast.members)
+    changed = [each for each in forecast.members if each.before != each.after]
+    output.fitted(
+        [Column("member"), Column("now", least=10), Column("then", least=10)],
+        [(short[each.member_id], spans(each.before), spans(each.after)) for each in changed[:MEMBERS_SHOWN]],
+    )
+    if len(changed) > MEMBERS_SHOWN:
+        output.line(f"... and {len(changed) - MEMBERS_SHOWN:,} members more (--json has all)")

@@ -1,0 +1,128 @@
+"""What stands between a classic group and KIP-848: every reason with its stable code and effect, declared once.
+
+Read from kafka-group-coordinator 4.4.0: a coordinator converts a classic group where the first KIP-848 member joins,
+if `group.consumer.migration.policy` allows it, the protocol type is `consumer`, every subscription decodes, the group
+is not larger than `group.consumer.max.size`, and no recorded assignment has user data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Effect(StrEnum):
+    """What a reason does to the conversion, the gravest first."""
+
+    BLOCKS = "blocks"  # it is refused, or a member cannot take part
+    UNKNOWN = "unknown"  # the ledger does not show whether it works
+    CAUTION = "caution"  # it works; see to this first
+
+
+class Readiness(StrEnum):
+    """Whether a group can be converted while it runs."""
+
+    BLOCKED = "blocked"
+    UNKNOWN = "unknown"
+    READY = "ready"
+    CONVERTED = "converted"  # its coordinator assigns already
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """One reason by its code; `what` says it for every group that has it."""
+
+    code: str
+    effect: Effect
+    what: str
+
+
+NOT_CONSUMERS = Obstacle(
+    "NOT_CONSUMERS", Effect.BLOCKS, "its protocol type is not `consumer` (Kafka Connect, a registry): never converted"
+)
+STREAMS = Obstacle(
+    "STREAMS",
+    Effect.BLOCKS,
+    "Kafka Streams with its own assignor: it has a group type of its own, and no `consumer` one",
+)
+ASSIGNMENT_HAS_USER_DATA = Obstacle(
+    "ASSIGNMENT_HAS_USER_DATA",
+    Effect.BLOCKS,
+    "its leader writes user data into assignments: the coordinator refuses to convert the group, since that would be "
+    "lost (KAFKA-18134)",
+)
+CLIENT_LACKS_KIP_848 = Obstacle(
+    "CLIENT_LACKS_KIP_848", Effect.BLOCKS, "a member writes as a library, or a release of it, that has no KIP-848"
+)
+NO_MEMBERS_RECORDED = Obstacle(
+    "NO_MEMBERS_RECORDED", Effect.UNKNOWN, "the ledger has no state of the group with members"
+)
+INCOMPLETE_RECORD = Obstacle(
+    "INCOMPLETE_RECORD", Effect.UNKNOWN, "the log was cut where the last state with members was written"
+)
+ASSIGNMENT_NOT_KEPT = Obstacle(
+    "ASSIGNMENT_NOT_KEPT",
+    Effect.UNKNOWN,
+    "the ledger does not have the bytes of the last record (tables as input, retention, redaction): assignments may "
+    "have user data",
+)
+CLIENT_NOT_KNOWN = Obstacle("CLIENT_NOT_KNOWN", Effect.UNKNOWN, "a member writes as no library that is known here")
+CUSTOM_ASSIGNOR = Obstacle(
+    "CUSTOM_ASSIGNOR",
+    Effect.UNKNOWN,
+    "its assignor is none of Kafka's: the coordinator converts the group and assigns in its own way, and the log does "
+    "not say whether the application can live with that",
+)
+EMPTY_NOW = Obstacle(
+    "EMPTY_NOW", Effect.CAUTION, "nobody is in it: the first member that joins decides its type, without a conversion"
+)
+MIXED_MEMBERS = Obstacle(
+    "MIXED_MEMBERS", Effect.CAUTION, "it is converted, and some of its members are classic ones still"
+)
+STATIC_MEMBERS = Obstacle(
+    "STATIC_MEMBERS",
+    Effect.CAUTION,
+    "once the group is converted, a process with the group.instance.id of a live member is refused; a classic group "
+    "lets it take over",
+)
+COPARTITIONED = Obstacle(
+    "COPARTITIONED",
+    Effect.CAUTION,
+    "partitions of one number belong to one member now. `range` of the coordinator has it so, `uniform` does not when "
+    "members come and go: where the topics are joined, set group.remote.assignor=range",
+)
+SEVERAL_ASSIGNORS = Obstacle(
+    "SEVERAL_ASSIGNORS", Effect.CAUTION, "members list several assignors: the same ones took part under each"
+)
+SUBSCRIPTIONS_DIFFER = Obstacle(
+    "SUBSCRIPTIONS_DIFFER", Effect.CAUTION, "members subscribe to different topics: the forecast holds for these alone"
+)
+MAY_BE_A_PATTERN = Obstacle(
+    "MAY_BE_A_PATTERN",
+    Effect.CAUTION,
+    "a member changed its subscription without a restart, as one by a regular expression does; a record has the topics "
+    "alone",
+)
+REBALANCE_STORM = Obstacle(
+    "REBALANCE_STORM",
+    Effect.CAUTION,
+    "it rebalances again and again: find out why first, or you will not see what changed",
+)
+
+OBSTACLES = (
+    *(NOT_CONSUMERS, STREAMS, ASSIGNMENT_HAS_USER_DATA, CLIENT_LACKS_KIP_848),
+    *(NO_MEMBERS_RECORDED, INCOMPLETE_RECORD, ASSIGNMENT_NOT_KEPT, CLIENT_NOT_KNOWN, CUSTOM_ASSIGNOR),
+    *(EMPTY_NOW, MIXED_MEMBERS, REBALANCE_STORM, STATIC_MEMBERS, COPARTITIONED, SEVERAL_ASSIGNORS),
+    *(SUBSCRIPTIONS_DIFFER, MAY_BE_A_PATTERN),
+)
+"""All of them, the gravest first."""
+BY_CODE = {each.code: each for each in OBSTACLES}
+
+
+def readiness(obstacles: Iterable[Obstacle]) -> Readiness:
+    """The state that reasons amount to: BLOCKED by one that blocks, else UNKNOWN by one that hides it, else READY."""
+    effects = {each.effect for each in obstacles}
+    if Effect.BLOCKS in effects:
+        return Readiness.BLOCKED
+    return Readiness.UNKNOWN if Effect.UNKNOWN in effects else Readiness.READY

@@ -1,0 +1,65 @@
+"""What a coordinator makes of a classic group when it is converted, and the reasons of the page."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from groupledger.core.assignors.server.conversion import GroupBefore, MemberBefore, convert
+from groupledger.core.conversion import BY_CODE, OBSTACLES, Readiness, readiness
+from groupledger.core.wire.primitives import uuid_text
+
+PAGE = Path(__file__).parents[2] / "docs" / "can-it-be-converted.md"
+LISTED = {topic: (uuid_text(topic.encode() * 16), 4) for topic in "ab"}
+
+
+def group(*members, listed=LISTED):
+    """Members as (name, topics, partitions of `a`)."""
+    made = [
+        MemberBefore(name, None, tuple(topics), frozenset(("a", number) for number in owned))
+        for name, topics, owned in members
+    ]
+    return GroupBefore(tuple(made), listed)
+
+
+@pytest.mark.parametrize(
+    ("assignor", "of", "moves", "loads"),
+    [
+        ("uniform", group(("m", "a", (0, 1, 2, 3)), ("n", "a", ())), 2, (2, 2)),
+        ("uniform", group(("m", "a", (0, 3)), ("n", "a", (1, 2))), 0, (2, 2)),
+        ("uniform", group(("m", "a", (0, 1)), ("n", "a", ())), 0, (2, 2)),
+        ("range", group(("m", "a", (0, 3)), ("n", "a", (1, 2))), 2, (2, 2)),
+        ("uniform", group(("m", "a", (0, 1, 2, 3)), ("n", "ab", ())), 0, (4, 4)),
+        ("uniform", group(("m", "a", (0, 1, 2, 3, 9)), ("n", "a", ())), 2, (2, 2)),
+    ],
+)
+def test_what_moves_is_what_another_member_has_afterwards(assignor, of, moves, loads):
+    [answer] = convert(assignor, [of])
+    assert answer.why is None
+    assert tuple(len(answer.after[name]) for name in "mn") == loads
+    assert answer.moves(of) == moves
+
+
+def test_a_group_that_cannot_be_told_stands_beside_the_others():
+    fine, strange = group(("m", "a", ())), group(("m", "x", ()))
+    found = convert("range", [strange, fine, strange, group(("n", "b", ()))])
+    assert [each.after is None for each in found] == [True, False, True, False]
+    assert found[0].why == "no listing has the partitions of x"
+    assert found[1].after["m"] == {("a", number) for number in range(4)}
+    assert found[3].after["n"] == {("b", number) for number in range(4)}
+    assert [each.why for each in convert("uniform", [strange])] == ["no listing has the partitions of x"]
+
+
+def test_one_reason_that_blocks_decides():
+    def state(*codes):
+        return readiness(BY_CODE[code] for code in codes)
+
+    assert state() is Readiness.READY
+    assert state("STATIC_MEMBERS") is Readiness.READY
+    assert state("STATIC_MEMBERS", "CUSTOM_ASSIGNOR") is Readiness.UNKNOWN
+    assert state("CUSTOM_ASSIGNOR", "STREAMS", "EMPTY_NOW") is Readiness.BLOCKED
+
+
+def test_the_page_has_the_codes_as_they_are_declared():
+    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if re.match(r"\| `[A-Z_0-9]+` \|", line)]
+    assert rows == [f"| `{each.code}` | {each.effect.value} | {each.what} |" for each in OBSTACLES]
