@@ -8,6 +8,7 @@ from groupledger import __version__
 from groupledger.cli.audit import audit
 from groupledger.cli.callbacks import callbacks
 from groupledger.cli.demo import demo
+from groupledger.cli.diff import diff
 from groupledger.cli.exits import Commands
 from groupledger.cli.explain import explain
 from groupledger.cli.maintain import maintain
@@ -50,6 +51,7 @@ for command in (
     who,
     timeline,
     explain,
+    diff,
     audit,
     report,
     sql,
