@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from groupledger.cli.audit import WHEN
 from groupledger.cli.spoken import spans
@@ -11,7 +11,7 @@ from groupledger.core.moment import iso
 from groupledger.core.short_names import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from groupledger.answers.racks import RackShares
     from groupledger.answers.skew import Load, Skew, Skews
@@ -22,6 +22,23 @@ if TYPE_CHECKING:
 
 MEMBERS_SHOWN = 5
 """Members of a group; of more, the heaviest and the lightest."""
+
+
+def tell_report(output: Output, name: str, answer: Any) -> None:
+    """Print a report: its groups, why there are none, and how many were left off."""
+    tell: dict[str, Callable[[Output, Any], None]] = {
+        "storms": tell_storms,
+        "skew": tell_skew,
+        "static": tell_static,
+        "stickiness": tell_stickiness,
+        "rack": tell_rack,
+    }
+    tell[name](output, answer)
+    for note in answer.notes:
+        output.line(note)
+    shown = len(answer.members if name == "static" else answer.groups)
+    if answer.total > shown:
+        output.line(f"... and {answer.total - shown:,} more (--limit)")
 
 
 def tell_storms(output: Output, answer: Storms) -> None:
