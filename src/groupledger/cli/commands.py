@@ -13,6 +13,7 @@ from groupledger.cli.exits import Commands
 from groupledger.cli.explain import explain
 from groupledger.cli.maintain import maintain
 from groupledger.cli.migrate import migrate
+from groupledger.cli.openmetrics import openmetrics
 from groupledger.cli.plan_migration import plan_migration
 from groupledger.cli.rebuild import rebuild
 from groupledger.cli.replay import replay
@@ -55,6 +56,7 @@ for command in (
     audit,
     report,
     sql,
+    openmetrics,
     callbacks,
     replay,
     doctor,
