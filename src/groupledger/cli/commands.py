@@ -11,6 +11,7 @@ from groupledger.cli.demo import demo
 from groupledger.cli.diff import diff
 from groupledger.cli.exits import Commands
 from groupledger.cli.explain import explain
+from groupledger.cli.json_schemas import schema
 from groupledger.cli.maintain import maintain
 from groupledger.cli.migrate import migrate
 from groupledger.cli.openmetrics import openmetrics
@@ -69,5 +70,6 @@ for command in (
     plan_migration,
     demo,
     jars,
+    schema,
 ):
     main.add_command(command)
