@@ -140,7 +140,7 @@ def test_the_last_incarnation_and_the_settled_epoch_are_told(ledger, group, gene
         ("pya", None, None, "no group 'pya' in this ledger; known: pay"),
         ("pay", "eu", None, "no group 'pay' in cluster 'eu'; known: both"),
         ("pay", None, 7, "group 'pay' has no generation 7 in this ledger; last known: 0, 1, 2"),
-        ("both", None, None, "group 'both' is in clusters dev, eu: choose one with --cluster"),
+        ("both", None, None, "group 'both' is in clusters dev, eu: choose one (--cluster)"),
     ],
 )
 def test_what_is_not_there_is_said_with_what_is(ledger, group, cluster, generation, said):

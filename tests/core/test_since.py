@@ -4,7 +4,7 @@ import pytest
 
 from groupledger.core.faults import Fault
 from groupledger.core.moment import EPOCH
-from groupledger.core.since import bound, placed
+from groupledger.core.since import bound, placed, point
 
 NEWEST = datetime(2026, 11, 21, 14, 0, tzinfo=UTC)
 
@@ -31,3 +31,24 @@ def test_a_bound_is_a_moment_or_how_long_before_the_newest_one(text, moment, zon
 def test_what_is_neither_is_refused(text):
     with pytest.raises(Fault, match="or how long before the newest record: 90s, 15m, 24h, 7d, 2w"):
         bound(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("12", 12),
+        ("0", 0),
+        (" 2147483647 ", 2**31 - 1),
+        ("1795269780000", datetime(2026, 11, 21, 14, 3, tzinfo=UTC)),
+        ("2147483648", datetime(1970, 1, 25, 20, 31, 23, 648_000, tzinfo=UTC)),
+        ("24h", timedelta(days=1)),
+    ],
+)
+def test_a_point_is_a_generation_too(text, found):
+    assert point(text) == (found, False)
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1.5", "generation 12", "\u0661", "9" * 5000])
+def test_what_is_no_point_is_refused(text):
+    with pytest.raises(Fault, match="or a generation: 12"):
+        point(text)

@@ -7,6 +7,7 @@ from itertools import takewhile
 import pytest
 from click.testing import CliRunner
 
+from groupledger.answers.differences import difference
 from groupledger.answers.joins import joins
 from groupledger.answers.listings import coverage, groups, history
 from groupledger.answers.migration import migrations
@@ -19,6 +20,7 @@ from groupledger.answers.scope import Asked
 from groupledger.answers.tenures import partition_timeline
 from groupledger.answers.timeline import timeline
 from groupledger.answers.unowned import unowned_partitions
+from groupledger.answers.what_if import what_if
 from groupledger.cli import main
 from groupledger.cli.demo import tell_demo
 from groupledger.cli.options import DEMO_LEDGER, Job
@@ -27,7 +29,7 @@ from groupledger.cli.summaries import WORDS
 from groupledger.config.sample import CAPTURES
 from groupledger.core.assignors.server.conversion import convert
 from groupledger.core.moment import parse
-from groupledger.pipeline.ledger import Ledger
+from groupledger.pipeline.frames import LedgerFrames
 from groupledger.pipeline.verdicts import total
 from groupledger.pipeline.views import SparkReader
 from groupledger.sinks.ledger import LedgerLocation
@@ -120,7 +122,7 @@ def test_the_least_moves_of_every_rebalance_are_known_and_the_readme_s_question_
     spark, demonstrated, demo_config
 ):
     """Null for groups without members alone; the example of the README finds rebalances that moved more than that."""
-    ledger = Ledger(spark, demo_config.ledger.location)
+    ledger = LedgerFrames(spark, demo_config.ledger.location)
     unknown = ledger.results().where("least_moves IS NULL")
     assert {row[0] for row in unknown.select("outcome").distinct().collect()} == {"EMPTY"}
     [asked] = re.findall(r'group\("(.*?)", "(.*?)"\)\.rebalances\.where\("(.*?)"\)', (ROOT / "README.md").read_text())
@@ -175,6 +177,8 @@ def test_spark_gives_the_same_answers(spark, demonstrated, demo_config):
         lambda reader: migrations(reader, Asked(), 100),
         lambda reader: unowned_partitions(reader, at, None, "dev"),
         lambda reader: timeline(reader, "new-*", "dev", at),
+        lambda reader: difference(reader, "java-cooperative-sticky", 3, at, "dev"),
+        lambda reader: what_if(reader, "java-cooperative-sticky", "dev", members=2, generation=8),
         lambda reader: partition_timeline(reader, "orders", 4, newest(reader), at, "dev"),
     ):
         assert ask(through_spark) == ask(without)

@@ -23,9 +23,9 @@ from groupledger.answers.reader import LedgerReader
 from groupledger.answers.rebalance import rebalance
 from groupledger.config import AssignSettings, Config, LedgerSettings, SourceSettings
 from groupledger.pipeline.assign import assign
+from groupledger.pipeline.frames import LedgerFrames
 from groupledger.pipeline.ingest import ingest
 from groupledger.pipeline.invocation import Invocation
-from groupledger.pipeline.ledger import Ledger
 from groupledger.sinks.ledger import LedgerLocation
 from groupledger.tables import GROUP_SNAPSHOTS, LOG_RECORDS
 from groupledger.tables import columns as c
@@ -243,12 +243,12 @@ def test_every_generation_of_every_client_is_in_the_ledger(name, programs, spark
     assert found[LOG_RECORDS.name]
     for table in found:
         assert found[table] == expected[table], table
-    snapshots = Ledger(spark, str(ledger)).current(GROUP_SNAPSHOTS)
+    snapshots = LedgerFrames(spark, str(ledger)).current(GROUP_SNAPSHOTS)
     told = snapshots.selectExpr("group_id", "coalesce(generation, group_epoch) AS generation")
     assert {*map(tuple, told.where("generation IS NOT NULL").collect())} == {*generations(records)}
     reading.assign("every")
     with capsys.disabled():
-        sys.stdout.write(verdicts(name, Ledger(spark, str(ledger)).results("every")))
+        sys.stdout.write(verdicts(name, LedgerFrames(spark, str(ledger)).results("every")))
 
 
 def verdicts(name, results):

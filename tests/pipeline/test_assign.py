@@ -21,8 +21,8 @@ from groupledger.core.faults import Fault
 from groupledger.engine import rows as r
 from groupledger.pipeline.assign import assign, hashed
 from groupledger.pipeline.assign_input import glob
+from groupledger.pipeline.frames import LedgerFrames
 from groupledger.pipeline.invocation import Invocation
-from groupledger.pipeline.ledger import Ledger
 from groupledger.sinks import runs
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerLocation
@@ -233,7 +233,7 @@ def test_of_two_configurations_under_one_name_the_last_one_counts_for_every_read
     first, other, again, repeated = (run(settings(name)) for name in ("range", "sticky", "range", "range"))
     assert [each.already_committed for each in (first, other, again, repeated)] == [False, False, False, True]
     assert first.result_digest == again.result_digest != other.result_digest
-    asked = Ledger(spark, ledger.path)
+    asked = LedgerFrames(spark, ledger.path)
     for table in (REBALANCES, ASSIGNMENTS):
         ours = asked.current(table).where("scenario = 'two'").select(c.SNAPSHOT_ID, c.ATTEMPT_ID).collect()
         theirs = documented_reader()(ledger.path, table.name).query("scenario == 'two'")[[c.SNAPSHOT_ID, c.ATTEMPT_ID]]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pyspark.sql.types import ArrayType, BooleanType, StringType, TimestampType
 
 from groupledger.answers.rows import filled
-from groupledger.pipeline.ledger import Ledger
+from groupledger.pipeline.frames import LedgerFrames
 from groupledger.pipeline.views import in_spark
 from groupledger.tables import BY_NAME
 from groupledger.tables.sql_text import literal
 from tests.answers.rows import at
 
 
-class WrittenLedger(Ledger):
+class WrittenLedger(LedgerFrames):
     """`WrittenLedger(spark, coverage=[{...}], ...)`: columns left out are null, or empty where they are required."""
 
     def __init__(self, spark, **tables):

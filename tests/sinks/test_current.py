@@ -9,7 +9,7 @@ from pyspark.sql.types import ArrayType, BinaryType, BooleanType, IntegerType, L
 from groupledger import tables
 from groupledger.answers.rows import rows_of
 from groupledger.core.faults import Fault
-from groupledger.pipeline.ledger import Ledger
+from groupledger.pipeline.frames import LedgerFrames
 from groupledger.pipeline.views import SparkReader
 from groupledger.sinks import runs
 from groupledger.sinks.current import committed, current
@@ -214,7 +214,7 @@ def test_results_give_way_to_the_latest_of_their_snapshot_and_scenario_whatever_
 
 def test_the_ledger_s_interface_gives_these_results_and_no_others(spark, place):
     """`show` and notebooks ask it."""
-    ledger = Ledger(spark, place.path)
+    ledger = LedgerFrames(spark, place.path)
     names = (c.ATTEMPT_ID, c.SCENARIO, c.SNAPSHOT_ID)
     group = ledger.group("payments")
     for rows in (ledger.results(), group.rebalances, group.of(tables.REBALANCES), ledger.current(tables.REBALANCES)):

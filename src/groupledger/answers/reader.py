@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _RUNS = "runs"
 _REASON = re.compile(r"^(?:DeltaError|DataFusion error|Generic DeltaTable error|[A-Z]\w+ error): ", re.IGNORECASE)
 _WORDS = 400
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 class LedgerReader:
@@ -90,6 +91,14 @@ class LedgerReader:
         if isinstance(error, OSError) or re.search(r"Parquet|Object (?:at|Store)|IO error|Corrupt", said):
             return Fault("LEDGER_UNREADABLE", f"a file of the ledger at {self._place} cannot be read: {said}")
         return Fault("SQL_INVALID", f"the query cannot be run: {said}; views: {', '.join(views())}")
+
+
+def folder_of(location: str) -> str | None:
+    """The folder of this machine that a location names; None where it is on another file system."""
+    scheme, colon, rest = location.partition(":")
+    if colon and scheme == "file":
+        return re.sub("^/+", "/", rest)
+    return None if _SCHEME.match(location) else location
 
 
 def _text(value: str) -> str:

@@ -110,8 +110,8 @@ def rebalance(reader: Reader, group_id: str, cluster: str | None = None, generat
     Of several records with one generation the first of the last incarnation is told (a rewrite computed nothing), of a
     KIP-848 epoch the last (the settled one) against what was before the epoch; `same_generation` names the others.
     """
-    found = _snapshots_of(reader, group_id, cluster, generation)
-    chosen, previous = _choose(found)
+    found = snapshots_of(reader, group_id, cluster, generation)
+    chosen, previous = choose(found)
     snapshot_id = chosen["snapshot_id"]
     members = _members(reader, chosen, [snapshot_id, previous])
     return Rebalance(
@@ -168,12 +168,24 @@ def partitions(wire: Iterable[Mapping[str, Any]] | None) -> tuple[TopicPartition
     return tuple(sorted({(topic, number) for topic, numbers in named for number in numbers}))
 
 
-def _snapshots_of(reader: Reader, group_id: str, cluster: str | None, generation: int | None) -> list[Record]:
+def cluster_of(reader: Reader, group_id: str, cluster: str | None = None) -> str:
+    """The cluster that the group is in. Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP; AMBIGUOUS_GROUP for several."""
+    condition, values = matching("t.", group_id=group_id, cluster_id=cluster)
+    query = f"SELECT DISTINCT t.cluster_id FROM current_group_snapshots t WHERE {condition} ORDER BY 1"
+    clusters: list[str] = [row["cluster_id"] for row in records(reader, query, **values)]
+    if not clusters:
+        raise unknown_group(reader, group_id, cluster)
+    if len(clusters) > 1:
+        text = f"group {group_id!r} is in clusters {', '.join(clusters)}: choose one (--cluster)"
+        raise Fault("AMBIGUOUS_GROUP", text)
+    return clusters[0]
+
+
+def snapshots_of(reader: Reader, group_id: str, cluster: str | None, generation: int | None) -> list[Record]:
     """The snapshots of a generation, or of the last one, in order of position; a `Fault` where there is none."""
+    cluster = cluster_of(reader, group_id, cluster)
     condition, values = matching("t.", group_id=group_id, cluster_id=cluster)
     of_group = f"FROM current_group_snapshots t WHERE {condition}"
-    known = records(reader, f"SELECT DISTINCT t.cluster_id {of_group} ORDER BY 1", **values)
-    _require_one_cluster(reader, group_id, cluster, [row["cluster_id"] for row in known])
     every = f"SELECT t.*, coalesce(t.generation, t.group_epoch) AS number {of_group}"
     if generation is None:
         last = records(reader, f"SELECT * FROM ({every}) q ORDER BY q.offset DESC LIMIT 1", **values)
@@ -191,16 +203,8 @@ def _snapshots_of(reader: Reader, group_id: str, cluster: str | None, generation
     return found
 
 
-def _require_one_cluster(reader: Reader, group_id: str, cluster: str | None, clusters: list[str]) -> None:
-    if not clusters:
-        raise unknown_group(reader, group_id, cluster)
-    if len(clusters) > 1:
-        text = f"group {group_id!r} is in clusters {', '.join(clusters)}: choose one with --cluster"
-        raise Fault("AMBIGUOUS_GROUP", text)
-
-
-def _choose(found: list[Record]) -> tuple[Record, str | None]:
-    """The snapshot to tell of, and the id of the one before it."""
+def choose(found: list[Record]) -> tuple[Record, str | None]:
+    """Of the snapshots of one generation the one to tell of, and the id of the one before the generation."""
     incarnation = max(row["incarnation"] for row in found)
     last = [row for row in found if row["incarnation"] == incarnation]
     chosen = last[0] if last[0]["group_type"] == CLASSIC else last[-1]

@@ -56,7 +56,7 @@ class States:
     def causes(self, cluster: str, before: Side | None, after: Side) -> tuple[Cause, ...]:
         """What led from one state to the other."""
         named = after.topics | (before.topics if before is not None else frozenset())
-        listed = self._listed(cluster, named, (before or after).at), self._listed(cluster, named, after.at)
+        listed = self.listed(cluster, named, (before or after).at), self.listed(cluster, named, after.at)
         return tuple(causes(before, after, listed))
 
     def difference(self, cluster: str, group: str, before_id: str | None, after_id: str) -> Difference:
@@ -72,14 +72,15 @@ class States:
 
     def unowned(self, cluster: str, side: Side, at: datetime) -> tuple[TopicPartition, ...]:
         """Partitions that nobody is recorded for, of the topics subscribed to, as they were listed at the moment."""
-        return tuple(unowned(side, self._listed(cluster, side.topics, at))) if side.members else ()
+        return tuple(unowned(side, self.listed(cluster, side.topics, at))) if side.members else ()
 
     def not_listed(self, cluster: str, side: Side, at: datetime) -> list[str]:
         """Topics subscribed to that no listing had up to the moment: their partitions are not known."""
         known = {topic: self.topics.get((cluster, topic), ()) for topic in sorted(side.topics)}
         return [topic for topic, lives in known.items() if not lives or at < lives[0].since]
 
-    def _listed(self, cluster: str, topics: frozenset[str], at: datetime) -> Counts:
+    def listed(self, cluster: str, topics: frozenset[str], at: datetime) -> Counts:
+        """Topics as they were listed at the moment: id and partition count."""
         lives = {topic: life_at(self.topics.get((cluster, topic), ()), at) for topic in topics}
         return {topic: (life.topic_id, life.partition_count) if life else None for topic, life in lives.items()}
 

@@ -77,7 +77,7 @@ def storms(reader: Reader, asked: Asked, limit: int) -> Storms:
     return Storms(within, groups, rows[0]["groups"] if rows else 0, notes)
 
 
-def _rebalances(within: Scope) -> tuple[str, dict[str, Value]]:
+def counted_rebalances(within: Scope) -> tuple[str, dict[str, Value]]:
     """Generations of classic groups, and the first fold of each epoch of others: neither rewrites nor births."""
     condition, values = within.where("t.")
     number = "coalesce(t.generation, t.group_epoch)"
@@ -120,7 +120,7 @@ def _ranked(reader: Reader, within: Scope, limit: int) -> list[Record]:
 def _by_group(within: Scope, among: list[str]) -> tuple[str, dict[str, Value]]:
     """Of these groups: how many rebalances they had, the most within an hour, and from when to when."""
     which, named = one_of("p.group_id", "busy", among)
-    of_period, values = _rebalances(within)
+    of_period, values = counted_rebalances(within)
     hour = (
         "SELECT p.*, count(*) OVER (PARTITION BY p.cluster_id, p.group_id ORDER BY p.observed_at "
         f"RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW) AS in_an_hour FROM ({of_period}) p WHERE {which}"
@@ -141,7 +141,7 @@ def busy(reader: Reader, within: Scope, among: list[str], least: int) -> dict[tu
 
 def _storm(reader: Reader, within: Scope, row: Record) -> Storm:
     of_group = Scope(row["cluster_id"], None, within.since, within.until, within.newest)
-    query, values = _rebalances(of_group)
+    query, values = counted_rebalances(of_group)
     named, keys = matching("q.", cluster_id=row["cluster_id"], group_id=row["group_id"])
     last = f"SELECT * FROM ({query}) q WHERE {named} ORDER BY q.offset DESC LIMIT {MOST_LOOKED_AT}"
     rebalances = records(reader, last, **(values | keys))

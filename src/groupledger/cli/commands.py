@@ -8,10 +8,13 @@ from groupledger import __version__
 from groupledger.cli.audit import audit
 from groupledger.cli.callbacks import callbacks
 from groupledger.cli.demo import demo
+from groupledger.cli.diff import diff
 from groupledger.cli.exits import Commands
 from groupledger.cli.explain import explain
+from groupledger.cli.json_schemas import schema
 from groupledger.cli.maintain import maintain
 from groupledger.cli.migrate import migrate
+from groupledger.cli.openmetrics import openmetrics
 from groupledger.cli.plan_migration import plan_migration
 from groupledger.cli.readiness import readiness
 from groupledger.cli.rebuild import rebuild
@@ -51,9 +54,11 @@ for command in (
     who,
     timeline,
     explain,
+    diff,
     audit,
     report,
     sql,
+    openmetrics,
     callbacks,
     replay,
     doctor,
@@ -67,5 +72,6 @@ for command in (
     readiness,
     demo,
     jars,
+    schema,
 ):
     main.add_command(command)

@@ -41,6 +41,15 @@ def fitting(columns: Sequence[Column], widths: Sequence[int], room: int, *, brea
     return chosen
 
 
+def worth_telling(columns: Sequence[Column], rows: Sequence[Sequence[object]], *, wide: bool) -> list[int]:
+    """The places of the columns in which something stands, without those that nobody asked for; `wide`: of all."""
+    return [
+        at
+        for at, column in enumerate(columns)
+        if wide or (column.rank < WIDE and any(row[at] is not None for row in rows))
+    ]
+
+
 def room() -> int | None:
     """The width of the terminal, or what COLUMNS says; None where the output goes to a file or a program."""
     if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal():

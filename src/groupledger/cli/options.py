@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 import tempfile
 import time
 import uuid
@@ -27,14 +26,13 @@ if TYPE_CHECKING:
 
     from groupledger.answers.reader import LedgerReader
     from groupledger.config import Config
+    from groupledger.pipeline.frames import LedgerFrames
     from groupledger.pipeline.invocation import Invocation
-    from groupledger.pipeline.ledger import Ledger
     from groupledger.pipeline.views import SparkReader
     from groupledger.sinks.ledger import LedgerLocation
 
 DEFAULT_CONFIG = "groupledger.yaml"
 DEMO_LEDGER = "build/demo-ledger"
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 WITHOUT_A_FILE = {"cluster_id": "local", "ledger": {"location": "ledger"}, "spark": {"profile": "small"}}
 """What a command runs with that is told no configuration, where the default one is not there."""
 
@@ -110,29 +108,21 @@ class Job:
 
         A catalog is Spark's, and so is the login to an object store.
         """
+        from groupledger.answers.reader import LedgerReader, folder_of
+
         location = self.config.ledger.location
         if location is not None and (folder := folder_of(location)) is not None:
-            from groupledger.answers.reader import LedgerReader
-
             return LedgerReader(folder)
         from groupledger.pipeline.views import SparkReader
 
         return SparkReader(self.spark(), self.ledger().location)
 
-    def ledger(self) -> Ledger:
+    def ledger(self) -> LedgerFrames:
         """The configured ledger, which must be there."""
-        from groupledger.pipeline.ledger import Ledger
+        from groupledger.pipeline.frames import LedgerFrames
 
         place = self.config.ledger
-        return Ledger(self.spark(), place.location, catalog=place.catalog)
-
-
-def folder_of(location: str) -> str | None:
-    """The folder of this machine that a location names; None where it is on another file system."""
-    scheme, colon, rest = location.partition(":")
-    if colon and scheme == "file":
-        return re.sub("^/+", "/", rest)
-    return None if _SCHEME.match(location) else location
+        return LedgerFrames(self.spark(), place.location, catalog=place.catalog)
 
 
 def takes_json(command: Callable[..., Any]) -> Callable[..., Any]:

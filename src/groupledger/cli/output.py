@@ -16,7 +16,7 @@ from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from groupledger.cli.fitting import GAP, WIDE, fitting, room
+from groupledger.cli.fitting import GAP, fitting, room, worth_telling
 from groupledger.core.moment import iso
 from groupledger.core.secrets import without_values
 from groupledger.core.visible_text import json_text, visible
@@ -68,11 +68,7 @@ class Output:
         if self.as_json or not rows:
             return
         cells = [[cell(value) for value in row] for row in rows]
-        chosen = [
-            at
-            for at, column in enumerate(columns)
-            if wide or (column.rank < WIDE and any(row[at] is not None for row in rows))
-        ]
+        chosen = worth_telling(columns, rows, wide=wide)
         columns = [columns[at] for at in chosen]
         rows = [[row[at] for at in chosen] for row in rows]
         widths = [
@@ -166,13 +162,18 @@ def _print_table(
     columns: Sequence[str], rows: Sequence[Sequence[object]], whole: Sequence[bool] = (), *, wide: bool = False
 ) -> None:
     """On a terminal by rich, where cells are broken into lines unless they are to stay `whole`."""
-    numbers = [all(isinstance(row[at], int | float | None) for row in rows) for at in range(len(columns))]
+    numbers = numeric(len(columns), rows)
     columns = [cell(name) for name in columns]
     cells = [[cell(value) for value in row] for row in rows]
     if sys.stdout.isatty() and not wide:
         _print_rich(columns, cells, numbers, whole)
     else:
         _print_plain([list(columns), *cells], numbers)
+
+
+def numeric(columns: int, rows: Sequence[Sequence[object]]) -> list[bool]:
+    """For each column whether nothing but numbers stands in it."""
+    return [all(isinstance(row[at], int | float | None) for row in rows) for at in range(columns)]
 
 
 def _print_rich(columns: Sequence[str], cells: list[list[str]], numbers: list[bool], whole: Sequence[bool]) -> None:

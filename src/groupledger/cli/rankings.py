@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from groupledger.cli.audit import WHEN
 from groupledger.cli.spoken import spans
@@ -12,7 +12,7 @@ from groupledger.core.moment import iso
 from groupledger.core.short_names import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from groupledger.answers.joins import HourOfChanges, Joins, MemberJoins
     from groupledger.answers.migration import Migrations, WayChange
@@ -29,6 +29,25 @@ MEMBERS_SHOWN = 5
 HOURS_SHOWN = 4
 HOUR = "busiest hour (UTC)"
 CLASSIC, BOTH_TYPES = "classic", "classic and KIP-848"  # answers are imported when they are asked for only
+
+
+def tell_report(output: Output, name: str, answer: Any) -> None:
+    """Print a report: its groups, why there are none, and how many were left off."""
+    tell: dict[str, Callable[[Output, Any], None]] = {
+        "storms": tell_storms,
+        "joins": tell_joins,
+        "migration": tell_migration,
+        "skew": tell_skew,
+        "static": tell_static,
+        "stickiness": tell_stickiness,
+        "rack": tell_rack,
+    }
+    tell[name](output, answer)
+    for note in answer.notes:
+        output.line(note)
+    shown = len(answer.members if name == "static" else answer.groups)
+    if answer.total > shown:
+        output.line(f"... and {answer.total - shown:,} more (--limit)")
 
 
 def tell_storms(output: Output, answer: Storms) -> None:

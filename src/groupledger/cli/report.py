@@ -38,18 +38,13 @@ def _reported(ask: Callable[..., Any]) -> Callable[..., Any]:
     @takes_config
     @functools.wraps(ask)
     def run(job: Job, *, asked: Asked, limit: int, **more: Any) -> None:
-        from groupledger.cli import rankings
+        from groupledger.cli.rankings import tell_report
 
         name = click.get_current_context().info_name or ""
         question = ask(asked=asked, limit=limit, **more)
         with job.output.status("reading the ledger"):
             answer = question(job.reader())
-        getattr(rankings, f"tell_{name}")(job.output, answer)
-        for note in answer.notes:
-            job.output.line(note)
-        shown = len(answer.members if name == "static" else answer.groups)
-        if answer.total > shown:
-            job.output.line(f"... and {answer.total - shown:,} more (--limit)")
+        tell_report(job.output, name, answer)
         job.output.result({"status": "done", "command": "report", "report": name, name: plain(answer)})
 
     return run

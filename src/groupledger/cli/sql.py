@@ -15,6 +15,8 @@ from groupledger.core.visible_text import json_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from groupledger.cli.output import Output
+
 LIMIT = 1_000
 
 
@@ -45,12 +47,8 @@ def sql(job: Job, *, query: str | None, as_csv: bool, limit: int) -> None:
     if as_csv and not job.output.as_json:
         _print_csv(names, rows)
         return
-    job.output.table(names, [[_shown(value) for value in row] for row in rows])
     left_off = found.num_rows - len(rows)
-    if not rows:
-        job.output.line("no rows")
-    if left_off:
-        job.output.line(f"... and {left_off:,} more (--limit)")
+    tell_rows(job.output, names, rows, left_off)
     job.output.result(
         {
             "status": "done",
@@ -60,6 +58,15 @@ def sql(job: Job, *, query: str | None, as_csv: bool, limit: int) -> None:
             "left_off": left_off,
         }
     )
+
+
+def tell_rows(output: Output, names: Sequence[str], rows: Sequence[Sequence[object]], left_off: int) -> None:
+    """Print them for a person; how many were left off, and that there are none, is said."""
+    output.table(names, [[_shown(value) for value in row] for row in rows])
+    if not rows:
+        output.line("no rows")
+    if left_off:
+        output.line(f"... and {left_off:,} more (--limit)")
 
 
 @click.command(short_help="Create the views of what counts in the ledger's catalog.")

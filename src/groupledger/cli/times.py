@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from groupledger.cli.output import say
 from groupledger.core.moment import parse
-from groupledger.core.since import bound
+from groupledger.core.since import bound, point
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from groupledger.core.since import Bound
+    from groupledger.core.since import Bound, Point
 
 
 def read_moment(text: str | None) -> datetime | None:
@@ -30,6 +30,15 @@ def read_time(text: str | None) -> Bound | None:
     time, assumed = bound(text)
     _say_assumed(text, assumed)
     return time
+
+
+def read_point(text: str | None) -> Point | None:
+    """A generation, a moment, or a length of time; None where the option is not given."""
+    if text is None:
+        return None
+    found, assumed = point(text)
+    _say_assumed(text, assumed)
+    return found
 
 
 def _say_assumed(text: str, assumed: bool) -> None:

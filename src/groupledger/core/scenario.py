@@ -31,6 +31,8 @@ from groupledger.core.wire.user_data import COOPERATIVE_STICKY, STICKY, decode_u
 
 Claim = tuple[str, int]
 STREAM_JOIN = "sticky-stream-join"
+MOST_ROUNDS = 4
+"""Rounds that a group is given to settle in; cooperative assignors need two or three."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,41 @@ def solve(
     encoded = encode(scenario)
     answer = assign(scenario["assignor"], encoded.batch, mode=mode)
     return _result(scenario, encoded, answer) | _told(scenario, encoded, answer, mode)
+
+
+def targets(scenario: dict[str, Any]) -> dict[str, list[Claim]]:
+    """Where the members of a scenario are to be at last: a cooperative assignor's target, not its first round.
+
+    Raises Fault: as `solve`, and ASSIGNOR_FAILS with what the assignor fails with.
+    """
+    name = scenario["assignor"]
+    if name in ASSIGNORS:
+        require_form(scenario)
+        encoded = encode(scenario)
+        answer = assign(name, encoded.batch, mode="safe")
+        result = _listed(scenario, encoded, answer, answer.target_start, answer.target_topic, answer.target_partition)
+    else:
+        result = _settled(scenario)
+    if "error" in result:
+        raise Fault("ASSIGNOR_FAILS", f"{name} fails on this group: {result['error']}")
+    return {
+        member_id: [(topic, number) for topic, number in pairs] for member_id, pairs in result["assignment"].items()
+    }
+
+
+def _settled(scenario: dict[str, Any]) -> dict[str, Any]:
+    """The result after as many rounds as it takes: of an assignor that gives this round's answer and no target."""
+    result = solve(scenario)
+    for _ in range(MOST_ROUNDS):
+        if "error" in result or scenario["assignor"].startswith("server-"):
+            break
+        lists = result["assignment"]
+        members = [member | {"owned": lists[member["id"]]} for member in scenario["members"]]
+        again = solve(scenario | {"members": members})
+        if again.get("assignment") == lists:
+            break
+        result = again
+    return result
 
 
 def solve_lines(
@@ -163,19 +200,34 @@ def scenario_of(group: Group, assignor: str) -> dict[str, Any]:
 
 
 def _result(scenario: dict[str, Any], encoded: Encoded, answer: AssignmentBatch) -> dict[str, Any]:
-    status = Status(int(answer.status[0]))
-    if status is not Status.OK:
-        return {"id": scenario.get("id"), "error": MESSAGES[status]}
-    topics = [encoded.topics[topic] for topic in answer.assigned_topic.tolist()]
-    pairs = [list(pair) for pair in zip(topics, answer.assigned_partition.tolist(), strict=True)]
-    start = answer.assigned_start.tolist()
-    lists = {m["id"]: pairs[start[at] : start[at + 1]] for at, m in enumerate(scenario["members"])}
-    result: dict[str, Any] = {"id": scenario.get("id"), "assignment": lists}
+    lists = answer.assigned_start, answer.assigned_topic, answer.assigned_partition
+    result = _listed(scenario, encoded, answer, *lists)
+    if "error" in result:
+        return result
     if answer.path[0] != Path.ONLY:
         result["path"] = Path(int(answer.path[0])).name.lower()
     if scenario["assignor"] == STREAM_JOIN:
         result |= _stream_join(encoded, answer) | _unreadable(scenario)
     return result
+
+
+def _listed(
+    scenario: dict[str, Any],
+    encoded: Encoded,
+    answer: AssignmentBatch,
+    starts: np.ndarray,
+    topic: np.ndarray,
+    partition: np.ndarray,
+) -> dict[str, Any]:
+    """Lists of the answer by member and name, or Kafka's error."""
+    status = Status(int(answer.status[0]))
+    if status is not Status.OK:
+        return {"id": scenario.get("id"), "error": MESSAGES[status]}
+    names = [encoded.topics[each] for each in topic.tolist()]
+    pairs = [list(pair) for pair in zip(names, partition.tolist(), strict=True)]
+    start = starts.tolist()
+    lists = {m["id"]: pairs[start[at] : start[at + 1]] for at, m in enumerate(scenario["members"])}
+    return {"id": scenario.get("id"), "assignment": lists}
 
 
 def _told(scenario: dict[str, Any], encoded: Encoded, answer: AssignmentBatch, mode: Mode) -> dict[str, Any]:

@@ -11,6 +11,11 @@ from groupledger.core.moment import EPOCH, parse
 Bound = datetime | timedelta
 """A moment, or how long before the newest one."""
 
+Point = int | Bound
+"""A generation or group epoch, a moment, or how long before the newest one."""
+
+GREATEST_GENERATION = 2**31 - 1
+MOST_DIGITS = len(str(GREATEST_GENERATION))
 _DURATION = re.compile(r"(\d{1,7})([smhdw])", re.ASCII)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
@@ -26,6 +31,17 @@ def bound(text: str) -> tuple[Bound, bool]:
         raise Fault(
             fault.code, f"{fault.message}, or how long before the newest record: 90s, 15m, 24h, 7d, 2w"
         ) from None
+
+
+def point(text: str) -> tuple[Point, bool]:
+    """`12` -> the generation; else as `bound`: a number that no generation can have counts milliseconds since 1970."""
+    number = text.strip()
+    if number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS and int(number) <= GREATEST_GENERATION:
+        return int(number), False
+    try:
+        return bound(text)
+    except Fault as fault:
+        raise Fault(fault.code, f"{fault.message}, or a generation: 12") from None
 
 
 def placed(of: Bound, newest: datetime) -> datetime:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from groupledger.pipeline.assign import AssignSummary, assign
+from groupledger.pipeline.frames import LedgerFrames
 from groupledger.pipeline.ingest import IngestSummary, ingest
-from groupledger.pipeline.ledger import Ledger
 from groupledger.pipeline.verdicts import GroupVerdicts, group_verdicts
 from groupledger.sinks.ledger import LedgerLocation, init
 
@@ -45,5 +45,5 @@ def demo(
     telling("recomputing every recorded rebalance")
     computed = assign(spark, config, invocation())
     telling("asking the ledger")
-    ledger = Ledger(spark, config.ledger.location, catalog=config.ledger.catalog)
+    ledger = LedgerFrames(spark, config.ledger.location, catalog=config.ledger.catalog)
     return DemoSummary(tuple(made), read, computed, group_verdicts(ledger, config.assign.scenario))

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from groupledger.core.protocol.recorded_clients import RecordedGroup
-    from groupledger.pipeline.ledger import Group
+    from groupledger.pipeline.frames import GroupFrames
 
 R = TypeVar("R", GroupSnapshotRow, MemberSnapshotRow)
 
 
-def history(group: Group) -> tuple[list[GroupSnapshotRow], list[MemberSnapshotRow]]:
+def history(group: GroupFrames) -> tuple[list[GroupSnapshotRow], list[MemberSnapshotRow]]:
     """All snapshots of one group and of its members, in order.
 
     Raises Fault: UNKNOWN_GROUP where the ledger has no such group, AMBIGUOUS_GROUP where several clusters do.
@@ -38,7 +38,7 @@ def history(group: Group) -> tuple[list[GroupSnapshotRow], list[MemberSnapshotRo
     return groups, list(members)
 
 
-def present(group: Group, library: str | None = None) -> tuple[RecordedGroup, dict[str, int]]:
+def present(group: GroupFrames, library: str | None = None) -> tuple[RecordedGroup, dict[str, int]]:
     """The group as it last had members, and the partitions of those of its topics that a listing names.
 
     Raises Fault as `history` and `recorded_group` do.

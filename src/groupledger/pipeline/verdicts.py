@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Row
 
-    from groupledger.pipeline.ledger import Ledger
+    from groupledger.pipeline.frames import LedgerFrames
 
 SNAPSHOTS, MEMBERS_MAX, ASSIGNORS, FIRST, LAST = "snapshots", "members_max", "assignors", "first", "last"
 EMPTY = "EMPTY"
@@ -40,7 +40,7 @@ class GroupVerdicts:
     verdicts: Mapping[str, int]
 
 
-def group_verdicts(ledger: Ledger, scenario: str) -> tuple[GroupVerdicts, ...]:
+def group_verdicts(ledger: LedgerFrames, scenario: str) -> tuple[GroupVerdicts, ...]:
     """Every group of every cluster, in order; a few rows a group leave Spark, however long its history is."""
     number = F.coalesce(c.GENERATION, c.GROUP_EPOCH)
     snapshots = ledger.current(GROUP_SNAPSHOTS).groupBy(c.CLUSTER_ID, c.GROUP_ID)

@@ -1,8 +1,7 @@
-"""The ledger as a notebook sees it: tables and groups as DataFrames, committed rows only.
+"""The ledger as Spark DataFrames: its tables and groups, committed rows only.
 
-ledger = Ledger(spark, "build/demo-ledger")
-ledger.group("payments").rebalances.where("moves > least_moves").show()
-ledger.group("payments").rebalance(generation=7)      # one past rebalance, as a value to print or draw
+frames = LedgerFrames(spark, "build/demo-ledger")
+frames.group("payments").rebalances.where("moves > least_moves").show()
 """
 
 from __future__ import annotations
@@ -23,12 +22,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from groupledger.answers.rebalance import Rebalance
     from groupledger.core.protocol.metrics import Metric
     from groupledger.core.protocol.recorded import RecordedCall
 
 
-class Ledger:
+class LedgerFrames:
     """An existing ledger, at a path or in a catalog. A place that holds none is a `Fault` that says so."""
 
     def __init__(self, spark: SparkSession, path: str | None = None, *, catalog: str | None = None) -> None:
@@ -53,16 +51,16 @@ class Ledger:
         rows = self.current(REBALANCES)
         return rows if scenario is None else rows.where(F.col(c.SCENARIO) == scenario)
 
-    def group(self, group_id: str, cluster_id: str | None = None) -> Group:
+    def group(self, group_id: str, cluster_id: str | None = None) -> GroupFrames:
         """A group by its id; in every cluster, or in one."""
-        return Group(self, group_id, cluster_id)
+        return GroupFrames(self, group_id, cluster_id)
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class GroupFrames:
     """One group's rows. DataFrames are lazy: only what counts is read before a `show` or a `toPandas`."""
 
-    ledger: Ledger
+    ledger: LedgerFrames
     group_id: str
     cluster_id: str | None
 
@@ -85,7 +83,7 @@ class Group:
         """Every computed rebalance of the group, in every scenario: moves, least moves, verdict."""
         return self.within(self.ledger.results())
 
-    def timeline(self, topic: str, partition: int) -> DataFrame:
+    def ownership_changes(self, topic: str, partition: int) -> DataFrame:
         """Each time the partition changed hands in this group, in order of position."""
         rows = self.of(OWNERSHIP_CHANGES).where((F.col(c.TOPIC) == topic) & (F.col(c.PARTITION) == partition))
         return rows.sort(c.CLUSTER_ID, c.OFFSET)
@@ -101,9 +99,3 @@ class Group:
         from groupledger.pipeline.callbacks import metrics
 
         return metrics(self, start, end)
-
-    def rebalance(self, generation: int | None = None) -> Rebalance:
-        """What changed hands at a generation (or epoch; default: the last): members, before and after, verdicts."""
-        from groupledger.answers.rebalance import rebalance
-
-        return rebalance(self.ledger.reader, self.group_id, self.cluster_id, generation)

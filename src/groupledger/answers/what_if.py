@@ -1,0 +1,235 @@
+"""A group's last state with other members or another assignor: who would have what, and how much would move."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from groupledger.answers.rebalance import CLASSIC, MemberMove, choose, cluster_of, partitions, snapshots_of
+from groupledger.answers.recorded_states import CONSUMER
+from groupledger.answers.rows import matching, records
+from groupledger.answers.states import states
+from groupledger.core.faults import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from groupledger.answers.causes import Side
+    from groupledger.answers.rebalance import TopicPartition
+    from groupledger.answers.rows import Reader, Record
+    from groupledger.answers.states import States
+
+SERVER = "server-"
+"""What the coordinator's own assignors begin with, where one is chosen by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """A group as it would settle. `members`: what each has in the recorded state, and what it would be assigned.
+
+    `moves` counts partitions that would go from one member to another, `unassigned` those that nobody would have;
+    `least` and `most` are of one member. `notes` say what was assumed.
+    """
+
+    cluster_id: str
+    group_id: str
+    snapshot_id: str
+    generation: int | None
+    observed_at: datetime
+    assignor: str
+    joined: tuple[str, ...]
+    gone: tuple[str, ...]
+    members: tuple[MemberMove, ...]
+    moves: int
+    unassigned: int
+    most_before: int
+    least_before: int
+    most: int
+    least: int
+    notes: tuple[str, ...]
+
+
+def what_if(
+    reader: Reader,
+    group_id: str,
+    cluster: str | None = None,
+    *,
+    members: int = 0,
+    without: Sequence[str] = (),
+    assignor: str | None = None,
+    generation: int | None = None,
+) -> WhatIf:
+    """Recompute a state of the group: with `members` more or (below 0) fewer, `without` some by id.
+
+    The state is that of a generation or group epoch; default: the last one that has members.
+    New members are called `new-1`, ... and subscribe to what most members do. Of those there are, the last in the
+    order of the record go first. The assignor is the recorded one, or any that `groupledger solve` knows.
+    Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP, AMBIGUOUS_GROUP, UNKNOWN_GENERATION, UNKNOWN_MEMBER, NO_MEMBERS,
+    NOT_COMPUTED, TOPIC_NOT_LISTED, and what `core.scenario.targets` does.
+    """
+    from groupledger.core.scenario import targets
+
+    cluster = cluster_of(reader, group_id, cluster)
+    side, known = _state(reader, cluster, group_id, generation)
+    every = sorted(side.topics)
+    before = [row if row["topics"] is not None else row | {"topics": every} for row in side.members]
+    gone = _leaving(before, members, without)
+    stay = [row for row in before if row["member_id"] not in gone]
+    new, notes = _joining(before, max(members, 0))
+    after = [*stay, *new]
+    if not after:
+        raise Fault("NO_MEMBERS", f"group {group_id!r} has {len(before)} members: none would be left")
+    scenario = _scenario(assignor or _assignor(side), cluster, side, known, after)
+    given = {member_id: tuple(sorted(has)) for member_id, has in targets(scenario).items()}
+    told = tuple(_moves(before, after, given))
+    names = tuple(row["member_id"] for row in new), tuple(sorted(gone))
+    return _answer((cluster, group_id), side, scenario, names, told, (*notes, *_assumed(side, after)))
+
+
+def _answer(
+    group: tuple[str, str],
+    side: Side,
+    scenario: dict[str, Any],
+    joined_and_gone: tuple[tuple[str, ...], tuple[str, ...]],
+    told: tuple[MemberMove, ...],
+    notes: tuple[str, ...],
+) -> WhatIf:
+    held = [len(_held(row)) for row in side.members]
+    would = [len(each.assigned) for each in told if each.stays]
+    return WhatIf(
+        *group,
+        snapshot_id=side.snapshot_id,
+        generation=side.number,
+        observed_at=side.at,
+        assignor=scenario["assignor"],
+        joined=joined_and_gone[0],
+        gone=joined_and_gone[1],
+        members=told,
+        moves=_moved(told),
+        unassigned=_partitions(scenario) - len({place for each in told if each.stays for place in each.assigned}),
+        most_before=max(held),
+        least_before=min(held),
+        most=max(would),
+        least=min(would),
+        notes=notes,
+    )
+
+
+def _state(reader: Reader, cluster: str, group_id: str, generation: int | None) -> tuple[Side, States]:
+    """The state to compute again: complete, with members, of a group whose assignment is one of ours to compute."""
+    condition, values = matching("t.", cluster_id=cluster, group_id=group_id)
+    if generation is None:
+        which = "t.members > 0 AND t.complete ORDER BY t.offset DESC LIMIT 1"
+        rows = records(reader, f"SELECT t.* FROM current_group_snapshots t WHERE {condition} AND {which}", **values)
+    else:
+        rows = [choose(snapshots_of(reader, group_id, cluster, generation))[0]]
+        rows = [row for row in rows if row["members"] and row["complete"]]
+    if not rows:
+        which = "state" if generation is None else f"state of generation {generation}"
+        raise Fault("NO_MEMBERS", f"no complete {which} of group {group_id!r} has members: there is nothing to compute")
+    if rows[0]["group_type"] not in (CLASSIC, CONSUMER):
+        expected = f"expected {CLASSIC} or {CONSUMER}"
+        raise Fault("NOT_COMPUTED", f"group {group_id!r} is a {rows[0]['group_type']} group; {expected}")
+    snapshot_id = rows[0]["snapshot_id"]
+    known = states(reader, condition, values, [snapshot_id], computed=False)
+    return known.sides[cluster, group_id, snapshot_id], known
+
+
+def _assignor(side: Side) -> str:
+    """The assignor of the state, by the name under which it is computed."""
+    if side.group_type != CLASSIC:
+        return f"{SERVER}{side.assignor or 'uniform'}"
+    if side.assignor is None:
+        raise Fault("NOT_COMPUTED", f"{side.snapshot_id} names no assignor: name the one to compute (assignor)")
+    return side.assignor
+
+
+def _leaving(before: list[Record], members: int, without: Sequence[str]) -> set[str]:
+    ids = [row["member_id"] for row in before]
+    for name in without:
+        if name not in ids:
+            raise Fault("UNKNOWN_MEMBER", f"no member {name!r} in this state; members: {', '.join(sorted(ids))}")
+    left = [name for name in ids if name not in without]
+    if -members > len(left):
+        raise Fault("NO_MEMBERS", f"the state has {len(left)} members: {-members} cannot go")
+    return {*without, *(left[members:] if members < 0 else ())}
+
+
+def _joining(before: list[Record], number: int) -> tuple[list[Record], list[str]]:
+    """So many new members with the commonest subscription, and what had to be assumed."""
+    taken = {row["member_id"] for row in before}
+    counted = Counter(tuple(sorted(row["topics"])) for row in before)
+    topics, alike = min(counted.items(), key=lambda each: (-each[1], each[0]))
+    names: list[str] = []
+    while len(names) < number:
+        at = len(names) + 1
+        name = f"new-{at}"
+        while name in taken:
+            name += "-"
+        names.append(name)
+    row = {"group_instance_id": None, "client_id": None, "host": None, "rack_id": None, "recorded": None}
+    new = [row | {"member_id": name, "topics": list(topics)} for name in names]
+    several = f"members differ in what they subscribe to: new ones take {', '.join(topics)}, as {alike:,} do"
+    return new, [several] if names and len(counted) > 1 else []
+
+
+def _assumed(side: Side, after: list[Record]) -> Iterator[str]:
+    if any(row["topics"] is None for row in side.members):
+        yield "members whose subscription is not in the record are taken to subscribe to every topic of the group"
+    if any(row["rack_id"] for row in after):
+        yield "members name racks: those of replicas are left aside here"
+
+
+def _scenario(assignor: str, cluster: str, side: Side, known: States, after: list[Record]) -> dict[str, Any]:
+    """The group as `core.scenario` takes it, with the topics as they are listed at the time of the state."""
+    missing = known.not_listed(cluster, side, side.at)
+    if missing:
+        message = f"no topic listing has {', '.join(missing)} at the time of {side.snapshot_id}"
+        raise Fault("TOPIC_NOT_LISTED", f"{message}: the partition counts are not known; ingest a listing of topics")
+    listed = known.listed(cluster, side.topics, side.at)
+    counts = {topic: found for topic, found in sorted(listed.items()) if found is not None}
+    stayed = {row["member_id"] for row in side.members}
+    serverside = assignor.startswith(SERVER)
+    members = []
+    for row in after:
+        has = [[topic, number] for topic, number in _held(row) if topic in counts and number < counts[topic][1]]
+        topics = [topic for topic in sorted(row["topics"]) if topic in counts]
+        member = {"id": row["member_id"], "instance_id": row["group_instance_id"], "topics": topics}
+        generation = side.number if row["member_id"] in stayed else None
+        members.append(member | ({"assigned": has} if serverside else {"owned": has, "generation": generation}))
+    topics_told: dict[str, Any] = {
+        topic: {"id": topic_id, "partitions": count} if serverside else count
+        for topic, (topic_id, count) in counts.items()
+    }
+    return {"id": None, "assignor": assignor, "topics": topics_told, "members": members}
+
+
+def _held(row: Record) -> tuple[TopicPartition, ...]:
+    return partitions(row["recorded"])
+
+
+def _moves(
+    before: list[Record], after: list[Record], given: dict[str, tuple[TopicPartition, ...]]
+) -> Iterator[MemberMove]:
+    """Members as they are in the record, new ones last of those that stay; then those that would be gone."""
+    stay = {row["member_id"] for row in after}
+    for row in [*after, *(each for each in before if each["member_id"] not in stay)]:
+        name = row["member_id"]
+        identity = (name, row["client_id"], row["group_instance_id"])
+        yield MemberMove(*identity, name in stay, _held(row), given.get(name, ()) if name in stay else ())
+
+
+def _moved(members: Sequence[MemberMove]) -> int:
+    """Partitions that somebody has and another would have."""
+    lost = Counter(place for each in members for place in each.revoked)
+    got = Counter(place for each in members for place in each.added)
+    return (lost & got).total()
+
+
+def _partitions(scenario: dict[str, Any]) -> int:
+    """How many partitions the topics that members subscribe to have."""
+    named = {topic for member in scenario["members"] for topic in member["topics"]}
+    counts = [scenario["topics"][topic] for topic in sorted(named)]
+    return sum(count["partitions"] if isinstance(count, dict) else count for count in counts)

@@ -1,0 +1,145 @@
+"""`groupledger diff`: what differs between two states of a group, or between two results for one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from groupledger.cli.member_changes import tell_members
+from groupledger.cli.options import Job, takes_config
+from groupledger.cli.output import plain
+from groupledger.cli.spoken import spans
+from groupledger.cli.times import read_point
+from groupledger.core.length import length
+from groupledger.core.moment import iso
+
+if TYPE_CHECKING:
+    from groupledger.answers.differences import ComparedState, GroupDifference, ScenarioDifference
+    from groupledger.cli.output import Output
+    from groupledger.core.since import Point
+
+MOST_NAMED = 3
+"""Partitions without an owner that are named in a cell; more are counted."""
+_POINT = "A generation or group epoch, a moment, or a length of time (24h) before the newest one"
+_EITHER = "--from (with or without --to), or --scenarios (with or without --generation)"
+
+
+@click.command(short_help="What differs between two states of a group, or two scenarios.")
+@click.argument("group")
+@click.option("--from", "begin", metavar="POINT", help=f"{_POINT}.")
+@click.option("--to", "end", metavar="POINT", help="Likewise; default: the last state.")
+@click.option("--scenarios", metavar="A,B", help="Two results for one state: what `assign` gave under either name.")
+@click.option("--generation", type=int, metavar="N", help="With --scenarios: of which state; default: the last.")
+@click.option("--cluster", metavar="CLUSTER", help="Only this cluster.")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Most members.")
+@click.option("--wide", is_flag=True, help="All columns, and ids in full.")
+@takes_config
+def diff(
+    job: Job,
+    *,
+    group: str,
+    begin: str | None,
+    end: str | None,
+    scenarios: str | None,
+    generation: int | None,
+    cluster: str | None,
+    limit: int,
+    wide: bool,
+) -> None:
+    """Say who gained and lost what, which members came and went, and what else changed between two states of a group.
+
+    \b
+    groupledger diff payments --from 12 --to 15
+    groupledger diff payments --from 24h
+    groupledger diff payments --scenarios baseline,uniform --generation 12
+    """
+    if (begin is None) == (scenarios is None) or (scenarios is not None and end is not None):
+        raise click.UsageError(_EITHER)
+    if generation is not None and scenarios is None:
+        raise click.UsageError(_EITHER)
+    if scenarios is None:
+        states = _of_states(job, group, cluster, read_point(begin), read_point(end))
+        tell_states(job.output, states, limit, wide=wide)
+        job.output.result({"status": "done", "command": "diff", "difference": plain(states)})
+        return
+    results = _of_scenarios(job, group, cluster, _names(scenarios), generation)
+    tell_scenarios(job.output, results, limit, wide=wide)
+    job.output.result({"status": "done", "command": "diff", "scenario_difference": plain(results)})
+
+
+def _names(scenarios: str) -> tuple[str, str]:
+    names = [each.strip() for each in scenarios.split(",")]
+    if len(names) != 2 or not all(names):
+        raise click.UsageError(f"--scenarios takes two names, with a comma between them; got {scenarios!r}")
+    return names[0], names[1]
+
+
+def _of_states(job: Job, group: str, cluster: str | None, begin: Point | None, end: Point | None) -> GroupDifference:
+    with job.output.status("reading the ledger"):
+        from groupledger.answers.differences import difference
+
+        assert begin is not None
+        return difference(job.reader(), group, begin, end, cluster)
+
+
+def _of_scenarios(
+    job: Job, group: str, cluster: str | None, names: tuple[str, str], generation: int | None
+) -> ScenarioDifference:
+    with job.output.status("reading the ledger"):
+        from groupledger.answers.differences import scenario_difference
+
+        return scenario_difference(job.reader(), group, names, generation, cluster)
+
+
+def tell_states(output: Output, answer: GroupDifference, limit: int = 50, *, wide: bool = False) -> None:
+    """Print it for a person: the two states, what changed, who gained and lost what."""
+    before, after = answer.before, answer.after
+    later = length(after.observed_at - before.observed_at)
+    output.title(f"{answer.group_id} (cluster {answer.cluster_id}), {answer.group_type}: two states, {later} apart")
+    output.table(["", "before", "after"], list(_sides(before, after)))
+    output.line(f"states recorded from the one to the other: {answer.records:,}")
+    output.title("what changed")
+    for change in answer.changes:
+        output.line(f"- {change.what}")
+    if not answer.changes:
+        output.line("neither members, subscriptions, topics nor the assignor")
+    output.title(f"partitions: {len(answer.moved):,} with another owner")
+    joined = {change.about for change in answer.changes if change.kind == "member-joined" and change.about}
+    tell_members(output, answer.members, joined, limit, wide=wide)
+    for note in answer.notes:
+        output.line(f"note: {note}")
+
+
+def _sides(before: ComparedState, after: ComparedState) -> list[tuple[object, ...]]:
+    rows: list[tuple[object, ...]] = [("generation", before.generation, after.generation)]
+    rows += [("time", iso(before.observed_at), iso(after.observed_at)), ("state", before.state, after.state)]
+    rows += [("assignor", before.assignor, after.assignor), ("members", before.members, after.members)]
+    rows += [("partitions owned", before.partitions, after.partitions)]
+    rows += [("most, least of a member", _loads(before), _loads(after))]
+    rows += [("nobody has", _nobody(before), _nobody(after)), ("recorded in", before.snapshot_id, after.snapshot_id)]
+    return rows
+
+
+def _loads(side: ComparedState) -> str | None:
+    return None if side.most is None else f"{side.most:,}, {side.least:,}"
+
+
+def _nobody(side: ComparedState) -> str:
+    if side.unowned is None:
+        return "not known"
+    if len(side.unowned) > MOST_NAMED:
+        return f"{len(side.unowned):,} partitions"
+    return spans(side.unowned) if side.unowned else "none"
+
+
+def tell_scenarios(output: Output, answer: ScenarioDifference, limit: int = 50, *, wide: bool = False) -> None:
+    """Print it for a person: the two results, then who would have what instead."""
+    one, other = answer.before, answer.after
+    output.title(f"{answer.group_id} (cluster {answer.cluster_id}), generation {answer.generation}: two results")
+    output.line(f"{iso(answer.observed_at)}  [{answer.snapshot_id}]")
+    told = ("assignor", "protocol", "outcome", "moves", "least_moves", "fewest_rounds", "unassigned", "verdict")
+    rows = [(name.replace("_", " "), getattr(one, name), getattr(other, name)) for name in told]
+    output.table(["", one.scenario, other.scenario], rows)
+    output.title(f"partitions: {len(answer.moved):,} with another owner at last")
+    tell_members(output, answer.members, (), limit, counts=(one.scenario, other.scenario), wide=wide)

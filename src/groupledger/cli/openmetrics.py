@@ -1,0 +1,122 @@
+"""`groupledger openmetrics`: numbers by group for Prometheus and what reads its formats."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from groupledger.cli.options import Job, takes_config
+from groupledger.cli.output import plain, print_exact
+from groupledger.cli.since import takes_scope
+from groupledger.core.faults import Fault
+from groupledger.core.openmetrics import Gauge, Labels, exposition
+from groupledger.core.secrets import without_values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from groupledger.answers.gauges import Gauges, GroupGauges
+    from groupledger.answers.scope import Asked
+
+PERIOD = timedelta(hours=24)
+PREFIX = "groupledger"
+
+
+@click.command(short_help="Numbers by group for Prometheus: a text file to scrape.")
+@takes_scope
+@click.option("--output", "file", metavar="FILE", help="Write it there, whole or not at all; default: print it.")
+@takes_config
+def openmetrics(job: Job, *, asked: Asked, file: str | None) -> None:
+    """Tell rebalances, moves, partitions without an owner and findings by group, as OpenMetrics has it.
+
+    Counts are of a period, by default the 24 hours before the newest record; docs/monitoring.md has each of them. They
+    are not the table `metrics`, which holds the metrics of KIP-429's clients and is what `callbacks` derives.
+
+    \b
+    groupledger openmetrics
+    groupledger openmetrics --since 1h --output /var/lib/node_exporter/groupledger.prom
+    """
+    from groupledger.answers.gauges import gauges
+
+    asked = asked if asked.since is not None else replace(asked, since=PERIOD)
+    with job.output.status("reading the ledger"):
+        answer = gauges(job.reader(), asked)
+    families = list(exported(answer))
+    if file is not None:
+        write_whole(Path(file), exposition(families))
+        job.output.line(f"{sum(len(each.values) for each in families):,} samples in {file}")
+    elif not job.output.as_json:
+        print_exact(exposition(families).removesuffix("\n"))
+    job.output.result({"status": "done", "command": "openmetrics", "file": file, "gauges": plain(answer)})
+
+
+def exported(answer: Gauges) -> Iterator[Gauge]:
+    """The numbers as families. What is not known has no sample."""
+
+    def of_groups(
+        name: str, about: str, value: Callable[[GroupGauges], float | None], unit: str | None = None
+    ) -> Gauge:
+        values: dict[Labels, float] = {}
+        for each in answer.groups:
+            number = value(each)
+            if number is not None:
+                labels = _labels(cluster=each.cluster_id, group=each.group_id)
+                values[labels] = values.get(labels, 0) + number  # two names may be one where a secret is hidden
+        return Gauge(f"{PREFIX}_{name}", about, values, unit)
+
+    yield of_groups("rebalances", "Rebalances in the period.", lambda of: of.rebalances)
+    yield of_groups("handovers", "Times a partition was given to a member in the period.", lambda of: of.handovers)
+    yield of_groups(
+        "moves", "Partitions that the rebalances of the period had to move, as assign computed it.", lambda of: of.moves
+    )
+    yield of_groups("least_moves", "The fewest moves that these rebalances needed.", lambda of: of.least_moves)
+    yield of_groups("members", "Members in the last state.", lambda of: of.members)
+    yield of_groups("unowned_partitions", "Partitions of subscribed topics that nobody has now.", lambda of: of.unowned)
+    yield of_groups(
+        "oldest_unowned_seconds",
+        "For how long nobody has had the oldest of them.",
+        lambda of: of.oldest_unowned_seconds,
+        "seconds",
+    )
+    findings: dict[Labels, float] = {}
+    for each in answer.findings:
+        labels = _labels(cluster=each.cluster_id, group=each.group_id, code=each.code, severity=each.severity.value)
+        findings[labels] = findings.get(labels, 0) + each.records
+    yield Gauge(f"{PREFIX}_findings", "Records of the period that break an invariant, by its code.", findings)
+    newest = {_labels(cluster=each.cluster_id): each.last.timestamp() for each in answer.clusters}
+    about = "When the newest record of the ledger was written, since 1970."
+    yield Gauge(f"{PREFIX}_newest_record_timestamp_seconds", about, newest, "seconds")
+    scope = answer.scope
+    if scope.newest is not None and scope.since is not None:
+        length = max(0.0, (scope.end - scope.since).total_seconds())
+        yield Gauge(f"{PREFIX}_period_seconds", "How long the period is.", {(): length}, "seconds")
+
+
+def _labels(**labels: str) -> Labels:
+    return tuple((name, without_values(text)) for name, text in labels.items())
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that nobody reads half of: beside it first, then in its place; a link to it stays one.
+
+    The name of the first one ends so that a collector of `*.prom` leaves it alone. Raises Fault("NOT_A_FILE").
+    """
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        raise Fault(
+            "NOT_A_FILE", f"{path} is no regular file: expected one, or none yet; without --output it is printed"
+        )
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with beside.open("w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)

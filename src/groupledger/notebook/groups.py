@@ -1,0 +1,128 @@
+"""One group of a ledger, as a notebook asks it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from groupledger.notebook import replies
+from groupledger.notebook.replies import Reply
+from groupledger.notebook.times import point_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from groupledger.answers.audit import Audit
+    from groupledger.answers.differences import GroupDifference, ScenarioDifference
+    from groupledger.answers.tenures import PartitionTimeline
+    from groupledger.answers.what_if import WhatIf
+    from groupledger.notebook.ledger import Ledger
+    from groupledger.notebook.times import When
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerGroup:
+    """A group of one cluster."""
+
+    ledger: Ledger
+    group_id: str
+    cluster: str
+
+    def __repr__(self) -> str:
+        return f"LedgerGroup({self.group_id!r}, cluster={self.cluster!r})"
+
+    def show(self, scenario: str | None = None, limit: int = 50) -> replies.ListingReply:
+        """A line a snapshot, the latest last, with the moves and the verdict of a scenario (default: baseline).
+
+        Raises Fault("UNKNOWN_SCENARIO").
+        """
+        from groupledger.answers.listings import history
+        from groupledger.answers.states import BASELINE
+
+        name, asked = scenario or BASELINE, scenario is not None
+        return replies.listing_reply(history(self.ledger.reader, self.group_id, self.cluster, name, limit, asked=asked))
+
+    def rebalance(self, generation: int | None = None) -> replies.RebalanceReply:
+        """The rebalance that led to a generation or group epoch; default: the last one.
+
+        Raises Fault("UNKNOWN_GENERATION").
+        """
+        from groupledger.answers.rebalance import MemberMove, rebalance
+        from groupledger.cli.answers import tell_rebalance
+
+        found = rebalance(self.ledger.reader, self.group_id, self.cluster, generation)
+        rows = replies.rows(MemberMove, found.members, "added", "revoked")
+        return replies.RebalanceReply(found, lambda output: tell_rebalance(output, found), rows)
+
+    def explain(self, generation: int | None = None) -> replies.ExplanationReply:
+        """Why that rebalance happened, and what came of it. Its DataFrame has the partitions that moved.
+
+        Raises Fault("UNKNOWN_GENERATION").
+        """
+        from groupledger.answers.causes import Moved
+        from groupledger.answers.explanation import explain
+        from groupledger.cli.explain import tell
+
+        found = explain(self.ledger.reader, self.group_id, self.cluster, generation)
+        return replies.ExplanationReply(found, lambda output: tell(output, found), replies.rows(Moved, found.moved))
+
+    def timeline(self, since: When | None = None, until: When | None = None, limit: int = 50) -> replies.TimelineReply:
+        """A line a rebalance: what happened in the group."""
+        return self.ledger.timeline(self.group_id, since, until, self.cluster, limit)
+
+    def owners(
+        self, partition: str, since: When | None = None, until: When | None = None, limit: int = 50
+    ) -> Reply[PartitionTimeline]:
+        """The owners of a partition (`orders-7`), one after another."""
+        return self.ledger.owners(partition, since, until, self.group_id, self.cluster, limit)
+
+    def audit(self, since: When | None = None, until: When | None = None, joined: Sequence[str] = ()) -> Reply[Audit]:
+        """Every recorded rebalance of the group judged."""
+        return self.ledger.audit(since, until, self.group_id, self.cluster, joined)
+
+    def diff(self, begin: When | int, end: When | int | None = None) -> Reply[GroupDifference]:
+        """What differs between two states, each a generation or a moment; default: the last one.
+
+        Raises Fault: UNKNOWN_GENERATION, NOT_KNOWN_YET, BAD_TIME, BAD_PERIOD.
+        """
+        from groupledger.answers.differences import difference
+        from groupledger.answers.rebalance import MemberMove
+        from groupledger.cli.diff import tell_states
+
+        last = None if end is None else point_of(end)
+        found = difference(self.ledger.reader, self.group_id, point_of(begin), last, self.cluster)
+        rows = replies.rows(MemberMove, found.members, "added", "revoked")
+        return Reply(found, lambda output: tell_states(output, found), rows)
+
+    def diff_scenarios(self, one: str, other: str, generation: int | None = None) -> Reply[ScenarioDifference]:
+        """What two scenarios give the members at a generation; default: the last one.
+
+        Raises Fault: UNKNOWN_GENERATION, UNKNOWN_SCENARIO, NO_RESULT.
+        """
+        from groupledger.answers.differences import scenario_difference
+        from groupledger.answers.rebalance import MemberMove
+        from groupledger.cli.diff import tell_scenarios
+
+        found = scenario_difference(self.ledger.reader, self.group_id, (one, other), generation, self.cluster)
+        rows = replies.rows(MemberMove, found.members, "added", "revoked")
+        return Reply(found, lambda output: tell_scenarios(output, found), rows)
+
+    def what_if(
+        self,
+        members: int = 0,
+        without: Sequence[str] = (),
+        assignor: str | None = None,
+        generation: int | None = None,
+    ) -> Reply[WhatIf]:
+        """A state (default: the last that has members) with so many members more or fewer, or another assignor.
+
+        Raises Fault: as `answers.what_if.what_if`.
+        """
+        from groupledger.answers.rebalance import MemberMove
+        from groupledger.answers.what_if import what_if
+        from groupledger.cli.what_if import tell_what_if
+
+        group = self.ledger.reader, self.group_id, self.cluster
+        found = what_if(*group, members=members, without=without, assignor=assignor, generation=generation)
+        rows = replies.rows(MemberMove, found.members, "added", "revoked")
+        return Reply(found, lambda output: tell_what_if(output, found), rows)

@@ -1,0 +1,324 @@
+"""A ledger and its groups, as a notebook asks them.
+
+ledger = groupledger.open("build/demo-ledger")
+ledger.who("orders-4", at="2026-11-21T12:09Z")
+ledger.group("payments").explain(7)
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from groupledger.answers import listings
+from groupledger.answers.reach import newest
+from groupledger.answers.reader import LedgerReader, folder_of
+from groupledger.answers.scope import Asked
+from groupledger.core.faults import Fault
+from groupledger.core.partition import topic_partition
+from groupledger.core.since import placed
+from groupledger.notebook import replies
+from groupledger.notebook.replies import Reply
+from groupledger.notebook.times import bound_of, moment_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+    from groupledger.answers.audit import Audit
+    from groupledger.answers.ownership import Ownership
+    from groupledger.answers.racks import RackShares
+    from groupledger.answers.rows import Reader, Value
+    from groupledger.answers.skew import Skews
+    from groupledger.answers.static_members import StaticMembers
+    from groupledger.answers.stickiness import Stickinesses
+    from groupledger.answers.storms import Storms
+    from groupledger.answers.tenures import PartitionTimeline
+    from groupledger.answers.unowned import UnownedPartitions
+    from groupledger.notebook.groups import LedgerGroup
+    from groupledger.notebook.replies import ListingReply, TableReply, TimelineReply
+    from groupledger.notebook.times import When
+    from groupledger.pipeline.frames import LedgerFrames
+
+ROWS_SHOWN = 50
+
+
+def open_ledger(
+    location: str | os.PathLike[str] | None = None, *, catalog: str | None = None, spark: SparkSession | None = None
+) -> Ledger:
+    """Open a ledger: in a folder without Spark; in a catalog, or on another file system, with the session given.
+
+    Without Spark, all answers are of the moment at which it is opened. Raises Fault: USAGE, LEDGER_MISSING,
+    LEDGER_UNREADABLE, LEDGER_OLDER, LEDGER_NEWER, SPARK_NEEDED.
+    """
+    if (location is None) == (catalog is None):
+        raise Fault("USAGE", "a ledger is at a location or in a catalog: expected one of the two")
+    place = None if location is None else os.fspath(location)
+    folder = None if place is None else folder_of(place)
+    if spark is None:
+        if folder is None:
+            where = f"in the catalog {catalog}" if place is None else f"at {place}"
+            raise Fault("SPARK_NEEDED", f"a ledger {where} is read by Spark: give the session, spark=...")
+        return Ledger(LedgerReader(folder), None)
+    from groupledger.pipeline.frames import LedgerFrames
+
+    frames = LedgerFrames(spark, place, catalog=catalog)
+    return Ledger(LedgerReader(folder) if folder is not None else frames.reader, frames)
+
+
+class Ledger:
+    """An open ledger. Each method is a question; `reader` and `frames` are below them."""
+
+    def __init__(self, reader: Reader, frames: LedgerFrames | None) -> None:
+        self.reader = reader
+        self._frames = frames
+
+    @property
+    def frames(self) -> LedgerFrames:
+        """Tables and groups as Spark DataFrames. Raises Fault("SPARK_NEEDED") for a ledger opened without Spark."""
+        if self._frames is None:
+            raise Fault("SPARK_NEEDED", "DataFrames of Spark need a session: open(..., spark=spark)")
+        return self._frames
+
+    def group(self, group_id: str, cluster: str | None = None) -> LedgerGroup:
+        """A group by its id. The cluster is needed where several have such a group.
+
+        Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP, AMBIGUOUS_GROUP.
+        """
+        from groupledger.answers.rebalance import cluster_of
+        from groupledger.notebook.groups import LedgerGroup
+
+        return LedgerGroup(self, group_id, cluster_of(self.reader, group_id, cluster))
+
+    def show(self, cluster: str | None = None, limit: int = 50) -> ListingReply:
+        """The ledger at a glance: clusters, groups, runs. Its DataFrame has the groups."""
+        found = listings.clusters(self.reader, limit), listings.groups(self.reader, limit, cluster)
+        return replies.listing_reply(*found, listings.runs(self.reader, limit), main=1)
+
+    def groups(self, cluster: str | None = None, limit: int = 1_000) -> ListingReply:
+        """A line a group: its last state, how many snapshots led there, how many gaps."""
+        return replies.listing_reply(listings.groups(self.reader, limit, cluster))
+
+    def findings(self, group: str | None = None, cluster: str | None = None, limit: int = 50) -> ListingReply:
+        """What `ingest` and `assign` found, errors first; `audit` judges, and folds by code."""
+        return replies.listing_reply(listings.findings(self.reader, limit, cluster, group))
+
+    def coverage(self, group: str | None = None, cluster: str | None = None, limit: int = 50) -> ListingReply:
+        """Gaps of the history: what cannot be told."""
+        return replies.listing_reply(listings.coverage(self.reader, limit, cluster, group))
+
+    def quarantine(self, group: str | None = None, cluster: str | None = None, limit: int = 50) -> ListingReply:
+        """Rejected input, with the reason."""
+        return replies.listing_reply(listings.quarantine(self.reader, limit, cluster, group))
+
+    def sql(self, query: str, /, **values: Value) -> TableReply:
+        """The rows of a query over the views of what counts; `:name` in it stands for the value of that name.
+
+        Raises Fault: SQL_INVALID, LEDGER_UNREADABLE.
+        """
+        from groupledger.answers.rows import rows_of
+        from groupledger.cli.sql import tell_rows
+
+        found = self.reader.query(query, **values)
+        shown = rows_of(found.slice(0, ROWS_SHOWN))
+        names = found.schema.names
+        return replies.TableReply(
+            found,
+            lambda output: tell_rows(output, names, shown, found.num_rows - len(shown)),
+            replies.Rows(tuple(names), ()),
+        )
+
+    def who(
+        self, partition: str, at: When | None = None, group: str | None = None, cluster: str | None = None
+    ) -> Reply[Ownership]:
+        """Who was assigned a partition (`orders-7`) at a moment, in each group; default: the newest moment.
+
+        Raises Fault: BAD_PARTITION, BAD_TIME, UNKNOWN_CLUSTER, UNKNOWN_GROUP, UNKNOWN_TOPIC.
+        """
+        from groupledger.answers.ownership import ownership
+        from groupledger.cli.who import tell_ownership
+
+        topic, number = topic_partition(partition)
+        moment = moment_of(self.reader, at, cluster) or newest(self.reader, cluster)
+        found = ownership(self.reader, topic, number, moment, cluster, group)
+        return Reply(found, lambda output: tell_ownership(output, found, ROWS_SHOWN), _holdings(found))
+
+    def unowned(
+        self,
+        since: When | None = None,
+        at: When | None = None,
+        group: str | None = None,
+        cluster: str | None = None,
+        limit: int = 50,
+    ) -> Reply[UnownedPartitions]:
+        """Partitions of subscribed topics that nobody has; `since`: those that nobody has had since then, or longer."""
+        from groupledger.answers.unowned import UnownedPartition, unowned_partitions
+        from groupledger.cli.who import tell_unowned
+
+        moment = moment_of(self.reader, at, cluster) or newest(self.reader, cluster)
+        asked = bound_of(since)
+        since_when = None if asked is None else placed(asked, moment)
+        found = unowned_partitions(self.reader, moment, since_when, cluster, group, limit)
+        return Reply(
+            found, lambda output: tell_unowned(output, found), replies.rows(UnownedPartition, found.partitions)
+        )
+
+    def timeline(
+        self,
+        group: str,
+        since: When | None = None,
+        until: When | None = None,
+        cluster: str | None = None,
+        limit: int = 50,
+    ) -> TimelineReply:
+        """What happened in the group, or in those like it (`payments-*`): a line a rebalance."""
+        from groupledger.answers.timeline import Entry, timeline
+        from groupledger.cli.timeline import tell_group
+
+        begin, end = (moment_of(self.reader, each, cluster) for each in (since, until))
+        found = timeline(self.reader, group, cluster, begin, end, limit)
+        return replies.TimelineReply(
+            found, lambda output: tell_group(output, found), replies.rows(Entry, found.entries)
+        )
+
+    def owners(
+        self,
+        partition: str,
+        since: When | None = None,
+        until: When | None = None,
+        group: str | None = None,
+        cluster: str | None = None,
+        limit: int = 50,
+    ) -> Reply[PartitionTimeline]:
+        """The owners of a partition, one after another, in each group or those like `group`."""
+        from groupledger.answers.tenures import OwnerSpan, partition_timeline
+        from groupledger.cli.timeline import tell_partition
+
+        topic, number = topic_partition(partition)
+        begin, end = (moment_of(self.reader, each, cluster) for each in (since, until))
+        last = end or newest(self.reader, cluster)
+        found = partition_timeline(self.reader, topic, number, last, begin, cluster, group, limit)
+        return Reply(found, lambda output: tell_partition(output, found), replies.rows(OwnerSpan, found.spans))
+
+    def audit(
+        self,
+        since: When | None = None,
+        until: When | None = None,
+        group: str | None = None,
+        cluster: str | None = None,
+        joined: Sequence[str] = (),
+        limit: int = 10,
+    ) -> Reply[Audit]:
+        """Every recorded rebalance judged. `joined`: topics whose partitions of one number belong to one member."""
+        from groupledger.answers.audit import audit
+        from groupledger.answers.found import Found
+        from groupledger.cli.audit import tell
+
+        found = audit(self.reader, asked_of(since, until, group, cluster), joined)
+        return Reply(found, lambda output: tell(output, found, limit), replies.rows(Found, found.found))
+
+    def storms(
+        self,
+        since: When | None = None,
+        until: When | None = None,
+        group: str | None = None,
+        cluster: str | None = None,
+        limit: int = 10,
+    ) -> Reply[Storms]:
+        """Groups that rebalance often: how often within one hour, why, who."""
+        from groupledger.answers.storms import Storm, storms
+        from groupledger.cli.rankings import tell_report
+
+        found = storms(self.reader, asked_of(since, until, group, cluster), limit)
+        return Reply(found, lambda output: tell_report(output, "storms", found), replies.rows(Storm, found.groups))
+
+    def skew(
+        self,
+        since: When | None = None,
+        until: When | None = None,
+        group: str | None = None,
+        cluster: str | None = None,
+        limit: int = 10,
+        weights: str | None = None,
+    ) -> Reply[Skews]:
+        """Groups whose members have unequal loads; `weights`: a file of what partitions weigh."""
+        from groupledger.answers.skew import Skew, skew
+        from groupledger.answers.weights import read_weights
+        from groupledger.cli.rankings import tell_report
+
+        weighed = None if weights is None else read_weights(weights)
+        found = skew(self.reader, asked_of(since, until, group, cluster), limit, weighed)
+        return Reply(found, lambda output: tell_report(output, "skew", found), replies.rows(Skew, found.groups))
+
+    def static_members(
+        self,
+        since: When | None = None,
+        until: When | None = None,
+        group: str | None = None,
+        cluster: str | None = None,
+        limit: int = 10,
+    ) -> Reply[StaticMembers]:
+        """Static members by what their restarts moved; ids that two processes seem to share come first."""
+        from groupledger.answers.static_members import StaticMember, static_members
+        from groupledger.cli.rankings import tell_report
+
+        found = static_members(self.reader, asked_of(since, until, group, cluster), limit)
+        return Reply(
+            found, lambda output: tell_report(output, "static", found), replies.rows(StaticMember, found.members)
+        )
+
+    def stickiness(
+        self,
+        since: When | None = None,
+        until: When | None = None,
+        group: str | None = None,
+        cluster: str | None = None,
+        limit: int = 10,
+    ) -> Reply[Stickinesses]:
+        """How much groups moved beside how little they could have."""
+        from groupledger.answers.stickiness import Stickiness, stickiness
+        from groupledger.cli.rankings import tell_report
+
+        found = stickiness(self.reader, asked_of(since, until, group, cluster), limit)
+        return Reply(
+            found, lambda output: tell_report(output, "stickiness", found), replies.rows(Stickiness, found.groups)
+        )
+
+    def racks(
+        self,
+        since: When | None = None,
+        until: When | None = None,
+        group: str | None = None,
+        cluster: str | None = None,
+        limit: int = 10,
+    ) -> Reply[RackShares]:
+        """How much members read in their own rack, where racks are known."""
+        from groupledger.answers.racks import RackShare, racks
+        from groupledger.cli.rankings import tell_report
+
+        found = racks(self.reader, asked_of(since, until, group, cluster), limit)
+        return Reply(
+            found, lambda output: tell_report(output, "rack", found), replies.rows(RackShare, found.groups, "share")
+        )
+
+
+def asked_of(since: When | None, until: When | None, group: str | None, cluster: str | None) -> Asked:
+    """What part of the ledger a question is about."""
+    return Asked(cluster, group, bound_of(since), bound_of(until))
+
+
+def _holdings(found: Ownership) -> replies.Rows:
+    """A row an owner, flat."""
+    columns = ("cluster_id", "group_id", "topic_id", "member_id", "since", "until", "next_member_id", "generation",
+               "snapshot_id", "client_id", "group_instance_id", "host", "covered")  # fmt: skip
+    rows = []
+    for each in found.holdings:
+        member, last, following = each.member, each.last, each.next
+        rows.append((
+            each.cluster_id, each.group_id, each.topic_id, member and member.member_id, each.since,
+            following and following.at, following and following.to_member_id, each.generation,
+            last and last.snapshot_id, member and member.client_id, member and member.group_instance_id,
+            member and member.host, each.covered,
+        ))  # fmt: skip
+    return replies.Rows(columns, tuple(rows))

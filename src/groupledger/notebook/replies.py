@@ -1,0 +1,164 @@
+"""Answers as a notebook shows them: HTML in a cell, text at a prompt, a DataFrame for more."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import pyarrow as pa
+
+from groupledger.answers.explanation import Explanation
+from groupledger.answers.listings import Listing
+from groupledger.answers.rebalance import Rebalance
+from groupledger.answers.timeline import Timeline
+from groupledger.cli.answers import as_json, tell
+from groupledger.cli.output import plain
+from groupledger.notebook.page import as_html, as_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from os import PathLike
+
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from groupledger.cli.output import Output
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of an answer, as a DataFrame takes them: columns are there without a row, too."""
+
+    columns: tuple[str, ...]
+    values: tuple[tuple[Any, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Reply(Generic[T]):
+    """An answer. `value` is the answer itself, a frozen dataclass; the rest shows it."""
+
+    value: T
+    tell: Callable[[Output], None]
+    rows: Rows
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The rows of the answer; moments are in UTC, lists of partitions stay tuples."""
+        import pandas as pd
+
+        return pd.DataFrame(list(self.rows.values), columns=list(self.rows.columns))
+
+    def to_dict(self) -> Any:
+        """The whole answer in what JSON has, as `--json` of the command gives it."""
+        return plain(self.value)
+
+    def _repr_html_(self) -> str:
+        return as_html(self.tell)
+
+    def __repr__(self) -> str:
+        return as_text(self.tell)
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class TimelineReply(Reply[Timeline]):
+    """The history of a group, or of several."""
+
+    def plot(self) -> Picture:
+        """Members and partitions without an owner over time, and what each rebalance moved."""
+        from groupledger.report.timeline_picture import draw_timeline
+
+        return Picture(draw_timeline(self.value))
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class RebalanceReply(Reply[Rebalance]):
+    """One rebalance."""
+
+    def plot(self) -> Picture:
+        """Who had each partition before, and whom the coordinator recorded after."""
+        from groupledger.report.rebalance_picture import draw
+
+        return Picture(draw(self.value))
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class ExplanationReply(Reply[Explanation]):
+    """One rebalance and why it happened."""
+
+    def plot(self) -> Picture:
+        """Who had each partition before, and whom the coordinator recorded after."""
+        from groupledger.report.rebalance_picture import draw
+
+        return Picture(draw(self.value.rebalance))
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class ListingReply(Reply[tuple[Listing, ...]]):
+    """Listings, one below the other; the DataFrame has the rows of one of them."""
+
+    def to_dict(self) -> Any:
+        """By title the rows of each, as objects, and how many there are in all."""
+        return as_json(list(self.value))
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class TableReply(Reply[pa.Table]):
+    """The rows of a query."""
+
+    def to_arrow(self) -> pa.Table:
+        """All rows, as Arrow."""
+        return self.value
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All rows."""
+        frame: pd.DataFrame = self.value.to_pandas()
+        return frame
+
+    def to_dict(self) -> Any:
+        """All rows, as JSON has them."""
+        from groupledger.answers.rows import rows_of
+
+        names = self.value.schema.names
+        return [plain(dict(zip(names, row, strict=True))) for row in rows_of(self.value)]
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A plot, shown in any notebook; `figure` is matplotlib's."""
+
+    figure: Figure
+
+    def _repr_png_(self) -> bytes:
+        drawn = io.BytesIO()
+        self.figure.savefig(drawn, format="png")
+        return drawn.getvalue()
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write it to a file; what its name ends in says the format (png, svg, pdf)."""
+        self.figure.savefig(path)
+
+
+def rows(kind: type[Any], values: Iterable[Any], *more: str) -> Rows:
+    """Dataclasses of one kind as rows: a column a field, and for each property in `more`."""
+    columns = (*(field.name for field in dataclasses.fields(kind)), *more)
+    return Rows(columns, tuple(tuple(_value(getattr(each, name)) for name in columns) for each in values))
+
+
+def listing_reply(*listings: Listing, main: int = 0) -> ListingReply:
+    """Listings as they show themselves; the rows are those of the `main` one."""
+    chosen = listings[main]
+    values = tuple(tuple(map(_value, row)) for row in chosen.rows)
+    return ListingReply(listings, lambda output: tell(output, list(listings)), Rows(chosen.columns, values))
+
+
+def _value(value: Any) -> Any:
+    """A cell of a DataFrame: what is no plain value is one of tuples and dicts."""
+    if isinstance(value, Enum):
+        return value.value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _value(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    return tuple(map(_value, value)) if isinstance(value, tuple) else value

@@ -1,0 +1,141 @@
+"""What `--json` prints, held against the schemas that the documentation gives."""
+
+import inspect
+import json
+import pkgutil
+from importlib import import_module
+
+import pytest
+from click.testing import CliRunner
+from jsonschema import Draft202012Validator, FormatChecker
+
+from groupledger import answers
+from groupledger.cli import main
+from groupledger.cli.json_schemas import FORMS, as_text, schema_of
+from tests.answers.histories import History, listed, rows_of
+from tests.answers.ledgers import write
+from tests.demo.conftest import ROOT
+
+SCHEMAS = ROOT / "docs" / "schemas"
+ASKED = [
+    "who a-2",
+    "who a-2 --at 2026-11-21T14:01Z",
+    "who --unowned-since",
+    "show",
+    "show --group pay",
+    "show --group pay --last",
+    "show --findings",
+    "show --coverage",
+    "show --quarantine",
+    "show --partition a-2 --at 2026-11-21T14:01Z",
+    "explain pay --generation 2",
+    "timeline pay",
+    "timeline --partition a-2",
+    "diff pay --from 1",
+    "diff pay --scenarios baseline,other --generation 2",
+    "audit",
+    "report storms",
+    "report skew",
+    "report static",
+    "report stickiness",
+    "report rack",
+    "sql",
+    "sql 'SELECT group_id, observed_at FROM current_group_snapshots'",
+    "openmetrics",
+]
+REFUSED = ["who b-1", "show --group pya", "explain pya", "diff pay --from 9", "audit --group x", "sql 'DROP TABLE a'"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    pay = (
+        History("pay", topics=("a",)).state(1, "m/i a:0,1,2").state(2, "m/i a:0,1 | n a:2").state(3, "o/i a:0 | n a:2")
+    )
+    for row in pay.rows["group_snapshots"]:
+        row["complete"] = True
+    for row in pay.rows["member_snapshots"]:
+        row["rack_id"] = "r"
+    key = {"cluster_id": "dev", "group_id": "pay", "snapshot_id": "log/dev/pay/2"}
+    told = {"round": 1, "moves": 2, "least_moves": 1, "verdict": "exact", "assignor": "range", "protocol": "EAGER"}
+    results = [key | told | {"scenario": name, "least_moves_certainty": "exact"} for name in ("baseline", "other")]
+    finding = key | {"offset": 2, "code": "DOUBLE_ASSIGNED", "severity": "error", "evidence": "x"}
+    return write(
+        tmp_path_factory.mktemp("ledger"),
+        **rows_of(pay, topic_snapshots=[listed("a", 3)], rebalances=results, violations=[finding]),
+    )
+
+
+def printed(words, place):
+    import shlex
+
+    ran = CliRunner().invoke(main, [*shlex.split(words), "--json", "--ledger", place])
+    return json.loads(ran.stdout)
+
+
+def complaints(command, told):
+    validator = Draft202012Validator(schema_of(command), format_checker=FormatChecker())
+    return [error.message for error in validator.iter_errors(told)]
+
+
+@pytest.mark.parametrize("words", ASKED)
+def test_an_answer_is_as_its_schema_says(place, words):
+    told = printed(words, place)
+    assert told["status"] == "done"
+    assert complaints(words.split()[0], told) == []
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_a_refusal_is_as_its_schema_says(place, words):
+    told = printed(words, place)
+    assert told["status"] == "failed"
+    assert complaints(words.split()[0], told) == []
+
+
+def test_every_form_of_every_command_is_asked_for():
+    """So that no form goes unseen: as many questions as forms."""
+    for command, forms in FORMS.items():
+        assert sum(words.split()[0] == command for words in ASKED) >= len(forms), command
+
+
+@pytest.mark.parametrize("command", FORMS)
+def test_the_documented_schema_is_that_of_the_code(command):
+    """`groupledger schema COMMAND > docs/schemas/COMMAND.json` writes it."""
+    text = (SCHEMAS / f"{command}.json").read_text(encoding="utf-8")
+    assert text == as_text(command) + "\n" == CliRunner().invoke(main, ["schema", command]).stdout
+    Draft202012Validator.check_schema(json.loads(text))
+
+
+def test_no_schema_is_left_of_a_command_that_is_gone():
+    assert {path.stem for path in SCHEMAS.iterdir()} == set(FORMS) <= set(main.commands)
+
+
+@pytest.mark.parametrize(
+    ("words", "break_it"),
+    [
+        ("who a-2", lambda told: told["ownership"].pop("at")),
+        ("who a-2", lambda told: told["ownership"].update(at="noon")),
+        ("who a-2", lambda told: told["ownership"]["holdings"][0].update(more=1)),
+        ("audit", lambda told: told["audit"]["found"][0].update(severity="grave")),
+        ("audit", lambda told: told.update(command="who")),
+        ("show --group pay --last", lambda told: told["rebalance"]["members"][0].update(held=[["a"]])),
+        ("show --group pay", lambda told: told.update({"history": told["history of pay"]})),
+        ("timeline pay", lambda told: told["timeline"]["entries"][0].update(findings={"A": "1"})),
+        ("timeline pay", lambda told: told.update(partition_timeline=told["timeline"])),
+    ],
+)
+def test_what_is_not_so_is_seen(place, words, break_it):
+    told = printed(words, place)
+    break_it(told)
+    assert complaints(words.split()[0], told)
+
+
+def test_a_name_means_one_answer():
+    """Annotations are resolved by name: two classes of one name would be taken for one another."""
+    modules = [import_module(f"{answers.__name__}.{each.name}") for each in pkgutil.iter_modules(answers.__path__)]
+    classes = {
+        (name, kind)
+        for module in modules
+        for name, kind in inspect.getmembers(module, inspect.isclass)
+        if not name.startswith("_") and kind.__module__.startswith(answers.__name__)
+    }
+    assert len({name for name, _ in classes}) == len(classes)
