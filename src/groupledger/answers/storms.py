@@ -77,8 +77,8 @@ def storms(reader: Reader, asked: Asked, limit: int) -> Storms:
     return Storms(within, groups, rows[0]["groups"] if rows else 0, notes)
 
 
-def _rebalances(within: Scope) -> tuple[str, dict[str, Value]]:
-    """Generations of classic groups, and the first fold of each epoch of others: neither rewrites nor births."""
+def rebalances_of(within: Scope) -> tuple[str, dict[str, Value]]:
+    """A query of rebalances: generations of classic groups, first folds of epochs of others; no rewrites, no births."""
     condition, values = within.where("t.")
     number = "coalesce(t.generation, t.group_epoch)"
     within_group = "OVER (PARTITION BY t.cluster_id, t.group_id, t.incarnation ORDER BY t.offset)"
@@ -112,7 +112,7 @@ def _ranked(reader: Reader, within: Scope, limit: int) -> list[Record]:
     """The first groups, with how many rebalances they had, the most within an hour, and from when to when."""
     busiest = _busiest(reader, within, limit)
     which, named = one_of("p.group_id", "busy", sorted({row["group_id"] for row in busiest}))
-    of_period, values = _rebalances(within)
+    of_period, values = rebalances_of(within)
     hour = (
         "SELECT p.*, count(*) OVER (PARTITION BY p.cluster_id, p.group_id ORDER BY p.observed_at "
         f"RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW) AS in_an_hour FROM ({of_period}) p WHERE {which}"
@@ -128,7 +128,7 @@ def _ranked(reader: Reader, within: Scope, limit: int) -> list[Record]:
 
 def _storm(reader: Reader, within: Scope, row: Record) -> Storm:
     of_group = Scope(row["cluster_id"], None, within.since, within.until, within.newest)
-    query, values = _rebalances(of_group)
+    query, values = rebalances_of(of_group)
     named, keys = matching("q.", cluster_id=row["cluster_id"], group_id=row["group_id"])
     last = f"SELECT * FROM ({query}) q WHERE {named} ORDER BY q.offset DESC LIMIT {MOST_LOOKED_AT}"
     rebalances = records(reader, last, **(values | keys))

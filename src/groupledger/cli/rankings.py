@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from groupledger.answers.spoken import spans
 from groupledger.cli.audit import WHEN
-from groupledger.cli.spoken import spans
 from groupledger.core.length import length, stretch
 from groupledger.core.moment import iso
 from groupledger.core.short_names import shortened
