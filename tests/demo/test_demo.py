@@ -8,15 +8,18 @@ import pytest
 from click.testing import CliRunner
 
 from groupledger.answers.differences import difference
+from groupledger.answers.group_owners import group_owners, sizes
 from groupledger.answers.joins import joins
 from groupledger.answers.listings import coverage, groups, history
 from groupledger.answers.migration import migrations
+from groupledger.answers.over_time import hand_overs, rebalances_over_time
+from groupledger.answers.overview import overview
 from groupledger.answers.ownership import ownership
 from groupledger.answers.reach import newest
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.readiness import ready_for_consumer
 from groupledger.answers.rebalance import rebalance
-from groupledger.answers.scope import Asked
+from groupledger.answers.scope import Asked, Scope
 from groupledger.answers.tenures import partition_timeline
 from groupledger.answers.timeline import timeline
 from groupledger.answers.unowned import unowned_partitions
@@ -165,6 +168,9 @@ def test_spark_gives_the_same_answers(spark, demonstrated, demo_config):
     """A ledger in a catalog has the same views and queries, in Spark's dialect."""
     place = demo_config.ledger.location
     at, _ = parse("2026-11-21T12:09:00Z")
+    everything, of_group = (
+        Scope(cluster, group, None, None, at) for cluster, group in ((None, None), ("dev", "java-*"))
+    )
     through_spark, without = SparkReader(spark, LedgerLocation(path=place)), LedgerReader(place)
     for ask in (
         lambda reader: coverage(reader, 100),
@@ -180,5 +186,10 @@ def test_spark_gives_the_same_answers(spark, demonstrated, demo_config):
         lambda reader: difference(reader, "java-cooperative-sticky", 3, at, "dev"),
         lambda reader: what_if(reader, "java-cooperative-sticky", "dev", members=2, generation=8),
         lambda reader: partition_timeline(reader, "orders", 4, newest(reader), at, "dev"),
+        lambda reader: overview(reader, everything),
+        lambda reader: rebalances_over_time(reader, everything, [("dev", "java-sticky"), ("edge", "rc-new")], "minute"),
+        lambda reader: hand_overs(reader, of_group, "second", 2),
+        lambda reader: group_owners(reader, of_group, 100, 1_000),
+        lambda reader: sizes(reader, of_group, 100),
     ):
         assert ask(through_spark) == ask(without)

@@ -20,6 +20,7 @@ _READS = re.compile(
 )
 """How a query begins that changes nothing: `EXPLAIN ANALYZE COPY` would write."""
 _VALUE = re.compile(r":([a-z]\w*)")
+_PATTERN = re.compile(r"\[(?P<itself>[*?\[])\]|[*?\\%_]")
 
 
 class Reader(Protocol):
@@ -81,13 +82,25 @@ def matching(prefix: str, **wanted: Value | None) -> tuple[str, dict[str, Value]
 
 
 def alike(column: str, name: str, pattern: str | None) -> tuple[str, dict[str, Value]]:
-    """A condition that a column is this text, in which `*` is any characters and `?` any one; None asks for nothing."""
+    """A condition that a column is this text, in which `*` is any characters and `?` any one; None asks for nothing.
+
+    In a pattern `[*]`, `[?]` and `[[]` are these characters themselves.
+    """
     if pattern is None:
         return "true", {}
     if not is_pattern(pattern):
         return f"{column} = :{name}", {name: pattern}
-    escaped = re.sub(r"([\\%_])", r"\\\1", pattern)
-    return f"{column} LIKE :{name}", {name: escaped.replace("*", "%").replace("?", "_")}
+    return f"{column} LIKE :{name}", {name: _PATTERN.sub(_like, pattern)}
+
+
+def _like(found: re.Match[str]) -> str:
+    """A part of a pattern as SQL has it."""
+    return found["itself"] or {"*": "%", "?": "_"}.get(found[0], f"\\{found[0]}")
+
+
+def exactly(name: str) -> str:
+    """The pattern that is like this one name alone."""
+    return re.sub(r"([*?\[])", r"[\1]", name) if is_pattern(name) else name
 
 
 def is_pattern(name: str) -> bool:

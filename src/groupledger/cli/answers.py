@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.rebalance import Rebalance
+from groupledger.answers.spoken import spans
 from groupledger.cli.output import plain
-from groupledger.cli.spoken import spans
 from groupledger.core.attributed import NOT_APPLICABLE, Attributed, in_words
 from groupledger.core.moment import iso
 from groupledger.core.short_names import shortened

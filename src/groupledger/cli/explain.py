@@ -82,8 +82,8 @@ def tell(output: Output, answer: Explanation) -> None:
 
 def _tell_moves(output: Output, answer: Explanation) -> None:
     """A line for each pair of members between which partitions moved."""
+    from groupledger.answers.spoken import NOBODY, spans
     from groupledger.cli.answers import least
-    from groupledger.cli.spoken import NOBODY, spans
 
     pairs: dict[tuple[str, str], list[Moved]] = {}
     for each in answer.moved:

@@ -17,6 +17,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from groupledger.cli.fitting import GAP, fitting, room, worth_telling
+from groupledger.core.cells import cell
 from groupledger.core.moment import iso
 from groupledger.core.secrets import without_values
 from groupledger.core.visible_text import json_text, visible
@@ -195,22 +196,6 @@ def _print_plain(lines: list[list[str]], numbers: list[bool]) -> None:
     for line in lines:
         placed = zip(line, widths, numbers, strict=True)
         _print("  ".join(text.rjust(width) if number else text.ljust(width) for text, width, number in placed).rstrip())
-
-
-def cell(value: object) -> str:
-    """A value in a table: None as '-', a moment in UTC to the millisecond, True as 'yes', all on one line."""
-    match value:
-        case None:
-            return "-"
-        case bool():
-            return "yes" if value else "no"
-        case datetime():
-            return iso(value)
-        case int():
-            return f"{value:,}"
-        case float():
-            return f"{value:.2f}"
-    return visible(without_values(str(value)))
 
 
 def mark(ok: bool) -> str:

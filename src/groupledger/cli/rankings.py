@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Any
 
+from groupledger.answers.spoken import spans
 from groupledger.cli.audit import WHEN
-from groupledger.cli.spoken import spans
 from groupledger.core.length import length, stretch
 from groupledger.core.moment import iso
 from groupledger.core.short_names import shortened

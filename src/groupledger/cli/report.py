@@ -1,8 +1,9 @@
-"""`groupledger report`: groups ranked by what makes them trouble, with the members and partitions that do."""
+"""`groupledger report`: groups ranked by what makes them trouble, with the members and partitions that do; as pages."""
 
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
     from groupledger.answers.scope import Asked
 
 
-@click.group(short_help="Rank groups: storms, joins, migrations, skew, static members, ...")
+@click.group(short_help="Rank groups: storms, joins, migrations, skew, ...; or html.")
 def report() -> None:
     """Rank groups by one kind of trouble, with the members and partitions that make it so.
 
-    docs/storms-and-skew.md goes from the symptom to the answer.
+    docs/storms-and-skew.md goes from the symptom to the answer. `html` writes pages of all that is known.
 
     \b
     groupledger report storms --since 24h
@@ -153,3 +154,27 @@ def rack(*, asked: Asked, limit: int) -> Callable[..., Any]:
     from groupledger.answers import racks as answers
 
     return lambda reader: answers.racks(reader, asked, limit)
+
+
+@report.command(short_help="All of it as pages to look at and to send.")
+@click.argument("folder", type=click.Path(path_type=Path))
+@takes_scope
+@click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Most groups with a page.")
+@takes_config
+def html(job: Job, *, folder: Path, asked: Asked, limit: int) -> None:
+    """Write an index and a page for each of the worst groups into FOLDER; each opens without a network.
+
+    A report that is there already is replaced; a folder with other files in it is refused. docs/html-report.md
+
+    \b
+    groupledger report html build/report --since 24h
+    groupledger report html build/payments --group 'payments-*' --limit 50
+    """
+    from groupledger.report.html.written import write_report
+
+    with job.output.status("reading the ledger") as doing:
+        written = write_report(job.reader(), asked, folder, limit, doing)
+    job.output.line(f"{written.index}: {written.groups:,} groups, {written.pages:,} with a page")
+    if written.pages < written.groups:
+        job.output.line(f"... and {written.groups - written.pages:,} without one (--limit)")
+    job.output.result({"status": "done", "command": "report", "report": "html", "html": plain(written)})

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from groupledger.answers.spoken import NOBODY, OF_MEMBERS, in_short, told_apart
 from groupledger.cli.fitting import WIDE, Column
 from groupledger.cli.options import Job, takes_config
 from groupledger.cli.output import plain
-from groupledger.cli.spoken import NOBODY, OF_MEMBERS, in_short, told_apart
 from groupledger.cli.times import read_time
 from groupledger.core.length import length
 from groupledger.core.moment import clock, dates_once

@@ -1,0 +1,149 @@
+"""What the pages tell, asked of the ledger: for the index, and for one group."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from groupledger.answers.audit import audit
+from groupledger.answers.group_owners import group_owners, sizes
+from groupledger.answers.over_time import hand_overs, rebalances_over_time, unit_of
+from groupledger.answers.overview import overview
+from groupledger.answers.rows import exactly
+from groupledger.answers.scope import Asked, Scope
+from groupledger.answers.skew import skew
+from groupledger.answers.storms import storms
+from groupledger.answers.timeline import timeline
+from groupledger.core.findings import Severity
+from groupledger.report.html.heat_map import MOST_ROWS
+
+if TYPE_CHECKING:
+    from groupledger.answers.audit import Audit
+    from groupledger.answers.found import Found
+    from groupledger.answers.group_owners import GroupOwners, Size
+    from groupledger.answers.over_time import Counted
+    from groupledger.answers.overview import GroupLine
+    from groupledger.answers.rows import Reader
+    from groupledger.answers.skew import Skew, Skews
+    from groupledger.answers.storms import Storms
+    from groupledger.answers.timeline import Timeline
+
+MOST_GROUPS = 5_000
+"""Groups that the index lists."""
+RANKED = 10
+"""Groups of a ranking on the index."""
+MOST_REBALANCES, FEWEST_REBALANCES, MOST_ENTRIES = 60, 10, 600_000
+"""Rebalances on a page, and partitions in all of them that are compared: of a giant group there are fewer."""
+MOST_PARTITIONS, MOST_CHANGES = 64, 20_000
+"""Of a group whose partitions have a row each."""
+MOST_RECORDS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """What the index tells; `groups` are the worst first, `total` counts those left off."""
+
+    audit: Audit
+    storms: Storms
+    skew: Skews
+    groups: tuple[GroupLine, ...]
+    total: int
+    rebalances: tuple[Counted, ...]
+    unit: str
+
+    @property
+    def scope(self) -> Scope:
+        """The period and the groups that were asked for."""
+        return self.audit.scope
+
+    def found(self, line: GroupLine) -> tuple[Found, ...]:
+        """The findings of one group."""
+        return tuple(each for each in self.audit.found if (each.cluster_id, each.group_id) == line.key)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFacts:
+    """What a group's page tells.
+
+    `owners.owners` is None for a large group: `hand_overs`, in blocks of `block` partitions, are in its place.
+    `records` counts those of which there are no `sizes`, too. `load` is None for a group without members.
+    """
+
+    line: GroupLine
+    scope: Scope
+    found: tuple[Found, ...]
+    timeline: Timeline
+    owners: GroupOwners
+    sizes: tuple[Size, ...]
+    records: int
+    hand_overs: tuple[Counted, ...]
+    block: int
+    unit: str
+    load: Skew | None
+
+
+def fleet(reader: Reader, asked: Asked) -> Fleet:
+    """Judge and rank everything that was asked for. Raises as `scope.scope`."""
+    judged = audit(reader, asked)
+    within = judged.scope
+    lines = overview(reader, within)
+    period = max((each.last for each in lines), default=within.end) - min(
+        (each.first for each in lines), default=within.end
+    )
+    unit = unit_of(period)
+    busiest = [line.key for line in lines[:MOST_ROWS]]
+    return Fleet(
+        audit=judged,
+        storms=storms(reader, asked, RANKED),
+        skew=skew(reader, asked, RANKED),
+        groups=worst_first(lines, judged.found)[:MOST_GROUPS],
+        total=len(lines),
+        rebalances=rebalances_over_time(reader, within, busiest, unit) if busiest else (),
+        unit=unit,
+    )
+
+
+def worst_first(lines: Sequence[GroupLine], found: Sequence[Found]) -> tuple[GroupLine, ...]:
+    """Groups with most codes of errors first, then of warnings, then with most records."""
+    codes: Counter[tuple[Severity, tuple[str, str]]] = Counter(
+        (each.severity, (each.cluster_id, each.group_id)) for each in found
+    )
+
+    def rank(line: GroupLine) -> tuple[int, int, int, str, str]:
+        errors, warnings = (codes[severity, line.key] for severity in (Severity.ERROR, Severity.WARNING))
+        return -errors, -warnings, -line.records, *line.key
+
+    return tuple(sorted(lines, key=rank))
+
+
+def group_facts(reader: Reader, within: Scope, line: GroupLine, found: tuple[Found, ...]) -> GroupFacts:
+    """Ask for one group."""
+    name = exactly(line.group_id)
+    of_group = Scope(line.cluster_id, name, within.since, within.until, within.newest)
+    owners = group_owners(reader, of_group, MOST_PARTITIONS, MOST_CHANGES)
+    limit = MOST_ENTRIES // max(owners.partitions, 1)
+    limit = max(FEWEST_REBALANCES, min(MOST_REBALANCES, limit))
+    of_sizes, records = sizes(reader, of_group, MOST_RECORDS) if owners.owners is None else ((), line.records)
+    unit, block = unit_of(line.last - line.first), max(1, -(-owners.partitions // MOST_ROWS))
+    ranked = skew(reader, Asked(line.cluster_id, name, within.since, within.until), 1)
+    return GroupFacts(
+        line=line,
+        scope=within,
+        found=found,
+        timeline=timeline(reader, name, line.cluster_id, within.since, _last_moment(within), limit),
+        owners=owners,
+        sizes=of_sizes,
+        records=records,
+        hand_overs=() if owners.owners is not None else hand_overs(reader, of_group, unit, block),
+        block=block,
+        unit=unit,
+        load=ranked.groups[0] if ranked.groups else None,
+    )
+
+
+def _last_moment(within: Scope) -> datetime | None:
+    """A timeline has its last moment, a period does not."""
+    return None if within.until is None else within.until - timedelta(microseconds=1)

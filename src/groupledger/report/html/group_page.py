@@ -1,0 +1,264 @@
+"""The page of one group, from its facts: what changed first, everything else on demand."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from groupledger.answers.causes import Moved
+from groupledger.answers.rebalance import CLASSIC
+from groupledger.answers.rebalance_causes import QUIET
+from groupledger.answers.rows import exactly
+from groupledger.answers.spoken import NOBODY, in_short, spans
+from groupledger.core.findings import BY_CODE, BY_RECORDED, Severity
+from groupledger.core.length import length, stretch
+from groupledger.core.moment import dates_once, iso
+from groupledger.core.short_names import shortened
+from groupledger.report.html.canvas import COLOURS
+from groupledger.report.html.heat_map import heat, heat_picture
+from groupledger.report.html.load_chart import MOST_BARS, load_picture
+from groupledger.report.html.moves_chart import moves_of, moves_picture
+from groupledger.report.html.owner_chart import owner_picture, size_picture
+from groupledger.report.html.owner_matrix import owner_matrix
+from groupledger.report.html.page_parts import Section, Table, command, numbered, some
+
+if TYPE_CHECKING:
+    from groupledger.answers.timeline import Entry
+    from groupledger.report.html.gathering import GroupFacts
+
+MOST_CAUSES, MOST_PAIRS, MOST_FINDINGS = 8, 10, 20
+LONGEST_LIST, LONGEST_SENTENCE = 160, 600
+"""Characters of a list of partitions in a cell, and of a cause or an evidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPage:
+    """What the template of a group shows; `marks` are its findings."""
+
+    title: str
+    about: str
+    marks: tuple[tuple[Severity, str], ...]
+    lead: tuple[str, ...]
+    changed: Section
+    sections: tuple[Section, ...]
+
+
+def group_page(facts: GroupFacts) -> GroupPage:
+    """The page."""
+    line = facts.line
+    counted = "generation" if line.group_type == CLASSIC else "group epoch"
+    number = "" if line.number is None else f", {counted} {line.number:,}"
+    about = (
+        f"cluster {line.cluster_id} · {line.group_type} · {line.assignor or 'no assignor'} · {line.state}{number} · "
+        f"{numbered(line.members, 'member')} · {numbered(line.records, 'record')}, {stretch(line.first, line.last)} UTC"
+    )
+    marks = tuple((each.severity, f"{each.code} {each.records:,}") for each in facts.found)
+    sections = (_findings(facts), _ownership(facts), _load(facts), _rebalances(facts))
+    return GroupPage(line.group_id, about, marks, tuple(_lead(facts)), _changed(facts), sections)
+
+
+def _lead(facts: GroupFacts) -> Iterator[str]:
+    """The page in a sentence or two."""
+    entries = facts.timeline.entries
+    if not entries:
+        yield from facts.timeline.notes
+        return
+    quiet = sum(all(cause.kind in QUIET for cause in entry.causes) for entry in entries)
+    told = numbered(len(entries) + facts.timeline.left_off, "recorded state")
+    if len(entries) > 1:
+        told = f"{told} in {length(facts.line.last - facts.line.first)}"
+    unexplained = f"; before {quiet:,} of them nothing changed that the log holds" if quiet > 1 else ""
+    yield f"{told}{unexplained}."
+    if facts.timeline.left_off:
+        yield (
+            f"This page looks at the last {len(entries):,}, from {iso(entries[0].began_at)} on; "
+            f"for the {facts.timeline.left_off:,} before them ask for an earlier end with --until."
+        )
+
+
+def _changed(facts: GroupFacts) -> Section:
+    """The last rebalance before which something changed, in words, and what each one moved as a picture."""
+    entries = facts.timeline.entries
+    if not entries:
+        return Section("What changed", "", lines=("Nothing in this period.",))
+    told = next((each for each in reversed(entries) if any(cause.kind not in QUIET for cause in each.causes)), None)
+    last = entries[-1] if told is None else told
+    which = "the last rebalance" if last is entries[-1] else "the last rebalance of which the log shows a cause"
+    causes = [_cut(cause.what) for cause in last.causes[:MOST_CAUSES]]
+    if len(last.causes) > MOST_CAUSES:
+        causes.append(f"... and {len(last.causes) - MOST_CAUSES:,} more causes: {_explain(facts, last)}")
+    moved = f"Moved: {_moves(last)}."
+    lines = (moved, *_nobody(last))
+    brief = f"{_name(last)}, {iso(last.began_at)}: {which}"
+    return Section("What changed", brief, (moves_picture(entries),), tuple(causes), lines, (_pairs(facts, last),))
+
+
+def _name(entry: Entry) -> str:
+    if entry.generation is None:
+        return entry.snapshot_kind
+    return f"{'Generation' if entry.group_type == CLASSIC else 'Group epoch'} {entry.generation:,}"
+
+
+def _explain(facts: GroupFacts, entry: Entry) -> str:
+    generation = "" if entry.generation is None else f" --generation {entry.generation}"
+    return f"groupledger explain {_quoted(facts)}{generation} --cluster {shlex.quote(facts.line.cluster_id)}"
+
+
+def _moves(entry: Entry) -> str:
+    between, given, lost = moves_of(entry.moved)
+    words = ((between, "from member to member"), (given, "from nobody to a member"), (lost, "to nobody"))
+    return ", ".join(f"{number:,} {what}" for number, what in words if number) or "nothing"
+
+
+def _nobody(entry: Entry) -> Iterator[str]:
+    if entry.unowned:
+        which = _cut(spans(entry.unowned), LONGEST_LIST)
+        yield f"Nobody then had {numbered(len(entry.unowned), 'partition')}: {which}."
+    elif entry.unowned is None:
+        yield "Whether a partition had nobody then cannot be told: no listing counts one of the topics."
+    yield from (f"Gap in the log before it: {gap}" for gap in entry.gaps)
+
+
+def _pairs(facts: GroupFacts, entry: Entry) -> Table:
+    """A row for each pair of members between which partitions moved, most first."""
+
+    def pair(each: Moved) -> tuple[str, str]:
+        return each.from_member_id or NOBODY, each.to_member_id or NOBODY
+
+    pairs = [(key, list(of_one)) for key, of_one in groupby(sorted(entry.moved, key=pair), pair)]
+    pairs.sort(key=lambda each: (-len(each[1]), each[0]))
+    short = shortened(name for key, _ in pairs for name in key)
+    rows = [
+        (
+            *(short[name] for name in key),
+            len(moved),
+            _cut(spans((each.topic, each.partition) for each in moved), LONGEST_LIST),
+        )
+        for key, moved in pairs
+    ]
+    return some(rows, ("from", "to", "partitions", "which"), MOST_PAIRS, _explain(facts, entry) + " --json")
+
+
+def _findings(facts: GroupFacts) -> Section:
+    if not facts.found:
+        return Section("Findings", "nothing is wrong with what could be judged")
+    rows = [
+        (
+            each.severity.value,
+            each.code,
+            each.records,
+            _when(each.first, each.last),
+            _cut(each.evidence),
+            BY_CODE[each.code].what,
+        )
+        for each in facts.found
+    ]
+    elsewhere = command("audit", facts.scope, facts.line.cluster_id, exactly(facts.line.group_id))
+    table = some(
+        rows, ("severity", "code", "records", "when (UTC)", "evidence", "what it means"), MOST_FINDINGS, elsewhere
+    )
+    codes = ", ".join(dict.fromkeys(each.code for each in facts.found))
+    grave = any(each.severity is Severity.ERROR for each in facts.found)
+    return Section("Findings", codes, tables=(table,), is_open=grave)
+
+
+def _when(first: datetime | None, last: datetime | None) -> str | None:
+    return None if first is None or last is None else stretch(first, last)
+
+
+def _ownership(facts: GroupFacts) -> Section:
+    """Partitions of a small group; size, load and what changed hands of a large one."""
+    owners = facts.owners
+    if not owners.partitions:
+        return Section("Who had what, over time", "nobody was ever assigned a partition")
+    begin, end = _period(facts)
+    if owners.owners is not None:
+        matrix = owner_matrix(owners.owners, owners.names, begin, end, len(COLOURS))
+        brief = f"{numbered(owners.partitions, 'partition')} and who had them, {stretch(begin, end)} UTC"
+        return Section("Who had what, over time", brief, (owner_picture(matrix),), is_open=True)
+    pictures = [size_picture(facts.sizes, end)] if facts.sizes else []
+    of_blocks = heat(facts.hand_overs, facts.unit, in_order=True)
+    if of_blocks is not None:
+        names = [_block(topic, first, facts.block) for topic, first in of_blocks.rows]
+        pictures.append(heat_picture(of_blocks, names, "partitions taken from a member"))
+    lines = [
+        f"{owners.changes:,} changes of owner in {owners.partitions:,} partitions: too many for a row each. "
+        f"For one of them: groupledger timeline --partition TOPIC-NUMBER --group {_quoted(facts)}"
+    ]
+    if facts.records > len(facts.sizes):
+        lines.append(f"Sizes are of the last {len(facts.sizes):,} of {facts.records:,} records.")
+    brief = f"{owners.partitions:,} partitions, {stretch(begin, end)} UTC"
+    return Section("Who had what, over time", brief, tuple(pictures), lines=tuple(lines), is_open=True)
+
+
+def _block(topic: str, first: str, size: int) -> str:
+    return f"{topic}-{first}" if size == 1 else f"{topic}-{first}...{int(first) + size - 1}"
+
+
+def _period(facts: GroupFacts) -> tuple[datetime, datetime]:
+    """From the group's first record on; its last state is given a little room."""
+    first, last = facts.line.first, facts.line.last
+    room = max((last - first) / 20, timedelta(seconds=1))
+    return first, last + room
+
+
+def _load(facts: GroupFacts) -> Section:
+    load = facts.load
+    if load is None:
+        return Section("Load of members", "no member has an assignment at the end of this period")
+    rows = [
+        (each.member_id, each.client_id, len(each.partitions), _cut(spans(each.partitions), LONGEST_LIST))
+        for each in load.loads
+    ]
+    elsewhere = command("report skew --json", facts.scope, facts.line.cluster_id, exactly(facts.line.group_id))
+    table = some(rows, ("member", "client", "partitions", "which"), MOST_BARS, elsewhere)
+    brief = f"{numbered(load.members, 'member')}, {load.least:,} to {load.most:,} partitions, {load.idle:,} idle"
+    return Section("Load of members", brief, (load_picture(load),), tables=(table,))
+
+
+def _rebalances(facts: GroupFacts) -> Section:
+    entries = facts.timeline.entries[::-1]
+    names = shortened(cause.about for entry in entries for cause in entry.causes if cause.about is not None)
+    day, times = dates_once([entry.began_at for entry in entries])
+    rows = [
+        (
+            time,
+            entry.generation,
+            _members(entry),
+            in_short(entry.causes, names),
+            *moves_of(entry.moved),
+            None if entry.unowned is None else len(entry.unowned),
+            ", ".join(f"{_audited(code)} {number:,}" for code, number in entry.findings.items()) or None,
+            entry.verdict,
+        )
+        for entry, time in zip(entries, times, strict=True)
+    ]
+    began = f"began, {day} UTC" if day else "began (UTC)"
+    heads = (began, "generation", "members", "why", "moved", "given", "lost", "nobody has")
+    table = Table((*heads, "findings", "verdict"), tuple(rows))
+    kinds = Counter(kind for entry in entries for kind in {cause.kind.value for cause in entry.causes})
+    brief = ", ".join(f"{kind} {number:,}" for kind, number in sorted(kinds.items(), key=lambda pair: (-pair[1], pair)))
+    return Section("Rebalances, the last first", brief or "none", tables=(table,))
+
+
+def _members(entry: Entry) -> str:
+    before = entry.members if entry.members_before is None else entry.members_before
+    return f"{before:,} to {entry.members:,}" if before != entry.members else f"{before:,}"
+
+
+def _audited(code: str) -> str:
+    """The code of an audit for one that stands in the table of findings."""
+    return BY_RECORDED[code].code if code in BY_RECORDED else code
+
+
+def _quoted(facts: GroupFacts) -> str:
+    return shlex.quote(facts.line.group_id)
+
+
+def _cut(text: str, most: int = LONGEST_SENTENCE) -> str:
+    return text if len(text) <= most else f"{text[:most]}\N{HORIZONTAL ELLIPSIS}"

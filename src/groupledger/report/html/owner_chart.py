@@ -1,0 +1,141 @@
+"""The ownership timeline: which member had each partition when; for a large group, how its size and load went."""
+
+from __future__ import annotations
+
+import string
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from groupledger.core.length import length, stretch
+from groupledger.report.html.canvas import BLACK, BLUE, COLOURS, GREEN, GREY, ORANGE, days, label, picture, time_axis
+from groupledger.report.html.owner_matrix import COLUMNS, NOBODY, OTHERS, SEVERAL, UNKNOWN
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from groupledger.answers.group_owners import Size
+    from groupledger.report.html.canvas import Picture
+    from groupledger.report.html.owner_matrix import OwnerMatrix
+
+WHITE, DARK_RED = "#ffffff", "#8b0000"
+FIXED = {UNKNOWN: WHITE, NOBODY: BLACK, SEVERAL: DARK_RED, OTHERS: GREY}
+WORDS = {NOBODY: "nobody", SEVERAL: "several at once", OTHERS: "another member", UNKNOWN: "not known"}
+LETTERS = string.ascii_uppercase
+DARK = {BLUE, BLACK, DARK_RED, GREEN}
+LETTER_COLUMNS = 9
+"""Columns that a letter needs."""
+MOST_LETTERS = 400
+
+
+def owner_picture(of: OwnerMatrix) -> Picture:
+    """A row a partition, a colour and a letter a member; black is nobody."""
+    colours = {**FIXED, **dict(enumerate(COLOURS))}
+    seen = Counter(code for row in of.cells for code in row)
+
+    def draw(figure: Figure) -> None:
+        from matplotlib.colors import to_rgb
+
+        axes = figure.subplots()
+        begin, end = days(of.begin), days(of.end)
+        axes.imshow(
+            [[to_rgb(colours[code]) for code in row] for row in of.cells],
+            aspect="auto",
+            interpolation="none",
+            extent=(begin, end, len(of.places), 0),
+        )
+        axes.set_yticks(
+            [row + 0.5 for row in range(len(of.places))],
+            [label(f"{topic}-{number}") for topic, number in of.places],
+        )
+        axes.tick_params(axis="y", length=0)
+        for row in range(1, len(of.places)):
+            axes.axhline(row, color="white", linewidth=0.8)
+        _letters(axes, of, colours, begin, (end - begin) / COLUMNS)
+        time_axis(axes, of.begin, of.end)
+        _legend(figure, of, colours, seen)
+
+    return picture(draw, 1.4 + 0.21 * len(of.places), _alt(of, seen), _caption(of))
+
+
+def _letters(axes: Axes, of: OwnerMatrix, colours: dict[int, str], begin: float, width: float) -> None:
+    runs = [(row, *run) for row in range(len(of.places)) for run in of.runs(row)]
+    wide = sorted((run for run in runs if run[3] >= 0 and run[2] >= LETTER_COLUMNS), key=lambda run: (-run[2], run))
+    for row, first, number, code in wide[:MOST_LETTERS]:
+        colour = "white" if colours[code] in DARK else "black"
+        middle = begin + (first + number / 2) * width
+        axes.text(middle, row + 0.5, LETTERS[code], ha="center", va="center", color=colour, fontsize=7)
+
+
+def _legend(figure: Figure, of: OwnerMatrix, colours: dict[int, str], seen: Counter[int]) -> None:
+    from matplotlib.patches import Patch
+
+    named = [(number, f"{LETTERS[number]}  {label(name)}") for number, name in enumerate(of.members)]
+    fixed = [(code, words) for code, words in WORDS.items() if seen[code]]
+    patches = [Patch(facecolor=colours[code], edgecolor="#888888", label=words) for code, words in (*named, *fixed)]
+    figure.legend(handles=patches, loc="outside lower left", ncols=4, fontsize=8, frameon=False)
+
+
+def _alt(of: OwnerMatrix, seen: Counter[int]) -> str:
+    everything = sum(seen.values()) or 1
+    parts = [f"{name} {seen[number] / everything:.0%}" for number, name in enumerate(of.members)]
+    parts += [f"{words} {seen[code] / everything:.0%}" for code, words in WORDS.items() if seen[code]]
+    return (
+        f"Who had each of {len(of.places):,} partitions, {stretch(of.begin, of.end)} UTC. "
+        f"Share of all partition time: {', '.join(parts)}."
+    )
+
+
+def _caption(of: OwnerMatrix) -> str:
+    others = f" {of.others:,} more members with less share one grey." if of.others else ""
+    return (
+        f"A column is {length(of.column)} and shows who had the partition for most of it; what was shorter is in "
+        f"the list of rebalances.{others}"
+    )
+
+
+def size_picture(sizes: Sequence[Size], end: datetime) -> Picture:
+    """Members, assigned partitions, and the load of the most and the least loaded member, over time."""
+
+    members, assigned, most, least = (
+        [getattr(each, name) for each in sizes] for name in ("members", "assigned", "most", "least")
+    )
+
+    def draw(figure: Figure) -> None:
+        upper, middle, lower = figure.subplots(3, 1, sharex=True)
+        times = [each.at for each in sizes] + [end]
+        for axes, title, values in ((upper, "members", members), (middle, "assigned partitions", assigned)):
+            axes.step(times, [*values, values[-1]], where="post", color=BLUE)
+            axes.set_title(title)
+        lower.fill_between(times, [*least, least[-1]], [*most, most[-1]], step="post", color=ORANGE, alpha=0.35)
+        lower.step(times, [*most, most[-1]], where="post", color="#b35c00", label="most")
+        lower.step(times, [*least, least[-1]], where="post", color=BLUE, linestyle="--", label="least")
+        lower.set_title("partitions of the member with most and of the one with least")
+        lower.legend(loc="lower right", bbox_to_anchor=(1, 1), fontsize=8, frameon=False, ncols=2)
+        for axes, values in ((upper, members), (middle, assigned), (lower, most + least)):
+            _whole_numbers(axes, min(values), max(values))
+        time_axis(lower, sizes[0].at, end)
+
+    caption = "The axes of numbers begin near the least value, not at 0."
+    return picture(draw, 5.2, " ".join(_size_words(sizes)), caption)
+
+
+def _size_words(sizes: Sequence[Size]) -> Iterator[str]:
+    yield f"{len(sizes):,} records of the group, {stretch(sizes[0].at, sizes[-1].at)} UTC."
+    for words, name in (("Members", "members"), ("Assigned partitions", "assigned")):
+        values = [getattr(each, name) for each in sizes]
+        yield f"{words}: {values[0]:,} at first, {values[-1]:,} at last, between {min(values):,} and {max(values):,}."
+    last = sizes[-1]
+    yield f"At last the member with most has {last.most:,} partitions, the one with least {last.least:,}."
+
+
+def _whole_numbers(axes: Axes, least: int, most: int) -> None:
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    room = max(1.0, 0.15 * (most - least))
+    axes.set_ylim(max(0.0, least - room), most + room)
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))

@@ -1,0 +1,84 @@
+"""What pages are made of: tables, lists and pictures, each with what was left off, and links to groups."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from groupledger.answers.scope import Scope
+    from groupledger.report.html.canvas import Picture
+
+INDEX = "index.html"
+PAGE_NAME = re.compile(r"(?:index|group-[a-z0-9-]{1,80})\.html")
+"""What our files are called: nothing else in a folder is ever removed."""
+_SLUG = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A group, and the page that it has, if it has one."""
+
+    text: str
+    page: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under heads; `left_off` says how many there are besides and how to see them."""
+
+    heads: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+    left_off: str = ""
+
+    def is_number(self, column: int) -> bool:
+        """Whether a column holds nothing but numbers."""
+        return all(isinstance(row[column], int | float | None) for row in self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a page: folded unless it is `is_open`; `brief` says what is in it, `points` are a list."""
+
+    title: str
+    brief: str
+    pictures: tuple[Picture, ...] = ()
+    points: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+    is_open: bool = False
+
+
+def page_of(cluster: str, group: str) -> str:
+    """The file name of a group's page: letters and digits of its name, and a digest that tells it from others."""
+    digest = hashlib.sha256(f"{cluster}\0{group}".encode("utf-8", "surrogatepass")).hexdigest()[:10]
+    slug = re.sub(r"[^a-z0-9]+", "-", group.lower())[:_SLUG].strip("-")
+    return f"group-{slug}-{digest}.html" if slug else f"group-{digest}.html"
+
+
+def some(rows: Sequence[tuple[object, ...]], heads: Sequence[str], most: int, elsewhere: str) -> Table:
+    """A table of the first rows; `elsewhere` is the command that shows the others."""
+    shown = tuple(rows[:most])
+    left = len(rows) - len(shown)
+    return Table(tuple(heads), shown, f"... and {left:,} more: {elsewhere}" if left else "")
+
+
+def command(words: str, within: Scope, cluster: str | None, group: str | None = None) -> str:
+    """The command that tells more of the same period: `groupledger audit --since ... --group pay`."""
+    options = {
+        "--cluster": cluster,
+        "--group": group,
+        "--since": None if within.since is None else within.since.isoformat(),
+        "--until": None if within.until is None else within.until.isoformat(),
+    }
+    told = [f"{name} {shlex.quote(value)}" for name, value in options.items() if value is not None]
+    return " ".join(["groupledger", words, *told])
+
+
+def numbered(of: int, what: str) -> str:
+    """`1 group`, `2,000 groups`."""
+    return f"{of:,} {what}" if of == 1 else f"{of:,} {what}s"

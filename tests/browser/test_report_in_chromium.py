@@ -1,0 +1,63 @@
+"""The pages of a report in headless Chromium: nothing complains, nothing runs, and something is to be seen.
+
+Screenshots stay in the folder that pytest's `--basetemp` names: look at them.
+"""
+
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+
+from groupledger.cli import main
+from groupledger.report.html.page_parts import page_of
+from tests.browser.chromium import look
+from tests.report.html.group_sizes import history, ledger
+from tests.report.html.test_pages import SCRIPT
+
+pytestmark = pytest.mark.live
+WIDTH, HEIGHT = 1150, 2400
+SHAPES = {3: (12, 9), 50: (400, 20), 1_000: (10_000, 6)}
+"""Members -> partitions and states."""
+
+
+def seen(page, width=WIDTH):
+    """A screenshot beside the page, and what the console says."""
+    shot = page.with_suffix(f".{width}.png")
+    return shot, look(page, shot, width, HEIGHT)
+
+
+def report(folder, *histories, partitions):
+    place = ledger(folder / "ledger", *histories, partitions=partitions)
+    ran = CliRunner().invoke(main, ["report", "html", str(folder / "out"), "--ledger", place])
+    assert ran.exit_code == 0, ran.output
+    return sorted((folder / "out").glob("*.html"))
+
+
+@pytest.mark.parametrize("members", SHAPES)
+def test_pages_of_any_size_are_shown_without_a_complaint(tmp_path, members):
+    partitions, states = SHAPES[members]
+    pages = report(tmp_path, history(members, partitions, states), partitions=partitions)
+    assert [page.name for page in pages] == [page_of("dev", "payments"), "index.html"]
+    for page in pages:
+        for width in (WIDTH, 420):
+            shot, said = seen(page, width)
+            assert said == []
+            with Image.open(shot) as taken:
+                assert taken.size == (width, HEIGHT)
+                pixels = taken.convert("L").histogram()
+            drawn = sum(pixels[:250]) / (width * HEIGHT)
+            assert drawn > (0.01 if page.name == "index.html" else 0.05)
+
+
+def test_a_name_that_is_markup_runs_nothing(tmp_path):
+    pages = report(tmp_path, history(3, 12, 4, group=SCRIPT), partitions=12)
+    assert len(pages) == 2
+    for page in pages:
+        assert seen(page)[1] == []
+
+
+@pytest.mark.parametrize("put", ["<script>no_such_name()</script>", '<img src="http://127.0.0.1:9/x.png">'])
+def test_a_script_and_an_address_in_a_page_are_complained_of(tmp_path, put):
+    """Else no complaint would say nothing: the policy of our pages forbids both, and the console tells."""
+    page = report(tmp_path, history(3, 12, 2), partitions=12)[0]
+    page.write_text(page.read_text(encoding="utf-8").replace("</main>", f"{put}</main>"), encoding="utf-8")
+    assert any("Content Security Policy" in line for line in seen(page)[1])
