@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from groupledger.answers.rows import one_of, records
-from groupledger.answers.storms import rebalances_of
+from groupledger.answers.storms import counted_rebalances
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +47,7 @@ def rebalances_over_time(
     reader: Reader, within: Scope, groups: Sequence[tuple[str, str]], unit: str
 ) -> tuple[Counted, ...]:
     """How many rebalances these groups had; `what` is cluster and group."""
-    of_period, values = rebalances_of(within)
+    of_period, values = counted_rebalances(within)
     which, named = one_of("p.group_id", "among", sorted({group for _, group in groups}))
     at = f"date_trunc('{unit}', p.observed_at)"
     rows = records(
