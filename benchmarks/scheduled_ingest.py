@@ -3,8 +3,10 @@
 python -m benchmarks.scheduled_ingest [runs] [--samples 5] [--ledgers FOLDER]
 
 Each run brings the next generations of the same 200 groups and of two new ones, in 50 log partitions. A ledger is kept
-as it was after the first run, and as it is after the last but one. Then the second run is done on copies of the one,
-and the last on copies of the other, in turns: seconds are medians, jobs and files are as Spark counted them. With
+as it was after the first run, and as it is after the last but one. Then the second run and the third are done on copies
+of the one, and the last and one more on copies of the other, in turns: seconds are medians, jobs and files are as Spark
+counted them. The first of two runs finds a ledger whose Delta logs the session has never read, as a job does that is
+started each time; the second one finds what it has read, as `ingest --follow` does. With
 FOLDER the two ledgers stay, are taken from there the next time, and are gone on with if they are not yet made.
 `maintain` runs but once, on a copy at the end: how many files all runs left, and how many are left after it. The cause
 is tested without a clock in `tests/pipeline/test_scheduled_ingests.py`.
@@ -63,17 +65,20 @@ def main(runs: int, samples: int, ledgers: Path | None) -> None:
         kept = ledgers or Path(folder)
         if not (kept / OLD).exists():
             _made(schedule, kept, runs)
-        costs: dict[str, list[Cost]] = {YOUNG: [], OLD: []}
+        costs: dict[tuple[str, int], list[Cost]] = {}
         for sample in range(samples + 1):
-            for name, number in ((YOUNG, 2), (OLD, runs)):
+            for name, first in ((YOUNG, 2), (OLD, runs)):
                 copy = Path(folder) / f"{name}-{sample}"
                 shutil.copytree(kept / name, copy)
-                costs[name].append(schedule.run(number, copy))
+                for number in (first, first + 1):
+                    costs.setdefault((name, number - first), []).append(schedule.run(number, copy))
                 shutil.rmtree(copy)
-    for name, number in ((YOUNG, 2), (OLD, runs)):
-        _tell(f"run {number}, median of {samples}", costs[name][1:])  # the first of each warms the session
-    seconds = {name: statistics.median(cost.seconds for cost in taken[1:]) for name, taken in costs.items()}
-    print(f"run {runs} / run 2: {seconds[OLD] / seconds[YOUNG]:.2f}")
+    for after, words in ((0, "new to the session"), (1, "known to the session")):
+        for name, first in ((YOUNG, 2), (OLD, runs)):
+            # the first sample of each warms the session
+            _tell(f"run {first + after}, ledger {words}, median of {samples}", costs[name, after][1:])
+        old, young = (statistics.median(cost.seconds for cost in costs[name, after][1:]) for name in (OLD, YOUNG))
+        print(f"run {runs + after} / run {2 + after}, ledger {words}: {old / young:.2f}", flush=True)
     shutil.copytree(kept / OLD, Path(folder) / "maintained")
     schedule.maintain(runs - 1, Path(folder) / "maintained")
 
