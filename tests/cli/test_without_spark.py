@@ -24,7 +24,8 @@ def test_a_missing_spark_is_one_line_that_names_the_extra(tmp_path, words):
 
 def test_a_ledger_is_shown_without(tmp_path):
     write(tmp_path / "ledger")
-    for words in (("show",), ("audit",), ("report", "storms"), ("openmetrics",), ("sql", "SELECT * FROM current_runs")):
+    commands = (("show",), ("audit",), ("report", "storms"), ("readiness",), ("openmetrics",))
+    for words in (*commands, ("sql", "SELECT * FROM current_runs")):
         ran = run(words, tmp_path)
         assert (ran.returncode, ran.stderr) == (0, ""), ran.stderr
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from groupledger.core.openmetrics import Gauge, exposition
+from groupledger.core.openmetrics import Gauge, Labels, exposition
 
 _METRIC, _LABEL = r"[a-zA-Z_:][a-zA-Z0-9_:]*", r"[a-zA-Z_][a-zA-Z0-9_]*"
 _VALUE = r'(?:[^"\\\n]|\\["\\n])*'
@@ -52,7 +52,7 @@ HOSTILE = ['a"b', "a\\", "\\n", "a\nb", '"} 1\n# EOF\n', "\r\x00\u2028", "\N{SNO
 
 
 def test_what_is_written_is_read_back():
-    values = {(("cluster", "dev"), ("group", name)): number for number, name in enumerate(HOSTILE)}
+    values: dict[Labels, float] = {(("cluster", "dev"), ("group", name)): number for number, name in enumerate(HOSTILE)}
     text = exposition([Gauge("a_b", "About it.", values), Gauge("c_seconds", "It.", {(): 1.5}, "seconds")])
     assert parsed(text) == {
         "a_b": {frozenset(labels): value for labels, value in values.items()},

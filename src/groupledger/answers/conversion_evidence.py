@@ -80,7 +80,7 @@ def evidence(reader: Reader, rows: Sequence[Record], within: Scope) -> dict[Grou
     """What else is known of these groups; of a period what changed in it."""
     classic = [row for row in rows if row["group_type"] == CLASSIC]
     user_data, attributed = _user_data(reader, classic), _attributed(reader, classic)
-    changed, storms = _changed(reader, within), _storms(reader, rows, within)
+    changed, storms = _changed(reader, within), _storms(reader, within)
     found = {}
     for row in rows:
         key, snapshot = group_of(row), row["snapshot_id"]
@@ -174,10 +174,9 @@ def _changed(reader: Reader, within: Scope) -> dict[GroupKey, list[Record]]:
     return found
 
 
-def _storms(reader: Reader, rows: Sequence[Record], within: Scope) -> Mapping[GroupKey, str]:
+def _storms(reader: Reader, within: Scope) -> Mapping[GroupKey, str]:
     """Groups that never settle, or that rebalance OFTEN within an hour of the period."""
-    names = sorted({row["group_id"] for row in rows})
-    found = {group: f"{most:,} rebalances within an hour" for group, most in busy(reader, within, names, OFTEN).items()}
+    found = {group: f"{most:,} rebalances within an hour" for group, most in busy(reader, within, OFTEN).items()}
     for run in restless(reader, within):
         first, last = run.generations[0], run.generations[-1]
         lasted = length(last["observed_at"] - first["observed_at"])

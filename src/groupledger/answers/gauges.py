@@ -81,8 +81,9 @@ def _groups(reader: Reader, within: Scope) -> list[GroupGauges]:
     found = []
     for key, members in _members(reader, within).items():
         number, age = unowned.get(key, (0, 0.0))
-        moved = moves.get(key, (None, None))
-        found.append(GroupGauges(*key, members, counted.get(key, 0), given.get(key, 0), *moved, number, age))
+        moved, least = moves.get(key, (None, None))
+        numbers = counted.get(key, 0), given.get(key, 0), moved, least
+        found.append(GroupGauges(key[0], key[1], members, *numbers, number, age))
     return found
 
 

@@ -6,9 +6,10 @@ read state by state. The log does not say whether a member left, crashed or time
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from groupledger.answers.causes import CauseKind
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from groupledger.answers.rows import Reader, Record
     from groupledger.answers.scope import Scope
 
+_ORDER = itemgetter("offset", "is_gone", "member_order", "member_id")
 CHANGES = (CauseKind.MEMBER_JOINED, CauseKind.MEMBER_GONE, CauseKind.MEMBER_RESTARTED)
 
 
@@ -48,13 +50,23 @@ def membership_changes(reader: Reader, within: Scope) -> Iterator[MembershipChan
     """All of the period, by cluster, group and offset. Members of a group's first state joined nobody knows when."""
     rows = _rows(reader, within)
     for _, of_group in groupby(rows, lambda row: (row["cluster_id"], row["group_id"])):
-        of_one = list(of_group)
+        of_one = sorted(_events(of_group), key=_ORDER)
         shared = {row["client_id"] for row in of_one if row["alike"] > 1}
         since: dict[str, datetime] = {}
         for _, of_state in groupby(of_one, lambda row: row["offset"]):
             for change in _of_state(list(of_state), shared, since):
                 if within.since is None or change.at >= within.since:
                     yield change
+
+
+def _events(rows: Iterable[Record]) -> Iterator[Record]:
+    """What each row says of its own state and of the next: `is_gone`, `at`, and of which state that is."""
+    for row in rows:
+        if row["came"]:
+            yield row | {"is_gone": False, "at": row["observed_at"]}
+        if row["went"]:
+            after = {"snapshot_id": row["next_id"], "offset": row["next_offset"], "at": row["next_at"]}
+            yield row | after | {"is_gone": True}
 
 
 def _of_state(rows: list[Record], shared: set[str | None], since: dict[str, datetime]) -> Iterator[MembershipChange]:
@@ -86,9 +98,10 @@ def _name(row: Record, shared: set[str | None]) -> str:
 
 
 def _rows(reader: Reader, within: Scope) -> list[Record]:
-    """A row for each member that is in a state and not in its neighbour of the same incarnation.
+    """The members of a state that are not in its neighbours of the same incarnation, by cluster and group.
 
-    `alike`: the most members of one state with this client id.
+    `came`: not in the one before; `went`: not in the next, which is `next_id`. `alike`: the most members of one state
+    with this client id.
     """
     query, values = states(within)
     condition, _ = within.of_groups("m.")
@@ -109,14 +122,13 @@ def _rows(reader: Reader, within: Scope) -> list[Record]:
         f"AND p.group_id = m.group_id AND p.snapshot_id = m.snapshot_id WHERE {condition}"
     )
     alike = "max(b.at_once) OVER (PARTITION BY b.cluster_id, b.group_id, b.client_id) AS alike"
-    known = "c.cluster_id, c.group_id, c.incarnation, c.member_id, c.group_instance_id, c.client_id, c.host, c.alike"
-    told = f"SELECT b.*, {alike} FROM ({beside}) b"
+    came = "c.place > 1 AND (c.before IS NULL OR c.before < c.place - 1)"
+    went = "c.next_id IS NOT NULL AND (c.after IS NULL OR c.after > c.place + 1)"
+    told = f"SELECT c.*, {came} AS came, {went} AS went FROM (SELECT b.*, {alike} FROM ({beside}) b) c"
     return records(
         reader,
-        f"SELECT {known}, c.snapshot_id, c.offset, c.observed_at AS at, c.member_order, false AS is_gone "
-        f"FROM ({told}) c WHERE c.place > 1 AND (c.before IS NULL OR c.before < c.place - 1) UNION ALL "
-        f"SELECT {known}, c.next_id AS snapshot_id, c.next_offset AS offset, c.next_at AS at, c.member_order, "
-        f"true AS is_gone FROM ({told}) c WHERE c.next_id IS NOT NULL AND (c.after IS NULL OR c.after > c.place + 1) "
-        "ORDER BY cluster_id, group_id, offset, is_gone, member_order, member_id",
+        "SELECT t.cluster_id, t.group_id, t.snapshot_id, t.offset, t.observed_at, t.next_id, t.next_offset, t.next_at, "
+        "t.member_id, t.group_instance_id, t.client_id, t.host, t.member_order, t.alike, t.came, t.went "
+        f"FROM ({told}) t WHERE t.came OR t.went ORDER BY t.cluster_id, t.group_id",
         **values,
     )

@@ -93,6 +93,17 @@ def counted_rebalances(within: Scope) -> tuple[str, dict[str, Value]]:
 
 def _busiest(reader: Reader, within: Scope, limit: int) -> list[Record]:
     """The groups with most records in one day: to look for the worst hour of every group would sort all records."""
+    by_group, values = _busiest_days(within)
+    return records(
+        reader,
+        f"SELECT g.*, count(*) OVER () AS total FROM ({by_group}) g "
+        f"ORDER BY g.n DESC, g.cluster_id, g.group_id LIMIT {LOOKED_AT * limit}",
+        **values,
+    )
+
+
+def _busiest_days(within: Scope) -> tuple[str, dict[str, Value]]:
+    """Of each group: `n`, the most records in one day."""
     condition, values = within.where("t.")
     by_day = (
         "SELECT t.cluster_id, t.group_id, date_trunc('day', t.observed_at) AS day, count(*) AS n "
@@ -100,12 +111,7 @@ def _busiest(reader: Reader, within: Scope, limit: int) -> list[Record]:
         "GROUP BY t.cluster_id, t.group_id, date_trunc('day', t.observed_at)"
     )
     by_group = f"SELECT d.cluster_id, d.group_id, max(d.n) AS n FROM ({by_day}) d GROUP BY d.cluster_id, d.group_id"
-    return records(
-        reader,
-        f"SELECT g.*, count(*) OVER () AS total FROM ({by_group}) g "
-        f"ORDER BY g.n DESC, g.cluster_id, g.group_id LIMIT {LOOKED_AT * limit}",
-        **values,
-    )
+    return by_group, values
 
 
 def _ranked(reader: Reader, within: Scope, limit: int) -> list[Record]:
@@ -132,9 +138,14 @@ def _by_group(within: Scope, among: list[str]) -> tuple[str, dict[str, Value]]:
     return by_group, values | named
 
 
-def busy(reader: Reader, within: Scope, among: list[str], least: int) -> dict[tuple[str, str], int]:
-    """(cluster, group) -> the most rebalances within an hour, of those among these groups with `least` or more."""
-    by_group, values = _by_group(within, among)
+def busy(reader: Reader, within: Scope, least: int) -> dict[tuple[str, str], int]:
+    """(cluster, group) -> the most rebalances within an hour, of the groups with `least` or more.
+
+    Looked for in groups that had half of them in one day: an hour lies in two days at most.
+    """
+    days, of_days = _busiest_days(within)
+    found = records(reader, f"SELECT g.group_id FROM ({days}) g WHERE 2 * g.n >= {least}", **of_days)
+    by_group, values = _by_group(within, sorted({row["group_id"] for row in found}))
     rows = records(reader, f"SELECT g.* FROM ({by_group}) g WHERE g.in_an_hour >= {least}", **values)
     return {(row["cluster_id"], row["group_id"]): row["in_an_hour"] for row in rows}
 

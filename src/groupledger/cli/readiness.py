@@ -61,9 +61,7 @@ def tell(output: Output, answer: ReadinessReport, *, wide: bool = False) -> None
     """Print it for a person: a line a group, then what stands in the way of each, and what would move."""
     if answer.total:
         output.line(", ".join(f"{number:,} {state}" for state, number in answer.counts.items() if number))
-        output.line(
-            "uniform and range: partitions that would go to another member under that assignor of the coordinator"
-        )
+        output.line("uniform, range: how many partitions would go to another member under it")
         output.line()
     columns = [
         *(

@@ -5,11 +5,12 @@ The number of groups is bounded, the length of a history is not: each rebalance 
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from groupledger.core.faults import Fault
-from groupledger.core.moment import iso
+from groupledger.core.moment import EPOCH, iso
 from groupledger.core.visible_text import visible
 
 if TYPE_CHECKING:
@@ -59,10 +60,9 @@ def _by_group(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
 
 
 def _draw_group(axes: Axes, name: str, entries: Sequence[Entry]) -> None:
-    from matplotlib.dates import date2num
     from matplotlib.ticker import MaxNLocator
 
-    times = [float(date2num(entry.observed_at)) for entry in entries]
+    times = [_days(entry.observed_at) for entry in entries]
     axes.xaxis_date()
     axes.step(times, [entry.members for entry in entries], where="post", color=MEMBERS, linewidth=1.5)
     axes.plot(times, [entry.members for entry in entries], "o", color=MEMBERS, markersize=3)
@@ -72,12 +72,17 @@ def _draw_group(axes: Axes, name: str, entries: Sequence[Entry]) -> None:
         axes.step(times, nobody, where="post", color=NOBODY, linewidth=1.5, linestyle="--")
     for entry in entries:
         if entry.gaps:
-            axes.axvline(float(date2num(entry.began_at)), color=GAP, linewidth=1, linestyle=":")
+            axes.axvline(_days(entry.began_at), color=GAP, linewidth=1, linestyle=":")
     axes.set_title(visible(name), loc="left", fontsize=10, parse_math=False)
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.tick_params(labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _days(moment: datetime) -> float:
+    """Days since 1970: how matplotlib counts time."""
+    return (moment - EPOCH) / timedelta(days=1)
 
 
 def _explain(figure: Figure) -> None:

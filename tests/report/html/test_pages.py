@@ -97,6 +97,7 @@ def test_the_index_ranks_the_groups_and_links_to_those_with_a_page(small, tmp_pa
     assert "UNOWNED" in index.text
 
 
+@pytest.mark.slow
 def test_the_same_ledger_gives_the_same_bytes_under_any_hash_seed(small, tmp_path):
     def run(seed):
         out = tmp_path / seed
@@ -150,12 +151,27 @@ def test_a_group_whose_name_is_a_pattern_has_a_page_of_its_own(tmp_path):
     assert "other" not in page.text.replace("another", "")
 
 
+def test_a_share_group_has_several_owners_at_once_and_no_load(tmp_path):
+    shared = History("shared", kind="share", topics=("t",)).state(1, "m t:0 | n t:0", complete=True)
+    page = written(ledger(tmp_path / "ledger", shared, partitions=1), tmp_path / "out")[page_of("dev", "shared")]
+    assert "may have several owners" in page.text
+    assert any("several at once 100%" in alt for alt in page.alts)
+
+
+def test_a_group_that_nobody_is_in_says_so(tmp_path):
+    gone = History("gone", topics=("t",)).state(1, "m t:0", complete=True).state(2, None)
+    page = written(ledger(tmp_path / "ledger", gone, partitions=1), tmp_path / "out")[page_of("dev", "gone")]
+    assert "nobody is in the group at the end of this period" in page.text
+    assert any(re.search(r"m 9\d%, nobody \d%", alt) for alt in page.alts)
+
+
 def test_an_empty_ledger_has_an_index_that_says_why(tmp_path):
     found = written(write(tmp_path / "ledger"), tmp_path / "out")
     assert list(found) == ["index.html"]
     assert "groupledger ingest" in found["index.html"].text
 
 
+@pytest.mark.slow
 def test_a_giant_group_has_pictures_of_the_usual_size_and_a_page_that_opens(tmp_path):
     folder = ledger(tmp_path / "ledger", history(1_000, 10_000, 4), partitions=10_000)
     found = written(folder, tmp_path / "out")

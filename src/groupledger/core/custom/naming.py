@@ -6,7 +6,7 @@ Names come from configuration or code, never from data: a record that says `os:s
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -75,17 +75,15 @@ def find(name: str, limits: CustomLimits = DEFAULT) -> CustomAssignor:
     return CustomAssignor(name, None, frozenset(said.protocols), said.name, source, said.digest, limits)
 
 
-def by_every_name(found: Mapping[str, CustomAssignor]) -> dict[str, CustomAssignor]:
+def by_every_name(found: Mapping[str, CustomAssignor], ours: Collection[str]) -> dict[str, CustomAssignor]:
     """Each under the name it was asked for by, and under the one by which members join with it.
 
-    A name of ours stays ours. Raises Fault("ASSIGNOR_AMBIGUOUS") where two go by one name.
+    A name among `ours` stays ours. Raises Fault("ASSIGNOR_AMBIGUOUS") where two go by one name.
     """
-    from groupledger.core.assignors import ASSIGNORS
-
     known = dict(found)
     for custom in found.values():
         name = custom.protocol_name
-        if name is None or name in ASSIGNORS:
+        if name is None or name in ours:
             continue
         if known.setdefault(name, custom).source != custom.source:
             message = f"{custom.name!r} and {known[name].name!r} both call themselves {name!r}; expected one of them"

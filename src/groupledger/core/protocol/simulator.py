@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.custom.naming import CustomAssignor, by_every_name
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
@@ -56,7 +57,7 @@ def simulate_all(
     scripts: Iterable[Script], custom: Mapping[str, CustomAssignor] | None = None
 ) -> list[list[Settlement] | Fault]:
     """One result for each script, in order; a script that cannot be played is a Fault, and the others go on."""
-    known = by_every_name(custom or {})
+    known = by_every_name(custom or {}, ASSIGNORS)
     results: dict[int, list[Settlement] | Fault] = {}
     playing = {place: play(script, known) for place, script in enumerate(scripts)}
     asked = {place: question for place in playing if (question := _go_on(playing, place, None, results))}
@@ -81,7 +82,7 @@ def _go_on(
 
 def live(script: Script, custom: Mapping[str, CustomAssignor] | None = None) -> Iterator[Settlement]:
     """The settlements of one group, each as soon as its event is there; raises Fault as `simulate`."""
-    known = by_every_name(custom or {})
+    known = by_every_name(custom or {}, ASSIGNORS)
     group = _group(script, known)
     for event in script.events:
         yield _answered(_settle(group, event), known)

@@ -90,10 +90,8 @@ def fleet(reader: Reader, asked: Asked) -> Fleet:
     judged = audit(reader, asked)
     within = judged.scope
     lines = overview(reader, within)
-    period = max((each.last for each in lines), default=within.end) - min(
-        (each.first for each in lines), default=within.end
-    )
-    unit = unit_of(period)
+    moments = [moment for line in lines for moment in (line.first, line.last)] or [within.end]
+    unit = unit_of(max(moments) - min(moments))
     busiest = [line.key for line in lines[:MOST_ROWS]]
     return Fleet(
         audit=judged,

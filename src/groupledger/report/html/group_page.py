@@ -28,6 +28,7 @@ from groupledger.report.html.owner_matrix import owner_matrix
 from groupledger.report.html.page_parts import Section, Table, command, numbered, some
 
 if TYPE_CHECKING:
+    from groupledger.answers.overview import GroupLine
     from groupledger.answers.timeline import Entry
     from groupledger.report.html.gathering import GroupFacts
 
@@ -210,7 +211,7 @@ def _period(facts: GroupFacts) -> tuple[datetime, datetime]:
 def _load(facts: GroupFacts) -> Section:
     load = facts.load
     if load is None:
-        return Section("Load of members", "no member has an assignment at the end of this period")
+        return Section("Load of members", _no_load(facts.line))
     rows = [
         (each.member_id, each.client_id, len(each.partitions), _cut(spans(each.partitions), LONGEST_LIST))
         for each in load.loads
@@ -219,6 +220,12 @@ def _load(facts: GroupFacts) -> Section:
     table = some(rows, ("member", "client", "partitions", "which"), MOST_BARS, elsewhere)
     brief = f"{numbered(load.members, 'member')}, {load.least:,} to {load.most:,} partitions, {load.idle:,} idle"
     return Section("Load of members", brief, (load_picture(load),), tables=(table,))
+
+
+def _no_load(line: GroupLine) -> str:
+    if not line.members:
+        return "nobody is in the group at the end of this period; ask for an earlier end with --until"
+    return "not told: a partition of this group may have several owners or is known by its task alone, or it is cut off"
 
 
 def _rebalances(facts: GroupFacts) -> Section:
