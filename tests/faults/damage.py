@@ -10,10 +10,11 @@ from deltalake import DeltaTable
 
 from groupledger.core.faults import Fault
 from groupledger.pipeline.invocation import Invocation
-from groupledger.pipeline.rebuild import STAMPED, rebuild
+from groupledger.pipeline.rebuild import rebuild
 from groupledger.sinks.append import stored
 from groupledger.sinks.ledger import LedgerLocation
 from groupledger.sinks.refusals import RAW, named
+from groupledger.sinks.upkeep import STAMPED
 from groupledger.tables import Table
 from tests.faults.bench import Bench, Verdict
 from tests.faults.injections import Injection

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from groupledger.answers.spoken import spans
 from groupledger.cli.member_changes import tell_members
 from groupledger.cli.options import Job, takes_config
 from groupledger.cli.output import plain
-from groupledger.cli.spoken import spans
 from groupledger.cli.times import read_point
 from groupledger.core.length import length
 from groupledger.core.moment import iso

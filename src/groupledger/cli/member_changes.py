@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from groupledger.answers.spoken import spans, told_apart
 from groupledger.cli.fitting import Column
-from groupledger.cli.spoken import spans, told_apart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -84,8 +84,9 @@ def compute(table: pa.Table, calculation: Calculation) -> pa.Table:
     import pyarrow as pa
 
     from groupledger.core.rebalance import rebalance
+    from groupledger.engine.bucket_parts import parts_of
     from groupledger.engine.carried import History
-    from groupledger.engine.codec import decode, parts_of
+    from groupledger.engine.codec import decode
     from groupledger.engine.results import encode_results
 
     custom = {each.name: each for each in calculation.custom}

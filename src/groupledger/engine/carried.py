@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 from groupledger.core.batch import NONE
 from groupledger.engine import rows as r
 from groupledger.engine.arrow_lists import column, integers, valid, wire_array
-from groupledger.engine.codec import Parts, held_rows
+from groupledger.engine.bucket_parts import Parts
+from groupledger.engine.codec import held_rows
 from groupledger.engine.results import refusals
 from groupledger.tables import columns as c
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -34,9 +34,9 @@ from groupledger.engine.arrow_lists import (
     nulled,
     utf8,
     valid,
-    whole,
     wire,
 )
+from groupledger.engine.bucket_parts import Parts
 from groupledger.engine.coordinators import coordinator_verdicts
 from groupledger.engine.rejections import Rejections
 from groupledger.engine.replica_racks import with_racks
@@ -72,14 +72,6 @@ class Decoded:
     unrecomputed: Mapping[int, tuple[str, str]]  # code and message by group row: no assignor of ours can be asked
 
 
-class Parts(NamedTuple):
-    """The rows of a bucket by kind, with their null lists; groups by snapshot id."""
-
-    groups: pa.Table
-    members: pa.Table
-    records: pa.Table
-
-
 def decode(parts: Parts, calculation: Calculation, custom: Mapping[str, CustomAssignor]) -> Decoded:
     """The rows of a bucket as arrays."""
     groups, members, records = parts
@@ -102,28 +94,6 @@ def decode(parts: Parts, calculation: Calculation, custom: Mapping[str, CustomAs
     return Decoded(
         groups, bucket.own, bucket.snapshots(), choice, bucket.topic_names, bucket.topic_ids, found, unrecomputed
     )
-
-
-def parts_of(table: pa.Table) -> Parts:
-    """Take a bucket's table apart. Every row is used: a row of no known kind is a bug of ours."""
-    kind = integers(column(whole(table.select([r.ROW_KIND])), r.ROW_KIND), -1)
-    groups, *others = parts = [_of_kind(table, kind, each) for each in r.FIELDS]
-    if sum(map(len, parts)) != len(table):
-        unknown = sorted(set(kind.tolist()) - r.FIELDS.keys())
-        raise AssertionError(f"rows of kinds {unknown} in a bucket; expected {sorted(r.FIELDS)}")
-    return Parts(groups.take(pc.sort_indices(column(groups, c.SNAPSHOT_ID))).combine_chunks(), *others)
-
-
-def _of_kind(table: pa.Table, kind: LongArray, wanted: int) -> pa.Table:
-    """The rows of one kind with the columns that are theirs, and their null lists null again."""
-    rows = whole(table.select(r.FIELDS[wanted]).filter(pa.array(kind == wanted)))
-    absent = integers(column(rows, r.ABSENT), 0)
-    for place, name in enumerate(r.LISTS):
-        missing = (absent >> place) & 1 == 1
-        if name in r.FIELDS[wanted] and missing.any():
-            at = rows.schema.get_field_index(name)
-            rows = rows.set_column(at, rows.schema.field(at), nulled(column(rows, name), missing))
-    return rows
 
 
 def _tie(groups: pa.Table, members: pa.Table) -> LongArray:

@@ -21,8 +21,9 @@ from groupledger.core.batch import NONE
 from groupledger.core.rebalance import rebalance
 from groupledger.engine import rows as r
 from groupledger.engine.arrow_lists import column, integers
+from groupledger.engine.bucket_parts import Parts, parts_of
 from groupledger.engine.buckets import buckets_of
-from groupledger.engine.codec import Parts, decode, parts_of
+from groupledger.engine.codec import decode
 from groupledger.engine.results import Outcome, refusals
 from groupledger.engine.topic_catalogue import SCHEMA as CATALOGUE
 from groupledger.engine.topic_catalogue import TopicCatalogue

@@ -9,7 +9,8 @@ import re
 from typing import TYPE_CHECKING
 
 from groupledger.cli.fitting import worth_telling
-from groupledger.cli.output import Output, cell, numeric
+from groupledger.cli.output import Output, numeric
+from groupledger.core.cells import cell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
