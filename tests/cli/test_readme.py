@@ -42,6 +42,7 @@ def without_spark(monkeypatch, tmp_path):
     monkeypatch.setattr("groupledger.sources.kafka_client.Cluster.__init__", started)
     monkeypatch.setattr("groupledger.answers.reader.LedgerReader.__init__", started)
     (tmp_path / "client.properties").write_text("security.protocol=SSL")
+    (tmp_path / "grid.yaml").write_text("changes: [{members: 1}]")
     (tmp_path / DEFAULT_CONFIG).write_text(TEMPLATE.read_text())
     monkeypatch.chdir(tmp_path)
 

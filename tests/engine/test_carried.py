@@ -91,6 +91,8 @@ def test_a_history_goes_on_from_the_assignors_own_answers(assignor):
         for name, had in given.items()
     }
     assert got == wanted
+    assert all({*pairs(row[c.ADDED])} == {*pairs(row[c.TARGET])} - {*pairs(row[c.HELD])} for row in found)
+    assert not any(row[c.AWAITING] for row in found)
     held = {(row[c.SNAPSHOT_ID], row[c.MEMBER_ID]): {*pairs(row[c.HELD])} for row in found}
     for (snapshot, name), had in held.items():
         group, number = snapshot.split("/")

@@ -13,6 +13,7 @@ from groupledger.core.custom.batches import groups
 from groupledger.core.custom.naming import find
 from groupledger.core.faults import Fault
 from groupledger.core.step import Form
+from groupledger.engine.bucket_parts import parts_of
 from groupledger.engine.buckets import Calculation
 from groupledger.engine.codec import decode
 from groupledger.engine.grouped import assignor_udf
@@ -152,7 +153,9 @@ def test_what_the_function_is_told():
         topic_row(now, "u", 7),
     ]
     decoded = decode(
-        table(bucket), Calculation("custom", Form.AS_KAFKA, 100, topics=catalogue(bucket)), {STEPS: find(STEPS)}
+        parts_of(table(bucket)),
+        Calculation("custom", Form.AS_KAFKA, 100, topics=catalogue(bucket)),
+        {STEPS: find(STEPS)},
     )
     texts = decoded.choice.texts
     assert texts is not None

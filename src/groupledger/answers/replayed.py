@@ -14,25 +14,27 @@ from groupledger.answers.rows import records
 from groupledger.answers.scope import Scope, scope, why_empty
 
 if TYPE_CHECKING:
-    from groupledger.answers.rows import Reader, Value
+    from collections.abc import Mapping
+
+    from groupledger.answers.rows import Reader, Record, Value
     from groupledger.answers.scope import Asked
 
 HAPPENED = "recorded"
-_COUNTED = ("moves", "revoked", "unassigned", "follow_ups", "spread")
+_COUNTED = ("revoked", "follow_ups", "spread")
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
     """What a group's rebalances came to, one way or the other.
 
-    `moves`: partitions that went from member to member. `revoked`: partitions that members had to stop reading, which
-    under an eager protocol is all they have. `unassigned`: partitions that nobody got. `follow_ups`: rebalances that a
-    further one must follow. `spread`: the differences between the most and the fewest partitions of a member, summed.
+    `gained`: partitions that went to another member than the last one that had them, or to a first one; a static
+    member that comes back is the same. `revoked`: partitions that members had to stop reading, which under an eager
+    protocol is all they have. `follow_ups`: rebalances that a further one must follow. `spread`: the differences
+    between the most and the fewest partitions of a member, summed.
     """
 
-    moves: int
+    gained: int
     revoked: int
-    unassigned: int
     follow_ups: int
     spread: int
 
@@ -54,7 +56,7 @@ class ReplayedGroup:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """All groups, those with the greatest difference in moves first; the sums are over all, not over those shown."""
+    """All groups, those with the greatest difference in `gained` first; the sums are over all, not over those shown."""
 
     scope: Scope
     scenario: str
@@ -69,15 +71,8 @@ class Replayed:
 def replayed(reader: Reader, asked: Asked, scenario: str, limit: int) -> Replayed:
     """Compare a scenario with what happened. Raises as `scope.scope`."""
     within = scope(reader, asked)
-    query, values = _by_group(within, scenario)
-    order = "abs(g.h_moves - g.x_moves) DESC, abs(g.h_revoked - g.x_revoked) DESC, g.cluster_id, g.group_id"
-    rows = records(reader, f"SELECT * FROM ({query}) g ORDER BY {order}", **values)
-    groups = [
-        ReplayedGroup(
-            row["cluster_id"], row["group_id"], row["rebalances"], row["refused"], _course(row, "h"), _course(row, "x")
-        )
-        for row in rows
-    ]
+    gained = _gained(reader, within, scenario)
+    groups = sorted((_group(row, gained) for row in _by_group(reader, within, scenario)), key=_order)
     refused = sum(group.refused for group in groups)
     notes = [] if groups else [_why_empty(reader, within)]
     if refused:
@@ -94,27 +89,80 @@ def replayed(reader: Reader, asked: Asked, scenario: str, limit: int) -> Replaye
     )
 
 
-def _by_group(within: Scope, scenario: str) -> tuple[str, dict[str, Value]]:
-    """A row a group; only rebalances that both scenarios have, with members, and no rewrites of them."""
+def _order(group: ReplayedGroup) -> tuple[int, int, str, str]:
+    was, then = group.happened, group.replayed
+    return -abs(was.gained - then.gained), -abs(was.revoked - then.revoked), group.cluster_id, group.group_id
+
+
+def _group(row: Record, gained: Mapping[tuple[str, str], int]) -> ReplayedGroup:
+    key = row["cluster_id"], row["group_id"]
+    happened = Course(gained=gained.get(key, 0), **{name: row[f"h_{name}"] for name in _COUNTED})
+    then = Course(gained=row["x_gained"], **{name: row[f"x_{name}"] for name in _COUNTED})
+    return ReplayedGroup(*key, row["rebalances"], row["refused"], happened, then)
+
+
+def _both(within: Scope, scenario: str, columns: str) -> tuple[str, dict[str, Value]]:
+    """A row a rebalance that both scenarios have, with members, and no rewrite."""
     condition, values = within.where("x.")
     same = "h.cluster_id = x.cluster_id AND h.group_id = x.group_id AND h.snapshot_id = x.snapshot_id"
     refused = "CASE WHEN x.outcome IN ('REJECTED', 'NOT_RECOMPUTED') OR h.outcome = 'REJECTED' THEN 1 ELSE 0 END"
-    columns = ", ".join(f"{_value(side, name)} AS {side}_{name}" for side in "hx" for name in _COUNTED)
-    rows = (
-        f"SELECT x.cluster_id, x.group_id, {refused} AS refused, {columns} FROM current_rebalances x "
+    return (
+        f"SELECT x.cluster_id, x.group_id, x.snapshot_id, {refused} AS refused{columns} FROM current_rebalances x "
         f"JOIN current_rebalances h ON {same} WHERE {condition} AND x.scenario = :scenario AND h.scenario = :happened "
         f"AND x.round = 1 AND h.round = 1 AND x.snapshot_kind = 'generation' AND x.members > 0 "
         f"AND x.group_type = '{CLASSIC}'"
-    )
-    sums = ", ".join(
-        f"cast(sum(CASE WHEN r.refused = 0 THEN r.{side}_{name} ELSE 0 END) AS BIGINT) AS {side}_{name}"
-        for side in "hx"
-        for name in _COUNTED
-    )
-    return (
-        f"SELECT r.cluster_id, r.group_id, cast(sum(1 - r.refused) AS BIGINT) AS rebalances, "
-        f"cast(sum(r.refused) AS BIGINT) AS refused, {sums} FROM ({rows}) r GROUP BY r.cluster_id, r.group_id"
     ), values | {"scenario": scenario, "happened": HAPPENED}
+
+
+def _by_group(reader: Reader, within: Scope, scenario: str) -> list[Record]:
+    """A row a group: what both scenarios count."""
+    names = [f"{side}_{name}" for side in "hx" for name in _COUNTED]
+    columns = "".join(f", {_value(side, name)} AS {side}_{name}" for side in "hx" for name in _COUNTED)
+    rows, values = _both(within, scenario, f"{columns}, x.added AS x_gained")
+    sums = ", ".join(
+        f"cast(sum(CASE WHEN r.refused = 0 THEN r.{name} ELSE 0 END) AS BIGINT) AS {name}"
+        for name in (*names, "x_gained")
+    )
+    return records(
+        reader,
+        f"SELECT r.cluster_id, r.group_id, cast(sum(1 - r.refused) AS BIGINT) AS rebalances, "
+        f"cast(sum(r.refused) AS BIGINT) AS refused, {sums} FROM ({rows}) r GROUP BY r.cluster_id, r.group_id",
+        **values,
+    )
+
+
+def _gained(reader: Reader, within: Scope, scenario: str) -> dict[tuple[str, str], int]:
+    """By group, how often a partition was recorded for another member than the last one, in the same rebalances.
+
+    A cooperative group gives a partition up in one generation and hands it over in the next: it changes hands once.
+    """
+    condition, of_groups = within.of_groups("t.")
+    counted, values = _both(within, scenario, "")
+    place = "t.cluster_id, t.group_id, coalesce(t.topic_id, t.topic), t.partition"
+    order = "t.offset, CASE WHEN t.to_member_id IS NULL THEN 0 ELSE 1 END"
+    changes = (
+        "SELECT t.cluster_id, t.group_id, t.snapshot_id, t.to_member_id, coalesce(t.from_member_id, "
+        f"lag(t.from_member_id) OVER (PARTITION BY {place} ORDER BY {order})) AS last_member_id "
+        f"FROM current_ownership_changes t WHERE {condition}"
+    )
+    named = (
+        "SELECT t.cluster_id, t.group_id, t.member_id, max(t.group_instance_id) AS instance "
+        f"FROM current_member_snapshots t WHERE {condition} AND t.group_instance_id IS NOT NULL "
+        "GROUP BY t.cluster_id, t.group_id, t.member_id"
+    )
+    of = "{0}.cluster_id = c.cluster_id AND {0}.group_id = c.group_id AND {0}.member_id = c.{1}"
+    rows = records(
+        reader,
+        f"SELECT c.cluster_id, c.group_id, count(*) AS gained FROM ({changes}) c "
+        f"JOIN ({counted}) r ON r.cluster_id = c.cluster_id AND r.group_id = c.group_id "
+        "AND r.snapshot_id = c.snapshot_id AND r.refused = 0 "
+        f"LEFT JOIN ({named}) a ON {of.format('a', 'last_member_id')} "
+        f"LEFT JOIN ({named}) b ON {of.format('b', 'to_member_id')} "
+        "WHERE c.to_member_id IS NOT NULL AND (c.last_member_id IS NULL OR coalesce(a.instance, c.last_member_id) <> "
+        "coalesce(b.instance, c.to_member_id)) GROUP BY c.cluster_id, c.group_id",
+        **(values | of_groups),
+    )
+    return {(row["cluster_id"], row["group_id"]): row["gained"] for row in rows}
 
 
 def _value(side: str, name: str) -> str:
@@ -125,12 +173,8 @@ def _value(side: str, name: str) -> str:
     return f"{side}.{name}"
 
 
-def _course(row: dict[str, int], side: str) -> Course:
-    return Course(**{name: row[f"{side}_{name}"] for name in _COUNTED})
-
-
 def _sum(courses: list[Course]) -> Course:
-    return Course(**{name: sum(getattr(each, name) for each in courses) for name in _COUNTED})
+    return Course(**{name: sum(getattr(each, name) for each in courses) for name in ("gained", *_COUNTED)})
 
 
 def _why_empty(reader: Reader, within: Scope) -> str:

@@ -41,6 +41,7 @@ class GridAsked:
     groups: str | None
     cluster: str | None
     output: str | None
+    wide: bool
 
 
 def takes_grid(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -53,6 +54,7 @@ def takes_grid(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--config", "config_file", default=DEFAULT_CONFIG, metavar="FILE", help="With --grid: as elsewhere.")
     @click.option("--ledger", metavar="FOLDER", help="With --grid: the ledger's folder.")
     @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="With --grid: override a setting.")
+    @click.option("--wide", is_flag=True, help="With --grid: all columns, whatever the terminal's width.")
     @click.option("--json", "as_json", is_flag=True, help="With --grid: one JSON line on stdout.")
     @functools.wraps(command)
     def run(
@@ -64,18 +66,23 @@ def takes_grid(command: Callable[..., Any]) -> Callable[..., Any]:
         config_file: str,
         ledger: str | None,
         overrides: tuple[str, ...],
+        wide: bool,
         as_json: bool,
         **options: Any,
     ) -> Any:
         beside = {"--group": groups, "--cluster": cluster, "--output": output, "--ledger": ledger}
         if path is None:
-            named = [name for name, value in (beside | {"--set": overrides, "--json": as_json}).items() if value]
+            named = [
+                name
+                for name, value in (beside | {"--set": overrides, "--wide": wide, "--json": as_json}).items()
+                if value
+            ]
             if named:
                 raise click.UsageError(f"{named[0]} {_ALONE}")
             return command(grid=None, **options)
         given = {} if ledger is None else {"ledger": {"location": ledger}}
         job = Job.configured("simulate", Output(as_json=as_json), file_of(config_file), overrides, given)
-        return command(grid=GridAsked(job, Path(path), groups, cluster, output), **options)
+        return command(grid=GridAsked(job, Path(path), groups, cluster, output, wide), **options)
 
     return run
 
@@ -90,15 +97,15 @@ def tell_grid(asked: GridAsked) -> None:
     spark = job.spark()
     with job.output.status("computing the grid"):
         answer = grid(spark, job.config, settings, groups=asked.groups, cluster=asked.cluster, output=asked.output)
-    _tell(job.output, answer)
+    _tell(job.output, answer, wide=asked.wide)
     if asked.output is not None:
         job.output.line(f"{answer.rows:,} rows, one a group and cell: {asked.output}")
     job.output.result({"status": "done", "command": "simulate", **plain(answer)})
 
 
-def _tell(output: Output, answer: GridAnswer) -> None:
+def _tell(output: Output, answer: GridAnswer, *, wide: bool) -> None:
     output.title(f"{answer.groups:,} groups in {len(answer.cells):,} cells, sums over all groups")
-    output.fitted(_COLUMNS, [_row(cell) for cell in answer.cells])
+    output.fitted(_COLUMNS, [_row(cell) for cell in answer.cells], wide=wide)
 
 
 def _row(cell: Any) -> tuple[object, ...]:

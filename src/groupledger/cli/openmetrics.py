@@ -113,9 +113,8 @@ def write_whole(path: Path, text: str) -> None:
         )
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with beside.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
+        beside.write_bytes(text.encode())
+        with beside.open("rb") as file:
             os.fsync(file.fileno())
         beside.replace(path)
     finally:

@@ -33,6 +33,7 @@ _LONGEST_NAME = 64
 @click.option("--mode", type=click.Choice(["as-kafka", "kip"]), help="Form of the step; default as configured.")
 @click.option("--listener", metavar="MODULE:CLASS", help="This listener over the history of a --group.")
 @click.option("--verify", "run_id", metavar="RUN", help="Make this committed run again, and compare the digests.")
+@click.option("--wide", is_flag=True, help="All columns, whatever the terminal's width.")
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Most rows of a table.")
 @takes_scope
 @takes_config
@@ -44,6 +45,7 @@ def replay(
     mode: str | None,
     listener: str | None,
     run_id: str | None,
+    wide: bool,
     limit: int,
     asked: Asked,
 ) -> None:
@@ -76,7 +78,7 @@ def replay(
             raise click.UsageError("--verify makes a whole run again: leave out --group and --cluster")
         _verified(job, run_id)
     else:
-        _under_assignor(job, assignor or "", scenario, mode, asked, limit)
+        _under_assignor(job, assignor or "", scenario, mode, asked, limit, wide=wide)
 
 
 def scenario_of(assignor: str) -> str:
@@ -84,7 +86,9 @@ def scenario_of(assignor: str) -> str:
     return f"replay-{_NOT_IN_A_NAME.sub('-', assignor.lower())}"[:_LONGEST_NAME]
 
 
-def _under_assignor(job: Job, assignor: str, scenario: str | None, mode: str | None, asked: Asked, limit: int) -> None:
+def _under_assignor(
+    job: Job, assignor: str, scenario: str | None, mode: str | None, asked: Asked, limit: int, *, wide: bool
+) -> None:
     from groupledger.answers.replayed import replayed
     from groupledger.pipeline.assign import assign
 
@@ -100,29 +104,28 @@ def _under_assignor(job: Job, assignor: str, scenario: str | None, mode: str | N
     with job.output.status(f"computing {assignor}"):
         summary = assign(spark, other.config, other.invocation(None))
     answer = replayed(job.reader(), asked, name, limit)
-    _tell_replayed(job.output, answer, assignor)
+    _tell_replayed(job.output, answer, assignor, wide=wide)
     job.output.result(
         {"status": "done", "command": "replay", "run_id": summary.run_id, "assignor": assignor, **plain(answer)}
     )
 
 
-def _tell_replayed(output: Output, answer: Replayed, assignor: str) -> None:
+def _tell_replayed(output: Output, answer: Replayed, assignor: str, *, wide: bool) -> None:
     for note in answer.notes:
         output.line(note)
     if not answer.total:
         return
     output.title(f"{answer.rebalances:,} rebalances of {answer.total:,} groups, as they were and under {assignor}")
     kinds = (
-        ("went from member to member", "moves"),
-        ("had to be given up", "revoked"),
-        ("got no owner", "unassigned"),
+        ("partitions that went to another member", "gained"),
+        ("partitions that had to be given up", "revoked"),
         ("rebalances that need another one", "follow_ups"),
         ("most less fewest of a member, summed", "spread"),
     )
     rows = [(words, getattr(answer.happened, name), getattr(answer.replayed, name)) for words, name in kinds]
-    output.table(("partitions that", "happened", assignor), rows)
-    output.title("By group, the greatest difference in moves first")
-    output.fitted(_COLUMNS, [_row(group) for group in answer.groups])
+    output.table(("", "happened", assignor), rows)
+    output.title("By group, the greatest difference first")
+    output.fitted(_COLUMNS, [_row(group) for group in answer.groups], wide=wide)
     if len(answer.groups) < answer.total:
         output.line(f"... and {answer.total - len(answer.groups):,} more groups (--limit)")
     output.line(f"each rebalance: current_rebalances and current_assignments, scenario {answer.scenario} (`sql`)")
@@ -130,25 +133,22 @@ def _tell_replayed(output: Output, answer: Replayed, assignor: str) -> None:
 
 _COLUMNS = (
     Column("group", least=12),
-    Column("cluster", rank=3),
+    Column("cluster", rank=2),
     Column("rebalances"),
-    Column("moves"),
-    Column("moves then"),
+    Column("moved"),
+    Column("then"),
     Column("given up"),
-    Column("given up then"),
-    Column("uneven", rank=2),
-    Column("uneven then", rank=2),
+    Column("then"),
+    Column("uneven", rank=1),
+    Column("then", rank=1),
 )
+"""Each number as it was, and as it would have been then."""
 
 
 def _row(group: ReplayedGroup) -> tuple[object, ...]:
     was, then = group.happened, group.replayed
-    return (
-        group.group_id,
-        group.cluster_id,
-        group.rebalances,
-        *(was.moves, then.moves, was.revoked, then.revoked, was.spread, then.spread),
-    )
+    pairs = ((was.gained, then.gained), (was.revoked, then.revoked), (was.spread, then.spread))
+    return (group.group_id, group.cluster_id, group.rebalances, *(number for pair in pairs for number in pair))
 
 
 def _verified(job: Job, run_id: str) -> None:

@@ -17,7 +17,7 @@ from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.kernels import run
 from groupledger.core.slots import Lists, Naming, Slots, Topics, number
 from groupledger.core.snapshots import NamedLists, Snapshots, Subscribed, by_topic, select
-from groupledger.core.step import Form, Party, Reason, Step, assign_round, hold_back, measure
+from groupledger.core.step import Form, Party, Reason, Step, assign_round, hold_back, measure, settled
 from groupledger.core.verdict import (
     TRIED,
     Breaches,
@@ -49,7 +49,8 @@ class Choice:
     form: Form
     custom: Mapping[str, CustomAssignor] = field(default_factory=dict)  # those of `names` that are not ours
     texts: Texts | None = None  # where any of `custom` is chosen
-    carried: bool = False  # what members held is no record, but what the chosen assignor gave them before
+    carried: bool = False  # what members held is no record, but what the chosen assignor gave them before; so a row is
+    # no round, but the rebalance until it has settled
 
     @property
     def what_if(self) -> Mask:
@@ -110,6 +111,9 @@ def rebalance(snapshots: Snapshots, choice: Choice) -> Rebalances:
     target = _merged((choice.chosen != NONE)[party.group], lists.target, lists.goal)
     assigned = _assigned(choice, party, slots, owned, lists, target)
     step = measure(party, slots, lists.held, owned, target, assigned)
+    if choice.carried:
+        last = measure(party, slots, lists.held, owned, target, target)
+        step = settled(step, last, lists.held, slots)
     step = replace(step, reason=_reasons(snapshots, choice, step, slots, subscribed))
     verdict, broken = _judge(snapshots, choice, _Case(party, slots, owned, lists, subscribed, answer.status, basis))
     return Rebalances(

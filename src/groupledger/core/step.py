@@ -11,7 +11,7 @@ does not get it yet: A is assigned t-0 and revokes t-1, B awaits t-1, and a furt
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -139,6 +139,15 @@ def measure(party: Party, slots: Slots, held: Lists, owned: Lists, target: Lists
         unassigned=unassigned,
         reason=reason,
     )
+
+
+def settled(first: Step, last: Step, held: Lists, slots: Slots) -> Step:
+    """A rebalance from its first round to its last, in which everybody has the target.
+
+    `added` is what a member had not held, whatever the protocol lets go of in between. `follow_up`: it took a second.
+    """
+    fresh = last.assigned.only(~contains(held, last.assigned.member, last.assigned.slot, slots))
+    return replace(last, added=fresh, follow_up=first.follow_up)
 
 
 def _kept(slots: Slots, held: Lists, owned: Lists, assigned: Lists) -> Lists:

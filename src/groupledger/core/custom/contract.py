@@ -90,11 +90,12 @@ def _early(custom: CustomAssignor, group: Group, found: Finding) -> Iterator[Com
     A claim that is out of date may be set aside or respected (KIP-792, decision 0119).
     """
     owners = claimants(group, stale=False) if custom.cooperative else {}
+    claimed = claimants(group)
     early = [
         (member_id, each)
         for member_id, partitions in found.assigned.items()
         for each in partitions
-        if is_handed_over(owners, member_id, each)
+        if is_handed_over(owners, member_id, each) and is_handed_over(claimed, member_id, each)
     ]
     if early:
         member_id, each = early[0]
@@ -111,13 +112,16 @@ def _early(custom: CustomAssignor, group: Group, found: Finding) -> Iterator[Com
 
 
 def _steps(group: Group, found: Finding) -> bool:
-    """Whether the step of the target is given, with some or all or nothing of what only stale claims hold back."""
-    least, most = (_stepped(group, found, set_stale_aside=aside) for aside in (False, True))
-    for member_id in {*found.assigned, *least}:
+    """Whether the step of the target is given: all that it gives with stale claims and without them, and of what only
+    one of the two ways gives some or all or nothing, in the target's order.
+    """
+    one, other = (_stepped(group, found, set_stale_aside=aside) for aside in (False, True))
+    for member_id in {*found.assigned, *one, *other}:
+        ways = set(one.get(member_id, ())), set(other.get(member_id, ()))
         given = found.assigned.get(member_id, ())
         known = set(given)
-        in_order = tuple(each for each in most.get(member_id, ()) if each in known)
-        if given != in_order or not known.issuperset(least.get(member_id, ())):
+        in_order = tuple(each for each in found.target.get(member_id, ()) if each in known)
+        if given != in_order or not ways[0] & ways[1] <= known <= ways[0] | ways[1]:
             return False
     return True
 
