@@ -93,7 +93,12 @@ def _asked(parts: Parts) -> Parts:
     peopled = pc.is_in(column(parts.groups, c.SNAPSHOT_ID), value_set=column(parts.members, c.SNAPSHOT_ID))
     groups = parts.groups.filter(pc.and_(peopled, column(parts.groups, r.CHOSEN).is_valid())).combine_chunks()
     own = pc.is_in(column(parts.members, c.SNAPSHOT_ID), value_set=column(groups, c.SNAPSHOT_ID))
-    return Parts(groups, parts.members.filter(own).combine_chunks(), parts.records.slice(0, 0))
+    return Parts(_nullable(groups), _nullable(parts.members.filter(own).combine_chunks()), parts.records.slice(0, 0))
+
+
+def _nullable(table: pa.Table) -> pa.Table:
+    """The same rows; Spark says of some columns that they hold no null, and what is put in their place does not."""
+    return table.cast(pa.schema([field.with_nullable(True) for field in table.schema]))
 
 
 def _changed(before: Parts, change: ChangeSettings) -> Parts:
