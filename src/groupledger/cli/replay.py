@@ -52,10 +52,12 @@ def replay(
     """Go through recorded history again: exactly one of --assignor, --listener and --verify.
 
     --assignor commits what each recorded rebalance would have been, had the group run that assignor from the start.
-    --listener makes the calls that each member of a group got; exit code 4 where it failed or raised, or gave up a
+
+    --listener makes the calls that each member of a group got. Exit code 4 where it failed or raised, or gave up a
     partition and had not committed since it last read it (one record of each before each generation). How a member
     ended is not in the log: revoked is called.
-    --verify computes a run from the facts it saw; exit code 4 where other rows come out.
+
+    --verify computes a run from the facts it saw. Exit code 4 where other rows come out.
 
     \b
     groupledger replay --assignor cooperative-sticky --since 30d
