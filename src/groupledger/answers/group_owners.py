@@ -68,7 +68,7 @@ def group_owners(reader: Reader, of_group: Scope, most_partitions: int, most_cha
     rows = records(
         reader,
         f"SELECT {_PLACE} AS topic, t.partition, t.at, t.offset, t.held_since, t.from_member_id, t.to_member_id, "
-        f"t.snapshot_id {changes} ORDER BY 1, 2, 4, 6, 7",
+        f"t.snapshot_id {changes} ORDER BY 1, 2, 4, 6 NULLS LAST, 7 NULLS LAST",
         **values,
     )
     key = of_group.cluster or "", of_group.group or "", None
