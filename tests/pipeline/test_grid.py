@@ -51,7 +51,7 @@ def test_a_line_a_cell_and_a_row_a_group_and_cell(space):
         for assignor in ("recorded", "roundrobin")
         for change in ("as it is", "members +2", "no members")
     ]
-    assert told["groups"] == len({(row["cluster_id"], row["group_id"]) for row in rows}) > 5
+    assert told["groups"] == len({(row["cluster_id"], row["group_id"]) for row in rows}) > 0
     assert told["rows"] == len(rows) == told["groups"] * len(cells)
     for (assignor, change), cell in cells.items():
         own = [row for row in rows if (row["asked_assignor"], row["change"]) == (assignor, change)]
