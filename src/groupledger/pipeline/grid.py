@@ -35,7 +35,7 @@ GROUPS_A_CALL = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class GridCell:
     """One assignor under one change, over all groups that have members then. Sums but for the two counts of groups.
 
     `refused`: groups that the assignor gives no answer for; they are in no sum. `spread`: the most less the fewest
@@ -60,7 +60,7 @@ class GridAnswer:
 
     groups: int
     rows: int
-    cells: tuple[Cell, ...]
+    cells: tuple[GridCell, ...]
 
 
 def grid(
@@ -153,10 +153,10 @@ def _size(settings: GridSettings) -> int:
     return len(settings.assignors) * len(settings.changes)
 
 
-def _cell(settings: GridSettings, number: int, sums: Mapping[str, Any]) -> Cell:
+def _cell(settings: GridSettings, number: int, sums: Mapping[str, Any]) -> GridCell:
     """A cell that no row is of has no groups left: all their members are gone."""
-    names = Cell.__slots__[2:]
-    return Cell(
+    names = GridCell.__slots__[2:]
+    return GridCell(
         settings.assignors[number // len(settings.changes)],
         settings.changes[number % len(settings.changes)].words,
         **{name: int(sums.get(name) or 0) for name in names},
