@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from groupledger.answers.ownership import Change, Holding, Member, Ownership
+from groupledger.answers.ownership import Change, Holding, Member, OwnershipAt
 from groupledger.answers.topics import TopicLife
 from groupledger.cli import main
 from groupledger.cli.output import Output
@@ -58,7 +58,7 @@ def holding(last, following, member=None, covered=True, **more):
     ],
 )
 def test_a_holding_is_a_line(capsys, holding, expected):
-    lines = said(capsys, Ownership("orders", 7, at(3), (holding,), (), ("mind the gap",)), wide=True).splitlines()
+    lines = said(capsys, OwnershipAt("orders", 7, at(3), (holding,), (), ("mind the gap",)), wide=True).splitlines()
     title = "orders-7 at 2026-11-21 14:03:00.000 UTC (cluster dev), as the coordinator recorded it"
     assert lines[:2] == ["", title]
     assert [" ".join(line.split()) for line in lines[3:]] == [expected, "note: mind the gap"]
@@ -66,7 +66,7 @@ def test_a_holding_is_a_line(capsys, holding, expected):
 
 def test_a_topic_made_again_shows_its_lives(capsys):
     lives = (TopicLife("dev", "A", 3, at(0), at(2)), TopicLife("dev", "B", 5, at(2), None))
-    out = said(capsys, Ownership("orders", 0, at(3), (), lives, ()))
+    out = said(capsys, OwnershipAt("orders", 0, at(3), (), lives, ()))
     assert [line.split()[:3] for line in out.splitlines() if line.startswith("dev")] == [
         ["dev", "A", "3"],
         ["dev", "B", "5"],

@@ -10,7 +10,7 @@ from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.compatibility import SUPPORTED, TABLE, ByteCode, protocol_of
-from groupledger.core.protocol.dangers import Bounce, Client, Danger
+from groupledger.core.protocol.dangers import Bounce, Danger, GroupClient
 from groupledger.core.protocol.metrics import GROUP, Window, of_simulation
 from groupledger.core.protocol.migration import one_bounce, rehearse, two_bounces
 from groupledger.core.protocol.settlement import Pace
@@ -69,7 +69,7 @@ def test_kip_429_40_old_byte_code_follows_the_eager_protocol_and_sends_no_claims
 
 
 def clients(assignors, code=ByteCode.KIP_792):
-    return [Client(name, assignors, ("t",), byte_code=code) for name in "abc"]
+    return [GroupClient(name, assignors, ("t",), byte_code=code) for name in "abc"]
 
 
 def bounced(present, bounces):

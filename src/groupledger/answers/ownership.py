@@ -84,7 +84,7 @@ class Holding:
 
 
 @dataclass(frozen=True, slots=True)
-class Ownership:
+class OwnershipAt:
     """The answer for a partition and a moment.
 
     `notes` say in plain words what limits it; `gaps`: how many gaps of the groups' history lie where it is taken from.
@@ -101,7 +101,7 @@ class Ownership:
 
 def ownership(
     reader: Reader, topic: str, partition: int, at: datetime, cluster: str | None = None, group: str | None = None
-) -> Ownership:
+) -> OwnershipAt:
     """Who was assigned `topic`-`partition` by the coordinator at `at`, for every group (or those like `group`).
 
     A topic, cluster or group the ledger never heard of is a `Fault`; whatever else it cannot tell is a note.
@@ -122,7 +122,7 @@ def ownership(
     notes += [f"gap in the history of {row['group_id']} ({row['kind']}): {row['reason']}" for row in gaps[:GAPS_NAMED]]
     if not changes:
         notes.insert(0, never_assigned(topic, partition, group))
-    return Ownership(topic, partition, at, holdings, lives, tuple(notes), len(gaps))
+    return OwnershipAt(topic, partition, at, holdings, lives, tuple(notes), len(gaps))
 
 
 def never_assigned(topic: str, partition: int, group: str | None) -> str:

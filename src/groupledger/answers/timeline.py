@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TimelineEntry:
     """A rebalance in a timeline: what led to `snapshot_id`.
 
     `began_at` is the time of the first of its `records`, `observed_at` that of the last. `unowned` are partitions of
@@ -71,7 +71,7 @@ class Timeline:
     group: str
     since: datetime | None
     until: datetime | None
-    entries: tuple[Entry, ...]
+    entries: tuple[TimelineEntry, ...]
     left_off: int
     notes: tuple[str, ...]
 
@@ -118,8 +118,8 @@ def _behind(rows: list[Record], sides: list[Difference]) -> list[int]:
     return found
 
 
-def _entry(row: Record, differs: Difference, findings: list[Record], gaps: list[Record]) -> Entry:
-    return Entry(
+def _entry(row: Record, differs: Difference, findings: list[Record], gaps: list[Record]) -> TimelineEntry:
+    return TimelineEntry(
         cluster_id=row["cluster_id"],
         group_id=row["group_id"],
         group_type=row["group_type"],
@@ -144,7 +144,7 @@ def _entry(row: Record, differs: Difference, findings: list[Record], gaps: list[
     )
 
 
-def _in_order(entries: list[Entry]) -> Iterator[Entry]:
+def _in_order(entries: list[TimelineEntry]) -> Iterator[TimelineEntry]:
     """By time; those of one group by position, whatever its clock says."""
     of_group = attrgetter("cluster_id", "group_id")
     return merge(*(list(some) for _, some in groupby(entries, of_group)), key=attrgetter("began_at"))

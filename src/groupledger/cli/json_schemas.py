@@ -54,14 +54,14 @@ _VIEWS: Schema = {
     },
 }
 FORMS: dict[str, tuple[dict[str, Any], ...]] = {
-    "who": ({"ownership": "Ownership"}, {"unowned": "UnownedPartitions"}),
+    "who": ({"ownership": "OwnershipAt"}, {"unowned": "UnownedPartitions"}),
     "show": (
         {"clusters": _LISTING, "groups": _LISTING, "runs": _LISTING},
         {"findings": _LISTING},
         {"coverage": _LISTING},
         {"quarantine": _LISTING},
         {"rebalance": "Rebalance"},
-        {"ownership": "Ownership"},
+        {"ownership": "OwnershipAt"},
         {"": _HISTORY},
     ),
     "explain": ({"explanation": "Explanation"},),

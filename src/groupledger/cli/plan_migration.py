@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from groupledger.cli.output import Output
-    from groupledger.core.protocol.dangers import Client, Finding
+    from groupledger.core.protocol.dangers import GroupClient, Hazard
     from groupledger.core.protocol.migration import Rehearsal, Step, StopAll
 
 PARTITIONS_A_MEMBER = 3
@@ -88,19 +88,19 @@ def plan_migration(
         click.get_current_context().exit(Exit.VIOLATIONS)
 
 
-def _made_up(assignors: tuple[str, ...], clients: tuple[str, ...]) -> list[Client]:
+def _made_up(assignors: tuple[str, ...], clients: tuple[str, ...]) -> list[GroupClient]:
     """Members as the options count them."""
     if not assignors:
         raise click.UsageError("--from says which assignors members list now, or --group which group of the ledger.")
-    from groupledger.core.protocol.dangers import Client
+    from groupledger.core.protocol.dangers import GroupClient
 
     members = [(library, at) for each in clients for library, count in [_counted(each)] for at in range(count)]
-    return [Client(f"{library}-{at + 1}", assignors, ("topic",), library) for library, at in members]
+    return [GroupClient(f"{library}-{at + 1}", assignors, ("topic",), library) for library, at in members]
 
 
 def _recorded(
     job: Job, group: str, cluster: str | None, assignors: tuple[str, ...], clients: tuple[str, ...]
-) -> tuple[list[Client], dict[str, int]]:
+) -> tuple[list[GroupClient], dict[str, int]]:
     """Members and the partitions of their topics as the ledger has them."""
     from groupledger.pipeline.group_history import present
 
@@ -129,7 +129,7 @@ def _counted(text: str) -> tuple[str, int]:
     return library, int(count)
 
 
-def _show(output: Output, rehearsal: Rehearsal, group: list[Client]) -> None:
+def _show(output: Output, rehearsal: Rehearsal, group: list[GroupClient]) -> None:
     output.title(f"{len(group)} members, {len(rehearsal.bounces)} rolling bounces")
     if rehearsal.played < len(group):
         output.line(
@@ -166,7 +166,7 @@ def _checklist(rehearsal: Rehearsal, members: list[str]) -> list[str]:
     return lines
 
 
-def _evidence(found: Iterable[Finding]) -> list[str]:
+def _evidence(found: Iterable[Hazard]) -> list[str]:
     return [f"    {each.danger.value}: {each.evidence}" for each in found]
 
 
@@ -184,7 +184,7 @@ def _other_way(stop_all: StopAll | None, members: int) -> list[str]:
     return [f"{way}: rehearsed, safe, under {stop_all.assignor}; {cost}"]
 
 
-def _rows(rehearsal: Rehearsal, members: list[Client]) -> dict[str, object]:
+def _rows(rehearsal: Rehearsal, members: list[GroupClient]) -> dict[str, object]:
     unsafe = rehearsal.first_unsafe
     steps = [
         {
@@ -226,5 +226,5 @@ def _rows(rehearsal: Rehearsal, members: list[Client]) -> dict[str, object]:
     }
 
 
-def _findings(found: Iterable[Finding]) -> list[dict[str, str]]:
+def _findings(found: Iterable[Hazard]) -> list[dict[str, str]]:
     return [{"danger": each.danger.value, "evidence": each.evidence} for each in found]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from groupledger.answers.rows import Reader
     from groupledger.answers.tenures import OwnerSpan, PartitionTimeline
-    from groupledger.answers.timeline import Entry, Timeline
+    from groupledger.answers.timeline import Timeline, TimelineEntry
     from groupledger.cli.output import Output
     from groupledger.core.since import Bound
 
@@ -149,7 +149,7 @@ def tell_group(output: Output, answer: Timeline, *, wide: bool = False) -> None:
     _tell_rest(output, answer.left_off, answer.notes)
 
 
-def _entry(entry: Entry, time: str, names: Mapping[str, str]) -> tuple[object, ...]:
+def _entry(entry: TimelineEntry, time: str, names: Mapping[str, str]) -> tuple[object, ...]:
     before = "" if entry.members_before is None else f"{entry.members_before} "
     took = entry.observed_at - entry.began_at
     return (

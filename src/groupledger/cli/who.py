@@ -22,7 +22,7 @@ from groupledger.core.since import placed
 if TYPE_CHECKING:
     from datetime import date
 
-    from groupledger.answers.ownership import Holding, Ownership
+    from groupledger.answers.ownership import Holding, OwnershipAt
     from groupledger.answers.unowned import UnownedPartition, UnownedPartitions
     from groupledger.cli.output import Output
 
@@ -79,7 +79,7 @@ def who(
     job.output.result({"status": "done", "command": "who", "unowned": plain(nobody)})
 
 
-def ask_owner(job: Job, partition: str, at: str | None, cluster: str | None, group: str | None) -> Ownership:
+def ask_owner(job: Job, partition: str, at: str | None, cluster: str | None, group: str | None) -> OwnershipAt:
     """The answer; what is wrong with the question is said before the ledger is read."""
     moment = read_moment(at)
     topic, number = topic_partition(partition)
@@ -106,7 +106,7 @@ def _ask_unowned(
         return unowned_partitions(reader, moment, since_when, cluster, group, limit)
 
 
-def tell_ownership(output: Output, answer: Ownership, limit: int, *, wide: bool = False) -> None:
+def tell_ownership(output: Output, answer: OwnershipAt, limit: int, *, wide: bool = False) -> None:
     """A line an owner, then the topic's lives where the name had several, then what limits the answer."""
     day = answer.at.astimezone(UTC).date()
     moment = clock(answer.at, None)

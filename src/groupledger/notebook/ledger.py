@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from groupledger.answers.audit import Audit
-    from groupledger.answers.ownership import Ownership
+    from groupledger.answers.ownership import OwnershipAt
     from groupledger.answers.racks import RackShares
     from groupledger.answers.rows import Reader, Value
     from groupledger.answers.skew import Skews
@@ -131,7 +131,7 @@ class Ledger:
 
     def who(
         self, partition: str, at: When | None = None, group: str | None = None, cluster: str | None = None
-    ) -> Reply[Ownership]:
+    ) -> Reply[OwnershipAt]:
         """Who was assigned a partition (`orders-7`) at a moment, in each group; default: the newest moment.
 
         Raises Fault: BAD_PARTITION, BAD_TIME, UNKNOWN_CLUSTER, UNKNOWN_GROUP, UNKNOWN_TOPIC.
@@ -173,13 +173,13 @@ class Ledger:
         limit: int = 50,
     ) -> TimelineReply:
         """What happened in the group, or in those like it (`payments-*`): a line a rebalance."""
-        from groupledger.answers.timeline import Entry, timeline
+        from groupledger.answers.timeline import TimelineEntry, timeline
         from groupledger.cli.timeline import tell_group
 
         begin, end = (moment_of(self.reader, each, cluster) for each in (since, until))
         found = timeline(self.reader, group, cluster, begin, end, limit)
         return replies.TimelineReply(
-            found, lambda output: tell_group(output, found), replies.rows(Entry, found.entries)
+            found, lambda output: tell_group(output, found), replies.rows(TimelineEntry, found.entries)
         )
 
     def owners(
@@ -308,7 +308,7 @@ def asked_of(since: When | None, until: When | None, group: str | None, cluster:
     return Asked(cluster, group, bound_of(since), bound_of(until))
 
 
-def _holdings(found: Ownership) -> replies.Rows:
+def _holdings(found: OwnershipAt) -> replies.Rows:
     """A row an owner, flat."""
     columns = ("cluster_id", "group_id", "topic_id", "member_id", "since", "until", "next_member_id", "generation",
                "snapshot_id", "client_id", "group_instance_id", "host", "covered")  # fmt: skip

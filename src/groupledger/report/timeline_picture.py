@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from groupledger.answers.timeline import Entry, Timeline
+    from groupledger.answers.timeline import Timeline, TimelineEntry
 
 MOST_GROUPS = 12
 GROUP_INCHES, WIDTH_INCHES = 2.2, 9.0
@@ -50,8 +50,8 @@ def draw_timeline(timeline: Timeline) -> Figure:
     return figure
 
 
-def _by_group(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
-    def of(entry: Entry) -> tuple[str, str]:
+def _by_group(entries: Sequence[TimelineEntry]) -> dict[str, list[TimelineEntry]]:
+    def of(entry: TimelineEntry) -> tuple[str, str]:
         return entry.cluster_id, entry.group_id
 
     found = {key: list(some) for key, some in groupby(sorted(entries, key=of), of)}
@@ -59,7 +59,7 @@ def _by_group(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
     return {f"{group} ({cluster})" if several else group: some for (cluster, group), some in found.items()}
 
 
-def _draw_group(axes: Axes, name: str, entries: Sequence[Entry]) -> None:
+def _draw_group(axes: Axes, name: str, entries: Sequence[TimelineEntry]) -> None:
     from matplotlib.ticker import MaxNLocator
 
     times = [_days(entry.observed_at) for entry in entries]

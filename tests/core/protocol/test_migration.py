@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from groupledger.core.custom.group import Protocol
 from groupledger.core.faults import Fault
 from groupledger.core.protocol.compatibility import ByteCode
-from groupledger.core.protocol.dangers import Bounce, Client, Danger
+from groupledger.core.protocol.dangers import Bounce, Danger, GroupClient
 from groupledger.core.protocol.migration import one_bounce, rehearse, two_bounces
 
 COOPERATIVE_STICKY = "cooperative-sticky"
@@ -17,7 +17,7 @@ OLD = ByteCode.BEFORE_KIP_429
 
 
 def group(assignors=("range",), library="java", code=ByteCode.KIP_792, instance=False, names="abc"):
-    return [Client(name, assignors, ("t",), library, code, f"i-{name}" if instance else None) for name in names]
+    return [GroupClient(name, assignors, ("t",), library, code, f"i-{name}" if instance else None) for name in names]
 
 
 def played(clients, bounces):
@@ -137,7 +137,7 @@ def test_a_safe_way_needs_no_other():
 def too_early(order):
     """What the first step of Streams' second bounce finds where `c` still runs the old byte code, and who leads."""
     codes = {"a": ByteCode.KIP_792, "b": ByteCode.KIP_792, "c": OLD}
-    clients = [Client(name, ("stream",), ("t",), byte_code=codes[name], upgrade_from=True) for name in order]
+    clients = [GroupClient(name, ("stream",), ("t",), byte_code=codes[name], upgrade_from=True) for name in order]
     (step,) = played(clients, two_bounces(clients, "stream")[1:]).steps
     return step.leader, [(each.danger, each.evidence) for each in step.findings], step.safe
 
@@ -201,7 +201,7 @@ def test_what_is_not_known_is_a_fault(clients, to, code):
 def test_a_majority_that_a_member_who_is_not_played_brings_about_is_not_missed():
     """Range wins with the sixth of ten bounces; of the ten, a, b, h, i and j are played, and agree whenever asked."""
     codes = {name: ByteCode.KIP_792 if name in "hi" else ByteCode.KIP_429 for name in "abcdefghij"}
-    clients = [Client(name, (COOPERATIVE_STICKY, "range"), ("t",), byte_code=code) for name, code in codes.items()]
+    clients = [GroupClient(name, (COOPERATIVE_STICKY, "range"), ("t",), byte_code=code) for name, code in codes.items()]
     bounces = two_bounces(clients, COOPERATIVE_STICKY)[:1]
     full, some = rehearse(clients, bounces, {"t": 30}), rehearse(clients, bounces, {"t": 30}, 3)
     stands_for = {member: step.assignor for step in some.steps for member in (step.member, *step.alike)}
@@ -226,7 +226,7 @@ def test_members_that_are_alike_need_not_all_be_played(kinds, data, twice):
     clients = []
     for at in range(data.draw(st.integers(4, 10))):
         assignors, library, code, static = data.draw(st.sampled_from(kinds))
-        clients.append(Client(f"m{at}", assignors, ("t",), library, code, f"i{at}" if static else None))
+        clients.append(GroupClient(f"m{at}", assignors, ("t",), library, code, f"i{at}" if static else None))
     to = COOPERATIVE_STICKY
     bounces = two_bounces(clients, to) if twice else one_bounce(to)
     topics = {"t": 3 * len(clients)}

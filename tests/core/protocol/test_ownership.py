@@ -9,7 +9,7 @@ import pytest
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.compatibility import ByteCode
-from groupledger.core.protocol.ownership import DoubleOwner, Ownership
+from groupledger.core.protocol.ownership import DoubleOwner, LiveOwnership
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.step import Form
@@ -55,7 +55,7 @@ def test_who_stands_still_or_fell_out_consumes_nothing():
 
 
 def test_one_that_lasts_is_told_again_until_it_ends():
-    ownership = Ownership()
+    ownership = LiveOwnership()
     ownership.begin_step(answering=True)
     ownership.take("b", t(0, 1), 10)
     ownership.take("c", t(1), 30)
@@ -77,7 +77,7 @@ STEPS = {
 @pytest.mark.parametrize("gives_first", [True, False])
 @pytest.mark.parametrize(("given_up_in_answers", "next_step", "found"), STEPS.values(), ids=STEPS.keys())
 def test_what_happens_in_one_millisecond_is_ordered_by_steps(given_up_in_answers, next_step, found, gives_first):
-    ownership = Ownership()
+    ownership = LiveOwnership()
     ownership.take("a", t(0), 0)
     ownership.begin_step(answering=given_up_in_answers)
     actions = [lambda: ownership.give_up("a", t(0), 0), lambda: ownership.take("b", t(0), 0)]
@@ -93,7 +93,7 @@ def test_what_happens_in_one_millisecond_is_ordered_by_steps(given_up_in_answers
 
 
 def test_three_owners_are_three_pairs():
-    ownership = Ownership()
+    ownership = LiveOwnership()
     for step, name in enumerate("abc"):
         ownership.begin_step()
         ownership.take(name, t(0), step)

@@ -32,7 +32,7 @@ class Danger(enum.StrEnum):
 WARNINGS = frozenset({Danger.CLIENT_NOT_TRIED, Danger.CLIENT_NOT_TOLD})
 
 
-class Finding(NamedTuple):
+class Hazard(NamedTuple):
     """One danger in one state, in words."""
 
     danger: Danger
@@ -40,7 +40,7 @@ class Finding(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class GroupClient:
     """One member as it is configured, now or after a bounce."""
 
     member: str
@@ -73,7 +73,7 @@ class Bounce(NamedTuple):
     byte_code: ByteCode = ByteCode.KIP_792
 
 
-def bounced(client: Client, bounce: Bounce) -> Client:
+def bounced(client: GroupClient, bounce: Bounce) -> GroupClient:
     """The client as it comes back."""
     return replace(
         client,
@@ -83,13 +83,13 @@ def bounced(client: Client, bounce: Bounce) -> Client:
     )
 
 
-def obstacles(clients: Sequence[Client], bounces: Iterable[Bounce]) -> list[Finding]:
+def obstacles(clients: Sequence[GroupClient], bounces: Iterable[Bounce]) -> list[Hazard]:
     """What stands in the way whatever the order of the steps: of each danger and its reason, all whom it concerns."""
-    found: dict[Finding, list[str]] = {}
+    found: dict[Hazard, list[str]] = {}
     for client in clients:
         lacking = _lacking(client)
         if lacking:
-            finding = Finding(Danger.CLIENT_LACKS_ASSIGNOR, f"lists {', '.join(lacking)} now: {_has(client)}")
+            finding = Hazard(Danger.CLIENT_LACKS_ASSIGNOR, f"lists {', '.join(lacking)} now: {_has(client)}")
             found.setdefault(finding, []).append(client.member)
     for bounce in bounces:
         pairs = [(before, bounced(before, bounce)) for before in clients]
@@ -97,7 +97,7 @@ def obstacles(clients: Sequence[Client], bounces: Iterable[Bounce]) -> list[Find
             for finding in _unable(before, after):
                 found.setdefault(finding, []).append(after.member)
         clients = [after for _, after in pairs]
-    return [Finding(danger, f"{_named(members)}: {evidence}") for (danger, evidence), members in found.items()]
+    return [Hazard(danger, f"{_named(members)}: {evidence}") for (danger, evidence), members in found.items()]
 
 
 def _named(members: Iterable[str]) -> str:
@@ -107,45 +107,45 @@ def _named(members: Iterable[str]) -> str:
     return ", ".join(known[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _unable(before: Client, after: Client) -> Iterator[Finding]:
+def _unable(before: GroupClient, after: GroupClient) -> Iterator[Hazard]:
     """What the client library cannot do, or Kafka Streams may not."""
     library, lacking = LIBRARIES[after.library], _lacking(after)
     if lacking:
-        yield Finding(Danger.CLIENT_LACKS_ASSIGNOR, f"{library.name} has no {', '.join(lacking)}; {_has(after)}")
+        yield Hazard(Danger.CLIENT_LACKS_ASSIGNOR, f"{library.name} has no {', '.join(lacking)}; {_has(after)}")
     if {*before.assignors, *after.assignors} > {STREAMS}:
         told = (
             "Kafka Streams has its own assignor (stream), which KIP-429 forbids to replace, and no other client has it"
         )
-        yield Finding(Danger.STREAMS_ASSIGNOR, f"{told}: expected stream before and after, or neither")
+        yield Hazard(Danger.STREAMS_ASSIGNOR, f"{told}: expected stream before and after, or neither")
     if after.lists_both and library.mixes is False:
         advice = "stop all members, then start them anew"
-        yield Finding(Danger.CLIENT_CANNOT_MIX, f"{library.name} {library.note}: {advice}")
+        yield Hazard(Danger.CLIENT_CANNOT_MIX, f"{library.name} {library.note}: {advice}")
 
 
-def _lacking(client: Client) -> list[str]:
+def _lacking(client: GroupClient) -> list[str]:
     """Assignors that it lists and does not have: its library has not, or not at its age."""
     has = LIBRARIES[client.library].assignors
     return [each for each in client.assignors if each not in has or client.byte_code < since(each)]
 
 
-def _has(client: Client) -> str:
+def _has(client: GroupClient) -> str:
     has = [each for each in LIBRARIES[client.library].assignors if client.byte_code >= since(each)]
     age = " before Kafka 2.4" if client.byte_code < ByteCode.KIP_429 else ""
     return f"{client.library}{age} has {', '.join(has)}"
 
 
-def warnings(client: Client) -> Iterator[Finding]:
+def warnings(client: GroupClient) -> Iterator[Hazard]:
     """What nobody knows of a client that comes back."""
     library = LIBRARIES[client.library]
     if client.lists_both and library.mixes is None and not _lacking(client):
         evidence = f"nobody here tried whether {library.name} takes such a list: try it on a group of its own first"
-        yield Finding(Danger.CLIENT_NOT_TRIED, evidence)
+        yield Hazard(Danger.CLIENT_NOT_TRIED, evidence)
     if client.perhaps:
         evidence = f"{client.member} is taken for {library.name}; by its subscriptions it may be"
-        yield Finding(Danger.CLIENT_NOT_TOLD, f"{evidence} {' or '.join(client.perhaps)} as well: see to it first")
+        yield Hazard(Danger.CLIENT_NOT_TOLD, f"{evidence} {' or '.join(client.perhaps)} as well: see to it first")
 
 
-def observed(settled: Iterable[Settlement]) -> Iterator[Finding]:
+def observed(settled: Iterable[Settlement]) -> Iterator[Hazard]:
     """What the rehearsal itself showed: of each member that was given something too early, all of that."""
     given: dict[str, list[str]] = {}
     for each in (each for one in settled for each in one.double_owners):
@@ -153,13 +153,13 @@ def observed(settled: Iterable[Settlement]) -> Iterator[Finding]:
         given.setdefault(member, []).append(f"{each.partition.topic}-{each.partition.partition} ({owner})")
     for member, named in given.items():
         told = ", ".join(dict.fromkeys(named))
-        yield Finding(Danger.DOUBLE_OWNER, f"{member} was given {told} while the owner kept it")
+        yield Hazard(Danger.DOUBLE_OWNER, f"{member} was given {told} while the owner kept it")
 
 
-def old_leaders(group: Iterable[Client], leader: str | None) -> Iterator[Finding]:
+def old_leaders(group: Iterable[GroupClient], leader: str | None) -> Iterator[Hazard]:
     """A leader that cannot read what is owned gives away what cooperative members keep."""
     members = list(group)
     cooperative = sorted(each.member for each in members if each.protocol is Protocol.COOPERATIVE)
     for old in (each for each in members if each.byte_code < ByteCode.KIP_429 and cooperative):
         danger = Danger.OLD_LEADER if old.member == leader else Danger.OLD_MEMBER_MAY_LEAD
-        yield Finding(danger, f"{old.member} cannot read what {', '.join(cooperative)} own: old byte code")
+        yield Hazard(danger, f"{old.member} cannot read what {', '.join(cooperative)} own: old byte code")

@@ -12,7 +12,7 @@ from groupledger.core.protocol.callbacks import LISTENER, NOTHING, Call, Callbac
 from groupledger.core.protocol.consumer import Consumer, Reaction, View
 from groupledger.core.protocol.coordinator import Coordinator, Registered
 from groupledger.core.protocol.events import Join
-from groupledger.core.protocol.ownership import Ownership
+from groupledger.core.protocol.ownership import LiveOwnership
 from groupledger.core.protocol.settlement import MemberCall, Pace, Round
 from groupledger.core.protocol.subscription import Subscription
 from groupledger.core.step import Form
@@ -54,7 +54,7 @@ class Group:
     coordinator: Coordinator = field(default_factory=Coordinator)
     rounds: list[Round] = field(default_factory=list)
     calls: list[MemberCall] = field(default_factory=list)
-    ownership: Ownership = field(default_factory=Ownership)
+    ownership: LiveOwnership = field(default_factory=LiveOwnership)
     planned_view: View = field(default_factory=dict)  # of the leader, when it last assigned
     clock_ms: int = 0
     round: int = 0  # in play; 0: none

@@ -22,9 +22,9 @@ from groupledger.core.protocol.coordinator import choose_assignor
 from groupledger.core.protocol.dangers import (
     WARNINGS,
     Bounce,
-    Client,
     Danger,
-    Finding,
+    GroupClient,
+    Hazard,
     bounced,
     observed,
     obstacles,
@@ -55,7 +55,7 @@ class Step:
     protocols: Mapping[str, Protocol]
     rounds: int
     unavailable: int  # partitions, each counted once a round
-    findings: tuple[Finding, ...]
+    findings: tuple[Hazard, ...]
     alike: tuple[str, ...] = ()
 
     @property
@@ -74,7 +74,7 @@ class StopAll(NamedTuple):
     assignor: str | None
     rounds: int
     unavailable: int
-    findings: tuple[Finding, ...]
+    findings: tuple[Hazard, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Rehearsal:
         return next((step for step in self.steps if not step.safe), None)
 
 
-def two_bounces(clients: Sequence[Client], to: str) -> list[Bounce]:
+def two_bounces(clients: Sequence[GroupClient], to: str) -> list[Bounce]:
     """The path of KIP-429: list both, then the new one alone. For Streams: UPGRADE_FROM set, then removed.
 
     Raises Fault("ALREADY_THERE") where every member lists the new one alone.
@@ -116,7 +116,10 @@ def one_bounce(to: str) -> list[Bounce]:
 
 
 def rehearse(
-    clients: Sequence[Client], bounces: Iterable[Bounce], topics: Mapping[str, int], most_played: int = MOST_PLAYED
+    clients: Sequence[GroupClient],
+    bounces: Iterable[Bounce],
+    topics: Mapping[str, int],
+    most_played: int = MOST_PLAYED,
 ) -> Rehearsal:
     """Bounce every member through every bounce, in order, until a state is unsafe.
 
@@ -144,13 +147,13 @@ def _stop_all(play: _Play, bounces: Sequence[Bounce]) -> StopAll | None:
     return play.stop_all(bounces)
 
 
-def _kind(client: Client) -> object:
+def _kind(client: GroupClient) -> object:
     """What tells members apart in a migration."""
     static = client.group_instance_id is not None
     return client.assignors, client.library, client.byte_code, client.upgrade_from, client.perhaps, static
 
 
-def _chosen(clients: Sequence[Client], most: int) -> set[str]:
+def _chosen(clients: Sequence[GroupClient], most: int) -> set[str]:
     """The members that are played: of each kind its share, the last one, and two before it at least."""
     kinds: dict[object, list[str]] = {}
     for client in clients:
@@ -164,7 +167,7 @@ def _chosen(clients: Sequence[Client], most: int) -> set[str]:
     return chosen
 
 
-def _scaled(topics: Mapping[str, int], clients: Sequence[Client], played: Set[str]) -> dict[str, int]:
+def _scaled(topics: Mapping[str, int], clients: Sequence[GroupClient], played: Set[str]) -> dict[str, int]:
     """Partitions for those who are played: as many to each subscriber as the whole group has."""
     everyone = Counter(topic for client in clients for topic in client.topics)
     some = Counter(topic for client in clients if client.member in played for topic in client.topics)
@@ -178,7 +181,7 @@ class _OutvotedError(Exception):
     """A step names another assignor than all members would choose, once it or one of those alike was bounced."""
 
 
-def _require_known(clients: Iterable[Client], bounces: Iterable[Bounce]) -> None:
+def _require_known(clients: Iterable[GroupClient], bounces: Iterable[Bounce]) -> None:
     for client in clients:
         if client.library not in LIBRARIES:
             raise Fault("UNKNOWN_CLIENT", f"client is {client.library!r}; expected one of {', '.join(LIBRARIES)}")
@@ -191,7 +194,7 @@ def _require_known(clients: Iterable[Client], bounces: Iterable[Bounce]) -> None
 class _Play:
     """All members as they are configured, and the simulated group of those who are played."""
 
-    def __init__(self, clients: Sequence[Client], played: Set[str], topics: Mapping[str, int]) -> None:
+    def __init__(self, clients: Sequence[GroupClient], played: Set[str], topics: Mapping[str, int]) -> None:
         self.group = {client.member: client for client in clients}
         self.played = played
         self.feed: list[e.Event] = []
@@ -230,7 +233,7 @@ class _Play:
         stopped = self._happen([event for each in again for event in (e.Leave(each.member), *_expired(each))])
         started = self._happen([_joining(each) for each in again])
         last = started[-1].rounds[-1] if started and started[-1].rounds else None
-        refused = [Finding(Danger.NO_COMMON_ASSIGNOR, each.refused) for each in started if each.refused is not None]
+        refused = [Hazard(Danger.NO_COMMON_ASSIGNOR, each.refused) for each in started if each.refused is not None]
         return StopAll(
             bounce=name,
             assignor=None if last is None else last.assignor,
@@ -239,7 +242,7 @@ class _Play:
             findings=(*observed([*stopped, *started]), *refused),
         )
 
-    def _step(self, number: int, bounce: Bounce, member: str, ahead: Sequence[Finding]) -> Step:
+    def _step(self, number: int, bounce: Bounce, member: str, ahead: Sequence[Hazard]) -> Step:
         client = self.group[member]
         settled = self._happen([e.Leave(member), *_expired(client), _joining(client)])
         step = _step(number, bounce, client, list(self.group.values()), settled, ahead)
@@ -257,12 +260,12 @@ class _Play:
         return [next(self.game) for _ in events]
 
 
-def _expired(client: Client) -> list[e.Event]:
+def _expired(client: GroupClient) -> list[e.Event]:
     """A static member that changes its assignors is a new member to the group: its session runs out first."""
     return [] if client.group_instance_id is None else [e.Expire(client.member)]
 
 
-def _joining(client: Client) -> e.Join:
+def _joining(client: GroupClient) -> e.Join:
     return e.Join(
         client.member,
         client.topics,
@@ -276,10 +279,10 @@ def _joining(client: Client) -> e.Join:
 def _step(
     number: int,
     bounce: Bounce,
-    client: Client,
-    group: Sequence[Client],
+    client: GroupClient,
+    group: Sequence[GroupClient],
     settled: Sequence[Settlement],
-    ahead: Sequence[Finding],
+    ahead: Sequence[Hazard],
 ) -> Step:
     played = [took for each in settled for took in each.rounds]
     refused = settled[-1].refused
@@ -287,7 +290,7 @@ def _step(
     leader = None if last is None else last.leader
     found = [*observed(settled), *ahead, *warnings(client), *old_leaders(group, leader)]
     if refused is not None:
-        found.append(Finding(Danger.NO_COMMON_ASSIGNOR, refused))
+        found.append(Hazard(Danger.NO_COMMON_ASSIGNOR, refused))
     return Step(
         number=number,
         bounce=bounce.name,

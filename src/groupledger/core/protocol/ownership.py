@@ -35,7 +35,7 @@ class _Span:
 
 
 @dataclass(slots=True)
-class Ownership:
+class LiveOwnership:
     """All spans that last, and those that ended since the last `take_double_owners`.
 
     All SyncGroup answers of a round are one step (`answering`): whoever is given in it what another gives up in it

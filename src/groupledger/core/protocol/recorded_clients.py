@@ -12,7 +12,7 @@ from typing import NamedTuple
 from groupledger.core.faults import Fault
 from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow
 from groupledger.core.protocol.compatibility import LIBRARIES, ByteCode
-from groupledger.core.protocol.dangers import Client
+from groupledger.core.protocol.dangers import GroupClient
 from groupledger.core.protocol.handwriting import libraries
 from groupledger.core.protocol.recorded import CLASSIC, CONSUMERS
 
@@ -21,7 +21,7 @@ class RecordedGroup(NamedTuple):
     """A group as it last had members; `empty_since`: it had none in its last snapshot."""
 
     snapshot: GroupSnapshotRow
-    clients: tuple[Client, ...]
+    clients: tuple[GroupClient, ...]
     empty_since: bool
 
 
@@ -71,7 +71,7 @@ def _client(
     snapshot: GroupSnapshotRow,
     written: Sequence[frozenset[str]],
     library: str | None,
-) -> Client:
+) -> GroupClient:
     told = frozenset.intersection(*written) if written else frozenset()
     likely = [each for each in LIBRARIES if each in told]
     if len(likely) != 1 and library is not None:
@@ -80,7 +80,7 @@ def _client(
         message = f"member {name!r} writes subscriptions as no library we know, or as several: name it with --client"
         raise Fault("UNKNOWN_CLIENT", message)
     topics = row.topics if row.topics is not None else snapshot.shared_topics or ()
-    return Client(
+    return GroupClient(
         name,
         (snapshot.assignor or "",),
         topics,

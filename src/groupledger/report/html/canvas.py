@@ -38,7 +38,7 @@ NO_METADATA = {"Date": None, "Creator": None}
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class Drawing:
     """An SVG, what it shows in words, and what a reader has to know to read it."""
 
     svg: bytes
@@ -51,7 +51,7 @@ class Picture:
         return "data:image/svg+xml;base64," + base64.b64encode(self.svg).decode("ascii")
 
 
-def picture(draw: Callable[[Figure], None], height: float, alt: str, caption: str = "") -> Picture:
+def picture(draw: Callable[[Figure], None], height: float, alt: str, caption: str = "") -> Drawing:
     """What `draw` puts on a figure of this many inches; whatever the machine's settings of matplotlib are."""
     from matplotlib import style
     from matplotlib.figure import Figure
@@ -62,7 +62,7 @@ def picture(draw: Callable[[Figure], None], height: float, alt: str, caption: st
         figure = Figure(figsize=(WIDTH, height), layout="constrained")
         draw(figure)
         figure.savefig(written, format="svg", metadata=NO_METADATA)
-    return Picture(written.getvalue(), alt, caption)
+    return Drawing(written.getvalue(), alt, caption)
 
 
 def label(name: str) -> str:

@@ -29,7 +29,7 @@ from groupledger.report.html.page_parts import Section, Table, command, numbered
 
 if TYPE_CHECKING:
     from groupledger.answers.overview import GroupLine
-    from groupledger.answers.timeline import Entry
+    from groupledger.answers.timeline import TimelineEntry
     from groupledger.report.html.gathering import GroupFacts
 
 MOST_CAUSES, MOST_PAIRS, MOST_FINDINGS = 8, 10, 20
@@ -99,24 +99,24 @@ def _changed(facts: GroupFacts) -> Section:
     return Section("What changed", brief, (moves_picture(entries),), tuple(causes), lines, (_pairs(facts, last),))
 
 
-def _name(entry: Entry) -> str:
+def _name(entry: TimelineEntry) -> str:
     if entry.generation is None:
         return entry.snapshot_kind
     return f"{'Generation' if entry.group_type == CLASSIC else 'Group epoch'} {entry.generation:,}"
 
 
-def _explain(facts: GroupFacts, entry: Entry) -> str:
+def _explain(facts: GroupFacts, entry: TimelineEntry) -> str:
     generation = "" if entry.generation is None else f" --generation {entry.generation}"
     return f"groupledger explain {_quoted(facts)}{generation} --cluster {shlex.quote(facts.line.cluster_id)}"
 
 
-def _moves(entry: Entry) -> str:
+def _moves(entry: TimelineEntry) -> str:
     between, given, lost = moves_of(entry.moved)
     words = ((between, "from member to member"), (given, "from nobody to a member"), (lost, "to nobody"))
     return ", ".join(f"{number:,} {what}" for number, what in words if number) or "nothing"
 
 
-def _nobody(entry: Entry) -> Iterator[str]:
+def _nobody(entry: TimelineEntry) -> Iterator[str]:
     if entry.unowned:
         which = _cut(spans(entry.unowned), LONGEST_LIST)
         yield f"Nobody then had {numbered(len(entry.unowned), 'partition')}: {which}."
@@ -125,7 +125,7 @@ def _nobody(entry: Entry) -> Iterator[str]:
     yield from (f"Gap in the log before it: {gap}" for gap in entry.gaps)
 
 
-def _pairs(facts: GroupFacts, entry: Entry) -> Table:
+def _pairs(facts: GroupFacts, entry: TimelineEntry) -> Table:
     """A row for each pair of members between which partitions moved, most first."""
 
     def pair(each: Moved) -> tuple[str, str]:
@@ -253,7 +253,7 @@ def _rebalances(facts: GroupFacts) -> Section:
     return Section("Rebalances, the last first", brief or "none", tables=(table,))
 
 
-def _members(entry: Entry) -> str:
+def _members(entry: TimelineEntry) -> str:
     before = entry.members if entry.members_before is None else entry.members_before
     return f"{before:,} to {entry.members:,}" if before != entry.members else f"{before:,}"
 

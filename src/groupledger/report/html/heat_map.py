@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from groupledger.answers.over_time import Counted
-    from groupledger.report.html.canvas import Picture
+    from groupledger.report.html.canvas import Drawing
 
 MOST_ROWS, MOST_COLUMNS = 30, 72
 LOWEST = 2.1
@@ -72,7 +72,7 @@ def _natural(what: Sequence[str]) -> list[list[str | int]]:
     return [[int(part) if place % 2 else part for place, part in enumerate(_NUMBERS.split(each))] for each in what]
 
 
-def heat_picture(of: Heat, names: Iterable[str], what: str) -> Picture:
+def heat_picture(of: Heat, names: Iterable[str], what: str) -> Drawing:
     """`names` of the rows; `what` is counted: `rebalances`."""
     labels = [label(name) for name in names]
 

@@ -17,7 +17,7 @@ from groupledger.report.html.page_parts import Link, Section, Table, command, nu
 if TYPE_CHECKING:
     from groupledger.answers.found import Found
     from groupledger.answers.storms import Share
-    from groupledger.report.html.canvas import Picture
+    from groupledger.report.html.canvas import Drawing
     from groupledger.report.html.gathering import Fleet
 
 GroupKey = tuple[str, str]
@@ -86,7 +86,7 @@ def _storms(of: Fleet, pages: Pages) -> Section:
     found = of.storms.groups
     hot = heat(of.rebalances, of.unit)
     clusters = {cluster for cluster, _ in hot.rows} if hot is not None else set()
-    pictures: tuple[Picture, ...] = ()
+    pictures: tuple[Drawing, ...] = ()
     if hot is not None:
         names = [group if len(clusters) == 1 else f"{group} ({cluster})" for cluster, group in hot.rows]
         pictures = (heat_picture(hot, names, "rebalances"),)

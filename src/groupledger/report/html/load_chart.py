@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from groupledger.answers.skew import Skew
-    from groupledger.report.html.canvas import Picture
+    from groupledger.report.html.canvas import Drawing
 
 MOST_BARS = 40
 MOST_BINS = 30
 
 
-def load_picture(of: Skew) -> Picture:
+def load_picture(of: Skew) -> Drawing:
     """A bar a member, the heaviest first; of many members, how many have how many partitions."""
     loads = [len(load.partitions) for load in of.loads]
     mean = sum(loads) / len(loads)

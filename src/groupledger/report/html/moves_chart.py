@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from groupledger.answers.causes import Moved
-    from groupledger.answers.timeline import Entry
-    from groupledger.report.html.canvas import Picture
+    from groupledger.answers.timeline import TimelineEntry
+    from groupledger.report.html.canvas import Drawing
 
 CUT = 5
 """The tallest bar is cut where it is over so many times the next one: as that of a group's first state often is."""
@@ -33,7 +33,7 @@ def moves_of(moved: Sequence[Moved]) -> tuple[int, int, int]:
     return len(moved) - given - lost, given, lost
 
 
-def moves_picture(entries: Sequence[Entry]) -> Picture:
+def moves_picture(entries: Sequence[TimelineEntry]) -> Drawing:
     """A bar a rebalance, and a dot for each kind of cause that it had."""
     moves = [moves_of(entry.moved) for entry in entries]
     kinds = Counter(kind for entry in entries for kind in {cause.kind.value for cause in entry.causes})
@@ -93,7 +93,7 @@ def _bars(axes: Axes, moves: Sequence[tuple[int, int, int]]) -> None:
     axes.tick_params(axis="x", length=0)
 
 
-def _alt(entries: Sequence[Entry], moves: Sequence[tuple[int, int, int]], kinds: Counter[str]) -> str:
+def _alt(entries: Sequence[TimelineEntry], moves: Sequence[tuple[int, int, int]], kinds: Counter[str]) -> str:
     worst = max(range(len(entries)), key=lambda x: sum(moves[x]))
     between, given, lost = (sum(each[column] for each in moves) for column in range(3))
     why = ", ".join(

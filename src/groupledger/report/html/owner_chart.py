@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from groupledger.answers.group_owners import Size
-    from groupledger.report.html.canvas import Picture
+    from groupledger.report.html.canvas import Drawing
     from groupledger.report.html.owner_matrix import OwnerMatrix
 
 WHITE, DARK_RED = "#ffffff", "#8b0000"
@@ -31,7 +31,7 @@ LETTER_COLUMNS = 9
 MOST_LETTERS = 400
 
 
-def owner_picture(of: OwnerMatrix) -> Picture:
+def owner_picture(of: OwnerMatrix) -> Drawing:
     """A row a partition, a colour and a letter a member; black is nobody."""
     colours = {**FIXED, **dict(enumerate(COLOURS))}
     seen = Counter(code for row in of.cells for code in row)
@@ -97,7 +97,7 @@ def _caption(of: OwnerMatrix) -> str:
     )
 
 
-def size_picture(sizes: Sequence[Size], end: datetime) -> Picture:
+def size_picture(sizes: Sequence[Size], end: datetime) -> Drawing:
     """Members, assigned partitions, and the load of the most and the least loaded member, over time."""
 
     members, assigned, most, least = (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from groupledger.answers.scope import Scope
-    from groupledger.report.html.canvas import Picture
+    from groupledger.report.html.canvas import Drawing
 
 INDEX = "index.html"
 PAGE_NAME = re.compile(r"(?:index|group-[a-z0-9-]{1,80})\.html")
@@ -46,7 +46,7 @@ class Section:
 
     title: str
     brief: str
-    pictures: tuple[Picture, ...] = ()
+    pictures: tuple[Drawing, ...] = ()
     points: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
