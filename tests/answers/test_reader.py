@@ -139,20 +139,23 @@ REPORTS = ("storms", "skew", "static", "stickiness", "rack")
 def test_no_engine_is_loaded_for_an_answer(place, tmp_path):
     asked = [["sql", "SELECT * FROM current_rebalances"], ["audit"], *(["report", name] for name in REPORTS)]
     asked += [["who", "orders-7"], ["who", "--unowned-since"], ["timeline", "pay"], ["show", "--group", "pay"]]
-    asked += [["timeline", "--partition", "orders-7", "--since", "24h"]]
+    asked += [["timeline", "--partition", "orders-7", "--since", "24h"], ["explain", "pay"]]
     weights = pa.table({"topic": ["orders"], "partition": [1], "lag": [5]})
     write_deltalake(str(tmp_path / "lag"), weights)
     parquet.write_table(weights, tmp_path / "lag.parquet")
-    asked += [["report", "skew", "--weights", str(tmp_path / name)] for name in ("lag", "lag.parquet")]
+    weighed = [["report", "skew", "--weights", str(tmp_path / name)] for name in ("lag", "lag.parquet")]
     code = "\n".join(
         [
             "import sys; from groupledger.cli import main",
             *(f"main({[*each, '--json', '--ledger', place]!r}, standalone_mode=False)" for each in asked),
+            "print([name for name in ('numpy', 'pyarrow') if name in sys.modules])",
+            *(f"main({[*each, '--json', '--ledger', place]!r}, standalone_mode=False)" for each in weighed),
             "print([name for name in ('pandas', 'pyspark', 'numba', 'delta') if name in sys.modules])",
         ]
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     *answers, loaded = ran.stdout.splitlines()
+    assert answers.pop(len(asked)) == "[]"
     assert len(json.loads(answers[0])["rows"]) == 2
-    assert [json.loads(answer)["status"] for answer in answers] == ["done"] * len(asked)
+    assert [json.loads(answer)["status"] for answer in answers] == ["done"] * len(asked + weighed)
     assert loaded == "[]"

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql.types import ArrayType, BinaryType, BooleanType, IntegerType, LongType, StringType, TimestampType
 
@@ -256,7 +257,7 @@ def by_pandas(spark, place, table):
 
 
 def by_views_in_spark(spark, place, table):
-    return SparkReader(spark, place).query("SELECT * FROM " + CURRENT.format(table.name)).to_pandas()
+    return pa.table(SparkReader(spark, place).query("SELECT * FROM " + CURRENT.format(table.name))).to_pandas()
 
 
 @pytest.mark.parametrize("value", HOSTILE)

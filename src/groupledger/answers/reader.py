@@ -6,8 +6,6 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from groupledger.answers.rows import filled, require_query
 from groupledger.answers.view_page import needed, views
 from groupledger.core.faults import Fault
@@ -15,6 +13,7 @@ from groupledger.core.ledger_version import VERSION_PROPERTY, no_ledger, version
 from groupledger.core.secrets import without_secrets
 
 if TYPE_CHECKING:
+    from arro3.core import Table
     from deltalake import DeltaTable, QueryBuilder
 
     from groupledger.answers.rows import Value
@@ -33,6 +32,8 @@ class LedgerReader:
         self._location = location if "://" in location else str(Path(location).absolute())
         self._place = without_secrets(location)
         self._tables: dict[str, DeltaTable] = {}
+        self._builder: QueryBuilder | None = None
+        self._named: set[str] = set()
         version = self._table(_RUNS).metadata().configuration.get(VERSION_PROPERTY, "")
         if not version.isdecimal():
             raise Fault(
@@ -42,7 +43,7 @@ class LedgerReader:
         if problem is not None:
             raise Fault(*problem)
 
-    def query(self, sql: str, /, **values: Value) -> pa.Table:
+    def query(self, sql: str, /, **values: Value) -> Table:
         """The rows of a query over the views and tables; `:name` in it stands for the value of that name.
 
         Raises Fault: SQL_INVALID for a query that cannot be run or is none that reads; LEDGER_UNREADABLE where a file
@@ -51,24 +52,26 @@ class LedgerReader:
         require_query(sql)
         engine = self._engine(sql)
         try:
-            found = pa.RecordBatchReader.from_stream(
-                engine.execute(filled(sql, values, _text))
-            )  # pa.table imports pandas
-            return _plain(found.read_all())
+            return engine.execute(filled(sql, values, _text)).read_all()
         except Exception as error:
             raise self._fault(error) from error
 
     def _engine(self, sql: str) -> QueryBuilder:
-        """An engine that knows what the query names; a table is opened once."""
+        """The reader's engine, once it knows what the query names: each table and view is made known once."""
         from deltalake import QueryBuilder
 
-        engine = QueryBuilder()
+        if self._builder is None:
+            self._builder = QueryBuilder()
         rests_on, tables = needed(sql)
         for name in tables:
-            engine.register(name, self._table(name))
+            if name not in self._named:
+                self._builder.register(name, self._table(name))
+                self._named.add(name)
         for view in rests_on:
-            engine.execute(f"CREATE VIEW {view.name} AS {view.query}")
-        return engine
+            if view.name not in self._named:
+                self._builder.execute(f"CREATE VIEW {view.name} AS {view.query}")
+                self._named.add(view.name)
+        return self._builder
 
     def _table(self, name: str) -> DeltaTable:
         from deltalake import DeltaTable
@@ -104,21 +107,6 @@ def folder_of(location: str) -> str | None:
 def _text(value: str) -> str:
     """A text as this engine writes it: no character but a quote means anything else."""
     return "'" + value.replace("'", "''") + "'"
-
-
-def _plain(rows: pa.Table) -> pa.Table:
-    """The rows without Arrow's view types, which other libraries may not know."""
-    return rows.cast(pa.schema([pa.field(each.name, _plain_type(each.type), each.nullable) for each in rows.schema]))
-
-
-def _plain_type(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(each.name, _plain_type(each.type), each.nullable) for each in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(pa.field(kind.value_field.name, _plain_type(kind.value_type), kind.value_field.nullable))
-    if pa.types.is_map(kind):
-        return pa.map_(_plain_type(kind.key_type), _plain_type(kind.item_type))
-    return {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(kind, kind)
 
 
 def _said(error: Exception) -> str:

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from groupledger.answers.rows import matching, one_of, records
-from groupledger.core.listings import change_order
+from groupledger.core.change_order import change_order
 from groupledger.core.moment import from_micros, micros
 
 if TYPE_CHECKING:

@@ -109,10 +109,13 @@ def skew(*, asked: Asked, limit: int, weights: str | None) -> Callable[..., Any]
     groupledger report skew --group payments --weights lag.csv
     """
     from groupledger.answers import skew as answers
-    from groupledger.answers.weights import read_weights
 
     def ask(reader: Reader) -> answers.Skews:
-        return answers.skew(reader, asked, limit, None if weights is None else read_weights(weights))
+        if weights is None:
+            return answers.skew(reader, asked, limit)
+        from groupledger.answers.weights import read_weights
+
+        return answers.skew(reader, asked, limit, read_weights(weights))
 
     return ask
 

@@ -43,7 +43,7 @@ def sql(job: Job, *, query: str | None, as_csv: bool, limit: int) -> None:
     with job.output.status("reading the ledger"):
         found = job.reader().query(query)
         names = found.schema.names
-        rows = rows_of(found if as_csv else found.slice(0, limit))
+        rows = rows_of(found, None if as_csv else limit)
     if as_csv and not job.output.as_json:
         _print_csv(names, rows)
         return

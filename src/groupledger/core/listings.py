@@ -17,14 +17,6 @@ if TYPE_CHECKING:
 
     from groupledger.core.batch import IntArray, LongArray
 
-ChangeOrder = tuple[int, bool, str, int]
-
-
-def change_order(since: int, topic_id: str | None, partition_count: int | None) -> ChangeOrder:
-    """Order the changes of one topic: by time, at one moment a deletion before a creation, since that is a topic made
-    again within one listing; then by id and count, so that no order of rows decides."""
-    return since, partition_count is not None, topic_id or "", partition_count or 0
-
 
 def last_change(since: Sequence[int], record_ms: int) -> int:
     """Index of the change in force at a record's time, of changes that rise in microseconds; NONE: before the first."""

@@ -63,7 +63,7 @@ class TopicCatalogue:
 
     @cached_property
     def _sorted(self) -> pa.Table:
-        """By cluster and topic, then as `core.listings.change_order` says."""
+        """By cluster and topic, then as `core.change_order` says."""
         rows = whole(self.table)
         keys = {name: column(rows, name) for name in (c.CLUSTER_ID, c.TOPIC, SINCE)}
         keys["there"] = column(rows, c.PARTITION_COUNT).is_valid().cast(pa.int8())

@@ -121,7 +121,7 @@ class Ledger:
         from groupledger.cli.sql import tell_rows
 
         found = self.reader.query(query, **values)
-        shown = rows_of(found.slice(0, ROWS_SHOWN))
+        shown = rows_of(found, ROWS_SHOWN)
         names = found.schema.names
         return replies.TableReply(
             found,

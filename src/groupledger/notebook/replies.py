@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import pyarrow as pa
+from arro3.core import Table
 
 from groupledger.answers.explanation import Explanation
 from groupledger.answers.listings import Listing
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     import pandas as pd
+    import pyarrow as pa
     from matplotlib.figure import Figure
 
     from groupledger.cli.output import Output
@@ -106,16 +107,20 @@ class ListingReply(Reply[tuple[Listing, ...]]):
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class TableReply(Reply[pa.Table]):
+class TableReply(Reply[Table]):
     """The rows of a query."""
 
     def to_arrow(self) -> pa.Table:
-        """All rows, as Arrow."""
-        return self.value
+        """All rows, as pyarrow has them; without Arrow's view types, which other libraries may not know."""
+        import pyarrow as pa
+
+        found = pa.table(self.value)
+        plain_fields = [pa.field(each.name, _plain_type(each.type), each.nullable) for each in found.schema]
+        return found.cast(pa.schema(plain_fields))
 
     def to_pandas(self) -> pd.DataFrame:
         """All rows."""
-        frame: pd.DataFrame = self.value.to_pandas()
+        frame: pd.DataFrame = self.to_arrow().to_pandas()
         return frame
 
     def to_dict(self) -> Any:
@@ -162,3 +167,16 @@ def _value(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: _value(getattr(value, field.name)) for field in dataclasses.fields(value)}
     return tuple(map(_value, value)) if isinstance(value, tuple) else value
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    """The type without view types in it."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(each.name, _plain_type(each.type), each.nullable) for each in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(pa.field(kind.value_field.name, _plain_type(kind.value_type), kind.value_field.nullable))
+    if pa.types.is_map(kind):
+        return pa.map_(_plain_type(kind.key_type), _plain_type(kind.item_type))
+    return {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(kind, kind)

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from arro3.core import Table
 from pyspark.errors import AnalysisException, ParseException
 
 from groupledger.answers.rows import filled, require_query
@@ -16,7 +17,6 @@ from groupledger.tables import BY_NAME
 from groupledger.tables.sql_text import literal
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from groupledger.answers.rows import Value
@@ -31,7 +31,7 @@ class SparkReader:
     spark: SparkSession
     location: LedgerLocation
 
-    def query(self, sql: str, /, **values: Value) -> pa.Table:
+    def query(self, sql: str, /, **values: Value) -> Table:
         """The rows of a query over the views and tables; `:name` in it stands for the value of that name.
 
         Raises Fault SQL_INVALID for a query that cannot be run or is none that reads.
@@ -43,7 +43,7 @@ class SparkReader:
         for view in rests_on:
             self.spark.sql(f"CREATE OR REPLACE TEMP VIEW {view.name} AS {in_spark(view.query)}")
         try:
-            return self.spark.sql(filled(in_spark(sql), values, literal)).toArrow()
+            return Table.from_arrow(self.spark.sql(filled(in_spark(sql), values, literal)).toArrow())
         except (AnalysisException, ParseException) as error:
             said = str(error).splitlines()[0]
             raise Fault("SQL_INVALID", f"the query cannot be run: {said}; views: {', '.join(views())}") from error

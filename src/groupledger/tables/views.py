@@ -162,7 +162,7 @@ def _derived(table: Table) -> str:
 
 
 def _not_listed() -> str:
-    """Of each topic the change in force at the time, in the order of `core.listings.change_order`."""
+    """Of each topic the change in force at the time, in the order of `core.change_order`."""
     of_snapshot = (c.CLUSTER_ID, c.GROUP_ID, c.INCARNATION, c.OFFSET, c.SNAPSHOT_ID, c.GENERATION, c.GROUP_EPOCH)
     wanted = (
         f"SELECT {_columns(of_snapshot)}, t.observed_at, unnest(coalesce(t.shared_topics, t.subscribed_topics)) AS "

@@ -8,10 +8,9 @@ it is the subtopology's one source, or all its sources have as many partitions a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from groupledger.core.history.rows import Assignment, Tasks, Topics
-from groupledger.core.history.topics import TopicCatalog
 from groupledger.core.wire.offsets_log import (
     CurrentTaskIds,
     StreamsCurrentAssignment,
@@ -20,6 +19,9 @@ from groupledger.core.wire.offsets_log import (
     Subtopology,
     TaskIds,
 )
+
+if TYPE_CHECKING:
+    from groupledger.core.history.topics import TopicCatalog
 
 ACTIVE, STANDBY, WARMUP = "active", "standby", "warmup"
 ASSIGNED, PENDING, TARGET = "assigned", "pending-revocation", "target"

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from groupledger.core.batch import NONE
-from groupledger.core.listings import ChangeOrder, change_order, last_change
+from groupledger.core.change_order import ChangeOrder, change_order
+from groupledger.core.listings import last_change
 
 URL_SAFE = str.maketrans("+/", "-_")
 
