@@ -163,13 +163,13 @@ def test_who_stands_still_or_is_gone_reads_nothing():
     class Reading(Silent):
         def on_partitions_revoked(self, partitions, consumer):
             name = consumer.group_metadata().member_id
-            read[name] = consumer.metrics()["records-consumed-total"]
+            read[name] = {f"{topic}-{at}": consumer.position((topic, at)) for topic, at in partitions}
 
     events = [e.Pause("a"), e.SetPartitions("u", 1), e.Resume("a"), e.Leave("a")]
     found(Reading, *events)
-    assert read == {"a-1": 4 * 5 + 2 * 5 + 2 * 3 * 5}
+    assert read == {"a-1": {"t-0": 5 + 5 + 3 * 5, "t-1": 5 + 5 + 3 * 5}}
     found(Reading, *events, records=0)
-    assert read == {"a-1": 0}
+    assert read == {"a-1": {"t-0": 0, "t-1": 0}}
 
 
 def test_the_journal_has_offsets_and_the_generation():

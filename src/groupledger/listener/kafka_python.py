@@ -181,10 +181,6 @@ class KafkaPythonConsumer(LiveConsumer[Records]):
         """All topics."""
         return {topic: self.partitions_for(topic, timeout=timeout) for topic in sorted(self._consumer.topics())}
 
-    def metrics(self) -> dict[str, Any]:
-        """The client's metrics, by their groups."""
-        return dict(self._consumer.metrics())
-
     def group_metadata(self) -> GroupMetadata:
         """The member as the client knows it."""
         told = self._consumer.group_metadata()

@@ -1,7 +1,7 @@
 """The restricted view of a consumer that a callback is given (KIP-1306, `RebalanceConsumer`).
 
 What is dangerous in a rebalance is not there: poll, close, subscribe, unsubscribe, assign, wakeup, enforce_rebalance,
-and (un)registering metrics. A type checker says so before anything runs.
+metrics and (un)registering them. A type checker says so before anything runs.
 """
 
 from __future__ import annotations
@@ -143,12 +143,8 @@ class RebalanceConsumer:
         """`listTopics`."""
         return dict(self._do("list_topics", timeout=timeout))
 
-    def metrics(self) -> dict[str, Any]:
-        """`metrics`, which the KIP lists as included and forgets in the interface (decision 0033)."""
-        return dict(self._do("metrics"))
-
     def client_instance_id(self, *, timeout: float | None = None) -> str:
-        """`clientInstanceId`, which the KIP has in the interface and forgets in the list (decision 0033)."""
+        """`clientInstanceId`, which the KIP has in the interface and forgets in the list (decision 0123)."""
         return str(self._do("client_instance_id", timeout=timeout))
 
     def current_lag(self, partition: TopicPartition) -> int | None:
