@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 
+from pyspark.sql import functions as F
+
 from groupledger.core.lines.topic_listings import listing_line
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerLocation
@@ -52,6 +54,22 @@ def listed(address, dumped):
     """The topics that the cluster has now, as a source of the ledger that a dump is read into."""
     listing = [listing_line(0, *topic) for topic in Cluster(Address(address, {}, 30), time.monotonic).topics()]
     return dumped.source("topics.jsonl", [line.decode() for line in listing], "topics-jsonl")
+
+
+def listed_when(spark, ledger, dumped):
+    """The topics as the ledger learnt of them, as a source: a line each, at every moment at which one changed."""
+    changes = current(spark, LedgerLocation(path=str(ledger)), TOPIC_SNAPSHOTS).orderBy(c.VALID_FROM)
+    known, listings = {}, {}
+    for row in changes.withColumn(c.VALID_FROM, F.unix_micros(c.VALID_FROM)).collect():
+        known[row.topic] = row
+        moment = -(-row.valid_from // 1000)  # records of a millisecond that had begun then came before it
+        listings[moment] = [
+            listing_line(moment, each.topic, each.topic_id, each.racks or [[None]] * each.partition_count)
+            for each in known.values()
+            if each.partition_count is not None
+        ]
+    lines = [line.decode() for listing in listings.values() for line in listing]
+    return dumped.source("topics.jsonl", lines, "topics-jsonl")
 
 
 def same_as_dumped(address, dumped, ledger):

@@ -31,7 +31,7 @@ from groupledger.tables import GROUP_SNAPSHOTS, LOG_RECORDS
 from groupledger.tables import columns as c
 from tests.kafka.groups import dump, ends, fill, groups
 from tests.live.broker import CLUSTER_ID, KAFKA_3, KAFKA_4, Broker
-from tests.live.dumped import done, listed, rows_of
+from tests.live.dumped import done, listed_when, rows_of
 from tests.live.fleet import SECONDS, Fleet, LiveGroup, Way
 from tests.live.topics import Topics
 
@@ -235,9 +235,10 @@ def test_every_generation_of_every_client_is_in_the_ledger(name, programs, spark
                 break
         assert (ends(address, LOG_PARTITIONS), groups(address)) == before
         assert {*fleet.played} - {SHARE.group_id, STREAMS.group_id} <= {*before[1]}, "it lists no groups of these types"
-        records, topics = dump(address, LOG_PARTITIONS), listed(address, dumped)
+        records = dump(address, LOG_PARTITIONS)
     finally:
         broker.stop()
+    topics = listed_when(spark, ledger, dumped)
     dumped.ingest(SourceSettings(kind="segments", path=str(broker.logs)), topics, cluster_id=CLUSTER_ID)
     found, expected = rows_of(spark, ledger), rows_of(spark, dumped.location.path)
     assert found[LOG_RECORDS.name]

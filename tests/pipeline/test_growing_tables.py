@@ -61,6 +61,42 @@ def test_a_delta_table_costs_its_new_rows_only(spark, workspace):
 
 
 @pytest.mark.long
+def test_two_readers_of_one_table_and_one_that_dies_count_each_row_once(spark, workspace, monkeypatch):
+    """Both go on from the same version while the table grows; what a reader that dies had read is read by the next."""
+    path = str(workspace.folder / "bronze")
+    source = SourceSettings(kind="offsets-delta", path=path)
+    bronze(spark, piece(0, 300)).save(path)
+    workspace.ingest(source)
+
+    bronze(spark, piece(300, 350)).mode("append").save(path)
+
+    def grown_and_read():
+        bronze(spark, piece(350, 400)).mode("append").save(path)
+        assert counted(workspace.ingest(source)) == (100 + 2 * OTHERS, 0, 2 * OTHERS)
+        bronze(spark, piece(400, 500)).mode("append").save(path)
+
+    with pytest.raises(runs.WriteConflict):
+        workspace.ingest(source, beside=grown_and_read)
+    with monkeypatch.context() as patched:
+        patched.setattr(runs, "commit", _died)
+        with pytest.raises(ConnectionAbortedError):
+            workspace.ingest(source)
+    assert counted(workspace.ingest(source)) == (100 + OTHERS, 0, OTHERS)
+    assert workspace.ingest(source).nothing_new
+    assert len(workspace.rows(LOG_RECORDS)) == 500
+    versions = [
+        last_mark(runs.look(spark, workspace.location).commits[:number], "edge", key_of(source))["version"]
+        for number in (1, 2, 3)
+    ]
+    assert versions == [0, 2, 3]
+
+
+def _died(*_):
+    """Everything is written, and nothing committed."""
+    raise ConnectionAbortedError
+
+
+@pytest.mark.long
 def test_a_table_of_the_catalog_is_named(spark, workspace):
     spark.sql("CREATE SCHEMA IF NOT EXISTS growing")
     try:
