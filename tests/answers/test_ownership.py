@@ -125,6 +125,15 @@ def test_what_limits_the_answer_is_said(ledger, partition, minute, note):
     assert note in ownership(ledger, "orders", partition, at(minute)).notes
 
 
+def test_a_name_in_two_clusters_is_no_topic_that_was_made_again(written):
+    rows = [change(10, None, "m1", 5), change(12, None, "x1", 3, cluster_id="eu")]
+    topics = [listed("orders", "A", 8, 0), listed("orders", "E", 8, 0, "eu")]
+    once = ownership(written(ownership_changes=rows, topic_snapshots=topics), "orders", 7, at(45)).notes
+    again = ownership(written(ownership_changes=rows, topic_snapshots=[*TOPICS, topics[1]]), "orders", 7, at(45)).notes
+    assert [note for note in once if "made again" in note] == []
+    assert "orders was deleted and made again: 2 topic ids, each another topic (cluster dev)" in again
+
+
 def test_gaps_are_counted(ledger):
     assert [ownership(ledger, "orders", 7, at(minute)).gaps for minute in (11, 45)] == [1, 0]
 

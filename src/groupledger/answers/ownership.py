@@ -351,9 +351,11 @@ def _members_of(reader: Reader, groups: list[str], snapshot_ids: list[str]) -> d
 
 def _topic_notes(topic: str, partition: int, at: datetime, lives: tuple[TopicLife, ...]) -> Iterator[str]:
     """Says where the name stood for another topic, for none, or had fewer partitions."""
-    ids = {life.topic_id for life in lives}
-    if len(ids) > 1:
-        yield f"{topic} was deleted and made again: {len(ids)} topic ids, each another topic"
+    clusters = Counter(cluster for cluster, _ in {(life.cluster_id, life.topic_id) for life in lives})
+    for cluster, number in sorted(clusters.items()):
+        if number > 1:
+            where = f" (cluster {cluster})" if len(clusters) > 1 else ""
+            yield f"{topic} was deleted and made again: {number} topic ids, each another topic{where}"
     if not lives:
         yield f"no topic listing names {topic}: its ids and partition counts are not known"
     alive = [life for life in lives if life.since <= at and (life.until is None or at < life.until)]
