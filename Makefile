@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export GROUPLEDGER_JARS ?= $(CURDIR)/.jars
 
 .DEFAULT_GOAL := help
-.PHONY: help ready setup demo test check bench bench-job parity properties mutants machine faults fuzz storm sameness prove sparks long cluster lock clean
+.PHONY: help ready setup demo docs test check bench bench-job parity properties mutants machine faults fuzz storm sameness prove sparks long cluster lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,6 +17,11 @@ setup: ready $(VENV)/.rehearsed  ## Install Python packages (.venv) and jars (.j
 
 demo: ready  ## The main job on real Kafka data, with a summary to read
 	@$(BIN)/groupledger demo
+
+docs: $(VENV)/.installed  ## The documentation as a site in build/site: reference written from the code, a broken link fails; no network
+	@$(BIN)/python -m website
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	@echo "build/site/index.html; to search in it: $(BIN)/python -m http.server --directory build/site"
 
 test: setup check  ## Every check and test but the long ones: first what needs no JVM, on all cores, then Spark, alone
 	@$(BIN)/python -m pytest -m "not spark and not live and not cluster" --numprocesses auto --dist worksteal
@@ -29,7 +34,7 @@ long: setup  ## The Spark tests that `make test` leaves out since they take long
 check: setup  ## Format, lint, types, layers, tidiness
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
-	@$(BIN)/mypy $(wildcard src jobs tests benchmarks examples)
+	@$(BIN)/mypy $(wildcard src jobs tests benchmarks examples website)
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python -m pytest -q tests/test_tidy.py
 
@@ -94,7 +99,7 @@ mutants: setup  ## Change PART (assignors, protocol, wire, custom) in 500 small 
 lock: setup  ## Write requirements.lock and the digests of the jars anew
 	@$(BIN)/pip install --quiet --disable-pip-version-check 'uv>=0.5'
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url \
-	  --no-emit-find-links --no-annotate --extra dev --output-file requirements.lock pyproject.toml
+	  --no-emit-find-links --no-annotate --extra dev --extra docs --output-file requirements.lock pyproject.toml
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url \
 	  --no-emit-find-links --no-annotate --output-file tests/live/requirements.lock tests/live/requirements.in
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url \

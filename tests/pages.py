@@ -1,7 +1,6 @@
 """Code blocks of the documentation's pages, for the tests that run them."""
 
 import re
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,3 @@ def documented_reader() -> Callable[[str, str], Any]:
     exec(compile(code, str(READING), "exec"), namespace)  # noqa: S102 - the document's own example
     current: Callable[[str, str], Any] = namespace["current"]
     return current
-
-
-def printed(page):
-    """Each command that a page shows followed by what it prints: its words, and the text."""
-    found = re.findall(r"^    groupledger ([^\n]*)\n\n```\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    return [(shlex.split(line), text) for line, text in found]

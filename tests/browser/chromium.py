@@ -18,11 +18,11 @@ OPTIONS = (
 
 
 def look(page, shot, width, height):
-    """Write a picture of the page; give the lines of its console, errors of scripts and of its policy among them."""
+    """Write a picture of the page, a file or an address; give what its console says, errors of scripts among it."""
     browser = os.environ.get("GROUPLEDGER_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     assert browser, "no Chromium here: apt-get install chromium, or name one in GROUPLEDGER_CHROMIUM"
     with tempfile.TemporaryDirectory(prefix="groupledger-browser-") as profile:
         options = (f"--window-size={width},{height}", f"--user-data-dir={profile}", f"--screenshot={shot}")
-        command = [browser, *OPTIONS, *options, page.absolute().as_uri()]
+        command = [browser, *OPTIONS, *options, page if isinstance(page, str) else page.absolute().as_uri()]
         ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     return [line for line in ran.stderr.splitlines() if "CONSOLE" in line]

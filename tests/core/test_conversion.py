@@ -1,15 +1,11 @@
-"""What a coordinator makes of a classic group when it is converted, and the reasons of the page."""
-
-import re
-from pathlib import Path
+"""What a coordinator makes of a classic group when it is converted, and what its reasons amount to."""
 
 import pytest
 
 from groupledger.core.assignors.server.conversion import GroupBefore, MemberBefore, convert
-from groupledger.core.conversion import BY_CODE, OBSTACLES, Readiness, readiness
+from groupledger.core.conversion import BY_CODE, Readiness, readiness
 from groupledger.core.wire.primitives import uuid_text
 
-PAGE = Path(__file__).parents[2] / "docs" / "can-it-be-converted.md"
 LISTED = {topic: (uuid_text(topic.encode() * 16), 4) for topic in "ab"}
 
 
@@ -58,8 +54,3 @@ def test_one_reason_that_blocks_decides():
     assert state("STATIC_MEMBERS") is Readiness.READY
     assert state("STATIC_MEMBERS", "CUSTOM_ASSIGNOR") is Readiness.UNKNOWN
     assert state("CUSTOM_ASSIGNOR", "STREAMS", "EMPTY_NOW") is Readiness.BLOCKED
-
-
-def test_the_page_has_the_codes_as_they_are_declared():
-    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if re.match(r"\| `[A-Z_0-9]+` \|", line)]
-    assert rows == [f"| `{each.code}` | {each.effect.value} | {each.what} |" for each in OBSTACLES]

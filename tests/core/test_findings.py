@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from groupledger.core.faults import Fault
-from groupledger.core.findings import BY_CODE, BY_RECORDED, INVARIANTS, Judge, failing
+from groupledger.core.findings import BY_CODE, BY_RECORDED, INVARIANTS, failing
 
 SOURCE = Path(__file__).parents[2] / "src" / "groupledger"
-PAGE = Path(__file__).parents[2] / "docs" / "is-it-sound.md"
 RECORDED = {
     *("DOUBLE_ASSIGNED", "ASSIGNED_NOT_SUBSCRIBED", "TOPIC_REPEATED", "STALE_CLAIM", "CLAIM_DIFFERS"),
     *("REWRITE_DIFFERS", "OFFSET_REWRITTEN", "LEFT_OUT", "HANDED_OVER"),
@@ -23,19 +22,6 @@ def test_each_code_stands_once_and_tables_keep_theirs():
     assert not {each.code for each in INVARIANTS} & {
         each.recorded_as for each in INVARIANTS if each.recorded_as != each.code
     }
-
-
-def test_the_page_has_the_codes_as_they_are_declared():
-    rows = [
-        line
-        for line in PAGE.read_text(encoding="utf-8").splitlines()
-        if line.startswith("| `") and "`groupledger" not in line
-    ]
-    declared = []
-    for each in INVARIANTS:
-        recorded = "" if each.judge is Judge.AUDIT else f"`{each.recorded_as}`"
-        declared.append(f"| `{each.code}` | {each.severity.value} | {each.judge.value} | {recorded} | {each.what} |")
-    assert rows == declared
 
 
 def test_no_code_is_written_down_elsewhere():

@@ -2,10 +2,11 @@
 
 import gzip
 import re
+import shutil
 from itertools import takewhile
+from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from groupledger.answers.differences import difference
 from groupledger.answers.group_owners import group_owners, sizes
@@ -24,9 +25,8 @@ from groupledger.answers.tenures import partition_timeline
 from groupledger.answers.timeline import timeline
 from groupledger.answers.unowned import unowned_partitions
 from groupledger.answers.what_if import what_if
-from groupledger.cli import main
 from groupledger.cli.demo import tell_demo
-from groupledger.cli.options import DEMO_LEDGER, Job
+from groupledger.cli.options import Job
 from groupledger.cli.output import Output
 from groupledger.cli.summaries import WORDS
 from groupledger.config.sample import CAPTURES
@@ -37,7 +37,8 @@ from groupledger.pipeline.verdicts import total
 from groupledger.pipeline.views import SparkReader
 from groupledger.sinks.ledger import LedgerLocation
 from tests.demo.conftest import ROOT
-from tests.pages import printed
+from tests.docs.demo_ledger import lasting_rows, unpack
+from tests.docs.examples import examples, files_of, run
 
 pytestmark = pytest.mark.spark
 
@@ -143,25 +144,28 @@ def test_who_had_a_partition_is_what_the_clients_said(demonstrated, demo_config)
     assert all(client.startswith(group) for group, client in found.items())
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "who-had-it.md",
-        "what-happened.md",
-        "why-did-it-rebalance.md",
-        "can-it-be-converted.md",
-        "who-comes-and-goes.md",
-        "did-the-migration-finish.md",
-    ],
-)
-def test_a_page_shows_what_its_commands_print(demonstrated, demo_config, name):
-    """At 80 columns, on the demo's ledger."""
-    shown = printed((ROOT / "docs" / name).read_text(encoding="utf-8"))
-    assert shown
-    for words, text in shown:
-        assert words[-2:] == ["--ledger", DEMO_LEDGER]
-        ran = CliRunner(env={"COLUMNS": "80"}).invoke(main, [*words[:-1], demo_config.ledger.location])
-        assert (ran.exit_code, ran.stdout.strip("\n")) == (0, text.strip("\n"))
+def test_the_ledger_that_the_pages_are_held_against_is_this_one(demonstrated, demo_config, tmp_path):
+    """tests/docs runs what the pages show on a copy without Spark; after a change: python -m tests.docs.demo_ledger."""
+    here, shipped = (lasting_rows(place) for place in (demo_config.ledger.location, unpack(tmp_path)))
+    assert {name: len(rows) for name, rows in here.items()} == {name: len(rows) for name, rows in shipped.items()}
+    assert [name for name in here if here[name] != shipped[name]] == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["another-assignor.md", "grid.md"])
+def test_a_page_shows_what_its_commands_print_with_spark(demonstrated, demo_config, tmp_path, monkeypatch, name):
+    """On a copy: a replay commits a run of its own."""
+    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    ledger = shutil.copytree(demo_config.ledger.location, tmp_path / "ledger")
+    monkeypatch.chdir(tmp_path)
+    for file, content in files_of(page).items():
+        Path(file).write_text(content)
+    shown = dict.fromkeys(re.findall(r"--verify (ingest-\w+)", page), demonstrated.ingest.run.run_id)
+    for example in examples(page):
+        code, printed = run(example._replace(words=tuple(shown.get(word, word) for word in example.words)), ledger)
+        for on_page, here in shown.items():
+            printed = printed.replace(here, on_page)
+        assert (code, printed) == (0, example.text)
 
 
 def test_spark_gives_the_same_answers(spark, demonstrated, demo_config):

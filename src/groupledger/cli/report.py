@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def report() -> None:
     """Rank groups by one kind of trouble, with the members and partitions that make it so.
 
-    docs/storms-and-skew.md goes from the symptom to the answer. `html` writes pages of all that is known.
+    docs/how-to.md leads from the symptom to the answer. `html` writes pages of all that is known.
 
     \b
     groupledger report storms --since 24h

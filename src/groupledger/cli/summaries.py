@@ -38,9 +38,11 @@ WORDS = {
     "cannot-tell: a share group": "recorded; its coordinator's assignor is not recomputed here",
     "cannot-tell: a streams group": "recorded; its coordinator's assignor is not recomputed here",
     "cannot-tell: incomplete snapshot": "the log was cut here: no verdict rests on it",
+    "cannot-tell: nothing recorded": "there is no assignment to compare with",
+    "cannot-tell: the assignor fails on this input": "Kafka's own code fails on it, yet something was recorded",
     "cannot-tell: no partition counts": "no topic listing says how many partitions there were",
 }
-"""The verdicts in words for a person; one that is not here explains itself."""
+"""The verdicts in words for a person."""
 
 EQUAL = {"exact", "equal-sets", "exact-older-topics", "exact-newer-topics", "topic-unknown-to-leader"}
 UNLESS = "unless bucket neighbours compete"

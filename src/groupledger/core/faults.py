@@ -6,7 +6,22 @@ person who asked. A bug of ours is any other exception and is never caught.
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from groupledger.core.secrets import without_secrets
+
+
+class Code(StrEnum):
+    """A code that rejected input can carry, with its meaning: `NAME = "NAME", "what was found"`."""
+
+    what: str
+
+    def __new__(cls, code: str, what: str) -> Code:
+        """Make the member: its value is the code alone."""
+        member = str.__new__(cls, code)
+        member._value_ = code
+        member.what = what
+        return member
 
 
 class Fault(Exception):

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
 
-from groupledger.core.faults import Fault
+from groupledger.core.faults import Code, Fault
 
 
-class DecodeCode(StrEnum):
+class DecodeCode(Code):
     """Why bytes did not decode."""
 
-    TRUNCATED = "TRUNCATED"  # the bytes end before the field does, or a length says more than is left
-    BAD_LENGTH = "BAD_LENGTH"  # a negative length that does not mean null, or a tagged field of another size than said
-    BAD_UTF8 = "BAD_UTF8"
-    BAD_VARINT = "BAD_VARINT"  # more than 32 bits, or longer than it need be
-    BAD_TAG = "BAD_TAG"  # tags that do not rise
-    BAD_MARKER = "BAD_MARKER"  # the byte before a nullable struct is neither "null" nor "present"
-    BAD_UUID = "BAD_UUID"  # text that no uuid prints as
-    NULL_FIELD = "NULL_FIELD"  # null where the spec allows none
-    UNKNOWN_VERSION = "UNKNOWN_VERSION"
-    BAD_KEY_TYPE = "BAD_KEY_TYPE"  # a negative record type
-    NO_KEY = "NO_KEY"  # a record without a key
-    BAD_PARTITION = "BAD_PARTITION"  # a negative partition in an assignment
-    TRAILING_BYTES = "TRAILING_BYTES"  # bytes left over where the version is known
+    TRUNCATED = "TRUNCATED", "the bytes end before the field does, or a length says more than is left"
+    BAD_LENGTH = "BAD_LENGTH", "a negative length that does not mean null, or a tagged field of another size than said"
+    BAD_UTF8 = "BAD_UTF8", "a text that is no UTF-8"
+    BAD_VARINT = "BAD_VARINT", "a variable-length number of more than 32 bits, or longer than it need be"
+    BAD_TAG = "BAD_TAG", "tags that do not rise"
+    BAD_MARKER = "BAD_MARKER", 'the byte before a nullable struct is neither "null" nor "present"'
+    BAD_UUID = "BAD_UUID", "text that no uuid prints as"
+    NULL_FIELD = "NULL_FIELD", "null where the format allows none"
+    UNKNOWN_VERSION = "UNKNOWN_VERSION", "a version of the record that Kafka 4.4 does not have"
+    BAD_KEY_TYPE = "BAD_KEY_TYPE", "a negative record type"
+    NO_KEY = "NO_KEY", "a record without a key"
+    BAD_PARTITION = "BAD_PARTITION", "a negative partition in an assignment"
+    TRAILING_BYTES = "TRAILING_BYTES", "bytes left over where the version is known"
 
 
 class DecodeFault(Fault):

@@ -1,0 +1,63 @@
+"""Codes of rejected lines, rows, snapshots and groups, with their meanings; those of bytes stand with the decoders.
+
+`wire.faults.DecodeCode` and `segments.damage.SegmentCode` are the others; docs/custom-assignors.md has those of custom
+assignors. A test holds them against the source; docs/codes.md is made of them.
+"""
+
+from __future__ import annotations
+
+from groupledger.core.faults import Code
+
+
+class LineCode(Code):
+    """Why a line or a row of the log, or of a topic listing, cannot be used."""
+
+    MALFORMED_LINE = "MALFORMED_LINE", "a line that is not exactly one JSON object"
+    BAD_PARTITION = "BAD_PARTITION", "a partition outside its range"
+    BAD_OFFSET = "BAD_OFFSET", "an offset outside its range"
+    BAD_TIMESTAMP = "BAD_TIMESTAMP", "a timestamp outside its range, or no time at all"
+    BAD_BASE64 = "BAD_BASE64", "a key or value that is not base64"
+    BAD_TOPIC = "BAD_TOPIC", "a topic that is no text, or an empty name in a listing"
+    BAD_MOMENT = "BAD_MOMENT", "the time of a topic listing is outside its range"
+    BAD_PARTITION_COUNT = "BAD_PARTITION_COUNT", "the partition count of a topic is no number, or outside its range"
+    BAD_TOPIC_ID = "BAD_TOPIC_ID", "the id of a topic is neither a text nor null"
+    BAD_RACKS = "BAD_RACKS", "the racks of a topic are no list, or not one for each partition"
+    NO_POSITION = "NO_POSITION", "a line of Kafka's group metadata formatter, which prints no partition and offset"
+    RECORD_TOO_LARGE = "RECORD_TOO_LARGE", "a record with a value above `limits.max_record_bytes`"
+
+
+class SnapshotCode(Code):
+    """Why a snapshot of your own tables cannot be used, with all its rows."""
+
+    BAD_VALUE = "BAD_VALUE", "a value that is not of the column's type or range"
+    MISSING_VALUE = "MISSING_VALUE", "a required column is null"
+    NO_GROUP_ROW = "NO_GROUP_ROW", "member rows without a group row"
+    NO_MEMBERS = "NO_MEMBERS", "no member row for a group that is not empty"
+    MEMBER_COUNT = "MEMBER_COUNT", "another number of member rows than the group row says"
+    SNAPSHOT_TWICE = "SNAPSHOT_TWICE", "a snapshot id in more than one group row"
+    POSITION_TWICE = "POSITION_TWICE", "an offset in more than one snapshot of a group"
+    PLACE_TWICE = "PLACE_TWICE", "two members in one place of the order"
+    BAD_MEMBER_ORDER = "BAD_MEMBER_ORDER", "a place of the order below 0"
+    NEGATIVE_PARTITION = "NEGATIVE_PARTITION", "a member with a partition below 0"
+    CLAIMS_OVER_LIMIT = "CLAIMS_OVER_LIMIT", "members claim more partitions than `limits.max_partitions_per_group`"
+
+
+class GroupCode(Code):
+    """Why a group, or one record of it, is not folded or not computed."""
+
+    OTHER_GROUP = "OTHER_GROUP", "a record whose key names another group: the read mixed groups"
+    OTHER_LOG_PARTITION = "OTHER_LOG_PARTITION", "a record in another log partition than the others of its group"
+    MEMBER_TWICE = "MEMBER_TWICE", "a member stands twice in a snapshot"
+    ID_OVER_LIMIT = "ID_OVER_LIMIT", "a group or member id longer than `limits.max_id_bytes`"
+    MEMBERS_OVER_LIMIT = "MEMBERS_OVER_LIMIT", "more members than `limits.max_members_per_group`"
+    PARTITIONS_OVER_LIMIT = "PARTITIONS_OVER_LIMIT", "more partitions than `limits.max_partitions_per_group`"
+    NEGATIVE_PARTITION_COUNT = "NEGATIVE_PARTITION_COUNT", "a topic listing has a partition count below 0"
+
+
+class RecordStandsCode(Code):
+    """Why a state is `NOT_RECOMPUTED`: its record stands, and nothing is wrong with it."""
+
+    UNKNOWN_ASSIGNOR = "UNKNOWN_ASSIGNOR", "its assignor is not one of ours; `assign.overrides` can name a custom one"
+    NO_ASSIGNOR = "NO_ASSIGNOR", "the record names no assignor"
+    OTHER_PROTOCOL_TYPE = "OTHER_PROTOCOL_TYPE", "no group of consumers, such as one of Kafka Connect"
+    OTHER_GROUP_TYPE = "OTHER_GROUP_TYPE", "a share or streams group, whose assignors are not recomputed"

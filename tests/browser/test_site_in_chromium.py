@@ -1,0 +1,89 @@
+"""The documentation as a site: what is broken fails the build, and no page asks for anything but its own server.
+
+Screenshots stay in the folder that pytest's `--basetemp` names: look at them.
+"""
+
+import functools
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from tests.browser.chromium import look
+
+pytestmark = pytest.mark.live
+ROOT = Path(__file__).parents[2]
+PAGES = ("index.html", "tutorial.html", "nobody-has-it.html", "codes.html", "architecture.html")
+WIDTHS, HEIGHT = (1280, 500), 1400
+FETCHED = re.compile(r"<(?:script|img|iframe|link)\b[^>]*?(?:src|href)=\"?(?:https?:)?//[^>]*>")
+
+
+def build(root, site):
+    """Build the site of a copy of the repository; gives what MkDocs says, and whether it is content."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)]
+    ran = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    return ran.returncode, ran.stderr
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    code, said = build(ROOT, folder)
+    assert code == 0, said
+    return folder
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def address(site):
+    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(site))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_shown_without_a_complaint(address, tmp_path, page, width):
+    shot = tmp_path / f"{page}.{width}.png"
+    assert look(f"{address}/{page}", shot, width, HEIGHT) == []
+    with Image.open(shot) as taken:
+        pixels = taken.convert("L").histogram()
+    assert sum(pixels[:200]) / (width * HEIGHT) > 0.02
+
+
+def test_no_page_fetches_anything_from_elsewhere(site):
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 100
+    found = {match[0] for page in pages for match in FETCHED.finditer(page.read_text(encoding="utf-8"))}
+    assert found == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "added", "said"),
+    [
+        ("how-to.md", "\n[gone](not-there.md)\n", "not-there.md"),
+        ("how-to.md", "\n[gone](codes.md#not-there)\n", "not-there"),
+        ("new.md", "# A page that nobody leads to\n", "new.md"),
+    ],
+    ids=["page", "heading", "navigation"],
+)
+def test_what_is_broken_fails_the_build(tmp_path, name, added, said):
+    for folder in ("docs", "website", "examples", "src/groupledger/answers"):
+        shutil.copytree(ROOT / folder, tmp_path / "copy" / folder)
+    shutil.copy(ROOT / "mkdocs.yml", tmp_path / "copy")
+    with (tmp_path / "copy" / "docs" / name).open("a", encoding="utf-8") as page:
+        page.write(added)
+    code, words = build(tmp_path / "copy", tmp_path / "site")
+    assert code != 0
+    assert said in words

@@ -1,0 +1,95 @@
+"""The site: pages written from the code are as the code is, and every page is in the navigation."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from groupledger.core.input_codes import GroupCode, LineCode, RecordStandsCode, SnapshotCode
+from groupledger.core.segments.damage import SegmentCode
+from groupledger.core.wire.faults import DecodeCode
+from tests.docs.navigation import all_pages, pages_of
+from website.__main__ import DOCS, pages
+from website.decisions import TEMPLATE
+from website.hooks import linked_outside
+
+ROOT = DOCS.parent
+SOURCE = ROOT / "src" / "groupledger"
+TWELVE = 12
+CODE = re.compile(r"^([A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+)(?::.*)?$", re.DOTALL)
+WHO_REJECTS = {
+    "core/lines": LineCode,
+    "sources/offsets_log.py": LineCode,
+    "sources/given_table.py": SnapshotCode,
+    "sources/snapshot_tables.py": SnapshotCode,
+    "core/history/fold.py": GroupCode,
+    "engine/rejections.py": GroupCode,
+    "pipeline/assign_input.py": GroupCode,
+    "engine/unrecomputed.py": RecordStandsCode,
+}
+"""Where rows are rejected, and what declares the codes; those of bytes and segments are members of their class."""
+NO_CODE_OF_A_ROW = {"FOREIGN_SCHEMA", "SOURCE_MISSING", "OTHER_TOPIC", "COLUMN_MISSING", "TABLE_OR_VIEW_NOT_FOUND"}
+"""A source that cannot be read at all; a record of another topic, which is counted."""
+
+
+@pytest.mark.parametrize("name", pages())
+def test_a_page_written_from_the_code_is_as_the_code_is(name):
+    assert (DOCS / name).read_text(encoding="utf-8") == pages()[name], "write it anew: python -m website"
+
+
+def test_every_page_is_in_the_navigation_once():
+    shown = all_pages()
+    there = {path.name for path in DOCS.glob("*.md")} | {"decisions/README.md"}
+    assert sorted(shown) == sorted(there)
+
+
+def test_the_twelve_questions_stand_in_the_same_order_in_table_and_navigation():
+    rows = re.findall(
+        r"^\| (\d+) \|.*?\]\(([\w-]+\.md)\)", (DOCS / "how-to.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert [int(number) for number, _ in rows] == list(range(1, TWELVE + 1))
+    listed = pages_of("How-tos")
+    assert [page for _, page in rows] == listed[1 : 1 + TWELVE]
+
+
+def test_every_decision_is_in_the_index():
+    index = (DOCS / "decisions" / "README.md").read_text(encoding="utf-8")
+    names = {path.name for path in (DOCS / "decisions").glob("0*.md")} - {TEMPLATE}
+    assert {name for name in names if f"]({name})" not in index} == set()
+
+
+@pytest.mark.parametrize(
+    ("page", "outside"),
+    [
+        ("a.md", ["src/b.py"]),
+        ("decisions/a.md", []),
+    ],
+)
+def test_a_link_out_of_the_pages_leads_to_a_copy(page, outside):
+    assert linked_outside(page, "[x](../src/b.py) [y](a.md) [z](../c.md#d)") == [
+        *outside,
+        *(["c.md"] if outside else []),
+    ]
+
+
+@pytest.mark.parametrize("place", WHO_REJECTS)
+def test_a_code_that_a_row_is_rejected_with_is_declared(place):
+    path = SOURCE / place
+    files = [path] if path.is_file() else path.glob("[!_]*.py")
+    found = {match[1] for file in files for text in _texts(file) if (match := CODE.match(text))}
+    declared = {*LineCode, *SnapshotCode, *GroupCode, *RecordStandsCode}
+    assert found - NO_CODE_OF_A_ROW - declared == set()
+    assert found & set(WHO_REJECTS[place])
+
+
+def _texts(file: Path):
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+@pytest.mark.parametrize("kind", [LineCode, SnapshotCode, GroupCode, RecordStandsCode, DecodeCode, SegmentCode])
+def test_a_code_is_its_name_and_says_what_was_found(kind):
+    assert all(each.value == each.name and each.what for each in kind)
+    assert [kind(each.value) for each in kind] == list(kind)

@@ -1,0 +1,36 @@
+"""`python -m website` writes each page of docs/ that is made from the code: all of them, or nothing where one fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from groupledger.cli.json_schemas import FORMS, as_text
+from groupledger.config import reference as configuration
+from groupledger.tables import document
+from website import decisions, picture, reference
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def pages() -> dict[str, str]:
+    """Path below docs/ -> what it holds."""
+    made = {
+        "commands.md": reference.commands(),
+        "configuration.md": configuration.page(),
+        "tables.md": document.markdown(),
+        "views.md": reference.views(),
+        "codes.md": reference.codes(),
+        "decisions/README.md": decisions.index(DOCS / "decisions"),
+        "way-of-the-data.svg": picture.drawn(),
+    }
+    return made | {f"schemas/{command}.json": f"{as_text(command)}\n" for command in FORMS}
+
+
+def main() -> None:
+    """Write them."""
+    for name, content in pages().items():
+        (DOCS / name).write_text(content, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""What MkDocs does besides: decisions in the navigation, titles in links, and files outside of docs/ that they name."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from website.decisions import decisions
+
+ROOT = Path(__file__).parents[1]
+SOURCES = "source"
+"""Folder of the site with the files outside of docs/ that pages link to."""
+_LINK = re.compile(r"(?<=\]\()(?P<target>\.\./[^)#\s]+)(?=[)#])")
+_CALLED_BY_FILE = re.compile(r"\[(?P<file>[\w/.-]+\.md)\]\((?P=file)")
+_TITLE = re.compile(r"^# (?:\d{4}: )?(?P<title>.+)$", re.MULTILINE)
+
+
+def on_config(config: Any) -> Any:
+    """List each decision below their index."""
+    section = next(entry["Decisions"] for entry in config["nav"] if "Decisions" in entry)
+    for each in decisions(ROOT / "docs" / "decisions"):
+        section.append({f"{each.number} {each.title.replace('`', '')}": f"decisions/{each.name}"})
+    return config
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the files outside of docs/ that pages link to."""
+    from mkdocs.structure.files import File
+
+    for page in list(files.documentation_pages()):
+        for target in linked_outside(page.src_uri, page.content_string):
+            place = f"{SOURCES}/{target}"
+            if (ROOT / target).is_file() and files.get_file_from_path(place) is None:
+                files.append(File.generated(config, place, abs_src_path=os.fspath(ROOT / target)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, files: Any, **_: Any) -> str:
+    """Let links out of docs/ lead to the copies, and call pages by their titles where a link has the file's name."""
+    here = posixpath.dirname(page.file.src_uri)
+
+    def called(match: re.Match[str]) -> str:
+        file = files.get_file_from_path(posixpath.normpath(posixpath.join(here, match["file"])))
+        title = _TITLE.search(file.content_string) if file else None
+        return f"[{title['title']}]({match['file']}" if title else match[0]
+
+    def led(match: re.Match[str]) -> str:
+        target = _outside(here, match["target"])
+        return match["target"] if target is None else posixpath.relpath(f"{SOURCES}/{target}", here or ".")
+
+    return _CALLED_BY_FILE.sub(called, _LINK.sub(led, markdown))
+
+
+def linked_outside(page: str, markdown: str) -> list[str]:
+    """Files outside of docs/ that a page links to, from the root of the repository."""
+    found = (_outside(posixpath.dirname(page), match["target"]) for match in _LINK.finditer(markdown))
+    return [each for each in found if each]
+
+
+def _outside(here: str, target: str) -> str | None:
+    whole = posixpath.normpath(posixpath.join("docs", here, target))
+    return None if whole.startswith("docs/") else whole
