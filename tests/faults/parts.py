@@ -101,13 +101,16 @@ def deaths(bench: Bench, kills: int, classes: Path) -> Judged:
     killings = [Killing(each, bench.lay(each.step)) for each in fatal]
     with ThreadPoolExecutor(1) as pool:
         dying = [(killing, pool.submit(killing.run, bench, classes)) for killing in killings]
-        for fault in damages(bench):
-            yield fault
-            while dying and dying[0][1].done():
-                killing, code = dying.pop(0)
+        try:
+            for fault in damages(bench):
+                yield fault
+                while dying and dying[0][1].done():
+                    killing, code = dying.pop(0)
+                    yield killing.injection, killing.judged(bench, *code.result())
+            for killing, code in dying:
                 yield killing.injection, killing.judged(bench, *code.result())
-        for killing, code in dying:
-            yield killing.injection, killing.judged(bench, *code.result())
+        finally:
+            pool.shutdown(cancel_futures=True)  # where the time is over
 
 
 def told(ways: Iterable[tuple[str, str]]) -> int:
