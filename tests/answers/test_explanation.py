@@ -57,6 +57,18 @@ CASES: dict[str, tuple[Any, ...]] = {
         *(side(member("m"), follow_up=True), side(member("m"), member("n")), SAME),
         [("member-joined", "n")],
     ),
+    "two with one instance id": (
+        *(side(member("s-1", instance="i")), side(member("s-1", instance="i"), member("s-2", instance="i")), SAME),
+        [("member-joined", "s-2")],
+    ),
+    "partitions that no listing has yet": (
+        *(side(member("m", recorded="a:0,1,2")), side(member("m", recorded="a:0,1,2,3,4")), SAME),
+        [("partitions-added", "a")],
+    ),
+    "partitions that were listed late": (
+        *(side(member("m", recorded="a:0,1,2,3,4")), side(member("m", recorded="a:0,1,2,3,4")), {"a": ("A", 5)}),
+        [("not-shown", None)],
+    ),
     "nothing": (side(member("m")), side(member("m")), SAME, [("not-shown", None)]),
     "the first": (None, side(member("m")), SAME, [("group-born", None)]),
 }

@@ -265,3 +265,20 @@ def test_listings_are_in_order_cut_and_counted(ledger, query, total, first):
     assert query(ledger, 9, "eu").rows == ()
     with pytest.raises(Fault, match="no group 'nobody' in this ledger; known: both, dead, new, pay"):
         query(ledger, 9, None, "nobody")
+
+
+def test_a_member_that_leaves_is_of_the_epoch_that_it_leads_to(written):
+    """It gives up its partitions before the next epoch is recorded, and so may a static one that comes back."""
+    before = None
+    snapshots = []
+    for offset, epoch, members in ((10, 2, 0), (11, 2, 2), (12, 3, 2), (13, 3, 2), (14, 3, 1), (15, 3, 2), (16, 4, 1)):
+        more = {"group_type": "consumer", "group_epoch": epoch, "members": members, "previous_snapshot_id": before}
+        snapshots.append(snapshot(offset, None, "fold", "left", **more))
+        before = snapshots[-1]["snapshot_id"]
+    reader = written(group_snapshots=snapshots)
+    told = [rebalance(reader, "left", None, epoch) for epoch in (2, 3, 4)]
+    assert [(one.previous_snapshot_id, one.snapshot_id) for one in told] == [
+        (None, "log/dev/0/11"),
+        ("log/dev/0/11", "log/dev/0/13"),
+        ("log/dev/0/13", "log/dev/0/16"),
+    ]

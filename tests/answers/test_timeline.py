@@ -93,7 +93,7 @@ def test_an_eager_group_has_an_entry_a_generation(ledger):
 def test_a_cooperative_handover_takes_two_entries_and_leaves_partitions_with_nobody_between_them(ledger):
     assert told(ledger, "coop") == [
         (1, None, 1, ["group-born"], 4, []),
-        (2, 1, 2, ["member-joined", "partitions-added"], 2, ["a-2", "a-3"]),
+        (2, 1, 2, ["member-joined"], 2, ["a-2", "a-3"]),
         (3, 2, 2, ["follow-up"], 2, []),
         (4, 2, 2, ["not-shown"], 0, []),
     ]

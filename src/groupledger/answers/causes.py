@@ -93,7 +93,7 @@ def causes(before: Side | None, after: Side, listed: tuple[Counts, Counts]) -> I
     if before is None:
         yield Cause(CauseKind.GROUP_BORN, None, "the first state of the group that the ledger has")
         return
-    found = [*_of_members(before, after), *_of_topics(*listed)]
+    found = [*_of_members(before, after), *_of_topics(_grown(listed[0], before), _grown(listed[1], after))]
     if after.assignor != before.assignor and after.members and before.members:
         text = f"the assignor changed from {before.assignor} to {after.assignor}"
         found.append(Cause(CauseKind.ASSIGNOR_CHANGED, after.assignor, text))
@@ -122,7 +122,7 @@ def _of_members(before: Side, after: Side) -> Iterator[Cause]:
         instance = row["group_instance_id"]
         if name in had:
             yield from _of_one(had[name], row)
-        elif instance is not None and instance in static_before:
+        elif instance is not None and instance in static_before and static_before[instance]["member_id"] not in has:
             was = static_before[instance]
             gone.pop(was["member_id"], None)
             text = f"the static member {instance} came back as {name}, before {was['member_id']}"
@@ -159,9 +159,18 @@ def _of_topics(before: Counts, after: Counts) -> Iterator[Cause]:
             yield Cause(CauseKind.TOPIC_DELETED, topic, f"topic {topic} was deleted")
         elif was is not None and was[0] != now[0]:
             yield Cause(CauseKind.TOPIC_MADE_AGAIN, topic, f"topic {topic} was deleted and made again")
-        elif was is not None:
+        elif was is not None and was[1] < now[1]:
             text = f"topic {topic} went from {_number(was[1], 'partition')} to {now[1]}"
             yield Cause(CauseKind.PARTITIONS_ADDED, topic, text)
+
+
+def _grown(listed: Counts, side: Side) -> Counts:
+    """Topics as they were listed, with the partitions that members had before a listing showed them."""
+    most: dict[str, int] = {}
+    for row in side.members:
+        for topic, number in partitions(row["recorded"]):
+            most[topic] = max(most.get(topic, 0), number + 1)
+    return {topic: was and (was[0], max(was[1], most.get(topic, 0))) for topic, was in listed.items()}
 
 
 def moved(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> Iterator[Moved]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.names import unknown_group
@@ -108,10 +109,11 @@ def rebalance(reader: Reader, group_id: str, cluster: str | None = None, generat
     """The rebalance that led to a generation (classic) or group epoch (KIP-848); default: the last one.
 
     Of several records with one generation the first of the last incarnation is told (a rewrite computed nothing), of a
-    KIP-848 epoch the last (the settled one) against what was before the epoch; `same_generation` names the others.
+    KIP-848 epoch the settled one against that of the epoch before; `same_generation` names the others.
     """
     found = snapshots_of(reader, group_id, cluster, generation)
-    chosen, previous = choose(found)
+    chosen, first = choose(found)
+    previous = _settled_before(reader, first)
     snapshot_id = chosen["snapshot_id"]
     members = _members(reader, chosen, [snapshot_id, previous])
     return Rebalance(
@@ -203,12 +205,42 @@ def snapshots_of(reader: Reader, group_id: str, cluster: str | None, generation:
     return found
 
 
-def choose(found: list[Record]) -> tuple[Record, str | None]:
-    """Of the snapshots of one generation the one to tell of, and the id of the one before the generation."""
+def choose(found: Sequence[Record]) -> tuple[Record, Record]:
+    """Of the snapshots of one generation the one to tell of, and the first one."""
     incarnation = max(row["incarnation"] for row in found)
     last = [row for row in found if row["incarnation"] == incarnation]
-    chosen = last[0] if last[0]["group_type"] == CLASSIC else last[-1]
-    return chosen, last[0]["previous_snapshot_id"]
+    return (last[0] if last[0]["group_type"] == CLASSIC else settled(last)), last[0]
+
+
+def settled(epoch: Sequence[Record]) -> Record:
+    """Of the snapshots of one epoch the last one before a member left it.
+
+    A member that leaves or, static, comes back gives up its partitions before the log tells of what follows.
+    """
+    return list(takewhile(lambda row: row["members"] >= epoch[0]["members"], epoch))[-1]
+
+
+def _settled_before(reader: Reader, first: Record) -> str | None:
+    """The id of the state that a generation or epoch began from; `first` is its first snapshot."""
+    previous: str | None = first["previous_snapshot_id"]
+    if previous is None or first["group_type"] == CLASSIC:
+        return previous
+    condition, values = _of_group(first)
+    numbered = (
+        "SELECT t.snapshot_id, t.members, t.offset, coalesce(t.generation, t.group_epoch) AS number "
+        f"FROM current_group_snapshots t WHERE {condition} AND t.incarnation = :incarnation AND t.offset < :offset"
+    )
+    before = f"SELECT n.number FROM ({numbered}) n WHERE n.snapshot_id = :previous"
+    rows = records(
+        reader,
+        f"SELECT e.* FROM ({numbered}) e JOIN ({before}) b ON b.number = e.number ORDER BY e.offset",
+        incarnation=first["incarnation"],
+        offset=first["offset"],
+        previous=previous,
+        **values,
+    )
+    found: str | None = settled(rows)["snapshot_id"] if rows else previous
+    return found
 
 
 def _members(reader: Reader, chosen: Record, snapshot_ids: list[str | None]) -> dict[str | None, list[Record]]:
