@@ -28,7 +28,7 @@ FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:home|root|Users|work)/\w")
 HOST_IN_LOCK = re.compile(r"://|--(?:extra-)?index-url|--find-links")
 TEXT_ENDINGS = {".py", ".md", ".toml", ".yaml", ".yml", ".xml", ".cfg", ".sh", ".ipynb", ".lock", ".properties", ""}
-FOLDERS = ("src", "tests", "jobs", "conf", "docs", "benchmarks", "notebooks", "examples", "website", ".ci")
+FOLDERS = ("src", "tests", "jobs", "conf", "docs", "benchmarks", "notebooks", "examples", "website", "corpus", ".ci")
 
 
 def long_functions(path: Path, text: str) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from groupledger.core.history import LogRow, canonical_topic_id, fold_group
+from groupledger.core.history import LogRow, TopicChange, canonical_topic_id, fold_group
 from groupledger.core.moment import from_micros, from_millis
 from tests.answers.ledgers import write
 from tests.core.history.captured import catalog, log_rows, topic_changes
@@ -19,22 +19,24 @@ def ledger_of(folder, captures):
     """A ledger of these captures, each a cluster of its own; nothing is computed again. Gives the folder as text."""
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in (*TABLES, "topic_snapshots", "log_records")}
     for capture in captures:
-        rows["topic_snapshots"] += _topics(capture)
+        rows["topic_snapshots"] += topic_rows(capture, topic_changes(capture))
         for group, of_group in log_rows(f"{capture}/offsets").items():
-            rows["log_records"] += _log_records(capture, group, of_group)
+            rows["log_records"] += log_record_rows(capture, group, of_group)
             folded = fold_group(capture, of_group, None, catalog(capture))
             for name in TABLES:
-                rows[name] += _plain(getattr(folded, name))
+                rows[name] += fact_rows(getattr(folded, name))
     return write(folder, **rows)
 
 
-def _log_records(capture: str, group: str, rows: Iterable[LogRow]) -> Iterator[dict[str, Any]]:
+def log_record_rows(cluster: str, group: str, rows: Iterable[LogRow]) -> Iterator[dict[str, Any]]:
+    """Rows of `log_records`."""
     for row in rows:
-        place = {"cluster_id": capture, "group_id": group, "log_partition": row.log_partition, "offset": row.offset}
+        place = {"cluster_id": cluster, "group_id": group, "log_partition": row.log_partition, "offset": row.offset}
         yield place | {"timestamp": from_millis(row.timestamp_ms), "key": row.key, "value": row.value}
 
 
-def _plain(rows: Iterable[NamedTuple]) -> Iterator[dict[str, Any]]:
+def fact_rows(rows: Iterable[NamedTuple]) -> Iterator[dict[str, Any]]:
+    """Rows of a fold as its table has them."""
     for row in rows:
         yield {name: _value(name, value) for name, value in row._asdict().items()}
 
@@ -51,7 +53,8 @@ def _value(name: str, value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _topics(capture: str) -> Iterator[dict[str, Any]]:
-    for change in topic_changes(capture):
-        told = {"cluster_id": capture, "topic": change.topic, "topic_id": canonical_topic_id(change.topic_id)}
+def topic_rows(cluster: str, changes: Iterable[TopicChange]) -> Iterator[dict[str, Any]]:
+    """Rows of `topic_snapshots`."""
+    for change in changes:
+        told = {"cluster_id": cluster, "topic": change.topic, "topic_id": canonical_topic_id(change.topic_id)}
         yield told | {"partition_count": change.partition_count, "valid_from": from_micros(change.valid_from)}

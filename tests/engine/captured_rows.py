@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from groupledger.core.history import canonical_topic_id
+from groupledger.core.history import Folded, LogRow, canonical_topic_id
 from groupledger.core.wire.offsets_log import COORDINATOR_RECORDS
 from groupledger.engine import rows as r
 from groupledger.tables import columns as c
@@ -29,8 +30,13 @@ class State(NamedTuple):
 @cache
 def states(capture: str) -> dict[str, list[State]]:
     """The changes of each topic of a capture, in order."""
+    return states_of(lines(topics_of(capture)))
+
+
+def states_of(listed_topics: Iterable[dict[str, Any]]) -> dict[str, list[State]]:
+    """What lines of listings say."""
     listings: dict[int, dict[str, tuple[str | None, int]]] = {}
-    for line in lines(topics_of(capture)):
+    for line in listed_topics:
         listings.setdefault(line["ts"], {})[line["topic"]] = (
             canonical_topic_id(line["topic_id"]),
             line["partitions"],
@@ -45,12 +51,12 @@ def states(capture: str) -> dict[str, list[State]]:
     return found
 
 
-def topic_rows(capture: str, group: str) -> list[dict[str, Any]]:
-    """What the listings of a capture ever said."""
+def topic_rows(known: Mapping[str, list[State]], group: str, **more: Any) -> list[dict[str, Any]]:
+    """What listings ever said."""
     return [
-        topic_row(f"{group}/", topic, state.partitions, state.since, topic_id=state.topic_id)
-        for topic, known in states(capture).items()
-        for state in known
+        topic_row(f"{group}/", topic, state.partitions, state.since, topic_id=state.topic_id, **more)
+        for topic, of_topic in known.items()
+        for state in of_topic
     ]
 
 
@@ -62,29 +68,39 @@ def holdings(assignment: Any) -> Any:
 @cache
 def rows_of(capture: str, group: str) -> tuple[dict[str, Any], ...]:
     """All snapshots of a captured group, its members, and the topics of its cluster."""
-    facts = folded(log_of(capture), group)
+    log = log_of(capture)
+    return tuple(bucket_of(group, folded(log, group), log_rows(log)[group], states(capture)))
+
+
+def bucket_of(
+    group: str, facts: Folded, records: Iterable[LogRow], topics: Mapping[str, list[State]], **more: Any
+) -> list[dict[str, Any]]:
+    """All snapshots of a group that was folded, its members and its topics; `more` columns for each of them."""
     rows: list[dict[str, Any]] = []
     for each in facts.group_snapshots:
         values = {name: value for name, value in each._asdict().items() if name in GROUP_NAMES}
         consumers = each.group_type == "classic" and each.protocol_type == "consumer"
         values[r.CHOSEN] = (each.assignor or "") if consumers else None
         values[c.GENERATION] = each.generation if each.generation is not None else each.group_epoch
-        rows.append(group_row(each.snapshot_id, **values, group_id=group, moment=each.observed_at * 1000))
+        values |= {c.GROUP_ID: group, r.MOMENT: each.observed_at * 1000, **more}
+        rows.append(group_row(each.snapshot_id, **values))
     for member in facts.member_snapshots:
         values = {name: value for name, value in member._asdict().items() if name in MEMBER_NAMES}
         values |= {name: holdings(values[name]) for name in (c.CLAIMED, c.RECORDED, c.TARGET)}
-        rows.append(member_row(member.snapshot_id, values.pop(c.MEMBER_ORDER), values.pop(c.MEMBER_ID), **values))
-    return (*rows, *topic_rows(capture, group), *coordinated_rows(capture, group))
+        order, member_id = values.pop(c.MEMBER_ORDER), values.pop(c.MEMBER_ID)
+        rows.append(member_row(member.snapshot_id, order, member_id, **(values | more)))
+    return [*rows, *topic_rows(topics, group, **more), *coordinated_rows(group, facts, records, **more)]
 
 
-def coordinated_rows(capture: str, group: str) -> list[dict[str, Any]]:
+def coordinated_rows(group: str, facts: Folded, records: Iterable[LogRow], **more: Any) -> list[dict[str, Any]]:
     """What a KIP-848 group's targets are judged by; nothing of a classic group."""
-    modern = [each for each in folded(log_of(capture), group).group_snapshots if each.group_type == "consumer"]
-    if not modern:
+    if all(each.group_type != "consumer" for each in facts.group_snapshots):
         return []
     return [
-        record_row(group, row.log_partition, row.offset, timestamp=row.timestamp_ms, key=row.key, value=row.value)
-        for row in log_rows(log_of(capture))[group]
+        record_row(
+            group, row.log_partition, row.offset, timestamp=row.timestamp_ms, key=row.key, value=row.value, **more
+        )
+        for row in records
         if row.key is not None and row.key[1] in COORDINATOR_RECORDS
     ]
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from base64 import b64decode
+from collections.abc import Iterable
 from functools import cache
+from typing import Any
 
 from groupledger.core.history import Folded, LogRow, TopicCatalog, TopicChange, fold_group
 from groupledger.core.wire.offsets_log import decode_key
@@ -44,9 +46,14 @@ def catalog(capture: str) -> TopicCatalog:
 
 
 def topic_changes(capture: str) -> list[TopicChange]:
-    """The topics of a capture: each listing is whole, and a topic that is no longer listed was deleted."""
+    """The topics of a capture."""
+    return changes_of(lines(topics_of(capture)))
+
+
+def changes_of(listed_topics: Iterable[dict[str, Any]]) -> list[TopicChange]:
+    """What lines of listings say: each listing is whole, and a topic that is no longer listed was deleted."""
     listings: dict[int, dict[str, tuple[str, int]]] = {}
-    for line in lines(topics_of(capture)):
+    for line in listed_topics:
         listings.setdefault(line["ts"], {})[line["topic"]] = (line["topic_id"], line["partitions"])
     changes: list[TopicChange] = []
     before: dict[str, tuple[str, int]] = {}
