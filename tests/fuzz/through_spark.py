@@ -75,7 +75,7 @@ def ingested(ledger: Path, at: int, rows: Iterable[LogRow]) -> str:
         assert made.returncode == 0, made.stderr
     done = command("ingest", "--config", str(config))
     assert done.returncode in ENDS, done.stderr
-    return f"{ledger.name}, ingest {at}: exit {done.returncode}; {done.stdout.splitlines()[0]}"
+    return f"{ledger.name}, ingest {at}: exit {done.returncode}; {done.stdout.strip().splitlines()[0]}"
 
 
 def line(row: LogRow) -> dict[str, Any]:
