@@ -112,7 +112,6 @@ def sources(space):
 
 
 @pytest.mark.long
-@pytest.mark.long
 def test_any_value_in_any_column_of_any_format_harms_only_its_row(workspace):
     summary = workspace.ingest(*sources(workspace), limits=LimitSettings(max_quarantined=100_000))
     (account,) = summary.accounts

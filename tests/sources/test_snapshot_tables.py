@@ -231,6 +231,21 @@ def test_a_negative_partition_count_is_refused_with_its_row(spark, tmp_path):
     assert [row["topic"] for row in collected(found.topics, c.TOPIC)] == ["gone"]
 
 
+@pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz"])
+def test_a_timestamp_that_python_cannot_hold_is_refused_with_its_row(spark, tmp_path, kind):
+    given(spark, tmp_path, "parquet", topics=None)
+    moments = [MILLIS * 1_000, -(2**63), -1, 2**63 - 1]
+    rows = [(f"t{at}", None, 1, moment, None) for at, moment in enumerate(moments)]
+    topics = spark.createDataFrame(rows, TYPED["topic_snapshots"])
+    moment = F.timestamp_micros("valid_from").cast(kind)
+    topics.withColumn("valid_from", moment).write.parquet(str(tmp_path / "topic_snapshots"))
+    found = read(spark, str(tmp_path), "parquet", "dev")
+    assert [row["topic"] for row in collected(found.topics, c.TOPIC)] == ["t0"]
+    refused = found.rejected().select(c.CODE, c.MESSAGE).collect()
+    assert [code for code, _ in refused] == ["BAD_VALUE"] * 3
+    assert all(message.startswith("column valid_from is ") for _, message in refused)
+
+
 def test_a_half_written_line_is_kept_as_text(spark, tmp_path):
     save(spark, tmp_path, "group_snapshots", GROUPS, "json")
     with (tmp_path / "group_snapshots.json").open("a") as file:

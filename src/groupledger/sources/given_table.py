@@ -182,6 +182,8 @@ def _converted(raw: DataFrame, form: Form, name: str) -> Column:
 
 def _as(value: Column, got: DataType, expected: DataType) -> Column:
     """The value in the expected type; null where it does not fit."""
+    if isinstance(expected, TimestampType):
+        return _moment(value, got)
     if got.simpleString() == expected.simpleString():
         return value
     if isinstance(expected, ArrayType) and isinstance(got, StringType):
@@ -192,8 +194,6 @@ def _as(value: Column, got: DataType, expected: DataType) -> Column:
         return F.lit(None).cast(expected)  # a cast would cut 1.5 to 1 without a word
     if isinstance(expected, BinaryType) and isinstance(got, StringType):
         return F.try_to_binary(value, F.lit("base64"))
-    if isinstance(expected, TimestampType):
-        return _moment(value, got)
     if isinstance(expected, StringType | BooleanType | IntegralType):
         return value.try_cast(expected)
     return value.cast(expected)
