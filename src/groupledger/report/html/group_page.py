@@ -14,7 +14,7 @@ from groupledger.answers.causes import Moved
 from groupledger.answers.rebalance import CLASSIC
 from groupledger.answers.rebalance_causes import QUIET
 from groupledger.answers.rows import exactly
-from groupledger.answers.spoken import NOBODY, in_short, spans
+from groupledger.answers.spoken import NOBODY, in_short, numbered, spans
 from groupledger.core.findings import BY_CODE, BY_RECORDED, Severity
 from groupledger.core.length import length, stretch
 from groupledger.core.moment import dates_once, iso
@@ -25,7 +25,7 @@ from groupledger.report.html.load_chart import MOST_BARS, load_picture
 from groupledger.report.html.moves_chart import moves_of, moves_picture
 from groupledger.report.html.owner_chart import owner_picture, size_picture
 from groupledger.report.html.owner_matrix import owner_matrix
-from groupledger.report.html.page_parts import NO_ONE_OWNER, Section, Table, command, cut, numbered, some
+from groupledger.report.html.page_parts import NO_ONE_OWNER, Section, Table, command, cut, some
 from groupledger.report.html.unowned_section import unowned_section
 
 if TYPE_CHECKING:

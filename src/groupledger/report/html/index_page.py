@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from groupledger.answers.spoken import numbered
 from groupledger.core.findings import BY_CODE, Severity
 from groupledger.core.length import stretch
 from groupledger.core.moment import iso
 from groupledger.report.html.heat_map import heat, heat_picture
-from groupledger.report.html.page_parts import Link, Section, Table, command, numbered, some
+from groupledger.report.html.page_parts import Link, Section, Table, command, some
 
 if TYPE_CHECKING:
     from groupledger.answers.found import Found

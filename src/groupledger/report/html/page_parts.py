@@ -81,11 +81,6 @@ def command(words: str, within: Scope, cluster: str | None, group: str | None = 
     return " ".join(["groupledger", words, *told])
 
 
-def numbered(of: int, what: str) -> str:
-    """`1 group`, `2,000 groups`."""
-    return f"{of:,} {what}" if of == 1 else f"{of:,} {what}s"
-
-
 def cut(text: str, most: int) -> str:
     """The text, or so many characters of it and a sign that there is more."""
     return text if len(text) <= most else f"{text[:most]}\N{HORIZONTAL ELLIPSIS}"

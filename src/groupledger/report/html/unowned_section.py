@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.rebalance import CLASSIC
 from groupledger.answers.recorded_states import CONSUMER
-from groupledger.answers.spoken import spans
+from groupledger.answers.spoken import numbered, spans
 from groupledger.answers.unowned_stretches import is_found
 from groupledger.core.findings import UNOWNED
 from groupledger.core.length import length
 from groupledger.core.moment import dates_once
-from groupledger.report.html.page_parts import NO_ONE_OWNER, Section, Table, cut, numbered, some
+from groupledger.report.html.page_parts import NO_ONE_OWNER, Section, Table, cut, some
 from groupledger.report.html.unowned_chart import unowned_counts, unowned_picture
 
 if TYPE_CHECKING:
