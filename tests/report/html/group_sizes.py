@@ -47,7 +47,7 @@ def long_name(number):
 
 
 def cooperative(members, partitions, rebalances, group="payments", forgotten=()):
-    """A group whose partitions have nobody for 3 s on the way to another member; the `forgotten` ones stay so at last."""
+    """A group whose partitions have nobody for 3 s before another member has them; at last the `forgotten` stay so."""
     of, at, number = History(group, topics=("t",)), BEGIN, 0
     names = [long_name(member) for member in range(members)]
     held = assigned(names, partitions)
