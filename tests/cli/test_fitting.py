@@ -7,7 +7,7 @@ import re
 import pytest
 
 from groupledger.cli import main
-from groupledger.cli.fitting import cell_lines, in_lines, shared_widths
+from groupledger.cli.fitting import cell_lines, in_lines, shared_widths, table_widths
 from tests.report.html.group_sizes import cooperative, ledger, long_name
 
 WORDS = ("who t-4", "who --unowned-since 1s", "timeline payments", "timeline --partition t-4", "explain payments",
@@ -42,6 +42,7 @@ def test_prose_is_broken_between_words(text, width, expected):
         ("t:1000,2000,3000", 8, ["t:1000,", "2000,", "3000"]),
         ("java-cooperative-sticky", 18, ["java-cooperative-", "sticky"]),
         ("audit:0-2 orders:0-3", 12, ["audit:0-2", "orders:0-3"]),
+        ("list range, cooperative-sticky", 25, ["list range,", "cooperative-sticky"]),
         ("abcdefgh", 3, ["abc", "def", "gh"]),
         ("", 3, [""]),
     ],
@@ -63,6 +64,16 @@ def test_a_cell_is_broken_where_a_list_or_a_name_has_a_joint(text, width, expect
 )
 def test_columns_share_the_room_that_is_left_the_narrow_first(widths, least, room, expected):
     assert shared_widths(widths, least, room) == expected
+
+
+def test_numbers_stay_in_one_piece_and_words_are_broken_the_more_the_narrower_it_is():
+    widths, numbers = [30, 6, 30], [False, True, False]
+    assert [table_widths(widths, numbers, room) for room in (70, 40, 27, 20)] == [
+        [30, 6, 30],
+        [15, 6, 15],
+        [8, 6, 9],
+        None,
+    ]
 
 
 class Terminal(io.StringIO):

@@ -52,8 +52,9 @@ def worth_telling(columns: Sequence[Column], rows: Sequence[Sequence[object]], *
     ]
 
 
-NARROW = 14
-"""Up to this width a column stays in one piece; the cells of a wider one may be broken into lines as narrow."""
+NARROW = (14, 8)
+"""Up to this width a column of a table stays in one piece; the cells of a wider one may be broken into lines as narrow.
+Where there is no room even so, the second one holds."""
 
 
 def shared_widths(widths: Sequence[int], least: Sequence[int | None], room: int) -> list[int] | None:
@@ -74,12 +75,21 @@ def shared_widths(widths: Sequence[int], least: Sequence[int | None], room: int)
     return given
 
 
+def table_widths(widths: Sequence[int], numbers: Sequence[bool], room: int) -> list[int] | None:
+    """The width of each column of a table of which all columns are shown, numbers in one piece."""
+    for narrow in NARROW:
+        least = [None if number or width <= narrow else narrow for width, number in zip(widths, numbers, strict=True)]
+        if (shared := shared_widths(widths, least, room)) is not None:
+            return shared
+    return None
+
+
 def cell_lines(text: str, width: int) -> list[str]:
-    """A cell in lines of that width: broken at a blank or behind one of `,-/`, and where there is none, anywhere."""
+    """A cell in lines of that width: broken at a blank, else behind one of `,-/`, and where there is none, anywhere."""
     lines = []
     while len(text) > width:
-        cut = max(text.rfind(" ", 0, width + 1), *(text.rfind(sign, 0, width) + 1 for sign in ",-/"))
-        cut = cut if cut > 0 else width
+        blank, joint = text.rfind(" ", 0, width + 1), max(text.rfind(sign, 0, width) + 1 for sign in ",-/")
+        cut = blank if blank > 0 else joint or width
         lines.append(text[:cut].rstrip(" "))
         text = text[cut:].lstrip(" ")
     return [*lines, text]

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 from groupledger.cli.fitting import (
     GAP,
-    NARROW,
     cell_lines,
     fitting,
     in_lines,
     room,
     shared_widths,
+    table_widths,
     worth_telling,
 )
 from groupledger.core.cells import cell
@@ -78,9 +78,7 @@ class Output:
         if not sys.stdout.isatty():
             _print_table(named, rows)
             return
-        numbers, widths = numeric(len(named), rows), _widths(named, rows)
-        least = [None if number or width <= NARROW else NARROW for number, width in zip(numbers, widths, strict=True)]
-        shared = shared_widths(widths, least, _terminal())
+        shared = table_widths(_widths(named, rows), numeric(len(named), rows), _terminal())
         if shared is None:
             self._stacked(named, rows)
         else:
@@ -93,10 +91,12 @@ class Output:
         *,
         wide: bool = False,
         stacked: int = 0,
+        more: str = "--wide",
     ) -> None:
         """A table of as many columns as there is room for; what there is no room for is said. `wide`: all of them.
 
         Columns in which nothing stands are left out. Up to `stacked` rows that do not fit are told one below the other.
+        `more` is what shows the others.
         """
         if self.as_json or not rows:
             return
@@ -116,7 +116,7 @@ class Output:
         _print_table([names[at] for at in fit], [[row[at] for at in fit] for row in rows], shared)
         if len(fit) < len(columns):
             left_out = ", ".join(name for at, name in enumerate(names) if at not in fit)
-            self.line(f"no room for: {left_out} (--wide)")
+            self.line(f"no room for: {left_out} ({more})")
 
     def _stacked(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """A line a cell, what it is before it; a blank line between two rows."""

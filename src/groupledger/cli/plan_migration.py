@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import click
 
 from groupledger.answers.spoken import numbered
 from groupledger.cli.exits import Exit
+from groupledger.cli.fitting import Column
 from groupledger.cli.options import DEFAULT_CONFIG, Job, file_of, takes_json
 from groupledger.core.faults import Fault
 from groupledger.core.moment import from_millis, iso
@@ -24,6 +26,16 @@ PARTITIONS_A_MEMBER = 3
 """Of a topic whose partitions nobody tells."""
 NAMED = 12
 """Members that a line of the checklist names; with --json, `members` has them all."""
+COLUMNS = [
+    Column("step"),
+    Column("bounce", 0, 16),
+    Column("member", 0, 16),
+    Column("assignor", 2),
+    Column("leader", 4),
+    Column("cooperative", 1),
+    Column("rounds", 3),
+    Column("findings", 0, 16),
+]
 DEFAULT_CLIENTS = ("java=3",)
 
 
@@ -147,8 +159,8 @@ def tell(output: Output, rehearsal: Rehearsal, group: Sequence[GroupClient]) -> 
             f"{rehearsal.played} members were played, some of each kind: leader and rounds are those of that smaller"
             " group; what was found holds for all who are configured alike"
         )
-    columns = ("step", "bounce", "member", "assignor", "leader", "cooperative", "rounds", "findings")
-    output.table(columns, [_row(step) for step in rehearsal.steps])
+    rows = [_row(step) for step in rehearsal.steps]
+    output.fitted(COLUMNS, rows, wide=not sys.stdout.isatty(), more="--json has all")
     output.title("Checklist")
     for line in _checklist(rehearsal, [each.member for each in group]):
         output.line(line)

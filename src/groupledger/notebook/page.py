@@ -60,6 +60,7 @@ class HtmlPage(Output):
         *,
         wide: bool = False,
         stacked: int = 0,
+        more: str = "",
     ) -> None:
         """The same, of every column in which something stands: a page has room to the right."""
         chosen = worth_telling(columns, rows, wide=wide)
