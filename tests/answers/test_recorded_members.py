@@ -62,7 +62,7 @@ def test_partitions_are_those_of_the_last_listing(tmp_path):
         row |= {"topics": ["a", "gone", "never"], "subscription_version": 3, "client_id": row["member_id"]}
     for row in of.rows["group_snapshots"]:
         row["protocol_type"] = "consumer"
-    topics = [listed("a", 2), listed("a", 5, 3), listed("gone", 4), listed("gone", None, 2), listed("a", 9, 1, "prod")]
+    topics = [listed("a", 7), listed("a", 5, 3), listed("gone", 4), listed("gone", None, 2), listed("a", 9, 1, "prod")]
     place = write(tmp_path, **rows_of(of, topic_snapshots=topics))
     recorded, counts = recorded_members(LedgerReader(place), "pay")
     assert counts == {"a": 5}
