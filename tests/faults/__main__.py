@@ -4,11 +4,11 @@ python -m tests.faults [--kills 26] [--row 6] [--most 0] [--minutes 120] [--comm
 
 First two JVMs write the same commits (`--only commits --unlocked` shows what the lock is for). Then, in `--minutes`,
 faults are raised in one warm session; beside it, files are damaged and processes of their own really killed. Every
-fault is printed with what became of it. Two parts run only when they are asked for: `others` says what a re-run costs, and that order,
-partitions, planning and hash seeds change nothing; `poison` what becomes of groups that nobody should meet. Ends with
-status 1 where anything was lost, doubled or different, 2 where the time was not enough for all. Nothing here needs a
-privilege: a full or read-only disk is a Hadoop file system that says so (tests/faults/java), and a limit of the
-kernel on the size of files for the processes that meet a real one.
+fault is printed with what became of it. Two parts run only when they are asked for: `others` says what a re-run costs,
+and that order, partitions, planning and hash seeds change nothing; `poison` what becomes of groups that nobody should
+meet. Ends with status 1 where anything was lost, doubled or different, 2 where the time was not enough for all.
+Nothing here needs a privilege: a full or read-only disk is a Hadoop file system that says so (tests/faults/java),
+and a limit of the kernel on the size of files for the processes that meet a real one.
 """
 
 from __future__ import annotations
