@@ -196,8 +196,8 @@ def test_for_a_person(place):
         "from to partitions which",
         "m (nobody) 1 a:1",
         "nobody had",
-        "partition since for",
-        "a-1 2026-11-21T14:07:00.000Z to the end",
+        "since for partitions which",
+        "2026-11-21T14:07:00.000Z to the end 1 a:1",
     ]
 
 

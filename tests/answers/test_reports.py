@@ -204,12 +204,22 @@ def test_a_static_member_that_was_away_moved_work(place):
 
 def test_stickiness_sums_what_can_be_compared(place):
     groups = {each["group_id"]: each for each in told(place, "stickiness")["groups"]}
-    names = ("compared", "others", "certain", "moves", "least", "excess", "worst", "worst_snapshot_id")
+    names = (
+        "compared",
+        "others",
+        "certain",
+        "moves",
+        "least",
+        "excess",
+        "worst",
+        "worst_snapshot_id",
+        "worst_generation",
+    )
     found = {group: tuple(each[name] for name in names) for group, each in groups.items()}
     assert found == {
-        "sloppy": (3, 0, 3, 11, 4, 7, 4, f"log/{CLUSTER}/sloppy/3"),
-        "thrifty": (1, 1, 1, 2, 2, 0, 0, None),
-        "bounded": (1, 0, 0, 5, 2, 0, 0, None),
+        "sloppy": (3, 0, 3, 11, 4, 7, 4, f"log/{CLUSTER}/sloppy/3", 3),
+        "thrifty": (1, 1, 1, 2, 2, 0, 0, None, None),
+        "bounded": (1, 0, 0, 5, 2, 0, 0, None, None),
     }
     assert next(iter(groups)) == "sloppy"
     assert "least is a lower bound" in ask(place, "stickiness")

@@ -10,7 +10,7 @@ from PIL import Image
 from groupledger.cli import main
 from groupledger.report.html.page_parts import page_of
 from tests.browser.chromium import look
-from tests.report.html.group_sizes import history, ledger
+from tests.report.html.group_sizes import cooperative, history, ledger
 from tests.report.html.test_pages import SCRIPT
 
 pytestmark = pytest.mark.live
@@ -46,6 +46,17 @@ def test_pages_of_any_size_are_shown_without_a_complaint(tmp_path, members):
                 pixels = taken.convert("L").histogram()
             drawn = sum(pixels[:250]) / (width * HEIGHT)
             assert drawn > (0.01 if page.name == "index.html" else 0.05)
+
+
+@pytest.mark.parametrize("members", SHAPES)
+def test_time_without_an_owner_is_shown_whatever_the_size(tmp_path, members):
+    partitions, _ = SHAPES[members]
+    page, _ = report(tmp_path, cooperative(members, partitions, 4, forgotten=(4, 5)), partitions=partitions)
+    assert "Partitions that nobody had" in page.read_text(encoding="utf-8")
+    shot, said = seen(page)
+    assert said == []
+    with Image.open(shot) as taken:
+        assert taken.convert("L").histogram()[0] > 5_000  # black: what nobody had
 
 
 def test_a_name_that_is_markup_runs_nothing(tmp_path):

@@ -11,13 +11,13 @@ from groupledger.cli import main
 from tests.answers.ledgers import COMMITTED, write
 from tests.answers.rows import at
 from tests.hostile_ids import HOSTILE_ID, RAW
-from tests.pipeline.written_ledger import WrittenLedger
 
 NAME = HOSTILE_ID.replace("\ud800", "")  # a table holds UTF-8
 PLACE = {"cluster_id": NAME, "group_id": NAME, "snapshot_id": NAME}
 WIRE = [{"topic_id": None, "topic": NAME, "partitions": [0, 1]}]
 
 QUESTIONS = [
+    ["plan-migration", "--group", NAME, "--client", "java"],
     ["show"],
     ["show", "--findings"],
     ["show", "--coverage"],
@@ -79,11 +79,6 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: ascii(" ".join(question))[:50])
 def test_no_answer_steers_a_terminal_and_json_has_the_very_name(folder, question):
     steers_nothing([*question, "--ledger", folder])
-
-
-def test_no_plan_steers_a_terminal(spark, monkeypatch):
-    monkeypatch.setattr("groupledger.cli.options.Job.ledger", lambda _: WrittenLedger(spark, **rows()))
-    steers_nothing(["plan-migration", "--group", NAME, "--client", "java"])
 
 
 def steers_nothing(question):

@@ -99,7 +99,7 @@ def test_a_thousand_members_are_planned_by_their_kinds():
 def test_stopping_all_is_told_with_what_it_costs():
     arguments = ("--from", "range", "--client", "java=5", "--client", "librdkafka=1")
     way = "[ ] Or stop all 6 members, then start them anew (list cooperative-sticky alone): rehearsed, safe"
-    assert f"{way}, under cooperative-sticky; 18 partitions have no owner meanwhile" in run(*arguments).output
+    assert f"{way}, under cooperative-sticky; 18 partitions without an owner meanwhile" in run(*arguments).output
     told = json.loads(run(*arguments, "--json").stdout)["stop_all"]
     assert (told["assignor"], told["unavailable"], told["findings"]) == ("cooperative-sticky", 18, [])
     assert json.loads(run("--from", "range", "--json").stdout)["stop_all"] is None

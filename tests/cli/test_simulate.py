@@ -49,9 +49,9 @@ def test_a_table_for_a_person():
     script = json.dumps({"id": "g", "topics": {"t": 2}, "events": joins})
     done = CliRunner().invoke(main, ["simulate", "--table"], input=f"{script}\nnonsense\n")
     assert done.exit_code == 3
-    assert "g, event 2: join b: 2 rounds, 1 partition-rounds unavailable" in done.output
-    assert re.search(r"1 +2 +a +a +t-0 t-1 +t-0 +t-1 +yes", done.output)
-    assert re.search(r"1 +a +onPartitionsRevoked +t-1", done.output)
+    assert "g, event 2: join b: 2 rounds, 1 partition-round unavailable" in done.output
+    assert re.search(r"1 +2 +a +a +t:0-1 +t:0 +t:1 +yes", done.output)
+    assert re.search(r"1 +a +onPartitionsRevoked +t:1", done.output)
     assert "line 2: BAD_JSON" in done.output
 
 
@@ -64,8 +64,19 @@ def test_a_table_says_who_was_refused_what_hangs_and_what_is_unowned():
     lines = [json.dumps({"id": "g", "topics": {"t": 1, "u": 1}, "events": each}) for each in (refused, gone, hangs)]
     shown = CliRunner().invoke(main, ["simulate", "--table"], input="\n".join(lines)).output
     assert "join b: refused: b lists range; expected one that all members list (cooperative-sticky)" in shown
-    assert "crash a: 0 rounds, 0 partition-rounds unavailable, unowned: t-0" in shown
+    assert "crash a: 0 rounds, 0 partition-rounds unavailable, unowned: t:0" in shown
     assert "join b: hangs: SubscriptionsDiffer" in shown
+
+
+def test_a_table_of_many_members_shows_what_changes_first_and_counts_the_rest():
+    joins = [{"event": "join", "member": f"m{number:02}", "topics": ["t"]} for number in range(40)]
+    script = json.dumps({"id": "g", "topics": {"t": 200}, "events": joins})
+    shown = CliRunner().invoke(main, ["simulate", "--table"], input=f"{script}\n").stdout
+    last = shown[shown.index("g, event 40") :]
+    assert re.search(r"m39: 2 rounds, 5 partition-rounds unavailable", last)
+    assert re.search(r" m39 +- +t:[0-9,]+ +- +no", last)
+    assert "... and 60 more (without --table: all)" in last
+    assert len(last.splitlines()) < 60
 
 
 def old_leader():
@@ -80,7 +91,7 @@ def test_a_partition_with_two_owners_exits_with_4(table):
     done = CliRunner().invoke(main, ["simulate", *table], input=f"{SCRIPT}\n{old_leader()}\n")
     assert done.exit_code == 4
     if table:
-        assert re.search(r"join c: 2 rounds, .*two owners: t-\d", done.output)
+        assert re.search(r"join c: 2 rounds, .*two owners: t:\d", done.output)
         assert re.search(r"t-\d +b +a +0 +0", done.output)
     else:
         (double,) = json.loads(done.stdout.splitlines()[1])["events"][-1]["double_owners"]

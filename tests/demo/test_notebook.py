@@ -16,7 +16,8 @@ NOTEBOOKS = ROOT / "notebooks"
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("name", "number_of_pictures"), [("past_rebalance", 2), ("post_mortem", 2), ("choosing_an_assignor", 0)]
+    ("name", "number_of_pictures"),
+    [("past_rebalance", 2), ("post_mortem", 2), ("choosing_an_assignor", 0), ("migration", 1)],
 )
 def test_a_notebook_runs(demonstrated, demo_config, tmp_path, name, number_of_pictures):
     notebook = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)

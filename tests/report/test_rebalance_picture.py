@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 import pytest
 
 from groupledger.answers.rebalance import MemberMove, Rebalance
-from groupledger.core.faults import Fault
 from groupledger.report.rebalance_picture import COLOURS, EMPTY, GAINED, GIVEN_UP, KEPT, cells, draw
 from tests.hostile_ids import RAW
 
@@ -66,7 +65,42 @@ def test_a_group_without_members_is_an_empty_picture():
     assert len(draw(replace(REBALANCE, members=())).axes) == 2
 
 
-def test_a_giant_group_is_refused():
-    giant = MemberMove("m", "m", None, True, orders(*range(20_001)), ())
-    with pytest.raises(Fault, match="no readable picture"):
-        draw(replace(REBALANCE, members=(giant,)))
+def member(name, held, assigned):
+    return MemberMove(name, name, None, True, orders(*held), orders(*assigned))
+
+
+def labels(axes):
+    return [label.get_text() for label in axes.get_yticklabels()], [x.get_text() for x in axes.get_xticklabels()]
+
+
+def test_of_a_large_group_what_moves_is_drawn_and_the_rest_is_counted():
+    idle = [member(f"idle-{number:03}", [100 + number], [100 + number]) for number in range(200)]
+    moving = [member("loses", [0, 1, 2], [1, 2]), member("gains", [3], [0, 3])]
+    figure = draw(replace(REBALANCE, members=(*idle, *moving)))
+    assert [labels(axes)[0] for axes in figure.axes] == [["loses", "gains", "(nobody)"]] * 2
+    assert labels(figure.axes[1])[1] == ["orders-0"]
+    assert "what moves: 1 of 204 partitions, 2 of 202 members" in figure.get_suptitle()
+
+
+def test_of_a_giant_group_the_members_with_most_changes_have_a_bar():
+    some = [member(f"m-{number:03}", range(number * 100, number * 101 + 1), []) for number in range(1_000)]
+    figure = draw(replace(REBALANCE, members=tuple(some)))
+    [axes] = figure.axes
+    assert labels(axes)[0] == [f"m-{number}" for number in range(999, 959, -1)]
+    assert [bar.get_width() for bar in axes.containers[1]] == [number + 1 for number in range(999, 959, -1)]
+    assert "1,000 of 1,000 members gain or lose partitions, the 40 with most are shown" in figure.get_suptitle()
+
+
+@pytest.mark.parametrize("moved", [0, 1, 100, 20_000])
+@pytest.mark.parametrize("size", [3, 50, 1_000])
+def test_a_picture_is_no_larger_than_a_screen_scrolls(size, moved):
+    members = [member(f"m-{n:04}", range(n, 10_000, size), range(n, 10_000 - moved, size)) for n in range(size)]
+    width, height = draw(replace(REBALANCE, members=tuple(members))).get_size_inches()
+    assert width <= 30
+    assert height <= 30
+
+
+def test_member_ids_in_a_picture_are_as_short_as_they_can_be_told_apart():
+    name = "app-1-3f2504e0-4f89-11d3-9a0c-0305e82c3301"
+    figure = draw(replace(REBALANCE, members=(replace(MEMBERS[0], member_id=name, client_id=None),)))
+    assert labels(figure.axes[0])[0] == ["app-1-3f2504e0", "(nobody)"]

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from groupledger.answers.rebalance import TopicPartition
 
 NOBODY = "(nobody)"
+LEAST_START = 4
 MOST_NAMED = 2
 """Members or topics of one cause that a line names; more are counted."""
 
@@ -52,10 +53,20 @@ def _few(names: list[str]) -> str:
     return ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names):,}"
 
 
+def numbered(of: int, what: str) -> str:
+    """`1 group`, `2,000 groups`."""
+    return f"{of:,} {what}" if of == 1 else f"{of:,} {what}s"
+
+
 def told_apart(names: Iterable[str]) -> tuple[dict[str, str], str]:
-    """Each name as short as it can be told from the others, and what all of them begin with, which is left out."""
+    """Each name as short as it can be told from the others, and what all of them begin with, which is left out.
+
+    A beginning of few letters stays: without it `i-2` would be `2`.
+    """
     short = shortened(names)
     start = common_start(short.values())
+    if len(start) < LEAST_START:
+        return short, ""
     return {name: text.removeprefix(start) for name, text in short.items()}, start
 
 

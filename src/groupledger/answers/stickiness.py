@@ -42,6 +42,7 @@ class Stickiness:
     worst: int
     worst_at: datetime | None
     worst_snapshot_id: str | None
+    worst_generation: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,8 @@ def _by_group(within: Scope) -> tuple[str, dict[str, Value]]:
     condition, values = within.where("r.")
     same, named = one_of("r.verdict", "verdict", list(SAME))
     rows = (
-        "SELECT r.cluster_id, r.group_id, r.assignor, r.snapshot_id, r.observed_at, r.moves, r.least_moves, "
-        f"CASE WHEN {same} AND r.least_moves IS NOT NULL THEN 1 ELSE 0 END AS compared, "
+        "SELECT r.cluster_id, r.group_id, r.assignor, r.snapshot_id, s.generation, r.observed_at, r.moves, "
+        f"r.least_moves, CASE WHEN {same} AND r.least_moves IS NOT NULL THEN 1 ELSE 0 END AS compared, "
         f"CASE WHEN {same} AND r.least_moves IS NOT NULL AND {CERTAIN} THEN 1 ELSE 0 END AS certain "
         "FROM current_rebalances r JOIN current_group_snapshots s ON s.cluster_id = r.cluster_id "
         f"AND s.group_id = r.group_id AND s.snapshot_id = r.snapshot_id WHERE {condition} "
@@ -93,7 +94,8 @@ def _by_group(within: Scope) -> tuple[str, dict[str, Value]]:
         "cast(sum(CASE WHEN o.compared = 1 THEN o.least_moves ELSE 0 END) AS BIGINT) AS least, "
         "cast(sum(o.too_many) AS BIGINT) AS excess, cast(max(o.too_many) AS BIGINT) AS worst, "
         "max(CASE WHEN o.place = 1 AND o.too_many > 0 THEN o.observed_at END) AS worst_at, "
-        "max(CASE WHEN o.place = 1 AND o.too_many > 0 THEN o.snapshot_id END) AS worst_snapshot_id "
+        "max(CASE WHEN o.place = 1 AND o.too_many > 0 THEN o.snapshot_id END) AS worst_snapshot_id, "
+        "max(CASE WHEN o.place = 1 AND o.too_many > 0 THEN o.generation END) AS worst_generation "
         f"FROM ({ranked}) o GROUP BY {group}"
     ), values | named | {"scenario": BASELINE}
 

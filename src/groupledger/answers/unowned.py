@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from groupledger.answers.names import require_names
 from groupledger.answers.reach import reaches
 from groupledger.answers.rows import alike, matching, one_of, records
+from groupledger.answers.spoken import numbered
 from groupledger.answers.states import states
 from groupledger.answers.topics import life_at
 from groupledger.core.moment import iso
@@ -258,19 +259,15 @@ def _notes(
         return
     empty = sum(not side.members for side in sides.values())
     if not rows:
-        of = _counted(len(sides) - empty, "group")
+        of = numbered(len(sides) - empty, "group")
         yield f"every partition of a listed topic that a group with members subscribes to has an owner ({of})"
     elif not chosen and since is not None:
         oldest = rows[0].since
-        number = _counted(len(rows), "partition")
+        number = numbered(len(rows), "partition")
         yield f"{number} without an owner, none since {iso(since)} or longer: the oldest since {iso(oldest)}"
     if empty:
-        yield f"{_counted(empty, 'group')} without members: they subscribe to nothing, and are not here"
+        yield f"{numbered(empty, 'group')} without members: they subscribe to nothing, and are not here"
     unlisted = {topic for key, side in sides.items() for topic in known.not_listed(key[0], side, at)}
     if unlisted:
         named = ", ".join(sorted(unlisted)[:NAMED]) + (", ..." if len(unlisted) > NAMED else "")
         yield f"in no topic listing, so that it cannot be told for them: {named}"
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

@@ -8,7 +8,7 @@ over a second generation of a classic group, or for longer than `PATIENCE`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ from groupledger.core.moment import iso
 
 if TYPE_CHECKING:
     from groupledger.answers.rebalance import TopicPartition
-    from groupledger.answers.rows import Reader, Record
+    from groupledger.answers.rows import Reader, Record, Value
     from groupledger.answers.scope import Scope
 
 PATIENCE = timedelta(minutes=5)
@@ -145,8 +145,48 @@ def unowned(reader: Reader, within: Scope) -> Iterator[UnownedGroup]:
         found.setdefault((cluster, group), []).extend(lasting)
     for (cluster, group), lasting in sorted(found.items()):
         if lasting:
-            order = sorted(lasting, key=lambda each: (-each.length, each.topic, each.partition))
-            yield UnownedGroup(cluster, group, tuple(order))
+            yield UnownedGroup(cluster, group, tuple(sorted(lasting, key=_longest_first)))
+
+
+def _longest_first(stretch: Stretch) -> tuple[timedelta, str, int, datetime]:
+    return -stretch.length, stretch.topic, stretch.partition, stretch.since
+
+
+@dataclass(frozen=True, slots=True)
+class UnownedTime:
+    """Every stretch of one group, those that a rebalance explains among them, the longest first.
+
+    `left_off` states before the first of these may have left a partition without an owner, too: nobody looked at them.
+    """
+
+    stretches: tuple[Stretch, ...]
+    left_off: int
+
+
+def unowned_time(reader: Reader, of_group: Scope, most_states: int) -> UnownedTime:
+    """For how long which partitions of one group had nobody, from the last `most_states` states in which one had.
+
+    Only while the group had members: of an empty group nothing is said. `of_group` names its cluster, too.
+    """
+    lacking, values = _lacking(of_group)
+    newest = (
+        f"SELECT b.*, count(*) OVER () AS total FROM ({lacking}) b WHERE b.lacks = 1 "
+        f"ORDER BY b.offset DESC, b.snapshot_id DESC LIMIT {most_states}"
+    )
+    rows = [row for row in records(reader, f"SELECT * FROM ({newest}) n ORDER BY n.offset", **values) if _lasted(row)]
+    if not rows:
+        return UnownedTime((), 0)
+    left_off = max(0, rows[0]["total"] - most_states)
+    listed = {topic: counts for (cluster, topic), counts in _listed(reader, of_group).items()}
+    owned = _owned(reader, rows)
+    by_incarnation: dict[int, list[State]] = {}
+    for row in rows:
+        by_incarnation.setdefault(row["incarnation"], []).append(_state(row, owned, of_group.end))
+    if left_off and rows[0]["lacked"]:  # what nobody has in it may have begun before
+        first = by_incarnation[rows[0]["incarnation"]]
+        first[0] = replace(first[0], is_first=True)
+    found = [each for some in by_incarnation.values() for each in stretches(some, listed, of_group.end)]
+    return UnownedTime(tuple(sorted(found, key=_longest_first)), left_off)
 
 
 def told(stretch: Stretch) -> str:
@@ -158,9 +198,29 @@ def told(stretch: Stretch) -> str:
 
 
 def _candidates(reader: Reader, within: Scope) -> list[Record]:
-    """States that have another number of partitions than their topics, or may hide that they do, and that last.
+    """States that lack an owner, or may hide that they do, and that last.
 
     What is short and stands alone is a round of a cooperative rebalance.
+    """
+    lacking, values = _lacking(within)
+    rows = records(
+        reader,
+        f"SELECT b.* FROM ({lacking}) b WHERE b.lacks = 1 AND (b.lacked = 1 OR b.will_lack = 1 OR "
+        f"coalesce(b.until_at, :end) > b.observed_at + INTERVAL '{int(PATIENCE.total_seconds())} seconds') "
+        "ORDER BY b.cluster_id, b.group_id, b.offset",
+        **(values | {"end": within.end}),
+    )
+    return [row for row in rows if _lasted(row)]
+
+
+def _lasted(row: Record) -> bool:
+    return row["until_at"] is None or row["until_at"] > row["observed_at"]
+
+
+def _lacking(within: Scope) -> tuple[str, dict[str, Value]]:
+    """States with `lacks`, 1 where they have another number of partitions than their topics, or may hide that they do.
+
+    `lacked` and `will_lack` say so of the states before and after.
     """
     of_states, values = states(within)
     of_loads = loads(within, of_states)
@@ -176,21 +236,15 @@ def _candidates(reader: Reader, within: Scope) -> list[Record]:
         f"LEFT JOIN ({hiding}) v ON v.snapshot_id = s.snapshot_id"
     )
     within_group = "OVER (PARTITION BY d.cluster_id, d.group_id, d.incarnation ORDER BY d.offset)"
+    columns = (
+        "d.cluster_id, d.group_id, d.group_type, d.incarnation, d.offset, d.snapshot_id, d.number, d.observed_at, "
+        "d.until_at, d.before, d.shared_topics, d.subscribed_topics, d.lacks"
+    )
     beside = (
-        f"SELECT d.*, lag(d.lacks) {within_group} AS lacked, lead(d.lacks) {within_group} AS will_lack "
+        f"SELECT {columns}, lag(d.lacks) {within_group} AS lacked, lead(d.lacks) {within_group} AS will_lack "
         f"FROM ({differing}) d"
     )
-    rows = records(
-        reader,
-        "SELECT b.cluster_id, b.group_id, b.group_type, b.incarnation, b.snapshot_id, b.number, b.observed_at, "
-        f"b.until_at, b.before, b.shared_topics, b.subscribed_topics FROM ({beside}) b WHERE b.lacks = 1 AND "
-        "(b.lacked = 1 OR b.will_lack = 1 OR coalesce(b.until_at, :end) > b.patient_until) "
-        "ORDER BY b.cluster_id, b.group_id, b.offset".replace(
-            "b.patient_until", f"b.observed_at + INTERVAL '{int(PATIENCE.total_seconds())} seconds'"
-        ),
-        **(values | named | {"end": within.end}),
-    )
-    return [row for row in rows if row["until_at"] is None or row["until_at"] > row["observed_at"]]
+    return beside, values | named
 
 
 def _state(row: Record, owned: Mapping[str, frozenset[TopicPartition]], end: datetime) -> State:

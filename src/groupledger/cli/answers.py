@@ -5,19 +5,68 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.rebalance import Rebalance
-from groupledger.answers.spoken import spans
+from groupledger.answers.spoken import numbered, spans, told_apart
+from groupledger.cli.fitting import Column, room
 from groupledger.cli.output import plain
 from groupledger.core.attributed import NOT_APPLICABLE, Attributed, in_words
 from groupledger.core.moment import iso
-from groupledger.core.short_names import shortened
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from groupledger.answers.listings import Listing
     from groupledger.answers.rebalance import MemberMove, Result
     from groupledger.cli.output import Output
 
+RANKS: dict[str, int | tuple[int, int]] = {
+    "group id": (0, 16),
+    "evidence": (0, 24),
+    "reason": (0, 24),
+    "message": (0, 24),
+    "observed at": 1,
+    "verdict": (2, 12),
+    "moves": 2,
+    "members": 2,
+    "cluster id": (3, 8),
+    "offset": 3,
+    "least moves": 3,
+    "run id": (3, 16),
+    "from value": 3,
+    "to value": 3,
+    "assignor": (4, 12),
+    "started at": 4,
+    "state": 5,
+    "finished at": 5,
+    "member id": (6, 16),
+    "snapshot id": 6,
+    "stage": 6,
+    "log partition": 6,
+    "snapshots": 6,
+    "group type": 7,
+    "snapshot kind": 7,
+    "algorithm": (7, 16),
+    "protocol": 8,
+    "gaps": 8,
+    "incarnation": 9,
+}
+"""How soon a column of a listing is left out where there is no room, the greatest first (others never), and the width
+down to which its cells may be broken."""
+CONSTANT = 9
+"""The rank of a column that says the same in each of several rows."""
+
 NOT_COMPARED = Attributed.NOT_COMPARED.text
 LOWER_BOUND = "lower-bound"
+_RESULT = [
+    Column("scenario"),
+    Column("assignor"),
+    Column("protocol", 2),
+    Column("outcome", 1),
+    Column("verdict"),
+    Column("moves"),
+    Column("least moves"),
+    Column("unassigned", 3),
+    Column("follow-up", 4),
+]
 
 Answer = Rebalance | list["Listing"]
 
@@ -34,27 +83,36 @@ def _listing_json(listing: Listing) -> dict[str, Any]:
     return {"total": listing.total, "rows": plain(rows)}
 
 
-def tell(output: Output, answer: Answer) -> None:
+def tell(output: Output, answer: Answer, limit: int | None = None, *, wide: bool = False) -> None:
     """Print the answer for a person."""
     if isinstance(answer, Rebalance):
-        tell_rebalance(output, answer)
+        tell_rebalance(output, answer, limit, wide=wide)
     else:
         for listing in answer:
-            tell_listing(output, listing)
+            tell_listing(output, listing, wide=wide)
 
 
-def tell_listing(output: Output, listing: Listing) -> None:
+def tell_listing(output: Output, listing: Listing, *, wide: bool = False) -> None:
     """A table; how many rows were left off, and that there are none, is said."""
     output.title(listing.title)
     if not listing.rows:
         output.line("none")
-    output.table([name.replace("_", " ") for name in listing.columns], listing.rows)
+    columns = [_column(listing, at) for at in range(len(listing.columns))]
+    output.fitted(columns, listing.rows, wide=wide or room() is None)
     if listing.left_off:
         output.line(f"... and {listing.left_off:,} more (--limit)")
 
 
-def tell_rebalance(output: Output, answer: Rebalance) -> None:
-    """Who had what, who was given what, and what our own run says."""
+def _column(listing: Listing, at: int) -> Column:
+    name = listing.columns[at].replace("_", " ")
+    told = RANKS.get(name, 0)
+    rank, least = told if isinstance(told, tuple) else (told, None)
+    same = len(listing.rows) > 1 and len({row[at] for row in listing.rows}) == 1
+    return Column(name, CONSTANT if rank and same else rank, least)
+
+
+def tell_rebalance(output: Output, answer: Rebalance, limit: int | None = None, *, wide: bool = False) -> None:
+    """Who had what, who was given what, and what our own run says; of many members those that gain or lose first."""
     output.title(answer.title)
     output.line(f"{iso(answer.observed_at)}  {answer.state}  {answer.snapshot_kind}  [{answer.snapshot_id}]")
     if not answer.complete:
@@ -63,16 +121,15 @@ def tell_rebalance(output: Output, answer: Rebalance) -> None:
         output.line("no snapshot before it in this incarnation of the group: nothing held is known")
     if answer.same_generation:
         output.line(f"other records of this generation: {', '.join(answer.same_generation)}")
-    short = shortened(move.member_id for move in answer.members)
-    rows = [_member(move, short[move.member_id]) for move in answer.members]
-    output.table(["member", "held", "assigned", "added", "revoked"], rows)
+    _tell_members(output, answer.members, limit, wide=wide)
     output.title("computed")
     if not answer.results:
         output.line("nothing yet: run `groupledger assign`")
-    output.table(
-        ["scenario", "assignor", "protocol", "outcome", "verdict", "moves", "least moves", "unassigned", "follow-up"],
+    output.fitted(
+        _RESULT,
         [(r.scenario, r.assignor, r.protocol, r.outcome, r.verdict, r.moves, least(r), r.unassigned, r.follow_up)
          for r in answer.results],
+        wide=wide or room() is None,
     )  # fmt: skip
     for result in answer.results:
         if result.attribution != NOT_COMPARED:
@@ -85,6 +142,20 @@ def tell_rebalance(output: Output, answer: Rebalance) -> None:
     if answer.topics_not_listed:
         names = ", ".join(answer.topics_not_listed)
         output.line(f"in no topic listing at that time, so that partition counts are not known: {names}")
+
+
+def _tell_members(output: Output, members: Sequence[MemberMove], limit: int | None, *, wide: bool) -> None:
+    shown = members
+    if limit is not None and len(members) > limit:
+        shown = sorted(members, key=lambda move: move.stays and not (move.added or move.revoked))[:limit]
+    ids = [move.member_id for move in shown]
+    short, start = ({name: name for name in ids}, "") if wide else told_apart(ids)
+    if start:
+        output.line(f"member ids begin with {start}")
+    rows = [_member(move, short[move.member_id]) for move in shown]
+    output.table(["member", "held", "assigned", "added", "revoked"], rows)
+    if len(shown) < len(members):
+        output.line(f"... and {numbered(len(members) - len(shown), 'more member')} (--limit)")
 
 
 def least(result: Result) -> int | str | None:

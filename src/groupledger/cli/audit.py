@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from groupledger.answers.spoken import numbered
 from groupledger.cli.exits import Exit
 from groupledger.cli.options import Job, takes_config
 from groupledger.cli.output import plain
@@ -75,7 +76,8 @@ def _topics(joined: str | None) -> tuple[str, ...]:
 def tell(output: Output, answer: Audit, limit: int) -> None:
     """Print it for a person: a table a code, with the evidence of each group below."""
     output.line(
-        f"{answer.records:,} records of {answer.groups:,} groups judged, {answer.computed:,} of them recomputed"
+        f"{numbered(answer.records, 'record')} of {numbered(answer.groups, 'group')} judged, "
+        f"{answer.computed:,} of them recomputed"
     )
     for (severity, code), found in groupby(answer.found, lambda each: (each.severity, each.code)):
         of_code = list(found)
@@ -87,7 +89,7 @@ def tell(output: Output, answer: Audit, limit: int) -> None:
             where = f"  [{each.snapshot_id}]" if each.snapshot_id else ""
             output.line(f"- {each.group_id}: {each.evidence}{where}")
         if len(of_code) > limit:
-            output.line(f"... and {len(of_code) - limit:,} more groups (--limit)")
+            output.line(f"... and {numbered(len(of_code) - limit, 'more group')} (--limit)")
     for note in answer.notes:
         output.line()
         output.line(note)

@@ -11,9 +11,10 @@ from groupledger.cli.output import plain
 from groupledger.core.attributed import in_words
 from groupledger.core.length import length
 from groupledger.core.moment import iso
-from groupledger.core.short_names import shortened
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from groupledger.answers.causes import Moved
     from groupledger.answers.explanation import Explanation
     from groupledger.cli.output import Output
@@ -62,16 +63,7 @@ def tell(output: Output, answer: Explanation) -> None:
     _tell_moves(output, answer)
     if answer.unowned:
         output.title("nobody had")
-        rows = [
-            (
-                f"{each.topic}-{each.partition}",
-                each.since,
-                length(each.until - each.since) if each.until else "to the end",
-            )
-            for each in answer.unowned[:MOST_SHOWN]
-        ]
-        output.table(["partition", "since", "for"], rows)
-        _tell_rest(output, len(answer.unowned))
+        _tell_unowned(output, answer)
     if answer.rounds is not None:
         generations = "generation" if answer.rounds == 1 else "generations"
         output.line()
@@ -80,17 +72,34 @@ def tell(output: Output, answer: Explanation) -> None:
         output.line(f"settled in generation {answer.settled}: {answer.rounds} {generations}{told_fewest}")
 
 
+def _tell_unowned(output: Output, answer: Explanation) -> None:
+    """A line for all partitions that nobody had from one moment to another."""
+    from groupledger.answers.spoken import spans
+
+    together: dict[tuple[datetime, datetime | None], list[tuple[str, int]]] = {}
+    for each in answer.unowned:
+        together.setdefault((each.since, each.until), []).append((each.topic, each.partition))
+    rows = [
+        (iso(since), length(until - since) if until else "to the end", len(places), spans(places))
+        for (since, until), places in together.items()
+    ]
+    output.table(["since", "for", "partitions", "which"], rows[:MOST_SHOWN])
+    _tell_rest(output, len(rows))
+
+
 def _tell_moves(output: Output, answer: Explanation) -> None:
     """A line for each pair of members between which partitions moved."""
-    from groupledger.answers.spoken import NOBODY, spans
+    from groupledger.answers.spoken import NOBODY, spans, told_apart
     from groupledger.cli.answers import least
 
     pairs: dict[tuple[str, str], list[Moved]] = {}
     for each in answer.moved:
         pairs.setdefault((each.from_member_id or NOBODY, each.to_member_id or NOBODY), []).append(each)
-    short = shortened(name for pair in pairs for name in pair)
+    names, start = told_apart(name for pair in pairs for name in pair if name != NOBODY)
+    if start:
+        output.line(f"member ids begin with {start}")
     rows = [
-        (*(short[name] for name in pair), len(some), spans((each.topic, each.partition) for each in some))
+        (*(names.get(name, NOBODY) for name in pair), len(some), spans((each.topic, each.partition) for each in some))
         for pair, some in pairs.items()
     ]
     if not rows:

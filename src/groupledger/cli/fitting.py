@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -48,6 +50,72 @@ def worth_telling(columns: Sequence[Column], rows: Sequence[Sequence[object]], *
         for at, column in enumerate(columns)
         if wide or (column.rank < WIDE and any(row[at] is not None for row in rows))
     ]
+
+
+NARROW = (14, 8)
+"""Up to this width a column of a table stays in one piece; the cells of a wider one may be broken into lines as narrow.
+Where there is no room even so, the second one holds."""
+
+
+def shared_widths(widths: Sequence[int], least: Sequence[int | None], room: int) -> list[int] | None:
+    """The width of each column where they have so much room together; None where there is none even so.
+
+    `least`: the width down to which cells may be broken; None: not at all. What is left goes to the narrow ones first,
+    an equal share each.
+    """
+    given = [width if low is None else min(width, low) for width, low in zip(widths, least, strict=True)]
+    left = room - GAP * (len(widths) - 1) - sum(given)
+    if left < 0:
+        return None
+    growing = sorted((at for at, low in enumerate(least) if low is not None), key=lambda at: (widths[at], at))
+    for number, at in enumerate(growing):
+        more = min(widths[at] - given[at], left // (len(growing) - number))
+        given[at] += more
+        left -= more
+    return given
+
+
+def table_widths(widths: Sequence[int], numbers: Sequence[bool], room: int) -> list[int] | None:
+    """The width of each column of a table of which all columns are shown, numbers in one piece."""
+    for narrow in NARROW:
+        least = [None if number or width <= narrow else narrow for width, number in zip(widths, numbers, strict=True)]
+        if (shared := shared_widths(widths, least, room)) is not None:
+            return shared
+    return None
+
+
+def cell_lines(text: str, width: int) -> list[str]:
+    """A cell in lines of that width: broken at a blank, else behind one of `,-/`, and where there is none, anywhere."""
+    lines = []
+    while len(text) > width:
+        blank, joint = text.rfind(" ", 0, width + 1), max(text.rfind(sign, 0, width) + 1 for sign in ",-/")
+        cut = blank if blank > 0 else joint or width
+        lines.append(text[:cut].rstrip(" "))
+        text = text[cut:].lstrip(" ")
+    return [*lines, text]
+
+
+_LABEL = re.compile(r" *(?:- |[^ ]+(?: [^ ]+){0,2}:? {2,})?")
+"""What the lines that follow stand under: the text behind `- `, or behind a label and its blanks."""
+_LEAST = 20
+"""Characters that must remain behind a label."""
+
+
+def in_lines(text: str, width: int) -> list[str]:
+    """The text in lines of that width, broken between words; a longer word stays in one piece, to be copied."""
+    if len(text) <= width:
+        return [text]
+    label = _LABEL.match(text)
+    indent = 0 if label is None or width - label.end() < _LEAST else label.end()
+    found = textwrap.wrap(
+        text[indent:],
+        width - indent,
+        expand_tabs=False,
+        replace_whitespace=False,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [text[:indent] + found[0], *(" " * indent + line for line in found[1:])]
 
 
 def room() -> int | None:

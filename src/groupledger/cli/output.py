@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import dataclasses
 import io
+import shutil
 import sys
 from collections.abc import Mapping
 from contextlib import contextmanager
@@ -16,7 +17,16 @@ from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from groupledger.cli.fitting import GAP, fitting, room, worth_telling
+from groupledger.cli.fitting import (
+    GAP,
+    cell_lines,
+    fitting,
+    in_lines,
+    room,
+    shared_widths,
+    table_widths,
+    worth_telling,
+)
 from groupledger.core.cells import cell
 from groupledger.core.moment import iso
 from groupledger.core.secrets import without_values
@@ -42,68 +52,81 @@ class Output:
 
     def line(self, text: str = "") -> None:
         """A line for a person."""
-        if not self.as_json:
-            _print(visible(without_values(text)))
+        if self.as_json:
+            return
+        said = visible(without_values(text))
+        for each in in_lines(said, _terminal()) if sys.stdout.isatty() else (said,):
+            _print(each)
 
     def title(self, text: str) -> None:
         """A heading for a person, with a blank line before it."""
         text = without_values(text)
         if not self.as_json and sys.stdout.isatty():
-            heading = f"\n{visible(text)}"
+            heading = "\n" + "\n".join(in_lines(visible(text), _terminal()))
             console(stderr=False).print(heading, style="bold", markup=False, highlight=False, soft_wrap=True)
         elif not self.as_json:
             _print(f"\n{visible(text)}")
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """A table for a person; numbers to the right, None as '-'. No rows, no table."""
-        if not self.as_json and rows:
-            _print_table([visible(name) for name in columns], rows)
+        """A table for a person; numbers to the right, None as '-'. No rows, no table.
+
+        A terminal too narrow for it, even with cells broken into lines, has a line a cell.
+        """
+        if self.as_json or not rows:
+            return
+        named = [visible(name) for name in columns]
+        if not sys.stdout.isatty():
+            _print_table(named, rows)
+            return
+        shared = table_widths(_widths(named, rows), numeric(len(named), rows), _terminal())
+        if shared is None:
+            self._stacked(named, rows)
+        else:
+            _print_table(named, rows, shared)
 
     def fitted(
-        self, columns: Sequence[Column], rows: Sequence[Sequence[object]], *, wide: bool = False, stacked: int = 0
+        self,
+        columns: Sequence[Column],
+        rows: Sequence[Sequence[object]],
+        *,
+        wide: bool = False,
+        stacked: int = 0,
+        more: str = "--wide",
     ) -> None:
         """A table of as many columns as there is room for; what there is no room for is said. `wide`: all of them.
 
         Columns in which nothing stands are left out. Up to `stacked` rows that do not fit are told one below the other.
+        `more` is what shows the others.
         """
         if self.as_json or not rows:
             return
-        cells = [[cell(value) for value in row] for row in rows]
         chosen = worth_telling(columns, rows, wide=wide)
-        columns = [columns[at] for at in chosen]
-        rows = [[row[at] for at in chosen] for row in rows]
-        widths = [
-            max(len(column.name), *(len(row[at]) for row in cells)) for column, at in zip(columns, chosen, strict=True)
-        ]
-        width = None if wide else room()
-        fit = (
-            list(range(len(columns)))
-            if width is None
-            else fitting(columns, widths, width, breaking=sys.stdout.isatty())
-        )
-        if len(fit) < len(columns) and len(rows) <= stacked:
-            self._stacked(columns, rows)
+        columns, rows = [columns[at] for at in chosen], [[row[at] for at in chosen] for row in rows]
+        names = [column.name for column in columns]
+        widths, width = _widths(names, rows), None if wide else room()
+        if width is None:
+            _print_table(names, rows, wide=wide)
             return
-        kept = [columns[at] for at in fit]
-        _print_table(
-            [column.name for column in kept],
-            [[row[at] for at in fit] for row in rows],
-            whole=[column.least is None for column in kept],
-            wide=wide,
-        )
+        breaking = sys.stdout.isatty()
+        fit = fitting(columns, widths, width, breaking=breaking)
+        shared = shared_widths([widths[at] for at in fit], [columns[at].least for at in fit], width)
+        if (len(fit) < len(columns) and len(rows) <= stacked) or (shared is None and breaking):
+            self._stacked(names, rows)
+            return
+        _print_table([names[at] for at in fit], [[row[at] for at in fit] for row in rows], shared)
         if len(fit) < len(columns):
-            left_out = ", ".join(column.name for at, column in enumerate(columns) if at not in fit)
-            self.line(f"no room for: {left_out} (--wide)")
+            left_out = ", ".join(name for at, name in enumerate(names) if at not in fit)
+            self.line(f"no room for: {left_out} ({more})")
 
-    def _stacked(self, columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> None:
+    def _stacked(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """A line a cell, what it is before it; a blank line between two rows."""
-        widest = max(len(column.name) for column in columns)
+        widest = max(map(len, columns))
         for number, row in enumerate(rows):
             if number:
                 self.line()
-            for column, value in zip(columns, row, strict=True):
+            for name, value in zip(columns, row, strict=True):
                 if value is not None:
-                    self.line(f"{column.name:<{widest}}  {cell(value)}")
+                    self.line(f"{name:<{widest}}  {cell(value)}")
 
     def result(self, value: Mapping[str, Any]) -> None:
         """The result as one JSON line: the only thing on stdout under `--json`."""
@@ -144,6 +167,10 @@ def print_exact(text: str) -> None:
     _print(text)
 
 
+def _terminal() -> int:
+    return shutil.get_terminal_size().columns
+
+
 def _print(text: str) -> None:
     """A line on stdout, at once: a program that reads it may be waiting."""
     try:
@@ -159,15 +186,20 @@ def console(*, stderr: bool) -> Console:
     return Console(stderr=stderr)
 
 
+def _widths(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[int]:
+    """Characters of the longest cell of each column, its name among them."""
+    return [max(len(name), *(len(cell(row[at])) for row in rows)) for at, name in enumerate(columns)]
+
+
 def _print_table(
-    columns: Sequence[str], rows: Sequence[Sequence[object]], whole: Sequence[bool] = (), *, wide: bool = False
+    columns: Sequence[str], rows: Sequence[Sequence[object]], widths: Sequence[int] | None = None, *, wide: bool = False
 ) -> None:
-    """On a terminal by rich, where cells are broken into lines unless they are to stay `whole`."""
+    """On a terminal by rich, where cells are broken into lines of the `widths`, if these are given."""
     numbers = numeric(len(columns), rows)
     columns = [cell(name) for name in columns]
     cells = [[cell(value) for value in row] for row in rows]
     if sys.stdout.isatty() and not wide:
-        _print_rich(columns, cells, numbers, whole)
+        _print_rich(columns, cells, numbers, widths or _widths(columns, rows))
     else:
         _print_plain([list(columns), *cells], numbers)
 
@@ -177,16 +209,16 @@ def numeric(columns: int, rows: Sequence[Sequence[object]]) -> list[bool]:
     return [all(isinstance(row[at], int | float | None) for row in rows) for at in range(columns)]
 
 
-def _print_rich(columns: Sequence[str], cells: list[list[str]], numbers: list[bool], whole: Sequence[bool]) -> None:
+def _print_rich(columns: Sequence[str], cells: list[list[str]], numbers: list[bool], widths: Sequence[int]) -> None:
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
-    for at, (name, number) in enumerate(zip(columns, numbers, strict=True)):
-        keep = bool(whole) and whole[at]
-        table.add_column(Text(name), justify="right" if number else "left", overflow="fold", no_wrap=keep)
+    for name, number in zip(columns, numbers, strict=True):
+        table.add_column(Text(name), justify="right" if number else "left", overflow="fold")
     for row in cells:
-        table.add_row(*map(Text, row))
+        broken = ("\n".join(cell_lines(text, width)) for text, width in zip(row, widths, strict=True))
+        table.add_row(*map(Text, broken))
     console(stderr=False).print(table)
 
 

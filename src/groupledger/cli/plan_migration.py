@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
+from groupledger.answers.spoken import numbered
 from groupledger.cli.exits import Exit
+from groupledger.cli.fitting import Column
 from groupledger.cli.options import DEFAULT_CONFIG, Job, file_of, takes_json
 from groupledger.core.faults import Fault
 from groupledger.core.moment import from_millis, iso
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
     from groupledger.cli.output import Output
     from groupledger.core.protocol.dangers import GroupClient, Hazard
@@ -23,6 +26,16 @@ PARTITIONS_A_MEMBER = 3
 """Of a topic whose partitions nobody tells."""
 NAMED = 12
 """Members that a line of the checklist names; with --json, `members` has them all."""
+COLUMNS = [
+    Column("step"),
+    Column("bounce", 0, 16),
+    Column("member", 0, 16),
+    Column("assignor", 2),
+    Column("leader", 4),
+    Column("cooperative", 1),
+    Column("rounds", 3),
+    Column("findings", 0, 16),
+]
 DEFAULT_CLIENTS = ("java=3",)
 
 
@@ -39,6 +52,7 @@ DEFAULT_CLIENTS = ("java=3",)
 @click.option(
     "--config", "config_file", default=DEFAULT_CONFIG, show_default=True, metavar="FILE", help="With --group."
 )
+@click.option("--ledger", metavar="FOLDER", help="With --group: the ledger's folder, in place of the configured one.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of it.")
 @takes_json
 def plan_migration(
@@ -52,6 +66,7 @@ def plan_migration(
     old: bool,
     single_bounce: bool,
     config_file: str,
+    ledger: str | None,
     overrides: tuple[str, ...],
 ) -> None:
     """Play both rolling bounces of KIP-429 and check every state on the way.
@@ -62,11 +77,10 @@ def plan_migration(
     groupledger plan-migration --from range --client java=2 --client franz-go=1
     groupledger plan-migration --group payments
 
-    With --group nothing but the ledger is read, which needs Spark. The log holds the chosen assignor alone: name all
+    With --group nothing but the ledger is read. The log holds the chosen assignor alone: name all
     that members list with --from. Where it does not tell their library, --client LIBRARY does.
     """
     from groupledger.core.protocol.compatibility import ByteCode
-    from groupledger.core.protocol.migration import one_bounce, rehearse, two_bounces
 
     assignors = tuple(each.strip() for each in present.split(",")) if present else ()
     topics: dict[str, int] = {}
@@ -75,17 +89,26 @@ def plan_migration(
     if group is None:
         members = _made_up(assignors, clients or DEFAULT_CLIENTS)
     else:
-        job = Job.configured("plan-migration", output, file_of(config_file), overrides)
+        place = {} if ledger is None else {"ledger": {"location": ledger}}
+        job = Job.configured("plan-migration", output, file_of(config_file), overrides, place)
         members, topics = _recorded(job, group, cluster, assignors, clients)
     members = [replace(each, byte_code=ByteCode.BEFORE_KIP_429) for each in members] if old else members
-    counts = {topic: topics.get(topic, PARTITIONS_A_MEMBER * len(members)) for each in members for topic in each.topics}
-    bounces = one_bounce(wanted) if single_bounce else two_bounces(members, wanted)
     with output.status("rehearsing every step"):
-        rehearsal = rehearse(members, bounces, counts)
-    _show(output, rehearsal, members)
+        rehearsal = rehearsed(members, topics, wanted, single_bounce=single_bounce)
+    tell(output, rehearsal, members)
     output.result(_rows(rehearsal, members))
     if rehearsal.first_unsafe is not None:
         click.get_current_context().exit(Exit.VIOLATIONS)
+
+
+def rehearsed(
+    members: Sequence[GroupClient], topics: Mapping[str, int], wanted: str, *, single_bounce: bool = False
+) -> Rehearsal:
+    """Both bounces, or a single one; a topic of which `topics` has no count gets three partitions a member."""
+    from groupledger.core.protocol.migration import one_bounce, rehearse, two_bounces
+
+    counts = {topic: topics.get(topic, PARTITIONS_A_MEMBER * len(members)) for each in members for topic in each.topics}
+    return rehearse(members, one_bounce(wanted) if single_bounce else two_bounces(members, wanted), counts)
 
 
 def _made_up(assignors: tuple[str, ...], clients: tuple[str, ...]) -> list[GroupClient]:
@@ -102,16 +125,15 @@ def _recorded(
     job: Job, group: str, cluster: str | None, assignors: tuple[str, ...], clients: tuple[str, ...]
 ) -> tuple[list[GroupClient], dict[str, int]]:
     """Members and the partitions of their topics as the ledger has them."""
-    from groupledger.pipeline.group_history import present
+    from groupledger.answers.recorded_members import recorded_members
 
     if len(clients) > 1 or any("=" in each for each in clients):
         given = " ".join(clients)
         raise Fault(
             "BAD_CLIENT", f"--client is {given!r}; with --group expected one LIBRARY, whose members are counted"
         )
-    ledger = job.ledger()
     with job.output.status("reading the group's history"):
-        recorded, topics = present(ledger.group(group, cluster), *clients)
+        recorded, topics = recorded_members(job.reader(), group, cluster, *clients)
     seen = recorded.snapshot
     since = "; it is empty now" if recorded.empty_since else ""
     job.output.title(f"{group}, generation {seen.generation}, {iso(from_millis(seen.observed_at))}{since}")
@@ -129,15 +151,16 @@ def _counted(text: str) -> tuple[str, int]:
     return library, int(count)
 
 
-def _show(output: Output, rehearsal: Rehearsal, group: list[GroupClient]) -> None:
-    output.title(f"{len(group)} members, {len(rehearsal.bounces)} rolling bounces")
+def tell(output: Output, rehearsal: Rehearsal, group: Sequence[GroupClient]) -> None:
+    """Print every step, and what to do: a checklist, or where to stop and why."""
+    output.title(f"{numbered(len(group), 'member')}, {numbered(len(rehearsal.bounces), 'rolling bounce')}")
     if rehearsal.played < len(group):
         output.line(
             f"{rehearsal.played} members were played, some of each kind: leader and rounds are those of that smaller"
             " group; what was found holds for all who are configured alike"
         )
-    columns = ("step", "bounce", "member", "assignor", "leader", "cooperative", "rounds", "findings")
-    output.table(columns, [_row(step) for step in rehearsal.steps])
+    rows = [_row(step) for step in rehearsal.steps]
+    output.fitted(COLUMNS, rows, wide=not sys.stdout.isatty(), more="--json has all")
     output.title("Checklist")
     for line in _checklist(rehearsal, [each.member for each in group]):
         output.line(line)
@@ -162,7 +185,8 @@ def _checklist(rehearsal: Rehearsal, members: list[str]) -> list[str]:
     for number, bounce in enumerate(rehearsal.bounces, 1):
         after = [step for step in rehearsal.steps if step.bounce == bounce.name][-1]
         lines.append(f"[ ] Bounce {number}: {bounce.name}; one member after the other: {', '.join(named)}")
-        lines.append(f"[ ] Before going on: all {len(members)} are back, and the group's assignor is {after.assignor}")
+        back = f"all {len(members)} are back" if len(members) > 1 else "it is back"
+        lines.append(f"[ ] Before going on: {back}, and the group's assignor is {after.assignor}")
     return lines
 
 
@@ -174,13 +198,14 @@ def _other_way(stop_all: StopAll | None, members: int) -> list[str]:
     """Stopping all of them, where that was rehearsed."""
     if stop_all is None:
         return []
-    way = f"[ ] Or stop all {members} members, then start them anew ({stop_all.bounce})"
+    them = f"all {members} members, then start them" if members > 1 else "the member, then start it"
+    way = f"[ ] Or stop {them} anew ({stop_all.bounce})"
     if stop_all.findings:
         return [
             f"{way}; not safe either:",
             *(f"    {each.danger.value}: {each.evidence}" for each in stop_all.findings),
         ]
-    cost = f"{stop_all.unavailable} partitions have no owner meanwhile"
+    cost = f"{numbered(stop_all.unavailable, 'partition')} without an owner meanwhile"
     return [f"{way}: rehearsed, safe, under {stop_all.assignor}; {cost}"]
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Any
 
-from groupledger.answers.spoken import spans
+from groupledger.answers.spoken import spans, told_apart
 from groupledger.cli.audit import WHEN
 from groupledger.core.length import length, stretch
 from groupledger.core.moment import iso
 from groupledger.core.short_names import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from groupledger.answers.joins import HourOfChanges, Joins, MemberJoins
     from groupledger.answers.migration import Migrations, WayChange
@@ -65,6 +65,7 @@ def _tell_storm(output: Output, group: Storm) -> None:
     output.title(f"{group.group_id} (cluster {group.cluster_id}): {group.rebalances:,} {times}")
     if group.looked_at < group.rebalances:
         output.line(f"causes of the last {group.looked_at:,}:")
+    names = shortened(share.what for share in group.members)
     kinds = (
         ("causes", group.causes),
         ("members", group.members),
@@ -73,11 +74,11 @@ def _tell_storm(output: Output, group: Storm) -> None:
     )
     for name, shares in kinds:
         if shares:
-            output.line(f"{name + ':':11} {_shares(shares)}")
+            output.line(f"{name + ':':11}  {_shares(shares, names if name == 'members' else {})}")
 
 
-def _shares(shares: Iterable[Share]) -> str:
-    return ", ".join(f"{share.what} {share.times:,}" for share in shares)
+def _shares(shares: Iterable[Share], names: Mapping[str, str]) -> str:
+    return ", ".join(f"{names.get(share.what, share.what)} {share.times:,}" for share in shares)
 
 
 def tell_joins(output: Output, answer: Joins) -> None:
@@ -88,9 +89,12 @@ def tell_joins(output: Output, answer: Joins) -> None:
     )
     for group in answer.groups:
         output.title(f"{group.group_id} (cluster {group.cluster_id}), {stretch(group.first, group.last)}")
+        names, start = told_apart(each.name for each in group.members[:MEMBERS_SHOWN])
+        if start:
+            output.line(f"members begin with {start}")
         output.table(
             ["member", "joined", "gone", "restarted", "stays", "hosts", HOUR],
-            [_joined(each) for each in group.members[:MEMBERS_SHOWN]],
+            [_joined(each, names) for each in group.members[:MEMBERS_SHOWN]],
         )
         if len(group.members) > MEMBERS_SHOWN:
             output.line(f"... and {len(group.members) - MEMBERS_SHOWN:,} more (--json has all)")
@@ -98,9 +102,9 @@ def tell_joins(output: Output, answer: Joins) -> None:
             output.line(f"busiest hours: {', '.join(_hour(each) for each in group.hours[:HOURS_SHOWN])}")
 
 
-def _joined(each: MemberJoins) -> tuple[object, ...]:
+def _joined(each: MemberJoins, names: Mapping[str, str]) -> tuple[object, ...]:
     stay = None if each.stay_seconds is None else length(timedelta(seconds=each.stay_seconds))
-    return each.name, each.joined, each.gone, each.restarted, stay, len(each.hosts), _hour(each.hours[0])
+    return names[each.name], each.joined, each.gone, each.restarted, stay, len(each.hosts), _hour(each.hours[0])
 
 
 def _hour(each: HourOfChanges) -> str:
@@ -201,12 +205,15 @@ def tell_static(output: Output, answer: StaticMembers) -> None:
 def tell_stickiness(output: Output, answer: Stickinesses) -> None:
     """A line a group and assignor."""
     output.table(
-        ["group", "cluster", "assignor", "rebalances", "moves", "least", "excess", "worst", "worst at"],
-        [
-            (g.group_id, g.cluster_id, g.assignor, g.compared, g.moves, g.least, g.excess, g.worst, g.worst_at)
-            for g in answer.groups
-        ],
+        ["group", "cluster", "assignor", "rebalances", "moves", "least", "excess"],
+        [(g.group_id, g.cluster_id, g.assignor, g.compared, g.moves, g.least, g.excess) for g in answer.groups],
     )
+    for group in answer.groups:
+        if group.worst_at is not None:
+            output.line(
+                f"- {group.group_id}: {group.worst:,} too many in generation {group.worst_generation}, "
+                f"{iso(group.worst_at)}  [{group.worst_snapshot_id}]"
+            )
     others = sum(group.others for group in answer.groups)
     bounds = sum(group.compared - group.certain for group in answer.groups)
     if bounds:

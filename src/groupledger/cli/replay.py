@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from groupledger.answers.spoken import numbered
 from groupledger.cli.exits import Exit
 from groupledger.cli.fitting import Column
 from groupledger.cli.options import Job, takes_config
@@ -117,7 +118,8 @@ def _tell_replayed(output: Output, answer: Replayed, assignor: str, *, wide: boo
         output.line(note)
     if not answer.total:
         return
-    output.title(f"{answer.rebalances:,} rebalances of {answer.total:,} groups, as they were and under {assignor}")
+    told = f"{numbered(answer.rebalances, 'rebalance')} of {numbered(answer.total, 'group')}"
+    output.title(f"{told}, as they were and under {assignor}")
     kinds = (
         ("partitions that went to another member", "gained"),
         ("partitions that had to be given up", "revoked"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from groupledger.answers.spoken import numbered
 from groupledger.cli.options import Job, takes_config
 from groupledger.cli.output import plain
 from groupledger.cli.since import takes_scope
@@ -177,7 +178,7 @@ def html(job: Job, *, folder: Path, asked: Asked, limit: int) -> None:
 
     with job.output.status("reading the ledger") as doing:
         written = write_report(job.reader(), asked, folder, limit, doing)
-    job.output.line(f"{written.index}: {written.groups:,} groups, {written.pages:,} with a page")
+    job.output.line(f"{written.index}: {numbered(written.groups, 'group')}, {written.pages:,} with a page")
     if written.pages < written.groups:
         job.output.line(f"... and {written.groups - written.pages:,} without one (--limit)")
     job.output.result({"status": "done", "command": "report", "report": "html", "html": plain(written)})

@@ -29,8 +29,9 @@ _SCENARIO_ALONE = "--scenario goes with the history of a --group only"
 @click.option("--cluster", metavar="CLUSTER", help="Only this cluster.")
 @click.option("--scenario", metavar="NAME", help="Whose moves and verdicts to show; default: assign.scenario.")
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Most rows of a table.")
+@click.option("--wide", is_flag=True, help="All columns, and ids in full.")
 @takes_config
-def show(job: Job, **asked: Any) -> None:
+def show(job: Job, *, wide: bool, **asked: Any) -> None:
     """Show the ledger at a glance, a group, one rebalance, or who was assigned a partition at a time.
 
     \b
@@ -40,7 +41,7 @@ def show(job: Job, **asked: Any) -> None:
     groupledger show --partition orders-7 --at 2026-11-21T14:03Z
     """
     if asked["partition"] is not None or asked["at"] is not None:
-        _show_owner(job, **asked)
+        _show_owner(job, wide=wide, **asked)
         return
     ask = question(
         **asked, default_scenario=job.config.assign.scenario
@@ -49,11 +50,11 @@ def show(job: Job, **asked: Any) -> None:
         answer = ask(job.reader())
     from groupledger.cli.answers import as_json, tell
 
-    tell(job.output, answer)
+    tell(job.output, answer, asked["limit"], wide=wide)
     job.output.result({"status": "done", "command": "show", **as_json(answer)})
 
 
-def _show_owner(job: Job, *, partition: str | None, at: str | None, limit: int, **others: Any) -> None:
+def _show_owner(job: Job, *, partition: str | None, at: str | None, limit: int, wide: bool, **others: Any) -> None:
     """What `groupledger who` says of the partition."""
     from groupledger.cli.who import ask_owner, tell_ownership
 
@@ -64,7 +65,7 @@ def _show_owner(job: Job, *, partition: str | None, at: str | None, limit: int, 
     if others["scenario"] is not None:
         raise click.UsageError(_SCENARIO_ALONE)
     answer = ask_owner(job, partition, at, others["cluster"], others["group"])
-    tell_ownership(job.output, answer, limit)
+    tell_ownership(job.output, answer, limit, wide=wide)
     job.output.result({"status": "done", "command": "show", "ownership": plain(answer)})
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import Any, TextIO
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TextIO, TypeVar
 
 import click
 
+from groupledger.answers.spoken import numbered, spans
 from groupledger.cli.custom import custom_assignors
 from groupledger.cli.exits import Exit
 from groupledger.cli.grid import GridAsked, takes_grid, tell_grid
@@ -16,6 +17,9 @@ from groupledger.core.custom.limits import CustomLimits
 from groupledger.core.faults import Fault
 
 Told = dict[str, Any]
+T = TypeVar("T")
+MOST_ROWS = 20
+"""Members of an event, and calls of listeners, that a table shows."""
 DOUBLE_OWNERS = '"double_owners": [{'
 """In a line of which some event has any: other lines need not be read again."""
 
@@ -71,15 +75,30 @@ def _show(output: Output, told: Told) -> None:
         what = " ".join(str(event[key]) for key in ("event", "member", "topic") if key in event)
         output.title(f"{told['id']}, event {number}: {what}: {_outcome(event)}")
         columns = ("round", "generation", "leader", "member", "owned", "assigned", "revoked", "joins again")
-        output.table(columns, [_row(took, member) for took in event["rounds"] for member in took["members"]])
+        seats = [(took, member) for took in event["rounds"] for member in took["members"]]
+        shown = _first(seats, lambda seat: seat[1]["joins_again"] or seat[1]["owned"] != seat[1]["assigned"])
+        output.table(columns, [_row(*seat) for seat in shown])
+        _tell_rest(output, len(seats) - len(shown))
         calls = [call for call in event["calls"] if call["callback"].startswith("onPartitions")]
-        rows = [(call["round"], call["member"], call["callback"], _named(call["partitions"])) for call in calls]
+        told_calls = _first(calls, lambda call: call["partitions"])
+        rows = [(call["round"], call["member"], call["callback"], _named(call["partitions"])) for call in told_calls]
         output.table(("round", "member", "listener", "partitions"), rows)
+        _tell_rest(output, len(calls) - len(told_calls))
         if event["double_owners"]:
             output.table(
                 ("two owners", "first", "second", "from ms", "to ms"),
                 [_doubly(each) for each in event["double_owners"]],
             )
+
+
+def _first(rows: Sequence[T], changes: Callable[[T], object]) -> list[T]:
+    """All of a few rows; of many those first in which something changes, as many as a person reads."""
+    return list(rows) if len(rows) <= MOST_ROWS else sorted(rows, key=lambda row: not changes(row))[:MOST_ROWS]
+
+
+def _tell_rest(output: Output, number: int) -> None:
+    if number:
+        output.line(f"... and {number:,} more (without --table: all)")
 
 
 def _doubly(each: Told) -> tuple[object, ...]:
@@ -100,7 +119,8 @@ def _outcome(event: Told) -> str:
     owned_twice = f", two owners: {_named(twice)}" if twice else ""
     waited = sum(ms for *_, ms in event["unavailable_ms"])
     time = f" ({waited:,} partition-ms)" if waited else ""
-    return f"{len(event['rounds'])} rounds, {away} partition-rounds unavailable{time}{unowned}{owned_twice}"
+    rounds = numbered(len(event["rounds"]), "round")
+    return f"{rounds}, {numbered(away, 'partition-round')} unavailable{time}{unowned}{owned_twice}"
 
 
 def _row(took: Told, member: Told) -> tuple[object, ...]:
@@ -110,5 +130,5 @@ def _row(took: Told, member: Told) -> tuple[object, ...]:
 
 
 def _named(partitions: Iterable[tuple[str, int]]) -> str:
-    """`orders-0 orders-1`; nothing as `-`."""
-    return " ".join(f"{topic}-{number}" for topic, number in partitions) or "-"
+    """`orders:0-1`; nothing as `-`."""
+    return spans((topic, number) for topic, number in partitions)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groupledger.answers.spoken import NOBODY, spans
+from groupledger.answers.spoken import NOBODY, numbered, spans
 from groupledger.cli.fitting import WIDE, Column
 from groupledger.cli.options import Job, takes_config
 from groupledger.cli.output import plain
@@ -20,6 +20,7 @@ from groupledger.core.short_names import shortened
 from groupledger.core.since import placed
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
     from datetime import date
 
     from groupledger.answers.ownership import Holding, OwnershipAt
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from groupledger.cli.output import Output
 
 NOT_KNOWN = "not known: its record begins later"
+MOST_LINES = 20
+"""Lines of unowned partitions from which on those of one moment share one, whoever had them last."""
 MOST_STACKED = 3
 """Owners of whom all is told, one below the other, where a line has no room for it."""
 _WHY = {
@@ -190,19 +193,26 @@ def tell_unowned(output: Output, answer: UnownedPartitions, *, wide: bool = Fals
         Column("gen", 5),
         Column("recorded in", 2),
     ]
-    rows = [_unowned(list(some), short, day) for _, some in groupby(answer.partitions, _alike)]
+    rows = [_unowned(some, short, day) for some in _together(answer.partitions)]
     output.fitted(columns, rows, wide=wide, stacked=MOST_STACKED)
     _tell_rest(output, answer.left_off)
     for note in answer.notes:
         output.line(f"note: {note}")
 
 
+def _together(partitions: Sequence[UnownedPartition]) -> list[list[UnownedPartition]]:
+    """Partitions in lines: those that differ in their last owner alone in lines of their own, where these are few."""
+    lines = [list(some) for _, some in groupby(partitions, lambda each: (*_alike(each), each.last_member_id))]
+    return lines if len(lines) <= MOST_LINES else [list(some) for _, some in groupby(partitions, _alike)]
+
+
 def _alike(each: UnownedPartition) -> tuple[object, ...]:
-    return each.cluster_id, each.group_id, each.topic, each.since, each.why, each.last_member_id, each.snapshot_id
+    return each.cluster_id, each.group_id, each.topic, each.since, each.why, each.snapshot_id
 
 
 def _unowned(some: list[UnownedPartition], short: dict[str, str], day: date) -> tuple[object, ...]:
     first = some[0]
+    owners = {each.last_member_id for each in some if each.last_member_id is not None}
     return (
         first.cluster_id,
         first.group_id,
@@ -211,10 +221,15 @@ def _unowned(some: list[UnownedPartition], short: dict[str, str], day: date) -> 
         clock(first.since, day),
         length(timedelta(seconds=first.age_seconds)),
         _WHY[first.why],
-        first.last_member_id and short[first.last_member_id],
+        _last_owner([short[name] for name in owners]),
         first.generation,
         first.snapshot_id,
     )
+
+
+def _last_owner(names: Collection[str]) -> str | None:
+    """The one who had them last, or how many they were."""
+    return next(iter(names), None) if len(names) < 2 else numbered(len(names), "member")
 
 
 def _tell_rest(output: Output, number: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from groupledger.notebook import replies
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from groupledger.answers.differences import GroupDifference, ScenarioDifference
     from groupledger.answers.tenures import PartitionTimeline
     from groupledger.answers.what_if import WhatIf
+    from groupledger.core.protocol.migration import Rehearsal
     from groupledger.notebook.ledger import Ledger
     from groupledger.notebook.times import When
 
@@ -106,6 +107,26 @@ class LedgerGroup:
         found = scenario_difference(self.ledger.reader, self.group_id, (one, other), generation, self.cluster)
         rows = replies.rows(MemberMove, found.members, "added", "revoked")
         return Reply(found, lambda output: tell_scenarios(output, found), rows)
+
+    def plan_migration(
+        self,
+        assignors: Sequence[str] = (),
+        to: str = "cooperative-sticky",
+        library: str | None = None,
+    ) -> Reply[Rehearsal]:
+        """The rolling bounces to another assignor (KIP-429), rehearsed with the members that the group last had.
+
+        `assignors`: all that members list now, since the log has the chosen one alone. `library`: that of members of
+        whom the log does not tell it. Raises Fault: as `answers.recorded_members`, ALREADY_THERE, UNKNOWN_ASSIGNOR.
+        """
+        from groupledger.answers.recorded_members import recorded_members
+        from groupledger.cli.plan_migration import rehearsed, tell
+        from groupledger.core.protocol.migration import Step
+
+        recorded, topics = recorded_members(self.ledger.reader, self.group_id, self.cluster, library)
+        members = [replace(each, assignors=tuple(assignors)) if assignors else each for each in recorded.clients]
+        found = rehearsed(members, topics, to)
+        return Reply(found, lambda output: tell(output, found, members), replies.rows(Step, found.steps, "safe"))
 
     def what_if(
         self,

@@ -27,8 +27,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from groupledger.answers.audit import Audit
+    from groupledger.answers.joins import Joins
+    from groupledger.answers.migration import Migrations
     from groupledger.answers.ownership import OwnershipAt
     from groupledger.answers.racks import RackShares
+    from groupledger.answers.readiness import ReadinessReport
     from groupledger.answers.rows import Reader, Value
     from groupledger.answers.skew import Skews
     from groupledger.answers.static_members import StaticMembers
@@ -301,6 +304,51 @@ class Ledger:
         return Reply(
             found, lambda output: tell_report(output, "rack", found), replies.rows(RackShare, found.groups, "share")
         )
+
+    def joins(
+        self,
+        since: When | None = None,
+        until: When | None = None,
+        group: str | None = None,
+        cluster: str | None = None,
+        limit: int = 10,
+    ) -> Reply[Joins]:
+        """Groups whose members come and go, with those who do."""
+        from groupledger.answers.joins import GroupJoins, joins
+        from groupledger.cli.rankings import tell_report
+
+        found = joins(self.reader, asked_of(since, until, group, cluster), limit)
+        return Reply(found, lambda output: tell_report(output, "joins", found), replies.rows(GroupJoins, found.groups))
+
+    def migrations(
+        self,
+        since: When | None = None,
+        until: When | None = None,
+        group: str | None = None,
+        cluster: str | None = None,
+        limit: int = 10,
+    ) -> Reply[Migrations]:
+        """Groups that went from one way of being assigned to another: how far they got, and what it moved."""
+        from groupledger.answers.migration import Migration, migrations
+        from groupledger.cli.rankings import tell_report
+
+        found = migrations(self.reader, asked_of(since, until, group, cluster), limit)
+        rows = replies.rows(Migration, found.groups)
+        return Reply(found, lambda output: tell_report(output, "migration", found), rows)
+
+    def readiness(
+        self, group: str | None = None, cluster: str | None = None, since: When | None = "7d", limit: int = 20
+    ) -> Reply[ReadinessReport]:
+        """Which classic groups can go to KIP-848 while they run, what stands in the way, and what would move.
+
+        `since`: from when on storms and changes of members are looked for.
+        """
+        from groupledger.answers.readiness import GroupReadiness, ready_for_consumer
+        from groupledger.cli.readiness import tell
+        from groupledger.core.assignors.server.conversion import convert
+
+        found = ready_for_consumer(self.reader, asked_of(since, None, group, cluster), limit, convert)
+        return Reply(found, lambda output: tell(output, found), replies.rows(GroupReadiness, found.groups))
 
 
 def asked_of(since: When | None, until: When | None, group: str | None, cluster: str | None) -> Asked:

@@ -54,7 +54,13 @@ class HtmlPage(Output):
         self._parts.append(f'<div style="overflow-x:auto">{table}</div>')
 
     def fitted(
-        self, columns: Sequence[Column], rows: Sequence[Sequence[object]], *, wide: bool = False, stacked: int = 0
+        self,
+        columns: Sequence[Column],
+        rows: Sequence[Sequence[object]],
+        *,
+        wide: bool = False,
+        stacked: int = 0,
+        more: str = "",
     ) -> None:
         """The same, of every column in which something stands: a page has room to the right."""
         chosen = worth_telling(columns, rows, wide=wide)

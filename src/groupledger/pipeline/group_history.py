@@ -1,4 +1,4 @@
-"""One group's recorded history on the driver: its rows as the fold has them, and the group as it last had members."""
+"""One group's recorded history on the driver: its rows as the fold has them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from pyspark.sql import functions as F
 from groupledger.answers.names import unknown_group
 from groupledger.core.faults import Fault
 from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples
-from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS
+from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from groupledger.core.protocol.recorded_clients import RecordedGroup
     from groupledger.pipeline.frames import GroupFrames
 
 R = TypeVar("R", GroupSnapshotRow, MemberSnapshotRow)
@@ -36,22 +35,6 @@ def history(group: GroupFrames) -> tuple[list[GroupSnapshotRow], list[MemberSnap
         raise Fault("AMBIGUOUS_GROUP", message)
     members = _rows(group.of(MEMBER_SNAPSHOTS).sort(c.OFFSET, c.MEMBER_ORDER), MemberSnapshotRow)
     return groups, list(members)
-
-
-def present(group: GroupFrames, library: str | None = None) -> tuple[RecordedGroup, dict[str, int]]:
-    """The group as it last had members, and the partitions of those of its topics that a listing names.
-
-    Raises Fault as `history` and `recorded_group` do.
-    """
-    from groupledger.core.protocol.recorded_clients import recorded_group
-
-    recorded = recorded_group(*history(group), library)
-    topics = sorted({topic for client in recorded.clients for topic in client.topics})
-    rows = group.ledger.current(TOPIC_SNAPSHOTS)
-    rows = rows.where((F.col(c.CLUSTER_ID) == recorded.snapshot.cluster_id) & F.col(c.TOPIC).isin(topics))
-    newest = rows.groupBy(c.TOPIC).agg(F.max_by(c.PARTITION_COUNT, c.VALID_FROM).alias(c.PARTITION_COUNT))
-    counts = {row[c.TOPIC]: row[c.PARTITION_COUNT] for row in newest.collect()}
-    return recorded, {topic: counts[topic] for topic in topics if counts.get(topic) is not None}
 
 
 def _rows(frame: DataFrame, kind: type[R]) -> Iterator[R]:

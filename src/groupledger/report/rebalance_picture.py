@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from groupledger.core.faults import Fault
 from groupledger.core.moment import iso
+from groupledger.core.short_names import shortened
 from groupledger.core.visible_text import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -17,28 +19,70 @@ if TYPE_CHECKING:
 EMPTY, KEPT, GIVEN_UP, GAINED, NOBODY = range(5)
 COLOURS = ("#f4f4f4", "#4c78a8", "#e45756", "#54a24b", "#8c8c8c")
 LEGEND = {KEPT: "stays", GIVEN_UP: "given up", GAINED: "gained", NOBODY: "assigned to nobody"}
-MOST_CELLS = 20_000
+MOST_MEMBERS, MOST_PARTITIONS = 40, 80
+"""Rows and columns that a person reads one by one."""
 ROW_INCHES, COLUMN_INCHES = 0.32, 0.3
+BARS_WIDTH = 9.0
 
 
 def draw(rebalance: Rebalance) -> Figure:
     """Who had each partition before, and whom the coordinator recorded after.
 
-    A `Fault` where the group is too large to be read as a picture.
+    Of a large group only members that gain or lose something, and what they gain or lose; where that is too much, too,
+    a bar for each of the members with most changes.
     """
     places = sorted({place for move in rebalance.members for place in (*move.held, *move.assigned)})
-    members = rebalance.members
-    if (len(members) + 1) * max(len(places), 1) > MOST_CELLS:
-        text = f"{len(members)} members x {len(places)} partitions make no readable picture; at most {MOST_CELLS} cells"
-        raise Fault("PICTURE_TOO_LARGE", text)
+    members, left = rebalance.members, ""
+    if len(members) > MOST_MEMBERS or len(places) > MOST_PARTITIONS:
+        moved = sorted({place for move in members for place in (*move.added, *move.revoked)})
+        changed = tuple(move for move in members if move.added or move.revoked)
+        if len(changed) > MOST_MEMBERS or len(moved) > MOST_PARTITIONS:
+            return _draw_bars(rebalance, changed)
+        left = (
+            f"\nwhat moves: {len(moved):,} of {len(places):,} partitions, {len(changed):,} of {len(members):,} members"
+        )
+        members, places = changed, moved
     figure = _canvas(len(members) + 1, len(places))
     upper, lower = figure.subplots(2, 1, sharex=True)
     _paint(upper, "before", members, [cells(move.held, move.assigned, places, GIVEN_UP) for move in members], places)
     _paint(lower, "after", members, [cells(move.assigned, move.held, places, GAINED) for move in members], places)
     _name_partitions(lower, places)
-    title = f"{visible(rebalance.title)}\n{iso(rebalance.observed_at)}"
-    figure.suptitle(title, fontsize=10, parse_math=False)
-    _explain(figure)
+    figure.suptitle(f"{_title(rebalance)}{left}", fontsize=10, parse_math=False)
+    _explain(figure, LEGEND)
+    return figure
+
+
+def _title(rebalance: Rebalance) -> str:
+    return f"{visible(rebalance.title)}\n{iso(rebalance.observed_at)}"
+
+
+def _draw_bars(rebalance: Rebalance, changed: Sequence[MemberMove]) -> Figure:
+    """How many partitions stay with a member, are given up and gained: those with most changes first."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    order = sorted(changed, key=lambda move: (-len(move.added) - len(move.revoked), move.member_id))
+    shown = order[:MOST_MEMBERS]
+    figure = Figure(figsize=(BARS_WIDTH, 1.6 + 0.22 * len(shown)), dpi=110, layout="constrained")
+    axes, floor = figure.subplots(), [0] * len(shown)
+    for code, numbers in (
+        (KEPT, [len(move.held) - len(move.revoked) for move in shown]),
+        (GIVEN_UP, [len(move.revoked) for move in shown]),
+        (GAINED, [len(move.added) for move in shown]),
+    ):
+        axes.barh(range(len(shown)), numbers, 0.8, floor, color=COLOURS[code])
+        floor = [low + number for low, number in zip(floor, numbers, strict=True)]
+    short = shortened(_named(move) for move in shown)
+    axes.set_yticks(range(len(shown)), [_name(move, short) for move in shown], parse_math=False)
+    axes.invert_yaxis()
+    axes.tick_params(length=0, labelsize=8)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
+    axes.set_xlabel("partitions", fontsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    told = f"{len(changed):,} of {len(rebalance.members):,} members gain or lose partitions"
+    most = f", the {len(shown):,} with most are shown" if len(shown) < len(changed) else ""
+    figure.suptitle(f"{_title(rebalance)}\n{told}{most}", fontsize=10, parse_math=False)
+    _explain(figure, {code: LEGEND[code] for code in (KEPT, GIVEN_UP, GAINED)})
     return figure
 
 
@@ -65,9 +109,9 @@ def _paint(
 
     nobody = [NOBODY if all(row[column] == EMPTY for row in rows) else EMPTY for column in range(len(places))]
     axes.pcolormesh([*rows, nobody], cmap=ListedColormap(COLOURS), vmin=0, vmax=len(COLOURS) - 1, edgecolors="white")
-    axes.set_yticks(
-        [row + 0.5 for row in range(len(rows) + 1)], [*(_name(move) for move in members), "(nobody)"], parse_math=False
-    )
+    short = shortened(_named(move) for move in members)
+    names = [*(_name(move, short) for move in members), "(nobody)"]
+    axes.set_yticks([row + 0.5 for row in range(len(rows) + 1)], names, parse_math=False)
     axes.invert_yaxis()
     axes.set_title(title, loc="left", fontsize=10)
     axes.tick_params(length=0, labelsize=8)
@@ -77,8 +121,12 @@ def _paint(
             axes.axvline(column, color="black", linewidth=1)
 
 
-def _name(move: MemberMove) -> str:
-    name = visible(move.group_instance_id or move.client_id or move.member_id)
+def _named(move: MemberMove) -> str:
+    return move.group_instance_id or move.client_id or move.member_id
+
+
+def _name(move: MemberMove, short: Mapping[str, str]) -> str:
+    name = visible(short[_named(move)])
     return name if move.stays else f"{name} (left)"
 
 
@@ -87,8 +135,8 @@ def _name_partitions(axes: Axes, places: list[TopicPartition]) -> None:
     axes.set_xticks([column + 0.5 for column in range(len(places))], labels, rotation=90, parse_math=False)
 
 
-def _explain(figure: Figure) -> None:
+def _explain(figure: Figure, legend: Mapping[int, str]) -> None:
     from matplotlib.patches import Patch
 
-    patches = [Patch(color=COLOURS[code], label=label) for code, label in LEGEND.items()]
+    patches = [Patch(color=COLOURS[code], label=label) for code, label in legend.items()]
     figure.legend(handles=patches, loc="outside lower center", ncols=len(patches), fontsize=8, frameon=False)

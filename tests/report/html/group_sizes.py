@@ -41,6 +41,30 @@ def history(members, partitions, states, group="payments", every=timedelta(secon
     return of
 
 
+def long_name(number):
+    """A member id as Java's client makes it."""
+    return f"app-{number % 97}-{number * 2654435761 % 2**32:08x}-0000-4000-8000-{number:012x}"
+
+
+def cooperative(members, partitions, rebalances, group="payments", forgotten=()):
+    """A group whose partitions have nobody for 3 s before another member has them; at last the `forgotten` stay so."""
+    of, at, number = History(group, topics=("t",)), BEGIN, 0
+    names = [long_name(member) for member in range(members)]
+    held = assigned(names, partitions)
+    of.state(0, in_words(held), observed_at=at, state="Stable", complete=True)
+    for number in range(1, rebalances + 1):
+        names = names[1:] if number % 2 else [*names, long_name(members + number)]
+        target = kept(held, names, partitions)
+        first = {name: [each for each in target[name] if each in held.get(name, [])] for name in names}
+        lost = forgotten if 2 * number >= rebalances else ()
+        held = {name: [each for each in target[name] if each not in lost] for name in names}
+        at += timedelta(seconds=97)
+        of.state(2 * number - 1, in_words(first), observed_at=at, state="Stable", complete=True)
+        at += timedelta(seconds=3)
+        of.state(2 * number, in_words(held), observed_at=at, state="Stable", complete=True)
+    return of
+
+
 def ledger(folder, *histories, partitions, **more):
     """A ledger of these groups, all of which read the topic `t`; gives its folder as text."""
     topics = [listed("t", partitions, 0, cluster) for cluster in sorted({each.cluster for each in histories})]

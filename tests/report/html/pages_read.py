@@ -40,6 +40,8 @@ class Page(HTMLParser):
     def handle_endtag(self, tag):
         assert self.open
         assert self.open.pop() == tag
+        if tag in {"td", "th"}:
+            self.text += " "
 
     def handle_data(self, data):
         if self.open and self.open[-1] == "style":

@@ -15,7 +15,7 @@ from tests.answers.ledgers import write
 from tests.cli.test_hostile_ledger import NAME
 from tests.cli.test_hostile_ledger import rows as hostile_rows
 from tests.hostile_ids import RAW
-from tests.report.html.group_sizes import history, ledger
+from tests.report.html.group_sizes import cooperative, history, ledger
 from tests.report.html.pages_read import Page, size_of, texts_of
 
 SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&$x^{$"
@@ -95,6 +95,15 @@ def test_the_index_ranks_the_groups_and_links_to_those_with_a_page(small, tmp_pa
     assert "2 groups have no page, only the worst 1 do" in index.text
     assert index.text.count("payments") >= 2
     assert "UNOWNED" in index.text
+
+
+def test_the_index_of_many_groups_counts_those_without_a_row_and_shortens_member_ids(tmp_path):
+    groups = [History(f"g-{number:02}", topics=("t",)).state(1, "m t:0", complete=True) for number in range(33)]
+    place = ledger(tmp_path / "ledger", cooperative(3, 6, 4), *groups, partitions=6)
+    index = written(place, tmp_path / "out", "--limit", "0")["index.html"]
+    assert "4 more rows with fewer are left off" in index.text
+    assert "-0000-4000-" not in index.text
+    assert "app-1-9e3779b1 1" in index.text
 
 
 @pytest.mark.slow

@@ -91,3 +91,13 @@ def time_axis(axes: Axes, begin: datetime, end: datetime) -> None:
     )
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(formatter)
+
+
+def whole_numbers(axes: Axes, least: float, most: float) -> None:
+    """An axis of counts that begins near the least of them, with few ticks."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    room = max(1.0, 0.15 * (most - least))
+    axes.set_ylim(max(0.0, least - room), most + room)
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))

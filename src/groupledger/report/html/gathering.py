@@ -17,6 +17,7 @@ from groupledger.answers.scope import Asked, Scope
 from groupledger.answers.skew import skew
 from groupledger.answers.storms import storms
 from groupledger.answers.timeline import timeline
+from groupledger.answers.unowned_stretches import unowned_time
 from groupledger.core.findings import Severity
 from groupledger.report.html.heat_map import MOST_ROWS
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from groupledger.answers.skew import Skew, Skews
     from groupledger.answers.storms import Storms
     from groupledger.answers.timeline import Timeline
+    from groupledger.answers.unowned_stretches import UnownedTime
 
 MOST_GROUPS = 5_000
 """Groups that the index lists."""
@@ -40,6 +42,7 @@ MOST_REBALANCES, FEWEST_REBALANCES, MOST_ENTRIES = 60, 10, 600_000
 MOST_PARTITIONS, MOST_CHANGES = 64, 20_000
 """Of a group whose partitions have a row each."""
 MOST_RECORDS = 1_000
+"""Records of a large group whose size is shown; states of any group of which it is asked what nobody had then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,7 @@ class GroupFacts:
     block: int
     unit: str
     load: Skew | None
+    unowned: UnownedTime
 
 
 def fleet(reader: Reader, asked: Asked) -> Fleet:
@@ -122,8 +126,8 @@ def group_facts(reader: Reader, within: Scope, line: GroupLine, found: tuple[Fou
     name = exactly(line.group_id)
     of_group = Scope(line.cluster_id, name, within.since, within.until, within.newest)
     owners = group_owners(reader, of_group, MOST_PARTITIONS, MOST_CHANGES)
-    limit = MOST_ENTRIES // max(owners.partitions, 1)
-    limit = max(FEWEST_REBALANCES, min(MOST_REBALANCES, limit))
+    states = max(FEWEST_REBALANCES, min(MOST_RECORDS, MOST_ENTRIES // max(owners.partitions, 1)))
+    limit = min(MOST_REBALANCES, states)
     of_sizes, records = sizes(reader, of_group, MOST_RECORDS) if owners.owners is None else ((), line.records)
     unit, block = unit_of(line.last - line.first), max(1, -(-owners.partitions // MOST_ROWS))
     ranked = skew(reader, Asked(line.cluster_id, name, within.since, within.until), 1)
@@ -139,6 +143,7 @@ def group_facts(reader: Reader, within: Scope, line: GroupLine, found: tuple[Fou
         block=block,
         unit=unit,
         load=ranked.groups[0] if ranked.groups else None,
+        unowned=unowned_time(reader, of_group, states),
     )
 
 

@@ -14,7 +14,7 @@ from groupledger.answers.causes import Moved
 from groupledger.answers.rebalance import CLASSIC
 from groupledger.answers.rebalance_causes import QUIET
 from groupledger.answers.rows import exactly
-from groupledger.answers.spoken import NOBODY, in_short, spans
+from groupledger.answers.spoken import NOBODY, in_short, numbered, spans
 from groupledger.core.findings import BY_CODE, BY_RECORDED, Severity
 from groupledger.core.length import length, stretch
 from groupledger.core.moment import dates_once, iso
@@ -25,7 +25,8 @@ from groupledger.report.html.load_chart import MOST_BARS, load_picture
 from groupledger.report.html.moves_chart import moves_of, moves_picture
 from groupledger.report.html.owner_chart import owner_picture, size_picture
 from groupledger.report.html.owner_matrix import owner_matrix
-from groupledger.report.html.page_parts import Section, Table, command, numbered, some
+from groupledger.report.html.page_parts import NO_ONE_OWNER, Section, Table, command, cut, some
+from groupledger.report.html.unowned_section import unowned_section
 
 if TYPE_CHECKING:
     from groupledger.answers.overview import GroupLine
@@ -59,7 +60,8 @@ def group_page(facts: GroupFacts) -> GroupPage:
         f"{numbered(line.members, 'member')} · {numbered(line.records, 'record')}, {stretch(line.first, line.last)} UTC"
     )
     marks = tuple((each.severity, f"{each.code} {each.records:,}") for each in facts.found)
-    sections = (_findings(facts), _ownership(facts), _load(facts), _rebalances(facts))
+    unowned = unowned_section(facts, *_period(facts))
+    sections = (_findings(facts), unowned, _ownership(facts), _load(facts), _rebalances(facts))
     return GroupPage(line.group_id, about, marks, tuple(_lead(facts)), _changed(facts), sections)
 
 
@@ -90,7 +92,7 @@ def _changed(facts: GroupFacts) -> Section:
     told = next((each for each in reversed(entries) if any(cause.kind not in QUIET for cause in each.causes)), None)
     last = entries[-1] if told is None else told
     which = "the last rebalance" if last is entries[-1] else "the last rebalance of which the log shows a cause"
-    causes = [_cut(cause.what) for cause in last.causes[:MOST_CAUSES]]
+    causes = [cut(cause.what, LONGEST_SENTENCE) for cause in last.causes[:MOST_CAUSES]]
     if len(last.causes) > MOST_CAUSES:
         causes.append(f"... and {len(last.causes) - MOST_CAUSES:,} more causes: {_explain(facts, last)}")
     moved = f"Moved: {_moves(last)}."
@@ -118,7 +120,7 @@ def _moves(entry: TimelineEntry) -> str:
 
 def _nobody(entry: TimelineEntry) -> Iterator[str]:
     if entry.unowned:
-        which = _cut(spans(entry.unowned), LONGEST_LIST)
+        which = cut(spans(entry.unowned), LONGEST_LIST)
         yield f"Nobody then had {numbered(len(entry.unowned), 'partition')}: {which}."
     elif entry.unowned is None:
         yield "Whether a partition had nobody then cannot be told: no listing counts one of the topics."
@@ -138,7 +140,7 @@ def _pairs(facts: GroupFacts, entry: TimelineEntry) -> Table:
         (
             *(short[name] for name in key),
             len(moved),
-            _cut(spans((each.topic, each.partition) for each in moved), LONGEST_LIST),
+            cut(spans((each.topic, each.partition) for each in moved), LONGEST_LIST),
         )
         for key, moved in pairs
     ]
@@ -154,7 +156,7 @@ def _findings(facts: GroupFacts) -> Section:
             each.code,
             each.records,
             _when(each.first, each.last),
-            _cut(each.evidence),
+            cut(each.evidence, LONGEST_SENTENCE),
             BY_CODE[each.code].what,
         )
         for each in facts.found
@@ -213,7 +215,7 @@ def _load(facts: GroupFacts) -> Section:
     if load is None:
         return Section("Load of members", _no_load(facts.line))
     rows = [
-        (each.member_id, each.client_id, len(each.partitions), _cut(spans(each.partitions), LONGEST_LIST))
+        (each.member_id, each.client_id, len(each.partitions), cut(spans(each.partitions), LONGEST_LIST))
         for each in load.loads
     ]
     elsewhere = command("report skew --json", facts.scope, facts.line.cluster_id, exactly(facts.line.group_id))
@@ -225,7 +227,7 @@ def _load(facts: GroupFacts) -> Section:
 def _no_load(line: GroupLine) -> str:
     if not line.members:
         return "nobody is in the group at the end of this period; ask for an earlier end with --until"
-    return "not told: a partition of this group may have several owners or is known by its task alone, or it is cut off"
+    return f"not told: {NO_ONE_OWNER}, or it is cut off"
 
 
 def _rebalances(facts: GroupFacts) -> Section:
@@ -265,7 +267,3 @@ def _audited(code: str) -> str:
 
 def _quoted(facts: GroupFacts) -> str:
     return shlex.quote(facts.line.group_id)
-
-
-def _cut(text: str, most: int = LONGEST_SENTENCE) -> str:
-    return text if len(text) <= most else f"{text[:most]}\N{HORIZONTAL ELLIPSIS}"

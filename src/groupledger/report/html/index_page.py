@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from groupledger.answers.spoken import numbered
 from groupledger.core.findings import BY_CODE, Severity
 from groupledger.core.length import stretch
 from groupledger.core.moment import iso
+from groupledger.core.short_names import shortened
 from groupledger.report.html.heat_map import heat, heat_picture
-from groupledger.report.html.page_parts import Link, Section, Table, command, numbered, some
+from groupledger.report.html.page_parts import Link, Section, Table, command, some
 
 if TYPE_CHECKING:
     from groupledger.answers.found import Found
@@ -85,6 +87,8 @@ def _link(cluster: str, group: str, pages: Pages) -> Link:
 def _storms(of: Fleet, pages: Pages) -> Section:
     found = of.storms.groups
     hot = heat(of.rebalances, of.unit)
+    if hot is not None:  # only the groups with most records were asked for
+        hot = replace(hot, left_off=of.total - len(hot.rows))
     clusters = {cluster for cluster, _ in hot.rows} if hot is not None else set()
     pictures: tuple[Drawing, ...] = ()
     if hot is not None:
@@ -98,7 +102,7 @@ def _storms(of: Fleet, pages: Pages) -> Section:
             storm.in_an_hour,
             stretch(storm.first, storm.last),
             _shares(storm.causes),
-            _shares(storm.members),
+            _shares(storm.members, shortened(share.what for share in storm.members)),
             _shares(storm.partitions),
         )
         for storm in found
@@ -111,8 +115,8 @@ def _storms(of: Fleet, pages: Pages) -> Section:
     return Section("When groups rebalanced", brief, pictures, tables=(table,), is_open=True)
 
 
-def _shares(shares: Iterable[Share]) -> str:
-    return ", ".join(f"{share.what} {share.times:,}" for share in shares)
+def _shares(shares: Iterable[Share], names: Mapping[str, str] | None = None) -> str:
+    return ", ".join(f"{(names or {}).get(share.what, share.what)} {share.times:,}" for share in shares)
 
 
 def _skew(of: Fleet, pages: Pages) -> Section:

@@ -8,7 +8,19 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from groupledger.core.length import length, stretch
-from groupledger.report.html.canvas import BLACK, BLUE, COLOURS, GREEN, GREY, ORANGE, days, label, picture, time_axis
+from groupledger.report.html.canvas import (
+    BLACK,
+    BLUE,
+    COLOURS,
+    GREEN,
+    GREY,
+    ORANGE,
+    days,
+    label,
+    picture,
+    time_axis,
+    whole_numbers,
+)
 from groupledger.report.html.owner_matrix import COLUMNS, NOBODY, OTHERS, SEVERAL, UNKNOWN
 
 if TYPE_CHECKING:
@@ -116,7 +128,7 @@ def size_picture(sizes: Sequence[Size], end: datetime) -> Drawing:
         lower.set_title("partitions of the member with most and of the one with least")
         lower.legend(loc="lower right", bbox_to_anchor=(1, 1), fontsize=8, frameon=False, ncols=2)
         for axes, values in ((upper, members), (middle, assigned), (lower, most + least)):
-            _whole_numbers(axes, min(values), max(values))
+            whole_numbers(axes, min(values), max(values))
         time_axis(lower, sizes[0].at, end)
 
     caption = "The axes of numbers begin near the least value, not at 0."
@@ -130,12 +142,3 @@ def _size_words(sizes: Sequence[Size]) -> Iterator[str]:
         yield f"{words}: {values[0]:,} at first, {values[-1]:,} at last, between {min(values):,} and {max(values):,}."
     last = sizes[-1]
     yield f"At last the member with most has {last.most:,} partitions, the one with least {last.least:,}."
-
-
-def _whole_numbers(axes: Axes, least: int, most: int) -> None:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
-    room = max(1.0, 0.15 * (most - least))
-    axes.set_ylim(max(0.0, least - room), most + room)
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))

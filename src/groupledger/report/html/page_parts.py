@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 INDEX = "index.html"
 PAGE_NAME = re.compile(r"(?:index|group-[a-z0-9-]{1,80})\.html")
 """What our files are called: nothing else in a folder is ever removed."""
+NO_ONE_OWNER = "a partition of this group may have several owners or is known by its task alone"
+"""Of share and streams groups."""
 _SLUG = 40
 
 
@@ -79,6 +81,6 @@ def command(words: str, within: Scope, cluster: str | None, group: str | None = 
     return " ".join(["groupledger", words, *told])
 
 
-def numbered(of: int, what: str) -> str:
-    """`1 group`, `2,000 groups`."""
-    return f"{of:,} {what}" if of == 1 else f"{of:,} {what}s"
+def cut(text: str, most: int) -> str:
+    """The text, or so many characters of it and a sign that there is more."""
+    return text if len(text) <= most else f"{text[:most]}\N{HORIZONTAL ELLIPSIS}"

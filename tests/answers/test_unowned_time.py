@@ -1,0 +1,91 @@
+"""For how long which partitions of a group had nobody, rounds of a cooperative rebalance among them."""
+
+import pytest
+
+from groupledger.answers.reader import LedgerReader
+from groupledger.answers.scope import Asked, scope
+from groupledger.answers.unowned_stretches import unowned_time
+from tests.answers.histories import History, listed, rows_of
+from tests.answers.ledgers import write
+from tests.answers.rows import at
+
+ALL, LACKS = "m a:0,1 | n a:2", "m a:0,1 | n"
+
+
+def asked(folder, history, since=None, until=None, most=100, topics=(("a", 3, 0),)):
+    """Partition -> from minute, to minute, open at its end, from before; and how many states were left off."""
+    other = History("other").state(30, "x a:0,1,2", complete=True)
+    listings = [listed(*each) for each in topics]
+    reader = LedgerReader(write(folder, **rows_of(history, other, topic_snapshots=listings)))
+    within = scope(reader, Asked("dev", "pay", since, until))
+    found = unowned_time(reader, within, most)
+    told = [
+        (f"{each.topic}-{each.partition}", _minute(each.since), _minute(each.until), each.open_ended, each.from_before)
+        for each in found.stretches
+    ]
+    return told, found.left_off
+
+
+def _minute(moment):
+    return (moment - at(0)).total_seconds() / 60
+
+
+def states(*pairs, kind="classic"):
+    history = History("pay", kind=kind)
+    for number, text in pairs:
+        history.state(number, text, complete=True)
+    return history
+
+
+@pytest.mark.parametrize(
+    ("history", "expected"),
+    [
+        (states((1, ALL), (9, ALL)), []),
+        (states((1, ALL), (4, LACKS), (5, ALL)), [("a-2", 4, 5, False, False)]),
+        (states((1, ALL), (4, LACKS), (6, LACKS), (7, ALL)), [("a-2", 4, 7, False, False)]),
+        (states((1, LACKS), (4, ALL)), [("a-2", 1, 4, False, True)]),
+        (states((1, ALL), (4, LACKS)), [("a-2", 4, 30, True, False)]),
+        (states((1, ALL), (4, None), (9, ALL)), []),
+        (
+            states((1, ALL), (4, "m a:0"), (6, LACKS), (7, ALL)),
+            [("a-2", 4, 7, False, False), ("a-1", 4, 6, False, False)],
+        ),
+        (states((1, ALL), (4, LACKS), (5, ALL), kind="share"), []),
+    ],
+    ids=["none", "one round", "two", "from before", "still so", "empty group", "two partitions", "share"],
+)
+def test_every_stretch_is_told_however_short(tmp_path, history, expected):
+    assert asked(tmp_path, history) == (expected, 0)
+
+
+def test_a_partition_counts_from_when_it_is_listed(tmp_path):
+    history = states((1, ALL), (9, ALL), (12, "m a:0,1 | n a:2,3"))
+    assert asked(tmp_path, history, topics=(("a", 3, 0), ("a", 4, 5)))[0] == [("a-3", 5, 12, False, False)]
+
+
+def test_a_topic_that_no_listing_counts_is_not_guessed(tmp_path):
+    assert asked(tmp_path, states((1, ALL), (4, LACKS)), topics=(("b", 3, 0),)) == ([], 0)
+
+
+@pytest.mark.parametrize(("lacking", "from_before"), [({15, 17, 19}, False), ({14, 15, 17, 19}, True)])
+def test_of_many_states_the_last_are_looked_at_and_the_others_counted(tmp_path, lacking, from_before):
+    lacking = lacking | {1, 3}
+    history = states((0, ALL), *((number, LACKS if number in lacking else ALL) for number in range(1, 21)))
+    found, left_off = asked(tmp_path, history, most=3)
+    assert left_off == len(lacking) - 3
+    assert found == [("a-2", 15, 16, False, from_before), ("a-2", 17, 18, False, False), ("a-2", 19, 20, False, False)]
+
+
+def test_a_period_ends_what_goes_on_after_it(tmp_path):
+    found = asked(tmp_path, states((1, ALL), (4, LACKS), (20, ALL)), since=at(2), until=at(10))
+    assert found == ([("a-2", 4, 10, True, False)], 0)
+
+
+def test_of_two_groups_with_one_name_it_is_that_of_the_cluster(tmp_path):
+    here = states((1, ALL), (4, LACKS), (5, ALL))
+    there = History("pay", "prod").state(1, "m a:0", complete=True)
+    reader = LedgerReader(
+        write(tmp_path, **rows_of(here, there, topic_snapshots=[listed("a", 3), listed("a", 9, cluster="prod")]))
+    )
+    found = unowned_time(reader, scope(reader, Asked("dev", "pay")), 100)
+    assert [(each.partition, each.length.total_seconds()) for each in found.stretches] == [(2, 60)]
