@@ -41,3 +41,8 @@ NAMED_TWICE = member("a", "tt"), member("b", "t")
 )
 def test_the_promise(name, members, lists, kept):
     assert CLIENT_ASSIGNORS[name].promise(Group(members, {"t": 3, "u": 0}), lists) is kept
+
+
+def test_who_got_one_back_without_subscribing_need_get_no_more():
+    group = Group(CLAIMED_TWICE[:2], {"t": 4, "u": 0})
+    assert CLIENT_ASSIGNORS["sarama-sticky"].promise(group, given(a=[1, 2, 3], b=[0]))

@@ -46,7 +46,8 @@ def keeps_cooperative(group: Group, lists: GivenLists) -> bool:
 
 def keeps_sarama_sticky(group: Group, lists: GivenLists) -> bool:
     """`keeps_sticky`, but for partitions that Sarama gave back to an older claimant that no longer subscribes."""
-    return keeps_sticky(_resubscribed(group, lists), lists)
+    as_if = _resubscribed(group, lists)
+    return _given(lists) == Counter(_wanted(group)) and _to_subscribers(as_if, lists) and _balanced(group, lists)
 
 
 def keeps_sarama_cooperative(group: Group, lists: GivenLists) -> bool:
@@ -55,7 +56,7 @@ def keeps_sarama_cooperative(group: Group, lists: GivenLists) -> bool:
 
 
 def _resubscribed(group: Group, lists: GivenLists) -> Group:
-    """The group as if members subscribed to those partitions' topics that they got back, as one of several claimants."""
+    """The group as if members subscribed to topics of which they, one of several claimants, got a partition back."""
     claims = {member.member_id: _claimed(member) for member in group.members}
     count = Counter(each for mine in claims.values() for each in mine)
     members = []
