@@ -29,6 +29,9 @@ NAMED_TWICE = member("a", "tt"), member("b", "t")
     ("name", "members", "lists", "kept"),
     [
         pytest.param("sarama-sticky", CLAIMED_TWICE, given(a=[1], b=[0], c=[2]), True, id="back to an older claimant"),
+        pytest.param("sarama-sticky", CLAIMED_TWICE, given(a=[1], c=[2]), True, id="or to nobody"),
+        pytest.param("sarama-sticky", CLAIMED_ONCE, given(a=[1], c=[2]), False, id="to nobody for no reason"),
+        pytest.param("sarama-sticky", CLAIMED_TWICE, given(a=[0, 1], c=[0, 2]), False, id="to two members"),
         pytest.param("sarama-sticky", CLAIMED_ONCE, given(a=[1], b=[0], c=[2]), False, id="to the only claimant"),
         pytest.param("franz-go-sticky", CLAIMED_TWICE, given(a=[1], b=[0], c=[2]), False, id="Sarama alone does so"),
         pytest.param("sarama-sticky", CLAIMED_TWICE, given(a=[1, 2], b=[0], c=[]), False, id="and not balanced"),

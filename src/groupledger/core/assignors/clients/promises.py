@@ -45,9 +45,26 @@ def keeps_cooperative(group: Group, lists: GivenLists) -> bool:
 
 
 def keeps_sarama_sticky(group: Group, lists: GivenLists) -> bool:
-    """`keeps_sticky`, but for partitions that Sarama gave back to an older claimant that no longer subscribes."""
-    as_if = _resubscribed(group, lists)
-    return _given(lists) == Counter(_wanted(group)) and _to_subscribers(as_if, lists) and _balanced(group, lists)
+    """`keeps_sticky`, but for partitions that Sarama moves back to an older claimant that no longer subscribes.
+
+    It may give them to that member, or, where it has set the member aside by then, to nobody.
+    """
+    given, as_if = _given(lists), _resubscribed(group, lists)
+    returned = _claimed_by_others(group)
+    return (
+        all(count == 1 for count in given.values())
+        and given.keys() <= _wanted(group)
+        and all(each in returned for each in _wanted(group) - given.keys())
+        and _to_subscribers(as_if, lists)
+        and _balanced(group, lists)
+    )
+
+
+def _claimed_by_others(group: Group) -> set[TopicPartition]:
+    """Partitions of several claimants, one of which does not subscribe."""
+    claims = [(each, each.topic in member.topics) for member in group.members for each in _claimed(member)]
+    count = Counter(each for each, _ in claims)
+    return {each for each, subscribes in claims if not subscribes and count[each] > 1}
 
 
 def keeps_sarama_cooperative(group: Group, lists: GivenLists) -> bool:
