@@ -62,12 +62,13 @@ sameness: setup  ## Order, partitions, planning, hash seeds and poison change no
 	@$(BIN)/python -m tests.faults --only others
 	@$(BIN)/python -m tests.faults --only poison
 
-prove: setup  ## Real clients on a real Kafka broker; pages in Chromium; Airflow, Dagster; every Spark (needs a JDK, Chromium; about an hour)
+prove: setup  ## Real clients on a real Kafka broker; their assignors; pages in Chromium; Airflow, Dagster; every Spark (needs a JDK, Chromium; about an hour)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement tests/live/requirements.lock
 	@$(BIN)/python -m groupledger.engine.jars broker broker-kafka3 streams >/dev/null
 	@test -x $(ORCHESTRATORS)/bin/airflow || $(PYTHON) -m venv $(ORCHESTRATORS)
 	@$(ORCHESTRATORS)/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement tests/orchestrators/requirements.lock
 	@$(BIN)/python -m pytest -q -m live tests/live tests/browser tests/orchestrators
+	@$(BIN)/python -m tests.oracle.libraries --groups 2000
 	@$(BIN)/python -m tests.sparks
 
 sparks: setup  ## The demonstration on Spark 4.0, 4.1 and 4.2: same facts and digests (about 10 minutes)

@@ -7,13 +7,14 @@ gave, members come and go, and sometimes a claim is stale, disputed, or to what 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID
 
 from groupledger.core.scenario import solve
 
 Scenario = dict[str, Any]
+Answers = Callable[[Scenario], dict[str, Any]]
 ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 WORDS = ("orders", "payments.eu", "AaAa", "BBBB", "AaBB", "t", "\u00e9", "\u6d88\u8d39", "\ue000x", "\U0001f600x")
 RACKS = ("r1", "r2", "r3", "", None)
@@ -25,14 +26,15 @@ def chains(seed: int, groups: int, assignors: tuple[str, ...] = ASSIGNORS) -> It
     made = 0
     for number in range(groups):
         draw = random.Random(f"{seed}-{number}")  # noqa: S311 seeded on purpose, nothing secret
-        for scenario in _chain(draw, f"client-{seed}-{number}", assignors[number % len(assignors)]):
+        for scenario in chain(draw, f"client-{seed}-{number}", assignors[number % len(assignors)]):
             if made == groups:
                 return
             yield scenario
             made += 1
 
 
-def _chain(draw: random.Random, name: str, assignor: str) -> Iterator[Scenario]:
+def chain(draw: random.Random, name: str, assignor: str, answers: Answers = solve) -> Iterator[Scenario]:
+    """A group and up to two more rebalances of it. `answers`: whose answer its members rejoin with."""
     most = draw.choice((2, 6, 6, 20, 60))
     topics = {f"{draw.choice(WORDS)}{at}": draw.randint(1, most) for at in range(draw.choice((1, 2, 3, 3, 5, 9, 30)))}
     scenario = {"assignor": assignor, "topics": topics, "members": []}
@@ -45,7 +47,7 @@ def _chain(draw: random.Random, name: str, assignor: str) -> Iterator[Scenario]:
         _disturb(draw, scenario)
     for number in range(draw.choice((1, 3))):
         yield {**scenario, "id": f"{name}-{number}"}
-        _claim_answer(scenario, number + 1)
+        _claim_answer(scenario, number + 1, answers)
         _change(draw, scenario, equal)
 
 
@@ -68,9 +70,9 @@ def _join(draw: random.Random, scenario: Scenario, equal: bool) -> None:
     scenario["members"] = [*scenario["members"], member | {"rack": rack, "user_data": None}]
 
 
-def _claim_answer(scenario: Scenario, generation: int) -> None:
+def _claim_answer(scenario: Scenario, generation: int, answers: Answers) -> None:
     """Every member that has an answer rejoins with it."""
-    given = solve({**scenario, "id": None}).get("assignment", {})
+    given = answers({**scenario, "id": None}).get("assignment", {})
     scenario["members"] = [
         member | {"owned": given.get(member["id"], []), "generation": generation} for member in scenario["members"]
     ]

@@ -30,7 +30,8 @@ class Balance:
     previous: dict[Partition, int]  # who claimed it in the generation before the last
     active: list[int]  # members that may still gain or lose
     alike: bool  # all subscribe to the same topics that exist
-    moved: dict[Partition, tuple[int, int]] = field(default_factory=dict)  # from whom to whom, in order of the moves
+    moved: dict[Partition, tuple[int, int]] = field(default_factory=dict)  # from whom to whom; kept when it is back
+    movements: dict[tuple[int, int, int], list[Partition]] = field(default_factory=dict)  # by topic, from whom, to whom
 
     def least(self, topic: int) -> int:
         """The active subscriber that holds the fewest, the first by id among those."""
@@ -42,17 +43,32 @@ class Balance:
         self.owner[partition] = to
 
     def move(self, wanted: Partition, to: int) -> None:
-        """Move a partition, or the one of its topic that came the opposite way and now returns in its stead."""
+        """Move a partition, or the one of its topic that came the opposite way and now returns in its stead.
+
+        Of several that came so, the first is struck off the list, and the next one moves: librdkafka points to the
+        first place of the list, where the next one is by then.
+        """
         source = self.moved.get(wanted, (self.owner[wanted], to))[0]
-        back = (each for each, pair in self.moved.items() if each[0] == wanted[0] and pair == (to, source))
-        partition = next(back, wanted)
+        opposite = self.movements.get((wanted[0], to, source), ())
+        partition = opposite[0] if opposite else wanted
         holder = self.owner[partition]
-        first = self.moved.pop(partition, (holder, to))[0]
-        if first != to:
-            self.moved[partition] = (first, to)
+        if partition in self.moved:
+            source = self.moved[partition][0]
+            recorded = self.movements.get((wanted[0], *self.moved[partition]), [])
+            if partition in recorded:
+                recorded.remove(partition)
+            partition = opposite[0] if opposite else partition
+            if source != to:
+                self._record(partition, source, to)
+        else:
+            self._record(partition, holder, to)
         if partition in self.held[holder]:
             self.held[holder].remove(partition)
         self.give(partition, to)
+
+    def _record(self, partition: Partition, source: int, to: int) -> None:
+        self.moved[partition] = (source, to)
+        self.movements.setdefault((partition[0], source, to), []).append(partition)
 
 
 def librdkafka_cooperative_sticky(batch: GroupBatch) -> AssignmentBatch:

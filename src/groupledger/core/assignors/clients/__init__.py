@@ -1,8 +1,8 @@
 """Assignors of client libraries other than Kafka's Java client, one group at a time.
 
 For attribution (`core.attribution`) and what-ifs: `CLIENT_ASSIGNORS["kafka-python-sticky"].plans(group, None)`. All
-were held against what the libraries themselves answered (tests/data/parity-clients). Versions: kafka-python 3.0.12,
-aiokafka 0.14.0, KafkaJS 2.2.4, Sarama 1.61.1, franz-go 1.22.2, kafka-go 0.4.51, librdkafka 2.15.1.
+are held against what the libraries themselves answer (tests/data/parity-clients, tests/oracle/libraries). Versions:
+kafka-python 3.0.12, aiokafka 0.14.0, KafkaJS 2.2.4, Sarama 1.61.1, franz-go 1.22.2, kafka-go 0.4.51, librdkafka 2.16.0.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ _ALL = (
     ClientAssignor("franz-go", COOPERATIVE, franz_go_cooperative_sticky, promises.keeps_cooperative),
     ClientAssignor("sarama", "range", _one(ranges.sarama_range), sorts_topics=False),
     ClientAssignor("sarama", "roundrobin", _one(turns.sarama_roundrobin), sorts_topics=False),
-    ClientAssignor("sarama", STICKY, _by_chance, promises.keeps_sticky),
-    ClientAssignor("sarama", COOPERATIVE, _by_chance, promises.keeps_cooperative),
+    ClientAssignor("sarama", STICKY, _by_chance, promises.keeps_sarama_sticky),
+    ClientAssignor("sarama", COOPERATIVE, _by_chance, promises.keeps_sarama_cooperative),
     ClientAssignor("kafka-go", "range", _one(ranges.kafka_go_range), sorts_topics=False),
     ClientAssignor("kafka-go", "roundrobin", _one(turns.kafka_go_roundrobin), sorts_topics=False),
     ClientAssignor("kafka-go", "rack-affinity", _by_chance, promises.keeps_rack_affinity),

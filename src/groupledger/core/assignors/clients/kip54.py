@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from groupledger.core.assignors.clients.choices import Choices, PossiblePlans, most_runs
 from groupledger.core.assignors.clients.net_moves import NetMoves
@@ -25,6 +26,13 @@ StatedClaim = tuple[tuple[TopicPartition, ...], int]
 
 NO_GENERATION = -1
 NOTHING: StatedClaim = (), NO_GENERATION
+
+
+class ConsumerSubscription(NamedTuple):
+    """What aiokafka looks up, and names where it is missing; kafka-python's is a plain pair."""
+
+    consumer: str
+    partitions: tuple[TopicPartition, ...]
 
 
 @dataclass(slots=True)
@@ -69,7 +77,8 @@ class StickyGroup:
         holder = self.owner[partition]
         for member_id in (holder, to):
             if member_id not in self.ranked or holder == to:
-                raise KeyError((member_id, tuple(self.held[member_id])))
+                entry = ConsumerSubscription(member_id, tuple(self.held[member_id]))
+                raise KeyError(tuple(entry) if self.undoes else entry)
         self.movements.record(partition, holder, to)
         self.held[holder].remove(partition)
         self.give(partition, to)

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from groupledger.core.assignors.clients.plan import LeaderPlan, named_topics
+from groupledger.core.assignors.clients.plan import LeaderPlan, read_by_librdkafka
 from groupledger.core.assignors.librdkafka import librdkafka_cooperative_sticky as target_of
 from groupledger.core.batch import GroupBatch
 from groupledger.core.custom.group import Group, TopicPartition
@@ -19,8 +19,12 @@ from groupledger.core.scenario import encode, scenario_of
 
 
 def librdkafka_cooperative_sticky(group: Group, leader: str | None) -> LeaderPlan:
-    """librdkafka 2.15. Racks (KIP-881) and its crashes are not modelled."""
-    if not named_topics(group.members):
+    """librdkafka 2.16; see `read_by_librdkafka`, and its leader dies if it is left with nobody.
+
+    Racks (KIP-881) and other crashes are not modelled.
+    """
+    group = read_by_librdkafka(group)
+    if not group.members:
         return LeaderPlan(failure="no members")
     encoded = encode(scenario_of(group, "cooperative-sticky"))
     answer = target_of(_by_code_point(group, encoded.batch, encoded.topics))

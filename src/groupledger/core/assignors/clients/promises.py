@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from groupledger.core.custom.group import Group, TopicPartition, claimants, is_handed_over
+from groupledger.core.assignors.clients.plan import named_topics
+from groupledger.core.custom.group import Group, Member, TopicPartition, claimants, is_handed_over
+from groupledger.core.wire.user_data import STICKY, decode_user_data
 
 GivenLists = Mapping[str, Sequence[TopicPartition]]
 
@@ -41,14 +44,68 @@ def keeps_cooperative(group: Group, lists: GivenLists) -> bool:
     )
 
 
+def keeps_sarama_sticky(group: Group, lists: GivenLists) -> bool:
+    """`keeps_sticky`, but for partitions that Sarama moves back to an older claimant that no longer subscribes.
+
+    It may give them to that member, or, where it has set the member aside by then, to nobody.
+    """
+    given, as_if = _given(lists), _resubscribed(group, lists)
+    returned = _claimed_by_others(group)
+    return (
+        all(count == 1 for count in given.values())
+        and given.keys() <= _wanted(group)
+        and all(each in returned for each in _wanted(group) - given.keys())
+        and _to_subscribers(as_if, lists)
+        and _balanced(group, lists)
+    )
+
+
+def _claimed_by_others(group: Group) -> set[TopicPartition]:
+    """Partitions of several claimants, one of which does not subscribe."""
+    claims = [(each, each.topic in member.topics) for member in group.members for each in _claimed(member)]
+    count = Counter(each for each, _ in claims)
+    return {each for each, subscribes in claims if not subscribes and count[each] > 1}
+
+
+def keeps_sarama_cooperative(group: Group, lists: GivenLists) -> bool:
+    """`keeps_cooperative` with the same exception."""
+    return keeps_cooperative(_resubscribed(group, lists), lists)
+
+
+def _resubscribed(group: Group, lists: GivenLists) -> Group:
+    """The group as if members subscribed to topics of which they, one of several claimants, got a partition back."""
+    claims = {member.member_id: _claimed(member) for member in group.members}
+    count = Counter(each for mine in claims.values() for each in mine)
+    members = []
+    for member in group.members:
+        given = lists.get(member.member_id, ())
+        back = {each.topic for each in given if each in claims[member.member_id] and count[each] > 1}
+        members.append(replace(member, topics=(*member.topics, *sorted(back.difference(member.topics)))))
+    return Group(tuple(members), group.topics)
+
+
+def _claimed(member: Member) -> frozenset[TopicPartition]:
+    """As the member says in its subscription or, of `sticky`, in its user data."""
+    sent = decode_user_data(member.user_data, STICKY).owned
+    told = (TopicPartition(topic, number) for topic, numbers in sent for number in numbers)
+    return frozenset(member.owned) or frozenset(told)
+
+
 def keeps_rack_affinity(group: Group, lists: GivenLists) -> bool:
-    """Each partition to exactly one subscriber; of each topic, all of them have equally many, or one more or less."""
-    if _given(lists) != Counter(_wanted(group)) or not _to_subscribers(group, lists):
+    """Each partition to exactly one subscriber; of each topic, all of them have equally many, or one more or less.
+
+    Who names a topic twice counts twice and takes its share once, so that some of the topic may be left out.
+    """
+    given = _given(lists)
+    if any(count > 1 for count in given.values()) or not _to_subscribers(group, lists):
         return False
-    for topic in group.topics:
-        takers = {member.member_id for member in group.members if topic in member.topics}
+    wanted = _wanted(group)
+    for topic, members in named_topics(group.members).items():
+        takers = {member.member_id for member in members}
+        if len(takers) < len(members):
+            continue
         sizes = [sum(each.topic == topic for each in lists.get(member_id, ())) for member_id in takers]
-        if sizes and max(sizes) - min(sizes) > 1:
+        if max(sizes) - min(sizes) > 1 or any(each not in given for each in wanted if each.topic == topic):
             return False
     return True
 

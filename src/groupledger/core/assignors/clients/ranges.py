@@ -19,8 +19,8 @@ from groupledger.core.assignors.clients.plan import (
     librdkafka_compare,
     member_id_of,
     merge_sort,
-    named_topics,
     plan_of,
+    read_by_librdkafka,
     static_first,
 )
 from groupledger.core.custom.group import Group, Member
@@ -75,12 +75,12 @@ def kafka_go_range(group: Group, leader: str | None) -> LeaderPlan:
 
 
 def librdkafka_range(group: Group, leader: str | None) -> LeaderPlan:
-    """librdkafka 2.15: a member's topics stand by their subscribers, then by partition count, then as in the metadata.
+    """librdkafka 2.16: a member's topics stand by their subscribers, then by partition count, then as in the metadata.
 
-    The metadata's order of topics is taken to be that of their names. Racks (KIP-881) are not modelled.
+    The metadata's order of topics is taken to be that of their names. Racks (KIP-881) are not modelled. See
+    `read_by_librdkafka`.
     """
-    if not named_topics(group.members):
-        return LeaderPlan(failure="no members")
+    group = read_by_librdkafka(group)
     sharing = {
         topic: merge_sort(list({member.member_id: member for member in members}.values()), librdkafka_compare)
         for topic, members in known_topics(group).items()

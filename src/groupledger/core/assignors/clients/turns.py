@@ -15,8 +15,8 @@ from groupledger.core.assignors.clients.plan import (
     librdkafka_compare,
     member_id_of,
     merge_sort,
-    named_topics,
     plan_of,
+    read_by_librdkafka,
     static_first,
 )
 from groupledger.core.custom.group import Group, Member, TopicPartition
@@ -51,9 +51,8 @@ def franz_go_roundrobin(group: Group, leader: str | None) -> LeaderPlan:
 
 
 def librdkafka_roundrobin(group: Group, leader: str | None) -> LeaderPlan:
-    """librdkafka 2.15: by its own comparison of members."""
-    if not named_topics(group.members):
-        return LeaderPlan(failure="no members")
+    """librdkafka 2.16: by its own comparison of members; see `read_by_librdkafka`."""
+    group = read_by_librdkafka(group)
     return _in_turns(group, merge_sort(group.members, librdkafka_compare), _sorted_partitions(group))
 
 
