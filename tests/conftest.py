@@ -14,6 +14,12 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.spark)
 
 
+@pytest.fixture(autouse=True)
+def no_width(monkeypatch):
+    """What is printed does not depend on who runs the tests: pytest-xdist gives its workers COLUMNS."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
     from groupledger.engine.session import session

@@ -92,7 +92,7 @@ def test_a_partition_with_two_owners_exits_with_4(table):
     assert done.exit_code == 4
     if table:
         assert re.search(r"join c: 2 rounds, .*two owners: t:\d", done.output)
-        assert re.search(r"t-\d +b +a +0 +0", done.output)
+        assert re.search(r"t:\d +b +a +0 +0", done.output)
     else:
         (double,) = json.loads(done.stdout.splitlines()[1])["events"][-1]["double_owners"]
         assert (double["members"], double["since_ms"], double["until_ms"]) == (["b", "a"], 0, 0)
