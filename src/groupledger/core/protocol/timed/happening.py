@@ -189,7 +189,9 @@ def _tell(group: TimedGroup, topic: str) -> None:
     """A client's metadata has the topics that somebody of its group subscribes to; it sees them when it polls."""
     if group.records is not None:
         group.records.set_topics(group.topics, group.now_ms)
-    if any(topic in each.consumer.topics for each in group.processes.values()):
+    members = group.coordinator.members
+    there = [each for each in group.processes.values() if each.alive or each.consumer.member_id in members]
+    if any(topic in each.consumer.topics for each in there):
         for process in group.processes.values():
             _learn(group, process)
 
