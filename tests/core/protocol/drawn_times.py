@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from groupledger.core.protocol import events as e
+from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.script import Script
+from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.times import MemberTimes, Times
 from groupledger.core.step import Form
 
@@ -117,6 +119,27 @@ def some_times(random: Random) -> MemberTimes:
     )
 
 
+def hasty_times(random: Random) -> MemberTimes:
+    """Of one member whose timeouts are about as long as what it does, so that all of them run out at some time."""
+    session_ms = random.choice((60, 300, 6_000))
+    return MemberTimes(
+        session_timeout_ms=session_ms,
+        heartbeat_interval_ms=random.choice((1, 20, 59)),
+        rebalance_timeout_ms=random.choice((1, 3, 50, 1_000)),
+        round_trip_ms=random.choice((0, 1, 7, 50)),
+        processing_ms=random.choice((0, 1, 5, 100, 5_000)),
+    )
+
+
+def hasty_script(seed: int, events: int) -> Script:
+    """Such a group, whose callbacks take time as well."""
+    random = Random(seed)  # noqa: S311 - the same seed gives the same story
+    drawn = timed_script(seed, events)
+    of = {name: hasty_times(random) for name in (drawn.times or Times()).of}
+    pace = Pace(callback_ms={each: random.choice((0, 0, 3, 40, 900)) for each in Callback})
+    return replace(drawn, times=replace(drawn.times or Times(), each=hasty_times(random), of=of), pace=pace)
+
+
 def timed_script(seed: int, events: int, *, zombies: bool = True, records_per_second: int | None = 7) -> Script:
     """A group of up to six members over two topics; at last all go on, or start again."""
     random = Random(seed)  # noqa: S311 - the same seed gives the same story
@@ -129,4 +152,5 @@ def timed_script(seed: int, events: int, *, zombies: bool = True, records_per_se
     told.append(e.SetPartitions("t", story.topics["t"], at_ms=story.now_ms + END_MS))
     of = {f"m{number}": some_times(random) for number in range(1, story.born + 1)}
     times = Times(some_times(random), of, random.choice((0, 3_000)), records_per_second)
-    return Script(topics, told, Form.KIP, times=times)
+    pace = Pace(callback_ms={each: random.choice((0, 0, 3, 40, 900)) for each in Callback})
+    return Script(topics, told, Form.KIP, pace, times=times)

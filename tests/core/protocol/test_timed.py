@@ -319,6 +319,10 @@ def test_a_result_says_what_the_clock_said():
             {"heartbeat_interval_ms": 50_000},
             "times.heartbeat_interval_ms is 50000; expected less than session_timeout_ms",
         ),
+        (
+            {"round_trip_ms": 45_000},
+            "times.round_trip_ms is 45000; expected less than session_timeout_ms, which is 45,000",
+        ),
         ({"records_per_second": -1}, "times.records_per_second is -1; expected a whole number from 0 to 1,000,000"),
         ({"members": []}, "times.members is []; expected an object of the times of members"),
         ({"members": {"a": 1}}, "times.members.a is 1; expected an object of milliseconds"),
@@ -377,3 +381,9 @@ def test_a_group_that_does_not_come_to_rest_is_given_up():
     """It works longer than it may: it leaves and comes back for ever."""
     settled = played(join("a"), join("b"), rebalance_timeout_ms=1_000, processing_ms=5_000)
     assert settled[-1].failure == "not stable after 50 rounds"
+
+
+def test_a_group_in_which_nobody_can_join_is_given_up():
+    """Its session ends before an answer can come."""
+    settled = played(join("a"), session_timeout_ms=5, heartbeat_interval_ms=1, round_trip_ms=20)
+    assert settled[-1].failure == "not stable after 10,000 requests and polls without a round"

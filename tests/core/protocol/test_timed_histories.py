@@ -12,7 +12,7 @@ from groupledger.core.protocol import events as e
 from groupledger.core.protocol import records
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.simulator import simulate
-from tests.core.protocol.drawn_times import timed_script
+from tests.core.protocol.drawn_times import hasty_script, timed_script
 
 RUNS = int(os.environ.get("GROUPLEDGER_CLOCK_RUNS", "200"))
 EVENTS = 30
@@ -104,3 +104,13 @@ def times_hold(settled, told):
 @pytest.mark.parametrize("seed", range(10))
 def test_the_same_script_gives_the_same_answer(seed):
     assert simulate(timed_script(seed, EVENTS)) == simulate(timed_script(seed, EVENTS))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_runs_out_the_group_goes_on(seed):
+    """Timeouts about as long as what members do: nobody may be served, and still no time, owner or record is lost."""
+    settled = simulate(hasty_script(seed, EVENTS))
+    assert settled[-1].timed.read.never == {}
+    times_hold(settled, f"seed {seed}")
+    named = {(each.partition, frozenset(each.members)) for one in settled for each in one.double_owners}
+    assert doubles(settled) <= named

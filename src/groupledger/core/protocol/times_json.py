@@ -53,8 +53,9 @@ def _member(found: Mapping[str, Any], place: str, each: MemberTimes) -> MemberTi
         require_whole(value, f"{place}.{name}", MOST_MS, least=int(name in POSITIVE))
     times = replace(each, **told)
     expected = f"less than session_timeout_ms, which is {times.session_timeout_ms:,}"
-    interval_ms = times.heartbeat_interval_ms
-    require(interval_ms < times.session_timeout_ms, f"{place}.heartbeat_interval_ms", interval_ms, expected)
+    for name in ("heartbeat_interval_ms", "round_trip_ms"):
+        value = getattr(times, name)
+        require(value < times.session_timeout_ms, f"{place}.{name}", value, expected)
     return times
 
 

@@ -8,34 +8,36 @@ session, also of members that are away.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
+from groupledger.core.custom.group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol.consumer import Error
 from groupledger.core.protocol.coordinator import Registered
 from groupledger.core.protocol.leader import Plan
-from groupledger.core.protocol.subscription import Subscription
+from groupledger.core.protocol.subscription import Seat, Subscription
 from groupledger.core.protocol.timed import sessions
 from groupledger.core.protocol.timed.group import TimedGroup
-from groupledger.core.protocol.timed.member import Joined, Membership, TimedProcess
+from groupledger.core.protocol.timed.member import Joined, Membership, Request, TimedProcess
 
 # JoinGroup
 
 
-def join(group: TimedGroup, process: TimedProcess, member_id: str | None, sent: Subscription, started_ms: int) -> None:
-    """JoinGroup arrives; `started_ms`: when the process began to prepare for it."""
+def join(group: TimedGroup, process: TimedProcess, member_id: str | None, sent: Subscription, request: Request) -> None:
+    """JoinGroup arrives."""
     if member_id is None:
-        _join_anew(group, process, sent, started_ms)
+        _join_anew(group, process, sent, request)
     elif member_id in group.pending:
         group.pending.pop(member_id).call_off()
-        _seat(group, process, member_id, sent, started_ms)
+        _seat(group, process, member_id, sent, request)
     elif member_id not in group.coordinator.members:
-        group.answer(process, partial(sessions.fell_out, group, process, Error.UNKNOWN_MEMBER_ID))
+        group.answer(process, partial(_unknown, group, process, request))
     else:
-        _join_again(group, process, member_id, sent, started_ms)
+        _join_again(group, process, member_id, sent, request)
 
 
-def _join_anew(group: TimedGroup, process: TimedProcess, sent: Subscription, started_ms: int) -> None:
+def _join_anew(group: TimedGroup, process: TimedProcess, sent: Subscription, request: Request) -> None:
     """Without a member id: a dynamic member is given one first (KIP-394), a static one takes its seat."""
     seat = group.coordinator.static_seat(process.instance_id)
     try:
@@ -46,46 +48,52 @@ def _join_anew(group: TimedGroup, process: TimedProcess, sent: Subscription, sta
         return
     member_id = group.coordinator.new_member_id(process.name)
     if seat is not None:
-        _replace(group, process, member_id, seat, sent, started_ms)
+        _replace(group, process, member_id, seat, sent, request)
     elif process.instance_id is not None:
-        _seat(group, process, member_id, sent, started_ms)
+        _seat(group, process, member_id, sent, request)
     else:
         session_ms = process.times.session_timeout_ms
         group.pending[member_id] = group.agenda.after(session_ms, partial(remove, group, member_id))
-        group.answer(process, partial(_require_id, group, process, member_id))
+        group.answer(process, partial(_require_id, group, process, request, member_id))
 
 
-def _require_id(group: TimedGroup, process: TimedProcess, member_id: str) -> None:
-    process.new_id = member_id
-    group.wake(process)
+def _require_id(group: TimedGroup, process: TimedProcess, request: Request, member_id: str) -> None:
+    if process.request is request:
+        process.new_id = member_id
+        group.wake(process)
+
+
+def _unknown(group: TimedGroup, process: TimedProcess, request: Request) -> None:
+    if process.request is request:
+        sessions.fell_out(group, process, Error.UNKNOWN_MEMBER_ID)
 
 
 def _refuse(group: TimedGroup, process: TimedProcess) -> None:
     group.end(process)
 
 
-def _seat(group: TimedGroup, process: TimedProcess, member_id: str, sent: Subscription, started_ms: int) -> None:
+def _seat(group: TimedGroup, process: TimedProcess, member_id: str, sent: Subscription, request: Request) -> None:
     """A new member: everybody rebalances, or waits a little longer for those who come to an empty group."""
     group.coordinator.seat(process.registered(member_id, sent))
-    group.waiting[member_id] = (process, started_ms)
+    group.waiting[member_id] = (process, request)
     group.newcomers |= group.starting
     _prepare_or_complete(group)
 
 
-def _join_again(group: TimedGroup, process: TimedProcess, member_id: str, sent: Subscription, started_ms: int) -> None:
+def _join_again(group: TimedGroup, process: TimedProcess, member_id: str, sent: Subscription, request: Request) -> None:
     """A member that nothing is new about, and that does not lead, is told what the others were told."""
     known = group.coordinator.members[member_id]
     told = group.completing or (not group.preparing and group.coordinator.leader != member_id)
     if told and known.subscription == sent:
-        group.answer(process, partial(_joined, group, process, _answer_to(group, member_id)))
+        group.answer(process, partial(_joined, group, process, request, _answer_to(group, member_id)))
         return
     group.coordinator.seat(process.registered(member_id, sent))
-    group.waiting[member_id] = (process, started_ms)
+    group.waiting[member_id] = (process, request)
     _prepare_or_complete(group)
 
 
 def _replace(
-    group: TimedGroup, process: TimedProcess, member_id: str, seat: Registered, sent: Subscription, started_ms: int
+    group: TimedGroup, process: TimedProcess, member_id: str, seat: Registered, sent: Subscription, request: Request
 ) -> None:
     """A static member takes back its seat: in a stable group without a rebalance, and its predecessor is fenced."""
     old = seat.member_id
@@ -97,23 +105,27 @@ def _replace(
     _forget(group, old)
     sessions.watch(group, member_id, process)
     if stable:
-        answer = _answer_to(group, member_id)
-        told = Joined(answer.member_id, answer.generation, answer.leads, assigns=False, returned=seat.subscription)
-        group.answer(process, partial(_joined, group, process, told))
+        told = replace(_answer_to(group, member_id), round=0, returned=seat.subscription)
+        group.answer(process, partial(_joined, group, process, request, told))
         sessions.nudge(group)
         return
-    group.waiting[member_id] = (process, started_ms)
+    group.waiting[member_id] = (process, request)
     _prepare_or_complete(group)
 
 
 def _answer_to(group: TimedGroup, member_id: str) -> Joined:
-    leads = group.coordinator.leader == member_id
-    return Joined(member_id, group.coordinator.generation, leads, leads and group.completing, group.begun)
+    """What a member is told of the generation; the leader also who is in it, if they wait for its assignment."""
+    coordinator = group.coordinator
+    leads = coordinator.leader == member_id
+    known = coordinator.walk() if leads and group.completing else ()
+    seats = tuple(Seat(each.member_id, each.subscription, each.group_instance_id) for each in known)
+    return Joined(member_id, coordinator.generation, leads, coordinator.assignor, seats, group.begun)
 
 
-def _joined(group: TimedGroup, process: TimedProcess, told: Joined) -> None:
-    process.joined = told
-    group.wake(process)
+def _joined(group: TimedGroup, process: TimedProcess, request: Request, told: Joined) -> None:
+    if process.request is request:
+        process.joined = told
+        group.wake(process)
 
 
 def _prepare_or_complete(group: TimedGroup) -> None:
@@ -177,8 +189,8 @@ def complete(group: TimedGroup) -> None:
     group.empty = not group.completing
     group.begin_round(joined)
     group.unsynced = set(group.coordinator.members)
-    for member_id, (process, _) in joined.items():
-        group.answer(process, partial(_joined, group, process, _answer_to(group, member_id)))
+    for member_id, (process, request) in joined.items():
+        group.answer(process, partial(_joined, group, process, request, _answer_to(group, member_id)))
     for member_id, member in group.coordinator.members.items():
         sessions.watch(group, member_id, group.processes[member.process])
     if group.completing:
@@ -192,23 +204,35 @@ def complete(group: TimedGroup) -> None:
 def sync(group: TimedGroup, process: TimedProcess, member_id: str, generation: int, plan: Plan | None) -> None:
     """SyncGroup arrives; the leader's has the plan, and answers all."""
     if member_id not in group.coordinator.members:
-        group.answer(process, partial(sessions.fell_out, group, process, Error.UNKNOWN_MEMBER_ID))
-        return
-    if generation != group.coordinator.generation:
-        group.answer(process, partial(sessions.fell_out, group, process, Error.ILLEGAL_GENERATION))
-        return
-    if group.preparing:
+        _fell_out(group, process, member_id, generation, Error.UNKNOWN_MEMBER_ID)
+    elif generation != group.coordinator.generation:
+        _fell_out(group, process, member_id, generation, Error.ILLEGAL_GENERATION)
+    elif group.preparing:
         _fail_sync(group, process, member_id)
-        return
-    group.unsynced.discard(member_id)
-    if not group.unsynced:
-        _all_synced(group)
-    group.syncing[member_id] = process
-    if plan is not None and group.completing:
-        group.coordinator.given = plan.assigned
-        group.completing = False
-    if not group.completing:
-        _answer_syncs(group)
+    else:
+        group.unsynced.discard(member_id)
+        if not group.unsynced:
+            _all_synced(group)
+        group.syncing[member_id] = process
+        if plan is not None and group.completing:
+            group.coordinator.given = plan.assigned
+            group.completing = False
+        if not group.completing:
+            _answer_syncs(group)
+
+
+def _fell_out(group: TimedGroup, process: TimedProcess, member_id: str, generation: int, error: Error) -> None:
+    def act() -> None:
+        if _waits_for(process, member_id, generation):
+            sessions.fell_out(group, process, error)
+
+    group.answer(process, act)
+
+
+def _waits_for(process: TimedProcess, member_id: str, generation: int) -> bool:
+    """Whether a SyncGroup of this generation is its last request."""
+    same = (process.consumer.member_id, process.consumer.generation) == (member_id, generation)
+    return same and process.membership is Membership.SYNCING
 
 
 def _answer_syncs(group: TimedGroup) -> None:
@@ -217,15 +241,16 @@ def _answer_syncs(group: TimedGroup) -> None:
             process.misses = False
             _fail_sync(group, process, member_id)
         else:
-            given = group.coordinator.given.get(member_id, ())
-            group.answer(process, partial(_synced, group, process, tuple(given)))
+            given = tuple(group.coordinator.given.get(member_id, ()))
+            group.answer(process, partial(_synced, group, process, member_id, group.coordinator.generation, given))
     group.syncing.clear()
 
 
-def _synced(group: TimedGroup, process: TimedProcess, given: tuple[tuple[str, int], ...]) -> None:
-    if process.membership is Membership.SYNCING:
-        process.membership = Membership.STABLE
-        process.given = given  # type: ignore[assignment]  # plain pairs are as good
+def _synced(
+    group: TimedGroup, process: TimedProcess, member_id: str, generation: int, given: tuple[TopicPartition, ...]
+) -> None:
+    if _waits_for(process, member_id, generation):
+        process.membership, process.given = Membership.STABLE, given
         group.wake(process)
         sessions.nudge(group)
 
@@ -233,11 +258,12 @@ def _synced(group: TimedGroup, process: TimedProcess, given: tuple[tuple[str, in
 def _fail_sync(group: TimedGroup, process: TimedProcess, member_id: str) -> None:
     """REBALANCE_IN_PROGRESS, or no answer at all: the member joins again."""
     group.done(member_id, answered=False, again=True)
-    group.answer(process, partial(_sync_failed, group, process, member_id))
+    group.answer(process, partial(_sync_failed, group, process, member_id, group.coordinator.generation))
 
 
-def _sync_failed(group: TimedGroup, process: TimedProcess, member_id: str) -> None:
-    if process.membership is Membership.SYNCING:
+def _sync_failed(group: TimedGroup, process: TimedProcess, member_id: str, generation: int) -> None:
+    if _waits_for(process, member_id, generation):
+        sessions.stop_heartbeats(process)
         process.membership, process.rejoins = Membership.UNJOINED, True
         sessions.watch(group, member_id, process)
         group.wake(process)

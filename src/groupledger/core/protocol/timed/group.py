@@ -19,7 +19,7 @@ from groupledger.core.protocol.rounds import NOBODY
 from groupledger.core.protocol.settlement import MemberCall, MemberRound, Pace, Round
 from groupledger.core.protocol.timed.agenda import Act, Agenda, Asking, Due
 from groupledger.core.protocol.timed.application import Accepts, Application, Applications, Reader
-from groupledger.core.protocol.timed.member import Membership, Program, Running, TimedProcess
+from groupledger.core.protocol.timed.member import Membership, Program, Request, Running, TimedProcess
 from groupledger.core.protocol.timed.outages import Outages
 from groupledger.core.protocol.times import AUTO_COMMIT_MS, Times
 from groupledger.core.step import Form
@@ -91,7 +91,7 @@ class TimedGroup:
     prepared_ms: int = 0
     delay_left_ms: int = 0
     newcomers: bool = False
-    waiting: dict[str, tuple[TimedProcess, int]] = field(default_factory=dict)  # and when it began to join
+    waiting: dict[str, tuple[TimedProcess, Request]] = field(default_factory=dict)
     syncing: dict[str, TimedProcess] = field(default_factory=dict)
     unsynced: set[str] = field(default_factory=set)
     pending: dict[str, Due] = field(default_factory=dict)
@@ -233,13 +233,13 @@ class TimedGroup:
 
     # Rounds
 
-    def begin_round(self, joined: dict[str, tuple[TimedProcess, int]]) -> None:
+    def begin_round(self, joined: dict[str, tuple[TimedProcess, Request]]) -> None:
         """A generation begins; what is left of the last one ends."""
         self.close_round()
         self.begun += 1
         rows = {
-            member_id: (process, process.consumer.protocol, tuple(sorted(process.consumer.owned)), started_ms)
-            for member_id, (process, started_ms) in joined.items()
+            member_id: (process, process.consumer.protocol, tuple(sorted(process.consumer.owned)), request.started_ms)
+            for member_id, (process, request) in joined.items()
         }
         owned = {each for _, _, kept, _ in rows.values() for each in kept}
         leader = self.coordinator.members.get(self.coordinator.leader or "")

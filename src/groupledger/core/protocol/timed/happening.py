@@ -111,7 +111,8 @@ def _resume(group: TimedGroup, event: e.Resume) -> None:
     stood_ms = group.now_ms - process.stopped_ms
     if was is Running.CUT_OFF:
         if process.membership in (Membership.JOINING, Membership.SYNCING):
-            process.membership, process.rejoins, process.returned = Membership.UNJOINED, True, None
+            process.membership, process.rejoins = Membership.UNJOINED, True
+            process.returned, process.request = None, None
     else:
         polled_ms = process.last_poll_ms(process.stopped_ms) if process.program is None else process.poll_started_ms
         _go_on(group, process, stood_ms)

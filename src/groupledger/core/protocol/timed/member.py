@@ -11,7 +11,7 @@ from groupledger.core.protocol.consumer import Consumer, Error, View
 from groupledger.core.protocol.coordinator import Registered
 from groupledger.core.protocol.events import Join
 from groupledger.core.protocol.leader import Plan, Question
-from groupledger.core.protocol.subscription import Subscription
+from groupledger.core.protocol.subscription import Seat, Subscription
 from groupledger.core.protocol.timed.agenda import Act, Due
 from groupledger.core.protocol.timed.application import Application
 from groupledger.core.protocol.times import MemberTimes
@@ -38,14 +38,22 @@ class Membership(enum.Enum):
     STABLE = "stable"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """One JoinGroup: an answer to an earlier one than the last counts for nothing. `started_ms`: onJoinPrepare."""
+
+    started_ms: int
+
+
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """JoinGroup as it was answered. `assigns`: it leads, and is to assign."""
+    """JoinGroup as it was answered. `members`: whom it is to assign to by this assignor, if it leads; else none."""
 
     member_id: str
     generation: int
     leads: bool
-    assigns: bool
+    assignor: str | None = None
+    members: tuple[Seat, ...] = ()
     round: int = 0  # of the group; 0: none began
     returned: Subscription | None = None  # what its predecessor had sent, where a static member took back its seat
 
@@ -74,6 +82,7 @@ class TimedProcess:
     given: tuple[TopicPartition, ...] | None = None
     new_id: str | None = None
     returned: Joined | None = None
+    request: Request | None = None
     program: Program | None = None
     poll_started_ms: int = 0
     join_started_ms: int | None = None  # onJoinPrepare, of a rebalance that goes on

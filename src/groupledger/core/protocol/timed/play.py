@@ -24,6 +24,8 @@ from groupledger.core.protocol.timed.polling import poll
 from groupledger.core.protocol.times import Times
 
 Playing = Generator[Question, Plan, list[Settlement]]
+MOST_MOMENTS = 10_000
+"""Of each hundred processes, between two rounds: a group in which nobody gets as far as a round is given up."""
 
 
 def play_timed(
@@ -74,11 +76,16 @@ def _require_order(events: list[e.Event]) -> None:
 
 def _until(group: TimedGroup, end_ms: int | None) -> Generator[Question, Plan, None]:
     """All that is due before this time, or at all; a group that does not come to rest is given up."""
+    rounds, moments = len(group.rounds), 0
     while (due_ms := group.agenda.next_ms()) is not None and (end_ms is None or due_ms < end_ms):
         if group.failure is not None:
             break
         if len(group.rounds) >= MOST_ROUNDS:
             group.failure = f"not stable after {MOST_ROUNDS} rounds"
+            break
+        rounds, moments = len(group.rounds), moments + 1 if rounds == len(group.rounds) else 0
+        if moments > MOST_MOMENTS * (1 + len(group.processes) // 100):
+            group.failure = f"not stable after {moments - 1:,} requests and polls without a round"
             break
         act = group.agenda.take()
         group.catch_up()

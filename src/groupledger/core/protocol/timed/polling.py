@@ -14,10 +14,10 @@ from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol.callbacks import LISTENER, Call, Callback
 from groupledger.core.protocol.leader import Plan, Question
 from groupledger.core.protocol.settlement import MemberCall
-from groupledger.core.protocol.subscription import Seat, Subscription
+from groupledger.core.protocol.subscription import Subscription
 from groupledger.core.protocol.timed import coordination, sessions
 from groupledger.core.protocol.timed.group import TimedGroup
-from groupledger.core.protocol.timed.member import Joined, Membership, Program, Running, TimedProcess
+from groupledger.core.protocol.timed.member import Joined, Membership, Program, Request, Running, TimedProcess
 from groupledger.core.step import Form
 
 Step = Callable[[TimedGroup, TimedProcess], Program]
@@ -116,9 +116,9 @@ def _join_with_id(group: TimedGroup, process: TimedProcess) -> Program:
 def _send_join(group: TimedGroup, process: TimedProcess, sent: Subscription) -> None:
     sessions.stop_heartbeats(process)
     process.membership = Membership.JOINING
-    member_id = process.consumer.member_id
-    started_ms = group.now_ms if process.join_started_ms is None else process.join_started_ms
-    group.send(process, partial(coordination.join, group, process, member_id, sent, started_ms))
+    request = Request(group.now_ms if process.join_started_ms is None else process.join_started_ms)
+    process.request = request
+    group.send(process, partial(coordination.join, group, process, process.consumer.member_id, sent, request))
 
 
 def _enter(group: TimedGroup, process: TimedProcess) -> Program:
@@ -131,8 +131,8 @@ def _enter(group: TimedGroup, process: TimedProcess) -> Program:
     process.membership, process.heartbeats_since_ms = Membership.SYNCING, group.now_ms
     sessions.end_session(group, told.member_id)
     plan = None
-    if told.assigns and told.generation == group.coordinator.generation:
-        plan = yield from _assign(group, process)
+    if told.members:
+        plan = yield from _assign(group, process, told)
         if plan.failure is not None:
             group.failure = plan.failure
             group.close_round()
@@ -141,21 +141,19 @@ def _enter(group: TimedGroup, process: TimedProcess) -> Program:
     sessions.nudge(group)
 
 
-def _assign(group: TimedGroup, process: TimedProcess) -> Generator[int | Question, Plan | None, Plan]:
-    """The leader asks its assignor, by the topics that it knows now."""
-    coordinator = group.coordinator
-    seats = tuple(Seat(each.member_id, each.subscription, each.group_instance_id) for each in coordinator.walk())
-    owned = tuple(sorted({each for seat in seats for each in seat.subscription.owned}))
-    topics = tuple(sorted({topic for seat in seats for topic in seat.subscription.topics}))
+def _assign(group: TimedGroup, process: TimedProcess, told: Joined) -> Generator[int | Question, Plan | None, Plan]:
+    """The leader asks its assignor about the members that it was told of, by the topics that it knows now."""
+    owned = tuple(sorted({each for seat in told.members for each in seat.subscription.owned}))
+    topics = tuple(sorted({topic for seat in told.members for topic in seat.subscription.topics}))
     yield from call(group, process, (Call(Callback.ASSIGN, owned, topics),), process.round)
     group.planned_view = process.consumer.view
-    assignor = coordinator.assignor
-    if assignor is None:
+    if told.assignor is None:
         raise AssertionError("members met without a common assignor; expected the last one to have been refused")
-    plan = yield Question(assignor, seats, process.consumer.view, group.form, process.settings.byte_code)
+    view, byte_code = process.consumer.view, process.settings.byte_code
+    plan = yield Question(told.assignor, told.members, view, group.form, byte_code)
     if plan is None:
         raise AssertionError("a leader's question was not answered; expected a plan")
-    if group.round is not None:
+    if group.round is not None and group.round.number == told.round:
         group.round.plan = plan
     return plan
 

@@ -6,6 +6,7 @@ only where they tell something new.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from groupledger.core.protocol.consumer import Error
@@ -17,7 +18,7 @@ def join_anyway(group: TimedGroup, process: TimedProcess) -> None:
     """The client gives up waiting for its assignment, and joins again."""
     if process.membership in (Membership.JOINING, Membership.SYNCING):
         stop_heartbeats(process)
-        process.membership, process.rejoins = Membership.UNJOINED, True
+        process.membership, process.rejoins, process.request = Membership.UNJOINED, True, None
         group.wake(process)
 
 
@@ -56,13 +57,24 @@ def heartbeat(group: TimedGroup, process: TimedProcess) -> None:
         return
     found = verdict(group, process)
     if fenced(group, process):
-        group.answer(process, partial(group.end, process))
+        _answer(group, process, partial(group.end, process))
     elif isinstance(found, Error):
-        group.answer(process, partial(fell_out, group, process, found))
+        _answer(group, process, partial(fell_out, group, process, found))
     else:
         end_session(group, process.consumer.member_id)
         if found:
-            group.answer(process, partial(_rebalance_in_progress, group, process))
+            _answer(group, process, partial(_rebalance_in_progress, group, process))
+
+
+def _answer(group: TimedGroup, process: TimedProcess, act: Callable[[], None]) -> None:
+    """Tell a member, unless it is by then one of another generation."""
+    asked = process.consumer.member_id, process.consumer.generation
+
+    def arrive() -> None:
+        if process.heartbeats and asked == (process.consumer.member_id, process.consumer.generation):
+            act()
+
+    group.answer(process, arrive)
 
 
 def _rebalance_in_progress(group: TimedGroup, process: TimedProcess) -> None:
@@ -76,7 +88,7 @@ def fell_out(group: TimedGroup, process: TimedProcess, error: Error) -> None:
     go_silent(group, process)
     stop_heartbeats(process)
     group.done(process.consumer.member_id, answered=False, again=True)
-    process.fallen, process.given, process.joined = error, None, None
+    process.fallen, process.given, process.joined, process.request = error, None, None, None
     process.membership = Membership.UNJOINED
     group.wake(process)
 
