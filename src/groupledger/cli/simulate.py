@@ -55,6 +55,8 @@ def simulate(
     groupledger simulate --grid grid.yaml
     """
     if grid is not None:
+        if listener is not None or metrics:
+            raise click.UsageError("--listener and --metrics go with scripts, not with --grid")
         tell_grid(grid)
         return
     from groupledger.core.custom.naming import find_all
