@@ -60,9 +60,25 @@ def files_of(page):
     for example in examples(page):
         for language, option in FILES.items():
             if option in example.words:
-                before = [each for each in _BLOCK.finditer(page, 0, example.span[0]) if each["language"] == language]
-                found[example.words[example.words.index(option) + 1]] = before[-1]["text"]
+                found[example.words[example.words.index(option) + 1]] = _block_before(page, example, language)
+        if "--listener" in example.words:
+            name = f"{example.words[example.words.index('--listener') + 1].partition(':')[0]}.py"
+            for text in _modules(page, example):
+                if text.startswith(f"# {name}\n"):
+                    found[name] = text
+        for name in (word for word in example.words if word.endswith(".jsonl")):
+            found[name] = _block_before(page, example, "jsonl")
     return found
+
+
+def _block_before(page, example, language):
+    blocks = [each for each in _BLOCK.finditer(page, 0, example.span[0]) if each["language"] == language]
+    return blocks[-1]["text"]
+
+
+def _modules(page, example):
+    """Blocks of Python before an example; one that is a file begins with its name."""
+    return [each["text"] for each in _BLOCK.finditer(page, 0, example.span[0]) if each["language"] == "python"]
 
 
 def run(example, ledger):
@@ -80,6 +96,7 @@ def main(*pages):
             page = path.read_text(encoding="utf-8")
             for name, content in files_of(page).items():
                 (Path(folder) / name).write_text(content)
+            sys.path.insert(0, folder)
             for example in reversed([each for each in examples(page) if each.text is not None]):
                 words = tuple(str(Path(folder) / word) if word in files_of(page) else word for word in example.words)
                 code, text = run(example._replace(words=words), ledger)

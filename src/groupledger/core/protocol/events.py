@@ -15,7 +15,8 @@ COOPERATIVE_STICKY = ("cooperative-sticky",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Anything that happens, and when; an event that comes before the last one has settled waits for that.
+    """Anything that happens, and when; an event that comes before the last one has settled waits for that, unless the
+    group has times.
 
     `together`: with the next event, before any round: members that join or leave in one go, as in a deployment.
     """
@@ -61,8 +62,22 @@ class Pause(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Hang(Event):
+    """A process no longer polls, and its heartbeats go on; only where the group has times."""
+
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
+class CutOff(Event):
+    """A process no longer reaches the coordinator, and goes on reading what it owns; only where the group has times."""
+
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
 class Resume(Event):
-    """A paused process goes on: a zombie, if the group went on without it."""
+    """A process that is paused, hangs or is cut off goes on: a zombie, if the group went on without it."""
 
     member: str
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.custom.group import Protocol
-from groupledger.core.custom.naming import SOLVED_ALONE
+from groupledger.core.custom.naming import SOLVED_ALONE, CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
@@ -62,10 +62,8 @@ def _join(group: Group, event: e.Join) -> None:
 def _start(group: Group, settings: e.Join) -> None:
     """A process subscribes; a static member takes its seat in a stable group without a rebalance."""
     require_topic_names(settings.topics)
-    supported = [_supported(group, each) for each in settings.assignors]
+    consumer = new_consumer(settings, group.topics, group.form, group.custom)
     group.coordinator.require_common_assignor(settings.member, settings.assignors)
-    protocol = Protocol.EAGER if settings.upgrade_from else protocol_of(supported, settings.byte_code)
-    consumer = c.Consumer(protocol, settings.topics, group.topics, settings.byte_code, group.form)
     group.born[settings.member] += 1
     process = Process(settings, consumer, group.clock_ms, group.born[settings.member])
     old = group.processes.pop(settings.member, None)
@@ -81,11 +79,18 @@ def _start(group: Group, settings: e.Join) -> None:
         _take_back(group, process, seat)
 
 
-def _supported(group: Group, assignor: str) -> Iterable[Protocol]:
-    if assignor in group.custom:
-        return group.custom[assignor].supported_protocols
+def new_consumer(settings: e.Join, topics: c.View, form: Form, custom: Mapping[str, CustomAssignor]) -> c.Consumer:
+    """The consumer of a process that starts; raises Fault: UNKNOWN_ASSIGNOR."""
+    supported = [_supported(custom, each) for each in settings.assignors]
+    protocol = Protocol.EAGER if settings.upgrade_from else protocol_of(supported, settings.byte_code)
+    return c.Consumer(protocol, settings.topics, topics, settings.byte_code, form)
+
+
+def _supported(custom: Mapping[str, CustomAssignor], assignor: str) -> Iterable[Protocol]:
+    if assignor in custom:
+        return custom[assignor].supported_protocols
     if assignor not in ASSIGNORS:
-        expected = ", ".join([*ASSIGNORS, *group.custom])
+        expected = ", ".join([*ASSIGNORS, *custom])
         raise Fault("UNKNOWN_ASSIGNOR", f"assignor is {assignor!r}; expected one of {expected}; {SOLVED_ALONE}")
     return SUPPORTED[assignor]
 
@@ -232,6 +237,11 @@ def _miss(group: Group, event: e.MissAssignment) -> None:
     _alive(group, event.member).misses = True
 
 
+def _needs_times(group: Group, event: e.Hang | e.CutOff) -> None:
+    del group
+    raise Fault(BAD_EVENT, f"{event.member!r} is to hang or to be cut off; expected a script with times")
+
+
 def _alive(group: Group, name: str) -> Process:
     process = group.processes.get(name)
     if process is None or not process.alive:
@@ -244,6 +254,8 @@ HAPPENS: dict[type[e.Event], Callable[[Group, Any], None]] = {
     e.Leave: _leave,
     e.Crash: _crash,
     e.Pause: _pause,
+    e.Hang: _needs_times,
+    e.CutOff: _needs_times,
     e.Resume: _resume,
     e.Expire: _expire,
     e.Restart: _restart,

@@ -70,7 +70,7 @@ def of_simulation(settlements: Iterable[Settlement], window: Window) -> list[Met
 
     A member's rebalance is a round in which it was answered, and takes from JoinGroup to the end of its last callback,
     and what it spent in onPartitionsLost before (KIP-429, step 0 of both timelines); one in which it got no answer has
-    failed. The group's are the rounds.
+    failed. The group's are the rounds. Where a clock ran, a member's begins with its first callback before JoinGroup.
     """
     played = list(settlements)
     names = sorted({row.member for settled in played for took in settled.rounds for row in took.members})
@@ -94,16 +94,28 @@ def of_simulation(settlements: Iterable[Settlement], window: Window) -> list[Met
     return [metric for name, one in seen.items() for metric in _metrics(name, one, window)]
 
 
+def whole(settlements: Iterable[Settlement]) -> Window:
+    """From 0 ms to the end of the last thing that happened, at least one millisecond."""
+    ends = [0]
+    for settled in settlements:
+        ends += [settled.event.at_ms, *(took.ended_ms for took in settled.rounds)]
+        ends += [call.ended_ms for call in settled.calls]
+        ends += [] if settled.timed is None else [settled.timed.at_ms]
+    return Window(0, max(ends) + 1)
+
+
 def _count_round(
     seen: Mapping[str | None, _Seen], settled: Settlement, took: Round, lost_ms: Mapping[str, int]
 ) -> None:
     """A rebalance of the group and of each of its members; `lost_ms`: what they spent in onPartitionsLost before it."""
     last = {call.member: call.ended_ms for call in settled.calls if call.round == took.number}
-    longest = max((lost_ms.get(row.member, 0) for row in took.members), default=0)
+    longest = max((lost_ms.get(row.member, 0) for row in took.members if row.started_ms is None), default=0)
     _count(seen[GROUP], took.failure is None, took.started_ms - longest, took.ended_ms)
     for row in took.members:
-        started_ms = took.started_ms - lost_ms.get(row.member, 0)
-        _count(seen[row.member], row.answered, started_ms, last.get(row.member, took.ended_ms))
+        started_ms, ended_ms = took.started_ms - lost_ms.get(row.member, 0), last.get(row.member, took.ended_ms)
+        if row.started_ms is not None and row.ended_ms is not None:  # a clock ran
+            started_ms, ended_ms = row.started_ms, row.ended_ms
+        _count(seen[row.member], row.answered, started_ms, ended_ms)
 
 
 def of_history(calls: Iterable[RecordedCall], window: Window) -> list[Metric]:

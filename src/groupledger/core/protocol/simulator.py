@@ -9,8 +9,8 @@ nothing. Round 2: B is assigned the two, which were unavailable for one round.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from typing import TypeVar
 
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.custom.naming import CustomAssignor, by_every_name
@@ -22,35 +22,26 @@ from groupledger.core.protocol.group import Group
 from groupledger.core.protocol.happening import come_back, happen, require_topic_names
 from groupledger.core.protocol.leader import Plan, Question, plan, plan_all
 from groupledger.core.protocol.rounds import gather, spread
-from groupledger.core.protocol.settlement import Cycle, Pace, Settlement
-from groupledger.core.step import Form
+from groupledger.core.protocol.script import MOST_ROUNDS, Script
+from groupledger.core.protocol.settlement import Cycle, Settlement
+from groupledger.core.protocol.timed.application import Applications
+from groupledger.core.protocol.timed.play import Playing, play_timed
 
-MOST_ROUNDS = 50
-"""Of one event: a group that neither settles nor repeats itself is given up."""
+__all__ = ["MOST_ROUNDS", "Script", "live", "play", "simulate", "simulate_all"]
 
-Playing = Generator[Question, Plan, list[Settlement]]
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
-    """One group to be simulated: the topics there are at first, and what happens, one event after the other.
+def simulate(
+    script: Script, custom: Mapping[str, CustomAssignor] | None = None, applications: Applications | None = None
+) -> list[Settlement]:
+    """One settlement for each event. Raises Fault for an event that cannot be (see `happen`) or an unknown assignor.
 
-    `member_ids`: ids that processes had in reality, in order, for a history that is to be played again.
+    `applications`: what the processes of a script with times do with their consumers.
     """
-
-    topics: Mapping[str, int]
-    events: Iterable[e.Event]
-    form: Form = Form.KIP
-    pace: Pace = field(default_factory=Pace)
-    member_ids: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-
-def simulate(script: Script, custom: Mapping[str, CustomAssignor] | None = None) -> list[Settlement]:
-    """One settlement for each event. Raises Fault for an event that cannot be (see `happen`) or an unknown assignor."""
-    (result,) = simulate_all([script], custom)
-    if isinstance(result, Fault):
-        raise result
-    return result
+    known = by_every_name(custom or {}, ASSIGNORS)
+    playing = play(script, known) if applications is None else play_timed(script, known, applications)
+    return _answered(playing, known)
 
 
 def simulate_all(
@@ -81,25 +72,27 @@ def _go_on(
 
 
 def live(script: Script, custom: Mapping[str, CustomAssignor] | None = None) -> Iterator[Settlement]:
-    """The settlements of one group, each as soon as its event is there; raises Fault as `simulate`."""
+    """The settlements of one group without times, each as soon as its event is there; raises Fault as `simulate`."""
     known = by_every_name(custom or {}, ASSIGNORS)
     group = _group(script, known)
     for event in script.events:
         yield _answered(_settle(group, event), known)
 
 
-def _answered(settling: Generator[Question, Plan, Settlement], custom: Mapping[str, CustomAssignor]) -> Settlement:
+def _answered(settling: Generator[Question, Plan, T], custom: Mapping[str, CustomAssignor]) -> T:
     try:
         question = next(settling)
         while True:
             question = settling.send(plan(question, custom))
     except StopIteration as end:
-        settled: Settlement = end.value
-        return settled
+        result: T = end.value
+        return result
 
 
 def play(script: Script, custom: Mapping[str, CustomAssignor]) -> Playing:
     """One group; yields questions, is sent plans, returns a settlement for each event."""
+    if script.times is not None:
+        return (yield from play_timed(script, custom))
     group = _group(script, custom)
     settlements = []
     for event in script.events:
