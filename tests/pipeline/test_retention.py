@@ -31,7 +31,7 @@ def test_an_attempt_s_rows_are_due_once_they_are_old_and_none_is_seen(spark, pla
     hidden = [commit for commit in seen.commits if commit.attempt_id != "assign-1"]
     newest = runs.Look(tuple(hidden))
     found = due(spark, place, settings[2:4], stored, newest, MOMENT + timedelta(days=4))
-    assert found == dict.fromkeys(RETIRED[2:4], ["assign-1", "assign-gone"]), "no reader sees a row of them"
+    assert found == {name: ["assign-1", "assign-gone"] for name in RETIRED[2:4]}, "no reader sees a row of them"
 
 
 def test_every_table_may_be_retained_but_those_all_else_rests_on():
