@@ -227,6 +227,25 @@ def test_another_process_under_the_same_instance_id_fences_the_first():
     assert span == (("a", "z"), SETTLED_MS, 102_000)
 
 
+@pytest.mark.parametrize("misses", [True, False])
+def test_one_that_dies_while_its_sync_waits_is_expelled_a_session_after_the_answer(misses):
+    """c leads and works for two seconds on each poll: b waits for its assignment when it dies."""
+    slow = {"a": MemberTimes(processing_ms=2_000)}
+    missing = [e.MissAssignment("b", at_ms=100_001)] if misses else []
+    events = [join("a"), join("b"), e.SetPartitions("t", 6, at_ms=100_000), *missing, e.Crash("b", at_ms=103_500)]
+    settled = played(*events, of=slow, session_timeout_ms=10_000)
+    assert set(settled[-1].owners.values()) == {"a"}
+    assert settled[-1].unowned == ()
+
+
+def test_a_static_member_that_comes_back_with_other_topics_starts_a_round():
+    """It is given back what it no longer subscribes to, and joins again."""
+    back = [e.Leave("b", at_ms=SETTLED_MS), e.Restart("b", at_ms=110_000), e.Subscribe("b", ("u",), at_ms=110_000)]
+    settled = played(join("a", static=True), join("b", static=True), *back, e.SetPartitions("u", 2, at_ms=150_000))
+    assert [each.failure for each in settled] == [None] * len(settled)
+    assert settled[-1].owners == {**dict.fromkeys(t(0, 1, 2, 3), "a"), ("u", 0): "b", ("u", 1): "b"}
+
+
 # Callbacks
 
 

@@ -20,6 +20,7 @@ from groupledger.core.protocol.subscription import Seat, Subscription
 from groupledger.core.protocol.timed import sessions
 from groupledger.core.protocol.timed.group import TimedGroup
 from groupledger.core.protocol.timed.member import Joined, Membership, Request, TimedProcess
+from groupledger.core.step import Form
 
 # JoinGroup
 
@@ -81,9 +82,14 @@ def _seat(group: TimedGroup, process: TimedProcess, member_id: str, sent: Subscr
 
 
 def _join_again(group: TimedGroup, process: TimedProcess, member_id: str, sent: Subscription, request: Request) -> None:
-    """A member that nothing is new about, and that does not lead, is told what the others were told."""
+    """A member that nothing is new about, and that does not lead, is told what the others were told.
+
+    In the form `kip` that is so only while they wait for their assignments: who joins again in a stable group has a
+    reason to, and starts a round.
+    """
     known = group.coordinator.members[member_id]
-    told = group.completing or (not group.preparing and group.coordinator.leader != member_id)
+    stable = not group.preparing and not group.completing
+    told = group.completing or (stable and group.coordinator.leader != member_id and group.form is Form.AS_KAFKA)
     if told and known.subscription == sent:
         group.answer(process, partial(_joined, group, process, request, _answer_to(group, member_id)))
         return
@@ -243,6 +249,7 @@ def _answer_syncs(group: TimedGroup) -> None:
         else:
             given = tuple(group.coordinator.given.get(member_id, ()))
             group.answer(process, partial(_synced, group, process, member_id, group.coordinator.generation, given))
+            sessions.watch(group, member_id, process)  # one that died while it waited was spared until now
     group.syncing.clear()
 
 
@@ -259,6 +266,7 @@ def _fail_sync(group: TimedGroup, process: TimedProcess, member_id: str) -> None
     """REBALANCE_IN_PROGRESS, or no answer at all: the member joins again."""
     group.done(member_id, answered=False, again=True)
     group.answer(process, partial(_sync_failed, group, process, member_id, group.coordinator.generation))
+    sessions.watch(group, member_id, process)
 
 
 def _sync_failed(group: TimedGroup, process: TimedProcess, member_id: str, generation: int) -> None:
