@@ -29,7 +29,7 @@ def test_a_script_comes_back(seed):
 def test_every_event_has_a_name():
     assert set(EVENTS) == {
         *("join", "leave", "crash", "pause", "resume", "expire", "restart", "subscribe", "set-partitions"),
-        *("delete-topic", "freeze-metadata", "refresh-metadata", "miss-assignment"),
+        *("delete-topic", "freeze-metadata", "refresh-metadata", "miss-assignment", "wait"),
     }
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.custom.group import Protocol
-from groupledger.core.custom.naming import SOLVED_ALONE
+from groupledger.core.custom.naming import SOLVED_ALONE, CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
@@ -62,7 +62,7 @@ def _join(group: Group, event: e.Join) -> None:
 def _start(group: Group, settings: e.Join) -> None:
     """A process subscribes; a static member takes its seat in a stable group without a rebalance."""
     require_topic_names(settings.topics)
-    supported = [_supported(group, each) for each in settings.assignors]
+    supported = [supported_protocols(each, group.custom) for each in settings.assignors]
     group.coordinator.require_common_assignor(settings.member, settings.assignors)
     protocol = Protocol.EAGER if settings.upgrade_from else protocol_of(supported, settings.byte_code)
     consumer = c.Consumer(protocol, settings.topics, group.topics, settings.byte_code, group.form)
@@ -81,11 +81,12 @@ def _start(group: Group, settings: e.Join) -> None:
         _take_back(group, process, seat)
 
 
-def _supported(group: Group, assignor: str) -> Iterable[Protocol]:
-    if assignor in group.custom:
-        return group.custom[assignor].supported_protocols
+def supported_protocols(assignor: str, custom: Mapping[str, CustomAssignor]) -> Iterable[Protocol]:
+    """The protocols of an assignor; raises Fault(UNKNOWN_ASSIGNOR)."""
+    if assignor in custom:
+        return custom[assignor].supported_protocols
     if assignor not in ASSIGNORS:
-        expected = ", ".join([*ASSIGNORS, *group.custom])
+        expected = ", ".join([*ASSIGNORS, *custom])
         raise Fault("UNKNOWN_ASSIGNOR", f"assignor is {assignor!r}; expected one of {expected}; {SOLVED_ALONE}")
     return SUPPORTED[assignor]
 
@@ -232,6 +233,10 @@ def _miss(group: Group, event: e.MissAssignment) -> None:
     _alive(group, event.member).misses = True
 
 
+def _wait(group: Group, event: e.Wait) -> None:
+    """Time has passed already: sessions of a classic group run out by `Expire` alone."""
+
+
 def _alive(group: Group, name: str) -> Process:
     process = group.processes.get(name)
     if process is None or not process.alive:
@@ -253,4 +258,5 @@ HAPPENS: dict[type[e.Event], Callable[[Group, Any], None]] = {
     e.FreezeMetadata: _freeze,
     e.RefreshMetadata: _refresh,
     e.MissAssignment: _miss,
+    e.Wait: _wait,
 }

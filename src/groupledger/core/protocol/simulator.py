@@ -10,17 +10,24 @@ nothing. Round 2: B is assigned the two, which were unavailable for one round.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from groupledger.core.assignors import ASSIGNORS
+from groupledger.core.assignors.server.group import TopicId
 from groupledger.core.custom.naming import CustomAssignor, by_every_name
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.consumer import exists
+from groupledger.core.protocol.consumer_group.conversion import refuses, to_classic_group, to_consumer_group
+from groupledger.core.protocol.consumer_group.play import Play
+from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
+from groupledger.core.protocol.consumer_group.settling import settle
+from groupledger.core.protocol.consumer_group.targets import ServerQuestion, Targets, find_targets
 from groupledger.core.protocol.coordinator import Coordinator
 from groupledger.core.protocol.group import Group
 from groupledger.core.protocol.happening import come_back, happen, require_topic_names
-from groupledger.core.protocol.leader import Plan, Question, plan, plan_all
+from groupledger.core.protocol.leader import Plan, Question, plan_all
 from groupledger.core.protocol.rounds import gather, spread
 from groupledger.core.protocol.settlement import Cycle, Pace, Settlement
 from groupledger.core.step import Form
@@ -28,14 +35,18 @@ from groupledger.core.step import Form
 MOST_ROUNDS = 50
 """Of one event: a group that neither settles nor repeats itself is given up."""
 
-Playing = Generator[Question, Plan, list[Settlement]]
+Asked = Question | ServerQuestion
+Answered = Plan | Targets
+Settling = Generator[Asked, Any, Settlement]
+Playing = Generator[Asked, Any, list[Settlement]]
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
     """One group to be simulated: the topics there are at first, and what happens, one event after the other.
 
-    `member_ids`: ids that processes had in reality, in order, for a history that is to be played again.
+    `member_ids`, `topic_ids`: ids that processes and topics had in reality, in order, for a history that is to be
+    played again. `consumer_group`: how the broker is configured for members of the consumer protocol.
     """
 
     topics: Mapping[str, int]
@@ -43,6 +54,8 @@ class Script:
     form: Form = Form.KIP
     pace: Pace = field(default_factory=Pace)
     member_ids: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    topic_ids: Mapping[str, Sequence[TopicId]] = field(default_factory=dict)
+    consumer_group: ConsumerGroupSettings = field(default_factory=ConsumerGroupSettings)
 
 
 def simulate(script: Script, custom: Mapping[str, CustomAssignor] | None = None) -> list[Settlement]:
@@ -62,17 +75,28 @@ def simulate_all(
     playing = {place: play(script, known) for place, script in enumerate(scripts)}
     asked = {place: question for place in playing if (question := _go_on(playing, place, None, results))}
     while asked:
-        answers = zip(asked, plan_all(list(asked.values()), known), strict=True)
-        asked = {place: question for place, plan in answers if (question := _go_on(playing, place, plan, results))}
+        answers = zip(asked, _answer_all(list(asked.values()), known), strict=True)
+        asked = {place: question for place, answer in answers if (question := _go_on(playing, place, answer, results))}
     return [results[place] for place in range(len(playing))]
 
 
+def _answer_all(questions: Sequence[Asked], custom: Mapping[str, CustomAssignor]) -> list[Answered]:
+    """Leaders' questions by one call of each client-side assignor, coordinators' by one of each server-side one."""
+    leaders = [place for place, each in enumerate(questions) if isinstance(each, Question)]
+    coordinators = [place for place, each in enumerate(questions) if isinstance(each, ServerQuestion)]
+    answers: dict[int, Answered] = {}
+    answers.update(zip(leaders, plan_all([q for q in questions if isinstance(q, Question)], custom), strict=True))
+    found = find_targets([q for q in questions if isinstance(q, ServerQuestion)])
+    answers.update(zip(coordinators, found, strict=True))
+    return [answers[place] for place in range(len(questions))]
+
+
 def _go_on(
-    playing: dict[int, Playing], place: int, plan: Plan | None, results: dict[int, list[Settlement] | Fault]
-) -> Question | None:
-    """Send a plan to one group; its next question, or None once it has a result."""
+    playing: dict[int, Playing], place: int, answer: Answered | None, results: dict[int, list[Settlement] | Fault]
+) -> Asked | None:
+    """Send an answer to one group; its next question, or None once it has a result."""
     try:
-        return next(playing[place]) if plan is None else playing[place].send(plan)
+        return next(playing[place]) if answer is None else playing[place].send(answer)
     except StopIteration as end:
         results[place] = end.value
     except Fault as fault:
@@ -83,37 +107,71 @@ def _go_on(
 def live(script: Script, custom: Mapping[str, CustomAssignor] | None = None) -> Iterator[Settlement]:
     """The settlements of one group, each as soon as its event is there; raises Fault as `simulate`."""
     known = by_every_name(custom or {}, ASSIGNORS)
-    group = _group(script, known)
+    stage = _stage(script, known)
     for event in script.events:
-        yield _answered(_settle(group, event), known)
+        yield _answered(_settle(stage, event), known)
 
 
-def _answered(settling: Generator[Question, Plan, Settlement], custom: Mapping[str, CustomAssignor]) -> Settlement:
+def _answered(settling: Settling, custom: Mapping[str, CustomAssignor]) -> Settlement:
     try:
         question = next(settling)
         while True:
-            question = settling.send(plan(question, custom))
+            question = settling.send(_answer_all([question], custom)[0])
     except StopIteration as end:
         settled: Settlement = end.value
         return settled
 
 
 def play(script: Script, custom: Mapping[str, CustomAssignor]) -> Playing:
-    """One group; yields questions, is sent plans, returns a settlement for each event."""
-    group = _group(script, custom)
+    """One group; yields questions, is sent plans and targets, returns a settlement for each event."""
+    stage = _stage(script, custom)
     settlements = []
     for event in script.events:
-        settlements.append((yield from _settle(group, event)))
+        settlements.append((yield from _settle(stage, event)))
     return settlements
 
 
-def _group(script: Script, custom: Mapping[str, CustomAssignor]) -> Group:
+@dataclass(slots=True)
+class _Stage:
+    """A group as it is now: a consumer group (KIP-848) where there is one, else the classic one."""
+
+    script: Script
+    classic: Group
+    consumer: Play | None = None
+
+
+def _stage(script: Script, custom: Mapping[str, CustomAssignor]) -> _Stage:
     require_topic_names(script.topics)
     coordinator = Coordinator(known_ids=script.member_ids)
-    return Group(dict(script.topics), script.form, script.pace, custom, coordinator=coordinator)
+    return _Stage(script, Group(dict(script.topics), script.form, script.pace, custom, coordinator=coordinator))
 
 
-def _settle(group: Group, event: e.Event) -> Generator[Question, Plan, Settlement]:
+def _settle(stage: _Stage, event: e.Event) -> Settling:
+    """One event of a group of either type, and the change of its type, if that is what it leads to."""
+    settings, group = stage.script.consumer_group, stage.classic
+    joins = event.group_protocol if isinstance(event, e.Join) else None
+    if stage.consumer is None and joins is e.GroupProtocol.CONSUMER:
+        refused = refuses(group, settings)
+        if refused is not None:
+            group.set_clocks(max(group.clock_ms, event.at_ms))
+            return _settlement(group, event, group.clock_ms, None, None, refused)
+        stage.consumer = to_consumer_group(group, settings, stage.script.topic_ids)
+    elif stage.consumer is not None and joins is e.GroupProtocol.CLASSIC and stage.consumer.is_abandoned:
+        to_classic_group(stage.consumer, group)
+        stage.consumer = None
+    if stage.consumer is None:
+        return (yield from _settle_classic(group, event))
+    settled: Settlement = yield from settle(stage.consumer, event)
+    if not stage.consumer.is_classic:
+        return settled
+    to_classic_group(stage.consumer, group)
+    stage.consumer = None
+    cycle, failure = yield from _rounds(group, event)
+    again = _settlement(group, event, max(group.settled_ms, event.at_ms), cycle, failure, None)
+    return replace(again, calls=(*settled.calls, *again.calls), coordinated=settled.coordinated)
+
+
+def _settle_classic(group: Group, event: e.Event) -> Generator[Question, Plan, Settlement]:
     """One event, and rounds until nobody wants another."""
     refused = happen(group, event)
     event_ms = max(group.settled_ms, event.at_ms)

@@ -2,7 +2,8 @@
 
 A script: {"id": "payments", "topics": {"orders": 6}, "form": "kip", "events": [{"event": "join", "member": "a",
 "topics": ["orders"]}, {"event": "set-partitions", "topic": "orders", "partitions": 8, "at_ms": 60000}]}. The names of
-events are those of `core.protocol.events` in kebab-case, with the same fields.
+events are those of `core.protocol.events` in kebab-case, with the same fields; `consumer_group` has the fields of
+`ConsumerGroupSettings`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.protocol.consumer_group.process import HeartbeatRow, TargetRow
+from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings, MigrationPolicy
+from groupledger.core.protocol.consumer_group.settling import Coordinated, MemberRow
+from groupledger.core.protocol.consumer_group.targets import ASSIGNORS
 from groupledger.core.protocol.happening import HAPPENS
 from groupledger.core.protocol.ownership import DoubleOwner
 from groupledger.core.protocol.settlement import MemberCall, MemberRound, Pace, Round, Settlement
@@ -36,7 +41,9 @@ NAMES = {kind: name for name, kind in EVENTS.items()}
 MOST_PARTITIONS = 100_000
 LISTS = frozenset({"topics", "assignors"})
 FLAGS = frozenset({"upgrade_from", "together"})
-NUMBERS = {"at_ms": 2**53, "partitions": MOST_PARTITIONS}
+NUMBERS = {"at_ms": 2**53, "partitions": MOST_PARTITIONS, "rebalance_timeout_ms": 2**31}
+ENUMS = {"byte_code": ByteCode.__members__, "group_protocol": {each.value: each for each in e.GroupProtocol}}
+OPTIONAL = frozenset({"group_instance_id", "remote_assignor", "topic_regex"})
 
 
 def simulate_lines(lines: Iterable[str], custom: Mapping[str, CustomAssignor] | None = None) -> Iterator[str]:
@@ -84,7 +91,25 @@ def read_script(found: Mapping[str, Any]) -> Script:
     form = found.get("form", Form.KIP)
     _one_of(form, list(Form), "form")
     told_events = [_event(each, f"events.{at}") for at, each in enumerate(events or ())]
-    return Script(dict(topics or {}), told_events, Form(form), _pace(found.get("pace", {})))
+    pace, settings = _pace(found.get("pace", {})), _settings(found.get("consumer_group", {}))
+    return Script(dict(topics or {}), told_events, Form(form), pace, consumer_group=settings)
+
+
+def _settings(found: Any) -> ConsumerGroupSettings:
+    """`{"heartbeat_interval_ms": 5000, "remote_assignor": "range"}`."""
+    place = "consumer_group"
+    _require(isinstance(found, dict), place, found, "an object")
+    known = [each.name for each in fields(ConsumerGroupSettings)]
+    choices: dict[str, Iterable[str]] = {"remote_assignor": ASSIGNORS, "migration_policy": list(MigrationPolicy)}
+    for name, value in found.items():
+        _one_of(name, known, place)
+        if name in choices:
+            _one_of(value, choices[name], f"{place}.{name}")
+        else:
+            _whole(value, f"{place}.{name}", 2**31)
+            _require(value > 0 or name == "assignment_interval_ms", f"{place}.{name}", value, "more than 0")
+    policy = MigrationPolicy(found.get("migration_policy", MigrationPolicy.BIDIRECTIONAL))
+    return ConsumerGroupSettings(**{**found, "migration_policy": policy})
 
 
 def _pace(found: Any) -> Pace:
@@ -120,24 +145,26 @@ def _value(key: str, value: Any, place: str) -> Any:
         return tuple(value)
     if key in NUMBERS:
         _whole(value, place, NUMBERS[key])
-    elif key == "byte_code":
-        _one_of(value, ByteCode.__members__, place)
-        return ByteCode[value]
+    elif key in ENUMS:
+        _one_of(value, ENUMS[key], place)
+        return ENUMS[key][value]
     elif key in FLAGS:
         _require(isinstance(value, bool), place, value, "true or false")
     else:
-        _require(isinstance(value, str) or (key == "group_instance_id" and value is None), place, value, "a text")
+        _require(isinstance(value, str) or (key in OPTIONAL and value is None), place, value, "a text")
     return value
 
 
 def write_script(script: Script, name: str) -> dict[str, Any]:
     """The JSON object of a script without a pace: `read_script` gives the script again."""
     events = [{"event": NAMES[type(each)], **_fields(each)} for each in script.events]
-    return {"id": name, "topics": dict(script.topics), "form": script.form.value, "events": events}
+    told = {"id": name, "topics": dict(script.topics), "form": script.form.value, "events": events}
+    settings = _fields(script.consumer_group)
+    return {**told, "consumer_group": settings} if settings else told
 
 
-def _fields(event: e.Event) -> dict[str, Any]:
-    """Those fields of an event that are not at their default."""
+def _fields(event: e.Event | ConsumerGroupSettings) -> dict[str, Any]:
+    """Those fields of an event, or of settings, that are not at their default."""
     pairs = ((each.name, getattr(event, each.name), each.default) for each in fields(event))
     return {name: _plain(value) for name, value, default in pairs if value != default}
 
@@ -162,6 +189,31 @@ def told(settled: Settlement) -> dict[str, Any]:
         "refused": settled.refused,
         "unavailable_ms": [[*each, waited] for each, waited in settled.unavailable_ms.items()],
         "double_owners": [_double_owner(each) for each in settled.double_owners],
+        **({} if settled.coordinated is None else {"consumer_group": _coordinated(settled.coordinated)}),
+    }
+
+
+def _coordinated(group: Coordinated) -> dict[str, Any]:
+    return {
+        "epoch": group.epoch,
+        "assignment_epoch": group.assignment_epoch,
+        "members": [_listed(each) for each in group.members],
+        "heartbeats": [_listed(each) for each in group.heartbeats],
+        "targets": [_target(each) for each in group.targets],
+    }
+
+
+def _listed(row: MemberRow | HeartbeatRow) -> dict[str, Any]:
+    """A row whose tuples are partitions."""
+    return {name: _pairs(value) if isinstance(value, tuple) else value for name, value in row._asdict().items()}
+
+
+def _target(row: TargetRow) -> dict[str, Any]:
+    return {
+        "at_ms": row.at_ms,
+        "epoch": row.epoch,
+        "assignor": row.assignor,
+        "targets": {member: _pairs(partitions) for member, partitions in row.targets},
     }
 
 
