@@ -71,15 +71,31 @@ def _show(output: Output, told: Told) -> None:
         what = " ".join(str(event[key]) for key in ("event", "member", "topic") if key in event)
         output.title(f"{told['id']}, event {number}: {what}: {_outcome(event)}")
         columns = ("round", "generation", "leader", "member", "owned", "assigned", "revoked", "joins again")
-        output.table(columns, [_row(took, member) for took in event["rounds"] for member in took["members"]])
+        if event["rounds"] or "consumer_group" not in event:
+            output.table(columns, [_row(took, member) for took in event["rounds"] for member in took["members"]])
         calls = [call for call in event["calls"] if call["callback"].startswith("onPartitions")]
         rows = [(call["round"], call["member"], call["callback"], _named(call["partitions"])) for call in calls]
         output.table(("round", "member", "listener", "partitions"), rows)
+        if "consumer_group" in event:
+            _show_heartbeats(output, event["consumer_group"])
         if event["double_owners"]:
             output.table(
                 ("two owners", "first", "second", "from ms", "to ms"),
                 [_doubly(each) for each in event["double_owners"]],
             )
+
+
+def _show_heartbeats(output: Output, group: Told) -> None:
+    """A consumer group (KIP-848): what its members said and were answered, and how it stands."""
+    columns = ("ms", "member", "said epoch", "owned", "epoch", "state", "assigned", "to revoke", "group epoch")
+    output.table(columns, [_heartbeat(each) for each in group["heartbeats"]])
+
+
+def _heartbeat(row: Told) -> tuple[object, ...]:
+    owned = "" if row["owned"] is None else _named(row["owned"])
+    state = row["error"] or row["state"]
+    lists = _named(row["assigned"]), _named(row["pending"])
+    return row["at_ms"], row["member"], row["sent_epoch"], owned, row["epoch"], state, *lists, row["group_epoch"]
 
 
 def _doubly(each: Told) -> tuple[object, ...]:
@@ -99,6 +115,9 @@ def _outcome(event: Told) -> str:
     twice = sorted({tuple(each["partition"]) for each in event["double_owners"]})
     owned_twice = f", two owners: {_named(twice)}" if twice else ""
     waited = sum(ms for *_, ms in event["unavailable_ms"])
+    if "consumer_group" in event and not event["rounds"]:
+        epoch = event["consumer_group"]["epoch"]
+        return f"group epoch {epoch}, {waited:,} partition-ms unavailable{unowned}{owned_twice}"
     time = f" ({waited:,} partition-ms)" if waited else ""
     return f"{len(event['rounds'])} rounds, {away} partition-rounds unavailable{time}{unowned}{owned_twice}"
 

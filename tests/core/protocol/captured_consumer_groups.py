@@ -184,11 +184,11 @@ def recorded(capture, group):
         match record.value:
             case ConsumerGroupMetadata():
                 epochs.append(record.value.epoch)
-            case TargetAssignmentMember():
+            case TargetAssignmentMember() if who is not None:
                 now[who] = _pairs(record.value.topics, names)
             case TargetAssignmentMetadata():
                 targets.append((record.value.epoch, {name: each for name, each in now.items() if each}))
-            case CurrentMemberAssignment():
+            case CurrentMemberAssignment() if who is not None:
                 value = record.value
                 assigned, pending = _pairs(value.assigned_topics, names), _pairs(value.pending_topics, names)
                 currents[who].append((value.epoch, STATES[value.state], assigned, pending))

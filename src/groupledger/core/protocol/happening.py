@@ -18,6 +18,7 @@ from groupledger.core.protocol.group import Group, Process
 from groupledger.core.step import Form
 
 BAD_EVENT = "BAD_EVENT"
+REFUSALS = frozenset({"INCONSISTENT_GROUP_PROTOCOL", "GROUP_ID_NOT_FOUND"})
 PATTERN = re.compile(r"[*+?^$|\\()\[{}]")
 """What stands in a pattern, and in no topic's name."""
 
@@ -45,7 +46,7 @@ def _unless_refused(group: Group, act: Callable[[], None]) -> str | None:
     try:
         act()
     except Fault as fault:
-        if fault.code != "INCONSISTENT_GROUP_PROTOCOL":
+        if fault.code not in REFUSALS:
             raise
         return fault.message
     group.clock_ms = group.latest_ms()
@@ -66,6 +67,7 @@ def _start(group: Group, settings: e.Join) -> None:
     group.coordinator.require_common_assignor(settings.member, settings.assignors)
     protocol = Protocol.EAGER if settings.upgrade_from else protocol_of(supported, settings.byte_code)
     consumer = c.Consumer(protocol, settings.topics, group.topics, settings.byte_code, group.form)
+    group.strangers.pop(settings.member, None)
     group.born[settings.member] += 1
     process = Process(settings, consumer, group.clock_ms, group.born[settings.member])
     old = group.processes.pop(settings.member, None)
@@ -137,6 +139,9 @@ def _leave(group: Group, event: e.Leave) -> None:
 
 
 def _crash(group: Group, event: e.Crash) -> None:
+    if event.member in group.strangers:
+        del group.strangers[event.member]
+        return
     group.end(_alive(group, event.member))
 
 
@@ -146,6 +151,9 @@ def _pause(group: Group, event: e.Pause) -> None:
 
 def _resume(group: Group, event: e.Resume) -> None:
     """The next heartbeat says whether the group went on without it."""
+    if event.member in group.strangers:
+        del group.strangers[event.member]
+        raise Fault("GROUP_ID_NOT_FOUND", f"GROUP_ID_NOT_FOUND: {event.member} finds a classic group, and ends")
     process = _alive(group, event.member)
     process.talks = True
     if process.consumer.member_id not in group.coordinator.members:

@@ -15,6 +15,7 @@ from dataclasses import MISSING, fields
 from itertools import islice
 from typing import Any
 
+from groupledger.core.assignors.server.assign import ASSIGNORS
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
@@ -24,7 +25,6 @@ from groupledger.core.protocol.compatibility import ByteCode
 from groupledger.core.protocol.consumer_group.process import HeartbeatRow, TargetRow
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings, MigrationPolicy
 from groupledger.core.protocol.consumer_group.settling import Coordinated, MemberRow
-from groupledger.core.protocol.consumer_group.targets import ASSIGNORS
 from groupledger.core.protocol.happening import HAPPENS
 from groupledger.core.protocol.ownership import DoubleOwner
 from groupledger.core.protocol.settlement import MemberCall, MemberRound, Pace, Round, Settlement

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from groupledger.core.protocol import consumer as c
-from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.consumer_group.coordinator import ConsumerGroup
 from groupledger.core.protocol.consumer_group.group_member import MemberState
 from groupledger.core.protocol.consumer_group.heartbeat import Answer, Refusal, Request
@@ -56,10 +55,8 @@ def join_steps(play: Play, process: Process) -> Steps:
             yield Backoff(RETRY_BACKOFF_MS)
             continue
         reaction = c.receive_assignment(process.consumer, play.group.topics.named(member.assigned))
-        for each in reaction.calls:
-            yield each
-            if each.callback in {Callback.ASSIGNED, Callback.REVOKED}:
-                process.consumer = reaction.consumer
+        process.consumer = reaction.consumer
+        yield from reaction.calls
         if not reaction.joins:
             play.send_next(process)
             return

@@ -9,6 +9,7 @@ from groupledger.core.assignors.server.group import TopicId
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
+from groupledger.core.protocol.callbacks import Call
 from groupledger.core.protocol.consumer_group.classic_members import join_steps
 from groupledger.core.protocol.consumer_group.coordinator import FIRST_EPOCH, ConsumerGroup
 from groupledger.core.protocol.consumer_group.exchange import finish_call
@@ -20,6 +21,7 @@ from groupledger.core.protocol.consumer_group.topic_table import TopicTable
 from groupledger.core.protocol.coordinator import Coordinator, Registered
 from groupledger.core.protocol.group import Group
 from groupledger.core.protocol.group import Process as ClassicProcess
+from groupledger.core.step import Form
 
 
 def refuses(group: Group, settings: ConsumerGroupSettings) -> str | None:
@@ -46,12 +48,19 @@ def to_consumer_group(
     play.clock_ms, play.settled_ms, play.calls = group.clock_ms, group.settled_ms, group.calls
     play.wanted_before = frozenset(group.wanted())
     for member in old.walk():
-        given = [TopicPartition(*each) for each in old.given.get(member.member_id, ())]
+        given = [each for each in old.given.get(member.member_id, ()) if _is_taken_over(each, group)]
         _seat(converted, member, group, given, play.clock_ms)
     for process in group.processes.values():
         _go_on(play, process)
+    play.processes |= group.strangers
+    group.strangers = {}
     group.calls, group.returning = [], None
     return play
+
+
+def _is_taken_over(partition: TopicPartition, group: Group) -> bool:
+    """Kafka takes any partition of a topic that exists; one past the topic's end stops its assignor `uniform`."""
+    return group.form is Form.AS_KAFKA or c.exists(partition, group.topics)
 
 
 def _seat(
@@ -95,9 +104,9 @@ def _go_on(play: Play, process: ClassicProcess) -> None:
 def to_classic_group(play: Play, group: Group) -> None:
     """The group goes on as a classic one: the epoch is its generation, and all members join again.
 
-    A process of the consumer protocol that still believes to be a member ends: its next heartbeat finds no such group.
+    Processes of the consumer protocol that stand still are left to `group.strangers`: they find no such group any more.
     """
-    _finish_calls(play)
+    _finish_calls(play, group)
     named = play.group.topics.named
     old, group.coordinator = group.coordinator, Coordinator(known_ids=group.coordinator.known_ids)
     new = group.coordinator
@@ -130,14 +139,20 @@ def _back(play: Play, process: Process) -> ClassicProcess:
     return back
 
 
-def _finish_calls(play: Play) -> None:
-    """Calls that processes are in return; processes of the consumer protocol end."""
+def _finish_calls(play: Play, group: Group) -> None:
+    """Calls that processes are in return. Who stands still and is of the consumer protocol is left to the strangers."""
     while play.queue:
         entry = heapq.heappop(play.queue)
         process = play.of(entry)
-        if process is not None and process.talks and entry.due is Due.RETURN and process.doing is not None:
-            play.clock_ms = max(play.clock_ms, entry.at_ms)
-            finish_call(play, process)
+        if process is None or not process.talks or entry.due is not Due.RETURN or process.doing is None:
+            continue
+        play.clock_ms = max(play.clock_ms, entry.at_ms)
+        finish_call(play, process)
+        step = None if process.steps is None else next(process.steps, None)
+        if isinstance(step, Call):
+            process.doing, process.since_ms = step, play.clock_ms
+            play.put(process, Due.RETURN, play.pace.callback_ms.get(step.callback, 0))
     for process in list(play.processes.values()):
         if process.client is not None and process.alive:
-            play.end(process)
+            group.strangers[process.name] = process
+            group.ended[process.name] = process.settings

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from groupledger.core.assignors.server.assign import ASSIGNORS
 from groupledger.core.assignors.server.group import Partitions, ServerGroup, ServerMember
 from groupledger.core.protocol.consumer_group.group_member import LEFT_STATIC, GroupMember, MemberState
 from groupledger.core.protocol.consumer_group.heartbeat import Answer, Refusal, Request
@@ -24,7 +25,7 @@ from groupledger.core.protocol.consumer_group.subscriptions import (
     is_homogeneous,
     topics_of,
 )
-from groupledger.core.protocol.consumer_group.targets import ASSIGNORS, ServerQuestion
+from groupledger.core.protocol.consumer_group.targets import ServerQuestion
 from groupledger.core.protocol.consumer_group.topic_table import IdPartitions, TopicIdPartition, TopicTable
 
 FIRST_EPOCH = 1
@@ -210,7 +211,7 @@ class ConsumerGroup:
         """Who holds a partition, or has not given it up."""
         return next((each.member_id for each in self.members.values() if partition in each.held), None)
 
-    def would_be_classic(self, without: str) -> bool:
+    def would_be_classic(self, without: str | None = None) -> bool:
         """Whether the group, without one member, has classic members alone, and may become classic again."""
         others = [each for member_id, each in self.members.items() if member_id != without]
         return self.settings.migration_policy.downgrades and bool(others) and all(each.uses_classic for each in others)

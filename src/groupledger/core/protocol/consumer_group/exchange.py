@@ -107,6 +107,8 @@ def exchange(play: Play, request: Request) -> Generator[ServerQuestion, Targets,
     if group.is_due(play.clock_ms):
         yield from _assign(play, turn)
     answer = group.finish(turn, play.clock_ms)
+    if turn.replaces is not None and group.would_be_classic():
+        play.is_classic = True
     news = answer.assigned is not None or answer.epoch != request.epoch or request.owned is not None
     if news or before != (group.epoch, group.assignment_epoch):
         _write_row(play, request, answer)
@@ -183,7 +185,7 @@ def carry_on(play: Play, process: Process) -> Asking:
     while process.alive and process.doing is None:
         if process.fallen is not None:
             _begin(process, _fall_steps(play, process, process.fallen))
-        elif process.closing:
+        elif process.closing and (process.client is not None or process.steps is None):
             _begin(process, _close_steps(play, process))
         elif process.steps is None and process.client is not None and not process.client.reconciled:
             _begin(process, _reconcile_steps(play, process))
@@ -202,7 +204,8 @@ def _go_on(play: Play, process: Process, answer: Answer | None, *, returned: boo
     if returned and process.doing is not None:
         finish_call(play, process)
     process.doing = None
-    goes_on = process.fallen is None and not process.closing and process.steps is not None
+    interrupted = process.client is not None and (process.fallen is not None or process.closing)
+    goes_on = process.steps is not None and not interrupted
     if not goes_on or (yield from _run(play, process, answer)):
         yield from carry_on(play, process)
 

@@ -107,10 +107,11 @@ def _resume(play: Play, event: e.Resume) -> None:
 
 
 def _expire(play: Play, event: e.Expire) -> None:
-    process = play.processes.get(event.member)
-    if process is None or process.talks or process.member_id not in play.group.members:
+    away = play.silent_members()
+    found = (key for key, each in play.group.members.items() if each.process == event.member and key in away)
+    member_id = next(found, None)
+    if member_id is None:
         raise Fault(BAD_EVENT, f"{event.member!r} cannot expire; expected a member that is gone or paused")
-    member_id = process.member_id or ""
     play.skip_to(max(play.clock_ms, play.group.deadline(member_id)[0]))
     fence(play, member_id)
 

@@ -148,8 +148,8 @@ class Play:
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether there is no member, and no process that could become one again."""
-        return not self.group.members and not any(each.alive for each in self.processes.values())
+        """Whether there is no member, and no process that is about to be one."""
+        return not self.group.members and not self.talking
 
     @property
     def talking(self) -> list[Process]:
@@ -163,9 +163,10 @@ class Play:
             return True
         group = self.group
         used = {each.regex for each in group.members.values() if each.regex}
-        if group.epoch > group.assignment_epoch or group.has_other_topics:
+        if group.epoch > group.assignment_epoch:
             return False
-        if group.resolved.is_stale(used, group.topics.created):
+        looks = any(each.client is not None for each in talking)  # classic heartbeats look for no new topics
+        if looks and (group.has_other_topics or group.resolved.is_stale(used, group.topics.created)):
             return False
         return all(self._is_settled(each) for each in talking)
 
@@ -178,11 +179,11 @@ class Play:
         if member is None or member.epoch != self.group.assignment_epoch or member.epoch != process.generation:
             return False
         if member.state is MemberState.UNRELEASED_PARTITIONS:
-            silent = self._silent_members()
+            silent = self.silent_members()
             return all(self.group.holder(each) in silent for each in self.group.missing(member))
         return member.state is MemberState.STABLE
 
-    def _silent_members(self) -> set[str]:
+    def silent_members(self) -> set[str]:
         """Member ids of those who say nothing: no process speaks under them."""
         return self.group.members.keys() - {each.member_id for each in self.talking}
 
@@ -192,7 +193,7 @@ class Play:
 
     def silent_deadline(self) -> tuple[int, str] | None:
         """The first of the silent members to be fenced, and when."""
-        return self.next_deadline(self._silent_members())
+        return self.next_deadline(self.silent_members())
 
     def next_ms(self) -> int | None:
         """When the next thing happens, a time-out or an entry of the queue."""

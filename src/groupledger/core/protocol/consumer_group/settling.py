@@ -23,13 +23,17 @@ Asking = Generator[ServerQuestion, Targets, None]
 
 
 class MemberRow(NamedTuple):
-    """A member at the end of an event: `member` is its process. Epoch -2: static, and away."""
+    """A member at the end of an event: `member` is its process. Epoch -2: static, and away.
+
+    `away`: no process that runs speaks under this id, be there a younger one of the same name.
+    """
 
     member: str
     member_id: str
     protocol: e.GroupProtocol
     epoch: int
     state: str
+    away: bool
     target: tuple[TopicPartition, ...]
     assigned: tuple[TopicPartition, ...]
     pending: tuple[TopicPartition, ...]
@@ -120,6 +124,7 @@ def _coordinated(play: Play) -> Coordinated:
             protocol=e.GroupProtocol.CLASSIC if each.uses_classic else e.GroupProtocol.CONSUMER,
             epoch=each.epoch,
             state=each.state.value,
+            away=each.member_id in play.silent_members(),
             target=named(group.target(each.member_id)),
             assigned=named(each.assigned),
             pending=named(each.pending),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from groupledger.core.assignors.server.answer import failure
-from groupledger.core.assignors.server.assign import ASSIGNORS, assign
+from groupledger.core.assignors.server.assign import assign
 from groupledger.core.assignors.server.group import Partitions, ServerGroup, TopicId, encode
 
 
