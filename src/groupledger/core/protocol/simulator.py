@@ -9,6 +9,7 @@ nothing. Round 2: B is assigned the two, which were unavailable for one round.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,8 +23,9 @@ from groupledger.core.protocol.consumer import exists
 from groupledger.core.protocol.consumer_group.conversion import refuses, to_classic_group, to_consumer_group
 from groupledger.core.protocol.consumer_group.play import Play
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
-from groupledger.core.protocol.consumer_group.settling import settle
+from groupledger.core.protocol.consumer_group.settling import Coordinated, pass_time, settle, take_coordinated
 from groupledger.core.protocol.consumer_group.targets import ServerQuestion, Targets, find_targets
+from groupledger.core.protocol.consumer_group.topic_table import TopicTable
 from groupledger.core.protocol.coordinator import Coordinator
 from groupledger.core.protocol.group import Group
 from groupledger.core.protocol.happening import come_back, happen, require_topic_names
@@ -137,38 +139,84 @@ class _Stage:
 
     script: Script
     classic: Group
+    topics: TopicTable
     consumer: Play | None = None
 
 
 def _stage(script: Script, custom: Mapping[str, CustomAssignor]) -> _Stage:
     require_topic_names(script.topics)
     coordinator = Coordinator(known_ids=script.member_ids)
-    return _Stage(script, Group(dict(script.topics), script.form, script.pace, custom, coordinator=coordinator))
+    group = Group(dict(script.topics), script.form, script.pace, custom, coordinator=coordinator)
+    return _Stage(script, group, TopicTable(known_ids=script.topic_ids))
 
 
 def _settle(stage: _Stage, event: e.Event) -> Settling:
     """One event of a group of either type, and the change of its type, if that is what it leads to."""
-    settings, group = stage.script.consumer_group, stage.classic
-    joins = event.group_protocol if isinstance(event, e.Join) else None
-    if stage.consumer is None and joins is e.GroupProtocol.CONSUMER:
-        refused = refuses(group, settings)
-        if refused is not None:
-            group.set_clocks(max(group.clock_ms, event.at_ms))
-            return _settlement(group, event, group.clock_ms, None, None, refused)
-        stage.consumer = to_consumer_group(group, settings, stage.script.topic_ids)
-    elif stage.consumer is not None and joins is e.GroupProtocol.CLASSIC and stage.consumer.is_abandoned:
-        to_classic_group(stage.consumer, group)
-        stage.consumer = None
+    before = None
+    if stage.consumer is not None:
+        yield from pass_time(stage.consumer, event.at_ms)
+        before = _leave_consumer_group(stage, event)
+    refused = _enter_consumer_group(stage, event)
+    if refused is not None:
+        return _settlement(stage.classic, event, stage.classic.clock_ms, None, None, refused)
     if stage.consumer is None:
-        return (yield from _settle_classic(group, event))
+        classic: Settlement = yield from _settle_classic(stage.classic, event)
+        return classic if before is None else replace(classic, coordinated=before)
     settled: Settlement = yield from settle(stage.consumer, event)
-    if not stage.consumer.is_classic:
+    if _leave_consumer_group(stage, event) is None:
         return settled
-    to_classic_group(stage.consumer, group)
+    cycle, failure = yield from _rounds(stage.classic, event)
+    returning, stage.classic.returning = stage.classic.returning, None
+    again = _settlement(stage.classic, event, max(stage.classic.settled_ms, event.at_ms), cycle, failure, None)
+    merged = _merged(settled, again)
+    if returning is None:
+        return merged
+    return _merged(
+        merged, (yield from _settle(stage, replace(returning, at_ms=stage.classic.clock_ms, together=False)))
+    )
+
+
+def _merged(first: Settlement, then: Settlement) -> Settlement:
+    """Two parts of what one event led to."""
+    waited_ms = Counter(first.unavailable_ms) + Counter(then.unavailable_ms)
+    return replace(
+        then,
+        event=first.event,
+        rounds=(*first.rounds, *then.rounds),
+        calls=(*first.calls, *then.calls),
+        unavailable_ms=dict(sorted(waited_ms.items())),
+        double_owners=(*first.double_owners, *then.double_owners),
+        coordinated=then.coordinated or first.coordinated,
+        refused=then.refused or first.refused,
+        failure=then.failure or first.failure,
+    )
+
+
+def _enter_consumer_group(stage: _Stage, event: e.Event) -> str | None:
+    """The first member of the consumer protocol makes the group a consumer group; or why the coordinator refuses it."""
+    if stage.consumer is not None or not isinstance(event, e.Join):
+        return None
+    if event.group_protocol is not e.GroupProtocol.CONSUMER:
+        return None
+    stage.classic.set_clocks(max(stage.classic.clock_ms, event.at_ms))
+    refused = refuses(stage.classic, stage.script.consumer_group)
+    if refused is None:
+        stage.consumer = to_consumer_group(stage.classic, stage.script.consumer_group, stage.topics)
+    return refused
+
+
+def _leave_consumer_group(stage: _Stage, event: e.Event) -> Coordinated | None:
+    """A group whose members are all classic is classic; so is one without members that a classic one joins."""
+    play = stage.consumer
+    if play is None:
+        return None
+    classic_joins = isinstance(event, e.Join) and event.group_protocol is e.GroupProtocol.CLASSIC
+    if not play.is_classic and not (classic_joins and play.is_abandoned):
+        return None
+    coordinated = take_coordinated(play)
+    to_classic_group(play, stage.classic)
     stage.consumer = None
-    cycle, failure = yield from _rounds(group, event)
-    again = _settlement(group, event, max(group.settled_ms, event.at_ms), cycle, failure, None)
-    return replace(again, calls=(*settled.calls, *again.calls), coordinated=settled.coordinated)
+    return coordinated
 
 
 def _settle_classic(group: Group, event: e.Event) -> Generator[Question, Plan, Settlement]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
-from groupledger.core.assignors.server.group import TopicId
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
@@ -32,14 +31,12 @@ def refuses(group: Group, settings: ConsumerGroupSettings) -> str | None:
     return f"GROUP_ID_NOT_FOUND: the group is a classic one, and group.consumer.migration.policy is {policy}"
 
 
-def to_consumer_group(
-    group: Group, settings: ConsumerGroupSettings, topic_ids: Mapping[str, Sequence[TopicId]]
-) -> Play:
+def to_consumer_group(group: Group, settings: ConsumerGroupSettings, table: TopicTable) -> Play:
     """The group goes on as a consumer group: its generation is the epoch, what members were assigned is their target.
 
-    A group without members is a new one.
+    A group without members is a new one. `table`: topics that the group was told of before, by id.
     """
-    table = TopicTable.of(group.topics, topic_ids)
+    table.become(group.topics)
     old = group.coordinator
     epoch = old.generation if old.members else FIRST_EPOCH
     converted = ConsumerGroup(settings, table, epoch=epoch, assignment_epoch=epoch)

@@ -113,7 +113,8 @@ def _expire(play: Play, event: e.Expire) -> None:
     if member_id is None:
         raise Fault(BAD_EVENT, f"{event.member!r} cannot expire; expected a member that is gone or paused")
     play.skip_to(max(play.clock_ms, play.group.deadline(member_id)[0]))
-    fence(play, member_id)
+    while (deadline := play.silent_deadline()) is not None and deadline[0] <= play.clock_ms:
+        fence(play, deadline[1])
 
 
 def _restart(play: Play, event: e.Restart) -> None:

@@ -52,19 +52,18 @@ class Coordinated:
 
 def settle(play: Play, event: e.Event) -> Generator[ServerQuestion, Targets, Settlement]:
     """One event, and heartbeats until nothing new comes of them. Raises Fault as `happen`."""
-    yield from _pass_time(play, event.at_ms)
     play.ownership.begin_step()
     happen(play, event)
     event_ms = max(play.settled_ms, event.at_ms)
     if not event.together:
         yield from _come_to_rest(play)
-        if play.returning is not None and play.failure is None:
+        if play.returning is not None and play.failure is None and not play.is_classic:
             come_back(play)
             yield from _come_to_rest(play)
     return _settlement(play, event, event_ms)
 
 
-def _pass_time(play: Play, until_ms: int) -> Asking:
+def pass_time(play: Play, until_ms: int) -> Asking:
     """What comes by itself before an event: sessions that end, and what that leads to."""
     while play.clock_ms < until_ms and not play.is_classic:
         if not play.is_quiet():
@@ -94,7 +93,7 @@ def _settlement(play: Play, event: e.Event, event_ms: int) -> Settlement:
     unavailable_ms = play.unavailable_ms(event_ms)
     doubly = play.ownership.take_double_owners()
     play.settled_ms, play.wanted_before = play.clock_ms, wanted
-    coordinated = _coordinated(play)
+    coordinated = take_coordinated(play)
     calls, play.calls = tuple(play.calls), []
     refused, play.refused = play.refused, None
     failure, play.failure = play.failure, None
@@ -114,7 +113,8 @@ def _settlement(play: Play, event: e.Event, event_ms: int) -> Settlement:
     )
 
 
-def _coordinated(play: Play) -> Coordinated:
+def take_coordinated(play: Play) -> Coordinated:
+    """How the group stands, and what happened since the last time."""
     group = play.group
     named = group.topics.named
     rows = tuple(

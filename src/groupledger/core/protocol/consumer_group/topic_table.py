@@ -37,13 +37,12 @@ class TopicTable:
     _names: dict[TopicId, str] = field(default_factory=dict)
     _made: Counter[str] = field(default_factory=Counter)
 
-    @classmethod
-    def of(cls, counts: Mapping[str, int], known_ids: Mapping[str, Sequence[TopicId]] | None = None) -> TopicTable:
-        """The table of some topics."""
-        table = cls(known_ids=known_ids or {})
+    def become(self, counts: Mapping[str, int]) -> None:
+        """Have these topics, and no others."""
+        for name in self.living.keys() - counts.keys():
+            self.delete(name)
         for name, count in counts.items():
-            table.set_partitions(name, count)
-        return table
+            self.set_partitions(name, count)
 
     @property
     def counts(self) -> dict[str, int]:
