@@ -161,7 +161,7 @@ def _settle(stage: _Stage, event: e.Event) -> Settling:
         return _settlement(stage.classic, event, stage.classic.clock_ms, None, None, refused)
     if stage.consumer is None:
         classic: Settlement = yield from _settle_classic(stage.classic, event)
-        return classic if before is None else replace(classic, coordinated=before)
+        return replace(classic, coordinated=before) if before is not None and before.heartbeats else classic
     settled: Settlement = yield from settle(stage.consumer, event)
     if _leave_consumer_group(stage, event) is None:
         return settled
