@@ -19,7 +19,7 @@ from groupledger.cli.options import DEMO_LEDGER
 from tests.docs.demo_ledger import unpack
 
 WIDTH = "80"
-FILES = {"csv": "--weights", "yaml": "--grid"}
+FILES = {"csv": "--weights", "yaml": "--grid", "json": "--table"}
 """A block in one of these languages is the file that the next command names behind the option."""
 _COMMAND = re.compile(r"^ {4}groupledger (?P<words>[^\n]*?)(?: {2,}#[^\n]*)?$", re.MULTILINE)
 _OUTPUT = re.compile(r"\n\n```\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -59,9 +59,10 @@ def files_of(page):
     found = {}
     for example in examples(page):
         for language, option in FILES.items():
-            if option in example.words:
+            name = example.words[example.words.index(option) + 1] if option in example.words else ""
+            if name.endswith(f".{language}"):
                 before = [each for each in _BLOCK.finditer(page, 0, example.span[0]) if each["language"] == language]
-                found[example.words[example.words.index(option) + 1]] = before[-1]["text"]
+                found[name] = before[-1]["text"]
     return found
 
 

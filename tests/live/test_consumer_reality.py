@@ -40,7 +40,12 @@ def story(name, join, t, u):
 
 
 STORIES = ("grow", "crash", "static", "subscribe", "partitions", "delete", "there", "back")
-SEQUENCES = [(library, name) for library in ("java", "confluent-kafka") for name in STORIES]
+COOPERATIVE = "cooperative-sticky"
+SEQUENCES = [
+    *((library, COOPERATIVE, name) for library in ("java", "confluent-kafka") for name in STORIES),
+    *((library, "range", name) for library in ("java", "confluent-kafka") for name in ("there", "back")),
+]
+"""The assignor is the classic members'. That of librdkafka's cooperative ones keeps others out: `there` ends with it."""
 
 
 @pytest.fixture(scope="module")
@@ -54,12 +59,13 @@ def kafka_848(tmp_path_factory):
         broker.stop()
 
 
-@pytest.mark.parametrize(("library", "name"), SEQUENCES)
-def test_every_process_calls_what_the_simulator_says(library, name, kafka_848, programs, tmp_path):
-    t, u = (f"{name}-{library}-{letter}" for letter in "tu")
-    settings = Settings(kafka_848, f"{name}-{library}", "", "cooperative-sticky", 6_000, None)
-    classic_assignor = "librdkafka-cooperative-sticky" if library == "confluent-kafka" else "cooperative-sticky"
-    join = partial(e.Join, assignors=(classic_assignor,), group_protocol=CONSUMER)
+@pytest.mark.parametrize(("library", "assignor", "name"), SEQUENCES)
+def test_every_process_calls_what_the_simulator_says(library, assignor, name, kafka_848, programs, tmp_path):
+    t, u = (f"{name}-{library}-{assignor}-{letter}" for letter in "tu")
+    settings = Settings(kafka_848, f"{name}-{library}-{assignor}", "", assignor, 6_000, None)
+    own = library == "confluent-kafka" and assignor == COOPERATIVE
+    simulated = "librdkafka-cooperative-sticky" if own else assignor
+    join = partial(e.Join, assignors=(simulated,), group_protocol=CONSUMER)
 
     def start(chosen, topics):
         return Member(programs.command(library, chosen, topics, tmp_path))

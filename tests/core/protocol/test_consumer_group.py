@@ -319,6 +319,15 @@ def test_what_the_policy_forbids(policy):
     assert left.unowned == ()
 
 
+def test_user_data_of_assignments_forbids_the_conversion():
+    """librdkafka's cooperative-sticky writes some: no member of the consumer protocol can join its group."""
+    sticky = ("librdkafka-cooperative-sticky",)
+    refused = run(classic("a", assignors=sticky), classic("b", at=10, assignors=sticky), join("c", at=60))[-1]
+    assert refused.refused.startswith("GROUP_ID_NOT_FOUND")
+    assert (refused.running, refused.unowned) == ({"a": 1, "b": 1}, ())
+    assert run(classic("a", assignors=("range",)), join("c", at=60))[-1].refused is None
+
+
 def test_a_group_without_members_is_anybodys():
     emptied = run(classic("a"), e.Leave("a"), join("b", at=60), migration_policy=MigrationPolicy.DISABLED)[-1]
     assert (emptied.refused, emptied.coordinated.epoch) == (None, 2)

@@ -23,12 +23,21 @@ from groupledger.core.protocol.group import Process as ClassicProcess
 from groupledger.core.step import Form
 
 
+WRITES_USER_DATA = frozenset({"librdkafka-cooperative-sticky"})
+"""Assignors whose assignments have user data, which no coordinator takes over (decision 0113, and seen live)."""
+
+
 def refuses(group: Group, settings: ConsumerGroupSettings) -> str | None:
     """Why a member of the consumer protocol may not join a classic group that has members."""
-    if not group.coordinator.members or settings.migration_policy.upgrades:
+    coordinator = group.coordinator
+    if not coordinator.members:
         return None
-    policy = settings.migration_policy.value
-    return f"GROUP_ID_NOT_FOUND: the group is a classic one, and group.consumer.migration.policy is {policy}"
+    if not settings.migration_policy.upgrades:
+        policy = settings.migration_policy.value
+        return f"GROUP_ID_NOT_FOUND: the group is a classic one, and group.consumer.migration.policy is {policy}"
+    if coordinator.assignor in WRITES_USER_DATA and coordinator.given:
+        return f"GROUP_ID_NOT_FOUND: assignments of {coordinator.assignor} have user data that a conversion would lose"
+    return None
 
 
 def to_consumer_group(group: Group, settings: ConsumerGroupSettings, table: TopicTable) -> Play:
