@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -42,7 +42,7 @@ class ConsumerStage(Stage):
         self._began = time.monotonic()
         self._ids = {name: [TopicId(uuid_bytes(topics.id(name)))] for name in counts}
 
-    def happen(self, event: e.Event, differing: Any = ()) -> None:
+    def happen(self, event: e.Event, differing: Collection[str]) -> None:
         """Let it happen now."""
         super().happen(replace(event, at_ms=int((time.monotonic() - self._began) * 1_000)), differing)
 

@@ -45,7 +45,7 @@ SEQUENCES = [
     *((library, COOPERATIVE, name) for library in ("java", "confluent-kafka") for name in STORIES),
     *((library, "range", name) for library in ("java", "confluent-kafka") for name in ("there", "back")),
 ]
-"""The assignor is the classic members'. That of librdkafka's cooperative ones keeps others out: `there` ends with it."""
+"""The assignor is the classic members'. That of librdkafka's cooperative ones keeps others out in `there`."""
 
 
 @pytest.fixture(scope="module")
@@ -72,5 +72,5 @@ def test_every_process_calls_what_the_simulator_says(library, assignor, name, ka
 
     with ConsumerStage(start, settings, Topics(kafka_848), {t: 4, u: 3}) as stage:
         for event in story(name, join, t, u):
-            stage.happen(event)
+            stage.happen(event, ())
             assert stage.differing() == set(), stage.explain()

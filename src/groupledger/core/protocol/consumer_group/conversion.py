@@ -22,7 +22,6 @@ from groupledger.core.protocol.group import Group
 from groupledger.core.protocol.group import Process as ClassicProcess
 from groupledger.core.step import Form
 
-
 WRITES_USER_DATA = frozenset({"librdkafka-cooperative-sticky"})
 """Assignors whose assignments have user data, which no coordinator takes over (decision 0113, and seen live)."""
 
