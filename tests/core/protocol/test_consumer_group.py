@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from groupledger.core.custom.group import TopicPartition
@@ -113,6 +115,15 @@ def test_who_asks_for_range_gets_range_where_most_do():
     assert refused.running == {}
 
 
+def test_an_empty_group_assigns_at_once_whoever_comes_next():
+    """Its target is of its epoch, and no interval runs."""
+    emptied, joined = run(join("a"), e.Leave("a", at_ms=300), e.Join("b", ("t",), group_protocol=CONSUMER, at_ms=600))[
+        1:
+    ]
+    assert (emptied.coordinated.epoch, emptied.coordinated.assignment_epoch) == (3, 3)
+    assert [(row.at_ms, row.epoch) for row in joined.coordinated.targets] == [(600, 4)]
+
+
 # -- leaving, fencing, time-outs
 
 
@@ -191,6 +202,13 @@ def test_a_static_member_that_comes_back_takes_its_own_seat():
     assert set(back.unavailable_ms.values()) == {10_000}
 
 
+def test_nobody_is_given_what_waits_for_a_static_member():
+    static = [join(name, at=at, group_instance_id=f"i-{name}") for name, at in (("a", 0), ("b", 10))]
+    joined, waited = run(*static, e.Leave("b", at_ms=60_000), join("c", at=61), e.Wait(at_ms=200_000))[-2:]
+    assert [each.partition for each in joined.unowned] == [2, 3]
+    assert waited.unowned == ()
+
+
 def test_a_static_member_that_stays_away_is_fenced():
     static = [join(name, at=at, group_instance_id=f"i-{name}") for name, at in (("a", 0), ("b", 10))]
     waited = run(*static, e.Leave("b", at_ms=60_000), e.Wait(at_ms=200_000))[-1]
@@ -218,6 +236,31 @@ def test_who_subscribes_to_something_else_gives_up_what_it_left():
     assert settled[-1].coordinated.epoch == 4
     assert {topic for (topic, _), name in settled[-1].owners.items() if name == "b"} == {"u"}
     assert settled[-1].unowned == ()
+
+
+def test_what_was_left_is_given_up_before_a_new_target():
+    """a leaves u 300 ms after the last target: its next heartbeat makes it revoke u, the new target comes later."""
+    topics = {"t": 2, "u": 2}
+    left = e.Subscribe("a", ("t",), at_ms=300)
+    settled = run(join("a", "t", "u"), left, topics=topics, heartbeat_interval_ms=500)[-1]
+    first = settled.coordinated.heartbeats[0]
+    assert (first.at_ms, first.state, first.epoch, {topic for topic, _ in first.pending}) == (
+        500,
+        "UNREVOKED_PARTITIONS",
+        2,
+        {"u"},
+    )
+    assert [row.at_ms for row in settled.coordinated.targets] == [1_000]
+
+
+def test_a_target_gives_nothing_of_a_topic_that_was_left_since():
+    """b's target is a's too; before a heard of it, it left u: it gives up u with what goes to b."""
+    topics = {"t": 2, "u": 2}
+    events = join("a", "t", "u"), replace(join("b", at=10), together=True), e.Subscribe("a", ("t",), at_ms=10_100)
+    settled = run(*events, topics=topics, heartbeat_interval_ms=500)[-1]
+    asked = next(row for row in settled.coordinated.heartbeats if row.pending)
+    assert {("u", 0), ("u", 1)} <= set(asked.pending)
+    assert (asked.assignment_epoch, asked.group_epoch) == (3, 4)
 
 
 def test_an_expression_is_resolved_after_the_first_heartbeat():
