@@ -362,6 +362,13 @@ def test_what_the_policy_forbids(policy):
     assert left.unowned == ()
 
 
+def test_a_classic_process_in_the_last_static_seat_makes_the_group_classic():
+    left = e.Leave("a", at_ms=60_000)
+    back = run(join("a", group_instance_id="i"), left, classic("a2", at=70, group_instance_id="i"))[-1]
+    assert rounds(back) == [{"a2": 4}]
+    assert back.unowned == ()
+
+
 def test_user_data_of_assignments_forbids_the_conversion():
     """librdkafka's cooperative-sticky writes some: no member of the consumer protocol can join its group."""
     sticky = ("librdkafka-cooperative-sticky",)
