@@ -92,7 +92,7 @@ def test_a_partition_with_two_owners_exits_with_4(table):
     assert done.exit_code == 4
     if table:
         assert re.search(r"join c: 2 rounds, .*two owners: t:\d", done.output)
-        assert re.search(r"t-\d +b +a +0 +0", done.output)
+        assert re.search(r"t:\d +b +a +0 +0", done.output)
     else:
         (double,) = json.loads(done.stdout.splitlines()[1])["events"][-1]["double_owners"]
         assert (double["members"], double["since_ms"], double["until_ms"]) == (["b", "a"], 0, 0)
@@ -112,13 +112,23 @@ def test_metrics_of_each_member_and_of_the_group_are_told():
     assert "metrics" not in json.loads(CliRunner().invoke(main, ["simulate"], input=f"{SCRIPT}\n").stdout)
 
 
+def test_metrics_of_a_consumer_group_are_an_error_of_its_line():
+    join = {"event": "join", "member": "a", "topics": ["t"], "group_protocol": "consumer"}
+    script = json.dumps({"id": "g", "topics": {"t": 2}, "events": [join]})
+    done = CliRunner().invoke(main, ["simulate", "--metrics"], input=f"{script}\n{SCRIPT}\n")
+    assert done.exit_code == 3
+    refused, classic = map(json.loads, done.stdout.splitlines())
+    assert refused["error"].startswith("NO_METRICS: event 1 happens to a consumer group")
+    assert classic["metrics"]
+
+
 def test_a_script_with_times_shows_when_calls_returned_and_records_read_twice():
     joins = [{"event": "join", "member": name, "topics": ["t"]} for name in "ab"]
     crash = {"event": "crash", "member": "b", "at_ms": 60_000}
     times = {"records_per_second": 100}
     script = json.dumps({"id": "g", "topics": {"t": 2}, "times": times, "events": [*joins, crash]})
     shown = CliRunner().invoke(main, ["simulate", "--table"], input=script).output
-    assert re.search(r"6,000 +1  a +onPartitionsAssigned  t-0", shown)
+    assert re.search(r"6,000 +1  a +onPartitionsAssigned  t:0", shown)
     assert "records read twice" in shown
     assert "partition-ms" in shown
 

@@ -9,6 +9,7 @@ import re
 import shlex
 import sys
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from groupledger.cli.options import DEMO_LEDGER
 from tests.docs.demo_ledger import unpack
 
 WIDTH = "80"
-FILES = {"csv": "--weights", "yaml": "--grid"}
+FILES = {"csv": "--weights", "yaml": "--grid", "json": "--table"}
 """A block in one of these languages is the file that the next command names behind the option."""
 _COMMAND = re.compile(r"^ {4}groupledger (?P<words>[^\n]*?)(?: {2,}#[^\n]*)?$", re.MULTILINE)
 _OUTPUT = re.compile(r"\n\n```\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -59,8 +60,9 @@ def files_of(page):
     found = {}
     for example in examples(page):
         for language, option in FILES.items():
-            if option in example.words:
-                found[example.words[example.words.index(option) + 1]] = _block_before(page, example, language)
+            name = next((after for word, after in pairwise(example.words) if word == option), "")
+            if name.endswith(f".{language}"):
+                found[name] = _block_before(page, example, language)
         if "--listener" in example.words:
             name = f"{example.words[example.words.index('--listener') + 1].partition(':')[0]}.py"
             for text in _modules(page, example):

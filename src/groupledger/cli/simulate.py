@@ -20,7 +20,7 @@ from groupledger.core.faults import Fault
 Told = dict[str, Any]
 T = TypeVar("T")
 MOST_ROWS = 20
-"""Members of an event, and calls of listeners, that a table shows."""
+"""Members of an event, calls of listeners, and heartbeats, that a table shows."""
 DOUBLE_OWNERS = '"double_owners": [{'
 """In a line of which some event has any: other lines need not be read again."""
 
@@ -94,17 +94,14 @@ def _show(output: Output, told: Told) -> None:
         what = " ".join(str(event[key]) for key in ("event", "member", "topic") if key in event)
         output.title(f"{told['id']}, event {number}: {what}: {_outcome(event)}")
         columns = ("round", "generation", "leader", "member", "owned", "assigned", "revoked", "joins again")
-        seats = [(took, member) for took in event["rounds"] for member in took["members"]]
-        shown = _first(seats, lambda seat: seat[1]["joins_again"] or seat[1]["owned"] != seat[1]["assigned"])
-        output.table(columns, [_row(*seat) for seat in shown])
-        _tell_rest(output, len(seats) - len(shown))
-        calls = [call for call in event["calls"] if call["callback"].startswith("onPartitions")]
-        told_calls = _first(calls, lambda call: call["partitions"])
-        clock = ("ended_ms",) if "ended_ms" in event else ()
-        columns = (*clock, "round", "member", "callback")
-        rows = [(*(call[name] for name in columns), _named(call["partitions"])) for call in told_calls]
-        output.table((*("at ms" for _ in clock), "round", "member", "listener", "partitions"), rows)
-        _tell_rest(output, len(calls) - len(told_calls))
+        if event["rounds"] or "consumer_group" not in event:
+            seats = [(took, member) for took in event["rounds"] for member in took["members"]]
+            shown = _first(seats, lambda seat: seat[1]["joins_again"] or seat[1]["owned"] != seat[1]["assigned"])
+            output.table(columns, [_row(*seat) for seat in shown])
+            _tell_rest(output, len(seats) - len(shown))
+        _show_calls(output, event)
+        if "consumer_group" in event:
+            _show_heartbeats(output, event["consumer_group"])
         if event["double_owners"]:
             output.table(
                 ("two owners", "first", "second", "from ms", "to ms"),
@@ -138,8 +135,33 @@ def _first(rows: Sequence[T], changes: Callable[[T], object]) -> list[T]:
 
 
 def _tell_rest(output: Output, number: int) -> None:
-    if number:
+    if number > 0:
         output.line(f"... and {number:,} more (without --table: all)")
+
+
+def _show_calls(output: Output, event: Told) -> None:
+    """The calls of listeners, in order, and when each returned where a clock ran."""
+    calls = [call for call in event["calls"] if call["callback"].startswith("onPartitions")]
+    told_calls = _first(calls, lambda call: call["partitions"])
+    clock = ("ended_ms",) if "ended_ms" in event else ()
+    columns = (*clock, "round", "member", "callback")
+    rows = [(*(call[name] for name in columns), _named(call["partitions"])) for call in told_calls]
+    output.table((*("at ms" for _ in clock), "round", "member", "listener", "partitions"), rows)
+    _tell_rest(output, len(calls) - len(told_calls))
+
+
+def _show_heartbeats(output: Output, group: Told) -> None:
+    """A consumer group (KIP-848): what its members said and were answered, and how it stands."""
+    columns = ("ms", "member", "said epoch", "owned", "epoch", "state", "assigned", "to revoke", "group epoch")
+    output.table(columns, [_heartbeat(each) for each in group["heartbeats"][:MOST_ROWS]])
+    _tell_rest(output, len(group["heartbeats"]) - MOST_ROWS)
+
+
+def _heartbeat(row: Told) -> tuple[object, ...]:
+    owned = "" if row["owned"] is None else _named(row["owned"])
+    state = row["error"] or row["state"]
+    lists = _named(row["assigned"]), _named(row["pending"])
+    return row["at_ms"], row["member"], row["sent_epoch"], owned, row["epoch"], state, *lists, row["group_epoch"]
 
 
 def _doubly(each: Told) -> tuple[object, ...]:
@@ -159,6 +181,9 @@ def _outcome(event: Told) -> str:
     twice = sorted({tuple(each["partition"]) for each in event["double_owners"]})
     owned_twice = f", two owners: {_named(twice)}" if twice else ""
     waited = sum(ms for *_, ms in event["unavailable_ms"])
+    if "consumer_group" in event and not event["rounds"]:
+        epoch = event["consumer_group"]["epoch"]
+        return f"group epoch {epoch}, {waited:,} partition-ms unavailable{unowned}{owned_twice}"
     time = f" ({waited:,} partition-ms)" if waited else ""
     rounds = f"{numbered(len(event['rounds']), 'round')}, {numbered(away, 'partition-round')} unavailable{time}"
     return f"{rounds}{_records(event)}{unowned}{owned_twice}"

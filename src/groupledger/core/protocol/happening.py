@@ -18,6 +18,7 @@ from groupledger.core.protocol.group import Group, Process
 from groupledger.core.step import Form
 
 BAD_EVENT = "BAD_EVENT"
+REFUSALS = frozenset({"INCONSISTENT_GROUP_PROTOCOL", "GROUP_ID_NOT_FOUND"})
 PATTERN = re.compile(r"[*+?^$|\\()\[{}]")
 """What stands in a pattern, and in no topic's name."""
 
@@ -45,7 +46,7 @@ def _unless_refused(group: Group, act: Callable[[], None]) -> str | None:
     try:
         act()
     except Fault as fault:
-        if fault.code != "INCONSISTENT_GROUP_PROTOCOL":
+        if fault.code not in REFUSALS:
             raise
         return fault.message
     group.clock_ms = group.latest_ms()
@@ -64,6 +65,7 @@ def _start(group: Group, settings: e.Join) -> None:
     require_topic_names(settings.topics)
     consumer = new_consumer(settings, group.topics, group.form, group.custom)
     group.coordinator.require_common_assignor(settings.member, settings.assignors)
+    group.strangers.pop(settings.member, None)
     group.born[settings.member] += 1
     process = Process(settings, consumer, group.clock_ms, group.born[settings.member])
     old = group.processes.pop(settings.member, None)
@@ -80,7 +82,11 @@ def _start(group: Group, settings: e.Join) -> None:
 
 
 def new_consumer(settings: e.Join, topics: c.View, form: Form, custom: Mapping[str, CustomAssignor]) -> c.Consumer:
-    """The consumer of a process that starts; raises Fault: UNKNOWN_ASSIGNOR."""
+    """The consumer of a process of the classic protocol that starts; raises Fault: BAD_EVENT, UNKNOWN_ASSIGNOR."""
+    if settings.topic_regex is not None:
+        told = f"{settings.member!r} subscribes by the regular expression {settings.topic_regex[:80]!r}"
+        expected = "a member of the consumer protocol: in the classic one patterns are not simulated"
+        raise Fault(BAD_EVENT, f"{told}; expected {expected}")
     supported = [_supported(custom, each) for each in settings.assignors]
     protocol = Protocol.EAGER if settings.upgrade_from else protocol_of(supported, settings.byte_code)
     return c.Consumer(protocol, settings.topics, topics, settings.byte_code, form)
@@ -141,6 +147,9 @@ def _leave(group: Group, event: e.Leave) -> None:
 
 
 def _crash(group: Group, event: e.Crash) -> None:
+    if event.member in group.strangers:
+        del group.strangers[event.member]
+        return
     group.end(_alive(group, event.member))
 
 
@@ -150,6 +159,9 @@ def _pause(group: Group, event: e.Pause) -> None:
 
 def _resume(group: Group, event: e.Resume) -> None:
     """The next heartbeat says whether the group went on without it."""
+    if event.member in group.strangers:
+        del group.strangers[event.member]
+        raise Fault("GROUP_ID_NOT_FOUND", f"GROUP_ID_NOT_FOUND: {event.member} finds a classic group, and ends")
     process = _alive(group, event.member)
     process.talks = True
     if process.consumer.member_id not in group.coordinator.members:
@@ -237,9 +249,14 @@ def _miss(group: Group, event: e.MissAssignment) -> None:
     _alive(group, event.member).misses = True
 
 
-def _needs_times(group: Group, event: e.Hang | e.CutOff) -> None:
-    del group
-    raise Fault(BAD_EVENT, f"{event.member!r} is to hang or to be cut off; expected a script with times")
+def needs_times(_: object, event: e.Hang | e.CutOff) -> None:
+    """Raise Fault(BAD_EVENT): without a clock no poll and no heartbeat is ever late."""
+    expected = "a script with times and classic members"
+    raise Fault(BAD_EVENT, f"{event.member!r} is to hang or to be cut off; expected {expected}")
+
+
+def _wait(group: Group, event: e.Wait) -> None:
+    """Time has passed already: sessions of a classic group run out by `Expire` alone."""
 
 
 def _alive(group: Group, name: str) -> Process:
@@ -254,8 +271,8 @@ HAPPENS: dict[type[e.Event], Callable[[Group, Any], None]] = {
     e.Leave: _leave,
     e.Crash: _crash,
     e.Pause: _pause,
-    e.Hang: _needs_times,
-    e.CutOff: _needs_times,
+    e.Hang: needs_times,
+    e.CutOff: needs_times,
     e.Resume: _resume,
     e.Expire: _expire,
     e.Restart: _restart,
@@ -265,4 +282,5 @@ HAPPENS: dict[type[e.Event], Callable[[Group, Any], None]] = {
     e.FreezeMetadata: _freeze,
     e.RefreshMetadata: _refresh,
     e.MissAssignment: _miss,
+    e.Wait: _wait,
 }

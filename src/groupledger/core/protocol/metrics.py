@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from groupledger.core.faults import Fault
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.recorded import RecordedCall
 from groupledger.core.protocol.settlement import Round, Settlement
@@ -71,8 +72,10 @@ def of_simulation(settlements: Iterable[Settlement], window: Window) -> list[Met
     A member's rebalance is a round in which it was answered, and takes from JoinGroup to the end of its last callback,
     and what it spent in onPartitionsLost before (KIP-429, step 0 of both timelines); one in which it got no answer has
     failed. The group's are the rounds. Where a clock ran, a member's begins with its first callback before JoinGroup.
+    Raises Fault("NO_METRICS") where the group was a consumer group (KIP-848), which has no rounds.
     """
     played = list(settlements)
+    _require_rounds(played)
     names = sorted({row.member for settled in played for took in settled.rounds for row in took.members})
     seen: dict[str | None, _Seen] = {name: _Seen(took_ms=[], failed=0, calls_ms={}) for name in (GROUP, *names)}
     lost_ms: dict[str, int] = {}
@@ -92,6 +95,13 @@ def of_simulation(settlements: Iterable[Settlement], window: Window) -> list[Met
                     if who in seen:
                         _calls(seen[who]).setdefault(call.call.callback, []).append(call.ended_ms - call.started_ms)
     return [metric for name, one in seen.items() for metric in _metrics(name, one, window)]
+
+
+def _require_rounds(played: Iterable[Settlement]) -> None:
+    for number, settled in enumerate(played, 1):
+        if settled.coordinated is not None:
+            told = f"event {number} happens to a consumer group (KIP-848), whose rebalances are no rounds"
+            raise Fault("NO_METRICS", f"{told}; expected a classic group where metrics are asked for")
 
 
 def whole(settlements: Iterable[Settlement]) -> Window:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from groupledger.core.custom.group import Protocol, TopicPartition
 from groupledger.core.protocol.callbacks import Call, Callback
@@ -13,6 +13,9 @@ from groupledger.core.protocol.events import Event
 from groupledger.core.protocol.leader import Sets
 from groupledger.core.protocol.ownership import DoubleOwner
 from groupledger.core.protocol.records import Read
+
+if TYPE_CHECKING:
+    from groupledger.core.protocol.consumer_group.settling import Coordinated
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,8 @@ class Settlement:
 
     Afterwards there are these `topics`, and these processes are `running`, neither ended nor paused: by name, with
     the number of each among those of its name. `unavailable_ms`: for how long nobody consumed a partition that somebody
-    subscribes to, from the end of the last settlement to the end of this one.
+    subscribes to, from the end of the last settlement to the end of this one. A consumer group (KIP-848) has no rounds:
+    `coordinated` are its epochs, heartbeats and targets.
     """
 
     event: Event
@@ -133,6 +137,7 @@ class Settlement:
     double_owners: tuple[DoubleOwner, ...] = ()  # while it settled, and afterwards where they still are
     unavailable_ms: Mapping[TopicPartition, int] = field(default_factory=dict)
     timed: TimedEnd | None = None
+    coordinated: Coordinated | None = None
 
     @property
     def stable(self) -> bool:

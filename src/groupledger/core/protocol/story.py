@@ -3,7 +3,7 @@
 A script: {"id": "payments", "topics": {"orders": 6}, "form": "kip", "events": [{"event": "join", "member": "a",
 "topics": ["orders"]}, {"event": "set-partitions", "topic": "orders", "partitions": 8, "at_ms": 60000}]}; with "times",
 its rounds are driven by a clock. The names of events are those of `core.protocol.events` in kebab-case, with the same
-fields.
+fields; `consumer_group` has the fields of `ConsumerGroupSettings`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.protocol.consumer_group_json import read_settings, write_coordinated, write_settings
 from groupledger.core.protocol.happening import HAPPENS
 from groupledger.core.protocol.metrics import of_simulation, whole
 from groupledger.core.protocol.ownership import DoubleOwner
@@ -39,7 +40,9 @@ NAMES = {kind: name for name, kind in EVENTS.items()}
 MOST_PARTITIONS = 100_000
 LISTS = frozenset({"topics", "assignors"})
 FLAGS = frozenset({"upgrade_from", "together"})
-NUMBERS = {"at_ms": 2**53, "partitions": MOST_PARTITIONS}
+NUMBERS = {"at_ms": 2**53, "partitions": MOST_PARTITIONS, "rebalance_timeout_ms": 2**31}
+ENUMS = {"byte_code": ByteCode.__members__, "group_protocol": {each.value: each for each in e.GroupProtocol}}
+OPTIONAL = frozenset({"group_instance_id", "remote_assignor", "topic_regex"})
 
 
 def simulate_lines(
@@ -59,10 +62,13 @@ def _play_some(
     results = iter(simulate_all([script for *_, script in read if isinstance(script, Script)], custom))
     for number, name, script in read:
         result = script if isinstance(script, Fault) else next(results)
-        if isinstance(result, Fault):
-            yield refused_line(name, number, result)
-        else:
-            yield result_of(name, result, metrics=metrics)
+        try:
+            if isinstance(result, Fault):
+                raise result
+            found = result_of(name, result, metrics=metrics)
+        except Fault as fault:
+            found = refused_line(name, number, fault)
+        yield found
 
 
 def refused_line(name: Any, number: int, fault: Fault) -> dict[str, Any]:
@@ -71,7 +77,10 @@ def refused_line(name: Any, number: int, fault: Fault) -> dict[str, Any]:
 
 
 def result_of(name: Any, settlements: list[Settlement], *, metrics: bool) -> dict[str, Any]:
-    """The result of a script: what came of each event, and KIP-429's metrics of the whole if they are asked for."""
+    """The result of a script: what came of each event, and KIP-429's metrics of the whole if they are asked for.
+
+    Raises Fault("NO_METRICS") as `of_simulation` does.
+    """
     result: dict[str, Any] = {"id": name, "events": [told(each) for each in settlements]}
     if metrics:
         result["metrics"] = [each._asdict() for each in of_simulation(settlements, whole(settlements))]
@@ -107,7 +116,10 @@ def read_script(found: Mapping[str, Any]) -> Script:
     pace, times = _pace(found.get("pace", {})), read_times(found.get("times"))
     rounds = "no round_ms beside times: a round takes round_trip_ms"
     require(times is None or not pace.round_ms, "pace.round_ms", pace.round_ms, rounds)
-    return Script(dict(topics or {}), told_events, Form(form), pace, times=times)
+    settings = read_settings(found.get("consumer_group", {}))
+    unset = "none beside times: a clock drives the classic protocol alone"
+    require(times is None or "consumer_group" not in found, "consumer_group", found.get("consumer_group"), unset)
+    return Script(dict(topics or {}), told_events, Form(form), pace, times=times, consumer_group=settings)
 
 
 def _pace(found: Any) -> Pace:
@@ -143,21 +155,23 @@ def _value(key: str, value: Any, place: str) -> Any:
         return tuple(value)
     if key in NUMBERS:
         require_whole(value, place, NUMBERS[key])
-    elif key == "byte_code":
-        require_one_of(value, ByteCode.__members__, place)
-        return ByteCode[value]
+    elif key in ENUMS:
+        require_one_of(value, ENUMS[key], place)
+        return ENUMS[key][value]
     elif key in FLAGS:
         require(isinstance(value, bool), place, value, "true or false")
     else:
-        require(isinstance(value, str) or (key == "group_instance_id" and value is None), place, value, "a text")
+        require(isinstance(value, str) or (key in OPTIONAL and value is None), place, value, "a text")
     return value
 
 
 def write_script(script: Script, name: str) -> dict[str, Any]:
     """The JSON object of a script without a pace: `read_script` gives the script again."""
     events = [{"event": NAMES[type(each)], **_fields(each)} for each in script.events]
+    told = {"id": name, "topics": dict(script.topics), "form": script.form.value, "events": events}
     times = {} if script.times is None else {"times": write_times(script.times)}
-    return {"id": name, "topics": dict(script.topics), "form": script.form.value, "events": events, **times}
+    settings = write_settings(script.consumer_group)
+    return {**told, **times, **({"consumer_group": settings} if settings else {})}
 
 
 def _fields(event: e.Event) -> dict[str, Any]:
@@ -187,6 +201,7 @@ def told(settled: Settlement) -> dict[str, Any]:
         "unavailable_ms": [[*each, waited] for each, waited in settled.unavailable_ms.items()],
         "double_owners": [_double_owner(each) for each in settled.double_owners],
         **({} if settled.timed is None else _timed(settled.timed)),
+        **({} if settled.coordinated is None else {"consumer_group": write_coordinated(settled.coordinated)}),
     }
 
 

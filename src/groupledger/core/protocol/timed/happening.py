@@ -218,6 +218,10 @@ def _miss(group: TimedGroup, event: e.MissAssignment) -> None:
     _alive(group, event.member).misses = True
 
 
+def _wait(group: TimedGroup, event: e.Wait) -> None:
+    """Time has passed already."""
+
+
 def _running(group: TimedGroup, name: str, what: str) -> TimedProcess:
     process = _alive(group, name)
     if process.running is not Running.ALL:
@@ -249,4 +253,5 @@ HAPPENS: dict[type[e.Event], Callable[[TimedGroup, Any], Asking | None]] = {
     e.FreezeMetadata: _freeze,
     e.RefreshMetadata: _refresh,
     e.MissAssignment: _miss,
+    e.Wait: _wait,
 }

@@ -9,6 +9,7 @@ from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.consumer import exists
+from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
 from groupledger.core.protocol.coordinator import Coordinator
 from groupledger.core.protocol.happening import BAD_EVENT
 from groupledger.core.protocol.leader import Plan, Question
@@ -36,6 +37,7 @@ def play_timed(
     The last settlement ends when nothing is due any more. Raises Fault: BAD_EVENT, UNKNOWN_ASSIGNOR.
     """
     events = list(script.events)
+    _require_classic(script, events)
     _require_order(events)
     group = timed_group(script, custom, applications)
     settlements = []
@@ -65,6 +67,20 @@ def timed_group(
     return TimedGroup(
         topics, script.form, script.pace, times, custom, coordinator, poll, coordination.expire, applications, records
     )
+
+
+def _require_classic(script: Script, events: list[e.Event]) -> None:
+    """Raise Fault(BAD_EVENT) for the consumer protocol (KIP-848), which `times` say nothing of."""
+    expected = "the classic protocol where a script has times, or no times: a consumer group has a clock of its own"
+    if script.consumer_group != ConsumerGroupSettings():
+        raise Fault(BAD_EVENT, f"consumer_group is {script.consumer_group}; expected {expected}")
+    for event in events:
+        if isinstance(event, e.Join) and event.group_protocol is not e.GroupProtocol.CLASSIC:
+            told = f"{event.member!r} joins by group_protocol {event.group_protocol.value!r}"
+            raise Fault(BAD_EVENT, f"{told}; expected {expected}")
+        if isinstance(event, e.Join) and event.rebalance_timeout_ms != e.MAX_POLL_INTERVAL_MS:
+            told = f"rebalance_timeout_ms of {event.member!r} is {event.rebalance_timeout_ms:,}"
+            raise Fault(BAD_EVENT, f"{told}; expected it in times.members, where a script has times")
 
 
 def _require_order(events: list[e.Event]) -> None:
