@@ -229,11 +229,12 @@ def test_another_process_under_the_same_instance_id_fences_the_first():
 
 @pytest.mark.parametrize("misses", [True, False])
 def test_one_that_dies_while_its_sync_waits_is_expelled_a_session_after_the_answer(misses):
-    """c leads and works for two seconds on each poll: b waits for its assignment when it dies."""
-    slow = {"a": MemberTimes(processing_ms=2_000)}
+    """a leads and polls every 1.9 s: it joins at 101,000, b at 102,000, and until 102,900 b waits for a to assign."""
+    slow = {"a": MemberTimes(processing_ms=1_900)}
     missing = [e.MissAssignment("b", at_ms=100_001)] if misses else []
-    events = [join("a"), join("b"), e.SetPartitions("t", 6, at_ms=100_000), *missing, e.Crash("b", at_ms=103_500)]
+    events = [join("a"), join("b"), e.SetPartitions("t", 6, at_ms=100_000), *missing, e.Crash("b", at_ms=102_500)]
     settled = played(*events, of=slow, session_timeout_ms=10_000)
+    assert settled[-1].rounds[-1].started_ms == 102_900 + 10_000
     assert set(settled[-1].owners.values()) == {"a"}
     assert settled[-1].unowned == ()
 
