@@ -1,4 +1,4 @@
-"""Scripts with times: as JSON and back, and what is refused."""
+"""Scripts with times: what comes back, what is refused and where, and groups that are given up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSetti
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.protocol.story import read_script, told, write_script
 from groupledger.core.protocol.times import MemberTimes, Times
-from tests.core.protocol.timed_groups import join, played
+from tests.core.protocol.timed_groups import RANGE, SETTLED_MS, join, played
 
 
 def test_times_come_back():
@@ -118,3 +118,27 @@ def test_a_clock_drives_no_consumer_group():
     assert "expected the classic protocol where a script has times" in raised.value.message
     with pytest.raises(Fault, match=r"consumer_group is \{\}; expected none beside times"):
         read_script({"topics": {}, "events": [], "times": {}, "consumer_group": {}})
+
+
+def test_a_session_ends_while_a_script_waits():
+    waits = [e.Wait(at_ms=90_000), e.Wait(at_ms=200_000)]
+    settled = played(join("a"), join("b"), e.Crash("b", at_ms=60_000), *waits)[2:]
+    assert [(len(each.unowned), len(each.rounds)) for each in settled] == [(2, 0), (0, 1), (0, 0)]
+
+
+def test_a_newcomer_without_a_common_assignor_is_refused():
+    settled = played(join("a"), join("b", SETTLED_MS, RANGE))
+    assert settled[-1].refused == "b lists range; expected one that all members list (cooperative-sticky)"
+    assert settled[-1].running == {"a": 1}
+
+
+def test_a_group_that_does_not_come_to_rest_is_given_up():
+    """It works longer than it may: it leaves and comes back for ever."""
+    settled = played(join("a"), join("b"), rebalance_timeout_ms=1_000, processing_ms=5_000)
+    assert settled[-1].failure == "not stable after 50 rounds"
+
+
+def test_a_group_in_which_nobody_can_join_is_given_up():
+    """Its session ends before an answer can come."""
+    settled = played(join("a"), session_timeout_ms=5, heartbeat_interval_ms=1, round_trip_ms=20)
+    assert settled[-1].failure == "not stable after 10,000 requests and polls without a round"
