@@ -123,6 +123,13 @@ class Play:
             return self.group.topics.named(process.client.owns)
         return () if process.consumer is None else tuple(sorted(process.consumer.owned))
 
+    def consumed(self, process: Process) -> tuple[TopicPartition, ...]:
+        """What a process can consume of it: nothing of a topic that is gone, be there another one of its name."""
+        if process.client is None:
+            return self.owned(process)
+        living = {topic.topic_id for topic in self.group.topics.living.values()}
+        return self.group.topics.named(each for each in process.client.owns if each.topic_id in living)
+
     def is_seated(self, process: Process) -> bool:
         """Whether a process talks and is a member."""
         return process.talks and process.generation is not None and process.member_id in self.group.members
@@ -130,7 +137,7 @@ class Play:
     def owners(self) -> dict[TopicPartition, str]:
         """Who owns each partition, of those who talk and are members."""
         seated = (each for each in self.processes.values() if self.is_seated(each))
-        return dict(sorted((partition, each.name) for each in seated for partition in self.owned(each)))
+        return dict(sorted((partition, each.name) for each in seated for partition in self.consumed(each)))
 
     def wanted(self) -> frozenset[TopicPartition]:
         """Partitions of existing topics that a member subscribes to."""
@@ -152,6 +159,11 @@ class Play:
         return not self.group.members and not self.talking
 
     @property
+    def has_talking_clients(self) -> bool:
+        """Whether a process of the consumer protocol talks."""
+        return any(each.client is not None for each in self.talking)
+
+    @property
     def talking(self) -> list[Process]:
         """Processes that talk, in the order in which they were started."""
         return [each for each in self.processes.values() if each.talks]
@@ -165,7 +177,7 @@ class Play:
         used = {each.regex for each in group.members.values() if each.regex}
         if group.epoch > group.assignment_epoch:
             return False
-        looks = any(each.client is not None for each in talking)  # classic heartbeats look for no new topics
+        looks = self.has_talking_clients  # classic heartbeats look for no new topics
         if looks and (group.has_other_topics or group.resolved.is_stale(used, group.topics.created)):
             return False
         return all(self._is_settled(each) for each in talking)
