@@ -67,6 +67,11 @@ class LiveOwnership:
                 self._lasting[each].remove(span)
                 self._ended.setdefault(each, []).append(span)
 
+    def give_up_all(self, member: str, now_ms: int) -> None:
+        """A process consumes nothing any longer."""
+        held = [each for each, spans in self._lasting.items() if any(span.member == member for span in spans)]
+        self.give_up(member, held, now_ms)
+
     def uncovered_ms(
         self, partitions: Iterable[TopicPartition], start_ms: int, end_ms: int
     ) -> dict[TopicPartition, int]:

@@ -108,7 +108,7 @@ class Play:
         """A process stands still: it consumes nothing, whatever it believes to own."""
         process.talks = False
         self.ownership.begin_step()
-        self.ownership.give_up(process.name, self.owned(process), self.clock_ms)
+        self.ownership.give_up_all(process.name, self.clock_ms)
 
     def end(self, process: Process) -> None:
         """A process is no more."""
