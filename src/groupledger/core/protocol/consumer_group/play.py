@@ -99,9 +99,9 @@ class Play:
         row = len(self.calls), 0, process.name, process.member_id, call, process.since_ms, self.clock_ms
         who = process.generation, process.settings.group_instance_id, process.number
         self.calls.append(MemberCall(*row, *who))
-        if call.callback is Callback.ASSIGNED:
+        if call.callback is Callback.ASSIGNED and not process.resumes:  # who resumes asks first whether it is a member
             self.ownership.take(process.name, call.partitions, self.clock_ms)
-        elif call.callback in LISTENER:
+        elif call.callback in LISTENER - {Callback.ASSIGNED}:
             self.ownership.give_up(process.name, call.partitions, self.clock_ms)
 
     def stop(self, process: Process) -> None:
