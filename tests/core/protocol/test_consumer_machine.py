@@ -39,7 +39,7 @@ class Watch:
             self.epoch = 0
             return
         self.see_epochs(group)
-        if not any(row.away for row in group.members):
+        if group.members and not any(row.away for row in group.members):
             held = [each for row in group.members for each in (*row.assigned, *row.pending)]
             assert len(held) == len(set(held))
             assert settled.unowned == ()
@@ -63,6 +63,8 @@ class Watch:
 
     def see_calls(self, settled):
         """Who takes a partition takes it from nobody: it was revoked or lost, or its owner ended or stands still."""
+        if isinstance(settled.event, e.DeleteTopic):  # one that is made again is another topic
+            self.owner = {each: who for each, who in self.owner.items() if each.topic != settled.event.topic}
         ran, self.running = self.running, set(settled.running.items())
         for each in sorted(settled.calls, key=lambda made: made.ended_ms):
             who = each.member, each.process

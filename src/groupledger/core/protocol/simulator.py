@@ -152,8 +152,9 @@ def _settle(stage: _Stage, event: e.Event) -> Settling:
         classic: Settlement = yield from _settle_classic(stage.classic, event)
         return replace(classic, coordinated=before) if before is not None and before.heartbeats else classic
     settled: Settlement = yield from settle(stage.consumer, event)
-    if _leave_consumer_group(stage, event) is None:
+    if _leave_consumer_group(stage, event) is None or settled.coordinated is None:
         return settled
+    settled = replace(settled, coordinated=replace(settled.coordinated, members=()))
     cycle, failure = yield from _rounds(stage.classic, event)
     returning, stage.classic.returning = stage.classic.returning, None
     again = _settlement(stage.classic, event, max(stage.classic.settled_ms, event.at_ms), cycle, failure, None)
@@ -205,7 +206,7 @@ def _leave_consumer_group(stage: _Stage, event: e.Event) -> Coordinated | None:
     coordinated = take_coordinated(play)
     to_classic_group(play, stage.classic)
     stage.consumer = None
-    return coordinated
+    return replace(coordinated, members=())
 
 
 def _settle_classic(group: Group, event: e.Event) -> Generator[Question, Plan, Settlement]:

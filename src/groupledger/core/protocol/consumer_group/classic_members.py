@@ -42,6 +42,9 @@ def join_steps(play: Play, process: Process) -> Steps:
         joining = c.join(_with_topics(play, process))
         process.consumer = joining.consumer
         yield from joining.calls
+        if not play.group.members and not play.has_talking_clients:
+            play.is_classic = True  # nobody's group is a classic one to whoever joins it so
+            return
         member_id = process.member_id or play.new_id(process.name)
         process.consumer = replace(joining.consumer, member_id=member_id)
         answer = yield _join_group(play, process, member_id)

@@ -129,7 +129,7 @@ def to_classic_group(play: Play, group: Group) -> None:
             )
         )
     new.given = {each.member_id: named(each.assigned) for each in play.group.members.values()}
-    new.rebalancing = bool(new.members)
+    new.rebalancing = bool(new.members) or any(each.consumer is not None for each in play.talking)
     group.processes = {each.name: _back(play, each) for each in play.processes.values() if each.consumer is not None}
     group.topics, group.clock_ms, group.calls = play.group.topics.counts, play.clock_ms, play.calls
     group.settled_ms, group.returning = play.settled_ms, play.returning

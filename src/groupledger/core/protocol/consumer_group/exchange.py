@@ -53,8 +53,11 @@ def fence(play: Play, member_id: str) -> None:
 
 
 def _unseat(play: Play, member_id: str) -> None:
-    """Take a seat away. Where classic members alone are left, the group becomes classic, in the same epoch."""
-    if play.group.would_be_classic(without=member_id):
+    """Take a seat away. Where classic members alone are left, the group becomes classic, in the same epoch.
+
+    Not where a fenced process of the consumer protocol is about to join again: that would turn it back at once.
+    """
+    if play.group.would_be_classic(without=member_id) and not play.has_talking_clients:
         play.group.members.pop(member_id, None)
         play.is_classic = True
     else:
@@ -84,10 +87,11 @@ def _send_classic(play: Play, process: Process) -> Asking:
     if process.steps is not None or process.consumer is None:
         return
     error = needs_to_join(play.group, process, play.clock_ms)
-    process.resumes = False
+    resumes, process.resumes = process.resumes, False
     if error is None:
-        play.ownership.begin_step()
-        play.ownership.take(process.name, play.owned(process), play.clock_ms)
+        if resumes:
+            play.ownership.begin_step()
+            play.ownership.take(process.name, play.consumed(process), play.clock_ms)
         return
     if error is not Refusal.REBALANCE_IN_PROGRESS:
         process.fallen = classic.Error(error)
@@ -169,7 +173,7 @@ def _receive(play: Play, process: Process, answer: Answer) -> Asking:
         process.client = c.receive(client, answer)
         if process.resumes:
             play.ownership.begin_step()
-            play.ownership.take(process.name, play.owned(process), play.clock_ms)
+            play.ownership.take(process.name, play.consumed(process), play.clock_ms)
     elif answer.error in REJOINS:
         process.fallen = classic.Error.UNKNOWN_MEMBER_ID
     else:

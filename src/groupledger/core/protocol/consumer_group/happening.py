@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from groupledger.core.custom.group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import consumer as classic
 from groupledger.core.protocol import events as e
@@ -141,6 +142,10 @@ def _set_partitions(play: Play, event: e.SetPartitions) -> None:
 
 
 def _delete_topic(play: Play, event: e.DeleteTopic) -> None:
+    gone = [TopicPartition(event.topic, number) for number in range(play.group.topics.counts.get(event.topic, 0))]
+    play.ownership.begin_step()
+    for process in play.processes.values():
+        play.ownership.give_up(process.name, gone, play.clock_ms)
     play.group.topics.delete(event.topic)
     play.group.topics_changed()
 

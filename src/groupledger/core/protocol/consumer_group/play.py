@@ -99,16 +99,16 @@ class Play:
         row = len(self.calls), 0, process.name, process.member_id, call, process.since_ms, self.clock_ms
         who = process.generation, process.settings.group_instance_id, process.number
         self.calls.append(MemberCall(*row, *who))
-        if call.callback is Callback.ASSIGNED:
+        if call.callback is Callback.ASSIGNED and not process.resumes:  # who resumes asks first whether it is a member
             self.ownership.take(process.name, call.partitions, self.clock_ms)
-        elif call.callback in LISTENER:
+        elif call.callback in LISTENER - {Callback.ASSIGNED}:
             self.ownership.give_up(process.name, call.partitions, self.clock_ms)
 
     def stop(self, process: Process) -> None:
         """A process stands still: it consumes nothing, whatever it believes to own."""
         process.talks = False
         self.ownership.begin_step()
-        self.ownership.give_up(process.name, self.owned(process), self.clock_ms)
+        self.ownership.stop(process.name, self.clock_ms)
 
     def end(self, process: Process) -> None:
         """A process is no more."""
@@ -123,6 +123,13 @@ class Play:
             return self.group.topics.named(process.client.owns)
         return () if process.consumer is None else tuple(sorted(process.consumer.owned))
 
+    def consumed(self, process: Process) -> tuple[TopicPartition, ...]:
+        """What a process can consume of it: nothing of a topic that is gone, be there another one of its name."""
+        if process.client is None:
+            return self.owned(process)
+        living = {topic.topic_id for topic in self.group.topics.living.values()}
+        return self.group.topics.named(each for each in process.client.owns if each.topic_id in living)
+
     def is_seated(self, process: Process) -> bool:
         """Whether a process talks and is a member."""
         return process.talks and process.generation is not None and process.member_id in self.group.members
@@ -130,7 +137,7 @@ class Play:
     def owners(self) -> dict[TopicPartition, str]:
         """Who owns each partition, of those who talk and are members."""
         seated = (each for each in self.processes.values() if self.is_seated(each))
-        return dict(sorted((partition, each.name) for each in seated for partition in self.owned(each)))
+        return dict(sorted((partition, each.name) for each in seated for partition in self.consumed(each)))
 
     def wanted(self) -> frozenset[TopicPartition]:
         """Partitions of existing topics that a member subscribes to."""
@@ -152,6 +159,11 @@ class Play:
         return not self.group.members and not self.talking
 
     @property
+    def has_talking_clients(self) -> bool:
+        """Whether a process of the consumer protocol talks."""
+        return any(each.client is not None for each in self.talking)
+
+    @property
     def talking(self) -> list[Process]:
         """Processes that talk, in the order in which they were started."""
         return [each for each in self.processes.values() if each.talks]
@@ -165,7 +177,7 @@ class Play:
         used = {each.regex for each in group.members.values() if each.regex}
         if group.epoch > group.assignment_epoch:
             return False
-        looks = any(each.client is not None for each in talking)  # classic heartbeats look for no new topics
+        looks = self.has_talking_clients  # classic heartbeats look for no new topics
         if looks and (group.has_other_topics or group.resolved.is_stale(used, group.topics.created)):
             return False
         return all(self._is_settled(each) for each in talking)
