@@ -48,6 +48,22 @@ def test_the_whole_way_and_back():
     assert all(each.unowned == () and each.double_owners == () for each in settled)
 
 
+@pytest.mark.parametrize("end", [e.Leave("b", at_ms=60_000), e.Crash("b", at_ms=60_000), e.Pause("b", at_ms=60_000)])
+def test_a_process_of_the_consumer_protocol_that_starts_again_in_a_classic_group_turns_it_back(end):
+    """b is gone, and a alone, so the group is classic; b comes back as what it was."""
+    apart, again = run(classic("a"), join("b", at=10), end, e.Wait(at_ms=200_000), e.Restart("b", at_ms=300_000))[-2:]
+    assert apart.running == {"a": 1}
+    assert [row.protocol.value for row in again.coordinated.members] == ["classic", "consumer"]
+    assert {name: len(some) for name, some in owners_of(again).items()} == {"a": 2, "b": 2}
+
+
+def test_one_that_the_policy_forbids_to_start_again_is_refused():
+    events = [join("b"), classic("a", at=10), e.Leave("b", at_ms=60_000), e.Restart("b", at_ms=300_000)]
+    refused = run(*events, migration_policy=MigrationPolicy.DOWNGRADE)[-1]
+    assert refused.refused.startswith("GROUP_ID_NOT_FOUND")
+    assert refused.running == {"a": 1}
+
+
 @pytest.mark.parametrize("policy", list(MigrationPolicy))
 def test_what_the_policy_forbids(policy):
     upgraded = run(classic("a"), join("b", at=60), migration_policy=policy)[-1]

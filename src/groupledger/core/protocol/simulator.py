@@ -184,15 +184,24 @@ def _merged(first: Settlement, then: Settlement) -> Settlement:
 
 def _enter_consumer_group(stage: _Stage, event: e.Event) -> str | None:
     """The first member of the consumer protocol makes the group a consumer group; or why the coordinator refuses it."""
-    if stage.consumer is not None or not isinstance(event, e.Join):
-        return None
-    if event.group_protocol is not e.GroupProtocol.CONSUMER:
+    settings = _starting(stage.classic, event)
+    if stage.consumer is not None or settings is None or settings.group_protocol is not e.GroupProtocol.CONSUMER:
         return None
     stage.classic.set_clocks(max(stage.classic.clock_ms, event.at_ms))
     refused = refuses(stage.classic, stage.script.consumer_group)
     if refused is None:
         stage.consumer = to_consumer_group(stage.classic, stage.script.consumer_group, stage.topics)
+    else:
+        stage.classic.strangers.pop(settings.member, None)
     return refused
+
+
+def _starting(group: Group, event: e.Event) -> e.Join | None:
+    """How the process that an event starts in a classic group is configured."""
+    if isinstance(event, e.Restart):
+        process = group.processes.get(event.member)
+        return group.ended.get(event.member) if process is None else process.settings
+    return event if isinstance(event, e.Join) else None
 
 
 def _leave_consumer_group(stage: _Stage, event: e.Event) -> Coordinated | None:
