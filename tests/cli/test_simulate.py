@@ -100,3 +100,49 @@ def test_a_partition_with_two_owners_exits_with_4(table):
 
 def test_a_line_that_is_no_script_counts_before_two_owners():
     assert CliRunner().invoke(main, ["simulate"], input=f"{old_leader()}\nnonsense\n").exit_code == 3
+
+
+def test_metrics_of_each_member_and_of_the_group_are_told():
+    done = CliRunner().invoke(main, ["simulate", "--metrics"], input=f"{SCRIPT}\n")
+    assert done.exit_code == 0
+    told = json.loads(done.stdout)["metrics"]
+    assert {each["member"] for each in told} == {None, "a"}
+    assert {each["name"] for each in told} >= {"rebalance-total", "partitions-lost-latency-max"}
+    assert all((each["value"] is None) == (each["reason"] is not None) for each in told)
+    assert "metrics" not in json.loads(CliRunner().invoke(main, ["simulate"], input=f"{SCRIPT}\n").stdout)
+
+
+def test_metrics_of_a_consumer_group_are_an_error_of_its_line():
+    join = {"event": "join", "member": "a", "topics": ["t"], "group_protocol": "consumer"}
+    script = json.dumps({"id": "g", "topics": {"t": 2}, "events": [join]})
+    done = CliRunner().invoke(main, ["simulate", "--metrics"], input=f"{script}\n{SCRIPT}\n")
+    assert done.exit_code == 3
+    refused, classic = map(json.loads, done.stdout.splitlines())
+    assert refused["error"].startswith("NO_METRICS: event 1 happens to a consumer group")
+    assert classic["metrics"]
+
+
+def test_a_script_with_times_shows_when_calls_returned_and_records_read_twice():
+    joins = [{"event": "join", "member": name, "topics": ["t"]} for name in "ab"]
+    crash = {"event": "crash", "member": "b", "at_ms": 60_000}
+    times = {"records_per_second": 100}
+    script = json.dumps({"id": "g", "topics": {"t": 2}, "times": times, "events": [*joins, crash]})
+    shown = CliRunner().invoke(main, ["simulate", "--table"], input=script).output
+    assert re.search(r"6,000 +1  a +onPartitionsAssigned  t:0", shown)
+    assert "records read twice" in shown
+    assert "partition-ms" in shown
+
+
+def test_a_grid_has_no_listeners(tmp_path):
+    grid = tmp_path / "grid.yaml"
+    grid.write_text("assignors: [range]\n")
+    done = CliRunner().invoke(main, ["simulate", "--grid", str(grid), "--listener", "json:nothing"])
+    assert done.exit_code == 2
+    assert "--listener and --metrics go with scripts" in done.output
+
+
+def test_bad_times_are_an_error_of_their_line():
+    script = json.dumps({"id": "g", "topics": {}, "times": {"session_timeout_ms": 0}, "events": []})
+    done = CliRunner().invoke(main, ["simulate"], input=script)
+    assert done.exit_code == 3
+    assert json.loads(done.stdout)["error"].startswith("BAD_SCRIPT: times.session_timeout_ms is 0")

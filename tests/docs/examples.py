@@ -9,6 +9,7 @@ import re
 import shlex
 import sys
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from groupledger.cli.options import DEMO_LEDGER
 from tests.docs.demo_ledger import unpack
 
 WIDTH = "80"
-FILES = {"csv": "--weights", "yaml": "--grid"}
+FILES = {"csv": "--weights", "yaml": "--grid", "json": "--table"}
 """A block in one of these languages is the file that the next command names behind the option."""
 _COMMAND = re.compile(r"^ {4}groupledger (?P<words>[^\n]*?)(?: {2,}#[^\n]*)?$", re.MULTILINE)
 _OUTPUT = re.compile(r"\n\n```\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -59,10 +60,27 @@ def files_of(page):
     found = {}
     for example in examples(page):
         for language, option in FILES.items():
-            if option in example.words:
-                before = [each for each in _BLOCK.finditer(page, 0, example.span[0]) if each["language"] == language]
-                found[example.words[example.words.index(option) + 1]] = before[-1]["text"]
+            name = next((after for word, after in pairwise(example.words) if word == option), "")
+            if name.endswith(f".{language}"):
+                found[name] = _block_before(page, example, language)
+        if "--listener" in example.words:
+            name = f"{example.words[example.words.index('--listener') + 1].partition(':')[0]}.py"
+            for text in _modules(page, example):
+                if text.startswith(f"# {name}\n"):
+                    found[name] = text
+        for name in (word for word in example.words if word.endswith(".jsonl")):
+            found[name] = _block_before(page, example, "jsonl")
     return found
+
+
+def _block_before(page, example, language):
+    blocks = [each for each in _BLOCK.finditer(page, 0, example.span[0]) if each["language"] == language]
+    return blocks[-1]["text"]
+
+
+def _modules(page, example):
+    """Blocks of Python before an example; one that is a file begins with its name."""
+    return [each["text"] for each in _BLOCK.finditer(page, 0, example.span[0]) if each["language"] == "python"]
 
 
 def run(example, ledger):
@@ -80,6 +98,7 @@ def main(*pages):
             page = path.read_text(encoding="utf-8")
             for name, content in files_of(page).items():
                 (Path(folder) / name).write_text(content)
+            sys.path.insert(0, folder)
             for example in reversed([each for each in examples(page) if each.text is not None]):
                 words = tuple(str(Path(folder) / word) if word in files_of(page) else word for word in example.words)
                 code, text = run(example._replace(words=words), ledger)

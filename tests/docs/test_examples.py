@@ -40,6 +40,9 @@ CODE_RUN_BY = {
     ("simulation.md", "python"): "tests/cli/test_simulate.py::test_the_code_of_the_page_runs",
     ("simulation.md", "json"): "tests/cli/test_simulate.py::"
     "test_the_script_of_the_page_is_one_and_its_table_has_every_event",
+    ("rehearsal.md", "python"): "tests/listener/test_page.py::test_the_code_of_the_page_runs",
+    ("consumer-groups.md", "python"): "tests/core/protocol/test_consumer_page.py::test_the_code_of_the_page_runs",
+    ("consumer-groups.md", "json"): "tests/core/protocol/test_consumer_page.py::test_the_script_of_the_page_is_one",
     ("worked-cases.md", "python"): "tests/kips/test_worked_cases.py::test_the_worked_cases_run",
     ("scenarios.md", "json"): "tests/cli/test_solve.py::test_answers_are_kafkas_in_order",
     ("reading.md", "python"): "tests/docs/test_examples.py::test_the_reader_of_the_page_reads_every_table",
@@ -62,6 +65,7 @@ def elsewhere(example):
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_page_shows_what_its_commands_print(ledger, name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     for file, content in files_of(TEXTS[name]).items():
         Path(file).write_text(content)
     for example in examples(TEXTS[name]):

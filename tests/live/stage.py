@@ -151,7 +151,7 @@ def _subscribe(stage: Stage, event: e.Subscribe) -> None:
 
 
 HAPPENS: dict[type[e.Event], Callable[[Stage, Any], None]] = {
-    e.Join: Stage.start,
+    e.Join: lambda stage, event: stage.start(event),
     e.Leave: _leave,
     e.Crash: lambda stage, event: stage.member(event.member).kill(),
     e.Expire: lambda stage, event: None,  # the broker's clock does it

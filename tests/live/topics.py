@@ -16,6 +16,7 @@ class Topics:
 
     def __init__(self, address: str) -> None:
         self._library: Any = client_module("confluent_kafka.admin", "confluent-kafka")
+        self._topic_collection: Any = client_module("confluent_kafka", "confluent-kafka").TopicCollection
         self._admin = self._library.AdminClient({"bootstrap.servers": address})
 
     def create(self, counts: Mapping[str, int]) -> None:
@@ -25,6 +26,11 @@ class Topics:
         while not counts.keys() <= self._admin.list_topics(timeout=SECONDS).topics.keys():
             assert time.monotonic() < until
             time.sleep(0.05)
+
+    def id(self, topic: str) -> str:
+        """The id of a topic, as Kafka prints it."""
+        described = self._admin.describe_topics(self._topic_collection([topic]))[topic].result(SECONDS)
+        return str(described.topic_id).translate(str.maketrans("+/", "-_"))
 
     def grow(self, topic: str, count: int) -> None:
         """Give a topic more partitions."""

@@ -11,6 +11,7 @@ import click
 from groupledger.answers.spoken import numbered
 from groupledger.cli.exits import Exit
 from groupledger.cli.fitting import Column
+from groupledger.cli.listeners import plain_entry
 from groupledger.cli.options import Job, takes_config
 from groupledger.cli.output import plain
 from groupledger.cli.since import takes_scope
@@ -201,7 +202,7 @@ def _under_listener(job: Job, listener: str, group: str, cluster: str | None, li
             "command": "replay",
             "calls": len(calls),
             "did": dict(Counter(entry.did for entry in journal)),
-            "errors": [_plain(entry) for entry in wrong],
+            "errors": [plain_entry(entry) for entry in wrong],
         }
     )
     if wrong:
@@ -214,18 +215,5 @@ def _tell(output: Output, journal: Sequence[Entry], wrong: Sequence[Entry], limi
     output.table(("callback", "did", "well", "times"), [(*what, times) for what, times in sorted(counted.items())])
     output.title(f"What went wrong: {len(wrong)}")
     columns = ("member", "callback", "did", "partitions", "error")
-    rows = [tuple(plain[name] for name in columns) for plain in map(_plain, wrong[:limit])]
+    rows = [tuple(plain[name] for name in columns) for plain in map(plain_entry, wrong[:limit])]
     output.table(columns, rows)
-
-
-def _plain(entry: Entry) -> dict[str, object]:
-    named = ", ".join(f"{topic}-{number}" for topic, number in entry.partitions)
-    return {
-        "member": entry.member,
-        "callback": entry.callback.value,
-        "did": entry.did,
-        "partitions": named,
-        "offsets": [offset for offset, *_ in entry.offsets],
-        "generation": entry.generation,
-        "error": entry.error,
-    }

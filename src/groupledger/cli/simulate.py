@@ -12,6 +12,7 @@ from groupledger.answers.spoken import numbered, spans
 from groupledger.cli.custom import custom_assignors
 from groupledger.cli.exits import Exit
 from groupledger.cli.grid import GridAsked, takes_grid, tell_grid
+from groupledger.cli.listeners import rehearse_lines
 from groupledger.cli.output import Output, print_exact
 from groupledger.core.custom.limits import CustomLimits
 from groupledger.core.faults import Fault
@@ -19,7 +20,7 @@ from groupledger.core.faults import Fault
 Told = dict[str, Any]
 T = TypeVar("T")
 MOST_ROWS = 20
-"""Members of an event, and calls of listeners, that a table shows."""
+"""Members of an event, calls of listeners, and heartbeats, that a table shows."""
 DOUBLE_OWNERS = '"double_owners": [{'
 """In a line of which some event has any: other lines need not be read again."""
 
@@ -27,43 +28,61 @@ DOUBLE_OWNERS = '"double_owners": [{'
 @click.command(short_help="Groups run through events on paper, or all groups through a grid of changes.")
 @click.argument("scripts", type=click.File("r", encoding="utf-8", errors="surrogateescape"), default="-")
 @click.option("--table", is_flag=True, help="Tables for a person instead of JSON lines.")
+@click.option("--listener", metavar="MODULE:CLASS", help="Members have this rebalance listener; its journal is told.")
+@click.option("--metrics", is_flag=True, help="KIP-429's client metrics of each member and of the group.")
 @takes_grid
 @custom_assignors
 def simulate(
-    scripts: TextIO, *, table: bool, grid: GridAsked | None, custom: tuple[str, ...], limits: CustomLimits
+    scripts: TextIO,
+    *,
+    table: bool,
+    listener: str | None,
+    metrics: bool,
+    grid: GridAsked | None,
+    custom: tuple[str, ...],
+    limits: CustomLimits,
 ) -> None:
     """Read one script a line from SCRIPTS (default: stdin), write one result a line.
 
     Results come after every 500 lines and at the end. A line that is no script gives an error object with its line
-    number; the others are played all the same, and the exit code is 3. It is 4 where a partition has two owners.
+    number; the others are played all the same, and the exit code is 3. It is 4 where a partition has two owners, and
+    where a --listener failed or raised, gave up what it read without a commit, or took too long (docs/rehearsal.md).
 
     \b
     {"id": "a", "topics": {"orders": 4}, "events": [{"event": "join", "member": "m1", "topics": ["orders"]}]}
 
-    The format is in docs/simulation.md. With --grid, no scripts are read: every group of a ledger, in its last state,
-    meets each change of the grid under each of its assignors (docs/grid.md).
+    The format is in docs/simulation.md; "times" in a script give its group a clock. With --grid, no scripts are read:
+    every group of a ledger, in its last state, meets each change of the grid under each of its assignors
+    (docs/grid.md).
 
     \b
     groupledger simulate --grid grid.yaml
     """
     if grid is not None:
+        if listener is not None or metrics:
+            raise click.UsageError("--listener and --metrics go with scripts, not with --grid")
         tell_grid(grid)
         return
     from groupledger.core.custom.naming import find_all
     from groupledger.core.protocol.story import simulate_lines
 
-    bad_lines, double_owners = 0, False
-    for answer in simulate_lines(scripts, find_all(custom, limits)):
-        told = json.loads(answer) if table or '"line": ' in answer or DOUBLE_OWNERS in answer else {}
+    found = find_all(custom, limits)
+    if listener is None:
+        answers = simulate_lines(scripts, found, metrics=metrics)
+    else:
+        answers = rehearse_lines(scripts, listener, found, metrics=metrics)
+    bad_lines, violations = 0, False
+    for answer in answers:
+        told = json.loads(answer) if table or listener or '"line": ' in answer or DOUBLE_OWNERS in answer else {}
         bad_lines += "line" in told
-        double_owners |= any(event["double_owners"] for event in told.get("events", ()))
+        violations |= any(event["double_owners"] for event in told.get("events", ())) or bool(told.get("convicted"))
         if table:
             _show(Output(as_json=False), told)
         else:
             print_exact(answer)
     if bad_lines:
         raise Fault("BAD_LINE", f"{bad_lines} {'line was' if bad_lines == 1 else 'lines were'} no script")
-    if double_owners:
+    if violations:
         click.get_current_context().exit(Exit.VIOLATIONS)
 
 
@@ -75,20 +94,39 @@ def _show(output: Output, told: Told) -> None:
         what = " ".join(str(event[key]) for key in ("event", "member", "topic") if key in event)
         output.title(f"{told['id']}, event {number}: {what}: {_outcome(event)}")
         columns = ("round", "generation", "leader", "member", "owned", "assigned", "revoked", "joins again")
-        seats = [(took, member) for took in event["rounds"] for member in took["members"]]
-        shown = _first(seats, lambda seat: seat[1]["joins_again"] or seat[1]["owned"] != seat[1]["assigned"])
-        output.table(columns, [_row(*seat) for seat in shown])
-        _tell_rest(output, len(seats) - len(shown))
-        calls = [call for call in event["calls"] if call["callback"].startswith("onPartitions")]
-        told_calls = _first(calls, lambda call: call["partitions"])
-        rows = [(call["round"], call["member"], call["callback"], _named(call["partitions"])) for call in told_calls]
-        output.table(("round", "member", "listener", "partitions"), rows)
-        _tell_rest(output, len(calls) - len(told_calls))
+        if event["rounds"] or "consumer_group" not in event:
+            seats = [(took, member) for took in event["rounds"] for member in took["members"]]
+            shown = _first(seats, lambda seat: seat[1]["joins_again"] or seat[1]["owned"] != seat[1]["assigned"])
+            output.table(columns, [_row(*seat) for seat in shown])
+            _tell_rest(output, len(seats) - len(shown))
+        _show_calls(output, event)
+        if "consumer_group" in event:
+            _show_heartbeats(output, event["consumer_group"])
         if event["double_owners"]:
             output.table(
                 ("two owners", "first", "second", "from ms", "to ms"),
                 [_doubly(each) for each in event["double_owners"]],
             )
+    _show_listener(output, told)
+    if "metrics" in told:
+        output.title(f"{told['id']}: client metrics (KIP-429)")
+        known = [each for each in told["metrics"] if each["value"] is not None]
+        values = [(each["member"] or "(group)", each["name"], _number(each["value"])) for each in known]
+        output.table(("member", "metric", "value"), values)
+
+
+def _show_listener(output: Output, told: Told) -> None:
+    """What the listeners did that went wrong; nothing where no listener was."""
+    if "journal" not in told:
+        return
+    wrong = [each for each in told["journal"] if each["error"] is not None]
+    output.title(f"{told['id']}: what the listeners did wrong: {len(wrong)} of {len(told['journal']):,} entries")
+    columns = ("at_ms", "member", "callback", "did", "partitions", "error")
+    output.table(columns, [tuple(each.get(name, "") for name in columns) for each in wrong])
+
+
+def _number(value: float) -> str:
+    return f"{value:,.3f}".rstrip("0").rstrip(".")
 
 
 def _first(rows: Sequence[T], changes: Callable[[T], object]) -> list[T]:
@@ -97,8 +135,33 @@ def _first(rows: Sequence[T], changes: Callable[[T], object]) -> list[T]:
 
 
 def _tell_rest(output: Output, number: int) -> None:
-    if number:
+    if number > 0:
         output.line(f"... and {number:,} more (without --table: all)")
+
+
+def _show_calls(output: Output, event: Told) -> None:
+    """The calls of listeners, in order, and when each returned where a clock ran."""
+    calls = [call for call in event["calls"] if call["callback"].startswith("onPartitions")]
+    told_calls = _first(calls, lambda call: call["partitions"])
+    clock = ("ended_ms",) if "ended_ms" in event else ()
+    columns = (*clock, "round", "member", "callback")
+    rows = [(*(call[name] for name in columns), _named(call["partitions"])) for call in told_calls]
+    output.table((*("at ms" for _ in clock), "round", "member", "listener", "partitions"), rows)
+    _tell_rest(output, len(calls) - len(told_calls))
+
+
+def _show_heartbeats(output: Output, group: Told) -> None:
+    """A consumer group (KIP-848): what its members said and were answered, and how it stands."""
+    columns = ("ms", "member", "said epoch", "owned", "epoch", "state", "assigned", "to revoke", "group epoch")
+    output.table(columns, [_heartbeat(each) for each in group["heartbeats"][:MOST_ROWS]])
+    _tell_rest(output, len(group["heartbeats"]) - MOST_ROWS)
+
+
+def _heartbeat(row: Told) -> tuple[object, ...]:
+    owned = "" if row["owned"] is None else _named(row["owned"])
+    state = row["error"] or row["state"]
+    lists = _named(row["assigned"]), _named(row["pending"])
+    return row["at_ms"], row["member"], row["sent_epoch"], owned, row["epoch"], state, *lists, row["group_epoch"]
 
 
 def _doubly(each: Told) -> tuple[object, ...]:
@@ -118,9 +181,19 @@ def _outcome(event: Told) -> str:
     twice = sorted({tuple(each["partition"]) for each in event["double_owners"]})
     owned_twice = f", two owners: {_named(twice)}" if twice else ""
     waited = sum(ms for *_, ms in event["unavailable_ms"])
+    if "consumer_group" in event and not event["rounds"]:
+        epoch = event["consumer_group"]["epoch"]
+        return f"group epoch {epoch}, {waited:,} partition-ms unavailable{unowned}{owned_twice}"
     time = f" ({waited:,} partition-ms)" if waited else ""
-    rounds = numbered(len(event["rounds"]), "round")
-    return f"{rounds}, {numbered(away, 'partition-round')} unavailable{time}{unowned}{owned_twice}"
+    rounds = f"{numbered(len(event['rounds']), 'round')}, {numbered(away, 'partition-round')} unavailable{time}"
+    return f"{rounds}{_records(event)}{unowned}{owned_twice}"
+
+
+def _records(event: Told) -> str:
+    """Records so far that were read twice, or never."""
+    words = {"twice": "read twice", "never": "never read"}
+    counts = [(sum(count for *_, count in event.get(name, ())), told) for name, told in words.items()]
+    return "".join(f", {numbered(count, 'record')} {told}" for count, told in counts if count)
 
 
 def _row(took: Told, member: Told) -> tuple[object, ...]:

@@ -15,7 +15,8 @@ from groupledger.listener.interface import (
     ConsumerRebalanceListener,
     RebalanceListener,
 )
-from groupledger.listener.rehearsal import rehearse_history, rehearse_simulation
+from groupledger.listener.rehearsal import Rehearsal, rehearse, rehearse_history, rehearse_simulation
+from groupledger.listener.turns import spend
 from groupledger.listener.view import OffsetAndMetadata, OffsetAndTimestamp, RebalanceConsumer
 
 __all__ = [
@@ -32,8 +33,11 @@ __all__ = [
     "OffsetAndTimestamp",
     "RebalanceConsumer",
     "RebalanceListener",
+    "Rehearsal",
     "UnsupportedOperationError",
     "WakeupError",
+    "rehearse",
     "rehearse_history",
     "rehearse_simulation",
+    "spend",
 ]

@@ -28,6 +28,7 @@ class SimulatedBroker:
 
     def __init__(self, topics: Mapping[str, int] | None = None, *, exact: bool = True) -> None:
         self.exact = exact
+        self.now_ms: int | None = None  # nobody knows
         self.topics: dict[str, int] = {}
         self.committed: dict[TopicPartition, OffsetAndMetadata] = {}
         self.last_read: dict[TopicPartition, LastRead] = {}
@@ -56,6 +57,13 @@ class SimulatedBroker:
             topics[topic] = max(topics.get(topic, 0), number + 1)
         if topics != self.topics:
             self.set_topics(topics)
+
+    def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """A member commits these."""
+        self.committed.update(offsets)
+
+    def note_read(self, partition: TopicPartition, first: int, end: int) -> None:
+        """A member reads these records."""
 
     def append(self, records: int, at_ms: int) -> None:
         """Each partition gets so many records, of this time or, if that is later, of the last ones' time."""

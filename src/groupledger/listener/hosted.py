@@ -48,6 +48,7 @@ class Entry(NamedTuple):
     error: str | None = None
     offsets: tuple[OffsetAndMetadata, ...] = ()
     generation: int | None = None
+    at_ms: int | None = None  # where the group has times
 
 
 class HostedConsumer:
@@ -116,7 +117,8 @@ class HostedConsumer:
                 self.positions[each] = end
                 self._read[each] = False
                 self._counts["records-consumed-total"] += end - position
-                self.broker.last_read[each] = LastRead(end, revoked=False)
+                self.broker.note_read(each, position, end)
+                self.broker.last_read[each] = LastRead(end if last is None else max(end, last.offset), revoked=False)
 
     def poll(self) -> None:
         """Make all calls that are due, whatever some raise; when the rebalance is complete, raise one of the errors.
@@ -197,13 +199,15 @@ class HostedConsumer:
     def commit_sync(self, offsets: Offsets | None = None, *, timeout: float | None = None) -> None:
         """Commit; refused for what is not assigned."""
         del timeout  # nothing waits here
-        wanted = self._all_positions() if offsets is None else dict(offsets)
+        self._commit(self._all_positions() if offsets is None else dict(offsets))
+
+    def _commit(self, wanted: dict[TopicPartition, OffsetAndMetadata]) -> None:
         self._require_offsets("commit", wanted)
         foreign = {each: wanted[each] for each in wanted if each not in self._assigned}
         if foreign:
             message = f"{self.member} does not own {named(foreign)}; expected offsets of assigned partitions"
             self._fail("commit", foreign, CommitFailedError("COMMIT_FAILED", message))
-        self.broker.committed.update(wanted)
+        self.broker.commit(wanted)
         self._read |= dict.fromkeys(self._read.keys() & wanted.keys(), True)
         self._counts["commit-total"] += 1
         self._note("commit", wanted)
@@ -213,7 +217,7 @@ class HostedConsumer:
         wanted = self._all_positions() if offsets is None else dict(offsets)
         failed: Exception | None = None
         try:
-            self.commit_sync(wanted)
+            self._commit(wanted)
         except CommitFailedError as error:
             failed = error
         if callback is not None:
@@ -349,7 +353,8 @@ class HostedConsumer:
             told = tuple(sorted(partitions))
             offsets = tuple(partitions[each] for each in told) if isinstance(partitions, Mapping) else ()
             generation = self._membership.generation
-            self.journal.append(Entry(self.member, self._within, did, told, error, offsets, generation))
+            row = self.member, self._within, did, told, error, offsets, generation, self.broker.now_ms
+            self.journal.append(Entry(*row))
 
 
 def method_of(listener: RebalanceListener, callback: Callback) -> Callable[[Any, Any], None]:

@@ -7,14 +7,20 @@ that it has: what is read and not committed when a partition is given up is a fi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from itertools import groupby
+from typing import NamedTuple
 
+from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.protocol.callbacks import Call, Callback
 from groupledger.core.protocol.recorded import Certainty, RecordedCall
+from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.settlement import MemberCall, Settlement
+from groupledger.core.protocol.simulator import simulate
 from groupledger.listener.broker import SimulatedBroker
 from groupledger.listener.hosted import Entry, HostedConsumer
 from groupledger.listener.interface import RebalanceListener
+from groupledger.listener.timed import rehearsed
 from groupledger.listener.view import GroupMetadata
 
 Make = Callable[[], RebalanceListener]
@@ -22,7 +28,41 @@ Make = Callable[[], RebalanceListener]
 
 SIMULATED = "simulated-group"
 RECORDS = 1
-"""Of each partition, between two events."""
+"""Of each partition, between two events; a second, where the group has times."""
+
+
+class Rehearsal(NamedTuple):
+    """A script that was played with listeners: what came of each event, and what the listeners did, call by call."""
+
+    settlements: list[Settlement]
+    journal: list[Entry]
+
+    @property
+    def convicted(self) -> list[Entry]:
+        """What went wrong, in its order."""
+        return [entry for entry in self.journal if entry.error is not None]
+
+
+def rehearse(
+    script: Script,
+    make: Make,
+    *,
+    custom: Mapping[str, CustomAssignor] | None = None,
+    group_id: str = SIMULATED,
+) -> Rehearsal:
+    """Play a script whose members all have such a listener. Raises Fault as `simulate` does.
+
+    With times the listeners run inside the group: their callbacks hold up its rounds by what they `spend`, and one
+    record a second arrives in each partition if the script has no rate of its own. Nobody commits but they, unless the
+    script has an interval for auto-commit. Without times: as `rehearse_simulation`.
+    """
+    if script.times is None:
+        settled = simulate(script, custom)
+        return Rehearsal(settled, rehearse_simulation(settled, make, group_id=group_id))
+    rate = script.times.records_per_second
+    counted = replace(script, times=replace(script.times, records_per_second=RECORDS if rate is None else rate))
+    journal: list[Entry] = []
+    return Rehearsal(simulate(counted, custom, rehearsed(make, group_id, journal)), journal)
 
 
 def rehearse_simulation(

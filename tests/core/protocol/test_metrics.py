@@ -8,10 +8,12 @@ import pytest
 
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
-from groupledger.core.protocol.metrics import GROUP, NO_DURATIONS, NO_FAILURES, Window, of_history, of_simulation
+from groupledger.core.protocol.metrics import GROUP, NO_DURATIONS, NO_FAILURES, Window, of_history, of_simulation, whole
 from groupledger.core.protocol.recorded import recorded_calls
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, simulate
+from groupledger.core.protocol.times import Times
+from groupledger.core.step import Form
 from tests.core.history.captured import folded
 
 NAMES = {
@@ -87,3 +89,18 @@ def test_history_knows_when_and_how_often_and_says_what_it_cannot_know():
     assert metrics[GROUP, "rebalance-latency-avg"] == (GROUP, "rebalance-latency-avg", None, NO_DURATIONS)
     assert metrics[GROUP, "partitions-lost-latency-max"].reason == NO_DURATIONS
     assert metrics[GROUP, "failed-rebalance-total"].reason == NO_FAILURES
+
+
+def test_with_a_clock_a_rebalance_of_a_member_takes_from_its_first_callback_to_its_last():
+    """a hears of b by its heartbeat at 102 s, and revokes then; b has waited since 100 s (latency: 2 s and 700 ms)."""
+    pace = Pace(callback_ms={Callback.REVOKED: 500, Callback.ASSIGNED: 200})
+    joins = [e.Join("a", ("t",), ("range",)), e.Join("b", ("t",), ("range",), at_ms=100_000)]
+    script = Script({"t": 4}, joins, Form.AS_KAFKA, pace, times=Times(initial_rebalance_delay_ms=0))
+    settled = simulate(script)
+    found = {(each.member, each.name): each.value for each in of_simulation(settled, whole(settled))}
+    assert found["a", "rebalance-total"] == 2
+    assert found["a", "rebalance-latency-max"] == 500 + 200
+    assert found["b", "rebalance-latency-max"] == 2_000 + 500 + 200
+    assert found["a", "partitions-revoked-latency-max"] == 500
+    assert found["a", "failed-rebalance-total"] == 0
+    assert found[None, "last-rebalance-seconds-ago"] == 0.001

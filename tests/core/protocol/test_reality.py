@@ -20,7 +20,9 @@ AS_LOGGED = {
     **dict.fromkeys(("rdk-cooperative-sticky",), ("dev", Form.AS_KAFKA)),
     # kafka-python calls revoked with nothing when it first joins, as KIP-429's eager timeline has it
     **dict.fromkeys(("kpy-range", "kpy-roundrobin"), ("dev", Form.KIP)),
-    **dict.fromkeys(("st-java-coop", "st-rdk-coop", "zo-java", "del-java", "del-rdk"), ("edge", Form.AS_KAFKA)),
+    **dict.fromkeys(
+        ("st-java-range", "st-java-coop", "st-rdk-coop", "zo-java", "del-java", "del-rdk"), ("edge", Form.AS_KAFKA)
+    ),
     **dict.fromkeys(("empty-again", "expire", "gr-java", "tx-classic"), ("edge", Form.AS_KAFKA)),
     **dict.fromkeys(("up-range-first", "up-coop-first"), ("edge", Form.AS_KAFKA)),
 }
@@ -32,10 +34,6 @@ DIFFERENT = {
     ("dev", "java-sticky"): (
         {"java-sticky-m3"},
         "with the last subscriber of audit gone the leader's metadata changes, and it joins once more for nothing",
-    ),
-    ("edge", "st-java-range"): (
-        {"st-java-range-m2c"},
-        "assigned what it does not subscribe to, Java's client joins again and calls revoked with nothing",
     ),
     ("edge", "st-rdk-range"): (
         {"st-rdk-range-m1b", "st-rdk-range-m2c", "st-rdk-range-m2d"},

@@ -192,7 +192,7 @@ def test_kafkas_client_calls_a_stale_claim_fresh_and_the_kip_does_not():
 
 
 def _questions(playing):
-    from groupledger.core.protocol.leader import plan
+    from groupledger.core.protocol.leader import Question, plan
     from groupledger.core.protocol.simulator import play
 
     game = play(playing, {})
@@ -200,6 +200,7 @@ def _questions(playing):
     while True:
         yield question
         try:
+            assert isinstance(question, Question)
             question = game.send(plan(question))
         except StopIteration:
             return

@@ -10,8 +10,9 @@ from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings, MigrationPolicy
 from groupledger.core.protocol.settlement import Pace
-from groupledger.core.protocol.simulator import simulate
+from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.protocol.story import EVENTS, TOGETHER, read_script, simulate_lines, told, write_script
 from groupledger.core.step import Form
 from tests.core.protocol.drawn import script
@@ -26,9 +27,19 @@ def test_a_script_comes_back(seed):
     assert (again.topics, again.events, again.form) == (drawn.topics, drawn.events, drawn.form)
 
 
+def test_the_settings_of_a_consumer_group_come_back():
+    settings = ConsumerGroupSettings(session_timeout_ms=9_000, migration_policy=MigrationPolicy.UPGRADE)
+    members = [e.Join("a", (), group_protocol=e.GroupProtocol.CONSUMER, topic_regex="t.*", remote_assignor="range")]
+    asked = Script({"t": 2}, members, consumer_group=settings)
+    written = write_script(asked, "g")
+    assert written["consumer_group"] == {"session_timeout_ms": 9_000, "migration_policy": "upgrade"}
+    assert read_script(json.loads(json.dumps(written))) == asked
+
+
 def test_every_event_has_a_name():
     assert set(EVENTS) == {
         *("join", "leave", "crash", "pause", "resume", "expire", "restart", "subscribe", "set-partitions"),
+        *("hang", "cut-off", "wait"),
         *("delete-topic", "freeze-metadata", "refresh-metadata", "miss-assignment"),
     }
 
@@ -72,6 +83,13 @@ def test_a_pace_is_read():
         ({"pace": {"x": 1}}, "pace is 'x'; expected one of assign"),
         ({"pace": []}, "pace is []; expected an object of milliseconds"),
         ({"form": []}, "form is []; expected one of kip"),
+        ({"consumer_group": []}, "consumer_group is []; expected an object"),
+        ({"consumer_group": {"x": 1}}, "consumer_group is 'x'; expected one of heartbeat_interval_ms"),
+        (
+            {"consumer_group": {"session_timeout_ms": 0}},
+            "consumer_group.session_timeout_ms is 0; expected a whole number",
+        ),
+        ({"consumer_group": {"remote_assignor": "best"}}, "consumer_group.remote_assignor is 'best'; expected one of"),
         ({"events": [{"event": {}}]}, "events.0.event is {}; expected one of join"),
         ({"events": [{**JOIN, "byte_code": []}]}, "events.0.byte_code is []; expected one of BEFORE_KIP_429"),
         ({"events": [1]}, "events.0 is 1; expected an object"),

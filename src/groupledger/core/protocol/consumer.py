@@ -140,10 +140,11 @@ def exists(partition: TopicPartition, view: View) -> bool:
 def _give_up(consumer: Consumer) -> tuple[Consumer, tuple[Call, ...]]:
     """Eager: everything. Cooperative: only what left the subscription.
 
-    KIP-429's eager timeline calls onPartitionsRevoked always, be the set empty; Kafka's clients call it for something.
+    KIP-429's eager timeline calls onPartitionsRevoked always, be the set empty; Kafka's clients do not when they join
+    for the first time, or after they lost everything.
     """
     if consumer.protocol is Protocol.EAGER:
-        if consumer.form is Form.KIP and not consumer.owned:
+        if not consumer.owned and (consumer.form is Form.KIP or consumer.generation is not None):
             return consumer, (call(Callback.REVOKED, ()),)
         return _drop(consumer, Callback.REVOKED, consumer.owned)
     wanted = set(consumer.topics)

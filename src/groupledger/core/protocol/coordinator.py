@@ -52,6 +52,10 @@ class Coordinator:
         number = self._ids[process]
         return known[number - 1] if number <= len(known) else f"{process}-{number}"
 
+    def adopt_ids(self, other: Coordinator) -> None:
+        """Number processes on where another coordinator of the group left off."""
+        self._ids = other._ids
+
     def require_common_assignor(self, process: str, assignors: tuple[str, ...]) -> None:
         """Raise Fault("INCONSISTENT_GROUP_PROTOCOL") where a newcomer has no assignor that all others have."""
         others = [each.assignors for each in self.members.values() if each.process != process]

@@ -6,16 +6,26 @@ when the process restarts or falls out of the group.
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 
 from groupledger.core.protocol.compatibility import ByteCode
 
 COOPERATIVE_STICKY = ("cooperative-sticky",)
+MAX_POLL_INTERVAL_MS = 300_000
+
+
+class GroupProtocol(enum.StrEnum):
+    """A member's `group.protocol`: rounds of JoinGroup and SyncGroup, or heartbeats (KIP-848)."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Anything that happens, and when; an event that comes before the last one has settled waits for that.
+    """Anything that happens, and when; an event that comes before the last one has settled waits for that, unless the
+    group has times.
 
     `together`: with the next event, before any round: members that join or leave in one go, as in a deployment.
     """
@@ -28,7 +38,9 @@ class Event:
 class Join(Event):
     """A new process subscribes and joins; `assignors` in the order of its configuration.
 
-    `upgrade_from`: Streams' setting of that name, which keeps it eager until everyone runs the new byte code.
+    `upgrade_from`: Streams' setting of that name, which keeps it eager until everyone runs the new byte code. A member
+    of the consumer protocol has no `assignors`, but may ask the broker for one by `remote_assignor`, and may subscribe
+    by `topic_regex`. `rebalance_timeout_ms` (`max.poll.interval.ms`) is how long it may take to give up partitions.
     """
 
     member: str
@@ -37,6 +49,10 @@ class Join(Event):
     group_instance_id: str | None = None
     byte_code: ByteCode = ByteCode.KIP_792
     upgrade_from: bool = False
+    group_protocol: GroupProtocol = GroupProtocol.CLASSIC
+    remote_assignor: str | None = None
+    topic_regex: str | None = None
+    rebalance_timeout_ms: int = MAX_POLL_INTERVAL_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +77,22 @@ class Pause(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Hang(Event):
+    """A process no longer polls, and its heartbeats go on; only where the group has times."""
+
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
+class CutOff(Event):
+    """A process no longer reaches the coordinator, and goes on reading what it owns; only where the group has times."""
+
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
 class Resume(Event):
-    """A paused process goes on: a zombie, if the group went on without it."""
+    """A process that is paused, hangs or is cut off goes on: a zombie, if the group went on without it."""
 
     member: str
 
@@ -127,3 +157,8 @@ class MissAssignment(Event):
     """A process will get no answer to its next SyncGroup: it joins again with what it owned before."""
 
     member: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait(Event):
+    """Nothing but time passes: in a consumer group, or where a group has times, sessions of silent members run out."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.custom.naming import CustomAssignor
@@ -16,6 +17,9 @@ from groupledger.core.protocol.ownership import LiveOwnership
 from groupledger.core.protocol.settlement import MemberCall, Pace, Round
 from groupledger.core.protocol.subscription import Subscription
 from groupledger.core.step import Form
+
+if TYPE_CHECKING:
+    from groupledger.core.protocol.consumer_group.process import Process as Stranger
 
 
 @dataclass(slots=True)
@@ -64,6 +68,7 @@ class Group:
     born: Counter[str] = field(default_factory=Counter)  # processes by name
     ended: dict[str, Join] = field(default_factory=dict)  # how each that ended would start again
     returning: Join | None = None  # starts once the group has settled without it
+    strangers: dict[str, Stranger] = field(default_factory=dict)  # paused, of the consumer group that it was
 
     @property
     def rebalancing(self) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.custom.group import Protocol
-from groupledger.core.custom.naming import SOLVED_ALONE
+from groupledger.core.custom.naming import SOLVED_ALONE, CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
@@ -18,6 +18,7 @@ from groupledger.core.protocol.group import Group, Process
 from groupledger.core.step import Form
 
 BAD_EVENT = "BAD_EVENT"
+REFUSALS = frozenset({"INCONSISTENT_GROUP_PROTOCOL", "GROUP_ID_NOT_FOUND"})
 PATTERN = re.compile(r"[*+?^$|\\()\[{}]")
 """What stands in a pattern, and in no topic's name."""
 
@@ -45,7 +46,7 @@ def _unless_refused(group: Group, act: Callable[[], None]) -> str | None:
     try:
         act()
     except Fault as fault:
-        if fault.code != "INCONSISTENT_GROUP_PROTOCOL":
+        if fault.code not in REFUSALS:
             raise
         return fault.message
     group.clock_ms = group.latest_ms()
@@ -62,10 +63,9 @@ def _join(group: Group, event: e.Join) -> None:
 def _start(group: Group, settings: e.Join) -> None:
     """A process subscribes; a static member takes its seat in a stable group without a rebalance."""
     require_topic_names(settings.topics)
-    supported = [_supported(group, each) for each in settings.assignors]
+    consumer = new_consumer(settings, group.topics, group.form, group.custom)
     group.coordinator.require_common_assignor(settings.member, settings.assignors)
-    protocol = Protocol.EAGER if settings.upgrade_from else protocol_of(supported, settings.byte_code)
-    consumer = c.Consumer(protocol, settings.topics, group.topics, settings.byte_code, group.form)
+    group.strangers.pop(settings.member, None)
     group.born[settings.member] += 1
     process = Process(settings, consumer, group.clock_ms, group.born[settings.member])
     old = group.processes.pop(settings.member, None)
@@ -81,11 +81,22 @@ def _start(group: Group, settings: e.Join) -> None:
         _take_back(group, process, seat)
 
 
-def _supported(group: Group, assignor: str) -> Iterable[Protocol]:
-    if assignor in group.custom:
-        return group.custom[assignor].supported_protocols
+def new_consumer(settings: e.Join, topics: c.View, form: Form, custom: Mapping[str, CustomAssignor]) -> c.Consumer:
+    """The consumer of a process of the classic protocol that starts; raises Fault: BAD_EVENT, UNKNOWN_ASSIGNOR."""
+    if settings.topic_regex is not None:
+        told = f"{settings.member!r} subscribes by the regular expression {settings.topic_regex[:80]!r}"
+        expected = "a member of the consumer protocol: in the classic one patterns are not simulated"
+        raise Fault(BAD_EVENT, f"{told}; expected {expected}")
+    supported = [_supported(custom, each) for each in settings.assignors]
+    protocol = Protocol.EAGER if settings.upgrade_from else protocol_of(supported, settings.byte_code)
+    return c.Consumer(protocol, settings.topics, topics, settings.byte_code, form)
+
+
+def _supported(custom: Mapping[str, CustomAssignor], assignor: str) -> Iterable[Protocol]:
+    if assignor in custom:
+        return custom[assignor].supported_protocols
     if assignor not in ASSIGNORS:
-        expected = ", ".join([*ASSIGNORS, *group.custom])
+        expected = ", ".join([*ASSIGNORS, *custom])
         raise Fault("UNKNOWN_ASSIGNOR", f"assignor is {assignor!r}; expected one of {expected}; {SOLVED_ALONE}")
     return SUPPORTED[assignor]
 
@@ -136,6 +147,9 @@ def _leave(group: Group, event: e.Leave) -> None:
 
 
 def _crash(group: Group, event: e.Crash) -> None:
+    if event.member in group.strangers:
+        del group.strangers[event.member]
+        return
     group.end(_alive(group, event.member))
 
 
@@ -145,6 +159,9 @@ def _pause(group: Group, event: e.Pause) -> None:
 
 def _resume(group: Group, event: e.Resume) -> None:
     """The next heartbeat says whether the group went on without it."""
+    if event.member in group.strangers:
+        del group.strangers[event.member]
+        raise Fault("GROUP_ID_NOT_FOUND", f"GROUP_ID_NOT_FOUND: {event.member} finds a classic group, and ends")
     process = _alive(group, event.member)
     process.talks = True
     if process.consumer.member_id not in group.coordinator.members:
@@ -232,6 +249,16 @@ def _miss(group: Group, event: e.MissAssignment) -> None:
     _alive(group, event.member).misses = True
 
 
+def needs_times(_: object, event: e.Hang | e.CutOff) -> None:
+    """Raise Fault(BAD_EVENT): without a clock no poll and no heartbeat is ever late."""
+    expected = "a script with times and classic members"
+    raise Fault(BAD_EVENT, f"{event.member!r} is to hang or to be cut off; expected {expected}")
+
+
+def _wait(group: Group, event: e.Wait) -> None:
+    """Time has passed already: sessions of a classic group run out by `Expire` alone."""
+
+
 def _alive(group: Group, name: str) -> Process:
     process = group.processes.get(name)
     if process is None or not process.alive:
@@ -244,6 +271,8 @@ HAPPENS: dict[type[e.Event], Callable[[Group, Any], None]] = {
     e.Leave: _leave,
     e.Crash: _crash,
     e.Pause: _pause,
+    e.Hang: needs_times,
+    e.CutOff: needs_times,
     e.Resume: _resume,
     e.Expire: _expire,
     e.Restart: _restart,
@@ -253,4 +282,5 @@ HAPPENS: dict[type[e.Event], Callable[[Group, Any], None]] = {
     e.FreezeMetadata: _freeze,
     e.RefreshMetadata: _refresh,
     e.MissAssignment: _miss,
+    e.Wait: _wait,
 }

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from groupledger.core.faults import Fault
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.recorded import RecordedCall
 from groupledger.core.protocol.settlement import Round, Settlement
@@ -70,9 +71,11 @@ def of_simulation(settlements: Iterable[Settlement], window: Window) -> list[Met
 
     A member's rebalance is a round in which it was answered, and takes from JoinGroup to the end of its last callback,
     and what it spent in onPartitionsLost before (KIP-429, step 0 of both timelines); one in which it got no answer has
-    failed. The group's are the rounds.
+    failed. The group's are the rounds. Where a clock ran, a member's begins with its first callback before JoinGroup.
+    Raises Fault("NO_METRICS") where the group was a consumer group (KIP-848), which has no rounds.
     """
     played = list(settlements)
+    _require_rounds(played)
     names = sorted({row.member for settled in played for took in settled.rounds for row in took.members})
     seen: dict[str | None, _Seen] = {name: _Seen(took_ms=[], failed=0, calls_ms={}) for name in (GROUP, *names)}
     lost_ms: dict[str, int] = {}
@@ -94,16 +97,35 @@ def of_simulation(settlements: Iterable[Settlement], window: Window) -> list[Met
     return [metric for name, one in seen.items() for metric in _metrics(name, one, window)]
 
 
+def _require_rounds(played: Iterable[Settlement]) -> None:
+    for number, settled in enumerate(played, 1):
+        if settled.coordinated is not None:
+            told = f"event {number} happens to a consumer group (KIP-848), whose rebalances are no rounds"
+            raise Fault("NO_METRICS", f"{told}; expected a classic group where metrics are asked for")
+
+
+def whole(settlements: Iterable[Settlement]) -> Window:
+    """From 0 ms to the end of the last thing that happened, at least one millisecond."""
+    ends = [0]
+    for settled in settlements:
+        ends += [settled.event.at_ms, *(took.ended_ms for took in settled.rounds)]
+        ends += [call.ended_ms for call in settled.calls]
+        ends += [] if settled.timed is None else [settled.timed.at_ms]
+    return Window(0, max(ends) + 1)
+
+
 def _count_round(
     seen: Mapping[str | None, _Seen], settled: Settlement, took: Round, lost_ms: Mapping[str, int]
 ) -> None:
     """A rebalance of the group and of each of its members; `lost_ms`: what they spent in onPartitionsLost before it."""
     last = {call.member: call.ended_ms for call in settled.calls if call.round == took.number}
-    longest = max((lost_ms.get(row.member, 0) for row in took.members), default=0)
+    longest = max((lost_ms.get(row.member, 0) for row in took.members if row.started_ms is None), default=0)
     _count(seen[GROUP], took.failure is None, took.started_ms - longest, took.ended_ms)
     for row in took.members:
-        started_ms = took.started_ms - lost_ms.get(row.member, 0)
-        _count(seen[row.member], row.answered, started_ms, last.get(row.member, took.ended_ms))
+        started_ms, ended_ms = took.started_ms - lost_ms.get(row.member, 0), last.get(row.member, took.ended_ms)
+        if row.started_ms is not None and row.ended_ms is not None:  # a clock ran
+            started_ms, ended_ms = row.started_ms, row.ended_ms
+        _count(seen[row.member], row.answered, started_ms, ended_ms)
 
 
 def of_history(calls: Iterable[RecordedCall], window: Window) -> list[Metric]:

@@ -67,6 +67,18 @@ class LiveOwnership:
                 self._lasting[each].remove(span)
                 self._ended.setdefault(each, []).append(span)
 
+    def stop(self, member: str, now_ms: int) -> tuple[TopicPartition, ...]:
+        """A process consumes nothing any longer; gives what it did."""
+        held = tuple(
+            each for each, spans in sorted(self._lasting.items()) if any(span.member == member for span in spans)
+        )
+        self.give_up(member, held, now_ms)
+        return held
+
+    def held(self) -> frozenset[TopicPartition]:
+        """What somebody consumes now."""
+        return frozenset(each for each, spans in self._lasting.items() if spans)
+
     def uncovered_ms(
         self, partitions: Iterable[TopicPartition], start_ms: int, end_ms: int
     ) -> dict[TopicPartition, int]:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from groupledger.core.custom.group import Protocol, TopicPartition
 from groupledger.core.protocol.callbacks import Call, Callback
 from groupledger.core.protocol.events import Event
 from groupledger.core.protocol.leader import Sets
 from groupledger.core.protocol.ownership import DoubleOwner
+from groupledger.core.protocol.records import Read
+
+if TYPE_CHECKING:
+    from groupledger.core.protocol.consumer_group.settling import Coordinated
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +27,8 @@ class Pace:
 
 
 class MemberCall(NamedTuple):
-    """One call of one member: `round` counts from 1 in an event, 0 is before the first; `order` counts its calls.
+    """One call of one member: `round` counts from 1 in an event, 0 is before the first; `order` counts its calls. Where
+    the group has times, rounds count from 1 in the whole script, and 0 is in none.
 
     `generation` and `group_instance_id` are the member's own while it is called; `process` counts the processes of its
     name, which share nothing.
@@ -42,7 +47,10 @@ class MemberCall(NamedTuple):
 
 
 class MemberRound(NamedTuple):
-    """One member in one round. `owned`: what it kept while it joined; not `answered`: SyncGroup never came back."""
+    """One member in one round. `owned`: what it kept while it joined; not `answered`: SyncGroup never came back.
+
+    Where the group has times: from the first callback before JoinGroup to the end of the last one after SyncGroup.
+    """
 
     member: str
     member_id: str
@@ -52,6 +60,8 @@ class MemberRound(NamedTuple):
     assigned: tuple[TopicPartition, ...]
     answered: bool
     joins_again: bool
+    started_ms: int | None = None
+    ended_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +92,36 @@ class Cycle(NamedTuple):
         return self.last - self.first
 
 
+class Outage(NamedTuple):
+    """Nobody consumed the partition from `since_ms` up to `until_ms`; None: nobody does yet."""
+
+    partition: TopicPartition
+    since_ms: int
+    until_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TimedEnd:
+    """The end of a settlement in a group that has times.
+
+    `rebalancing`: whether a rebalance still goes on, or a timeout will start one. `outages` are those of the time since
+    the last settlement ended, from when they began. `read` counts records from the beginning, if the script has a rate.
+    """
+
+    at_ms: int
+    rebalancing: bool
+    outages: tuple[Outage, ...]
+    read: Read | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Settlement:
     """One event and all it led to. It is stable unless there is a cycle or a failure, or a member was refused.
 
     Afterwards there are these `topics`, and these processes are `running`, neither ended nor paused: by name, with
     the number of each among those of its name. `unavailable_ms`: for how long nobody consumed a partition that somebody
-    subscribes to, from the end of the last settlement to the end of this one.
+    subscribes to, from the end of the last settlement to the end of this one. A consumer group (KIP-848) has no rounds:
+    `coordinated` are its epochs, heartbeats and targets.
     """
 
     event: Event
@@ -103,6 +136,8 @@ class Settlement:
     running: Mapping[str, int] = field(default_factory=dict)
     double_owners: tuple[DoubleOwner, ...] = ()  # while it settled, and afterwards where they still are
     unavailable_ms: Mapping[TopicPartition, int] = field(default_factory=dict)
+    timed: TimedEnd | None = None
+    coordinated: Coordinated | None = None
 
     @property
     def stable(self) -> bool:

@@ -9,48 +9,50 @@ nothing. Round 2: B is assigned the two, which were unavailable for one round.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.custom.naming import CustomAssignor, by_every_name
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.consumer import exists
+from groupledger.core.protocol.consumer_group.conversion import refuses, to_classic_group, to_consumer_group
+from groupledger.core.protocol.consumer_group.play import Play
+from groupledger.core.protocol.consumer_group.settling import Coordinated, pass_time, settle, take_coordinated
+from groupledger.core.protocol.consumer_group.targets import ServerQuestion, Targets, find_targets
+from groupledger.core.protocol.consumer_group.topic_table import TopicTable
 from groupledger.core.protocol.coordinator import Coordinator
 from groupledger.core.protocol.group import Group
 from groupledger.core.protocol.happening import come_back, happen, require_topic_names
-from groupledger.core.protocol.leader import Plan, Question, plan, plan_all
+from groupledger.core.protocol.leader import Plan, Question, plan_all
 from groupledger.core.protocol.rounds import gather, spread
-from groupledger.core.protocol.settlement import Cycle, Pace, Settlement
-from groupledger.core.step import Form
+from groupledger.core.protocol.script import MOST_ROUNDS, Script
+from groupledger.core.protocol.settlement import Cycle, Settlement
+from groupledger.core.protocol.timed.application import Applications
+from groupledger.core.protocol.timed.play import play_timed
 
-MOST_ROUNDS = 50
-"""Of one event: a group that neither settles nor repeats itself is given up."""
+__all__ = ["MOST_ROUNDS", "Script", "live", "play", "simulate", "simulate_all"]
 
-Playing = Generator[Question, Plan, list[Settlement]]
+T = TypeVar("T")
+Asked = Question | ServerQuestion
+Answered = Plan | Targets
+Settling = Generator[Asked, Any, Settlement]
+Playing = Generator[Asked, Any, list[Settlement]]
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
-    """One group to be simulated: the topics there are at first, and what happens, one event after the other.
+def simulate(
+    script: Script, custom: Mapping[str, CustomAssignor] | None = None, applications: Applications | None = None
+) -> list[Settlement]:
+    """One settlement for each event. Raises Fault for an event that cannot be (see `happen`) or an unknown assignor.
 
-    `member_ids`: ids that processes had in reality, in order, for a history that is to be played again.
+    `applications`: what the processes of a script with times do with their consumers.
     """
-
-    topics: Mapping[str, int]
-    events: Iterable[e.Event]
-    form: Form = Form.KIP
-    pace: Pace = field(default_factory=Pace)
-    member_ids: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-
-def simulate(script: Script, custom: Mapping[str, CustomAssignor] | None = None) -> list[Settlement]:
-    """One settlement for each event. Raises Fault for an event that cannot be (see `happen`) or an unknown assignor."""
-    (result,) = simulate_all([script], custom)
-    if isinstance(result, Fault):
-        raise result
-    return result
+    known = by_every_name(custom or {}, ASSIGNORS)
+    playing = play(script, known) if applications is None else play_timed(script, known, applications)
+    return _answered(playing, known)
 
 
 def simulate_all(
@@ -62,17 +64,28 @@ def simulate_all(
     playing = {place: play(script, known) for place, script in enumerate(scripts)}
     asked = {place: question for place in playing if (question := _go_on(playing, place, None, results))}
     while asked:
-        answers = zip(asked, plan_all(list(asked.values()), known), strict=True)
-        asked = {place: question for place, plan in answers if (question := _go_on(playing, place, plan, results))}
+        answers = zip(asked, _answer_all(list(asked.values()), known), strict=True)
+        asked = {place: question for place, answer in answers if (question := _go_on(playing, place, answer, results))}
     return [results[place] for place in range(len(playing))]
 
 
+def _answer_all(questions: Sequence[Asked], custom: Mapping[str, CustomAssignor]) -> list[Answered]:
+    """Leaders' questions by one call of each client-side assignor, coordinators' by one of each server-side one."""
+    leaders = [place for place, each in enumerate(questions) if isinstance(each, Question)]
+    coordinators = [place for place, each in enumerate(questions) if isinstance(each, ServerQuestion)]
+    answers: dict[int, Answered] = {}
+    answers.update(zip(leaders, plan_all([q for q in questions if isinstance(q, Question)], custom), strict=True))
+    found = find_targets([q for q in questions if isinstance(q, ServerQuestion)])
+    answers.update(zip(coordinators, found, strict=True))
+    return [answers[place] for place in range(len(questions))]
+
+
 def _go_on(
-    playing: dict[int, Playing], place: int, plan: Plan | None, results: dict[int, list[Settlement] | Fault]
-) -> Question | None:
-    """Send a plan to one group; its next question, or None once it has a result."""
+    playing: dict[int, Playing], place: int, answer: Answered | None, results: dict[int, list[Settlement] | Fault]
+) -> Asked | None:
+    """Send an answer to one group; its next question, or None once it has a result."""
     try:
-        return next(playing[place]) if plan is None else playing[place].send(plan)
+        return next(playing[place]) if answer is None else playing[place].send(answer)
     except StopIteration as end:
         results[place] = end.value
     except Fault as fault:
@@ -81,39 +94,131 @@ def _go_on(
 
 
 def live(script: Script, custom: Mapping[str, CustomAssignor] | None = None) -> Iterator[Settlement]:
-    """The settlements of one group, each as soon as its event is there; raises Fault as `simulate`."""
+    """The settlements of one group without times, each as soon as its event is there; raises Fault as `simulate`."""
     known = by_every_name(custom or {}, ASSIGNORS)
-    group = _group(script, known)
+    stage = _stage(script, known)
     for event in script.events:
-        yield _answered(_settle(group, event), known)
+        yield _answered(_settle(stage, event), known)
 
 
-def _answered(settling: Generator[Question, Plan, Settlement], custom: Mapping[str, CustomAssignor]) -> Settlement:
+def _answered(settling: Generator[Asked, Any, T], custom: Mapping[str, CustomAssignor]) -> T:
     try:
         question = next(settling)
         while True:
-            question = settling.send(plan(question, custom))
+            question = settling.send(_answer_all([question], custom)[0])
     except StopIteration as end:
-        settled: Settlement = end.value
-        return settled
+        result: T = end.value
+        return result
 
 
 def play(script: Script, custom: Mapping[str, CustomAssignor]) -> Playing:
-    """One group; yields questions, is sent plans, returns a settlement for each event."""
-    group = _group(script, custom)
+    """One group; yields questions, is sent plans and targets, returns a settlement for each event."""
+    if script.times is not None:
+        return (yield from play_timed(script, custom))
+    stage = _stage(script, custom)
     settlements = []
     for event in script.events:
-        settlements.append((yield from _settle(group, event)))
+        settlements.append((yield from _settle(stage, event)))
     return settlements
 
 
-def _group(script: Script, custom: Mapping[str, CustomAssignor]) -> Group:
+@dataclass(slots=True)
+class _Stage:
+    """A group as it is now: a consumer group (KIP-848) where there is one, else the classic one."""
+
+    script: Script
+    classic: Group
+    topics: TopicTable
+    consumer: Play | None = None
+
+
+def _stage(script: Script, custom: Mapping[str, CustomAssignor]) -> _Stage:
     require_topic_names(script.topics)
     coordinator = Coordinator(known_ids=script.member_ids)
-    return Group(dict(script.topics), script.form, script.pace, custom, coordinator=coordinator)
+    group = Group(dict(script.topics), script.form, script.pace, custom, coordinator=coordinator)
+    return _Stage(script, group, TopicTable(known_ids=script.topic_ids))
 
 
-def _settle(group: Group, event: e.Event) -> Generator[Question, Plan, Settlement]:
+def _settle(stage: _Stage, event: e.Event) -> Settling:
+    """One event of a group of either type, and the change of its type, if that is what it leads to."""
+    before = None
+    if stage.consumer is not None:
+        yield from pass_time(stage.consumer, event.at_ms)
+        before = _leave_consumer_group(stage, event)
+    refused = _enter_consumer_group(stage, event)
+    if refused is not None:
+        return _settlement(stage.classic, event, stage.classic.clock_ms, None, None, refused)
+    if stage.consumer is None:
+        classic: Settlement = yield from _settle_classic(stage.classic, event)
+        return replace(classic, coordinated=before) if before is not None and before.heartbeats else classic
+    settled: Settlement = yield from settle(stage.consumer, event)
+    if _leave_consumer_group(stage, event) is None or settled.coordinated is None:
+        return settled
+    settled = replace(settled, coordinated=replace(settled.coordinated, members=()))
+    cycle, failure = yield from _rounds(stage.classic, event)
+    returning, stage.classic.returning = stage.classic.returning, None
+    again = _settlement(stage.classic, event, max(stage.classic.settled_ms, event.at_ms), cycle, failure, None)
+    merged = _merged(settled, again)
+    if returning is None:
+        return merged
+    return _merged(
+        merged, (yield from _settle(stage, replace(returning, at_ms=stage.classic.clock_ms, together=False)))
+    )
+
+
+def _merged(first: Settlement, then: Settlement) -> Settlement:
+    """Two parts of what one event led to."""
+    waited_ms = Counter(first.unavailable_ms) + Counter(then.unavailable_ms)
+    return replace(
+        then,
+        event=first.event,
+        rounds=(*first.rounds, *then.rounds),
+        calls=(*first.calls, *then.calls),
+        unavailable_ms=dict(sorted(waited_ms.items())),
+        double_owners=(*first.double_owners, *then.double_owners),
+        coordinated=then.coordinated or first.coordinated,
+        refused=then.refused or first.refused,
+        failure=then.failure or first.failure,
+    )
+
+
+def _enter_consumer_group(stage: _Stage, event: e.Event) -> str | None:
+    """The first member of the consumer protocol makes the group a consumer group; or why the coordinator refuses it."""
+    settings = _starting(stage.classic, event)
+    if stage.consumer is not None or settings is None or settings.group_protocol is not e.GroupProtocol.CONSUMER:
+        return None
+    stage.classic.set_clocks(max(stage.classic.clock_ms, event.at_ms))
+    refused = refuses(stage.classic, stage.script.consumer_group)
+    if refused is None:
+        stage.consumer = to_consumer_group(stage.classic, stage.script.consumer_group, stage.topics)
+    else:
+        stage.classic.strangers.pop(settings.member, None)
+    return refused
+
+
+def _starting(group: Group, event: e.Event) -> e.Join | None:
+    """How the process that an event starts in a classic group is configured."""
+    if isinstance(event, e.Restart):
+        process = group.processes.get(event.member)
+        return group.ended.get(event.member) if process is None else process.settings
+    return event if isinstance(event, e.Join) else None
+
+
+def _leave_consumer_group(stage: _Stage, event: e.Event) -> Coordinated | None:
+    """A group whose members are all classic is classic; so is one without members that a classic one joins."""
+    play = stage.consumer
+    if play is None:
+        return None
+    classic_joins = isinstance(event, e.Join) and event.group_protocol is e.GroupProtocol.CLASSIC
+    if not play.is_classic and not (classic_joins and play.is_abandoned):
+        return None
+    coordinated = take_coordinated(play)
+    to_classic_group(play, stage.classic)
+    stage.consumer = None
+    return replace(coordinated, members=())
+
+
+def _settle_classic(group: Group, event: e.Event) -> Generator[Question, Plan, Settlement]:
     """One event, and rounds until nobody wants another."""
     refused = happen(group, event)
     event_ms = max(group.settled_ms, event.at_ms)

@@ -1,8 +1,9 @@
 """A script as a JSON object, and what came of it as one: the format of `groupledger simulate` and of the fleet job.
 
 A script: {"id": "payments", "topics": {"orders": 6}, "form": "kip", "events": [{"event": "join", "member": "a",
-"topics": ["orders"]}, {"event": "set-partitions", "topic": "orders", "partitions": 8, "at_ms": 60000}]}. The names of
-events are those of `core.protocol.events` in kebab-case, with the same fields.
+"topics": ["orders"]}, {"event": "set-partitions", "topic": "orders", "partitions": 8, "at_ms": 60000}]}; with "times",
+its rounds are driven by a clock. The names of events are those of `core.protocol.events` in kebab-case, with the same
+fields; `consumer_group` has the fields of `ConsumerGroupSettings`.
 """
 
 from __future__ import annotations
@@ -20,14 +21,17 @@ from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.protocol.consumer_group_json import read_settings, write_coordinated, write_settings
 from groupledger.core.protocol.happening import HAPPENS
+from groupledger.core.protocol.metrics import of_simulation, whole
 from groupledger.core.protocol.ownership import DoubleOwner
-from groupledger.core.protocol.settlement import MemberCall, MemberRound, Pace, Round, Settlement
+from groupledger.core.protocol.script_checks import require, require_one_of, require_whole
+from groupledger.core.protocol.settlement import MemberCall, MemberRound, Pace, Round, Settlement, TimedEnd
 from groupledger.core.protocol.simulator import Script, simulate_all
+from groupledger.core.protocol.times_json import read_times, write_times
 from groupledger.core.step import Form
 from groupledger.core.visible_text import json_text
 
-BAD_SCRIPT = "BAD_SCRIPT"
 TOGETHER = 500
 """Scripts that are played side by side: enough to share the assignors' calls, few enough for memory."""
 
@@ -36,26 +40,51 @@ NAMES = {kind: name for name, kind in EVENTS.items()}
 MOST_PARTITIONS = 100_000
 LISTS = frozenset({"topics", "assignors"})
 FLAGS = frozenset({"upgrade_from", "together"})
-NUMBERS = {"at_ms": 2**53, "partitions": MOST_PARTITIONS}
+NUMBERS = {"at_ms": 2**53, "partitions": MOST_PARTITIONS, "rebalance_timeout_ms": 2**31}
+ENUMS = {"byte_code": ByteCode.__members__, "group_protocol": {each.value: each for each in e.GroupProtocol}}
+OPTIONAL = frozenset({"group_instance_id", "remote_assignor", "topic_regex"})
 
 
-def simulate_lines(lines: Iterable[str], custom: Mapping[str, CustomAssignor] | None = None) -> Iterator[str]:
+def simulate_lines(
+    lines: Iterable[str], custom: Mapping[str, CustomAssignor] | None = None, *, metrics: bool = False
+) -> Iterator[str]:
     """One result line for each script line, in order; a line that cannot be played becomes an error."""
     numbered = enumerate(lines, 1)
     while some := list(islice(numbered, TOGETHER)):
-        for result in _play_some(some, custom):
+        for result in _play_some(some, custom, metrics=metrics):
             yield json_text(result)
 
 
-def _play_some(lines: list[tuple[int, str]], custom: Mapping[str, CustomAssignor] | None) -> Iterator[dict[str, Any]]:
+def _play_some(
+    lines: list[tuple[int, str]], custom: Mapping[str, CustomAssignor] | None, *, metrics: bool
+) -> Iterator[dict[str, Any]]:
     read = [(number, *read_line(line)) for number, line in lines]
     results = iter(simulate_all([script for *_, script in read if isinstance(script, Script)], custom))
     for number, name, script in read:
         result = script if isinstance(script, Fault) else next(results)
-        if isinstance(result, Fault):
-            yield {"id": name, "line": number, "error": f"{result.code}: {result.message}"}
-        else:
-            yield {"id": name, "events": [told(each) for each in result]}
+        try:
+            if isinstance(result, Fault):
+                raise result
+            found = result_of(name, result, metrics=metrics)
+        except Fault as fault:
+            found = refused_line(name, number, fault)
+        yield found
+
+
+def refused_line(name: Any, number: int, fault: Fault) -> dict[str, Any]:
+    """The result of a line that cannot be played."""
+    return {"id": name, "line": number, "error": f"{fault.code}: {fault.message}"}
+
+
+def result_of(name: Any, settlements: list[Settlement], *, metrics: bool) -> dict[str, Any]:
+    """The result of a script: what came of each event, and KIP-429's metrics of the whole if they are asked for.
+
+    Raises Fault("NO_METRICS") as `of_simulation` does.
+    """
+    result: dict[str, Any] = {"id": name, "events": [told(each) for each in settlements]}
+    if metrics:
+        result["metrics"] = [each._asdict() for each in of_simulation(settlements, whole(settlements))]
+    return result
 
 
 def read_line(line: str) -> tuple[Any, Script | Fault]:
@@ -66,7 +95,7 @@ def read_line(line: str) -> tuple[Any, Script | Fault]:
             found = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise Fault("BAD_JSON", f"{error}; expected one JSON object a line") from error
-        _require(isinstance(found, dict), "the script", found, "an object")
+        require(isinstance(found, dict), "the script", found, "an object")
         name = found.get("id")
         return name, read_script(found)
     except Fault as fault:
@@ -76,64 +105,73 @@ def read_line(line: str) -> tuple[Any, Script | Fault]:
 def read_script(found: Mapping[str, Any]) -> Script:
     """The script of a JSON object; raises Fault("BAD_SCRIPT"), which says where it is wrong."""
     topics = found.get("topics")
-    _require(isinstance(topics, dict), "topics", topics, "an object of partition counts")
+    require(isinstance(topics, dict), "topics", topics, "an object of partition counts")
     for topic, count in (topics or {}).items():
-        _whole(count, f"topics.{topic}", MOST_PARTITIONS)
+        require_whole(count, f"topics.{topic}", MOST_PARTITIONS)
     events = found.get("events")
-    _require(isinstance(events, list), "events", events, "a list")
+    require(isinstance(events, list), "events", events, "a list")
     form = found.get("form", Form.KIP)
-    _one_of(form, list(Form), "form")
+    require_one_of(form, list(Form), "form")
     told_events = [_event(each, f"events.{at}") for at, each in enumerate(events or ())]
-    return Script(dict(topics or {}), told_events, Form(form), _pace(found.get("pace", {})))
+    pace, times = _pace(found.get("pace", {})), read_times(found.get("times"))
+    rounds = "no round_ms beside times: a round takes round_trip_ms"
+    require(times is None or not pace.round_ms, "pace.round_ms", pace.round_ms, rounds)
+    settings = read_settings(found.get("consumer_group", {}))
+    unset = "none beside times: a clock drives the classic protocol alone"
+    require(times is None or "consumer_group" not in found, "consumer_group", found.get("consumer_group"), unset)
+    return Script(dict(topics or {}), told_events, Form(form), pace, times=times, consumer_group=settings)
 
 
 def _pace(found: Any) -> Pace:
     """`{"round_ms": 100, "onPartitionsRevoked": 40}`."""
-    _require(isinstance(found, dict), "pace", found, "an object of milliseconds")
+    require(isinstance(found, dict), "pace", found, "an object of milliseconds")
     known = sorted({"round_ms", *Callback})
     for name, value in found.items():
-        _one_of(name, known, "pace")
-        _whole(value, f"pace.{name}", 2**31)
+        require_one_of(name, known, "pace")
+        require_whole(value, f"pace.{name}", 2**31)
     return Pace(found.get("round_ms", 0), {each: found[each] for each in Callback if each in found})
 
 
 def _event(found: Any, place: str) -> e.Event:
-    _require(isinstance(found, dict), place, found, "an object")
+    require(isinstance(found, dict), place, found, "an object")
     name = found.get("event")
-    _one_of(name, EVENTS, f"{place}.event")
+    require_one_of(name, EVENTS, f"{place}.event")
     kind = EVENTS[str(name)]
     values = {key: value for key, value in found.items() if key != "event"}
     known = {each.name: each.default is MISSING for each in fields(kind)}
     for key in values:
-        _one_of(key, known, place)
+        require_one_of(key, known, place)
     for key, needed in known.items():
-        _require(key in values or not needed, f"{place}.{key}", values.get(key), "a value")
+        require(key in values or not needed, f"{place}.{key}", values.get(key), "a value")
     return kind(**{key: _value(key, value, f"{place}.{key}") for key, value in values.items()})
 
 
 def _value(key: str, value: Any, place: str) -> Any:
     """A field of an event, in the type it has there."""
     if key in LISTS:
-        _require(
+        require(
             isinstance(value, list) and all(isinstance(each, str) for each in value), place, value, "a list of texts"
         )
         return tuple(value)
     if key in NUMBERS:
-        _whole(value, place, NUMBERS[key])
-    elif key == "byte_code":
-        _one_of(value, ByteCode.__members__, place)
-        return ByteCode[value]
+        require_whole(value, place, NUMBERS[key])
+    elif key in ENUMS:
+        require_one_of(value, ENUMS[key], place)
+        return ENUMS[key][value]
     elif key in FLAGS:
-        _require(isinstance(value, bool), place, value, "true or false")
+        require(isinstance(value, bool), place, value, "true or false")
     else:
-        _require(isinstance(value, str) or (key == "group_instance_id" and value is None), place, value, "a text")
+        require(isinstance(value, str) or (key in OPTIONAL and value is None), place, value, "a text")
     return value
 
 
 def write_script(script: Script, name: str) -> dict[str, Any]:
     """The JSON object of a script without a pace: `read_script` gives the script again."""
     events = [{"event": NAMES[type(each)], **_fields(each)} for each in script.events]
-    return {"id": name, "topics": dict(script.topics), "form": script.form.value, "events": events}
+    told = {"id": name, "topics": dict(script.topics), "form": script.form.value, "events": events}
+    times = {} if script.times is None else {"times": write_times(script.times)}
+    settings = write_settings(script.consumer_group)
+    return {**told, **times, **({"consumer_group": settings} if settings else {})}
 
 
 def _fields(event: e.Event) -> dict[str, Any]:
@@ -162,7 +200,19 @@ def told(settled: Settlement) -> dict[str, Any]:
         "refused": settled.refused,
         "unavailable_ms": [[*each, waited] for each, waited in settled.unavailable_ms.items()],
         "double_owners": [_double_owner(each) for each in settled.double_owners],
+        **({} if settled.timed is None else _timed(settled.timed)),
+        **({} if settled.coordinated is None else {"consumer_group": write_coordinated(settled.coordinated)}),
     }
+
+
+def _timed(end: TimedEnd) -> dict[str, Any]:
+    """What there is to say of a group that has times."""
+    outages = [[*each.partition, each.since_ms, each.until_ms] for each in end.outages]
+    told: dict[str, Any] = {"ended_ms": end.at_ms, "rebalancing": end.rebalancing, "outages": outages}
+    if end.read is not None:
+        for name in ("twice", "never", "committed"):
+            told[name] = [[*each, count] for each, count in getattr(end.read, name).items()]
+    return told
 
 
 def _round(took: Round) -> dict[str, Any]:
@@ -189,6 +239,7 @@ def _member(row: MemberRound) -> dict[str, Any]:
         "assigned": _pairs(row.assigned),
         "answered": row.answered,
         "joins_again": row.joins_again,
+        **({} if row.started_ms is None else {"started_ms": row.started_ms, "ended_ms": row.ended_ms}),
     }
 
 
@@ -214,18 +265,3 @@ def _double_owner(each: DoubleOwner) -> dict[str, Any]:
 
 def _pairs(partitions: Iterable[TopicPartition]) -> list[list[Any]]:
     return [list(each) for each in partitions]
-
-
-def _whole(value: Any, place: str, most: int) -> None:
-    _require(type(value) is int and 0 <= value <= most, place, value, f"a whole number from 0 to {most:,}")
-
-
-def _one_of(value: Any, names: Iterable[str], place: str) -> None:
-    known = list(names)
-    _require(isinstance(value, str) and value in known, place, value, "one of " + ", ".join(known))
-
-
-def _require(holds: bool, place: str, got: Any, expected: str) -> None:
-    if not holds:
-        shown = "nothing" if got is None else repr(got)[:80]
-        raise Fault(BAD_SCRIPT, f"{place} is {shown}; expected {expected}")

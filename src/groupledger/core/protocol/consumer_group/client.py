@@ -1,0 +1,98 @@
+"""A consumer of the consumer protocol as Kafka's Java client 4.4 is one: what it sends, what it is told, what it owns.
+
+Pure, like `core.protocol.consumer` for the classic protocol. It reconciles in one go: onPartitionsRevoked with all that
+goes, then onPartitionsAssigned with all that comes, be it nothing; then it tells the coordinator what it owns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from groupledger.core.protocol.consumer_group.heartbeat import Answer, Request
+from groupledger.core.protocol.consumer_group.topic_table import NO_PARTITIONS, IdPartitions
+
+Said = tuple[tuple[str, ...], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """What it knows. `epoch` 0: it has to join. `owned` None: it has not reconciled anything since it joined.
+
+    `assigned`: what the coordinator answered last. `stated`, `said`: what it last sent as owned, and as subscription.
+    `full`: its next heartbeat says everything, as after an error.
+    """
+
+    member_id: str
+    process: str
+    topics: tuple[str, ...]
+    regex: str | None = None
+    group_instance_id: str | None = None
+    remote_assignor: str | None = None
+    rebalance_timeout_ms: int = 0
+    epoch: int = 0
+    owned: IdPartitions | None = None
+    assigned: IdPartitions | None = None
+    stated: IdPartitions | None = None
+    said: Said | None = None
+    full: bool = True
+
+    @property
+    def owns(self) -> IdPartitions:
+        """What it owns."""
+        return self.owned or NO_PARTITIONS
+
+    @property
+    def subscribed(self) -> Said:
+        """Its subscription."""
+        return self.topics, self.regex
+
+    @property
+    def reconciled(self) -> bool:
+        """Whether it owns what it was assigned."""
+        return self.assigned is None or self.assigned == self.owned
+
+    @property
+    def has_news(self) -> bool:
+        """Whether its next heartbeat says something that the coordinator does not know."""
+        return self.full or self.epoch == 0 or self.said != self.subscribed or self.stated != self.owns
+
+
+def send(client: Client) -> tuple[Client, Request]:
+    """The next heartbeat: all when it joins or after an error, else what changed."""
+    full = client.full or client.epoch == 0
+    changed = full or client.said != client.subscribed
+    owned = client.owns if full or client.stated != client.owns else None
+    request = Request(
+        member_id=client.member_id,
+        process=client.process,
+        epoch=client.epoch,
+        group_instance_id=client.group_instance_id,
+        topics=client.topics if changed else None,
+        regex=client.regex or "" if changed else None,
+        remote_assignor=client.remote_assignor if full else None,
+        rebalance_timeout_ms=client.rebalance_timeout_ms if full else None,
+        owned=owned,
+    )
+    return replace(client, said=client.subscribed, stated=client.owns, full=False), request
+
+
+def receive(client: Client, answer: Answer) -> Client:
+    """Take an answer without an error."""
+    assigned = client.assigned if answer.assigned is None else answer.assigned
+    return replace(client, epoch=answer.epoch, assigned=assigned)
+
+
+def lose_answer(client: Client) -> Client:
+    """No answer came: say everything again."""
+    return replace(client, full=True)
+
+
+def subscribe(client: Client, topics: Iterable[str]) -> Client:
+    """Subscribe to other topics, by name; the coordinator hears of it with the next heartbeat."""
+    return replace(client, topics=tuple(topics), regex=None)
+
+
+def fall_out(client: Client) -> Client:
+    """It lost everything; it joins again under the same member id (KIP-1082)."""
+    return replace(client, epoch=0, owned=None, assigned=None, stated=None, said=None, full=True)

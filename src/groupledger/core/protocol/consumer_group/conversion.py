@@ -1,0 +1,163 @@
+"""A group that changes its type while it runs (KIP-848, "Migration path"): classic to consumer, and back."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+
+from groupledger.core.custom.group import TopicPartition
+from groupledger.core.protocol import consumer as c
+from groupledger.core.protocol import events as e
+from groupledger.core.protocol.callbacks import Call
+from groupledger.core.protocol.consumer_group.classic_members import join_steps
+from groupledger.core.protocol.consumer_group.coordinator import FIRST_EPOCH, ConsumerGroup
+from groupledger.core.protocol.consumer_group.exchange import finish_call
+from groupledger.core.protocol.consumer_group.group_member import GroupMember
+from groupledger.core.protocol.consumer_group.play import Play
+from groupledger.core.protocol.consumer_group.process import Due, Process
+from groupledger.core.protocol.consumer_group.settings import CLASSIC_SESSION_TIMEOUT_MS, ConsumerGroupSettings
+from groupledger.core.protocol.consumer_group.topic_table import TopicTable
+from groupledger.core.protocol.coordinator import Coordinator, Registered
+from groupledger.core.protocol.group import Group
+from groupledger.core.protocol.group import Process as ClassicProcess
+from groupledger.core.step import Form
+
+WRITES_USER_DATA = frozenset({"librdkafka-cooperative-sticky"})
+"""Assignors whose assignments have user data, which no coordinator takes over (decision 0113, and seen live)."""
+
+
+def refuses(group: Group, settings: ConsumerGroupSettings) -> str | None:
+    """Why a member of the consumer protocol may not join a classic group that has members."""
+    coordinator = group.coordinator
+    if not coordinator.members:
+        return None
+    if not settings.migration_policy.upgrades:
+        policy = settings.migration_policy.value
+        return f"GROUP_ID_NOT_FOUND: the group is a classic one, and group.consumer.migration.policy is {policy}"
+    if coordinator.assignor in WRITES_USER_DATA and coordinator.given:
+        return f"GROUP_ID_NOT_FOUND: assignments of {coordinator.assignor} have user data that a conversion would lose"
+    return None
+
+
+def to_consumer_group(group: Group, settings: ConsumerGroupSettings, table: TopicTable) -> Play:
+    """The group goes on as a consumer group: its generation is the epoch, what members were assigned is their target.
+
+    A group without members is a new one. `table`: topics that the group was told of before, by id.
+    """
+    table.become(group.topics)
+    old = group.coordinator
+    epoch = old.generation if old.members else FIRST_EPOCH
+    converted = ConsumerGroup(settings, table, epoch=epoch, assignment_epoch=epoch)
+    play = Play(converted, group.pace, group.form, old.new_member_id, ownership=group.ownership)
+    play.born, play.ended, play.returning = group.born, group.ended, group.returning
+    play.clock_ms, play.settled_ms, play.calls = group.clock_ms, group.settled_ms, group.calls
+    play.wanted_before = frozenset(group.wanted())
+    for member in old.walk():
+        given = [each for each in old.given.get(member.member_id, ()) if _is_taken_over(each, group)]
+        _seat(converted, member, group, given, play.clock_ms)
+    for process in group.processes.values():
+        _go_on(play, process)
+    play.processes |= group.strangers
+    group.strangers = {}
+    group.calls, group.returning = [], None
+    return play
+
+
+def _is_taken_over(partition: TopicPartition, group: Group) -> bool:
+    """Kafka takes any partition of a topic that exists; one past the topic's end stops its assignor `uniform`."""
+    return group.form is Form.AS_KAFKA or c.exists(partition, group.topics)
+
+
+def _seat(
+    group: ConsumerGroup, member: Registered, classic: Group, given: Iterable[TopicPartition], now_ms: int
+) -> None:
+    process = classic.processes.get(member.process)
+    held = sorted(group.topics.identified(given))
+    group.members[member.member_id] = GroupMember(
+        member_id=member.member_id,
+        process=member.process,
+        topics=tuple(sorted(set(member.subscription.topics))),
+        group_instance_id=member.group_instance_id,
+        rebalance_timeout_ms=e.MAX_POLL_INTERVAL_MS if process is None else process.settings.rebalance_timeout_ms,
+        epoch=group.epoch,
+        previous_epoch=group.epoch,
+        assigned=dict.fromkeys(held, group.epoch),
+        classic_assignors=member.assignors,
+    )
+    group.targets[member.member_id] = tuple(
+        (topic_id, tuple(number for other, number in held if other == topic_id))
+        for topic_id in sorted({topic_id for topic_id, _ in held})
+    )
+    group.heard_ms[member.member_id] = now_ms
+    group.session_ms[member.member_id] = CLASSIC_SESSION_TIMEOUT_MS
+    group.changes.append(1)
+
+
+def _go_on(play: Play, process: ClassicProcess) -> None:
+    """A classic process in the consumer group: it hears of it with its next heartbeat."""
+    moved = Process(process.settings, process.number, consumer=process.consumer)
+    moved.alive, moved.talks = process.alive, process.talks
+    play.processes[process.name] = moved
+    if not process.talks:
+        return
+    play.send_next(moved)
+    if process.consumer.member_id not in play.group.members:
+        moved.steps = join_steps(play, moved)
+        play.put(moved, Due.GO_ON)
+
+
+def to_classic_group(play: Play, group: Group) -> None:
+    """The group goes on as a classic one: the epoch is its generation, and all members join again.
+
+    Processes of the consumer protocol that stand still are left to `group.strangers`: they find no such group any more.
+    """
+    _finish_calls(play, group)
+    named = play.group.topics.named
+    old, group.coordinator = group.coordinator, Coordinator(known_ids=group.coordinator.known_ids)
+    new = group.coordinator
+    new.adopt_ids(old)
+    new.generation = play.group.epoch if play.group.members else 0
+    for member in play.group.members.values():
+        process = play.processes[member.process]
+        consumer = process.consumer
+        if consumer is None or member.classic_assignors is None:
+            raise AssertionError(f"{member.process} follows the consumer protocol; expected classic members alone")
+        subscription = c.join(consumer).subscription
+        new.seat(
+            Registered(
+                member.process, member.member_id, member.classic_assignors, subscription, member.group_instance_id
+            )
+        )
+    new.given = {each.member_id: named(each.assigned) for each in play.group.members.values()}
+    new.rebalancing = bool(new.members) or any(each.consumer is not None for each in play.talking)
+    group.processes = {each.name: _back(play, each) for each in play.processes.values() if each.consumer is not None}
+    group.topics, group.clock_ms, group.calls = play.group.topics.counts, play.clock_ms, play.calls
+    group.settled_ms, group.returning = play.settled_ms, play.returning
+    group.set_clocks(play.clock_ms)
+
+
+def _back(play: Play, process: Process) -> ClassicProcess:
+    if process.consumer is None:
+        raise AssertionError(f"{process.name} follows the consumer protocol; expected a classic one")
+    back = ClassicProcess(process.settings, process.consumer, play.clock_ms, process.number)
+    back.alive, back.talks, back.joins = process.alive, process.talks, process.alive
+    return back
+
+
+def _finish_calls(play: Play, group: Group) -> None:
+    """Calls that processes are in return. Who stands still and is of the consumer protocol is left to the strangers."""
+    while play.queue:
+        entry = heapq.heappop(play.queue)
+        process = play.of(entry)
+        if process is None or not process.talks or entry.due is not Due.RETURN or process.doing is None:
+            continue
+        play.clock_ms = max(play.clock_ms, entry.at_ms)
+        finish_call(play, process)
+        step = None if process.steps is None else next(process.steps, None)
+        if isinstance(step, Call):
+            process.doing, process.since_ms = step, play.clock_ms
+            play.put(process, Due.RETURN, play.pace.callback_ms.get(step.callback, 0))
+    for process in list(play.processes.values()):
+        if process.client is not None and process.alive:
+            group.strangers[process.name] = process
+            group.ended[process.name] = process.settings

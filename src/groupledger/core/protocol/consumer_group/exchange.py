@@ -1,0 +1,297 @@
+"""What goes on between the processes of a consumer group and its coordinator, one entry of the queue at a time."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Generator
+from dataclasses import replace
+
+from groupledger.core.protocol import consumer as classic
+from groupledger.core.protocol.callbacks import Call, Callback, call
+from groupledger.core.protocol.consumer_group import client as c
+from groupledger.core.protocol.consumer_group.classic_members import join_steps, needs_to_join
+from groupledger.core.protocol.consumer_group.coordinator import Turn
+from groupledger.core.protocol.consumer_group.heartbeat import REJOINS, Answer, Refusal, Request
+from groupledger.core.protocol.consumer_group.play import Play
+from groupledger.core.protocol.consumer_group.process import Backoff, Due, HeartbeatRow, Process, Steps, TargetRow
+from groupledger.core.protocol.consumer_group.targets import ServerQuestion, Targets
+from groupledger.core.protocol.consumer_group.topic_table import TopicIdPartition
+
+Asking = Generator[ServerQuestion, Targets, None]
+
+
+def take_next(play: Play) -> Asking:
+    """Let the next thing happen: a time-out, or the first entry of the queue."""
+    deadline = play.next_deadline(play.group.members)
+    if not play.queue or (deadline is not None and deadline[0] < play.queue[0].at_ms):
+        if deadline is not None:
+            play.clock_ms = max(play.clock_ms, deadline[0])
+            fence(play, deadline[1])
+        return
+    entry = heapq.heappop(play.queue)
+    process = play.of(entry)
+    if process is None:
+        return
+    play.clock_ms = max(play.clock_ms, entry.at_ms)
+    if not process.talks:
+        process.suspended.append((entry.due, entry.payload))
+    elif entry.due is Due.SEND:
+        yield from _send(play, process)
+    elif entry.due is Due.ANSWER:
+        yield from _receive(play, process, entry.payload)
+    else:
+        yield from _go_on(play, process, entry.payload, returned=entry.due is Due.RETURN)
+
+
+def fence(play: Play, member_id: str) -> None:
+    """The coordinator gives up a member; one that talks hears of it at its next heartbeat."""
+    member = play.group.members[member_id]
+    process = play.processes.get(member.process)
+    _unseat(play, member_id)
+    if process is not None and not process.alive and process.member_id == member_id:
+        del play.processes[process.name]
+
+
+def _unseat(play: Play, member_id: str) -> None:
+    """Take a seat away. Where classic members alone are left, the group becomes classic, in the same epoch.
+
+    Not where a fenced process of the consumer protocol is about to join again: that would turn it back at once.
+    """
+    if play.group.would_be_classic(without=member_id) and not play.has_talking_clients:
+        play.group.members.pop(member_id, None)
+        play.is_classic = True
+    else:
+        play.group.leave(member_id)
+
+
+def _send(play: Play, process: Process) -> Asking:
+    """The next heartbeat of a process."""
+    if process.waits:
+        process.sends_again = True
+        return
+    play.send_next(process)
+    if process.client is None:
+        yield from _send_classic(play, process)
+        return
+    process.client, request = c.send(process.client)
+    answer = yield from exchange(play, request)
+    if play.pace.round_ms:
+        process.waits = True
+        play.put(process, Due.ANSWER, play.pace.round_ms, answer)
+    else:
+        yield from _receive(play, process, answer)
+
+
+def _send_classic(play: Play, process: Process) -> Asking:
+    """A classic heartbeat. One that is in a rebalance already says nothing of it."""
+    if process.steps is not None or process.consumer is None:
+        return
+    error = needs_to_join(play.group, process, play.clock_ms)
+    resumes, process.resumes = process.resumes, False
+    if error is None:
+        if resumes:
+            play.ownership.begin_step()
+            play.ownership.take(process.name, play.consumed(process), play.clock_ms)
+        return
+    if error is not Refusal.REBALANCE_IN_PROGRESS:
+        process.fallen = classic.Error(error)
+    else:
+        process.steps = join_steps(play, process)
+    yield from carry_on(play, process)
+
+
+def exchange(play: Play, request: Request) -> Generator[ServerQuestion, Targets, Answer]:
+    """The coordinator handles a heartbeat, or a JoinGroup; new expressions are resolved right after it."""
+    group = play.group
+    before = group.epoch, group.assignment_epoch
+    turn = group.begin(request)
+    if isinstance(turn, Answer):
+        _write_row(play, request, turn)
+        return turn
+    if group.is_due(play.clock_ms):
+        yield from _assign(play, turn)
+    answer = group.finish(turn, play.clock_ms)
+    if turn.replaces is not None and group.would_be_classic():
+        play.is_classic = True
+    news = answer.assigned is not None or answer.epoch != request.epoch or request.owned is not None
+    if news or before != (group.epoch, group.assignment_epoch):
+        _write_row(play, request, answer)
+    group.resolve_expressions(play.clock_ms)
+    return answer
+
+
+def _assign(play: Play, turn: Turn) -> Asking:
+    question = play.group.question(turn)
+    answer = yield question
+    if answer.failure is not None:
+        play.failure = f"{question.assignor}: {answer.failure}"
+        return
+    play.group.install(dict(answer.of), play.clock_ms)
+    names = {each.member_id: each.process for each in play.group.members.values()}
+    names[turn.member.member_id] = turn.member.process
+    given = tuple(
+        (names[member_id], play.group.topics.named(TopicIdPartition(at, each) for at, some in target for each in some))
+        for member_id, target in answer.of.items()
+    )
+    play.targets.append(TargetRow(play.clock_ms, play.group.assignment_epoch, question.assignor, given))
+
+
+def _write_row(play: Play, request: Request, answer: Answer) -> None:
+    member = play.group.members.get(request.member_id)
+    named = play.group.topics.named
+    play.heartbeats.append(
+        HeartbeatRow(
+            at_ms=play.clock_ms,
+            member=request.process,
+            member_id=request.member_id,
+            sent_epoch=request.epoch,
+            owned=None if request.owned is None else named(request.owned),
+            error=None if answer.error is None else answer.error.value,
+            epoch=answer.epoch,
+            state=None if member is None else member.state.value,
+            assigned=() if member is None else named(member.assigned),
+            pending=() if member is None else named(member.pending),
+            group_epoch=play.group.epoch,
+            assignment_epoch=play.group.assignment_epoch,
+        )
+    )
+
+
+def _receive(play: Play, process: Process, answer: Answer) -> Asking:
+    """An answer reaches a member of the consumer protocol."""
+    client = process.client
+    if client is None:
+        raise AssertionError(f"{process.name} was answered a heartbeat that it cannot have sent")
+    process.waits = False
+    if process.sends_again:
+        process.sends_again = False
+        play.send_soon(process)
+    if process.misses:
+        process.misses, process.client = False, c.lose_answer(client)
+        return
+    if answer.error is None:
+        process.client = c.receive(client, answer)
+        if process.resumes:
+            play.ownership.begin_step()
+            play.ownership.take(process.name, play.consumed(process), play.clock_ms)
+    elif answer.error in REJOINS:
+        process.fallen = classic.Error.UNKNOWN_MEMBER_ID
+    else:
+        play.refused = f"{answer.error}: {answer.message}"
+        play.end(process)
+        return
+    process.resumes = False
+    yield from carry_on(play, process)
+
+
+def carry_on(play: Play, process: Process) -> Asking:
+    """What a process does next, unless it is busy: lose all, close, reconcile, in this order."""
+    while process.alive and process.doing is None:
+        if process.fallen is not None:
+            _begin(process, _fall_steps(play, process, process.fallen))
+        elif process.closing and (process.client is not None or process.steps is None):
+            _begin(process, _close_steps(play, process))
+        elif process.steps is None and process.client is not None and not process.client.reconciled:
+            _begin(process, _reconcile_steps(play, process))
+        if process.steps is None or not (yield from _run(play, process, None)):
+            return
+
+
+def _begin(process: Process, steps: Steps) -> None:
+    """Do this instead of what it is doing."""
+    process.steps = steps
+    process.fallen, process.closing = None, False
+
+
+def _go_on(play: Play, process: Process, answer: Answer | None, *, returned: bool) -> Asking:
+    """A call has returned, or a time is over."""
+    if returned and process.doing is not None:
+        finish_call(play, process)
+    process.doing = None
+    interrupted = process.client is not None and (process.fallen is not None or process.closing)
+    goes_on = process.steps is not None and not interrupted
+    if not goes_on or (yield from _run(play, process, answer)):
+        yield from carry_on(play, process)
+
+
+def _run(play: Play, process: Process, answer: Answer | None) -> Generator[ServerQuestion, Targets, bool]:
+    """Take steps until one takes time (False), or there are none left (True)."""
+    while process.steps is not None:
+        try:
+            step = next(process.steps) if answer is None else process.steps.send(answer)
+        except StopIteration:
+            process.steps = None
+            return process.alive
+        answer = None
+        if isinstance(step, Request):
+            answer = yield from exchange(play, step)
+            continue
+        if isinstance(step, Backoff):
+            process.doing = Call(Callback.USER_DATA)
+            play.put(process, Due.GO_ON, step.ms)
+            return False
+        process.doing, process.since_ms = step, play.clock_ms
+        takes_ms = play.pace.callback_ms.get(step.callback, 0)
+        if takes_ms:
+            play.put(process, Due.RETURN, takes_ms)
+            return False
+        finish_call(play, process)
+    return process.alive
+
+
+def finish_call(play: Play, process: Process) -> None:
+    """The call that a process is in has returned."""
+    made, process.doing = process.doing, None
+    if made is None:
+        raise AssertionError(f"{process.name} returns from no call; expected one under way")
+    play.note(process, made)
+    if process.client is not None and made.callback in {Callback.REVOKED, Callback.LOST}:
+        names = set(made.partitions)
+        kept = frozenset(each for each in process.client.owns if not names.issuperset(play.group.topics.named([each])))
+        process.client = replace(process.client, owned=kept)
+
+
+def _reconcile_steps(play: Play, process: Process) -> Steps:
+    """To what was answered last: revoke, then take, be it nothing; then say what is owned, at once."""
+    client = process.client
+    if client is None or client.assigned is None:
+        return
+    goal = client.assigned
+    named = play.group.topics.named
+    if client.owns - goal:
+        yield call(Callback.REVOKED, named(client.owns - goal))
+    yield call(Callback.ASSIGNED, named(goal - client.owns))
+    if process.client is not None:
+        process.client = replace(process.client, owned=goal, stated=None)
+    play.send_soon(process)
+
+
+def _fall_steps(play: Play, process: Process, error: classic.Error) -> Steps:
+    """All is lost, and it joins again."""
+    owned = play.owned(process)
+    if process.client is not None:
+        if owned:
+            yield call(Callback.LOST, owned)
+        process.client = c.fall_out(process.client)
+        play.send_soon(process)
+    elif process.consumer is not None:
+        reaction = classic.fall_out(process.consumer, error)
+        yield from reaction.calls
+        process.consumer = reaction.consumer
+        yield from join_steps(play, process)
+
+
+def _close_steps(play: Play, process: Process) -> Steps:
+    """Revoke all, say so, end. A static member keeps its seat; of the classic protocol it says nothing."""
+    owned, member_id = play.owned(process), process.member_id or ""
+    if owned:
+        yield call(Callback.REVOKED, owned)
+    play.end(process)
+    static = process.settings.group_instance_id is not None
+    if member_id not in play.group.members or (static and process.client is None):
+        return
+    if static:
+        play.group.leave_for_now(member_id)
+    else:
+        _unseat(play, member_id)
+        del play.processes[process.name]

@@ -1,0 +1,340 @@
+"""The coordinator's side of a timed group, as Kafka's `GroupMetadataManager` keeps a classic group.
+
+JoinGroup waits until all members have sent it, or until the longest rebalance timeout is over: then dynamic members
+that have not are removed. Static ones stay until their session ends, or until a rebalance timeout has passed in which
+they have not sent SyncGroup. Whoever waits for an answer needs no heartbeat; every JoinGroup answer begins a new
+session, also of members that are away.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from groupledger.core.custom.group import TopicPartition
+from groupledger.core.faults import Fault
+from groupledger.core.protocol.consumer import Error
+from groupledger.core.protocol.coordinator import Registered
+from groupledger.core.protocol.leader import Plan
+from groupledger.core.protocol.subscription import Seat, Subscription
+from groupledger.core.protocol.timed import sessions
+from groupledger.core.protocol.timed.group import TimedGroup
+from groupledger.core.protocol.timed.member import Joined, Membership, Request, TimedProcess
+from groupledger.core.step import Form
+
+# JoinGroup
+
+
+def join(group: TimedGroup, process: TimedProcess, member_id: str | None, sent: Subscription, request: Request) -> None:
+    """JoinGroup arrives."""
+    if member_id is None:
+        _join_anew(group, process, sent, request)
+    elif member_id in group.pending:
+        group.pending.pop(member_id).call_off()
+        _seat(group, process, member_id, sent, request)
+    elif member_id not in group.coordinator.members:
+        group.answer(process, partial(_unknown, group, process, request))
+    else:
+        _join_again(group, process, member_id, sent, request)
+
+
+def _join_anew(group: TimedGroup, process: TimedProcess, sent: Subscription, request: Request) -> None:
+    """Without a member id: a dynamic member is given one first (KIP-394), a static one takes its seat."""
+    seat = group.coordinator.static_seat(process.instance_id)
+    try:
+        group.coordinator.require_common_assignor(process.name, process.settings.assignors)
+    except Fault as fault:
+        group.refused = fault.message
+        group.answer(process, partial(_refuse, group, process))
+        return
+    member_id = group.coordinator.new_member_id(process.name)
+    if seat is not None:
+        _replace(group, process, member_id, seat, sent, request)
+    elif process.instance_id is not None:
+        _seat(group, process, member_id, sent, request)
+    else:
+        session_ms = process.times.session_timeout_ms
+        group.pending[member_id] = group.agenda.after(session_ms, partial(remove, group, member_id))
+        group.answer(process, partial(_require_id, group, process, request, member_id))
+
+
+def _require_id(group: TimedGroup, process: TimedProcess, request: Request, member_id: str) -> None:
+    if process.request is request:
+        process.new_id = member_id
+        group.wake(process)
+
+
+def _unknown(group: TimedGroup, process: TimedProcess, request: Request) -> None:
+    if process.request is request:
+        sessions.fell_out(group, process, Error.UNKNOWN_MEMBER_ID)
+
+
+def _refuse(group: TimedGroup, process: TimedProcess) -> None:
+    group.end(process)
+
+
+def _seat(group: TimedGroup, process: TimedProcess, member_id: str, sent: Subscription, request: Request) -> None:
+    """A new member: everybody rebalances, or waits a little longer for those who come to an empty group."""
+    group.coordinator.seat(process.registered(member_id, sent))
+    group.waiting[member_id] = (process, request)
+    group.newcomers |= group.starting
+    _prepare_or_complete(group)
+
+
+def _join_again(group: TimedGroup, process: TimedProcess, member_id: str, sent: Subscription, request: Request) -> None:
+    """A member that nothing is new about, and that does not lead, is told what the others were told.
+
+    In the form `kip` that is so only while they wait for their assignments: who joins again in a stable group has a
+    reason to, and starts a round.
+    """
+    known = group.coordinator.members[member_id]
+    stable = not group.preparing and not group.completing
+    told = group.completing or (stable and group.coordinator.leader != member_id and group.form is Form.AS_KAFKA)
+    if told and known.subscription == sent:
+        group.answer(process, partial(_joined, group, process, request, _answer_to(group, member_id)))
+        return
+    group.coordinator.seat(process.registered(member_id, sent))
+    group.waiting[member_id] = (process, request)
+    _prepare_or_complete(group)
+
+
+def _replace(
+    group: TimedGroup, process: TimedProcess, member_id: str, seat: Registered, sent: Subscription, request: Request
+) -> None:
+    """A static member takes back its seat: in a stable group without a rebalance, and its predecessor is fenced."""
+    old = seat.member_id
+    stable = not group.preparing and not group.completing
+    awaiting = group.waiting[old][0] if old in group.waiting else group.syncing.get(old)
+    if awaiting is not None and awaiting is not process:
+        group.answer(awaiting, partial(group.end, awaiting))
+    group.coordinator.replace(old, process.registered(member_id, sent))
+    _forget(group, old)
+    sessions.watch(group, member_id, process)
+    if stable:
+        told = replace(_answer_to(group, member_id), round=0, returned=seat.subscription)
+        group.answer(process, partial(_joined, group, process, request, told))
+        sessions.nudge(group)
+        return
+    group.waiting[member_id] = (process, request)
+    _prepare_or_complete(group)
+
+
+def _answer_to(group: TimedGroup, member_id: str) -> Joined:
+    """What a member is told of the generation; the leader also who is in it, if they wait for its assignment."""
+    coordinator = group.coordinator
+    leads = coordinator.leader == member_id
+    known = coordinator.walk() if leads and group.completing else ()
+    seats = tuple(Seat(each.member_id, each.subscription, each.group_instance_id) for each in known)
+    return Joined(member_id, coordinator.generation, leads, coordinator.assignor, seats, group.begun)
+
+
+def _joined(group: TimedGroup, process: TimedProcess, request: Request, told: Joined) -> None:
+    if process.request is request:
+        process.joined = told
+        group.wake(process)
+
+
+def _prepare_or_complete(group: TimedGroup) -> None:
+    if group.preparing:
+        _complete_if_all_joined(group)
+    else:
+        prepare(group)
+
+
+def prepare(group: TimedGroup) -> None:
+    """PREPARING_REBALANCE: everybody has to join again. An empty group waits for those who may come."""
+    for member_id, process in group.syncing.items():
+        _fail_sync(group, process, member_id)
+    group.syncing.clear()
+    _all_synced(group)
+    empty, group.empty = group.empty, False
+    group.preparing, group.completing, group.starting = True, False, empty
+    group.prepared_ms = group.now_ms
+    timeout_ms = _rebalance_timeout_ms(group)
+    if empty:
+        delay_ms = group.times.initial_rebalance_delay_ms
+        group.newcomers, group.delay_left_ms = False, max(timeout_ms - delay_ms, 0)
+        group.join_due = group.agenda.after(delay_ms, partial(_delay_over, group))
+    else:
+        group.join_due = group.agenda.after(timeout_ms, partial(complete, group))
+        _complete_if_all_joined(group)
+    sessions.nudge(group)
+
+
+def _delay_over(group: TimedGroup) -> None:
+    """`group.initial.rebalance.delay.ms` once more where somebody came, at most for a rebalance timeout in all."""
+    if not group.newcomers or group.delay_left_ms == 0:
+        complete(group)
+        return
+    delay_ms = min(group.times.initial_rebalance_delay_ms, group.delay_left_ms)
+    group.newcomers, group.delay_left_ms = False, max(group.delay_left_ms - delay_ms, 0)
+    group.join_due = group.agenda.after(delay_ms, partial(_delay_over, group))
+
+
+def _complete_if_all_joined(group: TimedGroup) -> None:
+    if not group.starting and not group.pending and group.waiting.keys() >= group.coordinator.members.keys():
+        complete(group)
+
+
+def complete(group: TimedGroup) -> None:
+    """The join phase is over: who has not joined and is no static member is removed; the others are answered."""
+    _call_off_join(group)
+    for member_id, member in list(group.coordinator.members.items()):
+        if member_id not in group.waiting and member.group_instance_id is None:
+            _unseat(group, member_id)
+    if group.coordinator.members and not group.waiting:
+        group.join_due = group.agenda.after(_rebalance_timeout_ms(group), partial(complete, group))
+        return
+    joined, group.waiting = (
+        {each: group.waiting[each] for each in group.coordinator.members if each in group.waiting},
+        {},
+    )
+    group.coordinator.start_generation(joined)
+    group.preparing = group.starting = False
+    group.completing = bool(group.coordinator.members)
+    group.empty = not group.completing
+    group.begin_round(joined)
+    group.unsynced = set(group.coordinator.members)
+    for member_id, (process, request) in joined.items():
+        group.answer(process, partial(_joined, group, process, request, _answer_to(group, member_id)))
+    for member_id, member in group.coordinator.members.items():
+        sessions.watch(group, member_id, group.processes[member.process])
+    if group.completing:
+        group.sync_due = group.agenda.after(_rebalance_timeout_ms(group), partial(_sync_over, group))
+    sessions.nudge(group)
+
+
+# SyncGroup
+
+
+def sync(group: TimedGroup, process: TimedProcess, member_id: str, generation: int, plan: Plan | None) -> None:
+    """SyncGroup arrives; the leader's has the plan, and answers all."""
+    if member_id not in group.coordinator.members:
+        _fell_out(group, process, member_id, generation, Error.UNKNOWN_MEMBER_ID)
+    elif generation != group.coordinator.generation:
+        _fell_out(group, process, member_id, generation, Error.ILLEGAL_GENERATION)
+    elif group.preparing:
+        _fail_sync(group, process, member_id)
+    else:
+        group.unsynced.discard(member_id)
+        if not group.unsynced:
+            _all_synced(group)
+        group.syncing[member_id] = process
+        if plan is not None and group.completing:
+            group.coordinator.given = plan.assigned
+            group.completing = False
+        if not group.completing:
+            _answer_syncs(group)
+
+
+def _fell_out(group: TimedGroup, process: TimedProcess, member_id: str, generation: int, error: Error) -> None:
+    def act() -> None:
+        if _waits_for(process, member_id, generation):
+            sessions.fell_out(group, process, error)
+
+    group.answer(process, act)
+
+
+def _waits_for(process: TimedProcess, member_id: str, generation: int) -> bool:
+    """Whether a SyncGroup of this generation is its last request."""
+    same = (process.consumer.member_id, process.consumer.generation) == (member_id, generation)
+    return same and process.membership is Membership.SYNCING
+
+
+def _answer_syncs(group: TimedGroup) -> None:
+    for member_id, process in group.syncing.items():
+        if process.misses:
+            process.misses = False
+            _fail_sync(group, process, member_id)
+        else:
+            given = tuple(group.coordinator.given.get(member_id, ()))
+            group.answer(process, partial(_synced, group, process, member_id, group.coordinator.generation, given))
+            sessions.watch(group, member_id, process)  # one that died while it waited was spared until now
+    group.syncing.clear()
+
+
+def _synced(
+    group: TimedGroup, process: TimedProcess, member_id: str, generation: int, given: tuple[TopicPartition, ...]
+) -> None:
+    if _waits_for(process, member_id, generation):
+        process.membership, process.given = Membership.STABLE, given
+        group.wake(process)
+        sessions.nudge(group)
+
+
+def _fail_sync(group: TimedGroup, process: TimedProcess, member_id: str) -> None:
+    """REBALANCE_IN_PROGRESS, or no answer at all: the member joins again."""
+    group.done(member_id, answered=False, again=True)
+    group.answer(process, partial(_sync_failed, group, process, member_id, group.coordinator.generation))
+    sessions.watch(group, member_id, process)
+
+
+def _sync_failed(group: TimedGroup, process: TimedProcess, member_id: str, generation: int) -> None:
+    if _waits_for(process, member_id, generation):
+        sessions.stop_heartbeats(process)
+        process.membership, process.rejoins = Membership.UNJOINED, True
+        sessions.watch(group, member_id, process)
+        group.wake(process)
+
+
+def _sync_over(group: TimedGroup) -> None:
+    """Who has not sent SyncGroup within the rebalance timeout is removed, static or not."""
+    for member_id in sorted(group.unsynced):
+        _unseat(group, member_id)
+    prepare(group)
+
+
+def _all_synced(group: TimedGroup) -> None:
+    group.unsynced.clear()
+    if group.sync_due is not None:
+        group.sync_due.call_off()
+        group.sync_due = None
+
+
+# Seats
+
+
+def expire(group: TimedGroup, member_id: str) -> None:
+    """A session is over; who waits for an answer is spared."""
+    group.sessions.pop(member_id, None)
+    if member_id not in group.waiting and member_id not in group.syncing:
+        remove(group, member_id)
+
+
+def remove(group: TimedGroup, member_id: str) -> None:
+    """A member left, or its session is over: the others rebalance."""
+    pending = group.pending.pop(member_id, None)
+    if pending is not None:
+        pending.call_off()
+        if group.preparing:
+            _complete_if_all_joined(group)
+    elif member_id in group.coordinator.members:
+        _unseat(group, member_id)
+        _prepare_or_complete(group)
+        sessions.nudge(group)
+
+
+def _unseat(group: TimedGroup, member_id: str) -> None:
+    group.coordinator.remove(member_id)
+    _forget(group, member_id)
+
+
+def _forget(group: TimedGroup, member_id: str) -> None:
+    """Nobody has this id any more."""
+    group.waiting.pop(member_id, None)
+    group.syncing.pop(member_id, None)
+    group.unsynced.discard(member_id)
+    sessions.end_session(group, member_id)
+    group.done(member_id, answered=False, again=False)
+
+
+def _call_off_join(group: TimedGroup) -> None:
+    if group.join_due is not None:
+        group.join_due.call_off()
+        group.join_due = None
+
+
+def _rebalance_timeout_ms(group: TimedGroup) -> int:
+    """The longest of all members."""
+    names = (each.process for each in group.coordinator.members.values())
+    return max((group.times.member(name).rebalance_timeout_ms for name in names), default=0)

@@ -1,0 +1,257 @@
+"""What an event does to a timed group, at its own moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from groupledger.core.faults import Fault
+from groupledger.core.protocol import consumer as c
+from groupledger.core.protocol import events as e
+from groupledger.core.protocol.happening import BAD_EVENT, new_consumer, require_topic_names
+from groupledger.core.protocol.timed import polling, sessions
+from groupledger.core.protocol.timed.agenda import Asking
+from groupledger.core.protocol.timed.group import TimedGroup
+from groupledger.core.protocol.timed.member import Membership, Running, TimedProcess
+
+
+def happen(group: TimedGroup, event: e.Event) -> Asking | None:
+    """Let an event happen; raises Fault as `core.protocol.happening.happen` does.
+
+    What comes to a process while it closes to start again, or is to start one that still closes, waits for that.
+    """
+    group.ownership.begin_step()
+    process = group.processes.get(getattr(event, "member", ""))
+    if process is not None and _waits(process, event):
+        process.afterwards.append(partial(happen, group, event))
+        return None
+    found: Asking | None = HAPPENS[type(event)](group, event)
+    return found
+
+
+def _waits(process: TimedProcess, event: e.Event) -> bool:
+    closes = process.alive and process.closes and not isinstance(event, e.Crash)
+    return closes and (bool(process.afterwards) or isinstance(event, e.Join | e.Restart))
+
+
+def _join(group: TimedGroup, event: e.Join) -> None:
+    there = group.processes.get(event.member)
+    if there is not None and there.alive:
+        raise Fault(BAD_EVENT, f"{event.member!r} has joined already; expected a new process")
+    _start(group, event)
+
+
+def _start(group: TimedGroup, settings: e.Join) -> None:
+    """A process subscribes, and polls for the first time."""
+    require_topic_names(settings.topics)
+    consumer = new_consumer(settings, group.topics, group.form, group.custom)
+    group.born[settings.member] += 1
+    times = group.times.member(settings.member)
+    process = TimedProcess(settings, times, consumer, group.born[settings.member], group.now_ms)
+    process.application = group.application(process, partial(sessions.accepts_commits, group, process))
+    process.commits_next_ms = group.now_ms + group.commits_every_ms
+    group.processes.pop(settings.member, None)
+    group.processes[settings.member] = process
+    group.wake(process)
+
+
+def _leave(group: TimedGroup, event: e.Leave) -> Asking | None:
+    process = _running(group, event.member, "leave")
+    return _close(group, process)
+
+
+def _close(group: TimedGroup, process: TimedProcess) -> Asking | None:
+    """At once, or when the callback returns that it is in."""
+    process.closes = True
+    return group.start(process, polling.close(group, process)) if process.program is None else None
+
+
+def _crash(group: TimedGroup, event: e.Crash) -> None:
+    process = _alive(group, event.member, or_closing=True)
+    sessions.go_silent(group, process)
+    group.end(process)
+
+
+def _pause(group: TimedGroup, event: e.Pause) -> None:
+    process = _running(group, event.member, "pause")
+    sessions.go_silent(group, process)
+    _halt(group, process, Running.STOPPED)
+
+
+def _hang(group: TimedGroup, event: e.Hang) -> None:
+    """Its next poll does not come: `max.poll.interval.ms` after the last one it leaves the group."""
+    process = _running(group, event.member, "hang")
+    due_ms = process.last_poll_ms(group.now_ms) + process.times.rebalance_timeout_ms
+    _halt(group, process, Running.HUNG)
+    process.too_late = group.agenda.at(due_ms, partial(polling.leave_late, group, process))
+
+
+def _halt(group: TimedGroup, process: TimedProcess, running: Running) -> None:
+    """It does nothing, be it in a callback, until it goes on."""
+    group.stop(process, running)
+    for due in (process.program_due, process.poll_due, process.too_late):
+        if due is not None:
+            due.call_off()
+    process.poll_due = None
+
+
+def _cut_off(group: TimedGroup, event: e.CutOff) -> None:
+    process = _running(group, event.member, "be cut off")
+    sessions.go_silent(group, process)
+    process.running, process.stopped_ms = Running.CUT_OFF, group.now_ms
+
+
+def _resume(group: TimedGroup, event: e.Resume) -> None:
+    """It goes on where it stood; its next heartbeat, sent at once, says whether the group went on without it."""
+    process = _alive(group, event.member)
+    was, process.running = process.running, Running.ALL
+    if was is Running.ALL:
+        raise Fault(BAD_EVENT, f"{event.member!r} runs; expected one that is paused, hangs or is cut off")
+    stood_ms = group.now_ms - process.stopped_ms
+    if was is Running.CUT_OFF:
+        if process.membership in (Membership.JOINING, Membership.SYNCING):
+            process.membership, process.rejoins = Membership.UNJOINED, True
+            process.returned, process.request = None, None
+    else:
+        polled_ms = process.last_poll_ms(process.stopped_ms) if process.program is None else process.poll_started_ms
+        _go_on(group, process, stood_ms)
+        if group.now_ms - polled_ms >= process.times.rebalance_timeout_ms:
+            polling.leave_late(group, process)
+    _heartbeat_at_once(group, process)
+    at_once = process.times.round_trip_ms == 0 and isinstance(sessions.verdict(group, process), c.Error)
+    if was is not Running.CUT_OFF and process.fallen is None and not at_once:
+        group.ownership.take(process.name, process.held, group.now_ms)
+    process.held = ()
+    group.wake(process)
+
+
+def _go_on(group: TimedGroup, process: TimedProcess, stood_ms: int) -> None:
+    """What was left of its work, or of the callback that it was in, is still to be done."""
+    if process.program is None:
+        process.polled_ms += stood_ms
+    elif process.program_due is not None:
+        due_ms = process.program_due.at_ms + stood_ms
+        process.program_due = group.agenda.at(due_ms, partial(group.resume, process))
+
+
+def _heartbeat_at_once(group: TimedGroup, process: TimedProcess) -> None:
+    if process.heartbeats:
+        sessions.stop_heartbeats(process)
+        process.heartbeats_since_ms = group.now_ms
+        group.send(process, partial(sessions.heartbeat, group, process))
+
+
+def _expire(group: TimedGroup, event: e.Expire) -> None:
+    del group
+    raise Fault(BAD_EVENT, f"{event.member!r} is to expire; where a script has times, sessions end by themselves")
+
+
+def _restart(group: TimedGroup, event: e.Restart) -> Asking | None:
+    """One that runs closes first, and starts when it has; one that does not is killed."""
+    process = group.processes.get(event.member)
+    if process is not None and process.alive and process.running is Running.ALL:
+        process.afterwards.append(partial(_start_again, group, event.member))
+        return _close(group, process)
+    if process is not None and process.alive:
+        sessions.go_silent(group, process)
+        group.end(process)
+    _start_again(group, event.member)
+    return None
+
+
+def _start_again(group: TimedGroup, name: str) -> None:
+    settings = group.ended.get(name)
+    if settings is None:
+        raise Fault(BAD_EVENT, f"there is no process {name!r} to restart; expected one that joined")
+    _start(group, settings)
+
+
+def _subscribe(group: TimedGroup, event: e.Subscribe) -> None:
+    require_topic_names(event.topics)
+    process = _running(group, event.member, "subscribe")
+    reaction = c.change_subscription(process.consumer, event.topics)
+    process.consumer, process.rejoins = reaction.consumer, True
+    group.wake(process)
+
+
+def _set_partitions(group: TimedGroup, event: e.SetPartitions) -> None:
+    require_topic_names([event.topic])
+    group.topics = {**group.topics, event.topic: event.partitions}
+    _tell(group, event.topic)
+
+
+def _delete_topic(group: TimedGroup, event: e.DeleteTopic) -> None:
+    group.topics = {topic: count for topic, count in group.topics.items() if topic != event.topic}
+    _tell(group, event.topic)
+
+
+def _tell(group: TimedGroup, topic: str) -> None:
+    """A client's metadata has the topics that somebody of its group subscribes to; it sees them when it polls."""
+    if group.records is not None:
+        group.records.set_topics(group.topics, group.now_ms)
+    members = group.coordinator.members
+    there = [each for each in group.processes.values() if each.alive or each.consumer.member_id in members]
+    if any(topic in each.consumer.topics for each in there):
+        for process in group.processes.values():
+            _learn(group, process)
+
+
+def _learn(group: TimedGroup, process: TimedProcess) -> None:
+    if process.alive and not process.frozen:
+        process.view = group.topics
+        group.wake(process)
+
+
+def _freeze(group: TimedGroup, event: e.FreezeMetadata) -> None:
+    process = _alive(group, event.member)
+    process.frozen, process.view = True, None
+
+
+def _refresh(group: TimedGroup, event: e.RefreshMetadata) -> None:
+    process = _alive(group, event.member)
+    process.frozen = False
+    _learn(group, process)
+
+
+def _miss(group: TimedGroup, event: e.MissAssignment) -> None:
+    _alive(group, event.member).misses = True
+
+
+def _wait(group: TimedGroup, event: e.Wait) -> None:
+    """Time has passed already."""
+
+
+def _running(group: TimedGroup, name: str, what: str) -> TimedProcess:
+    process = _alive(group, name)
+    if process.running is not Running.ALL:
+        told = f"{name!r} is {process.running.value}; it cannot {what} before it resumes"
+        raise Fault(BAD_EVENT, told)
+    return process
+
+
+def _alive(group: TimedGroup, name: str, *, or_closing: bool = False) -> TimedProcess:
+    process = group.processes.get(name)
+    if process is None or not process.alive or (process.closes and not or_closing):
+        raise Fault(BAD_EVENT, f"there is no process {name!r}; expected one that joined and has not ended")
+    return process
+
+
+HAPPENS: dict[type[e.Event], Callable[[TimedGroup, Any], Asking | None]] = {
+    e.Join: _join,
+    e.Leave: _leave,
+    e.Crash: _crash,
+    e.Pause: _pause,
+    e.Hang: _hang,
+    e.CutOff: _cut_off,
+    e.Resume: _resume,
+    e.Expire: _expire,
+    e.Restart: _restart,
+    e.Subscribe: _subscribe,
+    e.SetPartitions: _set_partitions,
+    e.DeleteTopic: _delete_topic,
+    e.FreezeMetadata: _freeze,
+    e.RefreshMetadata: _refresh,
+    e.MissAssignment: _miss,
+    e.Wait: _wait,
+}

@@ -1,0 +1,155 @@
+"""A script with times, played: each event at its own moment, and what came of it until the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from itertools import pairwise
+
+from groupledger.core.custom.naming import CustomAssignor
+from groupledger.core.faults import Fault
+from groupledger.core.protocol import events as e
+from groupledger.core.protocol.consumer import exists
+from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
+from groupledger.core.protocol.coordinator import Coordinator
+from groupledger.core.protocol.happening import BAD_EVENT
+from groupledger.core.protocol.leader import Plan, Question
+from groupledger.core.protocol.records import Records
+from groupledger.core.protocol.script import MOST_ROUNDS, Script
+from groupledger.core.protocol.settlement import Settlement, TimedEnd
+from groupledger.core.protocol.timed import coordination, sessions
+from groupledger.core.protocol.timed.application import Applications
+from groupledger.core.protocol.timed.group import TimedGroup
+from groupledger.core.protocol.timed.happening import happen
+from groupledger.core.protocol.timed.member import Running
+from groupledger.core.protocol.timed.polling import poll
+from groupledger.core.protocol.times import Times
+
+Playing = Generator[Question, Plan, list[Settlement]]
+MOST_MOMENTS = 10_000
+"""Of each hundred processes, between two rounds: a group in which nobody gets as far as a round is given up."""
+
+
+def play_timed(
+    script: Script, custom: Mapping[str, CustomAssignor], applications: Applications | None = None
+) -> Playing:
+    """One group; yields questions, is sent plans, returns a settlement for each event.
+
+    The last settlement ends when nothing is due any more. Raises Fault: BAD_EVENT, UNKNOWN_ASSIGNOR.
+    """
+    events = list(script.events)
+    _require_classic(script, events)
+    _require_order(events)
+    group = timed_group(script, custom, applications)
+    settlements = []
+    for event, following in zip(events, [*events[1:], None], strict=True):
+        yield from _until(group, event.at_ms)
+        _recover(group)
+        asking = happen(group, event)
+        if asking is not None:
+            yield from asking
+        group.see()
+        yield from _until(group, None if following is None else following.at_ms)
+        settlements.append(_settlement(group, event))
+    return settlements
+
+
+def timed_group(
+    script: Script, custom: Mapping[str, CustomAssignor], applications: Applications | None = None
+) -> TimedGroup:
+    """A group before anything has happened to it."""
+    times = script.times or Times()
+    rate = times.records_per_second
+    records = None if rate is None else Records(rate)
+    if records is not None:
+        records.set_topics(script.topics, 0)
+    coordinator = Coordinator(known_ids=script.member_ids)
+    topics = dict(script.topics)
+    return TimedGroup(
+        topics, script.form, script.pace, times, custom, coordinator, poll, coordination.expire, applications, records
+    )
+
+
+def _require_classic(script: Script, events: list[e.Event]) -> None:
+    """Raise Fault(BAD_EVENT) for the consumer protocol (KIP-848), which `times` say nothing of."""
+    expected = "the classic protocol where a script has times, or no times: a consumer group has a clock of its own"
+    if script.consumer_group != ConsumerGroupSettings():
+        raise Fault(BAD_EVENT, f"consumer_group is {script.consumer_group}; expected {expected}")
+    for event in events:
+        if isinstance(event, e.Join) and event.group_protocol is not e.GroupProtocol.CLASSIC:
+            told = f"{event.member!r} joins by group_protocol {event.group_protocol.value!r}"
+            raise Fault(BAD_EVENT, f"{told}; expected {expected}")
+        if isinstance(event, e.Join) and event.rebalance_timeout_ms != e.MAX_POLL_INTERVAL_MS:
+            told = f"rebalance_timeout_ms of {event.member!r} is {event.rebalance_timeout_ms:,}"
+            raise Fault(BAD_EVENT, f"{told}; expected it in times.members, where a script has times")
+
+
+def _require_order(events: list[e.Event]) -> None:
+    for before, after in pairwise(events):
+        if after.at_ms < before.at_ms:
+            told = f"at_ms is {after.at_ms:,} after an event at {before.at_ms:,}"
+            raise Fault(BAD_EVENT, f"{told}; expected times that never go back where a script has times")
+
+
+def _until(group: TimedGroup, end_ms: int | None) -> Generator[Question, Plan, None]:
+    """All that is due before this time, or at all; a group that does not come to rest is given up."""
+    rounds, moments = len(group.rounds), 0
+    while (due_ms := group.agenda.next_ms()) is not None and (end_ms is None or due_ms < end_ms):
+        if group.failure is not None:
+            break
+        if len(group.rounds) >= MOST_ROUNDS:
+            group.failure = f"not stable after {MOST_ROUNDS} rounds"
+            break
+        rounds, moments = len(group.rounds), moments + 1 if rounds == len(group.rounds) else 0
+        if moments > MOST_MOMENTS * (1 + len(group.processes) // 100):
+            group.failure = f"not stable after {moments - 1:,} requests and polls without a round"
+            break
+        act = group.agenda.take()
+        group.catch_up()
+        group.ownership.begin_step()
+        asking = act()
+        if asking is not None:
+            yield from asking
+        group.see()
+    if end_ms is not None:
+        group.agenda.now_ms = max(group.now_ms, end_ms)
+    group.catch_up()
+
+
+def _recover(group: TimedGroup) -> None:
+    """Members that a leader left waiting, since its assignor failed, join again when something happens."""
+    if group.failure is not None and group.completing:
+        for process in group.processes.values():
+            process.joined = None
+            sessions.join_anyway(group, process)
+        coordination.prepare(group)
+    group.failure = None
+
+
+def _settlement(group: TimedGroup, event: e.Event) -> Settlement:
+    now_ms = group.now_ms
+    outages, waited = group.outages.take(now_ms)
+    owners = group.owners()
+    rounds, calls, refused = tuple(group.rounds), tuple(group.calls), group.refused
+    group.rounds, group.calls, group.refused = [], [], None
+    doubly = group.ownership.take_double_owners()
+    return Settlement(
+        event=event,
+        rounds=rounds,
+        calls=calls,
+        owners=owners,
+        unowned=tuple(sorted(group.wanted() - owners.keys())),
+        failure=group.failure,
+        refused=refused,
+        topics=group.topics,
+        running={
+            each.name: each.number for each in group.processes.values() if each.alive and each.running is Running.ALL
+        },
+        double_owners=tuple(each for each in doubly if exists(each.partition, group.topics)),
+        unavailable_ms=waited,
+        timed=TimedEnd(
+            at_ms=now_ms,
+            rebalancing=group.preparing or group.completing or group.agenda.next_ms() is not None,
+            outages=outages,
+            read=None if group.records is None else group.records.found(now_ms),
+        ),
+    )

@@ -1,0 +1,57 @@
+"""The times of a group's clients and of their coordinator, in milliseconds: Kafka's settings under their own names.
+
+Worked example: `Times(of={"slow": MemberTimes(processing_ms=20_000)})` is a group with Kafka's defaults in which one
+member works for twenty seconds on what each of its polls gives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+AUTO_COMMIT_MS = 5_000
+"""`auto.commit.interval.ms`, where nobody says anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberTimes:
+    """Of one member. `rebalance_timeout_ms` is `max.poll.interval.ms`, which a client also sends as that.
+
+    `round_trip_ms`: from a request to its answer, half of it each way. `processing_ms`: from one poll to the next,
+    while the member owns something.
+    """
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 3_000
+    rebalance_timeout_ms: int = 300_000
+    round_trip_ms: int = 0
+    processing_ms: int = 0
+
+    @property
+    def to_broker_ms(self) -> int:
+        """How long a request is on its way."""
+        return self.round_trip_ms // 2
+
+    @property
+    def from_broker_ms(self) -> int:
+        """How long an answer is on its way."""
+        return self.round_trip_ms - self.to_broker_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Of a group: `of` are members, by name of the process, that differ from `each`.
+
+    `records_per_second` arrive in each partition (None: nobody counts records). `auto_commit_interval_ms`: 0 is
+    `enable.auto.commit=false`; None is Kafka's default, or false where a listener commits.
+    """
+
+    each: MemberTimes = field(default_factory=MemberTimes)
+    of: Mapping[str, MemberTimes] = field(default_factory=dict)
+    initial_rebalance_delay_ms: int = 3_000
+    records_per_second: int | None = None
+    auto_commit_interval_ms: int | None = None
+
+    def member(self, name: str) -> MemberTimes:
+        """Of the process of this name."""
+        return self.of.get(name, self.each)

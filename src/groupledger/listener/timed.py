@@ -1,0 +1,203 @@
+"""Listeners inside a simulated group that has times: what their callbacks take holds up the group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import TypeVar
+
+from groupledger.core.custom.group import TopicPartition
+from groupledger.core.protocol.callbacks import LISTENER, Call
+from groupledger.core.protocol.records import Records
+from groupledger.core.protocol.timed.application import Accepts, Application
+from groupledger.core.protocol.timed.group import TimedGroup
+from groupledger.core.protocol.timed.member import TimedProcess
+from groupledger.listener.broker import SimulatedBroker
+from groupledger.listener.errors import CommitFailedError
+from groupledger.listener.hosted import Entry, HostedConsumer
+from groupledger.listener.interface import RebalanceListener
+from groupledger.listener.turns import in_turns, spend
+from groupledger.listener.view import GroupMetadata, OffsetAndMetadata, OffsetAndTimestamp, Offsets, PartitionInfo
+
+EXPELLED = "expelled"
+T = TypeVar("T")
+
+
+class TimedBroker(SimulatedBroker):
+    """The logs and the committed offsets of a group that has times, as they are now."""
+
+    def __init__(self, group: TimedGroup, records: Records) -> None:
+        self.group = group
+        self.records = records
+        self.read_ms: int | None = None  # a poll that is only now looked at
+        self._topics: Mapping[str, int] | None = None
+        super().__init__(group.topics)
+
+    @property
+    def now_ms(self) -> int | None:
+        """What the clock says."""
+        return self.group.now_ms
+
+    @now_ms.setter
+    def now_ms(self, told: int | None) -> None:
+        """Nobody sets the clock."""
+
+    def see_topics(self) -> None:
+        """Topics that were deleted take their commits along."""
+        if self._topics is not self.group.topics:
+            self._topics = self.group.topics
+            self.set_topics(self.group.topics)
+
+    def end_offset(self, partition: TopicPartition) -> int:
+        """The offset after the last record."""
+        return self.records.end(partition, self.group.now_ms if self.read_ms is None else self.read_ms)
+
+    def first_since(self, partition: TopicPartition, at_ms: int) -> OffsetAndTimestamp | None:
+        """The first record of this time or later."""
+        found = self.records.first_since(partition, at_ms, self.group.now_ms)
+        return None if found is None else OffsetAndTimestamp(*found)
+
+    def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """A member commits these."""
+        super().commit(offsets)
+        self.records.committed.update({each: told.offset for each, told in offsets.items()})
+
+    def note_read(self, partition: TopicPartition, first: int, end: int) -> None:
+        """A member reads these records."""
+        self.records.read(partition, first, end)
+
+
+class TimedConsumer(HostedConsumer):
+    """A member whose requests take a round trip, and whose commits only a coordinator takes that knows it."""
+
+    def __init__(self, process: TimedProcess, group_id: str, broker: TimedBroker, accepts: Accepts) -> None:
+        super().__init__(process.name, group_id, broker=broker, process=process.number)
+        self.times = process.times
+        self.accepts = accepts
+
+    def commit_sync(self, offsets: Offsets | None = None, *, timeout: float | None = None) -> None:
+        """Commit, and wait for the answer."""
+        wanted = self._all_positions() if offsets is None else dict(offsets)
+        spend(self.times.to_broker_ms)
+        try:
+            self._commit(wanted)
+        finally:
+            spend(self.times.from_broker_ms)
+
+    def auto_commit(self) -> None:
+        """Commit all positions, as `enable.auto.commit` does, if the coordinator takes it."""
+        if self.accepts():
+            self._commit(self._all_positions())
+
+    def _commit(self, wanted: dict[TopicPartition, OffsetAndMetadata]) -> None:
+        if wanted and not self.accepts():
+            message = f"{self.member} is no member of the group's generation; expected a commit before it is expelled"
+            self._fail("commit", wanted, CommitFailedError("COMMIT_FAILED", message))
+        super()._commit(wanted)
+
+    def _give_up(self, partitions: Iterable[TopicPartition]) -> None:
+        """Where a member stopped that had been expelled says nothing to who owns its partitions by now."""
+        known = dict(self.broker.last_read)
+        super()._give_up(partitions)
+        if not self.accepts():
+            self.broker.last_read = known
+
+    def committed(
+        self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What any member of the group had committed when the coordinator was asked."""
+        return self._asked(lambda: super(TimedConsumer, self).committed(partitions, timeout=timeout))
+
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """The offset after the last record of each log, as it was when the broker was asked."""
+        return self._asked(lambda: super(TimedConsumer, self).end_offsets(partitions, timeout=timeout))
+
+    def offsets_for_times(
+        self, timestamps_ms: Mapping[TopicPartition, int], *, timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first record of each partition at or after its time."""
+        return self._asked(lambda: super(TimedConsumer, self).offsets_for_times(timestamps_ms, timeout=timeout))
+
+    def list_topics(self, *, timeout: float | None = None) -> dict[str, list[PartitionInfo]]:
+        """All topics."""
+        return self._asked(lambda: super(TimedConsumer, self).list_topics(timeout=timeout))
+
+    def _asked(self, ask: Callable[[], T]) -> T:
+        spend(self.times.to_broker_ms)
+        answer = ask()
+        spend(self.times.from_broker_ms)
+        return answer
+
+
+class RehearsedProcess(Application):
+    """One process with a listener of its own; what it does goes into the journal of the group."""
+
+    def __init__(self, group: TimedGroup, process: TimedProcess, consumer: TimedConsumer, broker: TimedBroker) -> None:
+        super().__init__(group.pace.callback_ms)
+        self.process = process
+        self.consumer = consumer
+        self.broker = broker
+
+    def called(self, call: Call) -> Iterator[int]:
+        """What the pace says, then what the listener spends; whatever it raises is in the journal."""
+        yield from super().called(call)
+        if call.callback in LISTENER:
+            self.broker.see_topics()
+            self.consumer.feed([call], self._membership())
+            turns = in_turns(self._poll)
+            try:
+                for spent_ms in turns:  # noqa: UP028 - `yield from` would let the thread go on before it counts for nobody
+                    yield spent_ms
+            except GeneratorExit:  # the process ended in its callback: what that does now counts for nobody
+                self.consumer.journal, self.consumer.broker = [], SimulatedBroker()
+                turns.close()
+                raise
+
+    def _poll(self) -> None:
+        with suppress(Exception):  # a listener is a user's code; the journal has what it raised
+            self.consumer.poll()
+
+    def _membership(self) -> GroupMetadata:
+        known = self.process.consumer
+        return GroupMetadata(self.consumer.group_id, known.generation, known.member_id, self.process.instance_id)
+
+    def read(self, now_ms: int) -> None:
+        """Read all that was there at this time."""
+        self.broker.see_topics()
+        self.broker.read_ms = now_ms
+        self.consumer.consume()
+        self.broker.read_ms = None
+
+    def commit(self) -> None:
+        """As `enable.auto.commit` does."""
+        self.consumer.auto_commit()
+
+    def expelled(self, call: Call, started_ms: int, ended_ms: int) -> None:
+        """A verdict: the callback took so long that the group went on without the member."""
+        timeout_ms = self.process.times.rebalance_timeout_ms
+        told = f"{call.callback.value} took {ended_ms - started_ms:,} ms, and the group went on without the member"
+        error = f"{told}; expected less than its rebalance timeout of {timeout_ms:,} ms"
+        generation = self.process.consumer.generation
+        entry = Entry(self.consumer.member, call.callback, EXPELLED, call.partitions, error, (), generation, ended_ms)
+        self.consumer.journal.append(entry)
+
+
+def rehearsed(
+    make: Callable[[], RebalanceListener], group_id: str, journal: list[Entry]
+) -> Callable[[TimedGroup, TimedProcess, Accepts], Application]:
+    """What makes the processes of one group, each with a listener of its own; what they do goes into the journal."""
+    brokers: list[TimedBroker] = []
+
+    def application(group: TimedGroup, process: TimedProcess, accepts: Accepts) -> Application:
+        if group.records is None:
+            raise AssertionError("a listener is rehearsed without records; expected a rate of them")
+        if not brokers:
+            brokers.append(TimedBroker(group, group.records))
+        consumer = TimedConsumer(process, group_id, brokers[0], accepts)
+        consumer.journal = journal
+        consumer.set_rebalance_listener(make())
+        return RehearsedProcess(group, process, consumer, brokers[0])
+
+    return application

@@ -1,0 +1,105 @@
+"""Any history of a consumer group, by seed: what must hold after each event. `make machine` plays more of them.
+
+Members of the consumer protocol alone, and with classic ones among them, so that the group changes its type back and
+forth; listeners take up to seven seconds, answers are late or lost, sessions run out.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from groupledger.core.protocol import events as e
+from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.happening import HAPPENS
+from tests.core.protocol.drawn_consumer_groups import History
+
+HISTORIES = int(os.environ.get("GROUPLEDGER_MACHINE_RUNS", "240"))
+EVENTS = 25
+CHUNKS = 12
+
+
+class Watch:
+    """What is known of a history so far, and what each further event is held against."""
+
+    def __init__(self):
+        self.epoch = 0
+        self.member_epochs = {}
+        self.owner = {}
+        self.running = set()
+
+    def see(self, settled):
+        assert settled.failure is None
+        assert settled.double_owners == ()
+        self.see_calls(settled)
+        group = settled.coordinated
+        if group is None or settled.rounds:
+            self.member_epochs.clear()
+            self.epoch = 0
+            return
+        self.see_epochs(group)
+        if group.members and not any(row.away for row in group.members):
+            held = [each for row in group.members for each in (*row.assigned, *row.pending)]
+            assert len(held) == len(set(held))
+            assert settled.unowned == ()
+            assert all(row.epoch == group.epoch == group.assignment_epoch for row in group.members)
+            assert all(row.assigned == row.target and row.state == "STABLE" for row in group.members)
+
+    def see_epochs(self, group):
+        if group.heartbeats and group.heartbeats[0].group_epoch < self.epoch:
+            self.member_epochs.clear()  # a new group: the one before was empty, or classic
+            self.epoch = 0
+        for row in group.heartbeats:
+            assert row.group_epoch >= self.epoch
+            self.epoch = row.group_epoch
+            assert row.assignment_epoch <= row.group_epoch
+            if row.error is None:
+                assert row.epoch <= row.group_epoch
+                assert row.epoch >= self.member_epochs.get(row.member_id, 0)
+                self.member_epochs[row.member_id] = row.epoch
+        self.epoch = max(self.epoch, group.epoch)
+        assert all(row.epoch <= group.epoch for row in group.members)
+
+    def see_calls(self, settled):
+        """Who takes a partition takes it from nobody: it was revoked or lost, or its owner ended or stands still."""
+        if isinstance(settled.event, e.DeleteTopic):  # one that is made again is another topic
+            self.owner = {each: who for each, who in self.owner.items() if each.topic != settled.event.topic}
+        ran, self.running = self.running, set(settled.running.items())
+        for each in sorted(settled.calls, key=lambda made: made.ended_ms):
+            who = each.member, each.process
+            if each.call.callback is Callback.ASSIGNED:
+                before = {self.owner.get(partition) for partition in each.call.partitions} - {None, who}
+                assert not before & ran & self.running
+                self.owner |= dict.fromkeys(each.call.partitions, who)
+            elif each.call.callback in {Callback.REVOKED, Callback.LOST}:
+                for partition in each.call.partitions:
+                    if self.owner.get(partition) == who:
+                        del self.owner[partition]
+
+
+@pytest.mark.parametrize("classic", [False, True])
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_what_holds_in_every_history(chunk, classic):
+    for seed in range(chunk, HISTORIES // 2, CHUNKS):
+        watch = Watch()
+        for settled in History(seed, EVENTS, classic=classic).play():
+            watch.see(settled)
+
+
+def test_histories_have_everything_in_them():
+    """Every event, both types of group, fenced members, refused ones, expressions, both assignors."""
+    seen, errors, refused, types, assignors = set(), set(), set(), set(), set()
+    for seed in range(40):
+        for settled in History(seed, EVENTS, classic=True).play():
+            seen.add(type(settled.event))
+            types.add(settled.coordinated is not None)
+            refused.add((settled.refused or "").partition(":")[0])
+            if settled.coordinated is not None:
+                errors |= {row.error for row in settled.coordinated.heartbeats}
+                assignors |= {row.assignor for row in settled.coordinated.targets}
+    assert seen >= HAPPENS.keys() - {e.FreezeMetadata, e.RefreshMetadata, e.Hang, e.CutOff}
+    assert types == {True, False}
+    assert refused >= {"", "GROUP_ID_NOT_FOUND", "UNRELEASED_INSTANCE_ID"}
+    assert "UNKNOWN_MEMBER_ID" in errors
+    assert assignors == {"uniform", "range"}

@@ -1,0 +1,114 @@
+"""Groups of both protocols, and groups that change their type while they run (KIP-848)."""
+
+from __future__ import annotations
+
+import pytest
+
+from groupledger.core.custom.group import TopicPartition
+from groupledger.core.protocol import events as e
+from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.consumer_group.settings import MigrationPolicy
+from tests.core.protocol.consumer_groups import classic, join, rounds, run
+from tests.core.protocol.played import listener_calls, owners_of
+
+
+def test_a_classic_group_becomes_a_consumer_group_and_goes_on_where_it_was():
+    """Generation 3 is epoch 3; the newcomer makes it 4; who was there before need not revoke all."""
+    *_, classics, joined = run(classic("a"), classic("b", at=10), join("c", at=60))
+    assert rounds(classics)[-1] == {"a": 2, "b": 2}
+    assert joined.rounds == ()
+    assert joined.coordinated.epoch == 4
+    assert [row.protocol.value for row in joined.coordinated.members] == ["classic", "classic", "consumer"]
+    moved = [each for each in joined.calls if each.call.callback is Callback.REVOKED]
+    assert sum(len(each.call.partitions) for each in moved) == 1
+    assert joined.unowned == ()
+
+
+def test_an_eager_member_revokes_all_in_a_consumer_group_too():
+    joined = run(classic("a", assignors=("range",)), join("b", at=60))[-1]
+    assert listener_calls(joined, "a")[0] == "onPartitionsRevoked t-0 t-1 t-2 t-3"
+    assert {name: len(some) for name, some in owners_of(joined).items()} == {"a": 2, "b": 2}
+
+
+def test_the_whole_way_and_back():
+    """Two classic members are replaced one by one, and replaced again by classic ones."""
+    there = [
+        classic("a"),
+        classic("b", at=10),
+        e.Leave("a", at_ms=60_000),
+        join("a2", at=70),
+        e.Leave("b", at_ms=80_000),
+    ]
+    back = [join("b2", at=90), e.Leave("a2", at_ms=100_000), classic("a3", at=110), e.Leave("b2", at_ms=120_000)]
+    settled = run(*there, *back, classic("b3", at=150))
+    types = ["consumer" if each.coordinated is not None else "classic" for each in settled]
+    assert types == ["classic"] * 3 + ["consumer"] * 6 + ["classic"]
+    assert rounds(settled[-2]) == [{"a3": 4}]
+    assert [took.generation for each in settled[-2:] for took in each.rounds] == [10, 11, 12]
+    assert all(each.unowned == () and each.double_owners == () for each in settled)
+
+
+@pytest.mark.parametrize("end", [e.Leave("b", at_ms=60_000), e.Crash("b", at_ms=60_000), e.Pause("b", at_ms=60_000)])
+def test_a_process_of_the_consumer_protocol_that_starts_again_in_a_classic_group_turns_it_back(end):
+    """b is gone, and a alone, so the group is classic; b comes back as what it was."""
+    apart, again = run(classic("a"), join("b", at=10), end, e.Wait(at_ms=200_000), e.Restart("b", at_ms=300_000))[-2:]
+    assert apart.running == {"a": 1}
+    assert [row.protocol.value for row in again.coordinated.members] == ["classic", "consumer"]
+    assert {name: len(some) for name, some in owners_of(again).items()} == {"a": 2, "b": 2}
+
+
+def test_one_that_the_policy_forbids_to_start_again_is_refused():
+    events = [join("b"), classic("a", at=10), e.Leave("b", at_ms=60_000), e.Restart("b", at_ms=300_000)]
+    refused = run(*events, migration_policy=MigrationPolicy.DOWNGRADE)[-1]
+    assert refused.refused.startswith("GROUP_ID_NOT_FOUND")
+    assert refused.running == {"a": 1}
+
+
+@pytest.mark.parametrize("policy", list(MigrationPolicy))
+def test_what_the_policy_forbids(policy):
+    upgraded = run(classic("a"), join("b", at=60), migration_policy=policy)[-1]
+    assert (upgraded.refused is None) == policy.upgrades
+    left = run(join("a"), classic("b", at=60), e.Leave("a", at_ms=120_000), migration_policy=policy)[-1]
+    assert bool(left.rounds) == policy.downgrades
+    assert left.unowned == ()
+
+
+def test_a_classic_process_in_the_last_static_seat_makes_the_group_classic():
+    left = e.Leave("a", at_ms=60_000)
+    back = run(join("a", group_instance_id="i"), left, classic("a2", at=70, group_instance_id="i"))[-1]
+    assert rounds(back) == [{"a2": 4}]
+    assert back.unowned == ()
+
+
+def test_user_data_of_assignments_forbids_the_conversion():
+    """librdkafka's cooperative-sticky writes some: no member of the consumer protocol can join its group."""
+    sticky = ("librdkafka-cooperative-sticky",)
+    refused = run(classic("a", assignors=sticky), classic("b", at=10, assignors=sticky), join("c", at=60))[-1]
+    assert refused.refused.startswith("GROUP_ID_NOT_FOUND")
+    assert (refused.running, refused.unowned) == ({"a": 1, "b": 1}, ())
+    assert run(classic("a", assignors=("range",)), join("c", at=60))[-1].refused is None
+
+
+def test_a_group_without_members_is_anybodys():
+    emptied = run(classic("a"), e.Leave("a"), join("b", at=60), migration_policy=MigrationPolicy.DISABLED)[-1]
+    assert (emptied.refused, emptied.coordinated.epoch) == (None, 2)
+    again = run(join("a"), e.Leave("a"), classic("b", at=60), migration_policy=MigrationPolicy.DISABLED)[-1]
+    assert (again.coordinated, rounds(again)) == (None, [{"b": 4}])
+
+
+def test_a_classic_member_is_called_back_when_what_it_waits_for_is_free():
+    joined = run(join("a"), classic("b", at=10))[-1]
+    assert [row.state for row in joined.coordinated.heartbeats if row.member == "b"] == [
+        "UNRELEASED_PARTITIONS",
+        "STABLE",
+    ]
+    assert listener_calls(joined, "b") == ["onPartitionsAssigned", "onPartitionsAssigned t-2 t-3"]
+
+
+def test_a_classic_group_only_waits():
+    assert run(classic("a"), e.Wait(at_ms=10**6))[-1].calls == ()
+
+
+def test_ids_of_partitions_do_not_show():
+    owned = run(join("a"))[0].owners
+    assert owned == {TopicPartition("t", number): "a" for number in range(4)}

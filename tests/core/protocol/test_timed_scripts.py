@@ -1,0 +1,144 @@
+"""Scripts with times: what comes back, what is refused and where, and groups that are given up."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from groupledger.core.faults import Fault
+from groupledger.core.protocol import events as e
+from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
+from groupledger.core.protocol.simulator import Script, simulate
+from groupledger.core.protocol.story import read_script, told, write_script
+from groupledger.core.protocol.times import MemberTimes, Times
+from tests.core.protocol.timed_groups import RANGE, SETTLED_MS, join, played
+
+
+def test_times_come_back():
+    times = Times(MemberTimes(processing_ms=7), {"b": MemberTimes(session_timeout_ms=9_000)}, 5, 10, 0)
+    script = Script({"t": 1}, [join("a"), e.Hang("a", at_ms=9)], times=times)
+    again = read_script(json.loads(json.dumps(write_script(script, "g"))))
+    assert (again.times, again.events) == (times, script.events)
+
+
+def test_a_result_says_what_the_clock_said():
+    (settled,) = played(join("a"), rate=2)
+    plain = told(settled)
+    assert plain["outages"] == [["t", number, 0, 3_000] for number in range(4)]
+    assert (plain["ended_ms"], plain["rebalancing"]) == (3_000, False)
+    assert plain["rounds"][0]["members"][0]["ended_ms"] == 3_000
+    assert {"twice", "never", "committed"} <= plain.keys()
+    without = told(simulate(Script({"t": 4}, [join("a")]))[0])
+    assert not {"outages", "ended_ms", "twice", "rebalancing"} & without.keys()
+    assert "started_ms" not in without["rounds"][0]["members"][0]
+
+
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        ([], "times is []; expected an object of milliseconds"),
+        ({"session": 1}, "times is 'session'; expected one of session_timeout_ms"),
+        ({"session_timeout_ms": 0}, "times.session_timeout_ms is 0; expected a whole number from 1 to 2,147,483,647"),
+        ({"processing_ms": 1.5}, "times.processing_ms is 1.5; expected a whole number from 0"),
+        ({"round_trip_ms": True}, "times.round_trip_ms is True; expected a whole number from 0"),
+        (
+            {"heartbeat_interval_ms": 50_000},
+            "times.heartbeat_interval_ms is 50000; expected less than session_timeout_ms",
+        ),
+        (
+            {"round_trip_ms": 45_000},
+            "times.round_trip_ms is 45000; expected less than session_timeout_ms, which is 45,000",
+        ),
+        ({"records_per_second": -1}, "times.records_per_second is -1; expected a whole number from 0 to 1,000,000"),
+        ({"members": []}, "times.members is []; expected an object of the times of members"),
+        ({"members": {"a": 1}}, "times.members.a is 1; expected an object of milliseconds"),
+        ({"members": {"a": {"records_per_second": 1}}}, "times.members.a is 'records_per_second'; expected one of"),
+        (
+            {"members": {"a": {"session_timeout_ms": 2_000}}},
+            "times.members.a.heartbeat_interval_ms is 3000; expected less",
+        ),
+    ],
+)
+def test_bad_times_are_refused_with_their_place(times, message):
+    with pytest.raises(Fault) as raised:
+        read_script({"topics": {}, "events": [], "times": times})
+    assert raised.value.code == "BAD_SCRIPT"
+    assert raised.value.message.startswith(message)
+
+
+def test_a_round_takes_a_round_trip_and_no_time_of_its_own():
+    with pytest.raises(Fault, match="expected no round_ms beside times"):
+        read_script({"topics": {}, "events": [], "times": {}, "pace": {"round_ms": 7}})
+
+
+@pytest.mark.parametrize(
+    ("events", "message"),
+    [
+        ([join("a", 5), join("b", 4)], "at_ms is 4 after an event at 5; expected times that never go back"),
+        ([join("a"), e.Expire("a")], "'a' is to expire; where a script has times, sessions end by themselves"),
+        ([join("a"), join("a")], "'a' has joined already"),
+        ([join("a"), e.Resume("a")], "'a' runs; expected one that is paused, hangs or is cut off"),
+        ([join("a"), e.Hang("a"), e.Leave("a")], "'a' is hung; it cannot leave before it resumes"),
+        ([e.Restart("a")], "there is no process 'a' to restart"),
+        ([e.Leave("a")], "there is no process 'a'"),
+        ([e.Join("a", ("t*",))], "topic is 't*'; expected the name of a topic"),
+        ([e.Join("a", ("t",), ("best",))], "assignor is 'best'; expected one of"),
+        (
+            [e.Join("a", ("t",), topic_regex="t.*")],
+            "'a' subscribes by the regular expression 't.*'; expected a member of",
+        ),
+        (
+            [join("a"), e.Join("b", ("t",), group_protocol=e.GroupProtocol.CONSUMER)],
+            "'b' joins by group_protocol 'consumer'; expected the classic protocol where a script has",
+        ),
+        (
+            [e.Join("a", ("t",), rebalance_timeout_ms=9_000)],
+            "rebalance_timeout_ms of 'a' is 9,000; expected it in times.members",
+        ),
+    ],
+)
+def test_events_that_cannot_be_are_refused(events, message):
+    with pytest.raises(Fault) as raised:
+        played(*events)
+    assert raised.value.message.startswith(message)
+
+
+@pytest.mark.parametrize("group_protocol", e.GroupProtocol)
+@pytest.mark.parametrize("event", [e.Hang("a"), e.CutOff("a")])
+def test_without_times_nobody_hangs(event, group_protocol):
+    with pytest.raises(Fault, match="'a' is to hang or to be cut off; expected a script with times"):
+        simulate(Script({"t": 1}, [e.Join("a", ("t",), group_protocol=group_protocol), event]))
+
+
+def test_a_clock_drives_no_consumer_group():
+    settings = ConsumerGroupSettings(session_timeout_ms=6_000)
+    with pytest.raises(Fault, match="session_timeout_ms=6000") as raised:
+        simulate(Script({"t": 1}, [join("a")], times=Times(), consumer_group=settings))
+    assert "expected the classic protocol where a script has times" in raised.value.message
+    with pytest.raises(Fault, match=r"consumer_group is \{\}; expected none beside times"):
+        read_script({"topics": {}, "events": [], "times": {}, "consumer_group": {}})
+
+
+def test_a_session_ends_while_a_script_waits():
+    waits = [e.Wait(at_ms=90_000), e.Wait(at_ms=200_000)]
+    settled = played(join("a"), join("b"), e.Crash("b", at_ms=60_000), *waits)[2:]
+    assert [(len(each.unowned), len(each.rounds)) for each in settled] == [(2, 0), (0, 1), (0, 0)]
+
+
+def test_a_newcomer_without_a_common_assignor_is_refused():
+    settled = played(join("a"), join("b", SETTLED_MS, RANGE))
+    assert settled[-1].refused == "b lists range; expected one that all members list (cooperative-sticky)"
+    assert settled[-1].running == {"a": 1}
+
+
+def test_a_group_that_does_not_come_to_rest_is_given_up():
+    """It works longer than it may: it leaves and comes back for ever."""
+    settled = played(join("a"), join("b"), rebalance_timeout_ms=1_000, processing_ms=5_000)
+    assert settled[-1].failure == "not stable after 50 rounds"
+
+
+def test_a_group_in_which_nobody_can_join_is_given_up():
+    """Its session ends before an answer can come."""
+    settled = played(join("a"), session_timeout_ms=5, heartbeat_interval_ms=1, round_trip_ms=20)
+    assert settled[-1].failure == "not stable after 10,000 requests and polls without a round"

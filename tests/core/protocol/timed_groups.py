@@ -1,0 +1,21 @@
+"""Groups with a clock for tests: who joins when, and what is played by which times."""
+
+from __future__ import annotations
+
+from groupledger.core.protocol import events as e
+from groupledger.core.protocol.settlement import Pace
+from groupledger.core.protocol.simulator import Script, simulate
+from groupledger.core.protocol.times import MemberTimes, Times
+
+COOPERATIVE, RANGE = ("cooperative-sticky",), ("range",)
+SETTLED_MS = 100_000
+"""Long after the first members have joined."""
+
+
+def join(name, at_ms=0, assignors=COOPERATIVE, *, static=False):
+    return e.Join(name, ("t",), assignors, f"i-{name}" if static else None, at_ms=at_ms)
+
+
+def played(*events, of=None, pace=None, rate=None, partitions=4, delay_ms=3_000, commits_ms=None, **each):
+    times = Times(MemberTimes(**each), of or {}, delay_ms, rate, commits_ms)
+    return simulate(Script({"t": partitions}, events, pace=pace or Pace(), times=times))

@@ -1,0 +1,39 @@
+"""docs/rehearsal.md: its code runs, its listeners are what it says, its numbers are those of its table."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from groupledger.core.protocol.times import MemberTimes, Times
+from tests.docs.examples import files_of
+from tests.pages import blocks
+
+PAGE = (Path(__file__).parents[2] / "docs" / "rehearsal.md").read_text(encoding="utf-8")
+
+
+def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, content in files_of(PAGE).items():
+        (tmp_path / name).write_text(content)
+    names: dict[str, Any] = {}
+    for block in blocks(PAGE, "python"):
+        exec(compile(block, "docs/rehearsal.md", "exec", dont_inherit=True), names)  # noqa: S102 our own page
+    rows = re.findall(
+        r"^\| (?:static, )?(?:eager|cooperative).*\| (\d+) \| ([\d,]+) \| ([\d,]+) ms \| (\d+) \|$", PAGE, re.M
+    )
+    told = {tuple(int(each.replace(",", "")) for each in row) for row in rows}
+    assert len(rows) == 6
+    assert told == {
+        names["rolling"](assignor, static=static, pace=pace)
+        for assignor in ("range", "cooperative-sticky")
+        for static, pace in ((False, names["PACE"]), (True, names["PACE"]), (False, names["Pace"]()))
+    }
+
+
+def test_the_table_of_the_page_has_every_time_with_its_default():
+    rows = dict(re.findall(r"^\| `(\w+)` \| [^|]*\| ([\d,]+|none) \|", PAGE, re.M))
+    defaults = {name: getattr(MemberTimes(), name) for name in MemberTimes.__slots__}
+    defaults |= {"initial_rebalance_delay_ms": Times().initial_rebalance_delay_ms, "auto_commit_interval_ms": 5_000}
+    assert rows == {name: f"{value:,}" for name, value in defaults.items()} | {"records_per_second": "none"}

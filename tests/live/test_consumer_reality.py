@@ -1,0 +1,76 @@
+"""The simulator against live members of the consumer protocol (KIP-848): Kafka's Java client and confluent-kafka.
+
+The same events happen on a real Kafka broker and on paper, at the same times; also where a classic group becomes a
+consumer group member by member, and goes back.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from groupledger.core.protocol import events as e
+from tests.live.broker import Broker
+from tests.live.consumer_stage import PROPERTIES, ConsumerStage
+from tests.live.members import Member, Settings
+from tests.live.topics import Topics
+
+CONSUMER, CLASSIC = e.GroupProtocol.CONSUMER, e.GroupProtocol.CLASSIC
+
+
+def story(name, join, t, u):
+    """The events of a sequence over the topics t (4 partitions) and u (3)."""
+    both = (t, u)
+    classic = partial(join, group_protocol=CLASSIC)
+    return {
+        "grow": [join("a", both), join("b", both), join("c", both), e.Leave("b"), e.Leave("a")],
+        "crash": [join("a", both), join("b", both), e.Crash("a"), e.Expire("a"), join("c", both)],
+        "static": [
+            *(join("a", both, group_instance_id="i-a"), join("b", both, group_instance_id="i-b")),
+            *(e.Leave("b"), join("b", both, group_instance_id="i-b")),
+            *(e.Leave("a"), join("a", both, group_instance_id="i-a")),
+        ],
+        "subscribe": [join("a", (t,)), join("b", (t,)), e.Subscribe("b", both), e.Subscribe("a", (u,))],
+        "partitions": [join("a", both), join("b", both), e.SetPartitions(t, 7)],
+        "delete": [join("a", both), join("b", both), e.DeleteTopic(u)],
+        "there": [classic("a", both), classic("b", both), join("c", both), e.Leave("a"), e.Leave("b"), join("d", both)],
+        "back": [join("a", both), join("b", both), classic("c", both), e.Leave("a"), e.Leave("b"), classic("d", both)],
+    }[name]
+
+
+STORIES = ("grow", "crash", "static", "subscribe", "partitions", "delete", "there", "back")
+COOPERATIVE = "cooperative-sticky"
+SEQUENCES = [
+    *((library, COOPERATIVE, name) for library in ("java", "confluent-kafka") for name in STORIES),
+    *((library, "range", name) for library in ("java", "confluent-kafka") for name in ("there", "back")),
+]
+"""The assignor is the classic members'. That of librdkafka's cooperative ones keeps others out in `there`."""
+
+
+@pytest.fixture(scope="module")
+def kafka_848(tmp_path_factory):
+    """The address of a Kafka whose members beat twice a second."""
+    broker = Broker(tmp_path_factory.mktemp("kafka-848"), more=PROPERTIES)
+    try:
+        broker.start()
+        yield broker.address
+    finally:
+        broker.stop()
+
+
+@pytest.mark.parametrize(("library", "assignor", "name"), SEQUENCES)
+def test_every_process_calls_what_the_simulator_says(library, assignor, name, kafka_848, programs, tmp_path):
+    t, u = (f"{name}-{library}-{assignor}-{letter}" for letter in "tu")
+    settings = Settings(kafka_848, f"{name}-{library}-{assignor}", "", assignor, 6_000, None)
+    own = library == "confluent-kafka" and assignor == COOPERATIVE
+    simulated = "librdkafka-cooperative-sticky" if own else assignor
+    join = partial(e.Join, assignors=(simulated,), group_protocol=CONSUMER)
+
+    def start(chosen, topics):
+        return Member(programs.command(library, chosen, topics, tmp_path))
+
+    with ConsumerStage(start, settings, Topics(kafka_848), {t: 4, u: 3}) as stage:
+        for event in story(name, join, t, u):
+            stage.happen(event, ())
+            assert stage.differing() == set(), stage.explain()
