@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -15,12 +14,17 @@ from groupledger.core.protocol import events as e
 from groupledger.core.protocol.compatibility import SUPPORTED, protocol_of
 from groupledger.core.protocol.coordinator import Registered
 from groupledger.core.protocol.group import Group, Process
+from groupledger.core.protocol.refusals import (
+    BAD_EVENT,
+    REFUSALS,
+    alive,
+    ended,
+    needs_times,
+    require_new,
+    require_topic_names,
+    talking,
+)
 from groupledger.core.step import Form
-
-BAD_EVENT = "BAD_EVENT"
-REFUSALS = frozenset({"INCONSISTENT_GROUP_PROTOCOL", "GROUP_ID_NOT_FOUND"})
-PATTERN = re.compile(r"[*+?^$|\\()\[{}]")
-"""What stands in a pattern, and in no topic's name."""
 
 
 def happen(group: Group, event: e.Event) -> str | None:
@@ -54,9 +58,7 @@ def _unless_refused(group: Group, act: Callable[[], None]) -> str | None:
 
 
 def _join(group: Group, event: e.Join) -> None:
-    there = group.processes.get(event.member)
-    if there is not None and there.alive:
-        raise Fault(BAD_EVENT, f"{event.member!r} has joined already; expected a new process")
+    require_new(group.processes, event.member)
     _start(group, event)
 
 
@@ -101,13 +103,6 @@ def _supported(custom: Mapping[str, CustomAssignor], assignor: str) -> Iterable[
     return SUPPORTED[assignor]
 
 
-def require_topic_names(names: Iterable[str]) -> None:
-    """Raise Fault(BAD_EVENT) for a pattern: no topic can be called so."""
-    for name in names:
-        if PATTERN.search(name) is not None:
-            raise Fault(BAD_EVENT, f"topic is {name[:80]!r}; expected the name of a topic: patterns are not simulated")
-
-
 def _fence(group: Group, process: Process, seat: Registered) -> None:
     """A process that still runs under the instance id of another one stops for good (FENCED_INSTANCE_ID)."""
     for other in group.processes.values():
@@ -136,9 +131,7 @@ def _take_back(group: Group, process: Process, seat: Registered) -> None:
 
 
 def _leave(group: Group, event: e.Leave) -> None:
-    process = _alive(group, event.member)
-    if not process.talks:
-        raise Fault(BAD_EVENT, f"{event.member!r} is paused; it cannot leave before it resumes")
+    process = talking(group.processes, event.member, "leave")
     group.react(process, c.close(process.consumer))
     group.end(process)
     group.set_clocks(process.clock_ms)  # it leaves once its callback has returned
@@ -150,11 +143,11 @@ def _crash(group: Group, event: e.Crash) -> None:
     if event.member in group.strangers:
         del group.strangers[event.member]
         return
-    group.end(_alive(group, event.member))
+    group.end(alive(group.processes, event.member))
 
 
 def _pause(group: Group, event: e.Pause) -> None:
-    group.stop(_alive(group, event.member))
+    group.stop(alive(group.processes, event.member))
 
 
 def _resume(group: Group, event: e.Resume) -> None:
@@ -162,7 +155,7 @@ def _resume(group: Group, event: e.Resume) -> None:
     if event.member in group.strangers:
         del group.strangers[event.member]
         raise Fault("GROUP_ID_NOT_FOUND", f"GROUP_ID_NOT_FOUND: {event.member} finds a classic group, and ends")
-    process = _alive(group, event.member)
+    process = alive(group.processes, event.member)
     process.talks = True
     if process.consumer.member_id not in group.coordinator.members:
         group.react(process, c.fall_out(process.consumer, c.Error.UNKNOWN_MEMBER_ID))
@@ -193,9 +186,7 @@ def _restart(group: Group, event: e.Restart) -> None:
         _leave(group, e.Leave(event.member))
     elif process is not None:
         group.end(process)
-    settings = group.ended.get(event.member)
-    if settings is None:
-        raise Fault(BAD_EVENT, f"there is no process {event.member!r} to restart; expected one that joined")
+    settings = ended(group.ended, event.member)
     if process is not None and process.name not in group.processes and not event.together:
         group.returning = settings
     else:
@@ -204,12 +195,8 @@ def _restart(group: Group, event: e.Restart) -> None:
 
 def _subscribe(group: Group, event: e.Subscribe) -> None:
     require_topic_names(event.topics)
-    process = _alive(group, event.member)
-    reaction = c.change_subscription(process.consumer, event.topics)
-    if process.talks:
-        group.react(process, reaction)
-    else:
-        raise Fault(BAD_EVENT, f"{event.member!r} is paused; it cannot subscribe before it resumes")
+    process = talking(group.processes, event.member, "subscribe")
+    group.react(process, c.change_subscription(process.consumer, event.topics))
 
 
 def _set_partitions(group: Group, event: e.SetPartitions) -> None:
@@ -236,34 +223,21 @@ def _learn(group: Group, process: Process) -> None:
 
 
 def _freeze(group: Group, event: e.FreezeMetadata) -> None:
-    _alive(group, event.member).frozen = True
+    alive(group.processes, event.member).frozen = True
 
 
 def _refresh(group: Group, event: e.RefreshMetadata) -> None:
-    process = _alive(group, event.member)
+    process = alive(group.processes, event.member)
     process.frozen = False
     _learn(group, process)
 
 
 def _miss(group: Group, event: e.MissAssignment) -> None:
-    _alive(group, event.member).misses = True
-
-
-def needs_times(_: object, event: e.Hang | e.CutOff) -> None:
-    """Raise Fault(BAD_EVENT): without a clock no poll and no heartbeat is ever late."""
-    expected = "a script with times and classic members"
-    raise Fault(BAD_EVENT, f"{event.member!r} is to hang or to be cut off; expected {expected}")
+    alive(group.processes, event.member).misses = True
 
 
 def _wait(group: Group, event: e.Wait) -> None:
     """Time has passed already: sessions of a classic group run out by `Expire` alone."""
-
-
-def _alive(group: Group, name: str) -> Process:
-    process = group.processes.get(name)
-    if process is None or not process.alive:
-        raise Fault(BAD_EVENT, f"there is no process {name!r}; expected one that joined and has not ended")
-    return process
 
 
 HAPPENS: dict[type[e.Event], Callable[[Group, Any], None]] = {

@@ -26,8 +26,9 @@ from groupledger.core.protocol.consumer_group.targets import ServerQuestion, Tar
 from groupledger.core.protocol.consumer_group.topic_table import TopicTable
 from groupledger.core.protocol.coordinator import Coordinator
 from groupledger.core.protocol.group import Group
-from groupledger.core.protocol.happening import come_back, happen, require_topic_names
+from groupledger.core.protocol.happening import come_back, happen
 from groupledger.core.protocol.leader import Plan, Question, plan_all
+from groupledger.core.protocol.refusals import require_topic_names
 from groupledger.core.protocol.rounds import gather, spread
 from groupledger.core.protocol.script import MOST_ROUNDS, Script
 from groupledger.core.protocol.settlement import Cycle, Settlement

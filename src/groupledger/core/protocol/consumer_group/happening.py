@@ -16,7 +16,16 @@ from groupledger.core.protocol.consumer_group.client import Client
 from groupledger.core.protocol.consumer_group.exchange import fence
 from groupledger.core.protocol.consumer_group.play import Play
 from groupledger.core.protocol.consumer_group.process import Due, Process
-from groupledger.core.protocol.happening import BAD_EVENT, needs_times, new_consumer, require_topic_names
+from groupledger.core.protocol.happening import new_consumer
+from groupledger.core.protocol.refusals import (
+    BAD_EVENT,
+    alive,
+    ended,
+    needs_times,
+    require_new,
+    require_topic_names,
+    talking,
+)
 
 
 def happen(play: Play, event: e.Event) -> None:
@@ -32,9 +41,7 @@ def come_back(play: Play) -> None:
 
 
 def _join(play: Play, event: e.Join) -> None:
-    there = play.processes.get(event.member)
-    if there is not None and there.alive:
-        raise Fault(BAD_EVENT, f"{event.member!r} has joined already; expected a new process")
+    require_new(play.processes, event.member)
     _start(play, event)
 
 
@@ -69,25 +76,25 @@ def _client(settings: e.Join, member_id: str) -> Client:
 
 
 def _leave(play: Play, event: e.Leave) -> None:
-    process = _talking(play, event.member, "leave")
+    process = talking(play.processes, event.member, "leave")
     process.closing = True
     play.put(process, Due.GO_ON)
 
 
 def _crash(play: Play, event: e.Crash) -> None:
-    process = _alive(play, event.member)
+    process = alive(play.processes, event.member)
     play.end(process)
     if process.member_id not in play.group.members:
         del play.processes[process.name]
 
 
 def _pause(play: Play, event: e.Pause) -> None:
-    play.stop(_alive(play, event.member))
+    play.stop(alive(play.processes, event.member))
 
 
 def _resume(play: Play, event: e.Resume) -> None:
     """What came while it stood still reaches it now; its next heartbeat says whether it is still a member."""
-    process = _alive(play, event.member)
+    process = alive(play.processes, event.member)
     process.talks = process.resumes = True
     for due, payload in process.suspended:
         play.put(process, due, 0, payload)
@@ -116,16 +123,13 @@ def _restart(play: Play, event: e.Restart) -> None:
         return
     if process is not None and runs:
         play.end(process)
-    settings = play.ended.get(event.member)
-    if settings is None:
-        raise Fault(BAD_EVENT, f"there is no process {event.member!r} to restart; expected one that joined")
-    _start(play, settings)
+    _start(play, ended(play.ended, event.member))
 
 
 def _subscribe(play: Play, event: e.Subscribe) -> None:
     """The coordinator hears of it with the next heartbeat of the consumer protocol, or the next JoinGroup."""
     require_topic_names(event.topics)
-    process = _talking(play, event.member, "subscribe")
+    process = talking(play.processes, event.member, "subscribe")
     if process.client is not None:
         process.client = c.subscribe(process.client, event.topics)
     elif process.consumer is not None:
@@ -159,25 +163,11 @@ def _no_metadata(play: Play, event: e.FreezeMetadata | e.RefreshMetadata) -> Non
 
 
 def _miss(play: Play, event: e.MissAssignment) -> None:
-    _alive(play, event.member).misses = True
+    alive(play.processes, event.member).misses = True
 
 
 def _wait(play: Play, event: e.Wait) -> None:
     """Time has passed already."""
-
-
-def _alive(play: Play, name: str) -> Process:
-    process = play.processes.get(name)
-    if process is None or not process.alive:
-        raise Fault(BAD_EVENT, f"there is no process {name!r}; expected one that joined and has not ended")
-    return process
-
-
-def _talking(play: Play, name: str, to: str) -> Process:
-    process = _alive(play, name)
-    if not process.talks:
-        raise Fault(BAD_EVENT, f"{name!r} is paused; it cannot {to} before it resumes")
-    return process
 
 
 HAPPENS: dict[type[e.Event], Callable[[Play, Any], None]] = {

@@ -9,7 +9,8 @@ from typing import Any
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.happening import BAD_EVENT, new_consumer, require_topic_names
+from groupledger.core.protocol.happening import new_consumer
+from groupledger.core.protocol.refusals import BAD_EVENT, alive, ended, no_process, require_new, require_topic_names
 from groupledger.core.protocol.timed import polling, sessions
 from groupledger.core.protocol.timed.agenda import Asking
 from groupledger.core.protocol.timed.group import TimedGroup
@@ -36,9 +37,7 @@ def _waits(process: TimedProcess, event: e.Event) -> bool:
 
 
 def _join(group: TimedGroup, event: e.Join) -> None:
-    there = group.processes.get(event.member)
-    if there is not None and there.alive:
-        raise Fault(BAD_EVENT, f"{event.member!r} has joined already; expected a new process")
+    require_new(group.processes, event.member)
     _start(group, event)
 
 
@@ -68,7 +67,7 @@ def _close(group: TimedGroup, process: TimedProcess) -> Asking | None:
 
 
 def _crash(group: TimedGroup, event: e.Crash) -> None:
-    process = _alive(group, event.member, or_closing=True)
+    process = alive(group.processes, event.member)
     sessions.go_silent(group, process)
     group.end(process)
 
@@ -104,7 +103,7 @@ def _cut_off(group: TimedGroup, event: e.CutOff) -> None:
 
 def _resume(group: TimedGroup, event: e.Resume) -> None:
     """It goes on where it stood; its next heartbeat, sent at once, says whether the group went on without it."""
-    process = _alive(group, event.member)
+    process = _open(group, event.member)
     was, process.running = process.running, Running.ALL
     if was is Running.ALL:
         raise Fault(BAD_EVENT, f"{event.member!r} runs; expected one that is paused, hangs or is cut off")
@@ -161,10 +160,7 @@ def _restart(group: TimedGroup, event: e.Restart) -> Asking | None:
 
 
 def _start_again(group: TimedGroup, name: str) -> None:
-    settings = group.ended.get(name)
-    if settings is None:
-        raise Fault(BAD_EVENT, f"there is no process {name!r} to restart; expected one that joined")
-    _start(group, settings)
+    _start(group, ended(group.ended, name))
 
 
 def _subscribe(group: TimedGroup, event: e.Subscribe) -> None:
@@ -204,18 +200,18 @@ def _learn(group: TimedGroup, process: TimedProcess) -> None:
 
 
 def _freeze(group: TimedGroup, event: e.FreezeMetadata) -> None:
-    process = _alive(group, event.member)
+    process = _open(group, event.member)
     process.frozen, process.view = True, None
 
 
 def _refresh(group: TimedGroup, event: e.RefreshMetadata) -> None:
-    process = _alive(group, event.member)
+    process = _open(group, event.member)
     process.frozen = False
     _learn(group, process)
 
 
 def _miss(group: TimedGroup, event: e.MissAssignment) -> None:
-    _alive(group, event.member).misses = True
+    _open(group, event.member).misses = True
 
 
 def _wait(group: TimedGroup, event: e.Wait) -> None:
@@ -223,17 +219,18 @@ def _wait(group: TimedGroup, event: e.Wait) -> None:
 
 
 def _running(group: TimedGroup, name: str, what: str) -> TimedProcess:
-    process = _alive(group, name)
+    process = _open(group, name)
     if process.running is not Running.ALL:
         told = f"{name!r} is {process.running.value}; it cannot {what} before it resumes"
         raise Fault(BAD_EVENT, told)
     return process
 
 
-def _alive(group: TimedGroup, name: str, *, or_closing: bool = False) -> TimedProcess:
-    process = group.processes.get(name)
-    if process is None or not process.alive or (process.closes and not or_closing):
-        raise Fault(BAD_EVENT, f"there is no process {name!r}; expected one that joined and has not ended")
+def _open(group: TimedGroup, name: str) -> TimedProcess:
+    """The process, if it does not close either."""
+    process = alive(group.processes, name)
+    if process.closes:
+        raise no_process(name)
     return process
 
 

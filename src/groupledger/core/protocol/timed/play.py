@@ -11,9 +11,9 @@ from groupledger.core.protocol import events as e
 from groupledger.core.protocol.consumer import exists
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
 from groupledger.core.protocol.coordinator import Coordinator
-from groupledger.core.protocol.happening import BAD_EVENT
 from groupledger.core.protocol.leader import Plan, Question
 from groupledger.core.protocol.records import Records
+from groupledger.core.protocol.refusals import BAD_EVENT
 from groupledger.core.protocol.script import MOST_ROUNDS, Script
 from groupledger.core.protocol.settlement import Settlement, TimedEnd
 from groupledger.core.protocol.timed import coordination, sessions

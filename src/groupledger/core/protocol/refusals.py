@@ -1,0 +1,84 @@
+"""What is refused of an event in any kind of simulated group."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Protocol, TypeVar
+
+from groupledger.core.faults import Fault
+from groupledger.core.protocol import events as e
+
+BAD_EVENT = "BAD_EVENT"
+REFUSALS = frozenset({"INCONSISTENT_GROUP_PROTOCOL", "GROUP_ID_NOT_FOUND"})
+PATTERN = re.compile(r"[*+?^$|\\()\[{}]")
+"""What stands in a pattern, and in no topic's name."""
+
+
+class Living(Protocol):
+    """A process, whatever protocol it speaks."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether it has not ended."""
+
+
+class Pausing(Living, Protocol):
+    """A process that may stand still."""
+
+    @property
+    def talks(self) -> bool:
+        """Whether it does not."""
+
+
+L = TypeVar("L", bound=Living)
+P = TypeVar("P", bound=Pausing)
+
+
+def require_new(processes: Mapping[str, L], name: str) -> None:
+    """Raise Fault(BAD_EVENT) where a process of this name runs or is paused."""
+    there = processes.get(name)
+    if there is not None and there.alive:
+        raise Fault(BAD_EVENT, f"{name!r} has joined already; expected a new process")
+
+
+def alive(processes: Mapping[str, L], name: str) -> L:
+    """The process of this name; raises Fault(BAD_EVENT) where there is none or it has ended."""
+    process = processes.get(name)
+    if process is None or not process.alive:
+        raise no_process(name)
+    return process
+
+
+def no_process(name: str) -> Fault:
+    """Say that no process of this name runs."""
+    return Fault(BAD_EVENT, f"there is no process {name!r}; expected one that joined and has not ended")
+
+
+def talking(processes: Mapping[str, P], name: str, to: str) -> P:
+    """The process of this name; raises Fault(BAD_EVENT) where it is paused, too, and cannot do what it is `to`."""
+    process = alive(processes, name)
+    if not process.talks:
+        raise Fault(BAD_EVENT, f"{name!r} is paused; it cannot {to} before it resumes")
+    return process
+
+
+def ended(settings: Mapping[str, e.Join], name: str) -> e.Join:
+    """How a process that ended had joined; raises Fault(BAD_EVENT) where none of this name did."""
+    found = settings.get(name)
+    if found is None:
+        raise Fault(BAD_EVENT, f"there is no process {name!r} to restart; expected one that joined")
+    return found
+
+
+def require_topic_names(names: Iterable[str]) -> None:
+    """Raise Fault(BAD_EVENT) for a pattern: no topic can be called so."""
+    for name in names:
+        if PATTERN.search(name) is not None:
+            raise Fault(BAD_EVENT, f"topic is {name[:80]!r}; expected the name of a topic: patterns are not simulated")
+
+
+def needs_times(_: object, event: e.Hang | e.CutOff) -> None:
+    """Raise Fault(BAD_EVENT): without a clock no poll and no heartbeat is ever late."""
+    expected = "a script with times and classic members"
+    raise Fault(BAD_EVENT, f"{event.member!r} is to hang or to be cut off; expected {expected}")
