@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,8 +14,9 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from groupledger.core.faults import Fault
+from groupledger.tables import RUNS
 from tests.faults.sessions import FileFaults
-from tests.faults.story import STEPS, Content, Story, empty
+from tests.faults.story import RUN_COLUMNS, STEPS, Content, Story, empty
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,6 +52,7 @@ class Bench:
         self.opened: dict[str, list[str]] = {}
         self.before: dict[str, Path] = {}
         self.expected: dict[str, dict[str, str]] = {}
+        self.runs: dict[str, list[str]] = {}
 
     def prepare(self) -> None:
         """Run the story undisturbed; remember every place it passes, and what the ledger holds between the steps."""
@@ -65,6 +68,7 @@ class Bench:
             self.places[step] = [place for place in passed if not place.startswith("open ")]
             self.opened[step] = [place for place in passed if place.startswith("open ")]
             self.expected[step] = self.content.digests(ledger)
+            self.runs[step] = self._runs(ledger)
         shutil.move(ledger, self.folder / "after all")
 
     def lay(self, step: str) -> Path:
@@ -111,7 +115,21 @@ class Bench:
     def unlike(self, ledger: Path, step: str) -> list[str]:
         """The tables that do not hold what the undisturbed story has after the step."""
         found = self.content.digests(ledger)
-        return [] if found == self.expected[step] else [f"differing: {self._differing(found, step)}"]
+        if found == self.expected[step]:
+            return []
+        words = [f"differing: {self._differing(found, step)}"]
+        return words if found[RUNS.name] == self.expected[step][RUNS.name] else [*words, *self._of_runs(ledger, step)]
 
     def _differing(self, found: dict[str, str], step: str) -> str:
         return ", ".join(name for name, digest in found.items() if digest != self.expected[step][name])
+
+    def _runs(self, ledger: Path) -> list[str]:
+        return self.content.rows(ledger, RUNS, RUN_COLUMNS)
+
+    def _of_runs(self, ledger: Path, step: str) -> Iterator[str]:
+        """What differs in the runs that count, by column: a digest alone says nothing of it."""
+        found, expected = self._runs(ledger), self.runs[step]
+        if len(found) != len(expected):
+            yield f"{len(found)} runs count, expected {len(expected)}"
+        for one, other in zip(map(json.loads, found), map(json.loads, expected), strict=False):
+            yield from (f"{name} is {one[name]}, expected {other[name]}" for name in one if one[name] != other[name])
