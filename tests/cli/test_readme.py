@@ -15,6 +15,7 @@ from groupledger.cli.exits import Exit
 from groupledger.cli.options import DEFAULT_CONFIG, DEMO_LEDGER
 from groupledger.config.sample import TEMPLATE
 from tests.answers.ledgers import write
+from tests.docs.examples import files_of
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -45,7 +46,11 @@ def without_spark(monkeypatch, tmp_path):
     (tmp_path / "client.properties").write_text("security.protocol=SSL")
     (tmp_path / "grid.yaml").write_text("changes: [{members: 1}]")
     (tmp_path / DEFAULT_CONFIG).write_text(TEMPLATE.read_text())
+    for document in DOCUMENTS:
+        for name, content in files_of(document.read_text(encoding="utf-8")).items():
+            (tmp_path / name).write_text(content)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
 
 
 @pytest.mark.parametrize("line", sorted({*shown(), *(f"{command} --ledger {DEMO_LEDGER}" for command in NEXT)}))
