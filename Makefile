@@ -4,6 +4,7 @@ VENV := .venv
 ORCHESTRATORS := .venv-orchestrators
 BIN := $(VENV)/bin
 export GROUPLEDGER_JARS ?= $(CURDIR)/.jars
+unexport PYTHONPATH  # what is run and tested is this tree's package, whatever the shell's says
 
 .DEFAULT_GOAL := help
 .PHONY: help ready setup demo docs test check bench bench-job parity properties mutants machine faults fuzz storm sameness prove sparks long cluster lock clean

@@ -39,10 +39,10 @@ LATE_EVERY = 5
 
 STEPS = ("ingest", "late ingest", "assign")
 RUN_COLUMNS = [
-    *(c.RUN_ID, c.KIND, c.SEQUENCE, c.GUARDS, c.INPUT_DIGEST, c.CONFIG_DIGEST),
+    *(c.RUN_ID, c.KIND, c.SEQUENCE, c.GUARDS, c.INPUT_DIGEST, c.CONFIG_DIGEST, c.CODE_DIGEST),
     *(c.COUNTS_IN, c.COUNTS_OUT, c.RESULT_DIGEST, c.VERDICT),
 ]
-"""What two runs that did the same have in common."""
+"""What two runs that did the same have in common; the code, since an assign of other code is another run."""
 
 _numbers = itertools.count(1)
 
