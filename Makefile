@@ -24,12 +24,12 @@ docs: $(VENV)/.installed  ## The documentation as a site in build/site: referenc
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 	@echo "build/site/index.html; to search in it: $(BIN)/python -m http.server --directory build/site"
 
-test: setup check  ## Every check and test but the long ones: first what needs no JVM, on all cores, then Spark, alone
+test: setup check  ## Every check and test but the long ones: first what needs no JVM, on all cores, then Spark, in two sessions
 	@$(BIN)/python -m pytest -m "not spark and not live and not cluster" --numprocesses auto --dist worksteal
 	@$(BIN)/python -m groupledger.engine.jars broker >/dev/null
-	@$(BIN)/python -m pytest -m "spark and not long and not live and not cluster" --durations=10
+	@$(BIN)/python -m pytest -m "spark and not long and not live and not cluster" --numprocesses 2 --dist loadfile --durations=10
 
-long: setup  ## The Spark tests that `make test` leaves out since they take long (about 20 minutes)
+long: setup  ## The Spark tests that `make test` leaves out since they take long (about 40 minutes)
 	@$(BIN)/python -m pytest -m long
 
 check: setup  ## Format, lint, types, layers, tidiness

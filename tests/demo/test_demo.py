@@ -168,6 +168,7 @@ def test_a_page_shows_what_its_commands_print_with_spark(demonstrated, demo_conf
         assert (code, printed) == (0, example.text)
 
 
+@pytest.mark.long
 def test_spark_gives_the_same_answers(spark, demonstrated, demo_config):
     """A ledger in a catalog has the same views and queries, in Spark's dialect."""
     place = demo_config.ledger.location

@@ -60,6 +60,7 @@ EMPTY = {
 }
 
 
+@pytest.mark.long
 def test_nothing_new_is_no_error(workspace):
     """Empty files, folders and tables of every kind, beside a topic listing: a quiet hour."""
     folder = workspace.folder
@@ -102,6 +103,7 @@ TABLE = "partition int, offset bigint, timestamp bigint, key binary, value binar
 NAMES = ("a[1].jsonl", "b{c,d}.jsonl", "e*.jsonl", "f?.jsonl", "g\\h.jsonl", "i j%20.jsonl", "_k/l.jsonl", ".m/n.jsonl")
 
 
+@pytest.mark.long
 def test_names_are_taken_literally(workspace):
     """Each name has a neighbour that it would also name as a pattern; folders are read with all below them."""
     for name in ("a1.jsonl", "bc.jsonl", "bd.jsonl", "ee.jsonl", "ff.jsonl"):
@@ -123,6 +125,7 @@ def parquet(space, name, lines, **columns):
     return rows.selectExpr("*", *(f"{sql} AS {column}" for column, sql in columns.items()))
 
 
+@pytest.mark.long
 def test_tables_in_folders_are_read_as_spark_reads_them(workspace):
     path = str(workspace.folder / "log [1]")
     rows = parquet(workspace, "log", GOOD, date="date'2026-11-21' + int(offset % 2)")
@@ -140,6 +143,7 @@ def test_tables_in_folders_are_read_as_spark_reads_them(workspace):
     assert len(workspace.rows(LOG_RECORDS)) == 30
 
 
+@pytest.mark.long
 def test_records_of_other_topics_are_left_out_of_tables(workspace):
     topic = "CASE WHEN offset % 2 = 0 THEN 'orders' ELSE '__consumer_offsets' END"
     parquet(workspace, "log", GOOD, topic=topic).write.parquet(str(workspace.folder / "log"))

@@ -85,6 +85,7 @@ def results(spark, ledger, table, attempt_id):
 COMPARED = [name for name in REBALANCES.columns if name not in (c.SNAPSHOT_ID, c.CLUSTER_ID, c.ATTEMPT_ID)]
 
 
+@pytest.mark.long
 def test_spark_brings_the_udf_what_it_needs(spark, ledger, every):
     """Joins, as-of topics and predecessors in Spark: the same results as rows put together in plain Python."""
     stored = results(spark, ledger, REBALANCES, every.attempt_id).collect()
@@ -99,6 +100,7 @@ def test_spark_brings_the_udf_what_it_needs(spark, ledger, every):
             assert {name: found[key][name] for name in COMPARED} == {name: row[name] for name in COMPARED}, key
 
 
+@pytest.mark.long
 def test_targets_of_coordinators_are_judged_whatever_was_chosen_of_their_history(spark, ledger, every, run):
     """`latest` reads the whole log of a KIP-848 group too: what its last target was computed from."""
     latest = run("assign: {snapshots: latest, scenario: judged}")
@@ -124,6 +126,7 @@ def place(snapshot_id):
     return tuple(snapshot_id.split("/")[2:])
 
 
+@pytest.mark.long
 def test_groups_in_are_outcomes_out(spark, ledger, every):
     assert every.groups_in == sum(every.outcomes.values()) == sum(every.verdicts.values()) == 632
     assert every.rows["rebalances"] == every.groups_in
@@ -138,6 +141,7 @@ def test_groups_in_are_outcomes_out(spark, ledger, every):
     assert row[c.COUNTS_OUT]["assignments"] == results(spark, ledger, ASSIGNMENTS, every.attempt_id).count()
 
 
+@pytest.mark.long
 def test_a_committed_run_changes_nothing(spark, ledger, run, every):
     before = ledger.rows(spark, REBALANCES).count()
     again = run("assign: {snapshots: every}")
@@ -170,6 +174,7 @@ def test_partitions_and_adaptive_execution_say_nothing(spark, run, every):
     assert (other.result_digest, other.outcomes) == (every.result_digest, every.outcomes)
 
 
+@pytest.mark.long
 def test_rows_that_say_something_else_have_another_hash(spark):
     lists = (
         [(None, "x", [1])],
@@ -194,6 +199,7 @@ def test_rows_that_say_something_else_have_another_hash(spark):
 _PLANNING = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
 
 
+@pytest.mark.long
 def test_input_that_was_observed_twice_is_counted_anew(spark, ledger, run, every, monkeypatch):
     """Spark observes rows once more where an executor's shuffle files are lost and its tasks run again."""
     once = vars(Observation)["get"].fget
@@ -227,6 +233,7 @@ def test_results_of_older_facts_never_supersede_newer_ones(spark, ledger, run, m
     assert run(settings, run_id="the first").run_id == "the first"
 
 
+@pytest.mark.long
 def test_of_two_configurations_under_one_name_the_last_one_counts_for_every_reader(spark, ledger, run):
     """There and back: no reader sees two results of a snapshot, or one of a run that is not the last."""
     settings = "assign: {{snapshots: latest, scenario: two, assignor: {}}}".format
@@ -245,6 +252,7 @@ def test_of_two_configurations_under_one_name_the_last_one_counts_for_every_read
     )
 
 
+@pytest.mark.long
 def test_a_run_that_cannot_account_for_its_members_does_not_count(spark, ledger, run, tmp_path):
     """A member row is gone, which no group says: the run ends, and `runs` has no row of it."""
     place = LedgerLocation(path=str(tmp_path / "ledger"))
@@ -256,6 +264,7 @@ def test_a_run_that_cannot_account_for_its_members_does_not_count(spark, ledger,
     assert "short" not in {row[c.RUN_ID] for row in runs.committed_runs(spark, place).collect()}
 
 
+@pytest.mark.long
 def test_the_latest_of_each_group(spark, ledger, run):
     latest = run("assign: {snapshots: latest, scenario: last}")
     groups = [(capture, group) for capture in CAPTURES for group in captured_groups(capture)]
@@ -264,6 +273,7 @@ def test_the_latest_of_each_group(spark, ledger, run):
     assert sorted((row[c.CLUSTER_ID], row[c.GROUP_ID]) for row in stored) == sorted(groups)
 
 
+@pytest.mark.long
 def test_an_assignor_for_some_groups(spark, ledger, run):
     settings = "assign: {snapshots: every, scenario: what-if, overrides: [{groups: 'java-r*', assignor: sticky}]}"
     run(settings)
@@ -283,6 +293,7 @@ limits: {max_quarantined: 100}
 """
 
 
+@pytest.mark.long
 def test_a_custom_assignor_runs_in_the_workers_and_one_that_fails_harms_its_groups_alone(spark, ledger, run):
     summary = run(CUSTOM)
     rows = results(spark, ledger, REBALANCES, summary.attempt_id).where(F.col(c.MEMBERS) > 0).collect()
@@ -300,11 +311,13 @@ def test_a_custom_assignor_runs_in_the_workers_and_one_that_fails_harms_its_grou
     assert summary.quarantined == summary.outcomes["REJECTED"] == refused > 0
 
 
+@pytest.mark.long
 def test_a_custom_assignor_that_cannot_be_imported_ends_the_run_before_it_starts(run):
     with pytest.raises(Fault, match="cannot import no_such_module:assign"):
         run("assign: {scenario: custom, assignor: 'no_such_module:assign'}")
 
 
+@pytest.mark.long
 def test_the_record_is_a_scenario(spark, ledger, run):
     summary = run("assign: {snapshots: every, scenario: recorded}")
     assert summary.outcomes.keys() <= {"ASSIGNED", "UNCHANGED", "EMPTY"}
@@ -312,6 +325,7 @@ def test_the_record_is_a_scenario(spark, ledger, run):
     assert {row[0] for row in rows.select(c.ASSIGNOR).distinct().collect()} == {"recorded"}
 
 
+@pytest.mark.long
 def test_groups_over_a_limit_are_refused_and_the_others_are_not(spark, ledger, run, every):
     """A group that was over the limit once keeps what its other snapshots give, and what they held before."""
     summary = run("assign: {snapshots: every, scenario: small}\nlimits: {max_members_per_group: 2}")
@@ -330,6 +344,7 @@ def test_groups_over_a_limit_are_refused_and_the_others_are_not(spark, ledger, r
     assert len(found) > 100
 
 
+@pytest.mark.long
 def test_the_notebook_udf_gives_what_the_job_gives(spark, ledger, every):
     counts = {"orders": 7, "payments": 4, "audit": 3, "logs": 1}
     rows = [
@@ -366,6 +381,7 @@ GLOBS = ["*", "a*", "*-b", "a?c", "100%", "a_b", "a\\b", "[ab]", "."]
 GROUPS = ["", "abc", "a-b", "100%", "a_b", "axb", "a\\b", "[ab]", "100x", "."]
 
 
+@pytest.mark.long
 def test_a_glob_has_two_wildcards_and_nothing_else(spark):
     frame = spark.createDataFrame([(group,) for group in GROUPS], "g string")
     matches = [F.col("g").like(glob(pattern)).alias(str(number)) for number, pattern in enumerate(GLOBS)]

@@ -34,6 +34,7 @@ def ledger_of_classic_groups(spark, location):
     write(spark, location, rows, "facts")
 
 
+@pytest.mark.long
 def test_all_301_captured_generations_that_are_no_rewrites_are_exact_under_some_name(spark, tmp_path):
     path = str(tmp_path / "ledger")
     ledger_of_classic_groups(spark, LedgerLocation(path=path))

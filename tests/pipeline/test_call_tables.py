@@ -37,6 +37,7 @@ def expected():
     )
 
 
+@pytest.mark.long
 def test_a_run_keeps_every_call_once(spark, ledger, expected, monkeypatch):
     monkeypatch.setattr("groupledger.pipeline.call_tables.code_digest", lambda *_: "code")
     config = Config(cluster_id="dev", ledger=LedgerSettings(location=ledger.path))

@@ -66,6 +66,7 @@ class Asked:
         return self.now
 
 
+@pytest.mark.long
 def test_what_is_gone_is_a_row_and_what_did_not_change_is_none(workspace, monkeypatch):
     asked = Asked(ClusterState("edge", {0: LogEnds(0, 0)}, (ORDERS,)))
     monkeypatch.setattr(clusters, "Cluster", asked)

@@ -109,6 +109,7 @@ def test_the_short_digest_tells_bags_of_rows_apart():
     assert all(0 <= number < 2**60 for number in numbers)
 
 
+@pytest.mark.long
 def test_one_cell_that_was_changed_from_outside_is_found_by_the_deep_look_alone(workspace: Workspace):
     """One column of one row has another value: as many rows, of the same attempt."""
     workspace.ingest(TOPICS, workspace.source("log.jsonl", LINES[:40]), run_id="nightly")

@@ -34,6 +34,7 @@ def lines():
             yield json.dumps({"partition": partition, "offset": row.offset, "timestamp": 1_000, **data})
 
 
+@pytest.mark.long
 def test_they_are_recorded_and_not_rejected(spark, workspace):
     found = workspace.ingest(
         workspace.source("offsets.jsonl", [*lines()]),

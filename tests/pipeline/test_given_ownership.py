@@ -94,6 +94,7 @@ def ended(snapshot_id):
     return snapshot_id.removeprefix("table/edge/s") if isinstance(snapshot_id, str) else None
 
 
+@pytest.mark.long
 def test_a_topic_that_changes_within_the_millisecond_of_a_record_is_what_it_was_then(at_once):
     rows = current(at_once.spark, at_once.location, OWNERSHIP_CHANGES)
     found = rows.where("group_id = 'payments'").select("topic", "topic_id").collect()
@@ -101,6 +102,7 @@ def test_a_topic_that_changes_within_the_millisecond_of_a_record_is_what_it_was_
     assert ids == {("clicks", None), ("grow", "id-grow")}
 
 
+@pytest.mark.long
 def test_snapshots_say_who_had_a_partition(at_once):
     ledger = LedgerReader(at_once.location.path)
     for minute, expected in ((1.5, "a"), (2.5, "b"), (4.5, None)):
@@ -110,6 +112,7 @@ def test_snapshots_say_who_had_a_partition(at_once):
     assert len(of_tables(at_once)) == 2 + 1 + 1 + 2
 
 
+@pytest.mark.long
 def test_late_and_repeated_snapshots_end_in_the_same_changes(at_once, workspace):
     workspace.ingest(tables(workspace, "1", (1, 3)))
     before = of_tables(workspace)

@@ -108,6 +108,7 @@ def test_a_maintain_at_any_boundary_of_a_run_changes_nothing(workspace, monkeypa
     assert facts(workspace) == facts(undisturbed)
 
 
+@pytest.mark.long
 def test_an_attempt_that_is_given_up_while_it_lives_cannot_commit(workspace, monkeypatch):
     commit = runs.commit
 
@@ -123,6 +124,7 @@ def test_an_attempt_that_is_given_up_while_it_lives_cannot_commit(workspace, mon
     assert not workspace.ingest(TOPICS, run_id="slow").already_committed
 
 
+@pytest.mark.long
 def test_an_attempt_that_committed_is_not_given_up(workspace):
     workspace.ingest(TOPICS)
     assert runs.give_up(workspace.spark, workspace.location, BEGAN + timedelta(days=400), BEGAN) == 0

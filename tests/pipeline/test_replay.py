@@ -34,6 +34,7 @@ def replay(space, *arguments):
     return done.exit_code, json.loads(done.stdout)
 
 
+@pytest.mark.long
 def test_history_under_another_assignor_is_committed_and_comes_out_the_same_again(space):
     code, told = replay(space, "--assignor", "sticky")
     assert (code, told["scenario"], told["total"] > 0) == (0, "replay-sticky", True)
@@ -45,6 +46,7 @@ def test_history_under_another_assignor_is_committed_and_comes_out_the_same_agai
         assert {each["table"]: each["same"] for each in verified["tables"]}[table] is True
 
 
+@pytest.mark.long
 def test_a_run_whose_facts_were_changed_comes_out_different(space):
     told = replay(space, "--assignor", "range")[1]
     name = space.location.identifier(MEMBER_SNAPSHOTS)
@@ -54,6 +56,7 @@ def test_a_run_whose_facts_were_changed_comes_out_different(space):
     assert {each["table"]: each["same"] for each in verified["tables"]}["assignments"] is False
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "says"), [(["--verify", "nowhere"], "UNKNOWN_RUN"), (["--assignor", "stikcy"], "CONFIG_INVALID")]
 )
@@ -66,6 +69,7 @@ def test_what_is_not_there_is_named(space, arguments, says):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("assignor", "name"),
     [

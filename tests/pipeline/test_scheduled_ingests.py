@@ -5,6 +5,8 @@ import json
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from groupledger.config.sample import CAPTURES
 from groupledger.sinks import runs
 from groupledger.tables import LOG_RECORDS
@@ -31,6 +33,7 @@ def out_of_reach(space):
             file.with_suffix(".away").rename(file)
 
 
+@pytest.mark.long
 def test_new_offsets_are_taken_without_a_look_at_old_records(workspace):
     first, second = piece(0, CUT), piece(CUT, 10_000)
     workspace.ingest(workspace.source("1.jsonl", first), buckets=2)

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from groupledger.config import LimitSettings, SourceSettings
 from groupledger.tables import COVERAGE, GROUP_SNAPSHOTS, LOG_RECORDS, MEMBER_SNAPSHOTS, OWNERSHIP_CHANGES, QUARANTINE
 from tests.segments.real import FOLDER, consumed, written
@@ -18,6 +20,7 @@ def as_lines(codec, **settings):
     return source(codec, "offsets-jsonl", FOLDER / codec / "offsets.jsonl.gz", **settings)
 
 
+@pytest.mark.long
 def test_real_segments_give_the_facts_of_the_same_lines(workspace, new_workspace, tmp_path):
     """Of one log committed offsets are left out, of the other they are kept; then the same records come as lines."""
     kept = {"none": False, "zstd": True}

@@ -58,6 +58,7 @@ def together(new_workspace):
 TOLERANT = {"buckets": 2}
 
 
+@pytest.mark.long
 def test_a_stray_harms_no_other_record_of_its_group(together, new_workspace):
     summary, found = together
     (account,) = summary.accounts

@@ -181,6 +181,7 @@ def shown(spark, place, name, *columns):
     return sorted(tuple(row) for row in current(spark, place, tables.BY_NAME[name]).select(*columns).collect())
 
 
+@pytest.mark.long
 def test_where_nothing_was_folded_again_every_committed_fact_counts(spark, place):
     commits = tuple(commit for commit in runs.look(spark, place).commits if commit.attempt_id not in REFOLDS)
     rows = current(spark, place, tables.GROUP_SNAPSHOTS, commits).select(c.ATTEMPT_ID, c.OFFSET).collect()
@@ -189,12 +190,14 @@ def test_where_nothing_was_folded_again_every_committed_fact_counts(spark, place
     assert set(map(tuple, rows)) == kept | replaced | {("user-table", 12)}
 
 
+@pytest.mark.long
 def test_more_commits_than_a_filter_names_are_joined(spark, place, monkeypatch):
     named = shown(spark, place, "topic_snapshots", c.ATTEMPT_ID)
     monkeypatch.setattr("groupledger.sinks.current._NAMED", 2)
     assert shown(spark, place, "topic_snapshots", c.ATTEMPT_ID) == named == [("unplaced",)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("table", FOLDED, ids=lambda table: table.name)
 def test_facts_give_way_to_a_later_fold(spark, place, table):
     seen = shown(spark, place, table.name, c.ATTEMPT_ID, c.OFFSET)
@@ -202,17 +205,20 @@ def test_facts_give_way_to_a_later_fold(spark, place, table):
     assert seen == sorted(EXPECTED_FACTS | from_tables)
 
 
+@pytest.mark.long
 def test_heads_give_way_too(spark, place):
     seen = shown(spark, place, "group_heads", c.ATTEMPT_ID, c.OFFSET)
     assert seen == [("ingest-1", 30), ("late", 20), ("moved-2", 4), ("next", 50), ("other-group", 25)]
 
 
+@pytest.mark.long
 def test_results_give_way_to_the_latest_of_their_snapshot_and_scenario_whatever_its_configuration(spark, place):
     key = (c.ATTEMPT_ID, c.SCENARIO, c.SNAPSHOT_ID)
     assert shown(spark, place, "rebalances", *key) == sorted(EXPECTED_RESULTS)
     assert set(shown(spark, place, "assignments", *key)) == {row for row in EXPECTED_RESULTS if row[0] != "assign-2"}
 
 
+@pytest.mark.long
 def test_the_ledger_s_interface_gives_these_results_and_no_others(spark, place):
     """`show` and notebooks ask it."""
     ledger = LedgerFrames(spark, place.path)
@@ -224,6 +230,7 @@ def test_the_ledger_s_interface_gives_these_results_and_no_others(spark, place):
     assert list(map(tuple, of_one)) == [("assign-what-if", "what-if", FIRST)]
 
 
+@pytest.mark.long
 def test_findings_and_rejections_follow_what_they_are_about(spark, place):
     facts = {(attempt, f"log/dev/{7 if attempt == 'moved-2' else 3}/{offset}") for attempt, offset in EXPECTED_FACTS}
     results = {(attempt, snapshot) for attempt, _, snapshot in EXPECTED_RESULTS}
@@ -234,11 +241,13 @@ def test_findings_and_rejections_follow_what_they_are_about(spark, place):
     assert seen == facts | results | {("unplaced", None), ("refused", REFUSED_BY_A_SOURCE[c.SNAPSHOT_ID])}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["callbacks", "metrics"])
 def test_calls_are_those_of_the_last_run_that_derived_them(spark, place, name):
     assert shown(spark, place, name, c.ATTEMPT_ID, c.MEMBER_ID) == [("calls-2", "m-2")]
 
 
+@pytest.mark.long
 def test_nothing_of_an_attempt_that_is_not_committed_is_seen(spark, place):
     for table in tables.TABLES:
         attempts = {row[0] for row in current(spark, place, table).select(c.ATTEMPT_ID).distinct().collect()}
@@ -260,11 +269,13 @@ def by_views_in_spark(spark, place, table):
     return pa.table(SparkReader(spark, place).query("SELECT * FROM " + CURRENT.format(table.name))).to_pandas()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("value", HOSTILE)
 def test_a_value_of_a_query_stays_what_it_is_in_spark(spark, place, value):
     assert rows_of(SparkReader(spark, place).query("SELECT :value, :at", value=value, at=MOMENT)) == [(value, MOMENT)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "query", ["DROP TABLE runs", "EXPLAIN INSERT INTO runs SELECT * FROM runs", "SELECT x FROM runs"]
 )
@@ -274,6 +285,7 @@ def test_what_is_no_query_is_refused_by_spark_s_reader_too(spark, place, query):
     assert caught.value.code == "SQL_INVALID"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("read", [by_pandas, by_views_in_spark])
 @pytest.mark.parametrize("table", tables.TABLES, ids=lambda table: table.name)
 def test_the_views_hold_the_same_in_both_engines(spark, place, table, read):

@@ -57,6 +57,7 @@ def test_layout_is_as_declared(spark, made):
         assert tuple(detail["partitionColumns"]) == table.partition_by
 
 
+@pytest.mark.long
 def test_a_ledger_in_a_catalog(spark):
     location = LedgerLocation(catalog="spark_catalog.ledger_of_a_test")
     try:
@@ -141,6 +142,7 @@ def test_files_that_are_no_table_are_refused(spark, tmp_path):
     assert sorted(first.iterdir()) == before
 
 
+@pytest.mark.long
 def test_an_init_that_was_killed_is_completed(spark, tmp_path):
     location = LedgerLocation(path=str(tmp_path))
     spark.sql(ddl(location, TABLES[0]))
