@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from groupledger.answers.found import Found, broken
-from groupledger.answers.rebalance import CLASSIC
+from groupledger.answers.generations import CLASSIC
 from groupledger.answers.rebalance_causes import MOST_ASKED
 from groupledger.answers.recorded_states import ASSIGNED, Query, expected, listings, loads, recorded, states
 from groupledger.answers.rows import one_of, records

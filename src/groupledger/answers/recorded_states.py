@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from groupledger.answers.rebalance import CLASSIC
+from groupledger.answers.generations import CLASSIC
 
 if TYPE_CHECKING:
     from groupledger.answers.rows import Value

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from groupledger.answers.rebalance import CLASSIC
+from groupledger.answers.generations import CLASSIC
 from groupledger.answers.rebalance_causes import caused
 from groupledger.answers.recorded_states import recorded
 from groupledger.answers.rows import one_of, records

@@ -13,18 +13,19 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from groupledger.answers.rebalance import CLASSIC, partitions
+from groupledger.answers.generations import CLASSIC
 from groupledger.answers.rebalance_causes import MOST_ASKED
 from groupledger.answers.recorded_states import expected, listings, loads, states
 from groupledger.answers.rows import one_of, records
+from groupledger.answers.topic_partitions import partitions
 from groupledger.core.findings import DOUBLE_OWNED, NOT_SUBSCRIBED
 from groupledger.core.length import length
 from groupledger.core.moment import iso
 
 if TYPE_CHECKING:
-    from groupledger.answers.rebalance import TopicPartition
     from groupledger.answers.rows import Reader, Record, Value
     from groupledger.answers.scope import Scope
+    from groupledger.answers.topic_partitions import TopicPartition
 
 PATIENCE = timedelta(minutes=5)
 """Kafka's default of `max.poll.interval.ms` and of `metadata.max.age.ms`."""
