@@ -81,7 +81,10 @@ def test_what_ingest_found_is_the_view_without_a_scenario(tmp_path):
     heads = [place | {"from_offset": 0, "offset": 9, "refolded": True, "attempt_id": "later"}]
     again = [COMMITTED, COMMITTED | {"attempt_id": "later", "sequence": 2}]
     for more, expected in (({}, [("A",)]), ({"runs": again, "group_heads": heads}, [])):
-        reader = LedgerReader(write(tmp_path / f"{len(more)}", violations=found, **more))
+        computed = {"group_snapshots": [place], "rebalances": [place | {"scenario": "s", "round": 1}]}
+        reader = LedgerReader(write(tmp_path / f"{len(more)}", violations=found, **computed, **more))
+        if not more:
+            assert rows_of(reader.query("SELECT code FROM current_violations ORDER BY code")) == [("A",), ("C",)]
         for query in ("SELECT code FROM current_violations WHERE scenario IS NULL", "SELECT code FROM ({}) v"):
             assert rows_of(reader.query(query.format(ingest_findings()))) == expected
 
