@@ -91,6 +91,8 @@ bench: setup bench-job  ## Measure against floors and peers, alone on the machin
 	@$(BIN)/python -m benchmarks.fold_job
 	@$(BIN)/python -m benchmarks.fleet_job
 	@$(BIN)/python -m benchmarks.history
+	@rm -rf build/large-ledger && $(BIN)/python -m benchmarks.large_ledger build/large-ledger
+	@$(BIN)/python -m benchmarks.answers build/large-ledger group-01234 --fleet
 	@$(BIN)/python -m benchmarks.scheduled_ingest
 	@$(BIN)/python -m benchmarks.segments
 	@$(BIN)/python -m benchmarks.cluster_log

@@ -12,6 +12,7 @@ from pyarrow import parquet
 
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.rows import rows_of
+from groupledger.answers.view_page import ingest_findings
 from groupledger.core.faults import Fault
 from groupledger.core.ledger_version import SCHEMA_VERSION
 from tests.answers.ledgers import COMMITTED, MOMENT, write
@@ -63,6 +64,29 @@ def test_several_queries_see_one_moment(place):
     for _ in range(3):
         assert rows_of(reader.query("SELECT count(*) FROM current_rebalances r, current_runs")) == [(4,)]
     assert rows_of(reader.query("WITH x AS (SELECT 1 AS one) SELECT one FROM x")) == [(1,)]
+
+
+def test_which_attempts_count_is_read_once(tmp_path):
+    snapshots = [KEY | {"snapshot_id": "log/dev/0/1", "log_partition": 0, "offset": 1}]
+    reader = LedgerReader(write(tmp_path, group_snapshots=snapshots, coverage=[KEY | {"snapshot_id": "log/dev/0/1"}]))
+    assert rows_of(reader.query("SELECT offset FROM current_group_snapshots")) == [(1,)]
+    for path in (tmp_path / "runs").rglob("*.parquet"):
+        path.unlink()
+    assert rows_of(reader.query("SELECT snapshot_id FROM current_coverage")) == [("log/dev/0/1",)]
+
+
+def test_what_ingest_found_is_the_view_without_a_scenario(tmp_path):
+    place = {"snapshot_id": "log/dev/0/1", "cluster_id": "dev", "group_id": "pay", "log_partition": 0, "offset": 1}
+    found = [place | {"code": "A"}, place | {"code": "B", "attempt_id": "dead"}, place | {"code": "C", "scenario": "s"}]
+    heads = [place | {"from_offset": 0, "offset": 9, "refolded": True, "attempt_id": "later"}]
+    again = [COMMITTED, COMMITTED | {"attempt_id": "later", "sequence": 2}]
+    for more, expected in (({}, [("A",)]), ({"runs": again, "group_heads": heads}, [])):
+        computed = {"group_snapshots": [place], "rebalances": [place | {"scenario": "s", "round": 1}]}
+        reader = LedgerReader(write(tmp_path / f"{len(more)}", violations=found, **computed, **more))
+        if not more:
+            assert rows_of(reader.query("SELECT code FROM current_violations ORDER BY code")) == [("A",), ("C",)]
+        for query in ("SELECT code FROM current_violations WHERE scenario IS NULL", "SELECT code FROM ({}) v"):
+            assert rows_of(reader.query(query.format(ingest_findings()))) == expected
 
 
 def test_moments_are_utc_and_nothing_is_rounded(place):

@@ -38,7 +38,7 @@ def test_a_query_needs_what_its_views_read():
 
 
 def test_names_get_a_prefix_where_they_are_read_and_nowhere_else():
-    query = views()["current_metrics"].reading("main.l.")
+    query = views()["current_metrics"].reading("main.l.{}".format)
     assert "FROM main.l.metrics t JOIN main.l.current_runs r" in query
     assert "(SELECT max(x.sequence) FROM main.l.current_runs x" in query
     assert "main.l.t" not in query

@@ -79,6 +79,18 @@ def test_help_imports_nothing_heavy():
     assert ran.stdout.splitlines()[-1] == "[]"
 
 
+def test_a_command_imports_no_other():
+    program = (
+        "import sys; from groupledger.cli import main\n"
+        "try: main(['show', '--help'])\n"
+        "except SystemExit: pass\n"
+        "from groupledger.cli.commands import MODULES\n"
+        "print(sorted(name for name in set(MODULES.values()) if f'groupledger.cli.{name}' in sys.modules))"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[-1] == "['show']"
+
+
 def test_help_answers_at_once():
     def cpu_seconds():
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

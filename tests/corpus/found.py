@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from groupledger.answers.audit import audit
+from groupledger.answers.generations import CLASSIC, settled
 from groupledger.answers.reader import LedgerReader
-from groupledger.answers.rebalance import CLASSIC, settled
 from groupledger.answers.rebalance_causes import caused
 from groupledger.answers.rows import records
 from groupledger.answers.scope import Asked

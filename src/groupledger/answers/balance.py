@@ -7,11 +7,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from groupledger.answers.found import Found, broken
-from groupledger.answers.rebalance import CLASSIC
+from groupledger.answers.generations import CLASSIC
 from groupledger.answers.rebalance_causes import MOST_ASKED
 from groupledger.answers.recorded_states import ASSIGNED, Query, expected, listings, loads, recorded, states
 from groupledger.answers.rows import one_of, records
 from groupledger.answers.states import BASELINE
+from groupledger.answers.view_page import ingest_findings
 from groupledger.core.findings import CLAIM_DIFFERS, EXCESS_MOVES, STALE_CLAIM, UNBALANCED
 
 if TYPE_CHECKING:
@@ -103,8 +104,8 @@ def _excess(reader: Reader, some: list[Record]) -> Iterator[Found]:
         f"AND s.snapshot_id = r.snapshot_id WHERE {groups} AND {snapshots} AND r.scenario = :scenario AND r.round = 1 "
         f"AND {promised} AND r.moves > r.least_moves AND {CERTAIN} "
         f"AND s.group_type = '{CLASSIC}' AND NOT EXISTS "
-        "(SELECT 1 FROM current_violations v WHERE v.cluster_id = r.cluster_id AND v.group_id = r.group_id "
-        f"AND v.snapshot_id = r.snapshot_id AND v.scenario IS NULL AND {claims})"
+        f"(SELECT 1 FROM ({ingest_findings()}) v WHERE v.cluster_id = r.cluster_id AND v.group_id = r.group_id "
+        f"AND v.snapshot_id = r.snapshot_id AND {claims})"
     )
     for row in _folded(reader, query, values | ids | named | codes | {"scenario": BASELINE}):
         text = f"{row['assignor']} moved {row['most']:,} partitions where {row['least']:,} had to move"

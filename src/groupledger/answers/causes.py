@@ -13,14 +13,16 @@ from enum import StrEnum
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from groupledger.answers.rebalance import CLASSIC, partitions
+from groupledger.answers.generations import CLASSIC
+from groupledger.answers.topic_partitions import partitions
 
 if TYPE_CHECKING:
-    from groupledger.answers.rebalance import TopicPartition
     from groupledger.answers.rows import Record
+    from groupledger.answers.topic_partitions import TopicPartition
 
+GENERATION = "generation"
 DELETED = "deleted"
-"""Kind of the snapshot that a tombstone leaves."""
+"""Kinds of snapshots: what a rebalance of a classic group leaves, and what a tombstone does."""
 
 
 class CauseKind(StrEnum):
@@ -81,7 +83,7 @@ class Side:
     complete: bool = True
     verdict: str | None = None
     offset: int = -1
-    kind: str = "generation"
+    kind: str = GENERATION
 
 
 Counts = Mapping[str, tuple[str | None, int] | None]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from groupledger.answers.generations import CLASSIC
 from groupledger.answers.obstacles import Evidence
-from groupledger.answers.rebalance import CLASSIC
 from groupledger.answers.rebalance_causes import MOST_ASKED
 from groupledger.answers.rows import one_of, records
 from groupledger.answers.settling import restless

@@ -7,11 +7,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from groupledger.answers.causes import CauseKind, moved
+from groupledger.answers.generations import CLASSIC, choose, cluster_of, snapshots_of
 from groupledger.answers.names import require_scenario
 from groupledger.answers.reach import moments
-from groupledger.answers.rebalance import CLASSIC, choose, cluster_of, moves, partitions, rebalance, snapshots_of
+from groupledger.answers.rebalance import moves, rebalance
 from groupledger.answers.rows import matching, records
 from groupledger.answers.states import states
+from groupledger.answers.topic_partitions import partitions
 from groupledger.core.faults import Fault
 from groupledger.core.moment import iso
 
@@ -20,9 +22,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from groupledger.answers.causes import Cause, Moved, Side
-    from groupledger.answers.rebalance import MemberMove, Result, TopicPartition
+    from groupledger.answers.rebalance import MemberMove, Result
     from groupledger.answers.rows import Reader, Record, Value
     from groupledger.answers.states import States
+    from groupledger.answers.topic_partitions import TopicPartition
     from groupledger.core.since import Point
 
 OF_NEIGHBOURS = frozenset((CauseKind.NOT_SHOWN, CauseKind.FOLLOW_UP, CauseKind.GROUP_BORN))

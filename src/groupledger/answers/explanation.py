@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from groupledger.answers.rebalance import CLASSIC, Rebalance, rebalance
+from groupledger.answers.causes import GENERATION
+from groupledger.answers.generations import CLASSIC
+from groupledger.answers.rebalance import Rebalance, with_states
 from groupledger.answers.rows import matching, records
-from groupledger.answers.states import BASELINE, states
+from groupledger.answers.states import BASELINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from groupledger.answers.causes import Cause, Moved
+    from groupledger.answers.causes import Cause, Moved, Side
     from groupledger.answers.rows import Reader
 
 
@@ -56,13 +58,10 @@ class Explanation:
 
 def explain(reader: Reader, group_id: str, cluster: str | None = None, generation: int | None = None) -> Explanation:
     """Why the rebalance that led to a generation (or epoch; default: the last one) happened. Raises as `rebalance`."""
-    told = rebalance(reader, group_id, cluster, generation)
-    condition, values = matching("t.", cluster_id=told.cluster_id, group_id=told.group_id)
-    ids = [each for each in (told.snapshot_id, told.previous_snapshot_id) if each is not None]
-    found = states(reader, condition, values, ids)
-    differs = found.difference(told.cluster_id, told.group_id, told.previous_snapshot_id, told.snapshot_id)
+    told, known = with_states(reader, group_id, cluster, generation)
+    differs = known.difference(told.cluster_id, told.group_id, told.previous_snapshot_id, told.snapshot_id)
     before = differs.before
-    rounds, settled = _rounds(reader, told)
+    rounds, settled = _rounds(reader, told, differs.after)
     return Explanation(
         rebalance=told,
         before=None if before is None else Before(before.snapshot_id, before.number, before.at, before.assignor),
@@ -74,17 +73,19 @@ def explain(reader: Reader, group_id: str, cluster: str | None = None, generatio
     )
 
 
-def _rounds(reader: Reader, told: Rebalance) -> tuple[int | None, int | None]:
+def _rounds(reader: Reader, told: Rebalance, state: Side) -> tuple[int | None, int | None]:
     """How many generations of a classic group it took until no other had to follow, and the last of them."""
     if told.group_type != CLASSIC:
         return None, None
+    if state.kind == GENERATION and state.verdict is not None and not state.follow_up:
+        return 1, told.generation
     condition, values = matching("t.", cluster_id=told.cluster_id, group_id=told.group_id)
     later = records(
         reader,
         f"SELECT t.generation, r.follow_up FROM current_group_snapshots t JOIN (SELECT t.snapshot_id, t.follow_up "
         f"FROM current_rebalances t WHERE {condition} AND t.scenario = :scenario AND t.round = 1) r "
         f"ON r.snapshot_id = t.snapshot_id WHERE {condition} AND t.incarnation = :incarnation "
-        "AND t.generation >= :generation AND t.snapshot_kind = 'generation' ORDER BY t.offset",
+        f"AND t.generation >= :generation AND t.snapshot_kind = '{GENERATION}' ORDER BY t.offset",
         scenario=BASELINE,
         incarnation=told.incarnation,
         generation=told.generation if told.generation is not None else 0,

@@ -13,10 +13,10 @@ from groupledger.answers.tenures import spans
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from groupledger.answers.rebalance import TopicPartition
     from groupledger.answers.rows import Reader, Record
     from groupledger.answers.scope import Scope
     from groupledger.answers.tenures import OwnerSpan
+    from groupledger.answers.topic_partitions import TopicPartition
 
 _PLACE = "coalesce(t.topic, concat('id:', t.topic_id))"
 

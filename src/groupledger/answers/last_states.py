@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from groupledger.answers.rebalance import partitions
 from groupledger.answers.rebalance_causes import MOST_ASKED
 from groupledger.answers.recorded_states import ASSIGNED, states
 from groupledger.answers.rows import one_of, records
+from groupledger.answers.topic_partitions import partitions
 
 if TYPE_CHECKING:
-    from groupledger.answers.rebalance import TopicPartition
     from groupledger.answers.rows import Reader, Record, Value
     from groupledger.answers.scope import Scope
+    from groupledger.answers.topic_partitions import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

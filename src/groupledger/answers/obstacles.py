@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from groupledger.answers.rebalance import CLASSIC
+from groupledger.answers.generations import CLASSIC
 from groupledger.answers.recorded_states import CONSUMER
 from groupledger.core import conversion as c
 from groupledger.core.protocol.compatibility import KAFKAS_ASSIGNORS, NEWEST_SUBSCRIPTION, SPEAK_KIP_848, STREAMS

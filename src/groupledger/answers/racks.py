@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from groupledger.answers.last_states import Assigned
-    from groupledger.answers.rebalance import TopicPartition
     from groupledger.answers.rows import Reader, Record
     from groupledger.answers.scope import Asked
+    from groupledger.answers.topic_partitions import TopicPartition
 
 Replicas = Mapping[tuple[str, str], Sequence[tuple["datetime", Sequence[Sequence[str]] | None]]]
 """(cluster, topic) -> from when on, the racks of each partition's replicas."""

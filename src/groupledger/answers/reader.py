@@ -13,12 +13,18 @@ from groupledger.core.ledger_version import VERSION_PROPERTY, no_ledger, version
 from groupledger.core.secrets import without_secrets
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from arro3.core import Table
     from deltalake import DeltaTable, QueryBuilder
 
     from groupledger.answers.rows import Value
+    from groupledger.answers.view_page import View
 
 _RUNS = "runs"
+RUNS_THAT_COUNT, REFOLDS = "current_runs", "current_refolds"
+_ATTEMPTS, _OF_ATTEMPTS = "attempts_that_count", "t.attempt_id, t.kind, t.sequence"
+"""A table in memory in place of `current_runs`, with the columns of it that views use."""
 _REASON = re.compile(r"^(?:DeltaError|DataFusion error|Generic DeltaTable error|[A-Z]\w+ error): ", re.IGNORECASE)
 _WORDS = 400
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
@@ -50,28 +56,36 @@ class LedgerReader:
         is damaged or gone.
         """
         require_query(sql)
-        engine = self._engine(sql)
+        rests_on, names = needed(sql)
+        tables = {name: self._table(name) for name in names}
         try:
-            return engine.execute(filled(sql, values, _text)).read_all()
+            return self._engine(rests_on, tables).execute(filled(sql, values, _text)).read_all()
         except Exception as error:
             raise self._fault(error) from error
 
-    def _engine(self, sql: str) -> QueryBuilder:
-        """The reader's engine, once it knows what the query names: each table and view is made known once."""
+    def _engine(self, rests_on: Sequence[View], tables: Mapping[str, DeltaTable]) -> QueryBuilder:
+        """The reader's engine, once it knows what a query names: each table and view is made known once."""
         from deltalake import QueryBuilder
 
         if self._builder is None:
             self._builder = QueryBuilder()
-        rests_on, tables = needed(sql)
-        for name in tables:
+        for name, table in tables.items():
             if name not in self._named:
-                self._builder.register(name, self._table(name))
+                self._builder.register(name, table)
                 self._named.add(name)
         for view in rests_on:
             if view.name not in self._named:
-                self._builder.execute(f"CREATE VIEW {view.name} AS {view.query}")
+                self._make_known(self._builder, view)
                 self._named.add(view.name)
         return self._builder
+
+    def _make_known(self, engine: QueryBuilder, view: View) -> None:
+        """Create a view. Which attempts count is read once, not in every query, and so are refolds, which are few."""
+        if view.name == RUNS_THAT_COUNT:
+            engine.execute(f"CREATE TABLE {_ATTEMPTS} AS SELECT {_OF_ATTEMPTS} FROM ({view.query}) t").read_all()
+        what = "TABLE" if view.name == REFOLDS else "VIEW"
+        query = view.reading(lambda name: _ATTEMPTS if name == RUNS_THAT_COUNT else name)
+        engine.execute(f"CREATE {what} {view.name} AS {query}").read_all()
 
     def _table(self, name: str) -> DeltaTable:
         from deltalake import DeltaTable

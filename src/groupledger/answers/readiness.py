@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from groupledger.answers.conversion_evidence import evidence, group_of, last_peopled, members_of
+from groupledger.answers.generations import CLASSIC
 from groupledger.answers.obstacles import Hindrance, copartitioned, obstacles
-from groupledger.answers.rebalance import CLASSIC, partitions
 from groupledger.answers.recorded_states import CONSUMER
 from groupledger.answers.scope import Scope, scope, why_empty
+from groupledger.answers.topic_partitions import partitions
 from groupledger.answers.topics import life_at, lives_of
 from groupledger.core.assignors.server.conversion import Converted, GroupBefore, MemberBefore
 from groupledger.core.conversion import (
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from groupledger.answers.obstacles import Evidence
-    from groupledger.answers.rebalance import TopicPartition
     from groupledger.answers.rows import Reader, Record
     from groupledger.answers.scope import Asked
+    from groupledger.answers.topic_partitions import TopicPartition
 
 UNIFORM, RANGE = "uniform", "range"
 DELETED = "deleted"

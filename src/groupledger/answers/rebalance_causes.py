@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from groupledger.answers.causes import Side
     from groupledger.answers.rows import Reader, Record
 
-MOST_ASKED = 500
+MOST_ASKED = 1_000
 """Snapshots that one query asks for."""
 QUIET = frozenset({CauseKind.NOT_SHOWN, CauseKind.FOLLOW_UP})
 """Causes of a rebalance before which nothing changed that the log holds."""

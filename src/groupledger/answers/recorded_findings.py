@@ -14,6 +14,7 @@ from groupledger.answers.rebalance_causes import MOST_ASKED
 from groupledger.answers.recorded_states import SHARE
 from groupledger.answers.rows import one_of, records
 from groupledger.answers.states import BASELINE
+from groupledger.answers.view_page import ingest_findings
 from groupledger.core.findings import BY_RECORDED, DOUBLE_OWNED, Severity
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _together(one: Record, other: Record) -> Record:
 def _of_ingest(reader: Reader, within: Scope) -> list[Record]:
     condition, values = within.of_groups("v.")
     codes, named = one_of("v.code", "code", list(BY_RECORDED))
-    return _folded(reader, within, f"{condition} AND {codes} AND v.scenario IS NULL", values | named)
+    return _folded(reader, within, f"({ingest_findings()})", f"{condition} AND {codes}", values | named)
 
 
 def _of_assign(reader: Reader, within: Scope) -> Iterator[Record]:
@@ -83,19 +84,21 @@ def _of_assign(reader: Reader, within: Scope) -> Iterator[Record]:
         which, ids = one_of("v.snapshot_id", "snapshot", [row["snapshot_id"] for row in some])
         groups, of_groups = one_of("v.group_id", "group", sorted({row["group_id"] for row in some}))
         among = f"{condition} AND {codes} AND {groups} AND {which}"
-        said = f"SELECT v.snapshot_id, v.code FROM current_violations v WHERE {among} AND v.scenario IS NULL"
+        said = f"SELECT v.snapshot_id, v.code FROM ({ingest_findings()}) v WHERE {among}"
         known = f"NOT EXISTS (SELECT 1 FROM ({said}) k WHERE k.snapshot_id = v.snapshot_id AND k.code = v.code)"
         also = values | named | ids | of_groups | {"scenario": BASELINE}
-        yield from _folded(reader, within, f"{among} AND v.scenario = :scenario AND {known}", also)
+        yield from _folded(
+            reader, within, "current_violations", f"{among} AND v.scenario = :scenario AND {known}", also
+        )
 
 
-def _folded(reader: Reader, within: Scope, condition: str, values: Mapping[str, Value]) -> list[Record]:
-    """Findings of the period folded by cluster, group, code and severity; `newest` is the offset of the last."""
+def _folded(reader: Reader, within: Scope, findings: str, condition: str, values: Mapping[str, Value]) -> list[Record]:
+    """These findings of the period by cluster, group, code and severity; `newest` is the offset of the last."""
     period, of_times = within.where("f.")
     key = "f.cluster_id, f.group_id, f.code, f.severity"
     found = (
         "SELECT v.cluster_id, v.group_id, v.code, v.severity, v.snapshot_id, v.evidence, coalesce(v.offset, -1) AS "
-        "offset, s.observed_at FROM current_violations v LEFT JOIN current_group_snapshots s "
+        f"offset, s.observed_at FROM {findings} v LEFT JOIN current_group_snapshots s "
         "ON s.cluster_id = v.cluster_id AND s.group_id = v.group_id AND s.snapshot_id = v.snapshot_id "
         f"WHERE {condition} AND NOT (v.code = '{DOUBLE_OWNED.recorded_as}' "
         f"AND coalesce(s.group_type, '') = '{SHARE}')"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from groupledger.answers.rebalance import cluster_of
+from groupledger.answers.generations import cluster_of
 from groupledger.answers.rows import matching, one_of, records
 from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples
 from groupledger.core.moment import millis

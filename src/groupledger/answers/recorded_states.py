@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from groupledger.answers.rebalance import CLASSIC
+from groupledger.answers.generations import CLASSIC
+from groupledger.answers.rows import records
 
 if TYPE_CHECKING:
-    from groupledger.answers.rows import Value
+    from groupledger.answers.rows import Reader, Value
     from groupledger.answers.scope import Scope
 
 Query = tuple[str, dict[str, "Value"]]
@@ -62,12 +63,24 @@ def recorded(within: Scope) -> Query:
     return f"SELECT {_COLUMNS} FROM current_group_snapshots t WHERE {condition}", values
 
 
-def loads(within: Scope, states_query: str) -> str:
-    """For each of these states with an owned partition: `total`, `most` and `least` of an owner, how many `owners`."""
+def oldest(reader: Reader, within: Scope, of_states: Query) -> int:
+    """An offset that none of these states lies before: a number in a query is what files are left out by."""
+    if within.since is None:
+        return 0
+    query, values = of_states
+    [row] = records(reader, f"SELECT min(s.offset) AS oldest FROM ({query}) s", **values)
+    return int(row["oldest"] or 0)
+
+
+def loads(within: Scope, states_query: str, since: int = 0) -> str:
+    """For each of these states with an owned partition: `total`, `most` and `least` of an owner, how many `owners`.
+
+    `since`: an offset that none of them lies before.
+    """
     condition, _ = within.of_groups("m.")
     entries = (
         "SELECT m.cluster_id, m.group_id, m.snapshot_id, m.member_id, unnest(m.recorded) AS entry "
-        f"FROM current_member_snapshots m WHERE {condition}"
+        f"FROM current_member_snapshots m WHERE {condition} AND m.offset >= {since}"
     )
     by_member = (
         "SELECT e.cluster_id, e.group_id, e.snapshot_id, e.member_id, sum(cardinality(e.entry.partitions)) AS load "

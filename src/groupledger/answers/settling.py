@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from groupledger.answers.rebalance import CLASSIC
+from groupledger.answers.generations import CLASSIC
 from groupledger.answers.rebalance_causes import caused
 from groupledger.answers.recorded_states import recorded
 from groupledger.answers.rows import one_of, records
 from groupledger.answers.unowned_stretches import PATIENCE
+from groupledger.answers.view_page import ingest_findings
 from groupledger.core.findings import BY_RECORDED
 
 if TYPE_CHECKING:
@@ -82,9 +83,9 @@ def _findings(reader: Reader, generations: Sequence[Record]) -> tuple[tuple[str,
     codes, named = one_of("v.code", "code", list(BY_RECORDED))
     rows = records(
         reader,
-        "SELECT v.code, count(DISTINCT v.snapshot_id) AS n FROM current_violations v WHERE v.cluster_id = :cluster_id "
-        "AND v.group_id = :group_id AND v.offset >= :begins AND v.offset <= :ends AND v.severity <> 'info' "
-        f"AND v.scenario IS NULL AND {codes} GROUP BY v.code",
+        f"SELECT v.code, count(DISTINCT v.snapshot_id) AS n FROM ({ingest_findings()}) v "
+        "WHERE v.cluster_id = :cluster_id AND v.group_id = :group_id AND v.offset >= :begins AND v.offset <= :ends "
+        f"AND v.severity <> 'info' AND {codes} GROUP BY v.code",
         cluster_id=cluster,
         group_id=group,
         begins=generations[0]["offset"],

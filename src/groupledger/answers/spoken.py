@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from groupledger.answers.causes import Cause
-    from groupledger.answers.rebalance import TopicPartition
+    from groupledger.answers.topic_partitions import TopicPartition
 
 NOBODY = "(nobody)"
 LEAST_START = 4

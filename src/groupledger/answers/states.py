@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from groupledger.answers.causes import Cause, Moved, Side, causes, moved, unowned
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from groupledger.answers.causes import Counts
-    from groupledger.answers.rebalance import TopicPartition
     from groupledger.answers.rows import Reader, Record, Value
+    from groupledger.answers.topic_partitions import TopicPartition
 
 BASELINE = "baseline"
 
@@ -48,6 +48,15 @@ class States:
         """These and others."""
         return States({**self.sides, **others.sides}, {**self.topics, **others.topics})
 
+    def with_results(self, results: Iterable[Record]) -> States:
+        """The same, with what our own run says of them: rows of `current_rebalances`, of which the baseline counts."""
+        ours = {_key(row): row for row in results if row["scenario"] == BASELINE and row["round"] == 1}
+        sides = {
+            key: replace(side, follow_up=ours[key]["follow_up"], verdict=ours[key]["verdict"]) if key in ours else side
+            for key, side in self.sides.items()
+        }
+        return States(sides, self.topics)
+
     def pair(self, cluster: str, group: str, before_id: str | None, after_id: str) -> tuple[Side | None, Side]:
         """Two of the states; `before_id` may be one that the ledger does not have."""
         before = None if before_id is None else self.sides.get((cluster, group, before_id))
@@ -79,6 +88,11 @@ class States:
         known = {topic: self.topics.get((cluster, topic), ()) for topic in sorted(side.topics)}
         return [topic for topic, lives in known.items() if not lives or at < lives[0].since]
 
+    def unlisted(self, cluster: str, side: Side) -> list[str]:
+        """Topics subscribed to that no listing had at the time of the state: deleted ones, too."""
+        counts = self.listed(cluster, side.topics, side.at)
+        return [topic for topic in sorted(counts) if counts[topic] is None]
+
     def listed(self, cluster: str, topics: frozenset[str], at: datetime) -> Counts:
         """Topics as they were listed at the moment: id and partition count."""
         lives = {topic: life_at(self.topics.get((cluster, topic), ()), at) for topic in topics}
@@ -102,10 +116,6 @@ def states(
         f"FROM current_group_snapshots t WHERE {asked}",
         **named,
     )
-    results = (
-        "SELECT t.cluster_id, t.group_id, t.snapshot_id, t.follow_up, t.verdict FROM current_rebalances t "
-        f"WHERE {asked} AND t.scenario = :scenario AND t.round = 1"
-    )
     members: dict[SnapshotKey, list[Record]] = {}
     rows = records(
         reader,
@@ -116,18 +126,23 @@ def states(
     )
     for row in rows:
         members.setdefault(_key(row), []).append(row)
-    found = records(reader, results, scenario=BASELINE, **named) if computed else []
-    ours = {_key(row): row for row in found}
-    sides = {_key(row): _side(row, members.get(_key(row), []), ours.get(_key(row))) for row in snapshots}
+    sides = {_key(row): _side(row, members.get(_key(row), [])) for row in snapshots}
     names = {topic for side in sides.values() for topic in side.topics}
-    return States(sides, lives_of(reader, sorted({cluster for cluster, *_ in sides}), sorted(names)))
+    found = States(sides, lives_of(reader, sorted({cluster for cluster, *_ in sides}), sorted(names)))
+    if not computed:
+        return found
+    results = (
+        "SELECT t.cluster_id, t.group_id, t.snapshot_id, t.scenario, t.round, t.follow_up, t.verdict "
+        f"FROM current_rebalances t WHERE {asked} AND t.scenario = :scenario AND t.round = 1"
+    )
+    return found.with_results(records(reader, results, scenario=BASELINE, **named))
 
 
 def _key(row: Record) -> SnapshotKey:
     return row["cluster_id"], row["group_id"], row["snapshot_id"]
 
 
-def _side(row: Record, members: list[Record], computed: Record | None) -> Side:
+def _side(row: Record, members: list[Record]) -> Side:
     shared = row["shared_topics"]
     return Side(
         snapshot_id=row["snapshot_id"],
@@ -135,11 +150,10 @@ def _side(row: Record, members: list[Record], computed: Record | None) -> Side:
         at=row["observed_at"],
         assignor=row["assignor"],
         topics=frozenset(shared or row["subscribed_topics"] or ()),
-        follow_up=computed is not None and computed["follow_up"],
+        follow_up=False,
         members=tuple(each | {"topics": each["topics"] if each["topics"] is not None else shared} for each in members),
         group_type=row["group_type"],
         complete=row["complete"],
-        verdict=None if computed is None else computed["verdict"],
         offset=row["offset"],
         kind=row["snapshot_kind"],
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from groupledger.answers.balance import CERTAIN, SAME
-from groupledger.answers.rebalance import CLASSIC
+from groupledger.answers.generations import CLASSIC
 from groupledger.answers.rows import one_of, records
 from groupledger.answers.scope import Scope, scope, why_empty
 from groupledger.answers.states import BASELINE

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from groupledger.answers.rebalance_causes import caused
 from groupledger.answers.rows import matching, one_of, records
 from groupledger.answers.scope import Scope, scope, why_empty
+from groupledger.answers.view_page import ingest_findings
 from groupledger.core.findings import BY_CODE, BY_RECORDED, Severity
 
 if TYPE_CHECKING:
@@ -206,8 +207,8 @@ def _findings(reader: Reader, keys: Mapping[str, Value], rebalances: Sequence[Re
     codes, named = one_of("v.code", "code", list(BY_RECORDED))
     offsets = [row["offset"] for row in rebalances]
     found = (
-        f"SELECT v.code, v.member_id, v.snapshot_id FROM current_violations v WHERE {condition} AND {codes} "
-        f"AND v.scenario IS NULL AND v.severity <> '{Severity.INFO.value}' "
+        f"SELECT v.code, v.member_id, v.snapshot_id FROM ({ingest_findings()}) v WHERE {condition} AND {codes} "
+        f"AND v.severity <> '{Severity.INFO.value}' "
         "AND v.offset >= :begins AND v.offset <= :ends"
     )
     by_code = f"SELECT f.code, count(DISTINCT f.snapshot_id) AS records FROM ({found}) f GROUP BY f.code"

@@ -14,8 +14,8 @@ from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
+from groupledger.answers.generations import CLASSIC
 from groupledger.answers.names import require_names
-from groupledger.answers.rebalance import CLASSIC
 from groupledger.answers.rows import alike, is_pattern, matching, records
 from groupledger.answers.states import states
 from groupledger.core.moment import iso
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from groupledger.answers.causes import Cause, Moved
-    from groupledger.answers.rebalance import TopicPartition
     from groupledger.answers.rows import Reader, Record, Value
     from groupledger.answers.states import Difference
+    from groupledger.answers.topic_partitions import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

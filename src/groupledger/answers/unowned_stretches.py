@@ -13,18 +13,19 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from groupledger.answers.rebalance import CLASSIC, partitions
+from groupledger.answers.generations import CLASSIC
 from groupledger.answers.rebalance_causes import MOST_ASKED
-from groupledger.answers.recorded_states import expected, listings, loads, states
+from groupledger.answers.recorded_states import expected, listings, loads, oldest, states
 from groupledger.answers.rows import one_of, records
+from groupledger.answers.topic_partitions import partitions
 from groupledger.core.findings import DOUBLE_OWNED, NOT_SUBSCRIBED
 from groupledger.core.length import length
 from groupledger.core.moment import iso
 
 if TYPE_CHECKING:
-    from groupledger.answers.rebalance import TopicPartition
     from groupledger.answers.rows import Reader, Record, Value
     from groupledger.answers.scope import Scope
+    from groupledger.answers.topic_partitions import TopicPartition
 
 PATIENCE = timedelta(minutes=5)
 """Kafka's default of `max.poll.interval.ms` and of `metadata.max.age.ms`."""
@@ -168,7 +169,7 @@ def unowned_time(reader: Reader, of_group: Scope, most_states: int) -> UnownedTi
 
     Only while the group had members: of an empty group nothing is said. `of_group` names its cluster, too.
     """
-    lacking, values = _lacking(of_group)
+    lacking, values = _lacking(reader, of_group)
     newest = (
         f"SELECT b.*, count(*) OVER () AS total FROM ({lacking}) b WHERE b.lacks = 1 "
         f"ORDER BY b.offset DESC, b.snapshot_id DESC LIMIT {most_states}"
@@ -202,7 +203,7 @@ def _candidates(reader: Reader, within: Scope) -> list[Record]:
 
     What is short and stands alone is a round of a cooperative rebalance.
     """
-    lacking, values = _lacking(within)
+    lacking, values = _lacking(reader, within)
     rows = records(
         reader,
         f"SELECT b.* FROM ({lacking}) b WHERE b.lacks = 1 AND (b.lacked = 1 OR b.will_lack = 1 OR "
@@ -217,17 +218,18 @@ def _lasted(row: Record) -> bool:
     return row["until_at"] is None or row["until_at"] > row["observed_at"]
 
 
-def _lacking(within: Scope) -> tuple[str, dict[str, Value]]:
+def _lacking(reader: Reader, within: Scope) -> tuple[str, dict[str, Value]]:
     """States with `lacks`, 1 where they have another number of partitions than their topics, or may hide that they do.
 
     `lacked` and `will_lack` say so of the states before and after.
     """
     of_states, values = states(within)
-    of_loads = loads(within, of_states)
+    of_loads = loads(within, of_states, oldest(reader, within, (of_states, values)))
     of_listings, _ = listings(within)
     both = "s.cluster_id = {0}.cluster_id AND s.group_id = {0}.group_id AND s.snapshot_id = {0}.snapshot_id"
     codes, named = one_of("v.code", "code", [DOUBLE_OWNED.recorded_as, NOT_SUBSCRIBED.recorded_as])
-    hiding = f"SELECT DISTINCT v.snapshot_id FROM current_violations v WHERE {codes}"
+    # of runs that do not count, too: who owned what is looked up for each state, and which results count takes memory
+    hiding = f"SELECT DISTINCT v.snapshot_id FROM violations v WHERE {codes}"
     differing = (
         "SELECT s.*, CASE WHEN e.fewest <> e.greatest OR e.greatest <> coalesce(l.total, 0) OR v.snapshot_id IS NOT "
         f"NULL THEN 1 ELSE 0 END AS lacks FROM ({of_states}) s "

@@ -6,6 +6,10 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _VIEW = re.compile(r"^-- (?P<comment>[^\n]*)\nCREATE VIEW (?P<name>\w+) AS\n(?P<query>.*?);$", re.MULTILINE | re.DOTALL)
 _SOURCE = re.compile(r"\b(?P<word>FROM|JOIN) (?P<name>[a-z]\w*)")
@@ -25,9 +29,14 @@ class View:
         """What its query reads."""
         return frozenset(found["name"] for found in _SOURCE.finditer(self.query))
 
-    def reading(self, prefix: str) -> str:
-        """The query with `prefix` before the name of everything it reads."""
-        return _SOURCE.sub(lambda found: f"{found['word']} {prefix}{found['name']}", self.query)
+    def reading(self, named: Callable[[str], str]) -> str:
+        """The query with another name for everything it reads."""
+        return _SOURCE.sub(lambda found: f"{found['word']} {named(found['name'])}", self.query)
+
+    @property
+    def facts(self) -> str:
+        """Of facts with results beside them the facts alone: an engine works out which results count, wanted or not."""
+        return self.query.partition("\nUNION ALL\n")[0]
 
 
 @cache
@@ -41,6 +50,11 @@ def views() -> dict[str, View]:
 def tables() -> frozenset[str]:
     """The tables of a ledger that the views rest on: all of them."""
     return frozenset(name for view in views().values() for name in view.sources) - views().keys()
+
+
+def ingest_findings() -> str:
+    """A query of what `ingest` found: `current_violations` whose scenario is null."""
+    return views()["current_violations"].facts
 
 
 def needed(sql: str) -> tuple[list[View], list[str]]:

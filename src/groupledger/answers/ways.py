@@ -13,7 +13,7 @@ from enum import StrEnum
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from groupledger.answers.rebalance import CLASSIC
+from groupledger.answers.generations import CLASSIC
 from groupledger.answers.recorded_states import CONSUMER, states
 from groupledger.answers.rows import one_of, records
 from groupledger.core.protocol.recorded import REMEMBERING

@@ -11,7 +11,7 @@ import pyarrow as pa
 from groupledger.core.faults import Fault
 
 if TYPE_CHECKING:
-    from groupledger.answers.rebalance import TopicPartition
+    from groupledger.answers.topic_partitions import TopicPartition
 
 KEYS = ("topic", "partition")
 

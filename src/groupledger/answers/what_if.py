@@ -6,10 +6,12 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from groupledger.answers.rebalance import CLASSIC, MemberMove, choose, cluster_of, partitions, snapshots_of
+from groupledger.answers.generations import CLASSIC, choose, cluster_of, snapshots_of
+from groupledger.answers.rebalance import MemberMove
 from groupledger.answers.recorded_states import CONSUMER
 from groupledger.answers.rows import matching, records
 from groupledger.answers.states import states
+from groupledger.answers.topic_partitions import partitions
 from groupledger.core.faults import Fault
 
 if TYPE_CHECKING:
@@ -17,9 +19,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from groupledger.answers.causes import Side
-    from groupledger.answers.rebalance import TopicPartition
     from groupledger.answers.rows import Reader, Record
     from groupledger.answers.states import States
+    from groupledger.answers.topic_partitions import TopicPartition
 
 SERVER = "server-"
 """What the coordinator's own assignors begin with, where one is chosen by name."""

@@ -1,36 +1,78 @@
-"""The group of commands. Each command imports what it needs when it runs."""
+"""The group of commands. Each is imported when it is asked for, and imports what it needs when it runs."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping
+from importlib import import_module
 
 import click
 
 from groupledger import __version__
-from groupledger.cli.audit import audit
-from groupledger.cli.callbacks import callbacks
-from groupledger.cli.demo import demo
-from groupledger.cli.diff import diff
 from groupledger.cli.exits import Commands
-from groupledger.cli.explain import explain
-from groupledger.cli.json_schemas import schema
-from groupledger.cli.maintain import maintain
-from groupledger.cli.migrate import migrate
-from groupledger.cli.openmetrics import openmetrics
-from groupledger.cli.plan_migration import plan_migration
-from groupledger.cli.readiness import readiness
-from groupledger.cli.rebuild import rebuild
-from groupledger.cli.replay import replay
-from groupledger.cli.report import report
-from groupledger.cli.runs import assign, ingest
-from groupledger.cli.setup import doctor, init, jars, new_config
-from groupledger.cli.show import show
-from groupledger.cli.simulate import simulate
-from groupledger.cli.solve import solve
-from groupledger.cli.sql import sql, views
-from groupledger.cli.timeline import timeline
-from groupledger.cli.who import who
+
+MODULES = {
+    "new-config": "setup",
+    "init": "setup",
+    "ingest": "runs",
+    "assign": "runs",
+    "show": "show",
+    "who": "who",
+    "timeline": "timeline",
+    "explain": "explain",
+    "diff": "diff",
+    "audit": "audit",
+    "report": "report",
+    "sql": "sql",
+    "openmetrics": "openmetrics",
+    "callbacks": "callbacks",
+    "replay": "replay",
+    "doctor": "setup",
+    "maintain": "maintain",
+    "migrate": "migrate",
+    "rebuild": "rebuild",
+    "views": "sql",
+    "solve": "solve",
+    "simulate": "simulate",
+    "plan-migration": "plan_migration",
+    "readiness": "readiness",
+    "demo": "demo",
+    "jars": "setup",
+    "schema": "json_schemas",
+}
+"""The module of each command, in the order of a first session; in it the command has its own name."""
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+class _Imported(MutableMapping[str, click.Command]):
+    """Commands by name, each imported when it is looked up: all of them take as long as a small answer."""
+
+    def __init__(self, modules: Mapping[str, str]) -> None:
+        self._commands: dict[str, click.Command | str] = dict(modules)
+
+    def __getitem__(self, name: str) -> click.Command:
+        found = self._commands[name]
+        if isinstance(found, str):
+            module = import_module(f"groupledger.cli.{found}")
+            found = self._commands[name] = getattr(module, name.replace("-", "_"))
+        return found
+
+    def __setitem__(self, name: str, command: click.Command) -> None:
+        self._commands[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._commands[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._commands)
+
+    def __len__(self) -> int:
+        return len(self._commands)
+
+
+@click.group(
+    cls=Commands,
+    commands=_Imported(MODULES),
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 @click.version_option(__version__, prog_name="groupledger")
 def main() -> None:
     """Flight recorder and simulator for Kafka consumer-group rebalances.
@@ -43,35 +85,3 @@ def main() -> None:
     bad lines), 4 audit violations, 5 write conflict, worth a retry,
     130 interrupted, 141 whoever read the output closed it.
     """
-
-
-for command in (
-    new_config,
-    init,
-    ingest,
-    assign,
-    show,
-    who,
-    timeline,
-    explain,
-    diff,
-    audit,
-    report,
-    sql,
-    openmetrics,
-    callbacks,
-    replay,
-    doctor,
-    maintain,
-    migrate,
-    rebuild,
-    views,
-    solve,
-    simulate,
-    plan_migration,
-    readiness,
-    demo,
-    jars,
-    schema,
-):
-    main.add_command(command)

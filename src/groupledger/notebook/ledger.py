@@ -89,7 +89,7 @@ class Ledger:
 
         Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP, AMBIGUOUS_GROUP.
         """
-        from groupledger.answers.rebalance import cluster_of
+        from groupledger.answers.generations import cluster_of
         from groupledger.notebook.groups import LedgerGroup
 
         return LedgerGroup(self, group_id, cluster_of(self.reader, group_id, cluster))

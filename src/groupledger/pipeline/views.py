@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from arro3.core import Table
@@ -64,6 +65,6 @@ def create_views(spark: SparkSession, location: LedgerLocation) -> list[str]:
         raise Fault("NOT_IN_A_CATALOG", f"{message}: `groupledger sql` has the views of this one")
     check(spark, location, [BY_NAME[name] for name in sorted(tables())])
     for view in views().values():
-        query = in_spark(view.reading(f"{location.schema}."))
+        query = in_spark(view.reading(partial("{}.{}".format, location.schema)))
         spark.sql(f"CREATE OR REPLACE VIEW {location.schema}.{view.name} AS {query}")
     return list(views())

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from groupledger.answers.rebalance import MemberMove, Rebalance, TopicPartition
+    from groupledger.answers.rebalance import MemberMove, Rebalance
+    from groupledger.answers.topic_partitions import TopicPartition
 
 EMPTY, KEPT, GIVEN_UP, GAINED, NOBODY = range(5)
 COLOURS = ("#f4f4f4", "#4c78a8", "#e45756", "#54a24b", "#8c8c8c")

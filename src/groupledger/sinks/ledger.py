@@ -37,7 +37,7 @@ _MISSING = {
     "DELTA_MISSING_DELTA_TABLE",
     "DELTA_TABLE_ONLY_OPERATION",
 }
-_SKIPPED_BY = (
+SKIPPED_BY = (
     *(c.CLUSTER_ID, c.GROUP_ID, c.TOPIC, c.PARTITION, c.OFFSET, c.SNAPSHOT_ID, c.ATTEMPT_ID, c.SEQUENCE),
     *(c.OBSERVED_AT, c.AT, c.TIMESTAMP),
 )
@@ -147,7 +147,7 @@ def layout(table: Table) -> str:
 
 def properties_ddl(table: Table) -> str:
     """The table's properties, the schema version among them."""
-    skipped_by = [name for name in _SKIPPED_BY if name in table.columns]
+    skipped_by = [name for name in SKIPPED_BY if name in table.columns]
     properties = {
         VERSION_PROPERTY: str(SCHEMA_VERSION),
         "delta.checkpointInterval": str(CHECKPOINT_INTERVAL),

@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from groupledger.answers.causes import Moved
-from groupledger.answers.rebalance import CLASSIC
+from groupledger.answers.generations import CLASSIC
 from groupledger.answers.rebalance_causes import QUIET
 from groupledger.answers.rows import exactly
 from groupledger.answers.spoken import NOBODY, in_short, numbered, spans

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from groupledger.answers.causes import CauseKind
-from groupledger.answers.rebalance import CLASSIC
+from groupledger.answers.generations import CLASSIC
 from groupledger.report.html.canvas import BLUE, GREEN, ORANGE, picture
 
 if TYPE_CHECKING:

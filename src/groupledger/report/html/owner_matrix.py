@@ -13,7 +13,7 @@ from groupledger.core.short_names import shortened
 
 if TYPE_CHECKING:
     from groupledger.answers.group_owners import PartitionOwners
-    from groupledger.answers.rebalance import TopicPartition
+    from groupledger.answers.topic_partitions import TopicPartition
 
 COLUMNS = 480
 UNKNOWN, NOBODY, SEVERAL, OTHERS = -1, -2, -3, -4

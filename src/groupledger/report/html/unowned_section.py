@@ -6,7 +6,7 @@ import shlex
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from groupledger.answers.rebalance import CLASSIC
+from groupledger.answers.generations import CLASSIC
 from groupledger.answers.recorded_states import CONSUMER
 from groupledger.answers.spoken import numbered, spans
 from groupledger.answers.unowned_stretches import is_found
