@@ -37,7 +37,7 @@ check: setup  ## Format, lint, types, layers, tidiness
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy $(wildcard src jobs tests benchmarks examples website)
 	@$(BIN)/lint-imports --no-cache
-	@$(BIN)/python -m pytest -q tests/test_tidy.py
+	@$(BIN)/python -m pytest -q tests/test_tidy.py tests/test_structure.py
 
 parity: setup  ## Kafka's own assignors beside ours, on 20,000 new groups of each kind (needs a JDK; about 15 minutes)
 	@$(BIN)/python -m tests.oracle.parity --groups 20000 --examples 1000

@@ -9,7 +9,7 @@ import pytest
 from groupledger.answers.topics import lives
 from groupledger.core.assignors.server import judgement
 from groupledger.core.assignors.server.group import ServerMember, TopicId
-from groupledger.core.assignors.server.log import Written
+from groupledger.core.assignors.server.log import WrittenTarget
 from groupledger.core.batch import NONE
 from groupledger.core.history import TopicCatalog, TopicChange
 from groupledger.core.moment import EPOCH
@@ -56,9 +56,9 @@ def of_show(changes):
 
 
 def of_judgement(changes):
-    known = [judgement.TopicChange(at, "t", IDS[topic_id], count) for topic_id, count, at in changes]
+    known = [judgement.IdentifiedChange(at, "t", IDS[topic_id], count) for topic_id, count, at in changes]
     members = (ServerMember("m", ("t",)),)
-    target = Written(2, 0, RECORD_MS, "uniform", members, (), None, {}, True, True, False)
+    target = WrittenTarget(2, 0, RECORD_MS, "uniform", members, (), None, {}, True, True, False)
     exact = [view.topics for view in judgement.views(known, target) if view.equal is Verdict.EXACT]
     return exact[0]["t"].partitions if exact and "t" in exact[0] else None
 

@@ -17,7 +17,7 @@ from groupledger.core.assignors.clients import CLIENT_ASSIGNORS, ClientAssignor,
 from groupledger.core.custom.group import Group, Member, TopicPartition
 from groupledger.core.history.rows import Assignment, GroupSnapshotRow, MemberSnapshotRow
 from groupledger.core.protocol.handwriting import HANDS, libraries
-from groupledger.core.scenario import encode, scenario_of
+from groupledger.core.scenario_groups import encode, scenario_of
 
 MOST_WORK = 10_000
 """Members and partitions that all ways of one assignor together look at, at most; one way is tried in any case."""

@@ -26,7 +26,7 @@ from groupledger.core.wire.user_data import COOPERATIVE_STICKY, INT32_BYTES, STI
 from groupledger.engine import rows as r
 from groupledger.engine.arrow_lists import (
     Column,
-    Wire,
+    WireLists,
     column,
     encode,
     integers,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from groupledger.core.custom.naming import CustomAssignor
     from groupledger.core.slots import Mask
     from groupledger.core.step import Form
-    from groupledger.engine.buckets import Calculation
+    from groupledger.engine.calculation import Calculation
 
 NAMES = tuple(sorted(ASSIGNORS))
 JOINED_BY = {"librdkafka-cooperative-sticky": COOPERATIVE_STICKY}
@@ -59,7 +59,7 @@ MEMORY_PROTOCOL = "sticky"
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
+class DecodedBucket:
     """A bucket as arrays. A rejected group has no members here."""
 
     groups: pa.Table  # group rows, in the order of the arrays
@@ -72,7 +72,7 @@ class Decoded:
     unrecomputed: Mapping[int, tuple[str, str]]  # code and message by group row: no assignor of ours can be asked
 
 
-def decode(parts: Parts, calculation: Calculation, custom: Mapping[str, CustomAssignor]) -> Decoded:
+def decode(parts: Parts, calculation: Calculation, custom: Mapping[str, CustomAssignor]) -> DecodedBucket:
     """The rows of a bucket as arrays."""
     groups, members, records = parts
     tie = _tie(groups, members)
@@ -91,7 +91,7 @@ def decode(parts: Parts, calculation: Calculation, custom: Mapping[str, CustomAs
     if (choice.chosen >= len(NAMES)).any():
         choice = replace(choice, texts=_texts(bucket.own, bucket.topic_names))
     unrecomputed = reasons(groups, without, prejudged, names)
-    return Decoded(
+    return DecodedBucket(
         groups, bucket.own, bucket.snapshots(), choice, bucket.topic_names, bucket.topic_ids, found, unrecomputed
     )
 
@@ -302,7 +302,7 @@ class _Bucket:
         return Snapshots(batch, views, held, recorded, goal, self._memory(), modern)
 
     def _named(self, which: int) -> NamedLists:
-        lists: Wire = self.wires[which]
+        lists: WireLists = self.wires[which]
         topic = np.repeat(self.topic_row[2 + which], ragged.lengths(lists.part_start))
         return NamedLists(lists.partition_start, topic, lists.partition)
 

@@ -19,7 +19,8 @@ from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.step import Form
 from groupledger.engine import rows as r
 from groupledger.engine.arrow_groups import GROUPS, assign_groups
-from groupledger.engine.buckets import Calculation, compute
+from groupledger.engine.buckets import compute
+from groupledger.engine.calculation import Calculation
 from groupledger.engine.topic_catalogue import SINCE, TopicCatalogue
 from groupledger.tables import columns as c
 

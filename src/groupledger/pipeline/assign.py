@@ -22,7 +22,8 @@ from groupledger.core.step import Form
 from groupledger.core.verdict import Verdict
 from groupledger.core.wire.offsets_log import RecordKind
 from groupledger.engine import rows as r
-from groupledger.engine.buckets import GROUPS_A_BUCKET, Calculation, apply, bucket_count, parallelism
+from groupledger.engine.buckets import GROUPS_A_BUCKET, apply, bucket_count, parallelism
+from groupledger.engine.calculation import Calculation
 from groupledger.pipeline import conservation
 from groupledger.pipeline.assign_input import LATEST, RECORDED, Extent, Facts, assign_input, catalogue
 from groupledger.pipeline.invocation import Timings

@@ -27,6 +27,7 @@ from groupledger.pipeline.erasure import Stored, short
 from groupledger.pipeline.writers import mounted_as, writers
 from groupledger.sinks import changes, ledger, runs, upkeep
 from groupledger.sinks.current import current
+from groupledger.sinks.location import local_folder, scheme
 from groupledger.sinks.refusals import named
 from groupledger.tables import columns as c
 
@@ -163,11 +164,11 @@ def store(spark: SparkSession, location: LedgerLocation) -> Check:
     if url is None:
         detail = "through Spark Connect: writers take no lock, and on a local folder a second one's commit can be lost"
         return Check("writers", True, detail, "let one process write at a time")
-    scheme, folder = changes.scheme(url), changes.local_folder(url)
-    names = (f"spark.delta.logStore.{scheme}.impl", "spark.delta.logStore.class")
+    kind_of_store, folder = scheme(url), local_folder(url)
+    names = (f"spark.delta.logStore.{kind_of_store}.impl", "spark.delta.logStore.class")
     log_store = next((value for name in names if (value := spark.conf.get(name, None))), None)
     kind = mounted_as(folder, MOUNTS.read_text(encoding="utf-8")) if folder and MOUNTS.is_file() else None
-    found = writers(scheme, kind, log_store)
+    found = writers(kind_of_store, kind, log_store)
     return Check("writers", True, found.detail, found.advice)
 
 

@@ -14,7 +14,8 @@ from groupledger.core.faults import Fault
 from groupledger.core.step import Form
 from groupledger.engine import grid as engine
 from groupledger.engine import rows as r
-from groupledger.engine.buckets import Calculation, bucket_count, parallelism
+from groupledger.engine.buckets import bucket_count, parallelism
+from groupledger.engine.calculation import Calculation
 from groupledger.engine.older_spark import repartition_by_id
 from groupledger.pipeline.assign_input import LATEST, RECORDED, Extent, Facts, assign_input, catalogue, glob
 from groupledger.sinks import runs

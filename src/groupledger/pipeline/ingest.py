@@ -22,7 +22,7 @@ from groupledger.pipeline.cluster import gap_rows
 from groupledger.pipeline.described import last_digests
 from groupledger.pipeline.duplicates import COPIES, KNOWN, MAYBE, looked_for, sorted_out
 from groupledger.pipeline.fold_input import fold_input, touched
-from groupledger.pipeline.given import Given, changes_of_ownership, given, of_table
+from groupledger.pipeline.given import GivenRows, changes_of_ownership, given, of_table
 from groupledger.pipeline.invocation import Timings
 from groupledger.pipeline.log_partitions import FIRST_OFFSET, LAST_OFFSET
 from groupledger.pipeline.past import STRAY_GROUPS, Past, guard_of
@@ -173,7 +173,7 @@ class Work:
         self.counts: Counter[str] = Counter()
         self.positions: dict[str, dict[str, Any]] = {}
         self.folded: Counter[str] = Counter()
-        self.given: list[Given] = []
+        self.given: list[GivenRows] = []
         self.written: list[Written] = []
         self.late_groups = self.stray_groups = 0
         self.most_members = 0

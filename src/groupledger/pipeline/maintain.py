@@ -46,8 +46,8 @@ class TableUpkeep:
 
     table: str
     rows_removed: int
-    before: upkeep.Size
-    after: upkeep.Size
+    before: upkeep.TableSize
+    after: upkeep.TableSize
 
 
 @dataclass(frozen=True, slots=True)

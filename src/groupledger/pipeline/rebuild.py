@@ -19,7 +19,7 @@ from groupledger import tables
 from groupledger.core.digest import result_digest
 from groupledger.core.faults import Fault
 from groupledger.pipeline.erasure import Erasure
-from groupledger.pipeline.remaking import Remaking, Rows
+from groupledger.pipeline.remaking import RemadeRows, Remaking
 from groupledger.sinks import runs
 from groupledger.sinks.append import Written, digests, stamp, stored
 from groupledger.sinks.aside import folder_of, move_aside
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from groupledger.sinks.ledger import LedgerLocation
     from groupledger.tables import Table
 
-Contents = dict[str, dict[str, Written]]
+RebuiltContents = dict[str, dict[str, Written]]
 """By table and attempt."""
 
 
@@ -121,7 +121,7 @@ class _Rebuild:
         location: LedgerLocation,
         config: Config,
         history: tuple[runs.Run, ...],
-        contents: Contents,
+        contents: RebuiltContents,
     ) -> None:
         self.spark, self.location = spark, location
         self.history, self.contents = history, contents
@@ -161,7 +161,7 @@ class _Rebuild:
         written = self.contents[table.name].get(run.attempt_id)
         return written.rows if written else 0
 
-    def _overwritten(self, run: runs.Run, table: Table, rows: Rows) -> Remade:
+    def _overwritten(self, run: runs.Run, table: Table, rows: RemadeRows) -> Remade:
         """One commit that takes what is left of the attempt's rows and puts all of them there."""
         again = stamp(table, rows.of(table), run.attempt_id, run.schema_version)
         mine = F.col(c.ATTEMPT_ID) == F.lit(run.attempt_id)

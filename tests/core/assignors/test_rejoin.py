@@ -11,10 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from groupledger.core.assignors import ASSIGNORS, Path, assign
-from groupledger.core.assignors.rejoin import PLAYED, Given, assigned_of, lasting, rejoined, shrunk
+from groupledger.core.assignors.rejoin import PLAYED, MemberAssignments, assigned_of, lasting, rejoined, shrunk
 from groupledger.core.assignors.safe import assign_safely, withhold_claimed
 from groupledger.core.batch import AssignmentBatch, GroupBatch
-from groupledger.core.scenario import encode, solve
+from groupledger.core.scenario import solve
+from groupledger.core.scenario_groups import encode
 from tests.core.assignors.groups import scenarios
 
 PLAYING = ("cooperative-sticky", "librdkafka-cooperative-sticky")
@@ -176,7 +177,7 @@ def test_an_assignor_that_never_settles_is_asked_so_often_and_then_gives_less():
 
 def lists_of(lists):
     flat = np.array([pair for each in lists for pair in each], np.int32).reshape(-1, 2)
-    return Given(np.cumsum([0, *map(len, lists)]), flat[:, 0], flat[:, 1])
+    return MemberAssignments(np.cumsum([0, *map(len, lists)]), flat[:, 0], flat[:, 1])
 
 
 def together(batches):

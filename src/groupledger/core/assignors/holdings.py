@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from groupledger.core.assignors.group import Group
+    from groupledger.core.assignors.group import GroupView
     from groupledger.core.batch import IntArray, LongArray
 
 
@@ -23,7 +23,7 @@ class Holdings(NamedTuple):
     although somebody keeps it, one of the numbers after the slots.
     """
 
-    g: Group
+    g: GroupView
     member_at: IntArray  # [places]
     walk: IntArray  # places in the order in which the leader's map is walked
     base: LongArray  # [topics + 1]

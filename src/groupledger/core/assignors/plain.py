@@ -21,7 +21,7 @@ from groupledger.core.kernels import kernel
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from groupledger.core.assignors.lists import Lists
+    from groupledger.core.assignors.lists import TargetLists
     from groupledger.core.batch import IntArray, LongArray
 
 WORD = 32
@@ -71,7 +71,7 @@ class Desk(NamedTuple):
 
 
 @kernel
-def desk(b: Arrays, out: Lists) -> Desk:
+def desk(b: Arrays, out: TargetLists) -> Desk:
     """Room for the largest group of the batch."""
     groups = len(b.member_start) - 1
     members, topics, slots = 0, 0, 0

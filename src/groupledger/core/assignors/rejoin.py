@@ -30,23 +30,25 @@ PLAYED = 8
 """Targets tried in which all is given that nobody else claims. Then less is given, until the group keeps that."""
 
 
-class Given(NamedTuple):
+class MemberAssignments(NamedTuple):
     """A list for each of M members."""
 
     start: LongArray  # [M+1]
     topic: IntArray  # local topics
     partition: IntArray
 
-    def only(self, kept: NDArray[np.bool_]) -> Given:
+    def only(self, kept: NDArray[np.bool_]) -> MemberAssignments:
         """The entries that are `kept`."""
-        return Given(ragged.starts(kept.astype(np.int64))[self.start], self.topic[kept], self.partition[kept])
+        return MemberAssignments(
+            ragged.starts(kept.astype(np.int64))[self.start], self.topic[kept], self.partition[kept]
+        )
 
-    def of(self, members: LongArray) -> Given:
+    def of(self, members: LongArray) -> MemberAssignments:
         """The lists of some members."""
         start, entry = ragged.take(self.start, members)
-        return Given(start, self.topic[entry], self.partition[entry])
+        return MemberAssignments(start, self.topic[entry], self.partition[entry])
 
-    def replaced(self, members: LongArray, lists: Given) -> Given:
+    def replaced(self, members: LongArray, lists: MemberAssignments) -> MemberAssignments:
         """The same with other lists for some members."""
         owner = ragged.owners(self.start)
         stays = ~np.isin(owner, members)
@@ -54,9 +56,9 @@ class Given(NamedTuple):
         order = np.argsort(owner, kind="stable")
         topic = np.concatenate([self.topic[stays], lists.topic])[order]
         partition = np.concatenate([self.partition[stays], lists.partition])[order]
-        return Given(ragged.starts(np.bincount(owner, minlength=len(self.start) - 1)), topic, partition)
+        return MemberAssignments(ragged.starts(np.bincount(owner, minlength=len(self.start) - 1)), topic, partition)
 
-    def within(self, other: Given) -> NDArray[np.bool_]:
+    def within(self, other: MemberAssignments) -> NDArray[np.bool_]:
         """Which entries stand in the other's list of the same member as well."""
         topics = 1 + max(self.topic.max(initial=0), other.topic.max(initial=0))
         partitions = 1 + max(self.partition.max(initial=0), other.partition.max(initial=0))
@@ -104,7 +106,7 @@ def shrunk(assignor: Assignor, batch: GroupBatch, answer: AssignmentBatch) -> As
         given = given.only(kept)
 
 
-def rejoined(batch: GroupBatch, given: Given) -> GroupBatch:
+def rejoined(batch: GroupBatch, given: MemberAssignments) -> GroupBatch:
     """The batch, in which each member claims what it was given, all in one generation."""
     one = np.zeros(batch.members, np.int32)
     return replace(
@@ -138,22 +140,22 @@ def _waits(batch: GroupBatch, answer: AssignmentBatch) -> NDArray[np.bool_]:
     return waits
 
 
-def _changed(batch: GroupBatch, before: Given, after: Given) -> LongArray:
+def _changed(batch: GroupBatch, before: MemberAssignments, after: MemberAssignments) -> LongArray:
     """Groups in which some member lacks what it had before."""
     member = ragged.owners(before.start)[~before.within(after)]
     groups: LongArray = np.unique(ragged.owners(batch.member_start)[member])
     return groups
 
 
-def assigned_of(answer: AssignmentBatch) -> Given:
+def assigned_of(answer: AssignmentBatch) -> MemberAssignments:
     """What members are given in this round."""
-    return Given(answer.assigned_start, answer.assigned_topic, answer.assigned_partition)
+    return MemberAssignments(answer.assigned_start, answer.assigned_topic, answer.assigned_partition)
 
 
-def target_of(answer: AssignmentBatch) -> Given:
+def target_of(answer: AssignmentBatch) -> MemberAssignments:
     """Where everything is to go."""
-    return Given(answer.target_start, answer.target_topic, answer.target_partition)
+    return MemberAssignments(answer.target_start, answer.target_topic, answer.target_partition)
 
 
-def _answer(answer: AssignmentBatch, *, assigned: Given, target: Given) -> AssignmentBatch:
+def _answer(answer: AssignmentBatch, *, assigned: MemberAssignments, target: MemberAssignments) -> AssignmentBatch:
     return AssignmentBatch(*assigned, *target, answer.status, answer.path)

@@ -3,12 +3,12 @@
 from groupledger.core.history.chronicle import snapshot_id
 from groupledger.core.history.fold import OTHER_LOG_PARTITION, FoldSettings, fold_group
 from groupledger.core.history.head import decode_head, heads_agree, start_of_refold
-from groupledger.core.history.held import HeldSnapshot, Holder, held_by, held_changes
+from groupledger.core.history.held import HeldSnapshot, HoldingMember, held_by, held_changes
 from groupledger.core.history.home import home_of, log_partition_of, possible_counts
 from groupledger.core.history.rows import (
-    Counts,
     CoverageRow,
     FindingRow,
+    FoldCounts,
     Folded,
     GroupHeadRow,
     GroupSnapshotRow,
@@ -23,15 +23,15 @@ from groupledger.core.history.topics import TopicCatalog, TopicChange, canonical
 
 __all__ = [
     "OTHER_LOG_PARTITION",
-    "Counts",
     "CoverageRow",
     "FindingRow",
+    "FoldCounts",
     "FoldSettings",
     "Folded",
     "GroupHeadRow",
     "GroupSnapshotRow",
     "HeldSnapshot",
-    "Holder",
+    "HoldingMember",
     "LogRow",
     "MemberSnapshotRow",
     "OwnershipChangeRow",

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from groupledger.core.findings import DOUBLE_OWNED, NOT_SUBSCRIBED, REPEATED_TOPIC, REWRITE_DIFFERS
 from groupledger.core.history.chronicle import Chronicle, Generation
-from groupledger.core.history.ownership import Change, Ownership, Topic
+from groupledger.core.history.ownership import HeldTopic, Ownership, OwnershipChange
 from groupledger.core.history.rows import Assignment, LogRow
 from groupledger.core.history.spans import spans
-from groupledger.core.history.words import Said, Told
-from groupledger.core.wire.offsets_log import GroupMember
+from groupledger.core.history.words import ReadAssignment, ReadSubscription
+from groupledger.core.wire.offsets_log import ClassicGroupMember
 
 MOST_NAMED = 20
 """Members named in an evidence."""
@@ -19,9 +19,9 @@ MOST_NAMED = 20
 class ClassicMember(NamedTuple):
     """A member with its words; none of them where the protocol type is not the consumer's."""
 
-    wire: GroupMember
-    said: Said | None
-    told: Told | None
+    wire: ClassicGroupMember
+    said: ReadSubscription | None
+    told: ReadAssignment | None
     recorded: Assignment | None
 
 
@@ -56,9 +56,9 @@ def check_doubles(chronicle: Chronicle, row: LogRow) -> None:
         chronicle.found(DOUBLE_OWNED, row, evidence, member_id=holders[0], topic=topic.name, partition=single)
 
 
-def double_holdings(ownership: Ownership) -> list[tuple[Topic, list[str], list[int]]]:
+def double_holdings(ownership: Ownership) -> list[tuple[HeldTopic, list[str], list[int]]]:
     """(topic, members, partitions) held by more than one, in a total order."""
-    together: dict[tuple[Topic, tuple[str, ...]], list[int]] = {}
+    together: dict[tuple[HeldTopic, tuple[str, ...]], list[int]] = {}
     for topic, partition in ownership.doubles:
         together.setdefault((topic, tuple(ownership.holders(topic, partition))), []).append(partition)
     held = [(topic, list(holders), sorted(partitions)) for (topic, holders), partitions in together.items()]
@@ -66,7 +66,7 @@ def double_holdings(ownership: Ownership) -> list[tuple[Topic, list[str], list[i
 
 
 def check_rewrite(
-    chronicle: Chronicle, row: LogRow, members: list[ClassicMember], last: Generation, changes: list[Change]
+    chronicle: Chronicle, row: LogRow, members: list[ClassicMember], last: Generation, changes: list[OwnershipChange]
 ) -> None:
     """REWRITE_DIFFERS, unless all that changed is that static members have new member ids."""
     instances = {member.wire.member_id: member.wire.group_instance_id for member in members}

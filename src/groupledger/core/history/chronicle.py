@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from groupledger.core.findings import Invariant, Severity
 from groupledger.core.history.members import ModernGroup
-from groupledger.core.history.ownership import Change, Ownership
+from groupledger.core.history.ownership import Ownership, OwnershipChange
 from groupledger.core.history.roles import GroupType
 from groupledger.core.history.rows import (
     CoverageRow,
@@ -120,7 +120,7 @@ class Chronicle:
         state.generation = None
         state.modern = None
 
-    def changed(self, changes: list[Change], row: LogRow) -> None:
+    def changed(self, changes: list[OwnershipChange], row: LogRow) -> None:
         """Write partitions that changed hands at this record."""
         state, identity = self.state, self.snapshot_id(row.offset)
         self.ownership_changes += [

@@ -14,37 +14,37 @@ from groupledger.core.history.assigned import ClassicMember
 from groupledger.core.history.chronicle import Chronicle, Generation
 from groupledger.core.history.rows import LogRow
 from groupledger.core.history.spans import topic_spans
-from groupledger.core.history.words import Said
+from groupledger.core.history.words import ReadSubscription
 from groupledger.core.wire.user_data import COOPERATIVE_STICKY, STICKY
 
 STALE = "stale"
 READS_CLAIMS = {COOPERATIVE_STICKY, STICKY}
 
-Partitions = dict[str, set[int]]
+NumbersByTopic = dict[str, set[int]]
 """Topic -> partitions."""
 
 
 class Disagreement(NamedTuple):
     """One member's claim against what it held."""
 
-    claimed: Partitions
-    held: Partitions
+    claimed: NumbersByTopic
+    held: NumbersByTopic
     generation: int | None
     was_member: bool
     has_predecessor: bool
 
     @property
-    def beyond(self) -> Partitions:
+    def beyond(self) -> NumbersByTopic:
         """Claimed and not held."""
         return less(self.claimed, self.held)
 
     @property
-    def missing(self) -> Partitions:
+    def missing(self) -> NumbersByTopic:
         """Held and not claimed."""
         return less(self.held, self.claimed)
 
 
-def less(partitions: Partitions, taken: Partitions) -> Partitions:
+def less(partitions: NumbersByTopic, taken: NumbersByTopic) -> NumbersByTopic:
     """Topic -> partitions that are not taken; topics with none left out."""
     rest = {topic: numbers - taken.get(topic, set()) for topic, numbers in partitions.items()}
     return {topic: numbers for topic, numbers in rest.items() if numbers}
@@ -80,9 +80,9 @@ def by_instance(generation: Generation) -> dict[str, str]:
     return {instance: member for member, instance in generation.members.items() if instance is not None}
 
 
-def claimed_by(said: Said) -> Partitions:
+def claimed_by(said: ReadSubscription) -> NumbersByTopic:
     """Topic -> partitions of the claim; repeats are one."""
-    claimed: Partitions = {}
+    claimed: NumbersByTopic = {}
     for topic, partitions in said.claim.owned:
         if partitions:
             known = claimed.get(topic)

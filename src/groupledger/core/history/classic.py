@@ -12,7 +12,7 @@ from groupledger.core.history.assigned import ClassicMember, check_assignment, c
 from groupledger.core.history.chronicle import SOURCE, Chronicle, Generation
 from groupledger.core.history.claimed import check_claims
 from groupledger.core.history.roles import GroupType
-from groupledger.core.history.rows import GroupSnapshotRow, LogRow, MemberSnapshotRow, Topics
+from groupledger.core.history.rows import GroupSnapshotRow, LogRow, MemberSnapshotRow, TopicNames
 from groupledger.core.history.words import read_said
 from groupledger.core.wire.offsets_log import GroupMetadata
 
@@ -229,7 +229,7 @@ def member_rows(
     return rows
 
 
-def shared_topics(members: list[ClassicMember]) -> Topics | None:
+def shared_topics(members: list[ClassicMember]) -> TopicNames | None:
     """The subscription, if all members have the same list."""
     if not members or members[0].said is None:
         return None
@@ -237,6 +237,6 @@ def shared_topics(members: list[ClassicMember]) -> Topics | None:
     return topics if all(member.said is not None and member.said.topics == topics for member in members) else None
 
 
-def subscribed_topics(members: list[ClassicMember]) -> Topics:
+def subscribed_topics(members: list[ClassicMember]) -> TopicNames:
     """All topics that a member subscribes to."""
     return tuple(sorted({topic for member in members if member.said is not None for topic in member.said.topics}))

@@ -27,6 +27,7 @@ from groupledger.core.wire.offsets_log import (
     CurrentMemberAssignment,
     LogKey,
     MemberMetadata,
+    RecordValue,
     RegularExpression,
     ShareCurrentAssignment,
     ShareMemberMetadata,
@@ -37,14 +38,13 @@ from groupledger.core.wire.offsets_log import (
     StreamsTopology,
     TargetAssignmentMember,
     TargetAssignmentMetadata,
-    Value,
 )
 
 FIRST_EPOCH = 2
 """The epoch of a new group's first record; 0 and 1 are never written."""
 
 
-def fold_modern(chronicle: Chronicle, row: LogRow, key: LogKey, value: Value | None) -> None:
+def fold_modern(chronicle: Chronicle, row: LogRow, key: LogKey, value: RecordValue | None) -> None:
     """One record of such a group; `DecodeFault`, with nothing changed, where nested bytes do not decode."""
     raw, name, group_type = row.value or b"", name_in(key), ROLES[key.kind][0]
     match value:

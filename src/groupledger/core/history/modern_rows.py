@@ -7,7 +7,7 @@ from collections import Counter
 from groupledger.core.history.chronicle import SOURCE, Chronicle
 from groupledger.core.history.members import Current, ModernGroup
 from groupledger.core.history.roles import GroupType
-from groupledger.core.history.rows import Assignment, GroupSnapshotRow, LogRow, MemberSnapshotRow, Tasks, Topics
+from groupledger.core.history.rows import Assignment, GroupSnapshotRow, LogRow, MemberSnapshotRow, Tasks, TopicNames
 from groupledger.core.history.tasks import ASSIGNED, PENDING, TARGET, partitions_of
 
 
@@ -56,7 +56,7 @@ def member_row(
     chronicle: Chronicle,
     row: LogRow,
     group: ModernGroup,
-    member: tuple[tuple[str, str, str, int, int], str, Topics | None],
+    member: tuple[tuple[str, str, str, int, int], str, TopicNames | None],
 ) -> MemberSnapshotRow:
     """A member, by its place, id and own topics; of a classic one in the group also what its own subscription said."""
     place, member_id, topics = member

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from groupledger.core.history.rows import Assignment, Tasks, Topics
+from groupledger.core.history.rows import Assignment, Tasks, TopicNames
 from groupledger.core.wire.offsets_log import (
     CurrentTaskIds,
     StreamsCurrentAssignment,
@@ -32,10 +32,10 @@ class Topology(NamedTuple):
 
     raw: bytes
     value: StreamsTopology
-    sources: dict[str, Topics]
+    sources: dict[str, TopicNames]
 
     @property
-    def topics(self) -> Topics:
+    def topics(self) -> TopicNames:
         """All topics that it reads and names."""
         return tuple(dict.fromkeys(topic for topics in self.sources.values() for topic in topics))
 

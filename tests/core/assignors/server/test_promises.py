@@ -9,7 +9,7 @@ import pytest
 from groupledger.core.assignors.server import ServerGroup, ServerMember, Topic, TopicId, assign, encode
 from groupledger.core.assignors.server.answer import failure, written
 from groupledger.core.assignors.server.assign import _offenders
-from groupledger.core.assignors.server.changes import Targets
+from groupledger.core.assignors.server.changes import CurrentTargets
 from groupledger.core.assignors.server.scenario import is_server, read, solve
 from groupledger.core.batch import NONE
 from groupledger.core.faults import Fault
@@ -181,5 +181,5 @@ def test_a_target_of_a_partition_beyond_32_bits_is_refused():
 
 
 def test_the_offender_is_told_wherever_it_stands():
-    owned = Targets(np.array([4, 5], np.int32), np.array([7, 8], np.int32))
+    owned = CurrentTargets(np.array([4, 5], np.int32), np.array([7, 8], np.int32))
     assert [each.tolist() for each in _offenders(owned, np.array([0, NONE, 1]))] == [[4, NONE, 5], [7, NONE, 8]]

@@ -13,7 +13,7 @@ from typing import Any
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
 from groupledger.core.faults import Fault
-from groupledger.core.scenario import group_of
+from groupledger.core.scenario_groups import group_of
 
 LOOKS = 24
 """Ways tried for a second answer."""

@@ -27,7 +27,7 @@ INT32 = 2**31
 TopicId = NewType("TopicId", bytes)
 """The 16 bytes of a Kafka Uuid."""
 
-Partitions = tuple[tuple[TopicId, tuple[int, ...]], ...]
+TopicIdNumbers = tuple[tuple[TopicId, tuple[int, ...]], ...]
 """Partitions under topic ids, in the order of a record; each topic once."""
 
 
@@ -37,7 +37,7 @@ class ServerMember:
 
     member_id: str
     topics: tuple[str, ...]
-    target: Partitions = ()
+    target: TopicIdNumbers = ()
     instance_id: str | None = None
 
 
