@@ -2,7 +2,7 @@
 
 from groupledger.core.history.chronicle import snapshot_id
 from groupledger.core.history.fold import OTHER_LOG_PARTITION, FoldSettings, fold_group
-from groupledger.core.history.head import decode_head, heads_agree, start_of_refold
+from groupledger.core.history.head import decode_head, start_of_refold
 from groupledger.core.history.held import HeldSnapshot, HoldingMember, held_by, held_changes
 from groupledger.core.history.home import home_of, log_partition_of, possible_counts
 from groupledger.core.history.rows import (
@@ -43,7 +43,6 @@ __all__ = [
     "canonical_topic_id",
     "decode_head",
     "fold_group",
-    "heads_agree",
     "held_by",
     "held_changes",
     "home_of",

@@ -93,11 +93,6 @@ def closed_head(head: bytes) -> bytes:
     return json.dumps(document | ended, separators=(",", ":"), sort_keys=True, ensure_ascii=True).encode()
 
 
-def heads_agree(one: bytes, other: bytes) -> bool:
-    """Whether two heads of a group at one offset are the same: then all facts after it stand as they are."""
-    return one == other
-
-
 def start_of_refold(head_offsets: Iterable[int], late_offset: int) -> int | None:
     """Of a group's heads the one to fold again from, for a record that came late: the last before it; None: none is.
 

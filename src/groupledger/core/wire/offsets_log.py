@@ -150,11 +150,6 @@ class LogRecord:
         """The group it belongs to; None where the kind is unknown."""
         return self.key.group_id
 
-    @property
-    def is_tombstone(self) -> bool:
-        """Whether the record deletes its key."""
-        return self.value is None
-
 
 def decode(key: bytes | None, value: bytes | None) -> LogRecord:
     """A record's key and value; `DecodeFault` for bytes that are not one."""

@@ -10,7 +10,7 @@ from groupledger.core.assignors.server import ServerGroup, ServerMember, Topic, 
 from groupledger.core.assignors.server.answer import failure, written
 from groupledger.core.assignors.server.assign import _offenders
 from groupledger.core.assignors.server.changes import CurrentTargets
-from groupledger.core.assignors.server.scenario import is_server, read, solve
+from groupledger.core.assignors.server.scenario import read, solve
 from groupledger.core.batch import NONE
 from groupledger.core.faults import Fault
 from groupledger.core.scenario import solve as solve_any
@@ -159,13 +159,6 @@ def test_solve_takes_server_scenarios_beside_clients():
 def test_how_a_coordinator_saw_the_group_may_be_told(kind):
     """It keeps that by counting, and may be behind: then the topics that members name do not say it."""
     assert solve_any(SOUND | {"subscription_type": kind})["path"] == kind
-
-
-def test_a_scenario_says_by_its_assignor_whose_it_is():
-    assert [is_server({"assignor": name}) for name in ("server-range", "server-uniform", "range", None)] == [
-        *[True] * 2,
-        *[False] * 2,
-    ]
 
 
 def test_an_unknown_assignor_is_a_key_error():
