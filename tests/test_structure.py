@@ -39,8 +39,11 @@ STILL_TWICE = frozenset(
         *("GroupKey", "GroupMetadata", "IdPartitions", "Partitions", "Reader", "TopicChange", "TopicPartition", "View"),
     }
 )
-"""Of simulations and listeners among themselves; with custom assignors or the step; with answers. Whoever works on those
+"""Of simulations and listeners among themselves; with custom assignors or the step; with answers. Who works on those
 files renames theirs."""
+
+
+CODE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*")
 
 
 class When(Enum):
@@ -84,6 +87,14 @@ class Source:
         for module, tree in self.files.items():
             if module not in self.packages and all(map(_forwards, tree.body)):
                 yield module
+
+    def odd_codes(self) -> Iterator[str]:
+        """Codes of faults that are not written LIKE_THIS, with their modules."""
+        for module, tree in self.files.items():
+            for node in ast.walk(tree):
+                match node:
+                    case ast.Call(ast.Name("Fault"), [ast.Constant(str(code)), *_]) if not CODE.fullmatch(code):
+                        yield f"{module}: {code}"
 
 
 def _module(path: str) -> str:
@@ -189,6 +200,10 @@ def test_no_file_only_forwards(source):
     assert list(source.forwarding()) == []
 
 
+def test_codes_of_faults_are_written_one_way(source):
+    assert list(source.odd_codes()) == []
+
+
 LOADS_B, CALLS_B, CHECKS_B = "from p.b import f", "def g():\n    from p import b", "if TYPE_CHECKING:\n    import p.b"
 
 
@@ -234,3 +249,8 @@ def test_a_planted_twin_is_seen(a, b, twice):
 )
 def test_a_planted_file_that_only_forwards_is_seen(text, forwards):
     assert list(Source({"p/a.py": text, "p/__init__.py": text}).forwarding()) == (["p.a"] if forwards else [])
+
+
+def test_a_planted_odd_code_is_seen():
+    planted = Source({"p/a.py": "raise Fault('bad-json', 'what')\nraise Fault('BAD_JSON', 'what')"})
+    assert list(planted.odd_codes()) == ["p.a: bad-json"]

@@ -15,6 +15,7 @@ from groupledger.core.custom.batches import Texts, assign_custom
 from groupledger.core.custom.calls import Complaint
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.kernels import run
+from groupledger.core.registry import BY_NAME, STREAM_JOIN
 from groupledger.core.slots import Lists, Naming, Slots, Topics, number
 from groupledger.core.snapshots import NamedLists, Snapshots, Subscribed, by_topic, select
 from groupledger.core.step import Form, Party, Reason, Step, assign_round, hold_back, measure, settled
@@ -31,11 +32,6 @@ from groupledger.core.verdict import (
 if TYPE_CHECKING:
     from groupledger.core.batch import IntArray, LongArray
     from groupledger.core.slots import Mask
-
-COOPERATIVE = frozenset({"cooperative-sticky", "constrained-cooperative-sticky", "librdkafka-cooperative-sticky"})
-"""Assignors whose members may keep what they own while they rejoin: decides in a what-if; in history, members do."""
-
-STREAM_JOIN = "sticky-stream-join"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +56,16 @@ class Choice:
 
     @property
     def cooperative(self) -> Mask:
-        """Groups whose chosen assignor is made for members that keep what they own."""
+        """Groups whose chosen assignor is made for members that keep what they own.
+
+        Used for what-ifs only; history shows actual behaviour.
+        """
         made: Mask = np.array([self._keeps(name) for name in (*self.names, "")])[self.chosen]
         return made
 
     def _keeps(self, name: str) -> bool:
-        return self.custom[name].cooperative if name in self.custom else name in COOPERATIVE
+        known = self.custom.get(name) or BY_NAME.get(name)
+        return known is not None and known.cooperative
 
     @property
     def plans(self) -> Mask:
@@ -124,7 +124,7 @@ def rebalance(snapshots: Snapshots, choice: Choice) -> Rebalances:
 def _reasons(snapshots: Snapshots, choice: Choice, step: Step, slots: Slots, subscribed: Subscribed) -> IntArray:
     """Why partitions are unassigned; of a stream join, which of its two rules left one out (KIP-315)."""
     group, count = slots.group[step.unassigned], snapshots.topics.now
-    joins = np.array([name == STREAM_JOIN for name in (*choice.names, "")])[choice.chosen[group]]
+    joins = np.array([name == STREAM_JOIN.name for name in (*choice.names, "")])[choice.chosen[group]]
     joins &= step.reason == Reason.ASSIGNOR_LEFT_OUT
     if not joins.any():
         return step.reason

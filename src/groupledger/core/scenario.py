@@ -22,8 +22,10 @@ from groupledger.core.assignors.transfers import is_sticky, transferring
 from groupledger.core.batch import AssignmentBatch
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
+from groupledger.core.input_codes import ScenarioCode
+from groupledger.core.registry import STREAM_JOIN
 from groupledger.core.scenario_form import require_form
-from groupledger.core.scenario_groups import STREAM_JOIN, ClaimedPartition, EncodedScenario, encode
+from groupledger.core.scenario_groups import ClaimedPartition, EncodedScenario, encode
 from groupledger.core.visible_text import json_text
 
 MOST_ROUNDS = 4
@@ -114,9 +116,9 @@ def _parsed(line: str) -> dict[str, Any]:
     try:
         scenario = json.loads(line)
     except (ValueError, RecursionError) as error:  # no JSON, a number of 5,000 digits, brackets 1,000 deep
-        raise Fault("bad-json", f"{error}; expected one JSON object a line") from error
+        raise Fault(ScenarioCode.BAD_JSON, f"{error}; expected one JSON object a line") from error
     if not isinstance(scenario, dict):
-        raise Fault("bad-scenario", f"the line holds a {type(scenario).__name__}; expected a JSON object")
+        raise Fault(ScenarioCode.BAD_SCENARIO, f"the line holds a {type(scenario).__name__}; expected a JSON object")
     return scenario
 
 
@@ -127,7 +129,7 @@ def _result(scenario: dict[str, Any], encoded: EncodedScenario, answer: Assignme
         return result
     if answer.path[0] != Path.ONLY:
         result["path"] = Path(int(answer.path[0])).name.lower()
-    if scenario["assignor"] == STREAM_JOIN:
+    if scenario["assignor"] == STREAM_JOIN.name:
         result |= _stream_join(encoded, answer) | _unreadable(scenario)
     return result
 

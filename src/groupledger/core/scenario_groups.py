@@ -13,10 +13,10 @@ from groupledger.core.batch import NONE, GroupBatch
 from groupledger.core.custom.group import Group, Member, TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.javaorder import computed_map_order, hash_texts, rank_present, rank_texts
+from groupledger.core.registry import STREAM_JOIN
 from groupledger.core.wire.user_data import COOPERATIVE_STICKY, STICKY, decode_user_data, taken
 
 ClaimedPartition = tuple[str, int]
-STREAM_JOIN = "sticky-stream-join"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def read_claim(assignor: str, member: dict[str, Any]) -> tuple[list[ClaimedParti
     data = member.get("user_data")
     raw = None if data is None else base64.b64decode(data)
     owned = [(topic, partition) for topic, partition in member.get("owned") or []]
-    if assignor == STREAM_JOIN:
+    if assignor == STREAM_JOIN.name:
         return (owned, stated_generation(member)) if raw is None else _stream_join_memory(member, raw)
     if assignor == STICKY and raw is None:
         return through_user_data(owned), stated_generation(member)

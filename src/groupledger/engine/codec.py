@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupledger.core import ragged
-from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.batch import NONE, GroupBatch
 from groupledger.core.custom.batches import Texts
 from groupledger.core.javaorder import hash_utf8, rank_utf8
 from groupledger.core.kernels import run
 from groupledger.core.rebalance import Choice
+from groupledger.core.registry import BY_NAME, REMEMBERING
 from groupledger.core.snapshots import GREATEST, NamedLists, Snapshots, number_topics
 from groupledger.core.verdict import Verdict
 from groupledger.core.wire.user_data import COOPERATIVE_STICKY, INT32_BYTES, STICKY, STRAY_PREFIX, taken
@@ -51,11 +51,7 @@ if TYPE_CHECKING:
     from groupledger.core.step import Form
     from groupledger.engine.calculation import Calculation
 
-NAMES = tuple(sorted(ASSIGNORS))
-JOINED_BY = {"librdkafka-cooperative-sticky": COOPERATIVE_STICKY}
-"""Assignors whose members join by another's name, which is what the record has."""
-MEMORY_PROTOCOL = "sticky"
-"""Its members put what they *had* into the user data (KIP-54) after they have revoked it."""
+NAMES = tuple(sorted(BY_NAME))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +157,7 @@ def _choice(
 ) -> Choice:
     """A record is of the chosen assignor where its members joined by the name that one has."""
     names = pa.array([*NAMES, *custom])
-    by_name = [JOINED_BY.get(name, name) for name in NAMES]
+    by_name = [BY_NAME[name].protocol_name for name in NAMES]
     joined = pa.array([*by_name, *(each.protocol_name for each in custom.values())], pa.string())
     chosen = integers(pc.index_in(column(groups, r.CHOSEN), value_set=names), NONE)
     recorded = integers(pc.index_in(column(groups, c.ASSIGNOR), value_set=joined, skip_nulls=True), NONE)
@@ -378,6 +374,8 @@ class _Bucket:
 
     def _memory(self) -> Mask:
         """Claims that were sent in user data alone: ownedPartitions came with version 1."""
-        eager = _is(self.groups, c.ASSIGNOR, MEMORY_PROTOCOL)[ragged.owners(self.member_start)]
-        memory: Mask = eager | (integers(column(self.own, c.SUBSCRIPTION_VERSION), 1) == 0)
+        protocol = column(self.groups, c.ASSIGNOR)
+        remembering = pc.is_in(protocol, value_set=pa.array(sorted(REMEMBERING))).to_numpy(zero_copy_only=False)
+        unversioned = integers(column(self.own, c.SUBSCRIPTION_VERSION), 1) == 0
+        memory: Mask = remembering[ragged.owners(self.member_start)] | unversioned
         return memory

@@ -15,10 +15,9 @@ from groupledger.core.history.chronicle import Chronicle, Generation
 from groupledger.core.history.rows import LogRow
 from groupledger.core.history.spans import topic_spans
 from groupledger.core.history.words import ReadSubscription
-from groupledger.core.wire.user_data import COOPERATIVE_STICKY, STICKY
+from groupledger.core.registry import READING_CLAIMS
 
 STALE = "stale"
-READS_CLAIMS = {COOPERATIVE_STICKY, STICKY}
 
 NumbersByTopic = dict[str, set[int]]
 """Topic -> partitions."""
@@ -62,7 +61,7 @@ def check_claims(
         return
     predecessors: dict[str, str] | None = None
     for wire, said, _, _ in members:
-        if said is None or not said.states_claim or not (said.claim.owned or assignor in READS_CLAIMS):
+        if said is None or not said.states_claim or not (said.claim.owned or assignor in READING_CLAIMS):
             continue
         was_member, predecessor = wire.member_id in last.members, None
         if not was_member and wire.group_instance_id is not None:

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from groupledger.core.faults import Fault
+from groupledger.core.input_codes import ScenarioCode
 
 VERSION = 0
 EPOCH = struct.Struct(">hi")
@@ -68,4 +69,6 @@ def _require_known(version: int) -> None:
 
 def _broken(what: str) -> Fault:
     expected = "version int16 >= 0, epoch int32, then (in a subscription) a count and as many int32"
-    return Fault("user-data", f"user data of sticky-stream-join: {what}; expected {expected}: treat it as none")
+    return Fault(
+        ScenarioCode.BAD_USER_DATA, f"user data of sticky-stream-join: {what}; expected {expected}: treat it as none"
+    )
