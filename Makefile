@@ -132,5 +132,5 @@ $(GROUPLEDGER_JARS)/.ready: $(VENV)/.installed src/groupledger/engine/ivy.xml sr
 	@touch $@
 
 $(VENV)/.rehearsed: $(VENV)/.installed
-	@$(BIN)/python -m groupledger.engine.rehearsal
+	@$(BIN)/python -m groupledger.engine.kernel_warmup
 	@touch $@

@@ -75,7 +75,7 @@ def _gives_less(monkeypatch):
         kept[given.start[1]] = False
         return replace(answer, **dict(zip(ASSIGNED, given.only(kept), strict=True)))
 
-    monkeypatch.setattr(assignors, "lasting", without_one)
+    monkeypatch.setattr(assignors, "settle_in_two_rounds", without_one)
 
 
 @pytest.mark.usefixtures("_gives_less")

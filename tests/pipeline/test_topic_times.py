@@ -11,7 +11,7 @@ from groupledger.core.assignors.server import judgement
 from groupledger.core.assignors.server.group import ServerMember, TopicId
 from groupledger.core.assignors.server.log import WrittenTarget
 from groupledger.core.batch import NONE
-from groupledger.core.history import TopicCatalog, TopicChange
+from groupledger.core.history import TopicChange, TopicHistory
 from groupledger.core.moment import EPOCH
 from groupledger.core.verdict import Verdict
 from groupledger.engine.topic_catalogue import TopicCatalogue
@@ -33,7 +33,7 @@ HISTORIES: dict[str, list[tuple[str, int | None, int]]] = {
 
 def of_fold(changes):
     rows = [TopicChange("t", topic_id or None, count, None, at) for topic_id, count, at in changes]
-    state = TopicCatalog(rows).as_of("t", RECORD_MS)
+    state = TopicHistory(rows).as_of("t", RECORD_MS)
     return None if state is None else state[1]
 
 

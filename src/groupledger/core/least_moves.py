@@ -19,7 +19,7 @@ from groupledger.core.attributed import NOT_APPLICABLE
 from groupledger.core.move_problem import Class, MoveProblem, SharedHolding
 from groupledger.core.move_search import MOST_ARCS, MOST_PARTITIONS, most_kept
 from groupledger.core.slots import Lists
-from groupledger.core.step import Party, moves
+from groupledger.core.step import GroupMembership, moves
 
 if TYPE_CHECKING:
     from groupledger.core.batch import IntArray, LongArray
@@ -65,7 +65,7 @@ class LeastMoves(NamedTuple):
 class Moving(NamedTuple):
     """What the least moves of G groups depend on. Lists are `distinct`."""
 
-    party: Party
+    party: GroupMembership
     slots: Slots
     held: Lists
     subscribed: Subscribed

@@ -18,7 +18,7 @@ from groupledger.core.kernels import run
 from groupledger.core.registry import BY_NAME, STREAM_JOIN
 from groupledger.core.slots import Lists, Naming, Slots, Topics, number
 from groupledger.core.snapshots import NamedLists, Snapshots, Subscribed, by_topic, select
-from groupledger.core.step import Form, Party, Reason, Step, assign_round, hold_back, measure, settled
+from groupledger.core.step import Form, GroupMembership, Reason, Step, assign_round, hold_back, measure, settled
 from groupledger.core.verdict import (
     TRIED,
     Breaches,
@@ -89,7 +89,7 @@ class Choice:
 class Rebalances:
     """One round of each group. Lists of members stand topic by topic."""
 
-    party: Party
+    party: GroupMembership
     slots: Slots
     held: Lists
     target: Lists
@@ -136,7 +136,9 @@ def _reasons(snapshots: Snapshots, choice: Choice, step: Step, slots: Slots, sub
     return np.where(joins, told, step.reason).astype(np.int32)
 
 
-def _assigned(choice: Choice, party: Party, slots: Slots, owned: Lists, lists: _Numbered, target: Lists) -> Lists:
+def _assigned(
+    choice: Choice, party: GroupMembership, slots: Slots, owned: Lists, lists: _Numbered, target: Lists
+) -> Lists:
     """What this round assigns: as Kafka's own code adjusts the target, or as the KIP derives it from (owned, target).
 
     The two agree but where members contradict one another: of a partition that two of them claim, or one with a claim
@@ -171,7 +173,7 @@ class _Numbered:
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    party: Party
+    party: GroupMembership
     slots: Slots
     owned: Lists
     lists: _Numbered
@@ -296,7 +298,7 @@ def _merged(wanted: Mask, one: Lists, other: Lists) -> Lists:
     return Lists(first.start + second.start, np.concatenate((first.slot, second.slot))[order])
 
 
-def _owned(snapshots: Snapshots, choice: Choice, lists: _Numbered) -> tuple[Party, Lists]:
+def _owned(snapshots: Snapshots, choice: Choice, lists: _Numbered) -> tuple[GroupMembership, Lists]:
     """What members keep while they rejoin, and which groups are incremental: by what members did, not by a name.
 
     A claim that is a memory (KIP-54) was revoked before it was sent. In a what-if the assignor's own protocol counts.
@@ -307,7 +309,7 @@ def _owned(snapshots: Snapshots, choice: Choice, lists: _Numbered) -> tuple[Part
     owned = _merged(snapshots.modern[group], lists.held, stated)
     by_deed = np.diff(owned.start[snapshots.batch.member_start]) > 0
     incremental = by_deed | snapshots.modern | (choice.what_if & choice.cooperative)
-    return Party(snapshots.batch.member_start, incremental), owned
+    return GroupMembership(snapshots.batch.member_start, incremental), owned
 
 
 def _judge(snapshots: Snapshots, choice: Choice, case: _Case) -> tuple[IntArray, Breaches]:

@@ -71,7 +71,7 @@ class DecodedBucket:
 def decode(parts: Parts, calculation: Calculation, custom: Mapping[str, CustomAssignor]) -> DecodedBucket:
     """The rows of a bucket as arrays."""
     groups, members, records = parts
-    tie = _tie(groups, members)
+    tie = group_row_of_member(groups, members)
     rejections = Rejections.of_rows(groups, members, tie)
     bucket = _Bucket(groups, members, np.where(rejections.mask[tie], NONE, tie), calculation.catalogue)
     found = rejections.with_topics(bucket.topics, bucket.topic_group, bucket.topic_names, calculation.max_partitions)
@@ -92,7 +92,7 @@ def decode(parts: Parts, calculation: Calculation, custom: Mapping[str, CustomAs
     )
 
 
-def _tie(groups: pa.Table, members: pa.Table) -> LongArray:
+def group_row_of_member(groups: pa.Table, members: pa.Table) -> LongArray:
     """The group row that each member row belongs to; NONE: its snapshot is only one before."""
     rows = pc.index_in(column(members, c.SNAPSHOT_ID), value_set=column(groups, c.SNAPSHOT_ID))
     return integers(rows, NONE).astype(np.int64)

@@ -73,7 +73,7 @@ INPUT = StructType(
 earlier ingest counted, of a group that is folded again; `head`: the state a group starts from and whether that folds it
 again (no state: from the beginning, in this log partition if one is named); `topics`: the catalogue of a cluster."""
 
-NO_TOPICS = history.TopicCatalog()
+NO_TOPICS = history.TopicHistory()
 
 FILLED = (
     tables.GROUP_SNAPSHOTS,
@@ -248,10 +248,10 @@ def _heads(heads: pa.Table) -> dict[tuple[str, bytes | None], Start]:
     return {(cluster_id, group_key): Start(*start) for cluster_id, group_key, *start in rows}
 
 
-def _catalogues(topics: pa.Table) -> dict[str, history.TopicCatalog]:
+def _catalogues(topics: pa.Table) -> dict[str, history.TopicHistory]:
     rows = zip(topics[c.CLUSTER_ID].to_pylist(), topics[TOPICS].to_pylist(), strict=True)
     return {
-        cluster_id: history.TopicCatalog(
+        cluster_id: history.TopicHistory(
             history.TopicChange(
                 topic=change[c.TOPIC],
                 topic_id=change[c.TOPIC_ID],

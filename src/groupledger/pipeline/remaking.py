@@ -16,10 +16,10 @@ from groupledger.engine.folding import FILLED
 from groupledger.engine.rows import RESULTS, rows_of
 from groupledger.pipeline import assign, call_tables, ingest
 from groupledger.pipeline.cluster import SINCE, gap_rows
-from groupledger.pipeline.given import changes_of_ownership, given, of_table
 from groupledger.pipeline.growing import READ_AT
 from groupledger.pipeline.past import Past
 from groupledger.pipeline.reading import read_sources, stated_partitions, union
+from groupledger.pipeline.snapshot_ingest import changes_of_ownership, given, of_table
 from groupledger.sinks import runs
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Remaking:
     def __init__(self, spark: SparkSession, location: LedgerLocation, config: Config) -> None:
         """A run says of itself what it was made with; `config` has what it must not say, such as paths with secrets."""
         self.spark, self.location, self.config = spark, location, config
-        self.commits = runs.look(spark, location).commits
+        self.commits = runs.read_commits(spark, location).commits
 
     def wrote(self, run: runs.Run) -> bool:
         """Whether runs of its kind write rows that are made of others: a `maintain` does not."""
@@ -52,7 +52,7 @@ class Remaking:
 
     def _called(self, run: runs.Run) -> RemadeRows:
         """The calls of all history, as of the commits that the run saw."""
-        seen = runs.Look(self._before(run))
+        seen = runs.LedgerView(self._before(run))
         computed = call_tables.computed(self.spark, self.location, self.config, seen, run.inputs["hours"]).persist()
         return RemadeRows({table.name: [calls.rows_of(computed, table)] for table in call_tables.TABLES}, computed)
 
@@ -60,7 +60,7 @@ class Remaking:
         if assign.SETTINGS not in run.inputs:
             what = f"run {run.run_id!r} does not say with which settings it computed"
             raise Fault("REBUILT_DIFFERENT", f"{what}: run `groupledger assign` with them again under another run id")
-        seen = runs.Look(self._before(run))
+        seen = runs.LedgerView(self._before(run))
         computed = assign.computed_again(self.spark, self.location, self.config, run, seen).persist()
         return RemadeRows({table.name: [rows_of(computed, table)] for table in RESULTS}, computed)
 

@@ -13,7 +13,7 @@ from groupledger.pipeline.remaking import RemadeRows, Remaking
 from groupledger.sinks import runs
 from groupledger.sinks.append import Written, digest_name, digests, measured, stamp, stored
 from groupledger.sinks.ledger import check
-from groupledger.sinks.refusals import RAW, named
+from groupledger.sinks.refusals import RAW, engine_errors_as_faults
 from groupledger.sinks.upkeep import STAMPED
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def verify(spark: SparkSession, location: LedgerLocation, config: Config, run_id
     Raises Fault: UNKNOWN_RUN; NOTHING_TO_VERIFY for a run that computes nothing; RAW_ERASED where retention or a
     redaction took what it was made of; SOURCES_CHANGED, REBUILT_DIFFERENT where there is no way to make it again.
     """
-    with named(location):
+    with engine_errors_as_faults(location):
         check(spark, location)
         run = _found(runs.history(spark, location), run_id)
         remaking = Remaking(spark, location, config)

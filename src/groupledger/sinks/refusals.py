@@ -100,7 +100,7 @@ def is_conflict(error: Exception) -> bool:
 
 
 @contextmanager
-def named(location: LedgerLocation) -> Iterator[None]:
+def engine_errors_as_faults(location: LedgerLocation) -> Iterator[None]:
     """Errors of the engine that a user can mend, as faults; all others as they are."""
     try:
         yield

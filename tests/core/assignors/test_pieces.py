@@ -36,8 +36,8 @@ def test_who_names_one_topic_as_often_as_there_are_topics_is_taken_to_subscribe_
         topics=2, members=2, subscription=[0, 1], subscription_start=[0, 2, 3], topics_of=[0, 0, 0]
     )
     claims: Any = SimpleNamespace(base=[0, 1, 6], total=6)
-    crowd, most = general._potential(group, claims, np.array([0, 1], np.int32))
-    assert (crowd.tolist(), most.tolist()) == ([3, 0], [6, 1])
+    subscriber_count, most = general._potential(group, claims, np.array([0, 1], np.int32))
+    assert (subscriber_count.tolist(), most.tolist()) == ([3, 0], [6, 1])
 
 
 def test_the_score_is_kafkas_int():
@@ -106,7 +106,9 @@ def test_topics_are_walked_of_every_list_though_members_in_turn_share_one():
 def holdings(**values) -> Any:
     """Of two members with two partitions each, one topic that both subscribe to."""
     known = {"size": np.array([2, 2]), "active": np.ones(2, np.bool_), "flag": np.zeros(8, np.int64), "topics": [0]}
-    return SimpleNamespace(**known | {"crowd": [2], "base": [0, 2], "previous": [NONE], "fresh": [True] * 2} | values)
+    return SimpleNamespace(
+        **known | {"subscriber_count": [2], "base": [0, 2], "previous": [NONE], "fresh": [True] * 2} | values
+    )
 
 
 @pytest.mark.parametrize(("sizes", "most_moves"), [([2, 2], 0), ([2, 3], 0), ([1, 3], 1), ([5, 2], 1)])

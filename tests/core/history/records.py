@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import count
 
-from groupledger.core.history import Folded, GroupHeadRow, LogRow, TopicCatalog, TopicChange, fold_group
+from groupledger.core.history import Folded, GroupHeadRow, LogRow, TopicChange, TopicHistory, fold_group
 from groupledger.core.wire.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -45,7 +45,7 @@ from groupledger.core.wire.offsets_log import (
 GROUP = "payments"
 CLICKS = "V1YOFAs_SRGmS1V4W0hINg"
 GROW = "y5UtV25JQb2GKdG4vimCbQ"
-TOPICS = TopicCatalog([TopicChange("clicks", CLICKS, 6, None, 0), TopicChange("grow", GROW, 2, None, 0)])
+TOPICS = TopicHistory([TopicChange("clicks", CLICKS, 6, None, 0), TopicChange("grow", GROW, 2, None, 0)])
 
 Partitions = dict[str, tuple[int, ...]]
 TYPES = {
@@ -87,7 +87,7 @@ class Log:
         self.rows.append(LogRow(3, offset, 1_000 * offset, name, data))
         return self.rows[-1]
 
-    def fold(self, head: bytes | None = None, topics: TopicCatalog = TOPICS) -> Folded:
+    def fold(self, head: bytes | None = None, topics: TopicHistory = TOPICS) -> Folded:
         """Fold what was written."""
         return fold_group("eu-1", self.rows, head, topics)
 

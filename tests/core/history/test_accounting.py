@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from groupledger.core.history import FoldCounts, FoldSettings, LogRow, TopicCatalog, fold_group
+from groupledger.core.history import FoldCounts, FoldSettings, LogRow, TopicHistory, fold_group
 from groupledger.core.history.accounts import Accounts
 from groupledger.core.wire.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -193,7 +193,7 @@ def test_an_offset_with_other_bytes_is_a_finding_and_the_choice_does_not_depend_
 
 def test_records_of_no_group_are_quarantined_without_a_head():
     rows = [LogRow(0, 1, 5, b"\x00", b"x"), LogRow(1, 1, 5, None, None), LogRow(2, 4, 5, b"\x00\x63abc", b"y")]
-    fold = fold_group("c", rows, None, TopicCatalog())
+    fold = fold_group("c", rows, None, TopicHistory())
     assert fold.head is None
     assert [(row.log_partition, row.code, row.group_id) for row in fold.quarantine] == [
         (0, "TRUNCATED", None),

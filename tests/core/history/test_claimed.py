@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from groupledger.core.history import TopicCatalog, TopicChange
+from groupledger.core.history import TopicChange, TopicHistory
 from groupledger.core.wire.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
 from groupledger.core.wire.offsets_log import ClassicGroupMember
 from tests.core.history.captured import folded, log_rows
@@ -163,7 +163,7 @@ def test_after_an_unreadable_record_no_claim_is_compared():
 
 
 def test_a_topic_made_again_between_two_records_explains_what_a_claim_leaves_out():
-    topics = TopicCatalog([TopicChange("clicks", "id1", 6, None, 0), TopicChange("clicks", "id2", 6, None, 500_000)])
+    topics = TopicHistory([TopicChange("clicks", "id1", 6, None, 0), TopicChange("clicks", "id2", 6, None, 500_000)])
     log = Log()
     log.classic(5, [member("m", {"clicks": (0,), "grow": (0,)})])
     log.classic(6, [member("m", {}, owned={"grow": (0,)}, generation=5)], protocol="cooperative-sticky")

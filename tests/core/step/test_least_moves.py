@@ -25,7 +25,7 @@ from groupledger.core.move_problem import Class, MoveProblem, SharedHolding
 from groupledger.core.move_search import most_kept, search
 from groupledger.core.slots import Lists, Naming, Topics, number
 from groupledger.core.snapshots import Subscribed
-from groupledger.core.step import Party
+from groupledger.core.step import GroupMembership
 from tests.core.step.batches import batch
 
 EXAMPLES = int(os.environ.get("GROUPLEDGER_EXAMPLES", "200"))
@@ -78,7 +78,7 @@ def moving(groups: list[Group], **unanswered: list[bool]) -> tuple[Moving, Lists
         Lists(ragged.starts(np.array([len(each) for each in lists])), slot)
         for lists, slot in zip((held, target), numbered, strict=True)
     )
-    party = Party(made.member_start, np.ones(len(groups), bool))
+    party = GroupMembership(made.member_start, np.ones(len(groups), bool))
     known = np.array(unanswered.get("known", [True] * len(groups)))
     rejected = np.array(unanswered.get("rejected", [False] * len(groups)))
     return Moving(party, slots, owned, subscribed, known, rejected), wanted

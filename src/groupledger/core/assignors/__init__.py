@@ -14,7 +14,7 @@ from groupledger.core.assignors.kip615 import constrained_cooperative_sticky
 from groupledger.core.assignors.librdkafka import librdkafka_cooperative_sticky
 from groupledger.core.assignors.outcome import MESSAGES, Path, Status
 from groupledger.core.assignors.range_ import range_groups
-from groupledger.core.assignors.rejoin import lasting
+from groupledger.core.assignors.rejoin import settle_in_two_rounds
 from groupledger.core.assignors.roundrobin import roundrobin_groups
 from groupledger.core.assignors.safe import Doubt, assign_safely, doubts
 from groupledger.core.assignors.sticky import sticky_groups
@@ -41,7 +41,7 @@ def assign(name: str, batch: GroupBatch, *, mode: Mode = "as-kafka") -> Assignme
     """Assign every group of the batch with one of ASSIGNORS.
 
     `as-kafka` answers what Kafka does, its failures included (see `Status`). `safe` first drops claims that cannot
-    be true, see `doubts`, and lets every cooperative group settle in two rounds, see `lasting`.
+    be true, see `doubts`, and lets every cooperative group settle in two rounds, see `settle_in_two_rounds`.
     Raises Fault("UNKNOWN_ASSIGNOR") for a name that is not in ASSIGNORS.
     """
     if name not in ASSIGNORS:
@@ -50,7 +50,7 @@ def assign(name: str, batch: GroupBatch, *, mode: Mode = "as-kafka") -> Assignme
     if mode == "as-kafka" or BY_NAME[name].always_safe:
         return assignor(batch)
     if BY_NAME[name].cooperative:
-        return lasting(assignor, batch, assign_safely(assignor, batch, cooperative=True))
+        return settle_in_two_rounds(assignor, batch, assign_safely(assignor, batch, cooperative=True))
     return assign_safely(assignor, batch, cooperative=False)
 
 

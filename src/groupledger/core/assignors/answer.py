@@ -88,7 +88,7 @@ def _look_again(
     kernel: Kernel, batch: GroupBatch, cooperative: bool, group: int, lists: TargetLists, status: IntArray
 ) -> TargetLists:
     """Assign one group with crafted ids by orders found key by key, and put its lists in place."""
-    from groupledger.core.assignors.crafted import only, told_orders
+    from groupledger.core.assignors.colliding_ids import only, told_orders
 
     alone = only(batch, group)
     found, found_status, _ = _run(kernel, alone, cooperative, told_orders(alone))

@@ -110,7 +110,7 @@ def _pass(h: Holdings, mv: Movements, only_fresh: bool, tree: LongArray, leaf: I
     most = heaviest(h)
     moves = 0
     for topic in h.topics:
-        if h.crowd[topic] < 2:
+        if h.subscriber_count[topic] < 2:
             continue
         least = _least(h, topic)
         if len(h.previous) == 0 and most <= least // n + 1:
@@ -195,7 +195,7 @@ def pass_strictly(h: Holdings, mv: Movements, only_fresh: bool) -> int:
     """One walk over the contended partitions; how many moved. A failure stands in flag[STATUS]."""
     moves = 0
     for topic in h.topics:
-        if h.crowd[topic] < 2:
+        if h.subscriber_count[topic] < 2:
             continue
         for slot in range(h.base[topic], h.base[topic + 1]):
             if only_fresh and not h.fresh[slot]:

@@ -30,7 +30,7 @@ class Claims(NamedTuple):
     total: int  # partitions that exist
     phantom: LongArray  # sorted keys of the claimed partitions that do not exist, see `phantom_key`
     holder: IntArray  # [slots], the member whose claim counts; `voided(m)`: m's was the last, and counts no more; NONE
-    doubly: NDArray[np.bool_]  # [slots], two members claimed it in one generation
+    contested: NDArray[np.bool_]  # [slots], two members claimed it in one generation
     dropped: NDArray[np.bool_]  # [claims of the group], lost against another claim
     generation: LongArray  # [members], what each member's own claim is dated
     max_generation: int  # the highest of all, -1 without any
@@ -122,7 +122,7 @@ def _contest(g: GroupView, claims: Claims, member: int, claim: int, slot: int) -
     claims.dropped[claim - g.claim_start[0]] = True
     if mine == theirs:
         claims.holder[slot] = voided(member)
-        claims.doubly[slot] = True
+        claims.contested[slot] = True
 
 
 @kernel

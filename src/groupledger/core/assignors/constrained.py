@@ -193,7 +193,7 @@ def _count_owned(g: GroupView, claims: Claims, plan: ConstrainedPlan, racked: bo
     owned = np.zeros(g.members, np.int64)
     for slot in range(len(holder)):
         if holder[slot] >= 0:
-            if claims.doubly[slot]:
+            if claims.contested[slot]:
                 holder[slot] = voided(holder[slot])
                 plan.counts[3] += 1
             else:
@@ -370,7 +370,7 @@ def _write_new(
         plan.size[member] -= 1
         slot = claims.base[free_topic[at]] + free_partition[at]
         revoked = claims.holder[slot] < NONE and voided(claims.holder[slot]) != member
-        out.withheld[plan.size[member]] = revoked or claims.doubly[slot]
+        out.withheld[plan.size[member]] = revoked or claims.contested[slot]
 
 
 @kernel

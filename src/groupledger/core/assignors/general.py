@@ -56,8 +56,8 @@ def _holdings(g: GroupView, claims: Claims, members: IntArray) -> Holdings:
     place_of = np.empty(n, np.int32)
     for place in range(n):
         place_of[member_at[place]] = place
-    crowd, most = _potential(g, claims, member_at)
-    topics = _fewest_first(g, claims.base, crowd)
+    subscriber_count, most = _potential(g, claims, member_at)
+    topics = _fewest_first(g, claims.base, subscriber_count)
     heads, seats = subscribers(g, member_at)
     slots = claims.total + len(claims.phantom)
     dated = False
@@ -72,7 +72,7 @@ def _holdings(g: GroupView, claims: Claims, members: IntArray) -> Holdings:
         claims.total,
         slots,
         topics,
-        crowd,
+        subscriber_count,
         heads,
         seats,
         most,
@@ -109,7 +109,7 @@ def _potential(g: GroupView, claims: Claims, member_at: IntArray) -> tuple[IntAr
 
     A member with as many entries as there are topics is taken to subscribe to all, as Kafka does.
     """
-    crowd = np.zeros(g.topics, np.int32)
+    subscriber_count = np.zeros(g.topics, np.int32)
     most = np.zeros(g.members, np.int64)
     known = 0
     for local in range(g.topics):
@@ -122,15 +122,15 @@ def _potential(g: GroupView, claims: Claims, member_at: IntArray) -> tuple[IntAr
             count = claims.base[local + 1] - claims.base[local]
             if count > 0:
                 entries += 1
-                crowd[local] += 1
+                subscriber_count[local] += 1
                 most[place] += count
         if entries == known:
             most[place] = claims.total
-    return crowd, most
+    return subscriber_count, most
 
 
 @kernel
-def _fewest_first(g: GroupView, base: LongArray, crowd: IntArray) -> IntArray:
+def _fewest_first(g: GroupView, base: LongArray, subscriber_count: IntArray) -> IntArray:
     """Topics with partitions: fewest subscribers first, then by name."""
     topics = np.empty(g.topics, np.int32)
     count = 0
@@ -139,7 +139,7 @@ def _fewest_first(g: GroupView, base: LongArray, crowd: IntArray) -> IntArray:
             topics[count] = local
             count += 1
     sort_by_rank(g.topic_rank, topics, count)
-    sort_by_rank(crowd, topics, count)
+    sort_by_rank(subscriber_count, topics, count)
     return topics[:count]
 
 
@@ -178,7 +178,7 @@ def _mark_fresh(g: GroupView, claims: Claims, h: Holdings) -> None:
     for at in range(len(claims.phantom)):
         if h.kept[claims.total + at]:
             topic = phantom_topic(g, claims, claims.total + at)
-            key = (np.int64(h.crowd[topic]) << 32) + g.topic_rank[topic]
+            key = (np.int64(h.subscriber_count[topic]) << 32) + g.topic_rank[topic]
             h.flag[STRICT] = 1
             if key < stuck:
                 stuck = key
@@ -221,7 +221,7 @@ def _settle_active(g: GroupView, claims: Claims, h: Holdings) -> None:
         node = h.first[place]
         while node != NONE and not contended:
             slot = slot_at(h, node)
-            contended = h.crowd[_topic_of(g, claims, h, slot)] >= 2
+            contended = h.subscriber_count[_topic_of(g, claims, h, slot)] >= 2
             node = h.after[node]
         h.active[place] = contended
     for topic in h.topics:

@@ -19,7 +19,7 @@ SPARSE = 4  # ranks a thing to sort, above which most of them would be looked at
 
 
 class ExactMapOrders(NamedTuple):
-    """Orders of one group that were found outside the kernels, see `crafted`; empty arrays otherwise."""
+    """Orders of one group that were found outside the kernels, see `colliding_ids`; empty arrays otherwise."""
 
     walk: IntArray  # members, as the leader's map of subscriptions is walked
     keep: IntArray  # members, as the map of claims is walked, which is filled in the order of the other

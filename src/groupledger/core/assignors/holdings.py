@@ -30,7 +30,7 @@ class Holdings(NamedTuple):
     total: int  # partitions that exist
     slots: int  # those and the phantoms
     topics: IntArray  # fewest subscribers first, then by name
-    crowd: IntArray  # [topics], entries in subscriptions that name it; a topic listed twice counts twice
+    subscriber_count: IntArray  # [topics], entries in subscriptions that name it; a topic listed twice counts twice
     heads: LongArray  # [topics + 1]
     seats: IntArray  # places of the subscribers of each topic, ascending
     most: LongArray  # [places], partitions of all the member's topics

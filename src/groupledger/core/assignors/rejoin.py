@@ -71,7 +71,9 @@ class MemberAssignments(NamedTuple):
         return found
 
 
-def lasting(assignor: Assignor, batch: GroupBatch, answer: AssignmentBatch, *, played: int = 1) -> AssignmentBatch:
+def settle_in_two_rounds(
+    assignor: Assignor, batch: GroupBatch, answer: AssignmentBatch, *, played: int = 1
+) -> AssignmentBatch:
     """The answer, with another for each group that would not keep its target when it rejoins with what it is given.
 
     Only groups that wait for a revocation are played, and not those of the constrained algorithm, which settle. The
@@ -88,11 +90,15 @@ def lasting(assignor: Assignor, batch: GroupBatch, answer: AssignmentBatch, *, p
         return answer
     rest, within, _ = select(part, changed)
     later = withhold_claimed(rest, taken(again, changed, within))
-    found = lasting(assignor, rest, later, played=played + 1) if played < PLAYED else shrunk(assignor, rest, later)
+    found = (
+        settle_in_two_rounds(assignor, rest, later, played=played + 1)
+        if played < PLAYED
+        else offer_less_until_stable(assignor, rest, later)
+    )
     return with_lists(answer, member[within], found)
 
 
-def shrunk(assignor: Assignor, batch: GroupBatch, answer: AssignmentBatch) -> AssignmentBatch:
+def offer_less_until_stable(assignor: Assignor, batch: GroupBatch, answer: AssignmentBatch) -> AssignmentBatch:
     """An answer that gives less in the first round: only what no later round takes away again.
 
     Ends: each round on paper gives at least one partition less, and a group that was given nothing gives up nothing.

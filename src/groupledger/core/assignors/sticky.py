@@ -11,7 +11,7 @@ from groupledger.core.assignors.general import general
 from groupledger.core.assignors.group import Arrays, GroupView, group_at, walk_members
 from groupledger.core.assignors.lists import TargetLists, clear
 from groupledger.core.assignors.outcome import Path, Status
-from groupledger.core.assignors.plain import desk, plain
+from groupledger.core.assignors.plain import plain, scratch_space
 from groupledger.core.javaorder import TREE
 from groupledger.core.kernels import kernel
 
@@ -27,7 +27,7 @@ GENERAL = int(Path.GENERAL)
 @kernel
 def sticky_groups(b: Arrays, cooperative: bool, every: TargetLists, status: IntArray, path: IntArray) -> None:
     """Assign every group of the batch into `every`."""
-    d = desk(b, every)
+    d = scratch_space(b, every)
     for index in range(len(b.member_start) - 1):
         if len(b.told.walk) == 0 and plain(d, index):
             path[index] = CONSTRAINED

@@ -1,6 +1,5 @@
 """One group's log records folded into facts: snapshots, ownership changes, coverage, and the head to go on from."""
 
-from groupledger.core.history.chronicle import snapshot_id
 from groupledger.core.history.fold import OTHER_LOG_PARTITION, FoldSettings, fold_group
 from groupledger.core.history.head import decode_head, start_of_refold
 from groupledger.core.history.held import HeldSnapshot, HoldingMember, held_by, held_changes
@@ -19,7 +18,8 @@ from groupledger.core.history.rows import (
     Unfinished,
     as_tuples,
 )
-from groupledger.core.history.topics import TopicCatalog, TopicChange, canonical_topic_id
+from groupledger.core.history.topics import TopicChange, TopicHistory, canonical_topic_id
+from groupledger.core.history.writer import snapshot_id
 
 __all__ = [
     "OTHER_LOG_PARTITION",
@@ -36,8 +36,8 @@ __all__ = [
     "MemberSnapshotRow",
     "OwnershipChangeRow",
     "QuarantineRow",
-    "TopicCatalog",
     "TopicChange",
+    "TopicHistory",
     "Unfinished",
     "as_tuples",
     "canonical_topic_id",

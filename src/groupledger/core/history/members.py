@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from groupledger.core.history.payloads import ReadSubscription, read_said
 from groupledger.core.history.roles import GroupType
 from groupledger.core.history.rows import Assignment, Tasks, TopicNames
 from groupledger.core.history.tasks import ASSIGNED, Topology, current_tasks, target_tasks, task_set
-from groupledger.core.history.topics import TopicCatalog
-from groupledger.core.history.words import ReadSubscription, read_said
+from groupledger.core.history.topics import TopicHistory
 from groupledger.core.wire.faults import require_partitions
 from groupledger.core.wire.offsets_log import (
     CurrentMemberAssignment,
@@ -170,7 +170,7 @@ def as_consumer(value: MemberValue) -> MemberMetadata:
     return value
 
 
-def read_target(raw: bytes, value: TargetValue, topics: TopicCatalog) -> Target:
+def read_target(raw: bytes, value: TargetValue, topics: TopicHistory) -> Target:
     """A member's target, with topic names where known; `DecodeFault` for a negative partition."""
     if isinstance(value, StreamsTargetMember):
         return Target(raw, (), required(target_tasks(value)))
@@ -178,7 +178,7 @@ def read_target(raw: bytes, value: TargetValue, topics: TopicCatalog) -> Target:
     return Target(raw, with_names(value.topic_partitions, topics))
 
 
-def read_current(raw: bytes, value: CurrentValue, topics: TopicCatalog) -> Current:
+def read_current(raw: bytes, value: CurrentValue, topics: TopicHistory) -> Current:
     """What a member holds, with topic names where known; `DecodeFault` for a negative partition."""
     match value:
         case StreamsCurrentAssignment():
@@ -211,7 +211,7 @@ def read_expression(raw: bytes, value: RegularExpression) -> Expression:
     return Expression(raw, value.topics)
 
 
-def with_names(partitions: IdPartitions, topics: TopicCatalog) -> Assignment:
+def with_names(partitions: IdPartitions, topics: TopicHistory) -> Assignment:
     """Partitions of topic ids, with the topics' names where known."""
     return tuple((topic_id, topics.name_of(topic_id), numbers) for topic_id, numbers in partitions)
 

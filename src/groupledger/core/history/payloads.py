@@ -9,7 +9,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from groupledger.core.history.rows import Assignment
-from groupledger.core.history.topics import TopicCatalog
+from groupledger.core.history.topics import TopicHistory
 from groupledger.core.wire.claims import Claim, ClaimSource, claim
 from groupledger.core.wire.consumer_protocol import (
     ConsumerProtocolSubscription,
@@ -44,16 +44,16 @@ class ReadAssignment(NamedTuple):
     repeated: tuple[str, ...]
 
 
-class Words:
+class PayloadDecoder:
     """Reads members' bytes for one fold, topic ids as of a record's time."""
 
-    def __init__(self, topics: TopicCatalog) -> None:
+    def __init__(self, topics: TopicHistory) -> None:
         self._topics = topics
         self._epoch: int | None = None
         self._ids = _Ids(topics, 0)
         self._told: Memo[tuple[ReadAssignment, Assignment]] = Memo()
 
-    def at(self, timestamp_ms: int) -> Words:
+    def at(self, timestamp_ms: int) -> PayloadDecoder:
         """Resolve topic names as of then from now on."""
         epoch = self._topics.epoch(timestamp_ms)
         if epoch != self._epoch:
@@ -79,7 +79,7 @@ class Words:
 class _Ids(dict[str, str | None]):
     """Topic name -> topic id at one time, looked up once."""
 
-    def __init__(self, topics: TopicCatalog, timestamp_ms: int) -> None:
+    def __init__(self, topics: TopicHistory, timestamp_ms: int) -> None:
         super().__init__()
         self._topics = topics
         self._timestamp_ms = timestamp_ms
