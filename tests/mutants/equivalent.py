@@ -35,19 +35,19 @@ EQUIVALENT: dict[Key, str] = {
         "assignors/kip615.py", "short += floor - plan.size[member]", "-", "+"
     ): "one pass more, which finds nobody below the floor",
     Key(
-        "assignors/rejoin.py", "topics = 1 + max(self.topic.max(initial=0), other.topic.max(initial=0))", "0", "1"
+        "assignors/safe.py", "topics = 1 + max(self.topic.max(initial=0), other.topic.max(initial=0))", "0", "1"
     ): SHAPE,
     Key(
-        "assignors/rejoin.py", "topics = 1 + max(self.topic.max(initial=0), other.topic.max(initial=0))", "1", "2"
+        "assignors/safe.py", "topics = 1 + max(self.topic.max(initial=0), other.topic.max(initial=0))", "1", "2"
     ): SHAPE,
     Key(
-        "assignors/rejoin.py",
+        "assignors/safe.py",
         "partitions = 1 + max(self.partition.max(initial=0), other.partition.max(initial=0))",
         "0",
         "1",
     ): SHAPE,
     Key(
-        "assignors/rejoin.py",
+        "assignors/safe.py",
         "partitions = 1 + max(self.partition.max(initial=0), other.partition.max(initial=0))",
         "1",
         "2",

@@ -143,7 +143,7 @@ def _assigned(
 
     The two agree but where members contradict one another: of a partition that two of them claim, or one with a claim
     of an earlier generation, Kafka's code goes by what its algorithm left behind. A plan may hold more back, so that
-    the group settles in two rounds (`assignors.rejoin`).
+    the group settles in two rounds (`assignors.safe`).
     """
     given = lists.assigned
     if choice.form is Form.KIP:

@@ -11,15 +11,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from groupledger.core.assignors import ASSIGNORS, Path, assign
-from groupledger.core.assignors.rejoin import (
+from groupledger.core.assignors.safe import (
     PLAYED,
     MemberAssignments,
+    assign_safely,
     assigned_of,
     offer_less_until_stable,
     rejoined,
     settle_in_two_rounds,
+    withhold_claimed,
 )
-from groupledger.core.assignors.safe import assign_safely, withhold_claimed
 from groupledger.core.batch import AssignmentBatch, GroupBatch
 from groupledger.core.scenario import solve
 from groupledger.core.scenario_groups import encode

@@ -14,9 +14,8 @@ from groupledger.core.assignors.kip615 import constrained_cooperative_sticky
 from groupledger.core.assignors.librdkafka import librdkafka_cooperative_sticky
 from groupledger.core.assignors.outcome import MESSAGES, Path, Status
 from groupledger.core.assignors.range_ import range_groups
-from groupledger.core.assignors.rejoin import settle_in_two_rounds
 from groupledger.core.assignors.roundrobin import roundrobin_groups
-from groupledger.core.assignors.safe import Doubt, assign_safely, doubts
+from groupledger.core.assignors.safe import Doubt, assign_safely, doubts, settle_in_two_rounds
 from groupledger.core.assignors.sticky import sticky_groups
 from groupledger.core.batch import AssignmentBatch, GroupBatch
 from groupledger.core.faults import Fault
