@@ -37,7 +37,7 @@ check: setup  ## Format, lint, types, layers, tidiness
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy $(wildcard src jobs tests benchmarks examples website)
 	@$(BIN)/lint-imports --no-cache
-	@$(BIN)/python -m pytest -q tests/test_tidy.py
+	@$(BIN)/python -m pytest -q tests/test_tidy.py tests/test_structure.py
 
 parity: setup  ## Kafka's own assignors beside ours, on 20,000 new groups of each kind (needs a JDK; about 15 minutes)
 	@$(BIN)/python -m tests.oracle.parity --groups 20000 --examples 1000
@@ -134,5 +134,5 @@ $(GROUPLEDGER_JARS)/.ready: $(VENV)/.installed src/groupledger/engine/ivy.xml sr
 	@touch $@
 
 $(VENV)/.rehearsed: $(VENV)/.installed
-	@$(BIN)/python -m groupledger.engine.rehearsal
+	@$(BIN)/python -m groupledger.engine.kernel_warmup
 	@touch $@

@@ -30,7 +30,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from benchmarks.timing import Timed, interleaved
 from groupledger.config import SparkSettings
 from groupledger.core.lines.log_records import TOPIC
-from groupledger.core.log_plan import Stretch
+from groupledger.core.log_plan import OffsetRange
 from groupledger.engine.session import session
 from groupledger.sources import spark_kafka_log
 from groupledger.sources.kafka_client import Address
@@ -64,7 +64,7 @@ def main(records: int, a_batch: int, runs: int, *, with_spark: bool) -> None:
     with tempfile.TemporaryDirectory() as folder, broker(Path(folder)) as bootstrap:
         fill(bootstrap, records, a_batch)
         (end,) = ends(bootstrap)
-        address, stretch = Address(bootstrap, {}, SECONDS), Stretch(0, end - records, end)
+        address, stretch = Address(bootstrap, {}, SECONDS), OffsetRange(0, end - records, end)
         print(f"{records:,} records, {a_batch} a batch, {A_STATE_IN - 1} % committed offsets", flush=True)
         things = {"bare consumer": lambda: consumed(address, stretch), "reader": lambda: read(address, stretch)}
         tell(interleaved(things, runs), records)
@@ -112,7 +112,7 @@ def fill(bootstrap: str, records: int, a_batch: int) -> None:
     assert not left, f"{left} records were not taken"
 
 
-def consumed(address: Address, stretch: Stretch) -> None:
+def consumed(address: Address, stretch: OffsetRange) -> None:
     """The records, by a client with the same settings; nothing of them is looked at but the last offset."""
     consumer = address.client("Consumer", **CONSUMER)
     consumer.assign([TopicPartition(TOPIC, stretch.partition, stretch.first)])
@@ -123,7 +123,7 @@ def consumed(address: Address, stretch: Stretch) -> None:
     consumer.close()
 
 
-def read(address: Address, stretch: Stretch) -> None:
+def read(address: Address, stretch: OffsetRange) -> None:
     """The rows of the reader, as a task makes them. AssertionError where one is missing."""
     total = rows = 0
     for found in StretchReader(address, offset_commits=False).read(stretch):
@@ -134,7 +134,7 @@ def read(address: Address, stretch: Stretch) -> None:
     assert rows == (total + A_STATE_IN - 1) // A_STATE_IN
 
 
-def peak(address: Address, stretch: Stretch) -> float:
+def peak(address: Address, stretch: OffsetRange) -> float:
     """The most memory, in MiB, of a process that has read the stretch once and done nothing else."""
     read(address, stretch)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -151,7 +151,7 @@ def spark_session() -> Iterator[SparkSession]:
         spark.stop()
 
 
-def counted(spark: SparkSession, address: Address, stretch: Stretch) -> None:
+def counted(spark: SparkSession, address: Address, stretch: OffsetRange) -> None:
     """A count of the same offsets."""
     options = {
         **OPTIONS,
@@ -163,7 +163,7 @@ def counted(spark: SparkSession, address: Address, stretch: Stretch) -> None:
     assert spark.read.format("kafka").options(**options).load().count() == stretch.end - stretch.first
 
 
-def read_by_spark(spark: SparkSession, address: Address, stretch: Stretch) -> None:
+def read_by_spark(spark: SparkSession, address: Address, stretch: OffsetRange) -> None:
     """The rows of the reader, without committed offsets, to a sink that writes nothing."""
     found = spark_kafka_log.frame(spark, address, [stretch], int(OPTIONS["minPartitions"]))
     of_topic(found, "bench", "bench", offset_commits=False).good.write.format("noop").mode("overwrite").save()

@@ -58,7 +58,7 @@ class Read:
     rows: int
     files: int
     bytes: int
-    of: upkeep.Size
+    of: upkeep.TableSize
 
     def __str__(self) -> str:
         share = f"{self.files / self.of.files:.1%} of the files, {self.bytes / self.of.bytes:.1%} of the bytes"

@@ -36,7 +36,7 @@ from groupledger.pipeline.ingest import ingest
 from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.maintain import maintain
 from groupledger.sinks.ledger import LedgerLocation, init
-from groupledger.sinks.runs import look
+from groupledger.sinks.runs import read_commits
 from tests.core.history.records import Log, member
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _made(schedule: Schedule, kept: Path, runs: int) -> None:
     if not (kept / YOUNG).exists():
         shutil.rmtree(ledger, ignore_errors=True)
         init(schedule.spark, location)
-    for number in range(len(look(schedule.spark, location).commits) + 1, runs):
+    for number in range(len(read_commits(schedule.spark, location).commits) + 1, runs):
         told = number % TOLD_EVERY == 0
         cost = schedule.run(number, ledger, counted=told)
         if number == 1:

@@ -15,7 +15,7 @@ from groupledger.cli.summaries import WORDS
 from groupledger.core.conversion import OBSTACLES
 from groupledger.core.faults import Code
 from groupledger.core.findings import INVARIANTS, Judge
-from groupledger.core.input_codes import GroupCode, LineCode, RecordStandsCode, SnapshotCode
+from groupledger.core.input_codes import GroupCode, LineCode, RecordStandsCode, ScenarioCode, SnapshotCode
 from groupledger.core.segments.damage import SegmentCode
 from groupledger.core.verdict import UNLESS_NEIGHBOURS, Verdict
 from groupledger.core.wire.faults import DecodeCode
@@ -75,6 +75,7 @@ _KINDS = {
     "Segments from a broker's disk": SegmentCode,
     "Your own snapshot tables": SnapshotCode,
     "Groups": GroupCode,
+    "Scenarios of `groupledger solve`, whose results say it: no row of `quarantine`": ScenarioCode,
     "No fault: the record stands as it is (outcome `NOT_RECOMPUTED`)": RecordStandsCode,
 }
 

@@ -7,10 +7,10 @@ from click.testing import CliRunner
 
 from groupledger.cli import main
 from groupledger.core.conversion import OBSTACLES
-from groupledger.core.wire.consumer_protocol import Assignment, encode_assignment
+from groupledger.core.wire.consumer_protocol import ConsumerProtocolAssignment, encode_assignment
 from groupledger.core.wire.offsets_log import LogKey, LogRecord, RecordKind, encode
 from groupledger.core.wire.primitives import uuid_text
-from groupledger.core.wire.records import GroupMember, GroupMetadata
+from groupledger.core.wire.records import ClassicGroupMember, GroupMetadata
 from tests.answers.captured import ledger_of
 from tests.answers.group_histories import history, listed, second, together
 from tests.answers.ledgers import write
@@ -30,8 +30,8 @@ def recorded(of, told_user_data=None):
     """The bytes of the last state, whose assignments have this user data."""
     state = of.rows["group_snapshots"][-1]
     here = [row for row in of.rows["member_snapshots"] if row["snapshot_id"] == of.snapshot_id]
-    told = encode_assignment(Assignment(0, (), told_user_data))
-    members = tuple(GroupMember(row["member_id"], None, "c", "/h", 60_000, 45_000, b"", told) for row in here)
+    told = encode_assignment(ConsumerProtocolAssignment(0, (), told_user_data))
+    members = tuple(ClassicGroupMember(row["member_id"], None, "c", "/h", 60_000, 45_000, b"", told) for row in here)
     value = GroupMetadata("consumer", state["generation"], state["assignor"], None, 0, members)
     record = LogRecord(LogKey(RecordKind.GROUP_METADATA, 2, of.group, {}), 3, value)
     key, written = encode(record)

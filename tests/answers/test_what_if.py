@@ -101,7 +101,7 @@ def test_a_state_may_be_named(ledger):
         ("pay", {"without": ["x"]}, "UNKNOWN_MEMBER", "no member 'x' in this state; members: m, n"),
         ("dark", {}, "TOPIC_NOT_LISTED", "no topic listing has x at the time of log/dev/dark/1: the partition counts"),
         ("share", {}, "NOT_COMPUTED", "group 'share' is a share group; expected classic or consumer"),
-        ("pay", {"assignor": "ranje"}, "unknown-assignor", "assignor is 'ranje'; expected one of range"),
+        ("pay", {"assignor": "ranje"}, "UNKNOWN_ASSIGNOR", "assignor is 'ranje'; expected one of range"),
         ("unnamed", {}, "NOT_COMPUTED", "log/dev/unnamed/1 names no assignor: name the one to compute"),
         ("pya", {}, "UNKNOWN_GROUP", "no group 'pya' in this ledger; known: pay"),
     ],

@@ -9,7 +9,7 @@ from groupledger.answers.listings import Listing
 from groupledger.answers.rebalance import MemberMove, Rebalance, Result
 from groupledger.cli.answers import LOWER_BOUND, as_json, tell
 from groupledger.cli.output import Output
-from groupledger.core.least_moves import Certainty
+from groupledger.core.least_moves import LeastMovesCertainty
 
 
 def at(minute):
@@ -54,7 +54,7 @@ def test_a_rebalance_is_members_results_and_findings(capsys):
 
 
 def test_the_words_for_the_least_moves_are_those_of_the_ledger():
-    assert Certainty.LOWER_BOUND.text == LOWER_BOUND
+    assert LeastMovesCertainty.LOWER_BOUND.text == LOWER_BOUND
 
 
 def test_a_listing_says_what_it_left_off(capsys):

@@ -67,7 +67,7 @@ def test_the_higher_generation_owns(generation, kept):
 def test_a_line_imports_nothing(named):
     code, (result,), _ = solved(line("antigravity:geohash"), *named)
     assert code == 3
-    assert result["error"].startswith("unknown-assignor: assignor is 'antigravity:geohash'")
+    assert result["error"].startswith("UNKNOWN_ASSIGNOR: assignor is 'antigravity:geohash'")
     assert "antigravity" not in sys.modules
 
 

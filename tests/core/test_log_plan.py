@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groupledger.core.faults import Fault
-from groupledger.core.log_plan import LogEnds, LogGap, Stretch, planned
+from groupledger.core.log_plan import LogEnds, LogGap, OffsetRange, planned
 
 CASES = {
     "nothing was read": ({}, {0: (0, 5), 1: (0, 0)}, None, [(0, 0, 5)], [], {0: 5, 1: 0}, 0),
@@ -26,7 +26,7 @@ CASES = {
 def test_a_plan(name):
     before, ends, most, stretches, gaps, reached, left = CASES[name]
     plan = planned(before, {at: LogEnds(*each) for at, each in ends.items()}, most)
-    assert plan.stretches == tuple(Stretch(*each) for each in stretches)
+    assert plan.stretches == tuple(OffsetRange(*each) for each in stretches)
     assert plan.gaps == tuple(LogGap(*each) for each in gaps)
     assert plan.reached == (reached or plan.reached)
     assert plan.left == left
@@ -60,5 +60,5 @@ def test_run_after_run_reads_every_offset_once(logs, most):
 
 def test_pieces_are_even_and_whole():
     plan = planned({}, {3: LogEnds(0, 10)}, None)
-    assert plan.pieces(4) == (Stretch(3, 0, 4), Stretch(3, 4, 7), Stretch(3, 7, 10))
-    assert plan.pieces(10) == plan.stretches == (Stretch(3, 0, 10),)
+    assert plan.pieces(4) == (OffsetRange(3, 0, 4), OffsetRange(3, 4, 7), OffsetRange(3, 7, 10))
+    assert plan.pieces(10) == plan.stretches == (OffsetRange(3, 0, 10),)

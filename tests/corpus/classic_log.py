@@ -8,18 +8,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from groupledger.core.wire.consumer_protocol import (
-    Assignment,
-    Subscription,
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
     TopicPartitions,
     encode_assignment,
     encode_subscription,
 )
 from groupledger.core.wire.offsets_log import (
-    GroupMember,
+    ClassicGroupMember,
     GroupMetadata,
     LogKey,
     RecordKind,
-    Value,
+    RecordValue,
     encode_key,
     encode_value,
 )
@@ -62,7 +62,7 @@ class Seat:
     subscription: bytes = b""
 
 
-def record_line(offset: int, now_ms: int, key: LogKey, version: int, value: Value | None) -> Line:
+def record_line(offset: int, now_ms: int, key: LogKey, version: int, value: RecordValue | None) -> Line:
     """A record as a line of offsets-jsonl; no value is a tombstone."""
     data = None if value is None else encode_value(key.kind, version, value)
     texts = [None if each is None else b64encode(each).decode() for each in (encode_key(key), data)]
@@ -259,19 +259,19 @@ class ClassicLog:
         sent: UserData | None = None
         if self.assignor == COOPERATIVE_STICKY:
             sent = UserData(UserDataForm.GENERATION, generation=-1 if since is None else since)
-            said = Subscription(3, seat.topics, encode_user_data(sent), owned, since, seat.rack)
+            said = ConsumerProtocolSubscription(3, seat.topics, encode_user_data(sent), owned, since, seat.rack)
         elif self.assignor == STICKY and since is not None:
             sent = UserData(UserDataForm.OWNED_GENERATION, owned, since)
-            said = Subscription(3, seat.topics, encode_user_data(sent), (), since, seat.rack)
+            said = ConsumerProtocolSubscription(3, seat.topics, encode_user_data(sent), (), since, seat.rack)
         else:
-            said = Subscription(3, seat.topics, None, (), since, seat.rack)
+            said = ConsumerProtocolSubscription(3, seat.topics, None, (), since, seat.rack)
         return encode_subscription(said)
 
     def _metadata(self, leader: str | None, seats: Mapping[str, Seat] | None = None) -> GroupMetadata:
         members = self.seats if seats is None else seats
         led_by = members[leader or next(iter(members))].member_id
         written = tuple(
-            GroupMember(
+            ClassicGroupMember(
                 seat.member_id,
                 seat.instance,
                 seat.client_id,
@@ -279,7 +279,7 @@ class ClassicLog:
                 REBALANCE_MS,
                 SESSION_MS,
                 seat.subscription,
-                encode_assignment(Assignment(3, seat.has)),
+                encode_assignment(ConsumerProtocolAssignment(3, seat.has)),
             )
             for seat in members.values()
         )

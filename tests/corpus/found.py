@@ -20,7 +20,7 @@ from groupledger.answers.reader import LedgerReader
 from groupledger.answers.rebalance_causes import caused
 from groupledger.answers.rows import records
 from groupledger.answers.scope import Asked
-from groupledger.core.history import LogRow, TopicCatalog, fold_group
+from groupledger.core.history import LogRow, TopicHistory, fold_group
 from groupledger.core.wire.offsets_log import decode_key
 from tests.answers.captured import fact_rows, log_record_rows, topic_rows
 from tests.answers.ledgers import write
@@ -62,7 +62,7 @@ def _read_in(rows: Rows, name: str, lines: list[Line], listings: list[Line]) -> 
     rows["topic_snapshots"] += topic_rows(name, changes)
     for group, of_group in _by_group(lines).items():
         rows["log_records"] += log_record_rows(name, group, of_group)
-        folded = fold_group(name, of_group, None, TopicCatalog(changes))
+        folded = fold_group(name, of_group, None, TopicHistory(changes))
         for table in FACTS:
             rows[table] += fact_rows(getattr(folded, table))
         yield from bucket_of(group, folded, of_group, states_of(listings), cluster_id=name)

@@ -15,10 +15,10 @@ from groupledger.core.wire.offsets_log import (
     LogKey,
     MemberMetadata,
     RecordKind,
+    RecordValue,
     TargetAssignmentMember,
     TargetAssignmentMetadata,
     TopicIdPartitions,
-    Value,
 )
 from tests.corpus.classic_log import REBALANCE_MS, Named, partitions, record_line
 from tests.corpus.history import History, Label, Line
@@ -215,7 +215,7 @@ class ModernLog:
     def _held(self, has: TopicPartitions) -> tuple[TopicIdPartitions, ...]:
         return tuple(TopicIdPartitions(self.topics.topic_id(topic), numbers) for topic, numbers in has)
 
-    def _put(self, of: tuple[RecordKind, int], value: Value | None, member: str | None = None) -> None:
+    def _put(self, of: tuple[RecordKind, int], value: RecordValue | None, member: str | None = None) -> None:
         kind, number = of
         key = LogKey(kind, number, self.group, {} if member is None else {"member_id": member})
         self.lines.append(record_line(len(self.lines), self.now_ms, key, 0, value))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from groupledger.core.input_codes import GroupCode, LineCode, RecordStandsCode, SnapshotCode
+from groupledger.core.input_codes import GroupCode, LineCode, RecordStandsCode, ScenarioCode, SnapshotCode
 from groupledger.core.segments.damage import SegmentCode
 from groupledger.core.wire.faults import DecodeCode
 from tests.docs.navigation import all_pages, pages_of
@@ -89,7 +89,9 @@ def _texts(file: Path):
             yield node.value
 
 
-@pytest.mark.parametrize("kind", [LineCode, SnapshotCode, GroupCode, RecordStandsCode, DecodeCode, SegmentCode])
+@pytest.mark.parametrize(
+    "kind", [LineCode, SnapshotCode, GroupCode, RecordStandsCode, ScenarioCode, DecodeCode, SegmentCode]
+)
 def test_a_code_is_its_name_and_says_what_was_found(kind):
     assert all(each.value == each.name and each.what for each in kind)
     assert [kind(each.value) for each in kind] == list(kind)

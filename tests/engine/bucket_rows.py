@@ -11,7 +11,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from groupledger.core.step import Form
 from groupledger.engine import rows as r
-from groupledger.engine.buckets import Calculation, compute
+from groupledger.engine.buckets import compute
+from groupledger.engine.calculation import Calculation
 from groupledger.engine.topic_catalogue import SINCE, TopicCatalogue
 from groupledger.tables import columns as c
 

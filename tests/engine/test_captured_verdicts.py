@@ -13,7 +13,7 @@ import pytest
 from groupledger.core.step import Form
 from groupledger.core.verdict import Verdict
 from groupledger.engine import rows as r
-from groupledger.engine.buckets import Calculation
+from groupledger.engine.calculation import Calculation
 from groupledger.engine.coordinators import coordinator_verdicts
 from groupledger.engine.topic_catalogue import TopicsAt
 from groupledger.tables import columns as c

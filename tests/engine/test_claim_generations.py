@@ -6,8 +6,8 @@ from base64 import b64decode
 
 import pytest
 
-from groupledger.core.history.words import read_said
-from groupledger.core.wire.consumer_protocol import Subscription, encode_subscription
+from groupledger.core.history.payloads import read_said
+from groupledger.core.wire.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
 from groupledger.core.wire.user_data import UserData, UserDataForm, encode_user_data
 from groupledger.tables import columns as c
 from tests.core.assignors.golden import pairs
@@ -22,7 +22,9 @@ def said(member, assignor):
     data = None if member["user_data"] is None else b64decode(member["user_data"])
     owned = tuple((entry["topic"], tuple(entry["partitions"])) for entry in wire(map(tuple, member["owned"])))
     version = 3 if generation >= 0 else 1
-    told = Subscription(version, tuple(member["topics"]), data, owned, generation if generation >= 0 else None)
+    told = ConsumerProtocolSubscription(
+        version, tuple(member["topics"]), data, owned, generation if generation >= 0 else None
+    )
     return read_said(encode_subscription(told), assignor)
 
 
@@ -70,7 +72,7 @@ def test_claims_are_dated_as_kafka_dates_them(assignor, every, at_least):
 
 def test_a_sticky_claim_without_a_generation_has_none():
     """The subscription's generation, which only other assignors read, does not date it (KIP-54 version 0)."""
-    told = Subscription(3, ("t",), b"\0\0\0\1\0\1t\0\0\0\1\0\0\0\0", (), 9, None)
+    told = ConsumerProtocolSubscription(3, ("t",), b"\0\0\0\1\0\1t\0\0\0\1\0\0\0\0", (), 9, None)
     assert read_said(encode_subscription(told), STICKY).claim.generation is None
     assert read_said(encode_subscription(told), "range").claim.generation == 9
 

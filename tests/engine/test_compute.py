@@ -14,7 +14,8 @@ import pytest
 
 from groupledger.core.step import Form
 from groupledger.engine.arrow_lists import _large
-from groupledger.engine.buckets import Calculation, bucket_count, compute
+from groupledger.engine.buckets import bucket_count, compute
+from groupledger.engine.calculation import Calculation
 from groupledger.tables import columns as c
 from tests.engine.bucket_rows import (
     AS_KAFKA,

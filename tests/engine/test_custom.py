@@ -14,7 +14,7 @@ from groupledger.core.custom.naming import find
 from groupledger.core.faults import Fault
 from groupledger.core.step import Form
 from groupledger.engine.bucket_parts import parts_of
-from groupledger.engine.buckets import Calculation
+from groupledger.engine.calculation import Calculation
 from groupledger.engine.codec import decode
 from groupledger.engine.grouped import assignor_udf
 from groupledger.tables import columns as c

@@ -7,7 +7,7 @@ from base64 import b64decode
 import numpy as np
 import pytest
 
-from groupledger.core.history.words import read_said
+from groupledger.core.history.payloads import read_said
 from groupledger.engine import codec
 from groupledger.engine.bucket_parts import parts_of
 from groupledger.tables import columns as c

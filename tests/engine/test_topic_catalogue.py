@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from groupledger.core.batch import NONE
-from groupledger.engine.topic_catalogue import Change, TopicCatalogue
+from groupledger.core.history.topics import TopicChange
+from groupledger.engine.topic_catalogue import TopicCatalogue
 from tests.engine.bucket_rows import topic_row
 
 ROWS = [
@@ -40,7 +41,7 @@ def test_a_name_is_another_topic_in_another_cluster():
         topics, ("one", "t"), ("two", "t"), ("two", "u"), ("one", "u"), ("three", "t")
     )
     assert (unknown, nowhere) == (NONE, NONE)
-    assert list(topics.changes(np.array([two]))) == [Change("t", None, 9, 5)]
+    assert list(topics.changes(np.array([two]))) == [TopicChange("t", None, 9, None, 5)]
     assert [change.since for change in topics.changes(np.array([one, two]))] == [10, 20, 20, 5]
     change = topics.listings.at(np.array([one, one, two, other]), np.array([9, 20, 20, 20]))
     assert change[0] == NONE

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from groupledger.core import assignors
-from groupledger.core.assignors import rejoin
+from groupledger.core.assignors import safe
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol.compatibility import ByteCode
 from groupledger.core.protocol.leader import Question, plan
@@ -67,15 +67,15 @@ def test_history_is_recomputed_as_kafka_does_it_in_either_form():
 
 @pytest.fixture
 def _gives_less(monkeypatch):
-    """The assignor holds back the first partition that B has and is to keep, as `rejoin.shrunk` might."""
+    """The assignor holds back the first partition that B has and is to keep, as `offer_less_until_stable` might."""
 
     def without_one(assignor, batch, answer, **_):
-        given = rejoin.assigned_of(answer)
+        given = safe.assigned_of(answer)
         kept = given.partition >= 0
         kept[given.start[1]] = False
         return replace(answer, **dict(zip(ASSIGNED, given.only(kept), strict=True)))
 
-    monkeypatch.setattr(assignors, "lasting", without_one)
+    monkeypatch.setattr(assignors, "settle_in_two_rounds", without_one)
 
 
 @pytest.mark.usefixtures("_gives_less")

@@ -13,7 +13,7 @@ from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.rebuild import rebuild
 from groupledger.sinks.append import stored
 from groupledger.sinks.ledger import LedgerLocation
-from groupledger.sinks.refusals import RAW, named
+from groupledger.sinks.refusals import RAW, engine_errors_as_faults
 from groupledger.sinks.upkeep import STAMPED
 from groupledger.tables import Table
 from tests.faults.bench import Bench, Verdict
@@ -102,7 +102,7 @@ def _damaged(
 def _refusal(bench: Bench, location: LedgerLocation, table: Table) -> str:
     """What a reader of the table is told; empty where it reads on."""
     try:
-        with named(location):
+        with engine_errors_as_faults(location):
             found = stored(bench.spark, location, table)
     except Fault as fault:
         return f"{fault.code}: {fault.message}"

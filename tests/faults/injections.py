@@ -13,7 +13,7 @@ from itertools import count, zip_longest
 from pathlib import Path
 from typing import TypeVar
 
-from groupledger.sinks.refusals import Refusal
+from groupledger.sinks.refusals import LedgerRefusal
 from tests.faults.bench import Bench, Verdict
 from tests.faults.daemon import AMBUSH, PLACES
 from tests.faults.sessions import ROOT
@@ -162,7 +162,7 @@ class Killing:
         command = [sys.executable, "-m", "tests.faults.killed", json.dumps(order)]
         environment = {name: value for name, value in os.environ.items() if name != AMBUSH}
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-        return done.returncode, " ".join(line for line in done.stderr.splitlines() if Refusal.__name__ in line)
+        return done.returncode, " ".join(line for line in done.stderr.splitlines() if LedgerRefusal.__name__ in line)
 
     def judged(self, bench: Bench, code: int, said: str) -> Verdict:
         """The step run again in the warm session."""

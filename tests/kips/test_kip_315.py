@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groupledger.core.assignors.kip315 import Memory, read_memory, remember, write_epoch, write_memory
+from groupledger.core.assignors.kip315 import JoinMemory, read_memory, remember, write_epoch, write_memory
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.compatibility import TABLE
@@ -82,8 +82,8 @@ def test_kip_315_7_the_previous_assignment_comes_from_the_user_data():
 
 
 def test_kip_315_8_a_consumer_remembers_its_numbers_and_the_epoch():
-    assert remember([2, 0, 2], write_epoch(7)) == Memory(7, (0, 2))
-    assert read_memory(write_memory(Memory(7, (0, 2)))) == Memory(7, (0, 2))
+    assert remember([2, 0, 2], write_epoch(7)) == JoinMemory(7, (0, 2))
+    assert read_memory(write_memory(JoinMemory(7, (0, 2)))) == JoinMemory(7, (0, 2))
 
 
 def test_kip_315_9_only_eligible_numbers_count_as_owned_before():

@@ -14,8 +14,11 @@ from groupledger.core.protocol.leader import Question, plan
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.protocol.subscription import Memory, Seat, Subscription
 from groupledger.core.step import Form
-from groupledger.core.wire.consumer_protocol import Subscription as Wire
-from groupledger.core.wire.consumer_protocol import decode_subscription, encode_subscription
+from groupledger.core.wire.consumer_protocol import (
+    ConsumerProtocolSubscription,
+    decode_subscription,
+    encode_subscription,
+)
 from tests.core.protocol.played import listener_calls, member, t
 
 V0, V1, V2 = ByteCode
@@ -37,9 +40,11 @@ def assigned(subscriptions, assignor="cooperative-sticky", form=Form.KIP, custom
 
 def test_kip_792_1_version_2_has_a_generation_at_its_end_and_minus_one_is_none():
     bytes_of = f"0002 {TOPIC} ffffffff {NO_OWNED}"
-    assert decode_subscription(bytes.fromhex(f"{bytes_of} 00000007")) == Wire(2, ("a",), generation=7)
+    assert decode_subscription(bytes.fromhex(f"{bytes_of} 00000007")) == ConsumerProtocolSubscription(
+        2, ("a",), generation=7
+    )
     assert decode_subscription(bytes.fromhex(f"{bytes_of} ffffffff")).generation is None
-    assert encode_subscription(Wire(2, ("a",))) == bytes.fromhex(f"{bytes_of} ffffffff")
+    assert encode_subscription(ConsumerProtocolSubscription(2, ("a",))) == bytes.fromhex(f"{bytes_of} ffffffff")
 
 
 def test_kip_792_2_a_newer_version_is_read_by_the_fields_that_are_known():
@@ -155,7 +160,7 @@ def test_kip_792_12_the_same_generation_used_again_does_no_harm():
 def test_kip_792_13_user_data_stays_where_it_is():
     """The new field stands after it, so an assignor's own bytes come back whole from every version."""
     for version in (0, 1, 2, 3):
-        wire = Wire(version, ("a",), b"\x01\x02")
+        wire = ConsumerProtocolSubscription(version, ("a",), b"\x01\x02")
         assert decode_subscription(encode_subscription(wire)).user_data == b"\x01\x02"
 
 

@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
 
 from groupledger.core.faults import Fault
 from groupledger.core.kafka_options import client_options, properties
-from groupledger.core.log_plan import Stretch
+from groupledger.core.log_plan import OffsetRange
 from groupledger.engine.java import java
 from groupledger.sources.kafka_client import Address, Cluster
 from groupledger.sources.kafka_records import StretchReader
@@ -91,7 +91,7 @@ def log_of(where):
     """All records of the log, by a reader of ours."""
     state = Cluster(where, time.monotonic).state()
     assert state.cluster_id == CLUSTER_ID
-    found = list(StretchReader(where, offset_commits=True).read(Stretch(0, 0, state.ends[0].end)))
+    found = list(StretchReader(where, offset_commits=True).read(OffsetRange(0, 0, state.ends[0].end)))
     return sum(batch.num_rows for batch in found[:-1]), [topic for topic, *_ in state.topics]
 
 
@@ -163,7 +163,7 @@ def test_a_restart_of_the_broker_is_survived(tmp_path):
         end = ends(broker.address)[0]
         slowly = {"queued.min.messages": "100", "queued.max.messages.kbytes": "64", "fetch.message.max.bytes": "4096"}
         reader = StretchReader(Address(broker.address, slowly, 60), offset_commits=True)
-        batches = reader.read(Stretch(0, 0, end))
+        batches = reader.read(OffsetRange(0, 0, end))
         found = next(batches).column("offset").to_pylist()
         assert found[-1] < end - 10_000
         broker.stop()

@@ -35,19 +35,19 @@ EQUIVALENT: dict[Key, str] = {
         "assignors/kip615.py", "short += floor - plan.size[member]", "-", "+"
     ): "one pass more, which finds nobody below the floor",
     Key(
-        "assignors/rejoin.py", "topics = 1 + max(self.topic.max(initial=0), other.topic.max(initial=0))", "0", "1"
+        "assignors/safe.py", "topics = 1 + max(self.topic.max(initial=0), other.topic.max(initial=0))", "0", "1"
     ): SHAPE,
     Key(
-        "assignors/rejoin.py", "topics = 1 + max(self.topic.max(initial=0), other.topic.max(initial=0))", "1", "2"
+        "assignors/safe.py", "topics = 1 + max(self.topic.max(initial=0), other.topic.max(initial=0))", "1", "2"
     ): SHAPE,
     Key(
-        "assignors/rejoin.py",
+        "assignors/safe.py",
         "partitions = 1 + max(self.partition.max(initial=0), other.partition.max(initial=0))",
         "0",
         "1",
     ): SHAPE,
     Key(
-        "assignors/rejoin.py",
+        "assignors/safe.py",
         "partitions = 1 + max(self.partition.max(initial=0), other.partition.max(initial=0))",
         "1",
         "2",
@@ -63,7 +63,7 @@ EQUIVALENT: dict[Key, str] = {
         "assignors/balance.py", "if len(h.previous) > 0:", "0", "1"
     ): "where there is one partition, nobody has two more than another: nothing moves either way",
     Key(
-        "assignors/strict.py", "previous = h.previous[slot] if len(h.previous) > 0 else NONE", "0", "1"
+        "assignors/balance.py", "previous = h.previous[slot] if len(h.previous) > 0 else NONE", "0", "1"
     ): "where there is one partition, nobody has two more than another: nothing moves either way",
     Key(
         "assignors/librdkafka.py", "if not sizes or max(sizes) - min(sizes) <= 1:", "-", "+"
@@ -220,7 +220,7 @@ EQUIVALENT: dict[Key, str] = {
         "1",
     ): "when the first is robbed all have taken one, so nobody has as many as the most had",
     Key(
-        "assignors/constrained_racks.py", "return int(found % plan.counts[0]) if plan.counts[0] > 0 else 0", "0", "1"
+        "assignors/constrained.py", "return int(found % plan.counts[0]) if plan.counts[0] > 0 else 0", "0", "1"
     ): "of one in line the next is that one, by the remainder too",
     Key(
         "assignors/server/heterogeneous.py", "if g.partitions[g.subscription_topic[at]] >= 0:", "0", "1"

@@ -40,8 +40,7 @@ CLOSEST = (
     ("assignors/librdkafka.py", ("test_librdkafka",)),
     ("assignors/movements.py", ("test_transfers",)),
     ("assignors/plain.py", ("test_plain",)),
-    ("assignors/rejoin.py", ("test_rejoin",)),
-    ("assignors/safe.py", ("test_safe",)),
+    ("assignors/safe.py", ("test_safe", "test_rejoin")),
     ("assignors/transfers.py", ("test_transfers",)),
     ("assignors", ()),
 )

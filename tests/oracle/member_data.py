@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from groupledger.core.wire.consumer_protocol import Subscription, encode_subscription
+from groupledger.core.wire.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
 from tests.oracle.live import CLIENT, HERE, Oracle
 
 MEMBER_DATA = HERE / "MemberDataOracle.java"
@@ -80,15 +80,15 @@ def _user_data() -> Iterator[bytes | None]:
         yield bytes(changed)
 
 
-def subscriptions(data: bytes | None) -> Iterator[Subscription]:
+def subscriptions(data: bytes | None) -> Iterator[ConsumerProtocolSubscription]:
     """Every version, with a generation and without; one of a version to come is read as the newest known."""
-    yield Subscription(0, ("a", "b"), data)
-    yield Subscription(1, ("a", "b"), data, OWNED)
+    yield ConsumerProtocolSubscription(0, ("a", "b"), data)
+    yield ConsumerProtocolSubscription(1, ("a", "b"), data, OWNED)
     for generation in (None, 0, 4):
-        yield Subscription(2, ("a", "b"), data, OWNED, generation)
+        yield ConsumerProtocolSubscription(2, ("a", "b"), data, OWNED, generation)
     for generation in (-7, -(2**31), 2**31 - 1):
-        yield Subscription(3, ("a", "b"), data, OWNED, generation, "rack")
-    yield Subscription(4, ("a", "b"), data, (*OWNED, ("b", (1,))), None, None, b"tail")
+        yield ConsumerProtocolSubscription(3, ("a", "b"), data, OWNED, generation, "rack")
+    yield ConsumerProtocolSubscription(4, ("a", "b"), data, (*OWNED, ("b", (1,))), None, None, b"tail")
 
 
 def questions() -> Iterator[Question]:

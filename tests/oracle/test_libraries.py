@@ -10,8 +10,8 @@ import pytest
 
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
 from groupledger.core.attribution import MOST_WORK
-from groupledger.core.scenario import group_of
-from groupledger.core.wire.consumer_protocol import Assignment, decode_subscription, encode_assignment
+from groupledger.core.scenario_groups import group_of
+from groupledger.core.wire.consumer_protocol import ConsumerProtocolAssignment, decode_subscription, encode_assignment
 from tests.oracle.libraries import coordinator
 from tests.oracle.libraries.comparison import Outcome, compare
 from tests.oracle.libraries.groups import asked, groups
@@ -139,7 +139,10 @@ def test_the_coordinator_names_a_leader_and_keeps_what_it_gives():
     group = asked(scenario, "range")
     given = ours(scenario)["lists"]
     sent = [
-        (member_id, encode_assignment(Assignment(0, tuple((topic, (number,)) for topic, number in mine))))
+        (
+            member_id,
+            encode_assignment(ConsumerProtocolAssignment(0, tuple((topic, (number,)) for topic, number in mine))),
+        )
         for member_id, mine in given.items()
     ]
     names = sorted(scenario["topics"])

@@ -84,7 +84,7 @@ def write(spark, location: LedgerLocation, rows: dict[Table, list[dict[str, Any]
             schema = reduce(lambda made, field: made.add(field), table.schema.fields[:-1], type(table.schema)())
             append(location, table, spark.createDataFrame(ordered, schema), attempt_id)
     counts = {table.name: len(values) for table, values in rows.items()}
-    seen = runs.look(spark, location, attempt.run_id)
+    seen = runs.read_commits(spark, location, attempt.run_id)
     outcome = runs.Outcome({f"any/used.{TARGETS}": 1}, counts, "digest", "done", START)
     runs.commit(spark, location, attempt, seen.sequence, outcome)
 

@@ -30,7 +30,7 @@ def looked(tmp_path, monkeypatch):
 
     def look(hours, rows, erasure, tables=TABLES):
         monkeypatch.setattr(Erasure, "of", classmethod(lambda *_: erasure))
-        monkeypatch.setattr(runs, "look", lambda *_: runs.Look(COMMITS))
+        monkeypatch.setattr(runs, "read_commits", lambda *_: runs.LedgerView(COMMITS))
         kept = MaintainSettings(vacuum_hours=168)
         config = Config(cluster_id="edge", ledger=LedgerSettings(location=str(tmp_path)), maintain=kept)
         called = Invocation(attempt_id="keeper", now=lambda: MOVED + timedelta(hours=hours), seconds=lambda: 0.0)

@@ -6,7 +6,8 @@ from pyspark.sql import functions as F
 from groupledger.config import AssignSettings, LimitSettings
 from groupledger.core.step import Form
 from groupledger.engine import rows as r
-from groupledger.engine.buckets import Calculation, apply
+from groupledger.engine.buckets import apply
+from groupledger.engine.calculation import Calculation
 from groupledger.pipeline.assign_input import Extent, Facts, assign_input, catalogue
 from groupledger.sinks.current import current
 from groupledger.tables import ASSIGNMENTS, GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, REBALANCES, TOPIC_SNAPSHOTS

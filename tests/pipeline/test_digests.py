@@ -10,7 +10,7 @@ import pytest
 from groupledger import tables
 from groupledger.core.digest import result_digest, rows_digest
 from groupledger.pipeline import doctor as doctoring
-from groupledger.pipeline.digests import Comparison, compare, compared
+from groupledger.pipeline.digests import DigestComparison, compare, compared
 from groupledger.pipeline.doctor import soundness
 from groupledger.pipeline.erasure import Erasure
 from groupledger.sinks.append import Written, digest_counts, digest_name, digests
@@ -52,7 +52,7 @@ FILLED = wrote(group_snapshots=3, log_records=5, topic_snapshots=1)
 
 def test_what_is_as_it_was_written_is_counted_by_table():
     found = compared([run(FILLED), run([], sequence=2)], there(("a1", FILLED)), WHOLE)
-    assert found == Comparison((), 3, 0, 0)
+    assert found == DigestComparison((), 3, 0, 0)
 
 
 def test_a_changed_value_is_named_with_table_attempt_run_rows_and_digests():
@@ -66,7 +66,7 @@ def test_a_changed_value_is_named_with_table_attempt_run_rows_and_digests():
 
 def test_of_a_run_that_kept_no_digest_of_each_table_the_whole_is_compared():
     history = [run(FILLED, by_table=False)]
-    assert compared(history, there(("a1", FILLED)), WHOLE) == Comparison((), 3, 0, 0)
+    assert compared(history, there(("a1", FILLED)), WHOLE) == DigestComparison((), 3, 0, 0)
     [told] = compared(history, there(("a1", [changed(FILLED[0]), *FILLED[1:]])), WHOLE).different
     assert "attempt a1 (run nightly)" in told
     assert f"{FACTS} (3 rows)" in told
@@ -87,15 +87,15 @@ def test_a_run_whose_own_digest_was_changed_is_named():
 def test_what_retention_removed_is_not_missed_and_the_rest_is_compared():
     erasure = Erasure({RAW: {"a1"}}, 0)
     left = [FILLED[0], FILLED[2]]
-    assert compared([run(FILLED)], there(("a1", left)), erasure) == Comparison((), 2, 1, 0)
-    assert compared([run(FILLED, by_table=False)], there(("a1", left)), erasure) == Comparison((), 0, 1, 2)
+    assert compared([run(FILLED)], there(("a1", left)), erasure) == DigestComparison((), 2, 1, 0)
+    assert compared([run(FILLED, by_table=False)], there(("a1", left)), erasure) == DigestComparison((), 0, 1, 2)
     [told] = compared([run(FILLED)], there(("a1", [changed(FILLED[0]), FILLED[2]])), erasure).different
     assert told.startswith(FACTS)
 
 
 def test_what_a_redaction_rewrote_is_not_missed_and_what_it_leaves_alone_is_compared():
     now = [changed(FILLED[0]), FILLED[2]]
-    assert compared([run(FILLED)], there(("a1", now)), Erasure({RAW: {"a1"}}, 2)) == Comparison((), 1, 2, 0)
+    assert compared([run(FILLED)], there(("a1", now)), Erasure({RAW: {"a1"}}, 2)) == DigestComparison((), 1, 2, 0)
     listing = [*FILLED[:2], changed(FILLED[2])]
     [told] = compared([run(FILLED)], there(("a1", listing)), Erasure({}, 2)).different
     assert told.startswith(LISTINGS)

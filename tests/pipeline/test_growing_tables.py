@@ -57,7 +57,7 @@ def test_a_delta_table_costs_its_new_rows_only(spark, workspace):
     assert counted(workspace.ingest(source)) == (len(LINES) - 590 + OTHERS, 10, OTHERS)
     assert len(workspace.rows(LOG_RECORDS)) == len(LINES)
     assert workspace.ingest(source).nothing_new
-    assert [commit.sequence for commit in runs.look(spark, workspace.location).commits] == [1, 2, 3]
+    assert [commit.sequence for commit in runs.read_commits(spark, workspace.location).commits] == [1, 2, 3]
 
 
 @pytest.mark.long
@@ -85,7 +85,7 @@ def test_two_readers_of_one_table_and_one_that_dies_count_each_row_once(spark, w
     assert workspace.ingest(source).nothing_new
     assert len(workspace.rows(LOG_RECORDS)) == 500
     versions = [
-        last_mark(runs.look(spark, workspace.location).commits[:number], "edge", key_of(source))["version"]
+        last_mark(runs.read_commits(spark, workspace.location).commits[:number], "edge", key_of(source))["version"]
         for number in (1, 2, 3)
     ]
     assert versions == [0, 2, 3]

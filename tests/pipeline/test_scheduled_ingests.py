@@ -45,5 +45,5 @@ def test_new_offsets_are_taken_without_a_look_at_old_records(workspace):
     (account,) = again.accounts
     assert (account.records, account.duplicates) == (len(second) + 40, len(second) + 40)
     assert len(workspace.rows(LOG_RECORDS)) == len(LINES)
-    seen = runs.look(workspace.spark, workspace.location)
+    seen = runs.read_commits(workspace.spark, workspace.location)
     assert [bool(commit.read) for commit in seen.commits] == [True, True, False]

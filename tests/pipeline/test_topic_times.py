@@ -9,9 +9,9 @@ import pytest
 from groupledger.answers.topics import lives
 from groupledger.core.assignors.server import judgement
 from groupledger.core.assignors.server.group import ServerMember, TopicId
-from groupledger.core.assignors.server.log import Written
+from groupledger.core.assignors.server.log import WrittenTarget
 from groupledger.core.batch import NONE
-from groupledger.core.history import TopicCatalog, TopicChange
+from groupledger.core.history import TopicChange, TopicHistory
 from groupledger.core.moment import EPOCH
 from groupledger.core.verdict import Verdict
 from groupledger.engine.topic_catalogue import TopicCatalogue
@@ -33,7 +33,7 @@ HISTORIES: dict[str, list[tuple[str, int | None, int]]] = {
 
 def of_fold(changes):
     rows = [TopicChange("t", topic_id or None, count, None, at) for topic_id, count, at in changes]
-    state = TopicCatalog(rows).as_of("t", RECORD_MS)
+    state = TopicHistory(rows).as_of("t", RECORD_MS)
     return None if state is None else state[1]
 
 
@@ -56,9 +56,9 @@ def of_show(changes):
 
 
 def of_judgement(changes):
-    known = [judgement.TopicChange(at, "t", IDS[topic_id], count) for topic_id, count, at in changes]
+    known = [judgement.IdentifiedChange(at, "t", IDS[topic_id], count) for topic_id, count, at in changes]
     members = (ServerMember("m", ("t",)),)
-    target = Written(2, 0, RECORD_MS, "uniform", members, (), None, {}, True, True, False)
+    target = WrittenTarget(2, 0, RECORD_MS, "uniform", members, (), None, {}, True, True, False)
     exact = [view.topics for view in judgement.views(known, target) if view.equal is Verdict.EXACT]
     return exact[0]["t"].partitions if exact and "t" in exact[0] else None
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from unittest.mock import patch
 
-from groupledger.core.segments import Damage, LogReader, Records, Segment, window
+from groupledger.core.segments import Damage, LogReader, RecordColumns, Segment, window
 from groupledger.sources.decompression import decompressed
 
 
@@ -40,7 +40,7 @@ def read(files: Mapping[str, bytes], *, commits: bool = True) -> Read:
     reader = LogReader(segments, lambda each: io.BytesIO(files[each]), decompressed, commits=commits)
     found = list(reader.read())
     damage = [each for each in found if isinstance(each, Damage)]
-    records = sorted((row for each in found if isinstance(each, Records) for row in each), key=lambda row: row[0])
+    records = sorted((row for each in found if isinstance(each, RecordColumns) for row in each), key=lambda row: row[0])
     left_out = {kind: number for kind, number in reader.left_out.items() if number}
     assert reader.entries == len(records) + len(damage) + sum(left_out.values())
     for each in damage:

@@ -15,7 +15,8 @@ import pytest
 
 from groupledger.sinks import changes, locks
 from groupledger.sinks.ledger import LedgerLocation, ddl, init
-from groupledger.sinks.refusals import Refusal, WriteConflict
+from groupledger.sinks.location import local_folder
+from groupledger.sinks.refusals import LedgerRefusal, WriteConflict
 from groupledger.tables import QUARANTINE, RUNS, TABLES
 
 SOURCE = Path(changes.__file__).parents[1]
@@ -90,7 +91,7 @@ def test_what_commits_nothing_needs_no_lock():
     ],
 )
 def test_which_folder_of_this_machine_a_url_names(url, folder):
-    assert changes.local_folder(url) == (folder and Path(folder))
+    assert local_folder(url) == (folder and Path(folder))
 
 
 class Configured:
@@ -127,7 +128,7 @@ def place(spark, tmp_path):
 
 
 def table_folder(spark, location, table):
-    return changes.local_folder(changes.table_url(spark, location, table))
+    return local_folder(changes.table_url(spark, location, table))
 
 
 @pytest.mark.parametrize("path", ["{}", "file:{}", "file://{}"])
@@ -141,7 +142,7 @@ def test_a_path_is_locked_however_it_is_given(spark, tmp_path, path):
 
 def test_another_store_has_no_lock(spark):
     url = changes.table_url(spark, LedgerLocation(path="s3a://bucket/ledger/"), RUNS)
-    assert (url, changes.local_folder(url)) == ("s3a://bucket/ledger/runs", None)
+    assert (url, local_folder(url)) == ("s3a://bucket/ledger/runs", None)
 
 
 def held_elsewhere(folder):
@@ -252,7 +253,7 @@ def test_a_ledger_that_was_removed_and_made_again_has_another_lock(spark, place,
 def test_a_lock_file_that_cannot_be_made_is_named(spark, place):
     Path(place.path).mkdir()
     Path(place.path, locks.FOLDER).write_text("in the way", encoding="ascii")
-    with pytest.raises(Refusal, match=r"LEDGER_UNWRITABLE|lock file .*_locks/.*\.lock cannot be opened"):
+    with pytest.raises(LedgerRefusal, match=r"LEDGER_UNWRITABLE|lock file .*_locks/.*\.lock cannot be opened"):
         init(spark, place)
 
 

@@ -27,7 +27,7 @@ from groupledger.sinks.append import append
 from groupledger.sinks.current import ASSIGN_STAGE
 from groupledger.sinks.leases import LEASED
 from groupledger.sinks.ledger import LedgerLocation, constraints, create
-from groupledger.sinks.refusals import named
+from groupledger.sinks.refusals import engine_errors_as_faults
 from groupledger.sources import offsets_log, snapshot_tables, topic_listings
 from groupledger.sources.snapshot_tables import GROUP_TYPES
 from groupledger.tables import CONSTRAINTS, GROUP_SNAPSHOTS, REBALANCES, RUNS, TABLES
@@ -128,7 +128,10 @@ def test_delta_refuses_what_breaks_one_and_the_fault_names_it(spark, tmp_path, t
     create(spark, location, table)
     assert constraints(spark, location, table) == table.constraints
     frame = spark.createDataFrame([row(table), row(table, **changes)], table.schema)
-    with pytest.raises(Fault, match=f"table {table.name} breaks the constraint") as told, named(location):
+    with (
+        pytest.raises(Fault, match=f"table {table.name} breaks the constraint") as told,
+        engine_errors_as_faults(location),
+    ):
         append(location, table, frame.drop(c.ATTEMPT_ID), "attempt")
     assert told.value.code == "CONSTRAINT_BROKEN"
     assert words in told.value.message

@@ -183,7 +183,7 @@ def shown(spark, place, name, *columns):
 
 @pytest.mark.long
 def test_where_nothing_was_folded_again_every_committed_fact_counts(spark, place):
-    commits = tuple(commit for commit in runs.look(spark, place).commits if commit.attempt_id not in REFOLDS)
+    commits = tuple(commit for commit in runs.read_commits(spark, place).commits if commit.attempt_id not in REFOLDS)
     rows = current(spark, place, tables.GROUP_SNAPSHOTS, commits).select(c.ATTEMPT_ID, c.OFFSET).collect()
     kept = {row for row in EXPECTED_FACTS if row[0] not in REFOLDS}
     replaced = {("ingest-1", 20), ("moved-1", 5), ("moved-1", 60)}

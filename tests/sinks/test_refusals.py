@@ -11,7 +11,7 @@ from groupledger.core.faults import Fault
 from groupledger.core.spark_versions import release_of
 from groupledger.engine.jars import spark_jars
 from groupledger.sinks.ledger import LedgerLocation
-from groupledger.sinks.refusals import explained, is_bug, meaning, named
+from groupledger.sinks.refusals import engine_errors_as_faults, explained, is_bug, meaning
 
 FILE = "file:/data/ledger/group_snapshots/part-00000-3b-c000.snappy.parquet"
 READING = "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file"
@@ -106,7 +106,7 @@ def test_an_error_of_the_engine_becomes_a_fault_that_names_what_is_wrong(text, c
     assert words in (fault.message if fault else "")
     assert code != "SOURCE_UNREADABLE" or fault.message.startswith("/")
     assert not re.search(r"\w+\.\w+\.\w+Exception", fault.message if fault else "")
-    with pytest.raises(Fault if code else PySparkException) as caught, named(place):
+    with pytest.raises(Fault if code else PySparkException) as caught, engine_errors_as_faults(place):
         raise error
     assert (caught.value.__cause__ if code else caught.value) is error
 

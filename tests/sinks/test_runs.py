@@ -44,16 +44,16 @@ def short(run):
 
 def test_a_run_is_planned_then_committed_then_read_back(spark, place):
     first = attempt("run-1", "a-1", guards=("dev/log",))
-    seen = runs.look(spark, place, "run-1")
+    seen = runs.read_commits(spark, place, "run-1")
     assert (seen.sequence, seen.commits, seen.committed, seen.last("dev/log")) == (0, (), None, None)
     runs.plan(spark, place, first)
-    assert runs.look(spark, place, "run-1") == seen, "a plan does not count"
+    assert runs.read_commits(spark, place, "run-1") == seen, "a plan does not count"
     run = runs.commit(spark, place, first, seen.sequence, OUTCOME)
-    later = runs.look(spark, place, "run-1")
+    later = runs.read_commits(spark, place, "run-1")
     assert (later.sequence, later.committed) == (1, run)
     assert later.last("dev/log") == later.commits[0] == short(run)
     assert later.last("dev") is None
-    assert runs.look(spark, place, "run").committed is None
+    assert runs.read_commits(spark, place, "run").committed is None
     assert (run.sequence, run.inputs, run.counts_in, run.guards) == (
         1,
         {"ends": {"0": 7}},
@@ -77,7 +77,7 @@ def test_a_run_id_is_of_one_command(spark, place):
     runs.commit(spark, place, attempt("airflow-7", "a-1", kind="ingest"), 0, OUTCOME)
     mine = attempt("airflow-7", "a-2", kind="assign")
     words = "run id 'airflow-7' is that of a committed run of ingest; .* for assign, such as 'assign-airflow-7'"
-    for seen in (runs.look(spark, place), runs.look(spark, place, "airflow-7")):
+    for seen in (runs.read_commits(spark, place), runs.read_commits(spark, place, "airflow-7")):
         with pytest.raises(Fault, match=words) as caught:
             runs.counted(spark, place, seen, mine)
         assert caught.value.code == "RUN_ID_TAKEN"
@@ -102,7 +102,7 @@ GUARDED = [
 
 @pytest.mark.parametrize(("mine", "theirs", "conflict"), GUARDED)
 def test_two_attempts_that_share_a_guard_do_not_both_count(spark, place, mine, theirs, conflict):
-    seen = runs.look(spark, place, "mine")
+    seen = runs.read_commits(spark, place, "mine")
     runs.commit(spark, place, attempt("theirs", "a-theirs", theirs), 0, OUTCOME)
     if conflict:
         with pytest.raises(WriteConflict, match="read dev/log as of commit 0, and run 'theirs'") as caught:
@@ -168,7 +168,7 @@ def test_no_value_is_taken_for_sql(spark, place):
         mine = replace(attempt(text, text, texts, kind=text), inputs=dict.fromkeys(texts, texts[0]))
         outcome = replace(OUTCOME, counts_in=dict.fromkeys(texts, 1), verdict="".join(texts))
         run = runs.commit(spark, place, mine, number - 1, outcome)
-        seen = runs.look(spark, place, text)
+        seen = runs.read_commits(spark, place, text)
         assert (seen.sequence, seen.committed) == (number, run)
         assert [seen.last(guard) for guard in texts] == [short(run)] * len(texts)
 

@@ -11,7 +11,7 @@ import pytest
 
 from groupledger.core.faults import Fault
 from groupledger.core.lines.log_records import OFFSET_COMMIT_LEFT_OUT
-from groupledger.core.log_plan import Stretch
+from groupledger.core.log_plan import OffsetRange
 from groupledger.sources.kafka_client import Address
 from groupledger.sources.kafka_log import FIELDS, fault_of
 from groupledger.sources.kafka_records import BATCH, CONSUMER, StretchReader, batches
@@ -87,7 +87,7 @@ def read(*given, end=10, errors=(), keep=False):
     """Offsets of the records, and the counts."""
     reader = StretchReader(Address("h:1", {}, 30), keep)
     clock = count()
-    found = list(batches(reader, Stretch(4, 0, end), Consumer(*given), list(errors), lambda: next(clock)))
+    found = list(batches(reader, OffsetRange(4, 0, end), Consumer(*given), list(errors), lambda: next(clock)))
     rows = pa.Table.from_batches(found, BATCH).to_pylist()
     *records, consumed, left_out = rows
     assert all(each["partition"] == 4 and each[PROBLEM] is None for each in records)
@@ -128,7 +128,7 @@ def test_commits_are_kept_on_request():
 def test_large_stretches_come_in_batches():
     records = [Record(at, GROUP, bytes(3)) for at in range(12_000)]
     reader = StretchReader(Address("h:1", {}, 30), False)
-    found = [each.num_rows for each in batches(reader, Stretch(4, 0, 12_000), Consumer(records), [], lambda: 0)]
+    found = [each.num_rows for each in batches(reader, OffsetRange(4, 0, 12_000), Consumer(records), [], lambda: 0)]
     assert found == [5_000, 5_000, 2_000, 2]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from groupledger.core.faults import Fault
 from groupledger.core.lines.log_records import OFFSET_COMMIT_LEFT_OUT
-from groupledger.core.log_plan import Stretch
+from groupledger.core.log_plan import OffsetRange
 from groupledger.sources.kafka_client import Address
 from groupledger.sources.offsets_log import of_topic
 from groupledger.sources.spark_kafka_log import fault_of, frame
@@ -35,7 +35,7 @@ def test_offset_commits_are_kept_on_request_and_counted_if_not(spark, keeps):
 
 def test_without_its_jars_the_remedy_is_said(spark):
     with pytest.raises(Fault, match=r"engine\.jars kafka-source") as caught:
-        frame(spark, Address("host:1", {}, 1), [Stretch(0, 0, 1)], 1)
+        frame(spark, Address("host:1", {}, 1), [OffsetRange(0, 0, 1)], 1)
     assert caught.value.code == "READER_MISSING"
 
 

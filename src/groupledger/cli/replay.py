@@ -187,12 +187,11 @@ def _tell_verified(output: Output, answer: Verification) -> None:
 def _under_listener(job: Job, listener: str, group: str, cluster: str | None, limit: int) -> None:
     from groupledger.listener.naming import find_listener
     from groupledger.listener.rehearsal import rehearse_history
-    from groupledger.pipeline.callbacks import callbacks
 
     make = find_listener(listener)  # before Spark starts
     ledger = job.ledger()
     with job.output.status("reading the group's history"):
-        calls = callbacks(ledger.group(group, cluster))
+        calls = ledger.group(group, cluster).callbacks()
     journal = rehearse_history(calls, make)
     wrong = [entry for entry in journal if entry.error is not None]
     _tell(job.output, journal, wrong, limit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from groupledger.config.loading import Place, section, text_of, tree_of
+from groupledger.config.loading import KeyPlace, section, text_of, tree_of
 from groupledger.config.settings import NOT_EMPTY, Rule, an_assignor, key, matching
 
 
@@ -57,7 +57,7 @@ def load_grid(path: Path) -> GridSettings:
     """The grid in a YAML file. Raises ConfigFault: CONFIG_MISSING, CONFIG_SYNTAX, CONFIG_INVALID."""
     text = text_of(path)
     raw = tree_of(text, str(path))
-    place = Place(str(path))
+    place = KeyPlace(str(path))
     grid: GridSettings = section(GridSettings, raw, place)
     for name in ("assignors", "changes"):
         if not getattr(grid, name):

@@ -37,15 +37,15 @@ _PLACES = {
 _NAMES = {str: "a text", int: "a whole number", bool: "true or false", type(None): "null"}
 
 
-class Place(NamedTuple):
+class KeyPlace(NamedTuple):
     """Where a value stands: the file (or "--set", or another name for people) and the dotted key."""
 
     source: str
     key: str = ""
 
-    def below(self, name: object) -> Place:
+    def below(self, name: object) -> KeyPlace:
         """The place of one key or list entry in here."""
-        return Place(self.source, f"{self.key}.{name}" if self.key else str(name))
+        return KeyPlace(self.source, f"{self.key}.{name}" if self.key else str(name))
 
     def fault(self, complaint: str) -> ConfigFault:
         """A complaint about this place."""
@@ -88,7 +88,7 @@ def parse(
         remember(secrets_in(*override.partition("=")[::2]))
         tree = _overridden(tree, override)
     remember(_secrets(tree, ""))
-    place = Place(" ".join([source, *(f"--set {_shown(override)}" for override in overrides)]))
+    place = KeyPlace(" ".join([source, *(f"--set {_shown(override)}" for override in overrides)]))
     config: Config = section(Config, tree, place)
     _check_together(config, place)
     return config
@@ -136,10 +136,10 @@ def _overridden(tree: Any, override: str) -> Any:
             "CONFIG_INVALID", f"--set {_shown(override)}: expected key=value, as in assign.snapshots=every"
         )
     place = f"--set {_shown(override)}"
-    return _with(tree, path.strip().split("."), tree_of(text, place), Place(place))
+    return _with(tree, path.strip().split("."), tree_of(text, place), KeyPlace(place))
 
 
-def _with(tree: Any, path: Sequence[str], value: Any, place: Place) -> Any:
+def _with(tree: Any, path: Sequence[str], value: Any, place: KeyPlace) -> Any:
     """The tree with one value replaced; an index in a list is its position, one past the end appends.
 
     Setting names may hold dots themselves: below `conf` and `options` the rest of the path is one name.
@@ -162,7 +162,7 @@ def _with(tree: Any, path: Sequence[str], value: Any, place: Place) -> Any:
     return {**(tree or {}), name: _with((tree or {}).get(name), rest, value, place.below(name))}
 
 
-def section(kind: type[Any], raw: Any, place: Place) -> Any:
+def section(kind: type[Any], raw: Any, place: KeyPlace) -> Any:
     """One dataclass of settings from a mapping; None means all defaults."""
     given = {} if raw is None else raw
     if not isinstance(given, dict):
@@ -193,7 +193,7 @@ def _allowed_names(name: str, known: Sequence[str]) -> str:
     return f"{hint}allowed: {', '.join(known)}"
 
 
-def _value(hint: Any, raw: Any, place: Place, rule: Rule | None) -> Any:
+def _value(hint: Any, raw: Any, place: KeyPlace, rule: Rule | None) -> Any:
     """A value of the declared type that its rule allows."""
     origin = get_origin(hint)
     if is_dataclass(hint):
@@ -213,7 +213,7 @@ def _value(hint: Any, raw: Any, place: Place, rule: Rule | None) -> Any:
     return raw
 
 
-def _entries(kind: Any, raw: Any, place: Place, rule: Rule | None) -> tuple[Any, ...]:
+def _entries(kind: Any, raw: Any, place: KeyPlace, rule: Rule | None) -> tuple[Any, ...]:
     if raw is None:
         return ()
     if not isinstance(raw, list):
@@ -221,7 +221,7 @@ def _entries(kind: Any, raw: Any, place: Place, rule: Rule | None) -> tuple[Any,
     return tuple(_value(kind, entry, place.below(index), rule) for index, entry in enumerate(raw))
 
 
-def _settings(raw: Any, place: Place, rule: Rule | None) -> dict[str, str]:
+def _settings(raw: Any, place: KeyPlace, rule: Rule | None) -> dict[str, str]:
     """Settings of Spark or of a Kafka client: names to texts; YAML's true and 2 are written as those write them.
 
     A rule says which names there are.
@@ -239,7 +239,7 @@ def _settings(raw: Any, place: Place, rule: Rule | None) -> dict[str, str]:
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in raw.items()}
 
 
-def _check_together(config: Config, place: Place) -> None:
+def _check_together(config: Config, place: KeyPlace) -> None:
     """What no single key can say."""
     ledger = config.ledger
     if (ledger.location is None) == (ledger.catalog is None):
@@ -260,7 +260,7 @@ def _check_together(config: Config, place: Place) -> None:
         )
 
 
-def _check_source(source: SourceSettings, cluster_id: str | None, place: Place) -> None:
+def _check_source(source: SourceSettings, cluster_id: str | None, place: KeyPlace) -> None:
     """A source has a place, and only keys of its kind; where the cluster cannot say its id, the configuration does."""
     for one in fields(SourceSettings):
         kinds = KEYS_OF_KINDS.get(one.name, (source.kind,))
@@ -279,7 +279,7 @@ def _check_source(source: SourceSettings, cluster_id: str | None, place: Place) 
         raise place.below("cluster_id").fault("is missing, and so is that of the whole file; expected one of them")
 
 
-def _check_columns(columns: Mapping[str, str], place: Place) -> None:
+def _check_columns(columns: Mapping[str, str], place: KeyPlace) -> None:
     """Each field has a column of its own."""
     fields_of: dict[str, str] = {}
     for name, column in columns.items():

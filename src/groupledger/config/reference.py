@@ -27,7 +27,7 @@ the command before anything is read. Paths are relative to where the command is 
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ReferenceEntry:
     """One key: `default` is None where the key is required, `[]` stands in the name of a list's entries."""
 
     name: str
@@ -36,7 +36,7 @@ class Entry:
     doc: str
 
 
-def entries(kind: type[Any] = Config, prefix: str = "") -> Iterator[Entry]:
+def entries(kind: type[Any] = Config, prefix: str = "") -> Iterator[ReferenceEntry]:
     """Every key below a section, in the order of declaration; sections themselves are not listed."""
     hints = get_type_hints(kind)
     for one in fields(kind):
@@ -46,7 +46,7 @@ def entries(kind: type[Any] = Config, prefix: str = "") -> Iterator[Entry]:
         elif get_origin(hint) is tuple:
             yield from entries(get_args(hint)[0], f"{name}[].")
         else:
-            yield Entry(name, _default(one), _allowed(hint, one.metadata["rule"]), one.metadata["doc"])
+            yield ReferenceEntry(name, _default(one), _allowed(hint, one.metadata["rule"]), one.metadata["doc"])
 
 
 def _default(one: Any) -> str | None:

@@ -14,11 +14,9 @@ from groupledger.core.custom.limits import MEMORY_MB, SECONDS, CustomLimits
 from groupledger.core.custom.naming import SOLVED_ALONE, may_be_custom
 from groupledger.core.faults import Fault
 from groupledger.core.log_layouts import FIELDS
+from groupledger.core.registry import BY_NAME
 
-ASSIGNORS = (
-    *("recorded", "range", "roundrobin", "sticky", "cooperative-sticky"),
-    *("constrained-cooperative-sticky", "librdkafka-cooperative-sticky", "sticky-stream-join"),
-)
+ASSIGNORS = ("recorded", *BY_NAME)
 KAFKA, ADMIN, SEGMENTS, TABLE, DELTA = "kafka", "admin", "segments", "offsets-table", "offsets-delta"
 """Kinds of sources: a running cluster, its log and its topics; its groups as they are described; segments of the
 log from a broker's disk; a table of the log by its name in the session's catalog; and a Delta table by its folder."""

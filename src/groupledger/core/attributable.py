@@ -35,7 +35,7 @@ BYTES_A_CLAIM = 4
 """Of user data, at least."""
 
 
-Told = tuple[Attributed, tuple[str, ...]]
+AttributedTo = tuple[Attributed, tuple[str, ...]]
 """What is known of one record, and the names of the assignors."""
 
 OF_AGREEMENT = {
@@ -125,7 +125,9 @@ def name_of(assignor: str) -> str:
     return JAVA_NAMES.get(assignor, assignor)
 
 
-def attributed(happened: RecordedRound, views: Sequence[Mapping[str, int]], verdict: Verdict, ran: str | None) -> Told:
+def attributed(
+    happened: RecordedRound, views: Sequence[Mapping[str, int]], verdict: Verdict, ran: str | None
+) -> AttributedTo:
     """Ask the assignors, under the views of the topics that the leader may have had, likeliest first.
 
     Where they agree less with the record than the one that ran does by its verdict, that one is named: it knows racks.
@@ -137,7 +139,7 @@ def attributed(happened: RecordedRound, views: Sequence[Mapping[str, int]], verd
     return unless_it_ran(code, verdict, ran, found.names)
 
 
-def unless_it_ran(found: Attributed, verdict: Verdict, ran: str | None, names: tuple[str, ...] = ()) -> Told:
+def unless_it_ran(found: Attributed, verdict: Verdict, ran: str | None, names: tuple[str, ...] = ()) -> AttributedTo:
     """What was found, or the assignor that ran where its verdict says more."""
     of_verdict = Attributed.EXACT if verdict is Verdict.EXACT else Attributed.EQUAL_SETS
     if ran is not None and verdict in EQUAL and of_verdict < found:

@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 
-from groupledger.core.assignors import ASSIGNORS, Status, assign
+from groupledger.core import registry
+from groupledger.core.assignors import Status, assign
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS, ClientAssignor, LeaderPlan, PossiblePlans
 from groupledger.core.custom.group import Group, Member, TopicPartition
 from groupledger.core.history.rows import Assignment, GroupSnapshotRow, MemberSnapshotRow
 from groupledger.core.protocol.handwriting import HANDS, libraries
-from groupledger.core.scenario import encode, scenario_of
+from groupledger.core.scenario_groups import encode, scenario_of
 
 MOST_WORK = 10_000
 """Members and partitions that all ways of one assignor together look at, at most; one way is tried in any case."""
@@ -167,14 +168,14 @@ def _java(protocol: str) -> ClientAssignor:
     return ClientAssignor("java", protocol, lambda group, leader: PossiblePlans(lambda _: plan(group)))
 
 
-JAVA = tuple(_java(name) for name in ("range", "roundrobin", "sticky", "cooperative-sticky") if name in ASSIGNORS)
+JAVA = tuple(_java(each.name) for each in registry.RECORDS if each.library == registry.JAVA)
 
 
 def _member(row: MemberSnapshotRow, snapshot: GroupSnapshotRow) -> Member:
     return Member(
         row.member_id,
         row.topics if row.topics is not None else snapshot.shared_topics or (),
-        tuple(_partitions(row.claimed)) if snapshot.assignor != "sticky" else (),
+        tuple(_partitions(row.claimed)) if snapshot.assignor not in registry.REMEMBERING else (),
         row.subscription_generation,
         row.group_instance_id,
         row.rack_id,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class NumberRange:
     """A range of whole numbers, both ends included, and what is expected in words."""
 
     least: int
@@ -30,12 +30,12 @@ class Bound:
 LATEST_MS = 253_402_214_399_999
 NO_TIMESTAMP = -1
 
-INT32 = Bound(-(2**31), 2**31 - 1)
-PARTITION = Bound(0, 2**31 - 1)
-PARTITION_COUNT = Bound(0, 2**31 - 1)
-OFFSET = Bound(0, 2**63 - 2)  # the offset after the last one is a number too
-RECORD_TIME = Bound(NO_TIMESTAMP, LATEST_MS, "milliseconds since 1970")
-MOMENT = Bound(0, LATEST_MS, "milliseconds since 1970")
+INT32 = NumberRange(-(2**31), 2**31 - 1)
+PARTITION = NumberRange(0, 2**31 - 1)
+PARTITION_COUNT = NumberRange(0, 2**31 - 1)
+OFFSET = NumberRange(0, 2**63 - 2)  # the offset after the last one is a number too
+RECORD_TIME = NumberRange(NO_TIMESTAMP, LATEST_MS, "milliseconds since 1970")
+MOMENT = NumberRange(0, LATEST_MS, "milliseconds since 1970")
 
 MOST_RACKED_PARTITIONS = 100_000
 """A topic of more partitions has no racks: the one rack of a listing would be written out for each partition."""

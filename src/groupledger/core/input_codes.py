@@ -54,6 +54,17 @@ class GroupCode(Code):
     NEGATIVE_PARTITION_COUNT = "NEGATIVE_PARTITION_COUNT", "a topic listing has a partition count below 0"
 
 
+class ScenarioCode(Code):
+    """Why a scenario of `groupledger solve` has no result; Kafka's own failures have the names of its exceptions."""
+
+    BAD_JSON = "BAD_JSON", "a line that is no JSON"
+    BAD_SCENARIO = "BAD_SCENARIO", "a line that is not of the form of a scenario"
+    UNKNOWN_ASSIGNOR = "UNKNOWN_ASSIGNOR", "an assignor that is neither one of ours nor a custom one that was named"
+    NO_ANSWER = "NO_ANSWER", "an assignor that leaves its answer to chance"
+    BAD_GROUP = "BAD_GROUP", "a group of the KIP-848 protocol that cannot be"
+    BAD_USER_DATA = "BAD_USER_DATA", "user data of sticky-stream-join that are not KIP-315's"
+
+
 class RecordStandsCode(Code):
     """Why a state is `NOT_RECOMPUTED`: its record stands, and nothing is wrong with it."""
 

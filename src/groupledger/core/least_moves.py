@@ -16,10 +16,10 @@ import numpy as np
 
 from groupledger.core import ragged
 from groupledger.core.attributed import NOT_APPLICABLE
-from groupledger.core.move_problem import Class, Holding, MoveProblem
+from groupledger.core.move_problem import Class, MoveProblem, SharedHolding
 from groupledger.core.move_search import MOST_ARCS, MOST_PARTITIONS, most_kept
 from groupledger.core.slots import Lists
-from groupledger.core.step import Party, moves
+from groupledger.core.step import GroupMembership, moves
 
 if TYPE_CHECKING:
     from groupledger.core.batch import IntArray, LongArray
@@ -33,7 +33,7 @@ Holders = dict[tuple[int, tuple[int, ...]], int]
 """Partitions by class and the members that hold them."""
 
 
-class Certainty(enum.IntEnum):
+class LeastMovesCertainty(enum.IntEnum):
     """What is known of the least moves of a group."""
 
     EXACT = 0
@@ -46,26 +46,26 @@ class Certainty(enum.IntEnum):
     def text(self) -> str:
         """As users read it."""
         name = self.name.lower().replace("_", "-")
-        return name if self <= Certainty.LOWER_BOUND else f"{NOT_APPLICABLE}{name}"
+        return name if self <= LeastMovesCertainty.LOWER_BOUND else f"{NOT_APPLICABLE}{name}"
 
 
 class LeastMoves(NamedTuple):
     """Of each group: [G]. `least` is 0 where there is no answer."""
 
     least: LongArray
-    certainty: IntArray  # `Certainty`
+    certainty: IntArray  # `LeastMovesCertainty`
 
     @property
     def applies(self) -> Mask:
         """Groups with an answer, be it a bound."""
-        answered: Mask = self.certainty <= Certainty.LOWER_BOUND
+        answered: Mask = self.certainty <= LeastMovesCertainty.LOWER_BOUND
         return answered
 
 
 class Moving(NamedTuple):
     """What the least moves of G groups depend on. Lists are `distinct`."""
 
-    party: Party
+    party: GroupMembership
     slots: Slots
     held: Lists
     subscribed: Subscribed
@@ -97,9 +97,9 @@ def least_moves(moving: Moving, target: Lists) -> LeastMoves:
         proven |= _reached(moving, keepable, least, ~proven)
         proven |= _reached(moving, target, least, ~proven)
         _solve(moving, keepable, least, proven)
-    why = np.where(peopled, Certainty.TOPIC_UNKNOWN, Certainty.NO_MEMBERS)
-    why = np.where(moving.rejected, Certainty.REJECTED, why)
-    certainty = np.where(answered, np.where(proven, Certainty.EXACT, Certainty.LOWER_BOUND), why)
+    why = np.where(peopled, LeastMovesCertainty.TOPIC_UNKNOWN, LeastMovesCertainty.NO_MEMBERS)
+    why = np.where(moving.rejected, LeastMovesCertainty.REJECTED, why)
+    certainty = np.where(answered, np.where(proven, LeastMovesCertainty.EXACT, LeastMovesCertainty.LOWER_BOUND), why)
     return LeastMoves(np.where(answered, least, 0), certainty.astype(np.int32))
 
 
@@ -258,7 +258,7 @@ def _numbered(kinds: list[int], busy: list[bool], classes: tuple[Class, ...], he
         classes,
         tuple(
             sorted(
-                Holding(of_class, tuple(sorted(place[who] for who in members)), partitions)
+                SharedHolding(of_class, tuple(sorted(place[who] for who in members)), partitions)
                 for (of_class, members), partitions in held.items()
             )
         ),

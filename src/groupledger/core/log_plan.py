@@ -17,7 +17,7 @@ class LogEnds(NamedTuple):
     end: int
 
 
-class Stretch(NamedTuple):
+class OffsetRange(NamedTuple):
     """Offsets of one log partition, from `first` up to but without `end`."""
 
     partition: int
@@ -37,12 +37,12 @@ class LogGap(NamedTuple):
 class LogPlan:
     """What an ingest reads. `reached`: the offset after it in every log partition; `left`: offsets left for later."""
 
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[OffsetRange, ...]
     gaps: tuple[LogGap, ...]
     reached: Mapping[int, int]
     left: int
 
-    def pieces(self, most: int) -> tuple[Stretch, ...]:
+    def pieces(self, most: int) -> tuple[OffsetRange, ...]:
         """The stretches, each cut evenly into pieces of at most so many offsets.
 
         `(0, 0, 10)` in pieces of at most 4 -> `(0, 0, 4), (0, 4, 7), (0, 7, 10)`
@@ -67,7 +67,7 @@ def planned(before: Mapping[int, int], ends: Mapping[int, LogEnds], most: int | 
     shares = _shares(sizes, most)
     reached = {partition: begins[partition] + shares[partition] for partition in sorted(ends)}
     stretches = tuple(
-        Stretch(partition, begins[partition], end) for partition, end in reached.items() if end > begins[partition]
+        OffsetRange(partition, begins[partition], end) for partition, end in reached.items() if end > begins[partition]
     )
     return LogPlan(stretches, tuple(gaps), reached, sum(sizes.values()) - sum(shares.values()))
 
@@ -92,8 +92,8 @@ def _shares(sizes: Mapping[int, int], most: int | None) -> dict[int, int]:
     return shares
 
 
-def _pieces(stretch: Stretch, most: int) -> list[Stretch]:
+def _pieces(stretch: OffsetRange, most: int) -> list[OffsetRange]:
     partition, first, end = stretch
     number = -(-(end - first) // most)
     cuts = [first + -(-(end - first) * each // number) for each in range(number + 1)]
-    return [Stretch(partition, *cut) for cut in pairwise(cuts)]
+    return [OffsetRange(partition, *cut) for cut in pairwise(cuts)]

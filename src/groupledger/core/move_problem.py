@@ -20,7 +20,7 @@ class Class(NamedTuple):
     kinds: tuple[int, ...]
 
 
-class Holding(NamedTuple):
+class SharedHolding(NamedTuple):
     """Partitions of one class that the same members hold: one, or several that contradict one another."""
 
     of_class: int
@@ -34,7 +34,7 @@ class MoveProblem:
 
     kinds: tuple[int, ...]  # of each member
     classes: tuple[Class, ...]
-    holdings: tuple[Holding, ...]
+    holdings: tuple[SharedHolding, ...]
 
     @property
     def partitions(self) -> int:
@@ -98,16 +98,16 @@ def kept_by_repair(problem: MoveProblem) -> int | None:
     return None
 
 
-def _items(problem: MoveProblem) -> list[Holding]:
+def _items(problem: MoveProblem) -> list[SharedHolding]:
     """List the holdings, and what nobody holds of each class."""
     free = [each.partitions for each in problem.classes]
     for of_class, _, partitions in problem.holdings:
         free[of_class] -= partitions
-    return [*problem.holdings, *(Holding(at, (), count) for at, count in enumerate(free) if count > 0)]
+    return [*problem.holdings, *(SharedHolding(at, (), count) for at, count in enumerate(free) if count > 0)]
 
 
 def _cheapest(
-    items: list[Holding], placed: list[dict[int, int]], lightest: list[int], load: list[int]
+    items: list[SharedHolding], placed: list[dict[int, int]], lightest: list[int], load: list[int]
 ) -> tuple[int, int, int] | None:
     """Find the step that costs least, of those the one between the most unequal loads: item, from, to."""
     best: tuple[int, int, int, int, int] | None = None

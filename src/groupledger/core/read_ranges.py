@@ -11,22 +11,22 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from operator import itemgetter
 
-Place = tuple[str, int]
+LogPlace = tuple[str, int]
 """Cluster and log partition."""
 Range = tuple[int, int]
 """First and last offset."""
-Ranges = Mapping[Place, Range]
+Ranges = Mapping[LogPlace, Range]
 
 MOST_RANGES = 64
 """Ranges kept of a log partition; the smallest gaps between them are closed."""
 
 
-def united(reads: Iterable[Ranges]) -> dict[Place, tuple[Range, ...]]:
+def united(reads: Iterable[Ranges]) -> dict[LogPlace, tuple[Range, ...]]:
     """All that was read, in rising ranges that do not touch.
 
     `[{p: (0, 9)}, {p: (10, 19)}, {p: (40, 44)}]` -> `{p: ((0, 19), (40, 44))}`
     """
-    by_place: defaultdict[Place, list[Range]] = defaultdict(list)
+    by_place: defaultdict[LogPlace, list[Range]] = defaultdict(list)
     for read in reads:
         for place, extent in read.items():
             by_place[place].append(extent)

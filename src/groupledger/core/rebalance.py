@@ -15,9 +15,10 @@ from groupledger.core.custom.batches import Texts, assign_custom
 from groupledger.core.custom.calls import Complaint
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.kernels import run
+from groupledger.core.registry import BY_NAME, STREAM_JOIN
 from groupledger.core.slots import Lists, Naming, Slots, Topics, number
 from groupledger.core.snapshots import NamedLists, Snapshots, Subscribed, by_topic, select
-from groupledger.core.step import Form, Party, Reason, Step, assign_round, hold_back, measure, settled
+from groupledger.core.step import Form, GroupMembership, Reason, Step, assign_round, hold_back, measure, settled
 from groupledger.core.verdict import (
     TRIED,
     Breaches,
@@ -31,11 +32,6 @@ from groupledger.core.verdict import (
 if TYPE_CHECKING:
     from groupledger.core.batch import IntArray, LongArray
     from groupledger.core.slots import Mask
-
-COOPERATIVE = frozenset({"cooperative-sticky", "constrained-cooperative-sticky", "librdkafka-cooperative-sticky"})
-"""Assignors whose members may keep what they own while they rejoin: decides in a what-if; in history, members do."""
-
-STREAM_JOIN = "sticky-stream-join"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +56,16 @@ class Choice:
 
     @property
     def cooperative(self) -> Mask:
-        """Groups whose chosen assignor is made for members that keep what they own."""
+        """Groups whose chosen assignor is made for members that keep what they own.
+
+        Used for what-ifs only; history shows actual behaviour.
+        """
         made: Mask = np.array([self._keeps(name) for name in (*self.names, "")])[self.chosen]
         return made
 
     def _keeps(self, name: str) -> bool:
-        return self.custom[name].cooperative if name in self.custom else name in COOPERATIVE
+        known = self.custom.get(name) or BY_NAME.get(name)
+        return known is not None and known.cooperative
 
     @property
     def plans(self) -> Mask:
@@ -89,7 +89,7 @@ class Choice:
 class Rebalances:
     """One round of each group. Lists of members stand topic by topic."""
 
-    party: Party
+    party: GroupMembership
     slots: Slots
     held: Lists
     target: Lists
@@ -124,7 +124,7 @@ def rebalance(snapshots: Snapshots, choice: Choice) -> Rebalances:
 def _reasons(snapshots: Snapshots, choice: Choice, step: Step, slots: Slots, subscribed: Subscribed) -> IntArray:
     """Why partitions are unassigned; of a stream join, which of its two rules left one out (KIP-315)."""
     group, count = slots.group[step.unassigned], snapshots.topics.now
-    joins = np.array([name == STREAM_JOIN for name in (*choice.names, "")])[choice.chosen[group]]
+    joins = np.array([name == STREAM_JOIN.name for name in (*choice.names, "")])[choice.chosen[group]]
     joins &= step.reason == Reason.ASSIGNOR_LEFT_OUT
     if not joins.any():
         return step.reason
@@ -136,12 +136,14 @@ def _reasons(snapshots: Snapshots, choice: Choice, step: Step, slots: Slots, sub
     return np.where(joins, told, step.reason).astype(np.int32)
 
 
-def _assigned(choice: Choice, party: Party, slots: Slots, owned: Lists, lists: _Numbered, target: Lists) -> Lists:
+def _assigned(
+    choice: Choice, party: GroupMembership, slots: Slots, owned: Lists, lists: _Numbered, target: Lists
+) -> Lists:
     """What this round assigns: as Kafka's own code adjusts the target, or as the KIP derives it from (owned, target).
 
     The two agree but where members contradict one another: of a partition that two of them claim, or one with a claim
     of an earlier generation, Kafka's code goes by what its algorithm left behind. A plan may hold more back, so that
-    the group settles in two rounds (`assignors.rejoin`).
+    the group settles in two rounds (`assignors.safe`).
     """
     given = lists.assigned
     if choice.form is Form.KIP:
@@ -171,7 +173,7 @@ class _Numbered:
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    party: Party
+    party: GroupMembership
     slots: Slots
     owned: Lists
     lists: _Numbered
@@ -296,7 +298,7 @@ def _merged(wanted: Mask, one: Lists, other: Lists) -> Lists:
     return Lists(first.start + second.start, np.concatenate((first.slot, second.slot))[order])
 
 
-def _owned(snapshots: Snapshots, choice: Choice, lists: _Numbered) -> tuple[Party, Lists]:
+def _owned(snapshots: Snapshots, choice: Choice, lists: _Numbered) -> tuple[GroupMembership, Lists]:
     """What members keep while they rejoin, and which groups are incremental: by what members did, not by a name.
 
     A claim that is a memory (KIP-54) was revoked before it was sent. In a what-if the assignor's own protocol counts.
@@ -307,7 +309,7 @@ def _owned(snapshots: Snapshots, choice: Choice, lists: _Numbered) -> tuple[Part
     owned = _merged(snapshots.modern[group], lists.held, stated)
     by_deed = np.diff(owned.start[snapshots.batch.member_start]) > 0
     incremental = by_deed | snapshots.modern | (choice.what_if & choice.cooperative)
-    return Party(snapshots.batch.member_start, incremental), owned
+    return GroupMembership(snapshots.batch.member_start, incremental), owned
 
 
 def _judge(snapshots: Snapshots, choice: Choice, case: _Case) -> tuple[IntArray, Breaches]:

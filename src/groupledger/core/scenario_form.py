@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from groupledger.core.faults import Fault
+from groupledger.core.input_codes import ScenarioCode
 from groupledger.core.wire.primitives import uuid_bytes
 
 MOST_PARTITIONS = 10_000_000
@@ -133,4 +134,4 @@ def _base64(value: str, place: str) -> None:
 
 def _complain(place: str, got: Any, expected: str) -> NoReturn:
     shown = "nothing" if got is None else got if isinstance(got, str) and " " in got else repr(got)
-    raise Fault("bad-scenario", f"{place} is {shown[:80]}; expected {expected}")
+    raise Fault(ScenarioCode.BAD_SCENARIO, f"{place} is {shown[:80]}; expected {expected}")

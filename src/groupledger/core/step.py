@@ -54,7 +54,7 @@ class Sets(NamedTuple):
     unknown_but_owned: Mask
 
 
-class Party(NamedTuple):
+class GroupMembership(NamedTuple):
     """Who takes part: G groups, M members."""
 
     member_start: LongArray  # [G+1]
@@ -118,7 +118,7 @@ def hold_back(assigned: Lists, target: Lists, offered: Lists, slots: Slots) -> L
     return assigned.only(~wanted | contains(offered, assigned.member, assigned.slot, slots))
 
 
-def measure(party: Party, slots: Slots, held: Lists, owned: Lists, target: Lists, assigned: Lists) -> Step:
+def measure(party: GroupMembership, slots: Slots, held: Lists, owned: Lists, target: Lists, assigned: Lists) -> Step:
     """What a round means for each member: `held` is what moves are measured from, `owned` what members kept.
 
     A member that owned nothing any more when it rejoined has revoked everything first (KIP-429, "Eager"), also in a
@@ -156,7 +156,7 @@ def _kept(slots: Slots, held: Lists, owned: Lists, assigned: Lists) -> Lists:
     return assigned.only(stated[assigned.member] & contains(held, assigned.member, assigned.slot, slots))
 
 
-def _follow_up(party: Party, slots: Slots, owned: Lists, assigned: Lists) -> Mask:
+def _follow_up(party: GroupMembership, slots: Slots, owned: Lists, assigned: Lists) -> Mask:
     """A consumer that must revoke something it owns rejoins (KIP-429, step 3.3)."""
     leaves = ~contains(assigned, owned.member, owned.slot, slots)
     counted = np.bincount(party.group[owned.member[leaves]], minlength=len(party.incremental))
@@ -183,19 +183,19 @@ def contains(lists: Lists, member: LongArray, slot: LongArray, slots: Slots) -> 
     return found
 
 
-def moves(party: Party, slots: Slots, held: Lists, target: Lists) -> LongArray:
+def moves(party: GroupMembership, slots: Slots, held: Lists, target: Lists) -> LongArray:
     """Of each group, partitions whose target is another member than the one that holds it: [G]."""
     elsewhere = held.holders(len(slots))[target.slot] > 0
     elsewhere &= ~contains(held, target.member, target.slot, slots)
     return by_group(party, target.only(elsewhere))
 
 
-def by_group(party: Party, lists: Lists) -> LongArray:
+def by_group(party: GroupMembership, lists: Lists) -> LongArray:
     """Entries of all members of each group: [G]."""
     return np.diff(lists.start[party.member_start])
 
 
-def load_range(party: Party, target: Lists) -> tuple[LongArray, LongArray]:
+def load_range(party: GroupMembership, target: Lists) -> tuple[LongArray, LongArray]:
     """Least and most partitions of a member of each group: [G], [G]. Groups without members: 0, 0."""
     load = ragged.lengths(target.start)
     least, most = (np.zeros(len(party.incremental), np.int64) for _ in range(2))

@@ -16,7 +16,7 @@ from groupledger.core import ragged
 from groupledger.core.batch import NONE
 from groupledger.core.slots import Lists, Slots
 from groupledger.core.snapshots import GREATEST, LEAST, TopicViews
-from groupledger.core.step import Party, contains
+from groupledger.core.step import GroupMembership, contains
 
 if TYPE_CHECKING:
     from groupledger.core.batch import IntArray, LongArray
@@ -109,7 +109,7 @@ class Breaches(NamedTuple):
         return found
 
 
-def compare(party: Party, slots: Slots, recorded: Lists, answer: Lists) -> Comparison:
+def compare(party: GroupMembership, slots: Slots, recorded: Lists, answer: Lists) -> Comparison:
     """Whether two answers give the same partitions to the same members, and in the same order inside each topic.
 
     The wire groups partitions by topic, so the order across topics is not recorded. Lists are grouped by topic.
@@ -165,7 +165,7 @@ def without_unrecorded(counts: IntArray, slots: Slots, recorded: Lists) -> IntAr
     return np.where(given, counts, NONE).astype(np.int32)
 
 
-def breaches(party: Party, slots: Slots, subscribed: Subscribed, owned: Lists, recorded: Lists) -> Breaches:
+def breaches(party: GroupMembership, slots: Slots, subscribed: Subscribed, owned: Lists, recorded: Lists) -> Breaches:
     """Hold a recorded answer against what any assignor must keep to. Withheld partitions are no breach."""
     groups = len(party.incremental)
     given = recorded.mask(len(slots))

@@ -61,7 +61,7 @@ class Decoded:
 
 
 def assign_groups(name: str, groups: pa.Table, *, mode: Mode = "as-kafka") -> pa.Table:
-    """Rows of `GROUPS` -> rows of `ANSWERS`, in the same order. Raises Fault("unknown-assignor")."""
+    """Rows of `GROUPS` -> rows of `ANSWERS`, in the same order. Raises Fault("UNKNOWN_ASSIGNOR")."""
     decoded = decode(groups)
     return encode_answers(decoded, assign(name, decoded.batch, mode=mode))
 

@@ -25,7 +25,7 @@ Column = Any
 ROOM_OF_SMALL_OFFSETS = 2**31 - 1
 
 
-class Wire(NamedTuple):
+class WireLists(NamedTuple):
     """Rows of `array<struct<topic_id?, topic, partitions>>`: R rows, E entries (a topic with its partitions)."""
 
     start: LongArray  # [R+1] into entries
@@ -97,12 +97,12 @@ def list_starts(array: Column) -> LongArray:
     return ragged.starts(integers(pc.list_value_length(array), 0).astype(np.int64))
 
 
-def wire(array: Column) -> Wire:
+def wire(array: Column) -> WireLists:
     """Take a column of assignments apart."""
     entries = pc.list_flatten(array)
     fields = dict(zip((field.name for field in entries.type), entries.flatten(), strict=True))
     partitions = fields["partitions"]
-    return Wire(
+    return WireLists(
         start=list_starts(array),
         topic=pc.coalesce(fields["topic"], fields["topic_id"]),
         topic_id=fields["topic_id"],

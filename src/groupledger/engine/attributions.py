@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from groupledger.core import ragged
 from groupledger.core.attributable import (
+    AttributedTo,
     Judged,
-    Told,
     attributed,
     is_foreign,
     is_javas,
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from groupledger.core.batch import IntArray, LongArray
     from groupledger.core.rebalance import Rebalances
     from groupledger.core.slots import Mask
-    from groupledger.engine.codec import Decoded
+    from groupledger.engine.codec import DecodedBucket
 
-Row = TypeVar("Row", GroupSnapshotRow, MemberSnapshotRow)
+SnapshotRow = TypeVar("SnapshotRow", GroupSnapshotRow, MemberSnapshotRow)
 
 GROUP_FIELDS = (c.SNAPSHOT_ID, c.ASSIGNOR, c.LEADER, c.SHARED_TOPICS)
 MEMBER_FIELDS = (
@@ -58,7 +58,7 @@ class Attributions(NamedTuple):
     names: Column
 
 
-def attributions(decoded: Decoded, result: Rebalances, kind: pa.DataType) -> Attributions:
+def attributions(decoded: DecodedBucket, result: Rebalances, kind: pa.DataType) -> Attributions:
     """Attribute each record; `kind` is the type of the names. What the assignor that ran gives exactly is its own."""
     modern = decoded.snapshots.modern
     judged = Judged(
@@ -79,7 +79,7 @@ def attributions(decoded: Decoded, result: Rebalances, kind: pa.DataType) -> Att
     return Attributions(code, pa.array(lists, kind).take(pa.array(which, mask=~known)))
 
 
-def _foreign(decoded: Decoded, among: Mask) -> Mask:
+def _foreign(decoded: DecodedBucket, among: Mask) -> Mask:
     """Groups among some that Java's assignor ran for, and whose leader wrote what Java does not."""
     groups, own, choice = decoded.groups, decoded.members, decoded.choice
     among = among & np.array([is_javas(name) for name in (*choice.names, "")])[choice.chosen]
@@ -110,7 +110,7 @@ def are_foreign(protocol: Column, version: Column, data: Column) -> Mask:
     return found
 
 
-def _asked(decoded: Decoded, result: Rebalances, rows: LongArray) -> Iterator[Told]:
+def _asked(decoded: DecodedBucket, result: Rebalances, rows: LongArray) -> Iterator[AttributedTo]:
     """What assignors say of the records of some groups, in their order."""
     if len(rows) == 0:
         return
@@ -135,14 +135,16 @@ def _asked(decoded: Decoded, result: Rebalances, rows: LongArray) -> Iterator[To
         yield attributed(happened, views, verdict, ran)
 
 
-def _rows(table: pa.Table, row: type[Row]) -> list[Row]:
+def _rows(table: pa.Table, row: type[SnapshotRow]) -> list[SnapshotRow]:
     """The rows as the fold made them; what is not among the columns is None."""
     unsaid = dict.fromkeys(row._fields)
     lists = [name for name in table.schema.names if pa.types.is_nested(table.schema.field(name).type)]
     return [row(**unsaid | values | {name: as_tuples(values[name]) for name in lists}) for values in table.to_pylist()]
 
 
-def _views(decoded: Decoded, moments: list[IntArray], row: int, happened: RecordedRound) -> Iterator[dict[str, int]]:
+def _views(
+    decoded: DecodedBucket, moments: list[IntArray], row: int, happened: RecordedRound
+) -> Iterator[dict[str, int]]:
     """The group's topics at each moment: all of them, and those that the record gives partitions of."""
     first, end = decoded.snapshots.batch.topic_start[row : row + 2].tolist()
     names = decoded.topic_names.slice(first, end - first).to_pylist()

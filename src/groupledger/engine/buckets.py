@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from groupledger.core.step import Form
 from groupledger.engine import rows as r
 from groupledger.engine.older_spark import repartition_by_id
 from groupledger.tables import columns as c
@@ -18,8 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from groupledger.core.custom.naming import CustomAssignor
-    from groupledger.engine.topic_catalogue import TopicCatalogue
+    from groupledger.engine.calculation import Calculation
 
 GROUPS_A_BUCKET = 4_000
 """Enough that the call itself costs nothing, few enough for a worker's memory."""
@@ -30,26 +27,6 @@ GIANT_MEMBERS = 5_000
 GIANT_BUCKETS = 1 << 20
 MOST_ROWS = 10_000
 """Result rows handed to Spark at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Calculation:
-    """All that a bucket's call needs to know beside its rows: a few words and the topics, pickled with the UDF."""
-
-    scenario: str
-    form: Form
-    max_partitions: int = 4_000_000  # of the topics of one group
-    custom: tuple[CustomAssignor, ...] = ()  # a worker has these imported, in processes of their own, and no others
-    coordinator: str | None = None  # judge KIP-848 targets; the assignor of members that ask for none. None: do not
-    topics: TopicCatalogue | None = None  # None: none is listed
-    carried: bool = False  # each snapshot starts from what the one before was given, not from what it recorded
-
-    @property
-    def catalogue(self) -> TopicCatalogue:
-        """The topics."""
-        from groupledger.engine.topic_catalogue import TopicCatalogue
-
-        return TopicCatalogue.of_rows([]) if self.topics is None else self.topics
 
 
 def bucket_of(buckets: int) -> Column:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from groupledger.core.batch import LongArray
     from groupledger.core.rebalance import Rebalances
     from groupledger.engine.arrow_lists import Column
-    from groupledger.engine.codec import Decoded
+    from groupledger.engine.codec import DecodedBucket
 
 
 class History:
@@ -62,7 +62,7 @@ class History:
             own = members.take(pa.array(np.flatnonzero(depth == wave))).combine_chunks()
             yield Parts(rows, self._beside(rows, own), records if wave == 0 else records.slice(0, 0))
 
-    def go_on(self, parts: Parts, decoded: Decoded, result: Rebalances) -> None:
+    def go_on(self, parts: Parts, decoded: DecodedBucket, result: Rebalances) -> None:
         """Keep what members have after a wave, for the next one."""
         if int(self._depth.max(initial=0)) == 0:
             return

@@ -14,19 +14,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupledger.core import ragged
-from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.batch import NONE, GroupBatch
 from groupledger.core.custom.batches import Texts
 from groupledger.core.javaorder import hash_utf8, rank_utf8
 from groupledger.core.kernels import run
 from groupledger.core.rebalance import Choice
+from groupledger.core.registry import BY_NAME, REMEMBERING
 from groupledger.core.snapshots import GREATEST, NamedLists, Snapshots, number_topics
 from groupledger.core.verdict import Verdict
 from groupledger.core.wire.user_data import COOPERATIVE_STICKY, INT32_BYTES, STICKY, STRAY_PREFIX, taken
 from groupledger.engine import rows as r
 from groupledger.engine.arrow_lists import (
     Column,
-    Wire,
+    WireLists,
     column,
     encode,
     integers,
@@ -49,17 +49,13 @@ if TYPE_CHECKING:
     from groupledger.core.custom.naming import CustomAssignor
     from groupledger.core.slots import Mask
     from groupledger.core.step import Form
-    from groupledger.engine.buckets import Calculation
+    from groupledger.engine.calculation import Calculation
 
-NAMES = tuple(sorted(ASSIGNORS))
-JOINED_BY = {"librdkafka-cooperative-sticky": COOPERATIVE_STICKY}
-"""Assignors whose members join by another's name, which is what the record has."""
-MEMORY_PROTOCOL = "sticky"
-"""Its members put what they *had* into the user data (KIP-54) after they have revoked it."""
+NAMES = tuple(sorted(BY_NAME))
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
+class DecodedBucket:
     """A bucket as arrays. A rejected group has no members here."""
 
     groups: pa.Table  # group rows, in the order of the arrays
@@ -72,10 +68,10 @@ class Decoded:
     unrecomputed: Mapping[int, tuple[str, str]]  # code and message by group row: no assignor of ours can be asked
 
 
-def decode(parts: Parts, calculation: Calculation, custom: Mapping[str, CustomAssignor]) -> Decoded:
+def decode(parts: Parts, calculation: Calculation, custom: Mapping[str, CustomAssignor]) -> DecodedBucket:
     """The rows of a bucket as arrays."""
     groups, members, records = parts
-    tie = _tie(groups, members)
+    tie = group_row_of_member(groups, members)
     rejections = Rejections.of_rows(groups, members, tie)
     bucket = _Bucket(groups, members, np.where(rejections.mask[tie], NONE, tie), calculation.catalogue)
     found = rejections.with_topics(bucket.topics, bucket.topic_group, bucket.topic_names, calculation.max_partitions)
@@ -91,12 +87,12 @@ def decode(parts: Parts, calculation: Calculation, custom: Mapping[str, CustomAs
     if (choice.chosen >= len(NAMES)).any():
         choice = replace(choice, texts=_texts(bucket.own, bucket.topic_names))
     unrecomputed = reasons(groups, without, prejudged, names)
-    return Decoded(
+    return DecodedBucket(
         groups, bucket.own, bucket.snapshots(), choice, bucket.topic_names, bucket.topic_ids, found, unrecomputed
     )
 
 
-def _tie(groups: pa.Table, members: pa.Table) -> LongArray:
+def group_row_of_member(groups: pa.Table, members: pa.Table) -> LongArray:
     """The group row that each member row belongs to; NONE: its snapshot is only one before."""
     rows = pc.index_in(column(members, c.SNAPSHOT_ID), value_set=column(groups, c.SNAPSHOT_ID))
     return integers(rows, NONE).astype(np.int64)
@@ -161,7 +157,7 @@ def _choice(
 ) -> Choice:
     """A record is of the chosen assignor where its members joined by the name that one has."""
     names = pa.array([*NAMES, *custom])
-    by_name = [JOINED_BY.get(name, name) for name in NAMES]
+    by_name = [BY_NAME[name].protocol_name for name in NAMES]
     joined = pa.array([*by_name, *(each.protocol_name for each in custom.values())], pa.string())
     chosen = integers(pc.index_in(column(groups, r.CHOSEN), value_set=names), NONE)
     recorded = integers(pc.index_in(column(groups, c.ASSIGNOR), value_set=joined, skip_nulls=True), NONE)
@@ -302,7 +298,7 @@ class _Bucket:
         return Snapshots(batch, views, held, recorded, goal, self._memory(), modern)
 
     def _named(self, which: int) -> NamedLists:
-        lists: Wire = self.wires[which]
+        lists: WireLists = self.wires[which]
         topic = np.repeat(self.topic_row[2 + which], ragged.lengths(lists.part_start))
         return NamedLists(lists.partition_start, topic, lists.partition)
 
@@ -378,6 +374,8 @@ class _Bucket:
 
     def _memory(self) -> Mask:
         """Claims that were sent in user data alone: ownedPartitions came with version 1."""
-        eager = _is(self.groups, c.ASSIGNOR, MEMORY_PROTOCOL)[ragged.owners(self.member_start)]
-        memory: Mask = eager | (integers(column(self.own, c.SUBSCRIPTION_VERSION), 1) == 0)
+        protocol = column(self.groups, c.ASSIGNOR)
+        remembering = pc.is_in(protocol, value_set=pa.array(sorted(REMEMBERING))).to_numpy(zero_copy_only=False)
+        unversioned = integers(column(self.own, c.SUBSCRIPTION_VERSION), 1) == 0
+        memory: Mask = remembering[ragged.owners(self.member_start)] | unversioned
         return memory

@@ -19,13 +19,14 @@ from groupledger.engine.rows import RECORD_COLUMNS
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    from groupledger.core.assignors.server.judgement import TopicChange
+    from groupledger.core.assignors.server.judgement import IdentifiedChange
     from groupledger.core.assignors.server.log import Logged
     from groupledger.core.batch import IntArray, LongArray
-    from groupledger.engine.topic_catalogue import Change, TopicsAt
+    from groupledger.core.history.topics import TopicChange
+    from groupledger.engine.topic_catalogue import TopicsAt
 
 CLASSIC, CONSUMER = "classic", "consumer"
-LogKey = tuple[str, str, int | None]
+GroupLog = tuple[str, str, int | None]
 
 _ROW = "row"
 
@@ -57,18 +58,18 @@ def coordinator_verdicts(
     return verdict
 
 
-def _by_log(rows: pa.Table, names: Sequence[str]) -> dict[LogKey, list[tuple[Any, ...]]]:
+def _by_log(rows: pa.Table, names: Sequence[str]) -> dict[GroupLog, list[tuple[Any, ...]]]:
     """These columns of each row, the log partition first, by cluster, group and log partition."""
     values = zip(*(column(rows, name).to_pylist() for name in names), strict=True)
     ids = (column(rows, name).to_pylist() for name in (c.CLUSTER_ID, c.GROUP_ID))
-    found: defaultdict[LogKey, list[tuple[Any, ...]]] = defaultdict(list)
+    found: defaultdict[GroupLog, list[tuple[Any, ...]]] = defaultdict(list)
     for cluster_id, group_id, value in zip(*ids, values, strict=True):
         found[cluster_id, group_id, value[0]].append(value)
     return found
 
 
 def _judged(
-    log: Sequence[tuple[Any, ...]], changes: Iterable[Change], offsets: list[int], default: str
+    log: Sequence[tuple[Any, ...]], changes: Iterable[TopicChange], offsets: list[int], default: str
 ) -> list[Verdict]:
     """The verdict on each snapshot. Small jobs without such groups need none of what this imports."""
     from groupledger.core.assignors.server.judgement import judge_snapshots
@@ -90,13 +91,13 @@ def _logged(log: Sequence[tuple[Any, ...]]) -> Iterator[Logged]:
             yield offset, timestamp, None
 
 
-def _as_judged(change: Change) -> TopicChange:
+def _as_judged(change: TopicChange) -> IdentifiedChange:
     from groupledger.core.assignors.server.group import TopicId
-    from groupledger.core.assignors.server.judgement import TopicChange
+    from groupledger.core.assignors.server.judgement import IdentifiedChange
     from groupledger.core.wire.primitives import uuid_bytes
 
     try:
         known = TopicId(uuid_bytes(change.topic_id or ""))
     except ValueError:  # tables of users may give none, or another text
         known = None
-    return TopicChange(change.since, change.topic, known, change.partitions)
+    return IdentifiedChange(change.valid_from, change.topic, known, change.partition_count)

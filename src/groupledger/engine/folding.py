@@ -73,7 +73,7 @@ INPUT = StructType(
 earlier ingest counted, of a group that is folded again; `head`: the state a group starts from and whether that folds it
 again (no state: from the beginning, in this log partition if one is named); `topics`: the catalogue of a cluster."""
 
-NO_TOPICS = history.TopicCatalog()
+NO_TOPICS = history.TopicHistory()
 
 FILLED = (
     tables.GROUP_SNAPSHOTS,
@@ -107,7 +107,7 @@ OUTPUT = StructType(
 """A row of one table in the struct column of its name, the others null: one pass fills all tables."""
 
 
-class Count(NamedTuple):
+class LogCount(NamedTuple):
     """A number of records of one cluster, by what became of them."""
 
     cluster_id: str
@@ -140,7 +140,7 @@ def fold_buckets(rows: DataFrame, buckets: int, settings: history.FoldSettings) 
 
 def fold_table(bucket: pa.Table, settings: history.FoldSettings) -> pa.Table:
     """Fold one bucket; the answer holds every record in its counts, whatever the records hold."""
-    folded = Rows()
+    folded = FoldedRows()
     catalogues = _catalogues(_of_kind(bucket, TOPICS))
     heads = _heads(_of_kind(bucket, HEAD))
     for cluster_id, group_key, records in _groups(_of_kind(bucket, RECORD, KNOWN)):
@@ -160,7 +160,7 @@ def fold_table(bucket: pa.Table, settings: history.FoldSettings) -> pa.Table:
     return folded.table()
 
 
-class Rows:
+class FoldedRows:
     """Rows of all filled tables, collected over a bucket's groups."""
 
     def __init__(self) -> None:
@@ -180,11 +180,11 @@ class Rows:
     def table(self) -> pa.Table:
         """All rows as one table of `OUTPUT`."""
         pieces = [_piece(name, rows) for name, rows in self.by_table.items() if rows]
-        counts = [Count(cluster, name, number) for (cluster, name), number in sorted(self.counts.items())]
+        counts = [LogCount(cluster, name, number) for (cluster, name), number in sorted(self.counts.items())]
         return pa.concat_tables([*pieces, _piece(COUNTS, counts)])
 
 
-def _named(counts: history.Counts) -> Iterator[tuple[str, int]]:
+def _named(counts: history.FoldCounts) -> Iterator[tuple[str, int]]:
     """The counts as flat names: `records`, `used.GroupMetadata`, `quarantined.TRUNCATED`, ..."""
     yield "records", counts.records
     yield "duplicates", counts.duplicates
@@ -248,10 +248,10 @@ def _heads(heads: pa.Table) -> dict[tuple[str, bytes | None], Start]:
     return {(cluster_id, group_key): Start(*start) for cluster_id, group_key, *start in rows}
 
 
-def _catalogues(topics: pa.Table) -> dict[str, history.TopicCatalog]:
+def _catalogues(topics: pa.Table) -> dict[str, history.TopicHistory]:
     rows = zip(topics[c.CLUSTER_ID].to_pylist(), topics[TOPICS].to_pylist(), strict=True)
     return {
-        cluster_id: history.TopicCatalog(
+        cluster_id: history.TopicHistory(
             history.TopicChange(
                 topic=change[c.TOPIC],
                 topic_id=change[c.TOPIC_ID],

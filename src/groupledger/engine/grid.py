@@ -24,7 +24,7 @@ from groupledger.engine.arrow_lists import column, integers
 from groupledger.engine.bucket_parts import Parts, parts_of
 from groupledger.engine.buckets import buckets_of
 from groupledger.engine.codec import decode
-from groupledger.engine.results import Outcome, refusals
+from groupledger.engine.results import ResultColumns, refusals
 from groupledger.engine.topic_catalogue import SCHEMA as CATALOGUE
 from groupledger.engine.topic_catalogue import TopicCatalogue
 from groupledger.tables import REBALANCES
@@ -33,7 +33,7 @@ from groupledger.tables import columns as c
 if TYPE_CHECKING:
     from groupledger.config.grid import ChangeSettings
     from groupledger.engine.arrow_lists import Column
-    from groupledger.engine.buckets import Calculation
+    from groupledger.engine.calculation import Calculation
 
 CELL = "cell"
 """Column: the number of the cell, assignors first: all changes of the first one, then of the next."""
@@ -84,7 +84,7 @@ class Grid:
                 decoded = decode(parts, calculation, custom)
                 result = rebalance(decoded.snapshots, decoded.choice)
                 schema = to_arrow_schema(r.OUTPUT)
-                rows = Outcome(decoded, result, "grid", refusals(decoded, result), schema).rebalances()
+                rows = ResultColumns(decoded, result, "grid", refusals(decoded, result), schema).rebalances()
                 yield _rows(at * len(self.changes) + number, rows)
 
 

@@ -26,7 +26,8 @@ from groupledger.core.custom.naming import SOLVED_ALONE, find, may_be_custom
 from groupledger.core.faults import Fault
 from groupledger.core.step import Form
 from groupledger.engine import rows as r
-from groupledger.engine.buckets import Calculation, compute
+from groupledger.engine.buckets import compute
+from groupledger.engine.calculation import Calculation
 from groupledger.tables import ASSIGNMENTS, REBALANCES
 from groupledger.tables import columns as c
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from groupledger.core.history import HeldSnapshot, Holder, OwnershipChangeRow, as_tuples, held_by, held_changes
+from groupledger.core.history import HeldSnapshot, HoldingMember, OwnershipChangeRow, as_tuples, held_by, held_changes
 from groupledger.engine.buckets import bucket_of, parallelism
 from groupledger.engine.folding import BUCKET, arrow_type
 from groupledger.tables import OWNERSHIP_CHANGES
@@ -26,7 +26,7 @@ _SNAPSHOT = [*_GROUP, c.SNAPSHOT_ID, c.INCARNATION, c.OFFSET, c.OBSERVED_AT, c.G
 
 def ownership_changes(groups: DataFrame, members: DataFrame) -> DataFrame:
     """Rows of `ownership_changes` (without the attempt) from all snapshots of some groups, and their members."""
-    holder = F.collect_list(F.struct(*Holder._fields)).alias(HOLDERS)
+    holder = F.collect_list(F.struct(*HoldingMember._fields)).alias(HOLDERS)
     held = members.groupBy(c.SNAPSHOT_ID).agg(holder)
     snapshots = groups.withColumn(c.OBSERVED_AT, F.unix_micros(c.OBSERVED_AT)).select(*_SNAPSHOT)
     buckets = parallelism(groups.sparkSession)
@@ -46,8 +46,8 @@ def changes_of(bucket: pa.Table) -> pa.Table:
     return pa.table(_columns(rows), schema=pa.schema([(field.name, arrow_type(field.dataType)) for field in OUTPUT]))
 
 
-def _holder(row: dict[str, Any]) -> Holder:
-    return Holder(*(as_tuples(row[name]) for name in Holder._fields))
+def _holder(row: dict[str, Any]) -> HoldingMember:
+    return HoldingMember(*(as_tuples(row[name]) for name in HoldingMember._fields))
 
 
 def _columns(rows: list[OwnershipChangeRow]) -> dict[str, list[Any]]:

@@ -13,14 +13,14 @@ from groupledger.core.assignors import MESSAGES, Status
 from groupledger.core.attributed import Attributed
 from groupledger.core.batch import NONE
 from groupledger.core.findings import DOUBLE_OWNED, HANDED_OVER_BEFORE_REVOKED, LEFT_OUT, NOT_SUBSCRIBED, Severity
-from groupledger.core.least_moves import Certainty, Moving, fewest_rounds, least_moves
+from groupledger.core.least_moves import LeastMovesCertainty, Moving, fewest_rounds, least_moves
 from groupledger.core.rebalance import Rebalances
 from groupledger.core.slots import Lists
 from groupledger.core.verdict import Verdict
 from groupledger.engine import rows as r
 from groupledger.engine.arrow_lists import Column, column, listed, wire_array
 from groupledger.engine.attributions import attributions
-from groupledger.engine.codec import Decoded
+from groupledger.engine.codec import DecodedBucket
 from groupledger.tables import ASSIGNMENTS, QUARANTINE, REBALANCES, VIOLATIONS, Table
 from groupledger.tables import columns as c
 
@@ -42,10 +42,10 @@ BREACHES = (
 """What each of `verdict.Breaches` breaks, and the evidence."""
 
 
-def encode_results(decoded: Decoded, result: Rebalances, scenario: str, schema: pa.Schema) -> pa.Table:
+def encode_results(decoded: DecodedBucket, result: Rebalances, scenario: str, schema: pa.Schema) -> pa.Table:
     """The rows of all result tables. `schema` is Arrow's form of `rows.OUTPUT`."""
     refused = refusals(decoded, result)
-    computed = Outcome(decoded, result, scenario, refused, schema)
+    computed = ResultColumns(decoded, result, scenario, refused, schema)
     parts = {
         ASSIGNMENTS.name: computed.assignments(),
         REBALANCES.name: computed.rebalances(),
@@ -56,7 +56,7 @@ def encode_results(decoded: Decoded, result: Rebalances, scenario: str, schema: 
     return pa.concat_tables(tables) if tables else schema.empty_table()
 
 
-def refusals(decoded: Decoded, result: Rebalances) -> dict[int, tuple[str, str]]:
+def refusals(decoded: DecodedBucket, result: Rebalances) -> dict[int, tuple[str, str]]:
     """Code and message by group row: rejected input, and input that Kafka's own code fails on."""
     failed = np.flatnonzero(result.status != Status.OK)
     return (
@@ -71,12 +71,12 @@ def _widened(name: str, rows: pa.StructArray, schema: pa.Schema) -> pa.Table:
     return pa.table([rows if field.name == name else nothing[field.name] for field in schema], schema=schema)
 
 
-class Outcome:
+class ResultColumns:
     """The columns of each result table, from flat arrays."""
 
     def __init__(
         self,
-        decoded: Decoded,
+        decoded: DecodedBucket,
         result: Rebalances,
         scenario: str,
         refused: Mapping[int, tuple[str, str]],
@@ -227,7 +227,7 @@ class Outcome:
         peopled = (np.diff(party.member_start) > 0) & ~self.is_refused
         return {name: pa.array(np.where(self.is_refused, 0, each)) for name, each in counts.items()} | {
             c.LEAST_MOVES: pa.array(fewest.least, mask=~fewest.applies),
-            c.LEAST_MOVES_CERTAINTY: _named(fewest.certainty, [each.text for each in Certainty]),
+            c.LEAST_MOVES_CERTAINTY: _named(fewest.certainty, [each.text for each in LeastMovesCertainty]),
             c.FEWEST_ROUNDS: pa.array(fewest_rounds(party.incremental, fewest), mask=~fewest.applies),
             c.LOAD_MIN: pa.array(least, mask=~peopled),
             c.LOAD_MAX: pa.array(most, mask=~peopled),

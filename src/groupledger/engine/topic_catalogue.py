@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,7 @@ from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     from groupledger.core.batch import LongArray
+    from groupledger.core.history.topics import TopicChange
     from groupledger.core.slots import Mask
     from groupledger.core.snapshots import TopicViews
 
@@ -39,15 +40,6 @@ SCHEMA = pa.schema(
         (c.RACKS, pa.list_(pa.list_(pa.string()))),
     ]
 )
-
-
-class Change(NamedTuple):
-    """A topic from a moment on; no count: deleted."""
-
-    topic: str
-    topic_id: str | None
-    partitions: int | None
-    since: int
 
 
 @dataclass(frozen=True)
@@ -135,12 +127,17 @@ class TopicCatalogue:
         racks = self.table.column(c.RACKS)
         return bool(racks.null_count < len(racks))
 
-    def changes(self, topics: LongArray) -> Iterator[Change]:
-        """All changes of some topics."""
+    def changes(self, topics: LongArray) -> Iterator[TopicChange]:
+        """All changes of some topics, without racks."""
+        from groupledger.core.history.topics import TopicChange  # with the fold, which few buckets need
+
         _, rows = ragged.take(self.listings.start, topics)
         taken = self._sorted.take(pa.array(rows))
         names = (c.TOPIC, c.TOPIC_ID, c.PARTITION_COUNT, SINCE)
-        return (Change(*row) for row in zip(*(taken.column(name).to_pylist() for name in names), strict=True))
+        return (
+            TopicChange(topic, topic_id, count, None, since)
+            for topic, topic_id, count, since in zip(*(taken.column(name).to_pylist() for name in names), strict=True)
+        )
 
 
 @dataclass(frozen=True)

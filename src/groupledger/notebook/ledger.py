@@ -129,7 +129,7 @@ class Ledger:
         return replies.TableReply(
             found,
             lambda output: tell_rows(output, names, shown, found.num_rows - len(shown)),
-            replies.Rows(tuple(names), ()),
+            replies.ReplyRows(tuple(names), ()),
         )
 
     def who(
@@ -356,7 +356,7 @@ def asked_of(since: When | None, until: When | None, group: str | None, cluster:
     return Asked(cluster, group, bound_of(since), bound_of(until))
 
 
-def _holdings(found: OwnershipAt) -> replies.Rows:
+def _holdings(found: OwnershipAt) -> replies.ReplyRows:
     """A row an owner, flat."""
     columns = ("cluster_id", "group_id", "topic_id", "member_id", "since", "until", "next_member_id", "generation",
                "snapshot_id", "client_id", "group_instance_id", "host", "covered")  # fmt: skip
@@ -369,4 +369,4 @@ def _holdings(found: OwnershipAt) -> replies.Rows:
             last and last.snapshot_id, member and member.client_id, member and member.group_instance_id,
             member and member.host, each.covered,
         ))  # fmt: skip
-    return replies.Rows(columns, tuple(rows))
+    return replies.ReplyRows(columns, tuple(rows))

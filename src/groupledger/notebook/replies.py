@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class ReplyRows:
     """The rows of an answer, as a DataFrame takes them: columns are there without a row, too."""
 
     columns: tuple[str, ...]
@@ -45,7 +45,7 @@ class Reply(Generic[T]):
 
     value: T
     tell: Callable[[Output], None]
-    rows: Rows
+    rows: ReplyRows
 
     def to_pandas(self) -> pd.DataFrame:
         """The rows of the answer; moments are in UTC, lists of partitions stay tuples."""
@@ -147,17 +147,17 @@ class Picture:
         self.figure.savefig(path)
 
 
-def rows(kind: type[Any], values: Iterable[Any], *more: str) -> Rows:
+def rows(kind: type[Any], values: Iterable[Any], *more: str) -> ReplyRows:
     """Dataclasses of one kind as rows: a column a field, and for each property in `more`."""
     columns = (*(field.name for field in dataclasses.fields(kind)), *more)
-    return Rows(columns, tuple(tuple(_value(getattr(each, name)) for name in columns) for each in values))
+    return ReplyRows(columns, tuple(tuple(_value(getattr(each, name)) for name in columns) for each in values))
 
 
 def listing_reply(*listings: Listing, main: int = 0) -> ListingReply:
     """Listings as they show themselves; the rows are those of the `main` one."""
     chosen = listings[main]
     values = tuple(tuple(map(_value, row)) for row in chosen.rows)
-    return ListingReply(listings, lambda output: tell(output, list(listings)), Rows(chosen.columns, values))
+    return ListingReply(listings, lambda output: tell(output, list(listings)), ReplyRows(chosen.columns, values))
 
 
 def _value(value: Any) -> Any:

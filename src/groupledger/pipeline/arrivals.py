@@ -24,7 +24,7 @@ from groupledger.tables import columns as c
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from groupledger.pipeline.reading import Read, Reading
+    from groupledger.pipeline.reading import Reading, SourceReading
     from groupledger.sources.opening import Arrivals, Arrived
 
 LISTED = f"{LISTINGS}.listed"
@@ -77,7 +77,7 @@ def _of_cluster(reading: Reading, cluster_id: str, ask: Callable[[Arrivals], Arr
     return found
 
 
-def _arrivals(sources: Iterable[Read], cluster_id: str) -> list[Arrivals]:
+def _arrivals(sources: Iterable[SourceReading], cluster_id: str) -> list[Arrivals]:
     return [each for source in sources if source.cluster_id == cluster_id for each in source.arrivals]
 
 

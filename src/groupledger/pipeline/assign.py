@@ -22,7 +22,8 @@ from groupledger.core.step import Form
 from groupledger.core.verdict import Verdict
 from groupledger.core.wire.offsets_log import RecordKind
 from groupledger.engine import rows as r
-from groupledger.engine.buckets import GROUPS_A_BUCKET, Calculation, apply, bucket_count, parallelism
+from groupledger.engine.buckets import GROUPS_A_BUCKET, apply, bucket_count, parallelism
+from groupledger.engine.calculation import Calculation
 from groupledger.pipeline import conservation
 from groupledger.pipeline.assign_input import LATEST, RECORDED, Extent, Facts, assign_input, catalogue
 from groupledger.pipeline.invocation import Timings
@@ -30,7 +31,7 @@ from groupledger.sinks import runs
 from groupledger.sinks.append import append, digest_counts, digests
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerLocation, check
-from groupledger.sinks.refusals import named
+from groupledger.sinks.refusals import engine_errors_as_faults
 from groupledger.tables import (
     ASSIGNMENTS,
     GROUP_HEADS,
@@ -97,7 +98,7 @@ def assign(spark: SparkSession, config: Config, invocation: Invocation) -> Assig
     Raises LedgerFault where there is no ledger, WriteConflict where others keep committing in between.
     """
     location = LedgerLocation.of(config.ledger)
-    with named(location):
+    with engine_errors_as_faults(location):
         return _assign(spark, location, config, invocation)
 
 
@@ -105,7 +106,7 @@ def _assign(spark: SparkSession, location: LedgerLocation, config: Config, invoc
     timings = Timings(invocation.seconds)
     with timings.stage("look"):
         check(spark, location)
-        seen = runs.look(spark, location)
+        seen = runs.read_commits(spark, location)
         seen.require_no_redaction()
         known = _known_facts(seen)
         custom = _custom(config)
@@ -124,7 +125,7 @@ def _assign(spark: SparkSession, location: LedgerLocation, config: Config, invoc
 
 
 def _attempt(
-    config: Config, invocation: Invocation, known: _Known, custom: Mapping[str, CustomAssignor], seen: runs.Look
+    config: Config, invocation: Invocation, known: _Known, custom: Mapping[str, CustomAssignor], seen: runs.LedgerView
 ) -> runs.Attempt:
     what = {"assign": asdict(config.assign), "limits": asdict(config.limits)}
     code = code_digest(files("groupledger"), __version__)
@@ -149,7 +150,7 @@ def _attempt(
     )
 
 
-def _superseded(seen: runs.Look, guard: str, settings: str) -> int:
+def _superseded(seen: runs.LedgerView, guard: str, settings: str) -> int:
     """The last commit of the scenario under another configuration; 0 where there is none."""
     others = (each for each in reversed(seen.commits) if each.kind == KIND and guard in each.guards)
     return next((each.sequence for each in others if each.config_digest != settings), 0)
@@ -169,7 +170,7 @@ class _Known(NamedTuple):
     shallow: bool
 
 
-def _known_facts(seen: runs.Look) -> _Known:
+def _known_facts(seen: runs.LedgerView) -> _Known:
     ingests = [commit for commit in seen.commits if commit.kind == runs.INGEST]
     groups = [commit.counts_out for commit in ingests if commit.counts_out.get(GROUP_SNAPSHOTS.name)]
     snapshots = sum(counts[GROUP_SNAPSHOTS.name] for counts in groups)
@@ -195,7 +196,7 @@ class _Work(NamedTuple):
     invocation: Invocation
     buckets: int
     timings: Timings
-    seen: runs.Look
+    seen: runs.LedgerView
     custom: Mapping[str, CustomAssignor]
 
 
@@ -243,7 +244,7 @@ def _planned(
     config: Config,
     custom: Mapping[str, CustomAssignor],
     buckets: int,
-    seen: runs.Look,
+    seen: runs.LedgerView,
     watch: Observation,
 ) -> _Planned:
     """What the facts that count as of `seen` give; nothing is computed yet."""
@@ -267,10 +268,10 @@ def _planned(
 
 
 def computed_again(
-    spark: SparkSession, location: LedgerLocation, config: Config, run: runs.Run, seen: runs.Look
+    spark: SparkSession, location: LedgerLocation, config: Config, run: runs.Run, seen: runs.LedgerView
 ) -> DataFrame:
     """What a committed run computed, from the facts it saw and its own settings: rows of `engine.rows.OUTPUT`."""
-    facts = runs.Look(tuple(commit for commit in seen.commits if commit.sequence <= run.inputs["facts_as_of"]))
+    facts = runs.LedgerView(tuple(commit for commit in seen.commits if commit.sequence <= run.inputs["facts_as_of"]))
     known = settings_of(run.inputs[SETTINGS], config)
     buckets = known.buckets or _buckets(spark, known, _known_facts(facts).snapshots)
     return _planned(spark, location, known, _custom(known), buckets, facts, Observation()).computed

@@ -20,7 +20,7 @@ from groupledger.sinks import runs
 from groupledger.sinks.append import append, digest_counts, digests
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerLocation, check
-from groupledger.sinks.refusals import named
+from groupledger.sinks.refusals import engine_errors_as_faults
 from groupledger.tables import CALLBACKS, GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, METRICS, RUNS
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def keep_calls(spark: SparkSession, config: Config, invocation: Invocation, hour
     WriteConflict where another such run committed meanwhile.
     """
     location = LedgerLocation.of(config.ledger)
-    with named(location):
+    with engine_errors_as_faults(location):
         return _keep_calls(spark, location, config, invocation, hours)
 
 
@@ -62,7 +62,7 @@ def _keep_calls(
     timings = Timings(invocation.seconds)
     with timings.stage("look"):
         check(spark, location, (*TABLES, RUNS))
-        seen = runs.look(spark, location)
+        seen = runs.read_commits(spark, location)
         seen.require_no_redaction()
         attempt = _attempt(invocation, seen, hours)
         committed = runs.counted(spark, location, seen, attempt)
@@ -80,13 +80,15 @@ def _keep_calls(
     return _summary(run, timings, already_committed=run.attempt_id != attempt.attempt_id)
 
 
-def computed(spark: SparkSession, location: LedgerLocation, config: Config, seen: runs.Look, hours: int) -> DataFrame:
+def computed(
+    spark: SparkSession, location: LedgerLocation, config: Config, seen: runs.LedgerView, hours: int
+) -> DataFrame:
     """Rows of `engine.calls.OUTPUT` from the facts that count as of `seen`; nothing is computed yet."""
     groups, members = (current(spark, location, each, seen.commits) for each in (GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS))
     return call_buckets(groups, members, config.buckets or _buckets(spark, seen), hours)
 
 
-def _attempt(invocation: Invocation, seen: runs.Look, hours: int) -> runs.Attempt:
+def _attempt(invocation: Invocation, seen: runs.LedgerView, hours: int) -> runs.Attempt:
     """The run is named after what it is made of, and after the commits before it: one that others took the place of,
     with other hours say, can come again."""
     facts = [commit.sequence for commit in seen.commits if commit.kind == runs.INGEST]
@@ -108,7 +110,7 @@ def _attempt(invocation: Invocation, seen: runs.Look, hours: int) -> runs.Attemp
     )
 
 
-def _buckets(spark: SparkSession, seen: runs.Look) -> int:
+def _buckets(spark: SparkSession, seen: runs.LedgerView) -> int:
     """From the number of snapshots ever written."""
     snapshots = sum(commit.counts_out.get(GROUP_SNAPSHOTS.name, 0) for commit in seen.commits)
     return bucket_count(snapshots, parallelism(spark))

@@ -17,7 +17,7 @@ from groupledger.core.log_plan import LogGap, LogPlan, planned
 from groupledger.core.moment import millis
 from groupledger.pipeline.past import guard_of
 from groupledger.sources import kafka_log, offsets_log, spark_kafka_log, topic_listings
-from groupledger.sources.kafka_client import Address, Cluster, ClusterState, Listed
+from groupledger.sources.kafka_client import Address, Cluster, ClusterState, TopicListing
 from groupledger.sources.kafka_records import StretchReader
 from groupledger.sources.lines import given_lines
 from groupledger.tables import COVERAGE
@@ -182,7 +182,7 @@ def _records(spark: SparkSession, source: SourceSettings, address: Address, plan
 
 
 def topic_listing(
-    spark: SparkSession, source: SourceSettings, cluster_id: str, topics: Iterable[Listed], now: datetime
+    spark: SparkSession, source: SourceSettings, cluster_id: str, topics: Iterable[TopicListing], now: datetime
 ) -> Rows:
     """The topics of a cluster as a listing of this moment."""
     lines = [listing_line(millis(now.astimezone(UTC)), *topic) for topic in topics]

@@ -9,7 +9,7 @@ from groupledger.config.settings import ADMIN
 from groupledger.core.faults import Fault
 from groupledger.core.kafka_faults import RIGHTS_ENOUGH
 from groupledger.core.lines.log_records import TOPIC
-from groupledger.core.log_plan import LogEnds, Stretch
+from groupledger.core.log_plan import LogEnds, OffsetRange
 from groupledger.pipeline.cluster import address_of
 from groupledger.pipeline.doctor import Check
 from groupledger.sources.kafka_client import Address, Cluster
@@ -65,7 +65,7 @@ def _described(ends: Mapping[int, LogEnds]) -> Check:
 
 def _read(address: Address, ends: Mapping[int, LogEnds]) -> Iterator[Check]:
     """Read the last offset of the first log partition that has any."""
-    some = [Stretch(partition, end - 1, end) for partition, (start, end) in sorted(ends.items()) if start < end]
+    some = [OffsetRange(partition, end - 1, end) for partition, (start, end) in sorted(ends.items()) if start < end]
     if not some:
         return
     try:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from groupledger.sinks.ledger import LedgerLocation
     from groupledger.sinks.runs import Commit
     from groupledger.sources.opening import Rows
-    from groupledger.sources.snapshot_tables import Snapshots
+    from groupledger.sources.snapshot_tables import SnapshotRows
 
 GROUPS, LEFT_OUT = "groups", "left_out"
 NOT_DESCRIBED = "group that cannot be described"
@@ -43,7 +43,7 @@ class DescribedReading:
     cluster_id: str
     since: int  # number of the cluster's last commit: the same groups later are another run
     topics: str
-    snapshots: Snapshots | None
+    snapshots: SnapshotRows | None
     listings: tuple[Rows, ...]
     left_out: Mapping[str, int]
     digest: str

@@ -32,7 +32,7 @@ _EQUAL, _ERASED, _UNKNOWN = "equal", "erased", "unknown"
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class DigestComparison:
     """What the tables hold against what the runs committed. All but `different` counts tables of runs."""
 
     different: tuple[str, ...]  # a line each: table, attempt, run, rows and digest got and wanted
@@ -41,21 +41,21 @@ class Comparison:
     unknown: int  # beside an erased one, of a run that kept no digest of each table
 
 
-def compare(spark: SparkSession, location: LedgerLocation) -> Comparison:
+def compare(spark: SparkSession, location: LedgerLocation) -> DigestComparison:
     """Compute the digests of every committed attempt anew, and compare them with what its run said."""
     history, erasure = runs.history(spark, location), Erasure.of(spark, location)
     contents = {table.name: stored(spark, location, table) for table in STAMPED}
     return compared(history, contents, erasure)
 
 
-def compared(history: Iterable[runs.Run], contents: Contents, erasure: Erasure) -> Comparison:
+def compared(history: Iterable[runs.Run], contents: Contents, erasure: Erasure) -> DigestComparison:
     """The runs against the contents. Runs that wrote no rows (`maintain`) have no digest and are passed over."""
     tally: Counter[str] = Counter()
     different: list[str] = []
     for run in history:
         if run.result_digest:
             different += _Rows(run, contents, erasure).differences(tally)
-    return Comparison(tuple(different), tally[_EQUAL], tally[_ERASED], tally[_UNKNOWN])
+    return DigestComparison(tuple(different), tally[_EQUAL], tally[_ERASED], tally[_UNKNOWN])
 
 
 class _Rows:

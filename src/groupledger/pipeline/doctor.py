@@ -27,7 +27,8 @@ from groupledger.pipeline.erasure import Stored, short
 from groupledger.pipeline.writers import mounted_as, writers
 from groupledger.sinks import changes, ledger, runs, upkeep
 from groupledger.sinks.current import current
-from groupledger.sinks.refusals import named
+from groupledger.sinks.location import local_folder, scheme
+from groupledger.sinks.refusals import engine_errors_as_faults
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def doctor(
 
 def digests(spark: SparkSession, location: LedgerLocation) -> Check:
     """The rows of every committed attempt have the digests that it committed; reads every table once."""
-    with named(location):
+    with engine_errors_as_faults(location):
         found = compare(spark, location)
     besides = [f"{found.erased} erased by retention or redaction"] if found.erased else []
     besides += [f"{found.unknown} beside them without a digest of their own"] if found.unknown else []
@@ -163,11 +164,11 @@ def store(spark: SparkSession, location: LedgerLocation) -> Check:
     if url is None:
         detail = "through Spark Connect: writers take no lock, and on a local folder a second one's commit can be lost"
         return Check("writers", True, detail, "let one process write at a time")
-    scheme, folder = changes.scheme(url), changes.local_folder(url)
-    names = (f"spark.delta.logStore.{scheme}.impl", "spark.delta.logStore.class")
+    kind_of_store, folder = scheme(url), local_folder(url)
+    names = (f"spark.delta.logStore.{kind_of_store}.impl", "spark.delta.logStore.class")
     log_store = next((value for name in names if (value := spark.conf.get(name, None))), None)
     kind = mounted_as(folder, MOUNTS.read_text(encoding="utf-8")) if folder and MOUNTS.is_file() else None
-    found = writers(scheme, kind, log_store)
+    found = writers(kind_of_store, kind, log_store)
     return Check("writers", True, found.detail, found.advice)
 
 
@@ -181,7 +182,7 @@ def soundness(spark: SparkSession, location: LedgerLocation) -> Iterator[Check]:
         )
         return
     yield Check("tables", True, f"{len(tables.TABLES)} tables of schema version {tables.SCHEMA_VERSION}")
-    seen = runs.look(spark, location)
+    seen = runs.read_commits(spark, location)
     yield _numbering(seen)
     stored = upkeep.stored(spark, location)
     yield _counts(seen, stored, runs.removals(spark, location))
@@ -189,7 +190,7 @@ def soundness(spark: SparkSession, location: LedgerLocation) -> Iterator[Check]:
     yield from _snapshots(spark, location, seen)
 
 
-def _numbering(seen: runs.Look) -> Check:
+def _numbering(seen: runs.LedgerView) -> Check:
     """Commits are numbered 1 to n, and each run and attempt is committed once."""
     once = [len({getattr(commit, name) for commit in seen.commits}) for name in _ONCE]
     found = {len(seen.commits), seen.sequence, *once}
@@ -202,7 +203,7 @@ def _numbering(seen: runs.Look) -> Check:
 _ONCE = (c.SEQUENCE, c.RUN_ID, c.ATTEMPT_ID)
 
 
-def _counts(seen: runs.Look, stored: Stored, removed: Mapping[str, Set[str]]) -> Check:
+def _counts(seen: runs.LedgerView, stored: Stored, removed: Mapping[str, Set[str]]) -> Check:
     """What each committed attempt says it wrote is there, in every table, but for what `maintain` removed for good."""
     wrong = [line for table in upkeep.STAMPED for line in short(seen.commits, table, stored, removed)]
     return _none(
@@ -235,7 +236,7 @@ def _attempts(spark: SparkSession, location: LedgerLocation, stored: Stored) -> 
     )
 
 
-def _snapshots(spark: SparkSession, location: LedgerLocation, seen: runs.Look) -> Iterator[Check]:
+def _snapshots(spark: SparkSession, location: LedgerLocation, seen: runs.LedgerView) -> Iterator[Check]:
     """Each snapshot stands once, and has the members it says it has; both in one pass."""
     groups = current(spark, location, tables.GROUP_SNAPSHOTS, seen.commits).select(
         c.SNAPSHOT_ID, F.lit(1).alias(COPIES), c.MEMBERS

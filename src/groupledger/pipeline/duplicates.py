@@ -21,7 +21,7 @@ from groupledger.tables import columns as c
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from groupledger.core.read_ranges import Place
+    from groupledger.core.read_ranges import LogPlace
     from groupledger.pipeline.past import Past
 
 COPIES, KNOWN, MAYBE = "copies", "known", "maybe_known"
@@ -46,7 +46,7 @@ def sorted_out(past: Past, records: DataFrame) -> DataFrame:
 def looked_for(past: Past, maybe: DataFrame) -> DataFrame:
     """The rows of `sorted_out` that are MAYBE known, decided; `maybe` is read twice, so it should be persisted."""
     extents = maybe.groupBy(c.CLUSTER_ID, c.LOG_PARTITION).agg(F.min(c.OFFSET), F.max(c.OFFSET)).collect()
-    wanted: dict[Place, Range] = {(cluster, at): (first, last) for cluster, at, first, last in extents}
+    wanted: dict[LogPlace, Range] = {(cluster, at): (first, last) for cluster, at, first, last in extents}
     known = past.current(LOG_RECORDS).where(_of_attempts(past, wanted)).select(*POSITION_AND_CONTENT).alias(KNOWN)
     same = [F.col(f"{MAYBE}.{name}").eqNullSafe(F.col(f"{KNOWN}.{name}")) for name in POSITION_AND_CONTENT]
     joined = maybe.drop(KNOWN).alias(MAYBE).join(known, reduce(lambda one, other: one & other, same), "left")
@@ -72,7 +72,7 @@ def _was_read(past: Past) -> Column:
     return F.coalesce(inside, F.lit(False))
 
 
-def _of_attempts(past: Past, wanted: Mapping[Place, Range]) -> Column:
+def _of_attempts(past: Past, wanted: Mapping[LogPlace, Range]) -> Column:
     """A filter that Delta passes over files by: the attempts that read any of the offsets, and the offsets."""
     offsets = [offset for extent in wanted.values() for offset in extent]
     within = F.col(c.OFFSET).between(min(offsets), max(offsets)) if offsets else F.lit(False)

@@ -41,7 +41,7 @@ class Erasure:
     @classmethod
     def of(cls, spark: SparkSession, location: LedgerLocation) -> Erasure:
         """As of now."""
-        last = runs.look(spark, location).last(runs.REDACTION)
+        last = runs.read_commits(spark, location).last(runs.REDACTION)
         return cls(runs.removals(spark, location), 0 if last is None else last.sequence)
 
     def touches(self, run: runs.Run) -> bool:

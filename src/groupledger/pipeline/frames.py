@@ -7,23 +7,30 @@ frames.group("payments").rebalances.where("moves > least_moves").show()
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pyspark.sql import functions as F
 
+from groupledger.answers.names import unknown_group
+from groupledger.core.faults import Fault
+from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples
+from groupledger.core.moment import millis
 from groupledger.pipeline.views import SparkReader
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerLocation, check
-from groupledger.tables import GROUP_SNAPSHOTS, OWNERSHIP_CHANGES, REBALANCES, Table
+from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, OWNERSHIP_CHANGES, REBALANCES, Table
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
 
     from pyspark.sql import DataFrame, SparkSession
 
     from groupledger.core.protocol.metrics import Metric
     from groupledger.core.protocol.recorded import RecordedCall
+
+R = TypeVar("R", GroupSnapshotRow, MemberSnapshotRow)
 
 
 class LedgerFrames:
@@ -88,14 +95,41 @@ class GroupFrames:
         rows = self.of(OWNERSHIP_CHANGES).where((F.col(c.TOPIC) == topic) & (F.col(c.PARTITION) == partition))
         return rows.sort(c.CLUSTER_ID, c.OFFSET)
 
-    def callbacks(self) -> list[RecordedCall]:
-        """The calls of KIP-429's timelines that members made, as far as the log tells; classic groups only."""
-        from groupledger.pipeline.callbacks import callbacks
+    def history(self) -> tuple[list[GroupSnapshotRow], list[MemberSnapshotRow]]:
+        """All snapshots of the group and of its members in order, on the driver, as the fold has them.
 
-        return callbacks(self)
+        Raises Fault: UNKNOWN_GROUP where the ledger has no such group, AMBIGUOUS_GROUP where several clusters do.
+        """
+        groups = list(_rows(self.of(GROUP_SNAPSHOTS).sort(c.LOG_PARTITION, c.OFFSET), GroupSnapshotRow))
+        clusters = sorted({row.cluster_id for row in groups})
+        if not groups:
+            raise unknown_group(self.ledger.reader, self.group_id, self.cluster_id)
+        if len(clusters) > 1:
+            message = f"{self.group_id!r} is a group of the clusters {', '.join(clusters)}; expected one to be named"
+            raise Fault("AMBIGUOUS_GROUP", message)
+        members = _rows(self.of(MEMBER_SNAPSHOTS).sort(c.OFFSET, c.MEMBER_ORDER), MemberSnapshotRow)
+        return groups, list(members)
+
+    def callbacks(self) -> list[RecordedCall]:
+        """The calls of KIP-429's timelines that members made, as far as the log tells; classic groups only.
+
+        The group's whole history comes to the driver. Raises Fault as `history` does.
+        """
+        from groupledger.core.protocol.recorded import recorded_calls
+
+        return list(recorded_calls(*self.history()))
 
     def metrics(self, start: datetime, end: datetime) -> list[Metric]:
         """KIP-429's client metrics between two moments, by member id; `reason` says why one is not known."""
-        from groupledger.pipeline.callbacks import metrics
+        from groupledger.core.protocol.metrics import Window, of_history
 
-        return metrics(self, start, end)
+        return of_history(self.callbacks(), Window(millis(start), millis(end)))
+
+
+def _rows(frame: DataFrame, kind: type[R]) -> Iterator[R]:
+    """The frame's rows as the fold has them: moments in milliseconds, lists as tuples."""
+    selected = frame
+    if c.OBSERVED_AT in kind._fields:
+        selected = frame.withColumn(c.OBSERVED_AT, F.unix_millis(c.OBSERVED_AT))
+    for row in selected.select(*kind._fields).collect():
+        yield kind(*map(as_tuples, row))

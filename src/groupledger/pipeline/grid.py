@@ -14,13 +14,14 @@ from groupledger.core.faults import Fault
 from groupledger.core.step import Form
 from groupledger.engine import grid as engine
 from groupledger.engine import rows as r
-from groupledger.engine.buckets import Calculation, bucket_count, parallelism
+from groupledger.engine.buckets import bucket_count, parallelism
+from groupledger.engine.calculation import Calculation
 from groupledger.engine.older_spark import repartition_by_id
 from groupledger.pipeline.assign_input import LATEST, RECORDED, Extent, Facts, assign_input, catalogue, glob
 from groupledger.sinks import runs
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerLocation, check
-from groupledger.sinks.refusals import named
+from groupledger.sinks.refusals import engine_errors_as_faults
 from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS
 from groupledger.tables import columns as c
 
@@ -78,7 +79,7 @@ def grid(
     OUTPUT_EXISTS where `output` is there already.
     """
     location = LedgerLocation.of(config.ledger)
-    with named(location):
+    with engine_errors_as_faults(location):
         check(spark, location)
         rows = _rows(spark, location, config, settings, (groups, cluster)).persist()
         try:
@@ -106,7 +107,7 @@ def _rows(
     asked: tuple[str | None, str | None],
 ) -> DataFrame:
     """A row a group and cell (`engine.grid.OUTPUT`)."""
-    seen = runs.look(spark, location)
+    seen = runs.read_commits(spark, location)
     seen.require_no_redaction()
     group, cluster = asked
 

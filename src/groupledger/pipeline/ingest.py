@@ -22,15 +22,15 @@ from groupledger.pipeline.cluster import gap_rows
 from groupledger.pipeline.described import last_digests
 from groupledger.pipeline.duplicates import COPIES, KNOWN, MAYBE, looked_for, sorted_out
 from groupledger.pipeline.fold_input import fold_input, touched
-from groupledger.pipeline.given import Given, changes_of_ownership, given, of_table
 from groupledger.pipeline.invocation import Timings
 from groupledger.pipeline.log_partitions import FIRST_OFFSET, LAST_OFFSET
 from groupledger.pipeline.past import STRAY_GROUPS, Past, guard_of
 from groupledger.pipeline.reading import Reading, read_sources, union
+from groupledger.pipeline.snapshot_ingest import GivenRows, changes_of_ownership, given, of_table
 from groupledger.sinks import runs
 from groupledger.sinks.append import DIGESTS, Written, append, digest_counts, digests
 from groupledger.sinks.ledger import check
-from groupledger.sinks.refusals import named
+from groupledger.sinks.refusals import engine_errors_as_faults
 from groupledger.sources import snapshot_tables, topic_listings
 from groupledger.tables import columns as c
 
@@ -85,7 +85,7 @@ def ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoca
     Raises Fault for a ledger or a source that cannot be used, before anything is written, and WriteConflict where
     another ingest of one of the clusters committed meanwhile.
     """
-    with named(location):
+    with engine_errors_as_faults(location):
         return _ingest(spark, location, config, invocation)
 
 
@@ -93,7 +93,7 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
     timings = Timings(invocation.seconds)
     with timings.stage("open"):
         check(spark, location)
-        seen = runs.look(spark, location, invocation.run_id)
+        seen = runs.read_commits(spark, location, invocation.run_id)
         seen.require_no_redaction()
         if seen.committed is not None and seen.committed.kind == runs.INGEST:
             return IngestSummary(seen.committed, True, timings.by_stage)
@@ -119,10 +119,10 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
     return IngestSummary(run, run.attempt_id != attempt.attempt_id, timings.by_stage, left=reading.left)
 
 
-def _last(spark: SparkSession, location: LedgerLocation, seen: runs.Look, guards: tuple[str, ...]) -> runs.Run:
+def _last(spark: SparkSession, location: LedgerLocation, seen: runs.LedgerView, guards: tuple[str, ...]) -> runs.Run:
     """The last run under any of these guards."""
     commit = max(filter(None, map(seen.last, guards)), key=lambda each: each.sequence)
-    run = runs.look(spark, location, commit.run_id).committed
+    run = runs.read_commits(spark, location, commit.run_id).committed
     assert run is not None, f"run {commit.run_id} was committed, and is no longer"
     return run
 
@@ -173,7 +173,7 @@ class Work:
         self.counts: Counter[str] = Counter()
         self.positions: dict[str, dict[str, Any]] = {}
         self.folded: Counter[str] = Counter()
-        self.given: list[Given] = []
+        self.given: list[GivenRows] = []
         self.written: list[Written] = []
         self.late_groups = self.stray_groups = 0
         self.most_members = 0

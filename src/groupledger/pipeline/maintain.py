@@ -22,7 +22,7 @@ from groupledger.sinks import runs, upkeep
 from groupledger.sinks.aside import Aside, erase, set_aside
 from groupledger.sinks.leases import Lease
 from groupledger.sinks.ledger import check
-from groupledger.sinks.refusals import named
+from groupledger.sinks.refusals import engine_errors_as_faults
 from groupledger.tables import BY_NAME, LOG_RECORDS, RUNS, TABLES
 from groupledger.tables import columns as c
 
@@ -46,8 +46,8 @@ class TableUpkeep:
 
     table: str
     rows_removed: int
-    before: upkeep.Size
-    after: upkeep.Size
+    before: upkeep.TableSize
+    after: upkeep.TableSize
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def maintain(
     Raises LedgerFault where there is no ledger; WriteConflict where another maintain holds the lease, or where others
     write all the time.
     """
-    with named(location):
+    with engine_errors_as_faults(location):
         check(spark, location, {RUNS, *tables})
         lease = _lease(config, invocation)
         lease.take(spark, location, invocation.now())
@@ -122,7 +122,7 @@ class _Work:
     def done(self, *, redact: bool) -> MaintainSummary:
         timings = Timings(self.invocation.seconds)
         with timings.stage("redact"):
-            redacted = self._redact() if redact or runs.look(self.spark, self.location).redacting else 0
+            redacted = self._redact() if redact or runs.read_commits(self.spark, self.location).redacting else 0
         with timings.stage("give up"):
             count = self._give_up()
         with timings.stage("retire"):
@@ -139,7 +139,7 @@ class _Work:
         found = [aside for table in TABLES for aside in set_aside(self.location, table)]
         if not found:
             return
-        erasure, commits = Erasure.of(self.spark, self.location), runs.look(self.spark, self.location).commits
+        erasure, commits = Erasure.of(self.spark, self.location), runs.read_commits(self.spark, self.location).commits
         for aside in found:
             redacted = aside.sequence < erasure.redacted  # since it was moved: what it holds may name somebody
             if redacted or BY_NAME[aside.table] in self.tables:
@@ -166,7 +166,7 @@ class _Work:
 
     def _retire(self, stored: Mapping[tuple[str, str], int]) -> None:
         """Commit which rows go for good, before any does: an ingest that needs them meanwhile ends in a conflict."""
-        seen = runs.look(self.spark, self.location)
+        seen = runs.read_commits(self.spark, self.location)
         now = self.invocation.now()
         removed = due(self.spark, self.location, self.config.maintain.retention, stored, seen, now)
         if not removed:
@@ -175,8 +175,8 @@ class _Work:
         counts |= forgetting(self.spark, self.location, removed.get(LOG_RECORDS.name, []))
         guards = {guard for commit in seen.commits for guard in commit.guards if LOG_RECORDS.name in removed}
         guards -= {runs.REDACTION}
-        named = f"{KIND}-{self.invocation.attempt_id}"
-        attempt = replace(self.lease.attempt, run_id=named, guards=tuple(sorted(guards)))
+        engine_errors_as_faults = f"{KIND}-{self.invocation.attempt_id}"
+        attempt = replace(self.lease.attempt, run_id=engine_errors_as_faults, guards=tuple(sorted(guards)))
         outcome = runs.Outcome({}, counts, result_digest="", verdict="done", finished_at=now, removed=removed)
         runs.commit(self.spark, self.location, attempt, seen.sequence, outcome)
 

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from groupledger.config import Config, LimitSettings, SourceSettings
     from groupledger.pipeline.invocation import Invocation
     from groupledger.sinks.runs import Commit
-    from groupledger.sources.snapshot_tables import Snapshots
+    from groupledger.sources.snapshot_tables import SnapshotRows
 
 LISTING = "topics-jsonl"
 LOGS = (*OFFSETS, SEGMENTS)
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class SourceReading:
     """One source of one cluster: its rows, and the files they come from."""
 
     settings: SourceSettings
@@ -95,10 +95,10 @@ class Reading:
     reads them.
     """
 
-    sources: tuple[Read, ...]
+    sources: tuple[SourceReading, ...]
     logs: tuple[Rows, ...]
     listings: tuple[Rows, ...]
-    tables: tuple[tuple[str, Snapshots], ...]  # with the cluster of each
+    tables: tuple[tuple[str, SnapshotRows], ...]  # with the cluster of each
     clusters: tuple[str, ...]
     described: Mapping[str, Any]
 
@@ -172,8 +172,8 @@ def read_sources(
     """
     if not config.sources:
         raise Fault("NO_SOURCES", "sources is empty; expected at least one, such as {kind: offsets-jsonl, path: ...}")
-    sources: list[Read] = []
-    given: list[tuple[str, Snapshots]] = []
+    sources: list[SourceReading] = []
+    given: list[tuple[str, SnapshotRows]] = []
     for source in config.sources:
         cluster_id = source.cluster_id or config.cluster_id or ""
         if source.kind == KAFKA:
@@ -190,7 +190,7 @@ def read_sources(
         elif source.kind == "snapshots":
             found = _snapshots(spark, source, cluster_id, config.limits)
             given.append((cluster_id, found))
-            sources.append(Read(source, cluster_id, tuple(found.parts()), found.arrivals, found.files))
+            sources.append(SourceReading(source, cluster_id, tuple(found.parts()), found.arrivals, found.files))
         elif source.kind in (DELTA, TABLE):
             table = read_growing(spark, source, cluster_id, config.limits, commits, invocation)
             sources.append(_growing(table, source, cluster_id, config.limits))
@@ -214,27 +214,27 @@ def read_sources(
     )
 
 
-def _cluster(found: ClusterReading, source: SourceSettings, config: Config) -> Read:
+def _cluster(found: ClusterReading, source: SourceSettings, config: Config) -> SourceReading:
     logs = tuple(_within_limits(rows, source, config.limits) for rows in found.logs)
     parts = (*logs, *found.listings)
     arrivals = tuple(rows.arrivals for rows in parts if rows.arrivals is not None)
-    return Read(source, found.cluster_id, parts, arrivals, cluster=found)
+    return SourceReading(source, found.cluster_id, parts, arrivals, cluster=found)
 
 
-def _described(found: DescribedReading, source: SourceSettings) -> Read:
+def _described(found: DescribedReading, source: SourceSettings) -> SourceReading:
     tables = () if found.snapshots is None else found.snapshots.parts()
     arrivals = () if found.snapshots is None else found.snapshots.arrivals
     listed = tuple(rows.arrivals for rows in found.listings if rows.arrivals is not None)
-    return Read(source, found.cluster_id, (*tables, *found.listings), (*arrivals, *listed), cluster=found)
+    return SourceReading(source, found.cluster_id, (*tables, *found.listings), (*arrivals, *listed), cluster=found)
 
 
-def _growing(found: TableReading, source: SourceSettings, cluster_id: str, limits: LimitSettings) -> Read:
+def _growing(found: TableReading, source: SourceSettings, cluster_id: str, limits: LimitSettings) -> SourceReading:
     rows = _within_limits(found.rows, source, limits)
     arrivals = () if rows.arrivals is None else (rows.arrivals,)
-    return Read(source, cluster_id, (rows,), arrivals, (found.files,), table=found)
+    return SourceReading(source, cluster_id, (rows,), arrivals, (found.files,), table=found)
 
 
-def _reached(sources: Iterable[Read]) -> dict[str, Any]:
+def _reached(sources: Iterable[SourceReading]) -> dict[str, Any]:
     """By cluster, where the next ingest goes on: in the cluster itself, and in tables of its log."""
     found: dict[str, Any] = {}
     for each in sources:
@@ -246,7 +246,7 @@ def _reached(sources: Iterable[Read]) -> dict[str, Any]:
     return found
 
 
-def _require_once(sources: Iterable[Read]) -> None:
+def _require_once(sources: Iterable[SourceReading]) -> None:
     """Raises Fault SOURCE_TWICE where two sources read the log of one cluster itself."""
     seen: dict[str, str] = {}
     for each in sources:
@@ -271,12 +271,12 @@ def stated_partitions(sources: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 def _snapshots(
     spark: SparkSession, source: SourceSettings, cluster_id: str, limits: LimitSettings
-) -> snapshot_tables.Snapshots:
+) -> snapshot_tables.SnapshotRows:
     most = limits.max_partitions_per_group
     return snapshot_tables.read(spark, source.place, source.format, cluster_id, most_claims=most, glob=source.glob)
 
 
-def _one_table(spark: SparkSession, source: SourceSettings, cluster_id: str, limits: LimitSettings) -> Read:
+def _one_table(spark: SparkSession, source: SourceSettings, cluster_id: str, limits: LimitSettings) -> SourceReading:
     """A log, or listings of topics."""
     if source.kind == SEGMENTS:
         return _segments(spark, source, cluster_id, limits)
@@ -288,14 +288,16 @@ def _one_table(spark: SparkSession, source: SourceSettings, cluster_id: str, lim
         rows = _within_limits(offsets_log.read_json(spark, files, cluster_id, source.columns), source, limits)
     else:
         rows = _within_limits(offsets_log.read_table(spark, files, kind, cluster_id, source.columns), source, limits)
-    return Read(source, cluster_id, (rows,), () if rows.arrivals is None else (rows.arrivals,), (files,))
+    return SourceReading(source, cluster_id, (rows,), () if rows.arrivals is None else (rows.arrivals,), (files,))
 
 
-def _segments(spark: SparkSession, source: SourceSettings, cluster_id: str, limits: LimitSettings) -> Read:
+def _segments(spark: SparkSession, source: SourceSettings, cluster_id: str, limits: LimitSettings) -> SourceReading:
     found = segments.list_segments(source.place, glob=source.glob)
     rows = segments.read(spark, found, cluster_id, offset_commits=source.offset_commits)
     within = _within_limits(rows, source, limits)
-    return Read(source, cluster_id, (within,), () if rows.arrivals is None else (rows.arrivals,), (found.files,))
+    return SourceReading(
+        source, cluster_id, (within,), () if rows.arrivals is None else (rows.arrivals,), (found.files,)
+    )
 
 
 def _within_limits(rows: Rows, source: SourceSettings, limits: LimitSettings) -> Rows:

@@ -19,13 +19,13 @@ from groupledger import tables
 from groupledger.core.digest import result_digest
 from groupledger.core.faults import Fault
 from groupledger.pipeline.erasure import Erasure
-from groupledger.pipeline.remaking import Remaking, Rows
+from groupledger.pipeline.remaking import RemadeRows, Remaking
 from groupledger.sinks import runs
 from groupledger.sinks.append import Written, digests, stamp, stored
 from groupledger.sinks.aside import folder_of, move_aside
 from groupledger.sinks.changes import overwrite_rows
 from groupledger.sinks.ledger import check, init, stands
-from groupledger.sinks.refusals import RAW, damaged, named
+from groupledger.sinks.refusals import RAW, damaged, engine_errors_as_faults
 from groupledger.sinks.upkeep import STAMPED
 from groupledger.tables import columns as c
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from groupledger.sinks.ledger import LedgerLocation
     from groupledger.tables import Table
 
-Contents = dict[str, dict[str, Written]]
+RebuiltContents = dict[str, dict[str, Written]]
 """By table and attempt."""
 
 
@@ -65,11 +65,11 @@ def rebuild(spark: SparkSession, location: LedgerLocation, config: Config, invoc
     Raises Fault: LEDGER_MISSING; LEDGER_DAMAGED where a table cannot be read that is not made of others;
     TABLE_IN_THE_WAY, SOURCES_CHANGED, REBUILT_DIFFERENT with what to do.
     """
-    with named(location):
+    with engine_errors_as_faults(location):
         check(spark, location)
         history = runs.history(spark, location)  # before the tables: what commits after this look is not missing
         contents = {table.name: _contents(spark, location, table) for table in tables.TABLES if table.name in RAW}
-        sequence = runs.look(spark, location).sequence
+        sequence = runs.read_commits(spark, location).sequence
     set_aside = {}
     for table in STAMPED:
         if table.name not in RAW:
@@ -77,7 +77,7 @@ def rebuild(spark: SparkSession, location: LedgerLocation, config: Config, invoc
             contents[table.name] = {} if isinstance(found, Fault) else found
             if isinstance(found, Fault):
                 set_aside[table.name] = str(_set_aside(location, table, invocation, sequence, found))
-    with named(location):
+    with engine_errors_as_faults(location):
         init(spark, location)
         work = _Rebuild(spark, location, config, history, contents)
         return RebuildSummary(len(work.history), set_aside, tuple(work.remade()))
@@ -95,7 +95,7 @@ def _readable(spark: SparkSession, location: LedgerLocation, table: Table) -> di
     """What stands in the table, nothing if it is not there, or why it cannot be read. Raises the Fault of another table
     in its place, which is not touched."""
     try:
-        with named(location):
+        with engine_errors_as_faults(location):
             return _contents(spark, location, table) if stands(spark, location, table) else {}
     except Fault as fault:
         if fault.code not in ("LEDGER_DAMAGED", "LEDGER_UNREADABLE"):
@@ -121,7 +121,7 @@ class _Rebuild:
         location: LedgerLocation,
         config: Config,
         history: tuple[runs.Run, ...],
-        contents: Contents,
+        contents: RebuiltContents,
     ) -> None:
         self.spark, self.location = spark, location
         self.history, self.contents = history, contents
@@ -161,7 +161,7 @@ class _Rebuild:
         written = self.contents[table.name].get(run.attempt_id)
         return written.rows if written else 0
 
-    def _overwritten(self, run: runs.Run, table: Table, rows: Rows) -> Remade:
+    def _overwritten(self, run: runs.Run, table: Table, rows: RemadeRows) -> Remade:
         """One commit that takes what is left of the attempt's rows and puts all of them there."""
         again = stamp(table, rows.of(table), run.attempt_id, run.schema_version)
         mine = F.col(c.ATTEMPT_ID) == F.lit(run.attempt_id)

@@ -74,23 +74,23 @@ class Redaction:
 
     def done(self, now: datetime) -> int:
         """Begin, or go on with one that was cut off; do it, and commit. How many tables were overwritten."""
-        seen = runs.look(self.spark, self.location)
+        seen = runs.read_commits(self.spark, self.location)
         if not seen.redacting:
             self._commit(seen, now, self._beginning(seen), {BEGUN: 1})
-            seen = runs.look(self.spark, self.location)
+            seen = runs.read_commits(self.spark, self.location)
         series = sum(BEGUN in commit.counts_out for commit in seen.commits)
         overwritten = self._overwrite(series)
-        self._commit(runs.look(self.spark, self.location), now, {}, {})
+        self._commit(runs.read_commits(self.spark, self.location), now, {}, {})
         return overwritten
 
-    def _beginning(self, seen: runs.Look) -> dict[str, list[str]]:
+    def _beginning(self, seen: runs.LedgerView) -> dict[str, list[str]]:
         """The attempts whose records go: all that counted."""
         return {
             LOG_RECORDS.name: [commit.attempt_id for commit in seen.commits if LOG_RECORDS.name in commit.counts_out]
         }
 
     def _commit(
-        self, seen: runs.Look, now: datetime, removed: Mapping[str, list[str]], counts: Mapping[str, int]
+        self, seen: runs.LedgerView, now: datetime, removed: Mapping[str, list[str]], counts: Mapping[str, int]
     ) -> None:
         guards = {guard for commit in seen.commits for guard in commit.guards} | {runs.REDACTION}
         number = f"{seen.sequence + 1}"

@@ -16,10 +16,10 @@ from groupledger.engine.folding import FILLED
 from groupledger.engine.rows import RESULTS, rows_of
 from groupledger.pipeline import assign, call_tables, ingest
 from groupledger.pipeline.cluster import SINCE, gap_rows
-from groupledger.pipeline.given import changes_of_ownership, given, of_table
 from groupledger.pipeline.growing import READ_AT
 from groupledger.pipeline.past import Past
 from groupledger.pipeline.reading import read_sources, stated_partitions, union
+from groupledger.pipeline.snapshot_ingest import changes_of_ownership, given, of_table
 from groupledger.sinks import runs
 
 if TYPE_CHECKING:
@@ -36,35 +36,35 @@ class Remaking:
     def __init__(self, spark: SparkSession, location: LedgerLocation, config: Config) -> None:
         """A run says of itself what it was made with; `config` has what it must not say, such as paths with secrets."""
         self.spark, self.location, self.config = spark, location, config
-        self.commits = runs.look(spark, location).commits
+        self.commits = runs.read_commits(spark, location).commits
 
     def wrote(self, run: runs.Run) -> bool:
         """Whether runs of its kind write rows that are made of others: a `maintain` does not."""
         return run.kind in self._kinds
 
-    def made(self, run: runs.Run) -> Rows:
+    def made(self, run: runs.Run) -> RemadeRows:
         """The rows that the run wrote. Raises Fault: REBUILT_DIFFERENT, SOURCES_CHANGED where there is no way."""
         return self._kinds[run.kind](run)
 
     @property
-    def _kinds(self) -> Mapping[str, Callable[[runs.Run], Rows]]:
+    def _kinds(self) -> Mapping[str, Callable[[runs.Run], RemadeRows]]:
         return {assign.KIND: self._computed, runs.INGEST: self._folded, runs.CALLS: self._called}
 
-    def _called(self, run: runs.Run) -> Rows:
+    def _called(self, run: runs.Run) -> RemadeRows:
         """The calls of all history, as of the commits that the run saw."""
-        seen = runs.Look(self._before(run))
+        seen = runs.LedgerView(self._before(run))
         computed = call_tables.computed(self.spark, self.location, self.config, seen, run.inputs["hours"]).persist()
-        return Rows({table.name: [calls.rows_of(computed, table)] for table in call_tables.TABLES}, computed)
+        return RemadeRows({table.name: [calls.rows_of(computed, table)] for table in call_tables.TABLES}, computed)
 
-    def _computed(self, run: runs.Run) -> Rows:
+    def _computed(self, run: runs.Run) -> RemadeRows:
         if assign.SETTINGS not in run.inputs:
             what = f"run {run.run_id!r} does not say with which settings it computed"
             raise Fault("REBUILT_DIFFERENT", f"{what}: run `groupledger assign` with them again under another run id")
-        seen = runs.Look(self._before(run))
+        seen = runs.LedgerView(self._before(run))
         computed = assign.computed_again(self.spark, self.location, self.config, run, seen).persist()
-        return Rows({table.name: [rows_of(computed, table)] for table in RESULTS}, computed)
+        return RemadeRows({table.name: [rows_of(computed, table)] for table in RESULTS}, computed)
 
-    def _folded(self, run: runs.Run) -> Rows:
+    def _folded(self, run: runs.Run) -> RemadeRows:
         """What the attempt's records fold to, and what of its sources never became a record."""
         before = self._before(run)
         past = Past(self.spark, self.location, before, run.guards, stated_partitions(run.inputs["sources"]))
@@ -78,7 +78,7 @@ class Remaking:
         if short:
             for table, more in self._from_sources(run, work):
                 rows.setdefault(table.name, []).append(more)
-        return Rows(rows, folded)
+        return RemadeRows(rows, folded)
 
     def _from_sources(self, run: runs.Run, work: ingest.Work) -> Iterator[tuple[Table, DataFrame]]:
         """Rows that are not kept raw: rejected lines, and users' own tables. Their sources must be as they were."""
@@ -118,7 +118,7 @@ _NOT_FROM_RECORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RemadeRows:
     """Rows that an attempt wrote, by table; `kept` is what they are cut from, in memory until released."""
 
     by_table: dict[str, list[DataFrame]]

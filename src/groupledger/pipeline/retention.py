@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from groupledger.config import RetentionSettings
     from groupledger.sinks.ledger import LedgerLocation
-    from groupledger.sinks.runs import Commit, Look
+    from groupledger.sinks.runs import Commit, LedgerView
     from groupledger.tables import Table
 
 FORGOTTEN = "forgotten."
@@ -39,7 +39,7 @@ def due(
     location: LedgerLocation,
     settings: Iterable[RetentionSettings],
     stored: Mapping[tuple[str, str], int],
-    seen: Look,
+    seen: LedgerView,
     now: datetime,
 ) -> dict[str, list[str]]:
     """By table, the committed attempts whose rows are there and are to go; tables with none are left out."""

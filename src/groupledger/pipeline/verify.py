@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from groupledger.core.digest import result_digest, short_digest
 from groupledger.core.faults import Fault
 from groupledger.pipeline.erasure import Erasure
-from groupledger.pipeline.remaking import Remaking, Rows
+from groupledger.pipeline.remaking import RemadeRows, Remaking
 from groupledger.sinks import runs
 from groupledger.sinks.append import Written, digest_name, digests, measured, stamp, stored
 from groupledger.sinks.ledger import check
-from groupledger.sinks.refusals import RAW, named
+from groupledger.sinks.refusals import RAW, engine_errors_as_faults
 from groupledger.sinks.upkeep import STAMPED
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def verify(spark: SparkSession, location: LedgerLocation, config: Config, run_id
     Raises Fault: UNKNOWN_RUN; NOTHING_TO_VERIFY for a run that computes nothing; RAW_ERASED where retention or a
     redaction took what it was made of; SOURCES_CHANGED, REBUILT_DIFFERENT where there is no way to make it again.
     """
-    with named(location):
+    with engine_errors_as_faults(location):
         check(spark, location)
         run = _found(runs.history(spark, location), run_id)
         remaking = Remaking(spark, location, config)
@@ -86,7 +86,7 @@ def _require_inputs(run: runs.Run, erasure: Erasure) -> None:
         raise Fault("RAW_ERASED", f"{why} rows of run {run.run_id!r}: what it wrote can no longer be compared")
 
 
-def _compared(spark: SparkSession, location: LedgerLocation, run: runs.Run, rows: Rows) -> Verification:
+def _compared(spark: SparkSession, location: LedgerLocation, run: runs.Run, rows: RemadeRows) -> Verification:
     """The rows of the tables that follow from others; raw records are what all of it is made of."""
     derived = [table for table in STAMPED if table.name not in RAW]
     made = {table.name: _measured(table, run, rows) for table in derived}
@@ -103,7 +103,7 @@ def _compared(spark: SparkSession, location: LedgerLocation, run: runs.Run, rows
     return Verification(run.run_id, run.kind, run.sequence, run.code_digest, told, same)
 
 
-def _measured(table: Table, run: runs.Run, rows: Rows) -> Written:
+def _measured(table: Table, run: runs.Run, rows: RemadeRows) -> Written:
     """What an append of the rows of one table would have said."""
     if not rows.has(table):
         return Written(table.name, 0, ())

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from groupledger.sinks.changes import has_scheme, local_folder
+from groupledger.sinks.location import has_scheme, local_folder
 
 if TYPE_CHECKING:
     from groupledger.sinks.ledger import LedgerLocation

@@ -5,22 +5,21 @@ Nothing else in this package runs a command that commits, or writes a frame to a
 
 from __future__ import annotations
 
-import re
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException
 
+from groupledger.sinks.location import has_scheme, local_folder, scheme
 from groupledger.sinks.locks import table_lock
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row, SparkSession
 
-    from groupledger.sinks.ledger import LedgerLocation
+    from groupledger.sinks.location import LedgerLocation
     from groupledger.tables import Table
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)(?://(?P<host>[^/]*))?")
 _LOCATION = "Location"
 _catalog_urls: dict[str, str] = {}
 """By the identifier of a table in a catalog: DESCRIBE takes as long as a small read."""
@@ -48,27 +47,6 @@ def _alone(spark: SparkSession, location: LedgerLocation, table: Table) -> Abstr
     """The table's lock; nothing on other stores, whose writers Delta keeps apart, and through Spark Connect."""
     folder = local_folder(table_url(spark, location, table))
     return nullcontext() if folder is None else table_lock(spark, folder)
-
-
-def has_scheme(path: str) -> bool:
-    """Whether a path is a URL, which says itself on which store it lies."""
-    return _SCHEME.match(path) is not None
-
-
-def scheme(url: str) -> str:
-    """The kind of store in lower case: `"s3a://bucket/ledger"` -> `"s3a"`; empty for a plain path."""
-    found = _SCHEME.match(url)
-    return found[1].lower() if found else ""
-
-
-def local_folder(url: str | None) -> Path | None:
-    """The folder of this machine that a `file:` URL names; None for other stores and for none.
-
-    >>> local_folder("file:///data/ledger"), local_folder("s3a://bucket/ledger")
-    (PosixPath('/data/ledger'), None)
-    """
-    found = _SCHEME.match(url or "")
-    return Path(found.string[found.end() :]) if found and found[1] == "file" and not found["host"] else None
 
 
 def table_url(spark: SparkSession, location: LedgerLocation, table: Table) -> str | None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from groupledger.sinks.runs import CALLS, COMMITTED, LATE_GROUPS, committed_runs, look
+from groupledger.sinks.runs import CALLS, COMMITTED, LATE_GROUPS, committed_runs, read_commits
 from groupledger.tables import (
     ASSIGNMENTS,
     CALLBACKS,
@@ -73,11 +73,11 @@ def current(
 ) -> DataFrame:
     """The rows of a table that count, as of the moment of this call. Of `runs`: the committed ones.
 
-    `commits` are those of a `runs.look`, for several tables as of one moment; without them `runs` is read here.
+    `commits` are those of a `runs.read_commits`, for several tables as of one moment; without them `runs` is read here.
     """
     if table.name == RUNS.name:
         return committed_runs(spark, location)
-    seen = look(spark, location).commits if commits is None else commits
+    seen = read_commits(spark, location).commits if commits is None else commits
     return _Reader(spark, location, seen).current(table)
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
@@ -12,17 +10,17 @@ from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from groupledger.core.faults import Fault
 from groupledger.core.ledger_version import VERSION_PROPERTY, no_ledger, version_problem
-from groupledger.core.secrets import without_secrets
 from groupledger.sinks import changes
+from groupledger.sinks.location import LedgerFault as LedgerFault
+from groupledger.sinks.location import LedgerLocation as LedgerLocation
 from groupledger.sinks.refusals import ENGINE_ERRORS, explained, meaning
 from groupledger.tables import RUNS, SCHEMA_VERSION, TABLES, Table
 from groupledger.tables import columns as c
 from groupledger.tables.sql_text import literal, quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-    from groupledger.config import LedgerSettings
 
 _CONSTRAINT = "delta.constraints."
 CHECKPOINT_INTERVAL = 50
@@ -42,51 +40,6 @@ SKIPPED_BY = (
     *(c.OBSERVED_AT, c.AT, c.TIMESTAMP),
 )
 """Columns readers filter by: only they get statistics, which are a good part of a small commit."""
-
-
-class LedgerFault(Fault):
-    """There is no ledger at the place, or one that this version cannot use."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerLocation:
-    """Where the tables are: a folder with one folder a table, or a `schema` or `catalog.schema` of Spark's catalogs."""
-
-    path: str | None = None
-    catalog: str | None = None
-
-    def __post_init__(self) -> None:
-        if (self.path is None) == (self.catalog is None):
-            message = f"a ledger is at a path or in a catalog; got path {self.path!r} and catalog {self.catalog!r}"
-            raise LedgerFault("BAD_LOCATION", message)
-
-    @classmethod
-    def of(cls, settings: LedgerSettings) -> LedgerLocation:
-        """The place that a configuration names."""
-        return cls(path=settings.location, catalog=settings.catalog)
-
-    def __str__(self) -> str:
-        return without_secrets(self.path) if self.path is not None else str(self.catalog)
-
-    def identifier(self, table: Table) -> str:
-        """The table's name in SQL, every part quoted."""
-        if self.path is not None:
-            return f"delta.{quoted(_absolute(self.path).rstrip('/') + '/' + table.name)}"
-        return f"{self.schema}.{quoted(table.name)}"
-
-    @property
-    def schema(self) -> str:
-        """The catalog's schema in SQL, every part quoted."""
-        return ".".join(quoted(part) for part in str(self.catalog).split("."))
-
-    def rows(self, spark: SparkSession, table: Table) -> DataFrame:
-        """Every row of a table, those of dead attempts too. Readers want `sinks.current.current`."""
-        return spark.table(self.identifier(table))
-
-
-def _absolute(path: str) -> str:
-    """A folder as Spark's SQL takes it, which knows no working directory; URLs as they are."""
-    return path if changes.has_scheme(path) else str(Path(path).absolute())
 
 
 def init(spark: SparkSession, location: LedgerLocation) -> list[str]:

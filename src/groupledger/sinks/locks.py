@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from groupledger.sinks.refusals import Refusal, WriteConflict
+from groupledger.sinks.refusals import LedgerRefusal, WriteConflict
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -100,7 +100,7 @@ def _opened(spark: SparkSession, file: Path) -> tuple[Any, tuple[int, int]]:
         reason = str(getattr(error, "java_exception", error))
         what = f"the ledger cannot be written: its lock file {file} cannot be opened: {reason}"
         way_out = "nothing of this run counts; mend that, then run it again"
-        raise Refusal("LEDGER_UNWRITABLE", f"{what}; {way_out}") from error
+        raise LedgerRefusal("LEDGER_UNWRITABLE", f"{what}; {way_out}") from error
 
 
 def _make(file: Path) -> None:

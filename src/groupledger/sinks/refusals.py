@@ -28,7 +28,7 @@ from groupledger.core.spark_versions import release_of
 from groupledger.tables import BY_NAME, CONSTRAINTS, LOG_RECORDS, RUNS, TOPIC_SNAPSHOTS
 
 if TYPE_CHECKING:
-    from groupledger.sinks.ledger import LedgerLocation
+    from groupledger.sinks.location import LedgerLocation
 
 ENGINE_ERRORS = (PySparkException, Py4JJavaError)
 JVM_GONE = (Py4JNetworkError, ConnectionError)
@@ -90,7 +90,7 @@ class WriteConflict(Fault):
         return type(self), (self.message,)
 
 
-class Refusal(Fault):
+class LedgerRefusal(Fault):
     """The ledger cannot be written, or a file of it cannot be read."""
 
 
@@ -100,7 +100,7 @@ def is_conflict(error: Exception) -> bool:
 
 
 @contextmanager
-def named(location: LedgerLocation) -> Iterator[None]:
+def engine_errors_as_faults(location: LedgerLocation) -> Iterator[None]:
     """Errors of the engine that a user can mend, as faults; all others as they are."""
     try:
         yield
@@ -123,7 +123,7 @@ def explained(error: Exception, location: LedgerLocation | None) -> Fault | None
     STORE_UNREACHABLE, OUT_OF_MEMORY, JVM_GONE.
     """
     if isinstance(error, JVM_GONE):
-        return Refusal(
+        return LedgerRefusal(
             "JVM_GONE", "Spark's JVM has ended: killed, or out of memory (spark.driver_memory); run it again"
         )
     text = _whole(error)
@@ -143,9 +143,13 @@ def _set_up(text: str) -> Fault | None:
     unreachable = _UNREACHABLE.search(text)
     if unreachable:
         what = unreachable["host"] or _plain(unreachable[0])
-        return Refusal("STORE_UNREACHABLE", f"a store cannot be reached: {what}; check the address, and the network")
+        return LedgerRefusal(
+            "STORE_UNREACHABLE", f"a store cannot be reached: {what}; check the address, and the network"
+        )
     if _NO_MEMORY.search(text):
-        return Refusal("OUT_OF_MEMORY", "Spark's JVM has too little memory: raise spark.driver_memory, such as 2g")
+        return LedgerRefusal(
+            "OUT_OF_MEMORY", "Spark's JVM has too little memory: raise spark.driver_memory, such as 2g"
+        )
     return None
 
 
@@ -155,12 +159,12 @@ def _unknown_store(found: re.Match[str]) -> Fault:
         name = next((scheme for scheme, mark in _MARKS.items() if mark in found[0]), "")
     store = _SCHEMES.get(name)
     if store is None:
-        return Refusal(
+        return LedgerRefusal(
             "STORE_UNKNOWN", f"{name}:// is no file system that Spark knows; write s3a://, gs://, hdfs:// ..."
         )
     what = f"{name}:// needs a jar that Spark does not bring"
     jar = f"org.apache.hadoop:hadoop-{store}:{release_of(pyspark.__version__).hadoop}"
-    return Refusal(
+    return LedgerRefusal(
         "STORE_UNKNOWN", f"{what}: name {jar} in spark.conf, as spark.jars.packages, or give spark-submit it"
     )
 
@@ -178,7 +182,7 @@ def _file(error: Exception, text: str, location: LedgerLocation | None) -> Fault
     if refused:
         what = "the ledger cannot be written" if _names(text, location) else "a file cannot be written"
         told = f"{what}: {_plain(refused[0])}; nothing of this run counts; mend that, then run it again"
-        return Refusal("LEDGER_UNWRITABLE", told)
+        return LedgerRefusal("LEDGER_UNWRITABLE", told)
     if _DAMAGED.search(text) is None:
         return None
     if mine is not None:
@@ -191,14 +195,16 @@ def _file(error: Exception, text: str, location: LedgerLocation | None) -> Fault
 def _unreadable(file: str, error: Exception, text: str) -> Fault:
     """The fault of a file that is not the ledger's."""
     why = next((words for pattern, words in _REASONS if re.search(pattern, text)), None) or meaning(error)
-    return Refusal("SOURCE_UNREADABLE", f"{re.sub('^file:/+', '/', file)} cannot be read: {why}")
+    return LedgerRefusal("SOURCE_UNREADABLE", f"{re.sub('^file:/+', '/', file)} cannot be read: {why}")
 
 
 def _broken(constraint: str, values: str) -> Fault:
     table, condition = CONSTRAINTS[constraint]
     got = ", ".join(line.strip("- ") for line in values.splitlines() if ":" in line)[:_WORDS]
     what = f"a row of table {table.name} breaks the constraint {constraint}: got {got}; expected {condition}"
-    return Refusal("CONSTRAINT_BROKEN", f"{what}; nothing of this run counts; what wrote it has a defect: report it")
+    return LedgerRefusal(
+        "CONSTRAINT_BROKEN", f"{what}; nothing of this run counts; what wrote it has a defect: report it"
+    )
 
 
 def damaged(table: str, what: str) -> Fault:
@@ -208,7 +214,7 @@ def damaged(table: str, what: str) -> Fault:
         if table in RAW
         else "`groupledger rebuild` makes its rows again from log_records"
     )
-    return Refusal("LEDGER_DAMAGED", f"table {table} is damaged: {what}; {way_out}")
+    return LedgerRefusal("LEDGER_DAMAGED", f"table {table} is damaged: {what}; {way_out}")
 
 
 def meaning(error: Exception) -> str:

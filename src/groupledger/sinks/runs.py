@@ -1,6 +1,6 @@
 """Attempts of a run, of which one counts: the row in `runs` that is written last and by compare-and-set.
 
-    seen = runs.look(spark, location, run_id)               # before the inputs are read
+    seen = runs.read_commits(spark, location, run_id)               # before the inputs are read
     run = runs.counted(spark, location, seen, attempt)      # not None: the run has counted already
     runs.plan(spark, location, attempt)                     # before any row of the attempt is written
     ...append...
@@ -155,7 +155,7 @@ _SHORT = tuple(each.name for each in fields(Commit) if each.name not in _FROM_IN
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class LedgerView:
     """The ledger at one moment: its commits in their order, and the run that was asked for if it counts."""
 
     commits: tuple[Commit, ...]
@@ -185,17 +185,17 @@ class Look:
         return next((commit for commit in reversed(self.commits) if guard in commit.guards), None)
 
 
-def look(spark: SparkSession, location: LedgerLocation, run_id: str | None = None) -> Look:
+def read_commits(spark: SparkSession, location: LedgerLocation, run_id: str | None = None) -> LedgerView:
     """One read of the committed rows, without a shuffle: a run is a short row, and few are ever made."""
     found = F.when(F.col(c.RUN_ID) == run_id, F.struct(*_READ)) if run_id else F.lit(None)
     inputs = [F.get_json_object(c.INPUTS, f"$.{name}").alias(name) for name in _FROM_INPUTS]
     rows = committed_runs(spark, location).select(*_SHORT, *inputs, found.alias(_FOUND)).collect()
     commits = sorted((_commit(row) for row in rows), key=lambda commit: commit.sequence)
     counted = next((_run(row[_FOUND]) for row in rows if row[_FOUND] is not None), None)
-    return Look(tuple(commits), counted)
+    return LedgerView(tuple(commits), counted)
 
 
-def counted(spark: SparkSession, location: LedgerLocation, seen: Look, attempt: Attempt) -> Run | None:
+def counted(spark: SparkSession, location: LedgerLocation, seen: LedgerView, attempt: Attempt) -> Run | None:
     """The attempt's run if it is among the commits; it is read where its id was not known before the look.
 
     Raises Fault RUN_ID_TAKEN where another command's run has the name: an orchestrator's id given to two of them.
@@ -207,7 +207,7 @@ def counted(spark: SparkSession, location: LedgerLocation, seen: Look, attempt: 
         own = f"{attempt.kind}-{attempt.run_id}"
         message = f"run id {attempt.run_id!r} is that of a committed run of {named.kind}; expected one of its own for"
         raise Fault("RUN_ID_TAKEN", f"{message} {attempt.kind}, such as {own!r}")
-    committed = seen.committed or look(spark, location, attempt.run_id).committed
+    committed = seen.committed or read_commits(spark, location, attempt.run_id).committed
     assert committed is not None, f"run {attempt.run_id} was committed, and is no longer"
     return committed
 
@@ -248,7 +248,7 @@ def commit(spark: SparkSession, location: LedgerLocation, attempt: Attempt, sinc
     for _ in range(TRIES):
         if _compare_and_set(spark, location, attempt, last + 1, outcome):
             return _as_run(attempt, last + 1, outcome)
-        seen = look(spark, location, attempt.run_id)
+        seen = read_commits(spark, location, attempt.run_id)
         committed = counted(spark, location, seen, attempt)
         if committed is not None:
             return committed
@@ -258,7 +258,7 @@ def commit(spark: SparkSession, location: LedgerLocation, attempt: Attempt, sinc
     raise WriteConflict(f"run {attempt.run_id!r}: {TRIES} other commits came in between; run it again")
 
 
-def _require_unchanged(attempt: Attempt, since: int, seen: Look) -> None:
+def _require_unchanged(attempt: Attempt, since: int, seen: LedgerView) -> None:
     for guard in (*attempt.guards, REDACTION):
         commit = seen.last(guard)
         if commit is not None and commit.sequence > since:

@@ -43,17 +43,17 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class TableSize:
     """The files that make a table now."""
 
     files: int
     bytes: int
 
 
-def size(spark: SparkSession, location: LedgerLocation, table: Table) -> Size:
+def size(spark: SparkSession, location: LedgerLocation, table: Table) -> TableSize:
     """How many files, how large together."""
     [row] = spark.sql(f"DESCRIBE DETAIL {location.identifier(table)}").collect()
-    return Size(row["numFiles"], row["sizeInBytes"])
+    return TableSize(row["numFiles"], row["sizeInBytes"])
 
 
 def stored(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, IntegralType, TimestampNTZType
 
-from groupledger.core.bounds import Bound
+from groupledger.core.bounds import NumberRange
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 _MICROS = 1_000
 
 
-def within(number: Column, bound: Bound) -> Column:
+def within(number: Column, bound: NumberRange) -> Column:
     """The whole number where it is in the range, else null."""
     return F.when(number.between(bound.least, bound.most), number)
 
 
-def moment(value: Column, kind: DataType, bound: Bound) -> Column:
+def moment(value: Column, kind: DataType, bound: NumberRange) -> Column:
     """A timestamp, or milliseconds since 1970, as a timestamp; null where it is outside of the range.
 
     One without a zone is in UTC, whatever the session's zone is.

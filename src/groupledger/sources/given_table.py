@@ -40,7 +40,7 @@ from groupledger.tables import columns as c
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from groupledger.tables.given import Form
+    from groupledger.tables.given import GivenForm
 
 _LIST_FIELDS = {c.TOPIC_ID, c.TOPIC, c.PARTITIONS}
 _GOT = "_got_{}"
@@ -60,7 +60,7 @@ class GivenTable:
 
 
 def read_given(
-    spark: SparkSession, folder: str, form: Form, kind: str, *, optional: bool = False, glob: bool = False
+    spark: SparkSession, folder: str, form: GivenForm, kind: str, *, optional: bool = False, glob: bool = False
 ) -> GivenTable | None:
     """The table `<folder>/<name>`, or that with the ending `.<kind>`; None where it is optional and not there.
 
@@ -80,7 +80,7 @@ def read_given(
     )
 
 
-def of_lines(lines: DataFrame, files: Files, form: Form) -> GivenTable:
+def of_lines(lines: DataFrame, files: Files, form: GivenForm) -> GivenTable:
     """A table of lines as `read_text` gives them."""
     texts = StructType([StructField(name, StringType()) for name in form.columns])
     raw = parsed(lines, texts, partial(table_row, columns=form.columns)).withColumnRenamed(PROBLEM, _LINE)
@@ -89,7 +89,7 @@ def of_lines(lines: DataFrame, files: Files, form: Form) -> GivenTable:
     return GivenTable(rows, Arrivals(lines, raw.select(F.col(_LINE).alias(PROBLEM)), of_lines=True), files)
 
 
-def _of_columns(spark: SparkSession, files: Files, form: Form, kind: str, folder: str) -> GivenTable:
+def _of_columns(spark: SparkSession, files: Files, form: GivenForm, kind: str, folder: str) -> GivenTable:
     raw = _csv(spark, files) if kind == "csv" else open_table(spark, files, kind)
     if raw is None:
         declared = [StructField(name, form.table.schema[name].dataType) for name in form.columns]
@@ -104,7 +104,7 @@ def _of_columns(spark: SparkSession, files: Files, form: Form, kind: str, folder
     return GivenTable(rows, Arrivals(raw, arrived, of_lines=False), files)
 
 
-def _named(form: Form, raw: DataFrame) -> list[str]:
+def _named(form: GivenForm, raw: DataFrame) -> list[str]:
     return [name for name in form.columns if name in raw.columns]
 
 
@@ -131,7 +131,7 @@ def _csv(spark: SparkSession, files: Files) -> DataFrame | None:
     return whole(opened(lambda: reader.schema(texts).load(files.place), files.path), files)
 
 
-def _check(schema: StructType, form: Form, folder: str, *, textual: bool) -> None:
+def _check(schema: StructType, form: GivenForm, folder: str, *, textual: bool) -> None:
     for name in form.columns:
         expected = form.table.schema[name].dataType
         if name not in schema.names:
@@ -141,7 +141,7 @@ def _check(schema: StructType, form: Form, folder: str, *, textual: bool) -> Non
             raise _foreign(form, folder, name, schema[name].dataType.simpleString(), expected)
 
 
-def _foreign(form: Form, folder: str, name: str, got: str, expected: DataType) -> SourceFault:
+def _foreign(form: GivenForm, folder: str, name: str, got: str, expected: DataType) -> SourceFault:
     message = f"table {form.table.name} in {folder}: column {name} is {got}, expected {expected.simpleString()}"
     return SourceFault("FOREIGN_SCHEMA", f"{message}; docs/tables.md says which columns it has")
 
@@ -164,7 +164,7 @@ def _fits(got: DataType, expected: DataType) -> bool:
     return isinstance(got, type(expected))
 
 
-def _typed(raw: DataFrame, form: Form, text: Column) -> DataFrame:
+def _typed(raw: DataFrame, form: GivenForm, text: Column) -> DataFrame:
     """Every column of the form in its type, null where a value does not fit, and what is wrong with the row."""
     given = _named(form, raw)
     columns = [_converted(raw, form, name).alias(name) for name in form.columns]
@@ -173,7 +173,7 @@ def _typed(raw: DataFrame, form: Form, text: Column) -> DataFrame:
     return rows.select(*form.columns, c.ROW, _problem(form, given).alias(PROBLEM))
 
 
-def _converted(raw: DataFrame, form: Form, name: str) -> Column:
+def _converted(raw: DataFrame, form: GivenForm, name: str) -> Column:
     expected = form.table.schema[name].dataType
     if name not in raw.columns:
         return F.lit(None).cast(expected)
@@ -224,7 +224,7 @@ def _moment(value: Column, got: DataType) -> Column:
     return F.coalesce(millis, moment(value.try_cast("timestamp"), TimestampType(), MOMENT))
 
 
-def _problem(form: Form, given: list[str]) -> Column:
+def _problem(form: GivenForm, given: list[str]) -> Column:
     """The first thing wrong with a row: `CODE: message`; null where nothing is."""
     chosen = F.when(F.col(_LINE).isNotNull(), F.col(_LINE))
     for name in given:

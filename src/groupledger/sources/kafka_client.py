@@ -25,7 +25,7 @@ _NAMES_A_QUESTION = 500
 _GONE = "UNKNOWN_TOPIC_OR_PART"
 _NOT_DESCRIBED = frozenset({"GROUP_ID_NOT_FOUND", "GROUP_AUTHORIZATION_FAILED", "UNSUPPORTED_VERSION"})
 """Of a group: it is gone, it may not be seen, or it is of a type that this client cannot describe."""
-Listed = tuple[str, str | None, tuple[tuple[str | None, ...], ...]]
+TopicListing = tuple[str, str | None, tuple[tuple[str | None, ...], ...]]
 """A topic: name, id, and of each partition the racks of its replicas."""
 
 
@@ -62,7 +62,7 @@ class ClusterState:
 
     cluster_id: str
     ends: Mapping[int, LogEnds]
-    topics: tuple[Listed, ...]
+    topics: tuple[TopicListing, ...]
 
     @property
     def topics_digest(self) -> str:
@@ -89,7 +89,7 @@ class Cluster:
         ends = self._ends(log_partitions)
         return ClusterState(cluster_id, ends, self.topics())  # their names, too, are asked for after the ends
 
-    def topics(self) -> tuple[Listed, ...]:
+    def topics(self) -> tuple[TopicListing, ...]:
         """The topics that we may see."""
         return self._listed(sorted(self.partitions()))
 
@@ -145,7 +145,7 @@ class Cluster:
     def _timeout(self) -> dict[str, float]:
         return {"request_timeout": self.address.timeout_seconds}
 
-    def _listed(self, names: list[str]) -> tuple[Listed, ...]:
+    def _listed(self, names: list[str]) -> tuple[TopicListing, ...]:
         found = []
         for topic in self.described_topics(names):
             partitions = sorted(topic.partitions, key=lambda each: each.id)

@@ -12,7 +12,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from groupledger.core.digest import digest
 from groupledger.core.faults import Fault
-from groupledger.core.log_plan import Stretch
+from groupledger.core.log_plan import OffsetRange
 from groupledger.sources import offsets_log
 from groupledger.sources.kafka_records import StretchReader
 from groupledger.sources.opening import NUMBER, PROBLEM
@@ -27,7 +27,7 @@ _MARK = "groupledger-fault "
 _FAULT = re.compile(rf"{_MARK}(\[\"\w+\", \".*\"\])\s*$", re.MULTILINE)
 
 
-def frame(spark: SparkSession, reader: StretchReader, stretches: Sequence[Stretch], cluster_id: str) -> DataFrame:
+def frame(spark: SparkSession, reader: StretchReader, stretches: Sequence[OffsetRange], cluster_id: str) -> DataFrame:
     """The records of these stretches and their counts (`kafka_records`), read when the frame is.
 
     What the reader needs travels inside the source, not as options of Spark's: those stand in plans and event logs.
@@ -49,7 +49,7 @@ class _KafkaLog(DataSource):
 
     label: str
     log: StretchReader
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[OffsetRange, ...]
 
     @classmethod
     def name(cls) -> str:
@@ -66,14 +66,14 @@ class _KafkaLog(DataSource):
 class _Task(InputPartition):
     """One stretch."""
 
-    def __init__(self, stretch: Stretch) -> None:
+    def __init__(self, stretch: OffsetRange) -> None:
         super().__init__(tuple(stretch))
 
 
 class _Reader(DataSourceReader):
     """Reads each stretch in a task of its own."""
 
-    def __init__(self, log: StretchReader, stretches: tuple[Stretch, ...]) -> None:
+    def __init__(self, log: StretchReader, stretches: tuple[OffsetRange, ...]) -> None:
         self._log, self._stretches = log, stretches
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -83,6 +83,6 @@ class _Reader(DataSourceReader):
         if partition is None:  # Spark asks once even where there are no partitions
             return
         try:
-            yield from self._log.read(Stretch(*partition.value))
+            yield from self._log.read(OffsetRange(*partition.value))
         except Fault as fault:
             raise RuntimeError(f"{_MARK}{json.dumps([fault.code, fault.message])}") from None

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from groupledger.core.kafka_faults import HOPELESS, LOST, kafka_fault, log_moved
 from groupledger.core.lines.log_records import OFFSET_COMMIT_LEFT_OUT, OFFSET_COMMITS, TOPIC
-from groupledger.core.log_plan import Stretch
+from groupledger.core.log_plan import OffsetRange
 from groupledger.core.user_code import client_module
 from groupledger.sources.kafka_client import PACKAGE, Address, silence
 from groupledger.sources.opening import ENTRIES, NUMBER, PROBLEM
@@ -62,7 +62,7 @@ class StretchReader:
     address: Address
     offset_commits: bool
 
-    def read(self, stretch: Stretch) -> Iterator[pa.RecordBatch]:
+    def read(self, stretch: OffsetRange) -> Iterator[pa.RecordBatch]:
         """The records, in order, then their count. Raises Fault where the cluster does not give all of them."""
         errors: list[Any] = []
         consumer = self.address.client("Consumer", error_cb=errors.append, **CONSUMER)
@@ -75,7 +75,7 @@ class StretchReader:
 
 
 def batches(
-    reader: StretchReader, stretch: Stretch, consumer: Any, errors: list[Any], seconds: Callable[[], float]
+    reader: StretchReader, stretch: OffsetRange, consumer: Any, errors: list[Any], seconds: Callable[[], float]
 ) -> Iterator[pa.RecordBatch]:
     """What a consumer that stands at the stretch's first offset gives, up to its end, and last the count."""
     taking = _Taking(reader, stretch)
@@ -99,7 +99,7 @@ class _Taking:
     its log ends there: offsets have gaps. Control records are not among what a consumer gives.
     """
 
-    def __init__(self, reader: StretchReader, stretch: Stretch) -> None:
+    def __init__(self, reader: StretchReader, stretch: OffsetRange) -> None:
         self._reader, self._stretch = reader, stretch
         self.columns = _Columns(stretch.partition)
         self.consumed = self.left_out = 0

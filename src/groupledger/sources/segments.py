@@ -25,7 +25,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from groupledger.core.bounds import RECORD_TIME
 from groupledger.core.lines.log_records import TOPIC
-from groupledger.core.segments import LEFT_OUT, NO_UPPER, Blobs, Damage, LogReader, Records, Segment
+from groupledger.core.segments import LEFT_OUT, NO_UPPER, Blobs, Damage, LogReader, RecordColumns, Segment
 from groupledger.sources.bounded import moment
 from groupledger.sources.decompression import decompressed
 from groupledger.sources.files import Files, local_path
@@ -194,7 +194,7 @@ def partition_rows(number: int, reader: LogReader, passed_over: dict[str, int]) 
     yield _of_rows([(number, None, None, None, None, kind, None, total) for kind, total in tallies.items()])
 
 
-def _of_records(number: int, records: Records) -> pa.RecordBatch:
+def _of_records(number: int, records: RecordColumns) -> pa.RecordBatch:
     """Records as they are; a time that is none is a problem of its row."""
     times = records.times
     is_time = (times >= RECORD_TIME.least) & (times <= RECORD_TIME.most)

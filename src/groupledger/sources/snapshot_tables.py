@@ -20,7 +20,7 @@ from groupledger.sources.lines import given_lines
 from groupledger.sources.opening import PROBLEM, Arrivals, Rows, split
 from groupledger.sources.topic_listings import canonical_topic_id
 from groupledger.tables import columns as c
-from groupledger.tables.given import GROUPS, MEMBERS, TOPICS, Form
+from groupledger.tables.given import GROUPS, MEMBERS, TOPICS, GivenForm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,7 +41,7 @@ _PARTITION_LISTS = (c.CLAIMED, c.RECORDED, c.TARGET, c.PENDING_REVOCATION)
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshots:
+class SnapshotRows:
     """Rows of the three tables and of `quarantine`, all without the attempt. `topics` is None where none are given.
 
     `arrivals` and `files` are those of the tables there are.
@@ -70,7 +70,7 @@ def read(
     *,
     most_claims: int = MOST_CLAIMS,
     glob: bool = False,
-) -> Snapshots:
+) -> SnapshotRows:
     """The tables in a folder; `kind` is parquet, delta, json or csv; `cluster_id` where a row names no cluster.
 
     A snapshot whose members claim more than `most_claims` partitions between them is rejected. Raises SourceFault as
@@ -86,7 +86,7 @@ def read(
 
 def described(
     spark: SparkSession, lines: DescribedLines, place: str, cluster_id: str, *, most_claims: int = MOST_CLAIMS
-) -> Snapshots:
+) -> SnapshotRows:
     """Snapshots of groups as an admin client describes them; `place` stands for the folder in quarantine rows."""
     files = Files(place, place, ())
     groups = of_lines(given_lines(spark, list(lines.groups)), files, GROUPS)
@@ -96,11 +96,11 @@ def described(
 
 def _judged_together(
     folder: str, groups: GivenTable, members: GivenTable, topics: GivenTable | None, cluster_id: str, most_claims: int
-) -> Snapshots:
+) -> SnapshotRows:
     in_order = _in_order(members.rows)
     judged = _judged(_filled_groups(groups.rows, cluster_id), in_order, most_claims)
     given = [table for table in (groups, members, topics) if table is not None]
-    return Snapshots(
+    return SnapshotRows(
         _groups(judged, table_path(folder, GROUPS)),
         _members(in_order, judged, table_path(folder, MEMBERS), cluster_id),
         None if topics is None else _topics(topics.rows, table_path(folder, TOPICS), cluster_id),
@@ -109,7 +109,7 @@ def _judged_together(
     )
 
 
-def table_path(folder: str, form: Form) -> str:
+def table_path(folder: str, form: GivenForm) -> str:
     """What quarantine rows call a table."""
     return f"{folder.rstrip('/')}/{form.table.name}"
 
@@ -264,7 +264,7 @@ def _topics(topics: DataFrame, source: str, cluster_id: str) -> Rows:
     return _split(filled, TOPICS, source, (c.CLUSTER_ID, c.ROW))
 
 
-def _split(rows: DataFrame, form: Form, source: str, known: Iterable[str]) -> Rows:
+def _split(rows: DataFrame, form: GivenForm, source: str, known: Iterable[str]) -> Rows:
     kinds = {field.name: field.dataType for field in form.table.schema if field.name != c.ATTEMPT_ID}
     values = {name: F.col(name) if name in rows.columns else F.lit(None) for name in kinds}  # no user gives tasks
     good = [values[name].cast(kind.simpleString()).alias(name) for name, kind in kinds.items()]

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from groupledger.core.faults import Fault
 from groupledger.core.kafka_faults import kafka_fault, log_moved
 from groupledger.core.lines.log_records import TOPIC
-from groupledger.core.log_plan import Stretch
+from groupledger.core.log_plan import OffsetRange
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ _NAMES = {
 """Errors of the Java client, by librdkafka's or the protocol's names for them."""
 
 
-def frame(spark: SparkSession, address: Address, stretches: Sequence[Stretch], tasks: int) -> DataFrame:
+def frame(spark: SparkSession, address: Address, stretches: Sequence[OffsetRange], tasks: int) -> DataFrame:
     """All records of these stretches, in `tasks` tasks or more. The options of `address` are those of a Java client.
 
     Raises Fault READER_MISSING where Spark has no Kafka source.

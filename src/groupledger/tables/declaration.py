@@ -9,7 +9,7 @@ from pyspark.sql.types import ArrayType, DataType, IntegerType, StringType, Stru
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class TableConstraint:
     """What holds for every row of a table, as SQL that is true, never null. Delta refuses a write that breaks it."""
 
     name: str
@@ -35,7 +35,7 @@ class Table:
     schema: StructType
     cluster_by: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
-    checks: tuple[Check, ...] = ()
+    checks: tuple[TableConstraint, ...] = ()
     added: tuple[Added, ...] = ()
 
     def unknown_to(self, version: int) -> frozenset[str]:
@@ -64,7 +64,7 @@ def table(
     *columns: StructField,
     cluster_by: tuple[str, ...] = (),
     partition_by: tuple[str, ...] = (),
-    checks: tuple[Check, ...] = (),
+    checks: tuple[TableConstraint, ...] = (),
     added: tuple[Added, ...] = (),
 ) -> Table:
     """Declare a table of `columns`, in this order."""
@@ -76,14 +76,14 @@ def added_in(version: int, *columns: str) -> tuple[Added, ...]:
     return tuple(Added(column, version) for column in columns)
 
 
-def counts(name: str, *columns: str, least: int = 0) -> Check:
+def counts(name: str, *columns: str, least: int = 0) -> TableConstraint:
     """Numbers that are never below `least`, in columns that are never null."""
-    return Check(name, " AND ".join(f"{column} >= {least}" for column in columns))
+    return TableConstraint(name, " AND ".join(f"{column} >= {least}" for column in columns))
 
 
-def known(column: str, *words: str) -> Check:
+def known(column: str, *words: str) -> TableConstraint:
     """A column that is never null, with one of a few words of ours."""
-    return Check(column, f"{column} IN ({', '.join(repr(word) for word in words)})")
+    return TableConstraint(column, f"{column} IN ({', '.join(repr(word) for word in words)})")
 
 
 INT_LIST = ArrayType(IntegerType(), containsNull=False)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 
 from groupledger.tables import SCHEMA_VERSION, TABLES, Table
-from groupledger.tables.given import FORMS, Form
+from groupledger.tables.given import FORMS, GivenForm
 
 _HEAD = f"""# The tables
 
@@ -64,7 +64,7 @@ def _rows(table: Table) -> Iterator[str]:
         yield from (f"- `{name}`: `{condition}`" for name, condition in table.constraints.items())
 
 
-def _form(form: Form) -> str:
+def _form(form: GivenForm) -> str:
     lines = [f"### Your `{form.table.name}`\n", "| column | type | where it is not given |", "|---|---|---|"]
     for name in form.columns:
         absent = "**required**" if name in form.required else form.filled.get(name, "null")

@@ -21,7 +21,7 @@ from groupledger.tables.declaration import (
     STRING_LIST,
     TASKS,
     TOPIC_ID_PARTITIONS,
-    Check,
+    TableConstraint,
     added_in,
     column,
     counts,
@@ -213,7 +213,7 @@ GROUP_HEADS = table(
     column(c.STATE, BinaryType(), "the state, in core.history's canonical encoding", required=True),
     ATTEMPT,
     cluster_by=(c.CLUSTER_ID, c.GROUP_ID),
-    checks=(Check("offsets", f"{c.FROM_OFFSET} >= -1 AND {c.OFFSET} >= {c.FROM_OFFSET}"),),
+    checks=(TableConstraint("offsets", f"{c.FROM_OFFSET} >= -1 AND {c.OFFSET} >= {c.FROM_OFFSET}"),),
 )
 
 COVERAGE = table(

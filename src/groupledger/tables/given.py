@@ -10,7 +10,7 @@ from groupledger.tables.facts import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, TOPIC_SN
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class GivenForm:
     """A table as users give it. `filled` says what a column becomes that is not given, or null; any other stays null.
 
     `ours` are columns that are never read from users.
@@ -27,7 +27,7 @@ class Form:
         return [name for name in self.table.columns if name not in self.ours]
 
 
-GROUPS = Form(
+GROUPS = GivenForm(
     GROUP_SNAPSHOTS,
     required=(c.SNAPSHOT_ID, c.GROUP_ID, c.OFFSET, c.OBSERVED_AT),
     filled={
@@ -44,13 +44,13 @@ GROUPS = Form(
     },
     ours=(c.SOURCE, c.LOG_PARTITION, c.ATTEMPT_ID),
 )
-MEMBERS = Form(
+MEMBERS = GivenForm(
     MEMBER_SNAPSHOTS,
     required=(c.SNAPSHOT_ID, c.MEMBER_ID),
     filled={c.MEMBER_ORDER: "the place by member_id: sticky results may then differ from Kafka's"},
     ours=(c.CLUSTER_ID, c.GROUP_ID, c.OFFSET, c.TASKS, c.ATTEMPT_ID),
 )
-TOPICS = Form(
+TOPICS = GivenForm(
     TOPIC_SNAPSHOTS,
     required=(c.TOPIC, c.PARTITION_COUNT, c.VALID_FROM),
     filled={c.CLUSTER_ID: "the configured cluster"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql.types import DoubleType, IntegerType, StringType, TimestampType
 
 from groupledger.tables import columns as c
-from groupledger.tables.declaration import STRING_LIST, TOPIC_PARTITIONS, Check, column, counts, known, table
+from groupledger.tables.declaration import STRING_LIST, TOPIC_PARTITIONS, TableConstraint, column, counts, known, table
 from groupledger.tables.facts import ATTEMPT, CLUSTER, GROUP, SNAPSHOT
 
 CALLBACKS = table(
@@ -49,5 +49,5 @@ METRICS = table(
     column(c.REASON, StringType(), "why there is no value"),
     ATTEMPT,
     cluster_by=(c.CLUSTER_ID, c.GROUP_ID),
-    checks=(Check("window", f"{c.WINDOW_START} < {c.WINDOW_END}"),),
+    checks=(TableConstraint("window", f"{c.WINDOW_START} < {c.WINDOW_END}"),),
 )

@@ -9,7 +9,7 @@ from groupledger.tables.declaration import (
     INT_LIST,
     STRING_LIST,
     TOPIC_PARTITIONS,
-    Check,
+    TableConstraint,
     added_in,
     column,
     counts,
@@ -146,7 +146,7 @@ REBALANCES = table(
         known(c.PROTOCOL, "EAGER", "COOPERATIVE"),
         counts("round", c.ROUND, least=1),
         counts("counts", c.MEMBERS, c.PARTITIONS, c.KEPT, c.ADDED, c.REVOKED, c.LOST, c.UNASSIGNED, c.MOVES),
-        Check("load", f"coalesce({c.LOAD_MIN} <= {c.LOAD_MAX}, true)"),
+        TableConstraint("load", f"coalesce({c.LOAD_MIN} <= {c.LOAD_MAX}, true)"),
     ),
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql.types import IntegerType, LongType, MapType, StringType, TimestampType
 
 from groupledger.tables import columns as c
-from groupledger.tables.declaration import STRING_LIST, Check, column, known, table
+from groupledger.tables.declaration import STRING_LIST, TableConstraint, column, known, table
 
 COUNTS = MapType(StringType(), LongType(), valueContainsNull=False)
 
@@ -47,7 +47,7 @@ RUNS = table(
     partition_by=(c.STATUS,),  # so that a commit, which reads the committed rows, conflicts with no plan
     checks=(
         known(c.STATUS, "planned", "committed", "given-up", "leased"),
-        Check(
+        TableConstraint(
             "sequence",
             f"CASE WHEN {c.STATUS} = 'committed' THEN coalesce({c.SEQUENCE} >= 1, false) ELSE {c.SEQUENCE} IS NULL END",
         ),

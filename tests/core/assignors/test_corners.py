@@ -10,7 +10,8 @@ import numpy as np
 
 from groupledger.core.assignors import MESSAGES, Status, assign
 from groupledger.core.assignors.balance import heaviest
-from groupledger.core.scenario import encode, solve
+from groupledger.core.scenario import solve
+from groupledger.core.scenario_groups import encode
 from tests.core.assignors.test_rejoin import together
 
 

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groupledger.core.assignors.kip315 import Memory, Reason, read_memory, remember, write_epoch, write_memory
+from groupledger.core.assignors.kip315 import JoinMemory, read_memory, remember, write_epoch, write_memory
 from groupledger.core.faults import Fault
 from groupledger.core.scenario import solve
+from groupledger.core.step import Reason
 
 JOIN = ("clicks", "impressions")
-BEYOND, NOT_SUBSCRIBED = Reason.BEYOND_LEAST_COUNT.value, Reason.OWNER_NOT_SUBSCRIBED.value
+BEYOND, NOT_SUBSCRIBED = Reason.BEYOND_LEAST_COUNT.text, Reason.OWNER_NOT_SUBSCRIBED.text
 
 
 def join(memories, topics=None, subscribed=None):
@@ -21,7 +22,7 @@ def join(memories, topics=None, subscribed=None):
         {
             "id": member,
             "topics": list((subscribed or {}).get(member, topics or JOIN)),
-            "user_data": memory if memory is None else base64.b64encode(write_memory(Memory(*memory))).decode(),
+            "user_data": memory if memory is None else base64.b64encode(write_memory(JoinMemory(*memory))).decode(),
         }
         for member, memory in memories.items()
     ]
@@ -37,7 +38,7 @@ BEFORE = {"A": (4, (0, 1, 2)), "B": (4, (3, 4, 5)), "C": (4, (6, 7)), "D": (4, (
 
 
 def test_a_consumer_that_got_nothing_sends_the_epoch_all_the_same():
-    assert read_memory(write_memory(Memory(4, ()))) == Memory(4, ())
+    assert read_memory(write_memory(JoinMemory(4, ()))) == JoinMemory(4, ())
 
 
 def test_the_kips_four_consumers_share_ten_partitions():
@@ -113,7 +114,7 @@ def test_topics_that_do_not_exist_and_members_without_any_take_no_part():
 
 def test_what_a_consumer_keeps_is_what_it_sends():
     memory = remember([3, 1, 3, 1], write_epoch(7))
-    assert memory == Memory(7, (1, 3))
+    assert memory == JoinMemory(7, (1, 3))
     assert write_memory(memory) == bytes.fromhex("000000000007000000020000000100000003")
     assert read_memory(write_memory(memory)) == memory
     assert read_memory(write_memory(memory) + b"later") == memory

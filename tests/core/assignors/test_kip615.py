@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupledger.core.assignors import Status, assign
-from groupledger.core.scenario import encode, solve
+from groupledger.core.scenario import solve
+from groupledger.core.scenario_groups import encode
 
 NAME = "constrained-cooperative-sticky"
 FIRST_VERSION = Path(__file__).parents[2] / "data" / "parity" / "kip615-first.jsonl.gz"

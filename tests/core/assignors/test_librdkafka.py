@@ -6,7 +6,8 @@ import pytest
 
 from groupledger.core.assignors import assign
 from groupledger.core.assignors.librdkafka import Balance
-from groupledger.core.scenario import encode, solve
+from groupledger.core.scenario import solve
+from groupledger.core.scenario_groups import encode
 
 NAME = "librdkafka-cooperative-sticky"
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from groupledger.core.assignors import Status, balance, general, librdkafka, movements, strict, transfers
+from groupledger.core.assignors import Status, balance, general, librdkafka, movements, transfers
 from groupledger.core.assignors.answer import lists_of
 from groupledger.core.assignors.group import _sort_many, arrays, walk_topics
 from groupledger.core.assignors.kip315.selection import _own, eligible
@@ -18,7 +18,8 @@ from groupledger.core.assignors.server import encode as server_encode
 from groupledger.core.assignors.server.balancer import balancer, next_most, topic_is_level
 from groupledger.core.assignors.server.walks import group_at
 from groupledger.core.batch import NONE
-from groupledger.core.scenario import encode, solve
+from groupledger.core.scenario import solve
+from groupledger.core.scenario_groups import encode
 
 
 @pytest.mark.parametrize(("moves", "moved"), [([0], False), ([3, 1, 0], True)])
@@ -35,8 +36,8 @@ def test_who_names_one_topic_as_often_as_there_are_topics_is_taken_to_subscribe_
         topics=2, members=2, subscription=[0, 1], subscription_start=[0, 2, 3], topics_of=[0, 0, 0]
     )
     claims: Any = SimpleNamespace(base=[0, 1, 6], total=6)
-    crowd, most = general._potential(group, claims, np.array([0, 1], np.int32))
-    assert (crowd.tolist(), most.tolist()) == ([3, 0], [6, 1])
+    subscriber_count, most = general._potential(group, claims, np.array([0, 1], np.int32))
+    assert (subscriber_count.tolist(), most.tolist()) == ([3, 0], [6, 1])
 
 
 def test_the_score_is_kafkas_int():
@@ -49,14 +50,14 @@ def test_the_score_is_kafkas_int():
 
 def test_a_member_in_the_partitions_rack_is_looked_for_before_any_other(monkeypatch):
     """And where one is found, it does not matter that the walk to any other would have met one that takes no part."""
-    monkeypatch.setattr(strict, "has_replica", lambda *_: True)
-    monkeypatch.setattr(strict, "_first_lighter", lambda h, topic, slot, near: 5 if near else strict.NOBODY)
-    monkeypatch.setattr(strict, "_lightest", lambda *_: 7)
+    monkeypatch.setattr(balance, "has_replica", lambda *_: True)
+    monkeypatch.setattr(balance, "_first_lighter", lambda h, topic, slot, near: 5 if near else balance.NOBODY)
+    monkeypatch.setattr(balance, "_lightest", lambda *_: 7)
     group = SimpleNamespace(member_rack=[3])
     holdings: Any = SimpleNamespace(owner=[0], previous=[], member_at=[0], base=[0], racked=True, g=group)
-    assert strict._target(holdings, 0, 0) == 7
+    assert balance._target(holdings, 0, 0) == 7
     holdings.racked = False
-    assert strict._target(holdings, 0, 0) == strict.NOBODY
+    assert balance._target(holdings, 0, 0) == balance.NOBODY
 
 
 def test_no_rack_has_a_replica_of_a_partition_that_is_not_there():
@@ -105,7 +106,9 @@ def test_topics_are_walked_of_every_list_though_members_in_turn_share_one():
 def holdings(**values) -> Any:
     """Of two members with two partitions each, one topic that both subscribe to."""
     known = {"size": np.array([2, 2]), "active": np.ones(2, np.bool_), "flag": np.zeros(8, np.int64), "topics": [0]}
-    return SimpleNamespace(**known | {"crowd": [2], "base": [0, 2], "previous": [NONE], "fresh": [True] * 2} | values)
+    return SimpleNamespace(
+        **known | {"subscriber_count": [2], "base": [0, 2], "previous": [NONE], "fresh": [True] * 2} | values
+    )
 
 
 @pytest.mark.parametrize(("sizes", "most_moves"), [([2, 2], 0), ([2, 3], 0), ([1, 3], 1), ([5, 2], 1)])

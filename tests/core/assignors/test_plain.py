@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupledger.core.assignors import Path, assign, plain, sticky
-from groupledger.core.scenario import encode
+from groupledger.core.scenario_groups import encode
 
 TOPICS = {"t0": 5, "t1": 1, "t10": 7, "none": 0}
 FIELDS = ("assigned_start", "assigned_topic", "assigned_partition", "target_start", "target_topic", "target_partition")

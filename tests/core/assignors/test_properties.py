@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupledger.core.assignors import assign
-from groupledger.core.scenario import encode, solve
+from groupledger.core.scenario import solve
+from groupledger.core.scenario_groups import encode
 from tests.core.assignors.groups import scenarios
 
 EXAMPLES = int(os.environ.get("GROUPLEDGER_EXAMPLES", "60"))

@@ -11,10 +11,19 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from groupledger.core.assignors import ASSIGNORS, Path, assign
-from groupledger.core.assignors.rejoin import PLAYED, Given, assigned_of, lasting, rejoined, shrunk
-from groupledger.core.assignors.safe import assign_safely, withhold_claimed
+from groupledger.core.assignors.safe import (
+    PLAYED,
+    MemberAssignments,
+    assign_safely,
+    assigned_of,
+    offer_less_until_stable,
+    rejoined,
+    settle_in_two_rounds,
+    withhold_claimed,
+)
 from groupledger.core.batch import AssignmentBatch, GroupBatch
-from groupledger.core.scenario import encode, solve
+from groupledger.core.scenario import solve
+from groupledger.core.scenario_groups import encode
 from tests.core.assignors.groups import scenarios
 
 PLAYING = ("cooperative-sticky", "librdkafka-cooperative-sticky")
@@ -94,10 +103,10 @@ def require_no_early_hand_over(batch, answer):
 
 
 def played_to_the_end(assignor, batch, answer):
-    return lasting(assignor, batch, answer, played=PLAYED)
+    return settle_in_two_rounds(assignor, batch, answer, played=PLAYED)
 
 
-@pytest.mark.parametrize("way", [lasting, played_to_the_end, shrunk])
+@pytest.mark.parametrize("way", [settle_in_two_rounds, played_to_the_end, offer_less_until_stable])
 @pytest.mark.parametrize("assignor", PLAYING)
 def test_a_group_keeps_its_target_whichever_way_it_was_found(assignor, way):
     ours = ASSIGNORS[assignor]
@@ -123,7 +132,9 @@ def test_less_is_given_only_of_what_would_be_taken_again():
     first = assign_safely(ours, batch, cooperative=True)
     less = [
         before - after
-        for before, after in zip(assigned_in(first), assigned_in(shrunk(ours, batch, first)), strict=True)
+        for before, after in zip(
+            assigned_in(first), assigned_in(offer_less_until_stable(ours, batch, first)), strict=True
+        )
     ]
     names = encode(THIRD_ROUND).topics
     assert [(names[topic], number) for each in less for topic, number in each] == [("clicks", 2)]
@@ -168,7 +179,7 @@ def test_an_assignor_that_never_settles_is_asked_so_often_and_then_gives_less():
 
     members = [member("a", ["t"], ("t", 0), ("t", 1)), member("b", ["t"])]
     batch = encode({"id": "never", "assignor": PLAYING[0], "topics": {"t": 2}, "members": members}).batch
-    answer = lasting(seen, batch, contrary(batch))
+    answer = settle_in_two_rounds(seen, batch, contrary(batch))
     assert asked == [1] * 8 + [1, 0]  # eight targets tried, then less given twice
     assert assigned_in(answer) == [set(), set()]
     assert target_of(answer) == [{(0, 0), (0, 1)}, set()]
@@ -176,7 +187,7 @@ def test_an_assignor_that_never_settles_is_asked_so_often_and_then_gives_less():
 
 def lists_of(lists):
     flat = np.array([pair for each in lists for pair in each], np.int32).reshape(-1, 2)
-    return Given(np.cumsum([0, *map(len, lists)]), flat[:, 0], flat[:, 1])
+    return MemberAssignments(np.cumsum([0, *map(len, lists)]), flat[:, 0], flat[:, 1])
 
 
 def together(batches):
@@ -218,13 +229,13 @@ def test_only_groups_that_wait_and_are_not_constrained_are_played():
         return ASSIGNORS["cooperative-sticky"](part)
 
     first = assign_safely(ASSIGNORS["cooperative-sticky"], batch, cooperative=True)
-    assert lasting(seen, batch, first).status.tolist() == [0, 0, 0]
+    assert settle_in_two_rounds(seen, batch, first).status.tolist() == [0, 0, 0]
     assert set(played) == {len(waiting)}
     calm = together([encode(THIRD_ROUND | {"members": each}).batch for each in (settled, alike)])
     first = assign_safely(ASSIGNORS["cooperative-sticky"], calm, cooperative=True)
     assert first.path.tolist() == [Path.GENERAL, Path.CONSTRAINED]
     assert len(first.assigned_topic) < len(first.target_topic)
-    assert lasting(refuse, calm, first) is first
+    assert settle_in_two_rounds(refuse, calm, first) is first
 
 
 def refuse(part):

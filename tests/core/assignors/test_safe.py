@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from groupledger.core.assignors import Doubt, assign, doubts
 from groupledger.core.assignors.safe import _generation
 from groupledger.core.batch import NONE
-from groupledger.core.scenario import encode, solve
+from groupledger.core.scenario import solve
+from groupledger.core.scenario_groups import encode
 from tests.core.assignors.groups import scenarios
 
 EVERY = ("range", "roundrobin", "sticky", "cooperative-sticky")

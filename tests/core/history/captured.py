@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from groupledger.core.history import Folded, LogRow, TopicCatalog, TopicChange, fold_group
+from groupledger.core.history import Folded, LogRow, TopicChange, TopicHistory, fold_group
 from groupledger.core.wire.offsets_log import decode_key
 from tests.core.wire.captured import LOGS, lines
 
@@ -40,9 +40,9 @@ def log_rows(name: str) -> dict[str, tuple[LogRow, ...]]:
 
 
 @cache
-def catalog(capture: str) -> TopicCatalog:
+def catalog(capture: str) -> TopicHistory:
     """The topics of a capture at each moment."""
-    return TopicCatalog(topic_changes(capture))
+    return TopicHistory(topic_changes(capture))
 
 
 def topic_changes(capture: str) -> list[TopicChange]:

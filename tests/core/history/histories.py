@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupledger.core.wire.consumer_protocol import Subscription
+from groupledger.core.wire.consumer_protocol import ConsumerProtocolSubscription
 from groupledger.core.wire.offsets_log import RecordKind
 from tests.core.history.records import CLICKS, GROW, Log, ShareLog, StreamsLog, member, subtopology
 
@@ -14,7 +14,7 @@ def conversions() -> Log:
     for generation in range(1, 7):
         log.classic(generation, [member("c", {"clicks": (0, 1)})])
     log.deleted()
-    log.joined("c", classic=Subscription(3, ("clicks",), None, (("clicks", (0, 1)),), 6))
+    log.joined("c", classic=ConsumerProtocolSubscription(3, ("clicks",), None, (("clicks", (0, 1)),), 6))
     log.step(6, {"c": {CLICKS: (0, 1)}})
     log.joined("m")
     log.step(7, {"c": {CLICKS: (0,)}, "m": {CLICKS: (1,)}})

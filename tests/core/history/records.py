@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import count
 
-from groupledger.core.history import Folded, GroupHeadRow, LogRow, TopicCatalog, TopicChange, fold_group
-from groupledger.core.wire.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
+from groupledger.core.history import Folded, GroupHeadRow, LogRow, TopicChange, TopicHistory, fold_group
+from groupledger.core.wire.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    encode_assignment,
+    encode_subscription,
+)
 from groupledger.core.wire.offsets_log import (
     AssignedTopic,
+    ClassicGroupMember,
     ClassicMemberMetadata,
     ClassicProtocol,
     ConsumerGroupMetadata,
     CurrentMemberAssignment,
     CurrentTaskIds,
-    GroupMember,
     GroupMetadata,
     LogKey,
     MemberMetadata,
     RecordKind,
+    RecordValue,
     RegularExpression,
     ShareCurrentAssignment,
     ShareMemberMetadata,
@@ -32,7 +38,6 @@ from groupledger.core.wire.offsets_log import (
     TargetAssignmentMetadata,
     TaskIds,
     TopicIdPartitions,
-    Value,
     encode_key,
     encode_value,
 )
@@ -40,7 +45,7 @@ from groupledger.core.wire.offsets_log import (
 GROUP = "payments"
 CLICKS = "V1YOFAs_SRGmS1V4W0hINg"
 GROW = "y5UtV25JQb2GKdG4vimCbQ"
-TOPICS = TopicCatalog([TopicChange("clicks", CLICKS, 6, None, 0), TopicChange("grow", GROW, 2, None, 0)])
+TOPICS = TopicHistory([TopicChange("clicks", CLICKS, 6, None, 0), TopicChange("grow", GROW, 2, None, 0)])
 
 Partitions = dict[str, tuple[int, ...]]
 TYPES = {
@@ -74,7 +79,7 @@ class Log:
         self.rows: list[LogRow] = []
         self._offsets = count()
 
-    def put(self, kind: RecordKind, value: Value | None, version: int = 0, /, **key: object) -> LogRow:
+    def put(self, kind: RecordKind, value: RecordValue | None, version: int = 0, /, **key: object) -> LogRow:
         """Append a record; no value is a tombstone."""
         offset = next(self._offsets)
         name = encode_key(LogKey(kind, TYPES[kind], self.group, key))
@@ -82,12 +87,16 @@ class Log:
         self.rows.append(LogRow(3, offset, 1_000 * offset, name, data))
         return self.rows[-1]
 
-    def fold(self, head: bytes | None = None, topics: TopicCatalog = TOPICS) -> Folded:
+    def fold(self, head: bytes | None = None, topics: TopicHistory = TOPICS) -> Folded:
         """Fold what was written."""
         return fold_group("eu-1", self.rows, head, topics)
 
     def classic(
-        self, generation: int, members: Iterable[GroupMember] = (), protocol: str = "range", kind: str = "consumer"
+        self,
+        generation: int,
+        members: Iterable[ClassicGroupMember] = (),
+        protocol: str = "range",
+        kind: str = "consumer",
     ) -> LogRow:
         """A generation of a classic group."""
         group = GroupMetadata(kind, generation, protocol, None, None, tuple(members))
@@ -113,7 +122,7 @@ class Log:
         member: str,
         topics: tuple[str, ...] = ("clicks",),
         regex: str | None = None,
-        classic: Subscription | None = None,
+        classic: ConsumerProtocolSubscription | None = None,
         assignor: str | None = None,
     ) -> LogRow:
         """A member's subscription."""
@@ -257,11 +266,15 @@ def member(
     owned: Partitions | None = None,
     generation: int | None = None,
     assignment: bytes | None = None,
-) -> GroupMember:
+) -> ClassicGroupMember:
     """A classic member with its subscription (v3) and its assignment."""
-    said = Subscription(3, topics, None, tuple((owned or {}).items()), generation)
-    told = encode_assignment(Assignment(3, tuple(partitions.items()))) if assignment is None else assignment
-    return GroupMember(member_id, instance, member_id, "/h", 300_000, 10_000, encode_subscription(said), told)
+    said = ConsumerProtocolSubscription(3, topics, None, tuple((owned or {}).items()), generation)
+    told = (
+        encode_assignment(ConsumerProtocolAssignment(3, tuple(partitions.items())))
+        if assignment is None
+        else assignment
+    )
+    return ClassicGroupMember(member_id, instance, member_id, "/h", 300_000, 10_000, encode_subscription(said), told)
 
 
 def _topics(partitions: Partitions) -> tuple[TopicIdPartitions, ...]:

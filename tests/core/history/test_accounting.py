@@ -5,10 +5,15 @@ from collections import Counter
 
 import pytest
 
-from groupledger.core.history import Counts, FoldSettings, LogRow, TopicCatalog, fold_group
+from groupledger.core.history import FoldCounts, FoldSettings, LogRow, TopicHistory, fold_group
 from groupledger.core.history.accounts import Accounts
-from groupledger.core.wire.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
-from groupledger.core.wire.offsets_log import GroupMember, LogKey, OffsetCommit, RecordKind, encode_key
+from groupledger.core.wire.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    encode_assignment,
+    encode_subscription,
+)
+from groupledger.core.wire.offsets_log import ClassicGroupMember, LogKey, OffsetCommit, RecordKind, encode_key
 from tests.core.history.captured import CLUSTER, catalog, every_group, folded, log_rows
 from tests.core.history.records import CLICKS, GROW, TOPICS, Log, head_of, member
 from tests.core.wire.captured import LOGS
@@ -32,7 +37,7 @@ def test_the_edge_cases_in_numbers():
 
 
 def test_counts_that_do_not_add_up_are_a_bug():
-    assert Counts(7, {"a": 2}, {"b": 1}, {"a": 1}, 1, {"X": 2}).accounted == 7
+    assert FoldCounts(7, {"a": 2}, {"b": 1}, {"a": 1}, 1, {"X": 2}).accounted == 7
     with pytest.raises(AssertionError, match="1 records came, 0 are accounted for"):
         Accounts().close(1)
 
@@ -135,8 +140,10 @@ def test_a_member_whom_the_leader_left_out_has_no_bytes_and_no_partitions():
 def test_a_partition_or_topic_written_twice_for_a_member_is_held_once():
     parts = (("clicks", (0, 1, 1)), ("grow", (0,)), ("clicks", (1, 2)))
     log = Log()
-    log.classic(1, [member("m", {}, assignment=encode_assignment(Assignment(3, parts)))])
-    log.classic(2, [member("m", {}, assignment=encode_assignment(Assignment(3, (("clicks", (0, 0)),))))])
+    log.classic(1, [member("m", {}, assignment=encode_assignment(ConsumerProtocolAssignment(3, parts)))])
+    log.classic(
+        2, [member("m", {}, assignment=encode_assignment(ConsumerProtocolAssignment(3, (("clicks", (0, 0)),))))]
+    )
     fold = log.fold()
     assert [m.recorded for m in fold.member_snapshots] == [
         ((CLICKS, "clicks", (0, 1, 2)), (GROW, "grow", (0,))),
@@ -147,9 +154,9 @@ def test_a_partition_or_topic_written_twice_for_a_member_is_held_once():
 
 def test_an_empty_rack_is_no_rack():
     for rack, known in (("", None), (None, None), ("a", "a")):
-        said = encode_subscription(Subscription(3, ("clicks",), None, (), None, rack))
+        said = encode_subscription(ConsumerProtocolSubscription(3, ("clicks",), None, (), None, rack))
         log = Log()
-        log.classic(1, [GroupMember("m", None, "m", "/h", 1, 1, said, b"")])
+        log.classic(1, [ClassicGroupMember("m", None, "m", "/h", 1, 1, said, b"")])
         assert log.fold().member_snapshots[0].rack_id == known
 
 
@@ -186,7 +193,7 @@ def test_an_offset_with_other_bytes_is_a_finding_and_the_choice_does_not_depend_
 
 def test_records_of_no_group_are_quarantined_without_a_head():
     rows = [LogRow(0, 1, 5, b"\x00", b"x"), LogRow(1, 1, 5, None, None), LogRow(2, 4, 5, b"\x00\x63abc", b"y")]
-    fold = fold_group("c", rows, None, TopicCatalog())
+    fold = fold_group("c", rows, None, TopicHistory())
     assert fold.head is None
     assert [(row.log_partition, row.code, row.group_id) for row in fold.quarantine] == [
         (0, "TRUNCATED", None),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from groupledger.core.history import LogRow, TopicCatalog, TopicChange, fold_group
+from groupledger.core.history import LogRow, TopicChange, TopicHistory, fold_group
 from groupledger.core.wire.offsets_log import LogRecord, decode, encode
 from tests.core.history.records import head_of
 
@@ -39,7 +39,7 @@ def rows_of(group):
 
 @cache
 def topics():
-    return TopicCatalog(
+    return TopicHistory(
         TopicChange(line["topic"], line["topic_id"], line["partitions"], None, 1_000 * line["ts"])
         for line in lines("topics")
     )

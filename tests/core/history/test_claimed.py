@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
-from groupledger.core.history import TopicCatalog, TopicChange
-from groupledger.core.wire.consumer_protocol import Subscription, encode_subscription
-from groupledger.core.wire.offsets_log import GroupMember
+from groupledger.core.history import TopicChange, TopicHistory
+from groupledger.core.wire.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
+from groupledger.core.wire.offsets_log import ClassicGroupMember
 from tests.core.history.captured import folded, log_rows
 from tests.core.history.records import Log, member
 
@@ -136,8 +136,8 @@ def test_each_claim_is_explained(claim, code, how):
 
 
 def test_who_states_no_claim_or_reads_none_is_not_compared():
-    old = Subscription(0, ("clicks",), None)
-    silent = GroupMember("m", None, "m", "/h", 1, 1, encode_subscription(old), b"")
+    old = ConsumerProtocolSubscription(0, ("clicks",), None)
+    silent = ClassicGroupMember("m", None, "m", "/h", 1, 1, encode_subscription(old), b"")
     for protocol, second in (("cooperative-sticky", silent), ("range", member("m", {}))):
         log = Log()
         log.classic(5, [member("m", {"clicks": (0, 1)})])
@@ -147,9 +147,9 @@ def test_who_states_no_claim_or_reads_none_is_not_compared():
 
 
 def test_a_member_that_says_nothing_has_no_claim_which_is_not_an_empty_one():
-    old = Subscription(0, ("clicks",), None)
+    old = ConsumerProtocolSubscription(0, ("clicks",), None)
     log = Log()
-    log.classic(1, [GroupMember("m", None, "m", "/h", 1, 1, encode_subscription(old), b"")], protocol="range")
+    log.classic(1, [ClassicGroupMember("m", None, "m", "/h", 1, 1, encode_subscription(old), b"")], protocol="range")
     (row,) = log.fold().member_snapshots
     assert (row.claimed, row.subscription_version, row.recorded) == (None, 0, ())
 
@@ -163,7 +163,7 @@ def test_after_an_unreadable_record_no_claim_is_compared():
 
 
 def test_a_topic_made_again_between_two_records_explains_what_a_claim_leaves_out():
-    topics = TopicCatalog([TopicChange("clicks", "id1", 6, None, 0), TopicChange("clicks", "id2", 6, None, 500_000)])
+    topics = TopicHistory([TopicChange("clicks", "id1", 6, None, 0), TopicChange("clicks", "id2", 6, None, 500_000)])
     log = Log()
     log.classic(5, [member("m", {"clicks": (0,), "grow": (0,)})])
     log.classic(6, [member("m", {}, owned={"grow": (0,)}, generation=5)], protocol="cooperative-sticky")

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from groupledger.core.history import HeldSnapshot, Holder, held_by, held_changes
+from groupledger.core.history import HeldSnapshot, HoldingMember, held_by, held_changes
 from tests.core.history.captured import every_group, folded
 from tests.core.history.histories import conversions
 
@@ -12,7 +12,7 @@ from tests.core.history.histories import conversions
 def snapshots(fold):
     holders = {row.snapshot_id: [] for row in fold.group_snapshots}
     for row in fold.member_snapshots:
-        holders[row.snapshot_id].append(Holder(row.member_id, row.recorded, row.target, row.pending_revocation))
+        holders[row.snapshot_id].append(HoldingMember(row.member_id, row.recorded, row.target, row.pending_revocation))
     return [
         HeldSnapshot(
             row.cluster_id,

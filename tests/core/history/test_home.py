@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from groupledger.core.history import (
     OTHER_LOG_PARTITION,
-    TopicCatalog,
+    TopicHistory,
     fold_group,
     home_of,
     log_partition_of,
@@ -83,7 +83,7 @@ def test_one_stray_among_sixteen_is_quarantined_alone():
 
 
 def fold(rows, head=None, **options):
-    return fold_group("eu-1", rows, head, TopicCatalog(), **options)
+    return fold_group("eu-1", rows, head, TopicHistory(), **options)
 
 
 class Ledger:

@@ -3,7 +3,7 @@
 import pytest
 
 from groupledger.core.history import FoldSettings, fold_group
-from groupledger.core.wire.consumer_protocol import Subscription
+from groupledger.core.wire.consumer_protocol import ConsumerProtocolSubscription
 from groupledger.core.wire.offsets_log import RecordKind
 from tests.core.history.captured import CLUSTER, catalog, folded, log_rows
 from tests.core.history.histories import conversions
@@ -353,6 +353,6 @@ def test_the_assignor_is_the_one_most_members_ask_for():
 
 def test_a_classic_members_rack_is_that_of_its_subscription():
     log = Log()
-    log.joined("m", classic=Subscription(3, ("clicks",), None, (), None, "rack-a"))
+    log.joined("m", classic=ConsumerProtocolSubscription(3, ("clicks",), None, (), None, "rack-a"))
     log.step(2, {"m": {CLICKS: (0,)}})
     assert {m.rack_id for m in log.fold().member_snapshots} == {"rack-a"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupledger.core.history import TopicCatalog, TopicChange, fold_group
+from groupledger.core.history import TopicChange, TopicHistory, fold_group
 from groupledger.core.history.tasks import has_equal_sources
 from groupledger.core.wire.offsets_log import CopartitionGroup, InternalTopic, RecordKind, Subtopology
 from tests.core.history.histories import shared, tasks
@@ -161,7 +161,7 @@ def test_a_topic_that_is_listed_later_counts_from_then_on():
     log.tasks_current("m", 2, {"0": (0,)})
     log.tasks_current("m", 3, {"0": (0,)}, {"0": (1,)})
     moment = 1_000_000 * log.rows[-1].offset
-    topics = TopicCatalog([TopicChange("early", CLICKS, 2, None, 0), TopicChange("late", GROW, 2, None, moment)])
+    topics = TopicHistory([TopicChange("early", CLICKS, 2, None, 0), TopicChange("late", GROW, 2, None, moment)])
     fold = fold_group("eu-1", log.rows, None, topics)
     assert [(change.topic, change.offset) for change in fold.ownership_changes] == [("early", 5), ("late", 6)]
 

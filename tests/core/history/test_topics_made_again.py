@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupledger.core.history import OwnershipChangeRow, TopicCatalog, TopicChange
+from groupledger.core.history import OwnershipChangeRow, TopicChange, TopicHistory
 from tests.core.history.captured import catalog, folded, log_rows
 from tests.core.history.records import Log, member
 
@@ -90,7 +90,7 @@ def test_ids_of_a_classic_group_are_those_of_the_records_time():
 
 
 def test_an_id_that_is_not_known_is_none_and_the_partition_stays_the_same():
-    topics = TopicCatalog(
+    topics = TopicHistory(
         [TopicChange("clicks", "id1", 6, None, 1_500_000), TopicChange("clicks", "id2", 6, None, 3_500_000)]
     )
     log = Log()

@@ -13,12 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupledger.core import move_search, ragged
-from groupledger.core.least_moves import Certainty, LeastMoves, Moving, fewest_rounds, is_balanced, least_moves
-from groupledger.core.move_problem import Class, Holding, MoveProblem
+from groupledger.core.least_moves import (
+    LeastMoves,
+    LeastMovesCertainty,
+    Moving,
+    fewest_rounds,
+    is_balanced,
+    least_moves,
+)
+from groupledger.core.move_problem import Class, MoveProblem, SharedHolding
 from groupledger.core.move_search import most_kept, search
 from groupledger.core.slots import Lists, Naming, Topics, number
 from groupledger.core.snapshots import Subscribed
-from groupledger.core.step import Party
+from groupledger.core.step import GroupMembership
 from tests.core.step.batches import batch
 
 EXAMPLES = int(os.environ.get("GROUPLEDGER_EXAMPLES", "200"))
@@ -71,7 +78,7 @@ def moving(groups: list[Group], **unanswered: list[bool]) -> tuple[Moving, Lists
         Lists(ragged.starts(np.array([len(each) for each in lists])), slot)
         for lists, slot in zip((held, target), numbered, strict=True)
     )
-    party = Party(made.member_start, np.ones(len(groups), bool))
+    party = GroupMembership(made.member_start, np.ones(len(groups), bool))
     known = np.array(unanswered.get("known", [True] * len(groups)))
     rejected = np.array(unanswered.get("rejected", [False] * len(groups)))
     return Moving(party, slots, owned, subscribed, known, rejected), wanted
@@ -80,7 +87,9 @@ def moving(groups: list[Group], **unanswered: list[bool]) -> tuple[Moving, Lists
 def found(*groups: Group, **unanswered: list[bool]) -> list[tuple[int, str]]:
     """Least moves and how certain, of each group."""
     answer = least_moves(*moving([*groups], **unanswered))
-    return [(int(each), Certainty(sure).text) for each, sure in zip(answer.least, answer.certainty, strict=True)]
+    return [
+        (int(each), LeastMovesCertainty(sure).text) for each, sure in zip(answer.least, answer.certainty, strict=True)
+    ]
 
 
 def every_assignment(group: Group) -> np.ndarray:
@@ -230,7 +239,7 @@ def test_where_there_is_no_answer_it_says_why():
 
 def test_the_fewest_rounds():
     """Only a group whose members keep what they own needs a second rebalance, and only where something moves."""
-    exact, bound, nobody = Certainty.EXACT, Certainty.LOWER_BOUND, Certainty.NO_MEMBERS
+    exact, bound, nobody = LeastMovesCertainty.EXACT, LeastMovesCertainty.LOWER_BOUND, LeastMovesCertainty.NO_MEMBERS
     fewest = LeastMoves(np.array([0, 3, 3, 1, 0]), np.array([exact, exact, exact, bound, nobody], np.int32))
     assert fewest_rounds(np.array([True, True, False, True, True]), fewest).tolist() == [1, 2, 1, 2, 0]
 
@@ -265,7 +274,7 @@ def test_a_search_that_is_cut_short_proves_a_bound(monkeypatch):
     problem = MoveProblem(
         (0, 0, 1, 1, 2),
         (Class(7, (0, 1)), Class(9, (1, 2)), Class(3, (0, 1, 2))),
-        (Holding(0, (0,), 7), Holding(1, (2,), 9)),
+        (SharedHolding(0, (0,), 7), SharedHolding(1, (2,), 9)),
     )
     whole = search.__wrapped__(problem)
     assert whole.found == whole.most
@@ -336,7 +345,7 @@ def problems(draw) -> MoveProblem:
         subscribed = tuple(draw(several))
         who = [member for member, kind in enumerate(kinds) if kind in subscribed]
         holders = draw(st.lists(st.lists(st.sampled_from(who), min_size=1, max_size=2, unique=True), max_size=4))
-        held = [Holding(at, tuple(sorted(each)), draw(st.integers(1, 6))) for each in holders]
+        held = [SharedHolding(at, tuple(sorted(each)), draw(st.integers(1, 6))) for each in holders]
         classes.append(Class(sum(each.partitions for each in held) + draw(st.integers(1, 5)), subscribed))
         holdings += held
     return MoveProblem(tuple(kinds), tuple(classes), tuple(holdings))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from groupledger.core import ragged, step
 from groupledger.core.slots import Lists, Naming, Slots, Topics, number
-from groupledger.core.step import Form, Party, Step
+from groupledger.core.step import Form, GroupMembership, Step
 
 Sets = dict[str, list[int]]
 
@@ -43,7 +43,7 @@ def play(case: Round) -> tuple[list[str], Slots, Step, step.Sets]:
     slots, slot = number(topics, [Naming(np.zeros(len(each), np.int64), each) for each in partition])
     held, owned, target = (Lists(a, b).distinct(len(slots)) for a, b in zip(start, slot, strict=True))
     incremental = any(case.owned.values()) if case.incremental is None else case.incremental
-    party = Party(np.array([0, len(members)]), np.array([incremental]))
+    party = GroupMembership(np.array([0, len(members)]), np.array([incremental]))
     assigned = step.assign_round(case.form, owned, target, slots)
     return (
         members,
@@ -176,7 +176,7 @@ def test_groups_do_not_touch_one_another():
     slots, (owned_slot, target_slot) = number(
         topics, [Naming(rows[:2], np.array([0, 1], np.int32)), Naming(rows, np.array([0, 1, 0, 1], np.int32))]
     )
-    party = Party(np.array([0, 2, 2, 4]), np.array([True, False, False]))
+    party = GroupMembership(np.array([0, 2, 2, 4]), np.array([True, False, False]))
     owned = Lists(np.array([0, 2, 2, 2, 2]), owned_slot)
     target = Lists(np.array([0, 1, 2, 3, 4]), target_slot)
     assigned = step.assign_round(Form.AS_KAFKA, owned, target, slots)
@@ -189,7 +189,7 @@ def test_groups_do_not_touch_one_another():
 
 
 def test_a_group_of_one_member_has_a_load_too():
-    party = Party(np.array([0, 1, 1, 3]), np.zeros(3, bool))
+    party = GroupMembership(np.array([0, 1, 1, 3]), np.zeros(3, bool))
     target = Lists(np.array([0, 3, 4, 6]), np.arange(6))
     assert [each.tolist() for each in step.load_range(party, target)] == [[3, 0, 1], [3, 0, 2]]
 

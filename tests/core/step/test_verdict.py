@@ -13,7 +13,7 @@ from groupledger.core import ragged
 from groupledger.core.batch import NONE
 from groupledger.core.slots import Lists, Naming, Slots, Topics, number
 from groupledger.core.snapshots import GREATEST, LEAST, Subscribed, TopicViews, by_topic, number_topics, select
-from groupledger.core.step import Party
+from groupledger.core.step import GroupMembership
 from groupledger.core.verdict import Verdict, breaches, compare, other_moments, without_unrecorded
 from tests.core.step.batches import batch
 
@@ -30,8 +30,8 @@ def lists(*members: list[int]) -> Lists:
     return Lists(ragged.starts(np.array([len(each) for each in members])), np.array([*chain(*members)], np.int64))
 
 
-def party(members: int) -> Party:
-    return Party(np.array([0, members]), np.array([True]))
+def party(members: int) -> GroupMembership:
+    return GroupMembership(np.array([0, members]), np.array([True]))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from groupledger.core.wire.claims import ClaimSource, claim
-from groupledger.core.wire.consumer_protocol import Subscription, decode_subscription
+from groupledger.core.wire.consumer_protocol import ConsumerProtocolSubscription, decode_subscription
 from groupledger.core.wire.offsets_log import GroupMetadata, decode
 from groupledger.core.wire.user_data import COOPERATIVE_STICKY, STICKY, UserData, UserDataForm, encode_user_data
 from tests.core.wire.captured import log
@@ -29,41 +29,61 @@ NOTHING = ((), None)
     ("assignor", "subscription", "meant", "kafka"),
     [
         # Java cooperative-sticky after a missed assignment: two generations; the claim's is older, the assignor's newer
-        (COOPERATIVE_STICKY, Subscription(3, ("a",), FOUR_BYTES_3, A, 4), (A, 3, SAID, 4, 3), (A, 4)),
+        (COOPERATIVE_STICKY, ConsumerProtocolSubscription(3, ("a",), FOUR_BYTES_3, A, 4), (A, 3, SAID, 4, 3), (A, 4)),
         # before v2 the generation is the user data's
-        (COOPERATIVE_STICKY, Subscription(1, ("a",), FOUR_BYTES_3, A), (A, 3, SAID, None, 3), (A, 3)),
-        (COOPERATIVE_STICKY, Subscription(1, ("a",), b"", A), (A, None, SAID, None, None), (A, None)),
+        (COOPERATIVE_STICKY, ConsumerProtocolSubscription(1, ("a",), FOUR_BYTES_3, A), (A, 3, SAID, None, 3), (A, 3)),
+        (COOPERATIVE_STICKY, ConsumerProtocolSubscription(1, ("a",), b"", A), (A, None, SAID, None, None), (A, None)),
         # librdkafka: both say it; without the subscription's, Java dates by the number of topics in the user data
-        (COOPERATIVE_STICKY, Subscription(3, ("a",), kip_54(B, 3), A, 3, ""), (A, 3, SAID, 3, 3), (A, 3)),
-        (COOPERATIVE_STICKY, Subscription(1, ("a",), kip_54(B, 5), A), (A, 5, SAID, None, 5), (A, 1)),
-        (COOPERATIVE_STICKY, Subscription(3, ("a",), kip_54(B, None), A), (A, None, SAID, None, None), (A, 1)),
+        (
+            COOPERATIVE_STICKY,
+            ConsumerProtocolSubscription(3, ("a",), kip_54(B, 3), A, 3, ""),
+            (A, 3, SAID, 3, 3),
+            (A, 3),
+        ),
+        (COOPERATIVE_STICKY, ConsumerProtocolSubscription(1, ("a",), kip_54(B, 5), A), (A, 5, SAID, None, 5), (A, 1)),
+        (
+            COOPERATIVE_STICKY,
+            ConsumerProtocolSubscription(3, ("a",), kip_54(B, None), A),
+            (A, None, SAID, None, None),
+            (A, 1),
+        ),
         # a newcomer states that it owns nothing; a v0 member states nothing
-        (COOPERATIVE_STICKY, Subscription(3, ("a",), kip_54((), None)), ((), None, SAID, None, None), ((), 0)),
-        (COOPERATIVE_STICKY, Subscription(0, ("a",)), ((), None, NONE, None, None), NOTHING),
+        (
+            COOPERATIVE_STICKY,
+            ConsumerProtocolSubscription(3, ("a",), kip_54((), None)),
+            ((), None, SAID, None, None),
+            ((), 0),
+        ),
+        (COOPERATIVE_STICKY, ConsumerProtocolSubscription(0, ("a",)), ((), None, NONE, None, None), NOTHING),
         # sticky: the user data alone, whatever the subscription says
-        (STICKY, Subscription(3, ("a",), kip_54(A, 3), B, 4), (A, 3, CARRIED, 4, 3), (A, 3)),
+        (STICKY, ConsumerProtocolSubscription(3, ("a",), kip_54(A, 3), B, 4), (A, 3, CARRIED, 4, 3), (A, 3)),
         (
             STICKY,
-            Subscription(0, ("a",), kip_54(A, None, UserDataForm.OWNED)),
+            ConsumerProtocolSubscription(0, ("a",), kip_54(A, None, UserDataForm.OWNED)),
             (A, None, CARRIED, None, None),
             (A, None),
         ),
         # kafka-python's, which Java's assignor cannot read
         (
             STICKY,
-            Subscription(0, ("a",), kip_54(A, 1, UserDataForm.PREFIXED_OWNED_GENERATION)),
+            ConsumerProtocolSubscription(0, ("a",), kip_54(A, 1, UserDataForm.PREFIXED_OWNED_GENERATION)),
             (A, 1, CARRIED, None, 1),
             NOTHING,
         ),
-        (STICKY, Subscription(3, ("a",), None, B, 4), ((), None, NONE, 4, None), NOTHING),
-        (STICKY, Subscription(3, ("a",), b"\x07nonsense", B, 4), ((), None, NONE, 4, None), NOTHING),
+        (STICKY, ConsumerProtocolSubscription(3, ("a",), None, B, 4), ((), None, NONE, 4, None), NOTHING),
+        (STICKY, ConsumerProtocolSubscription(3, ("a",), b"\x07nonsense", B, 4), ((), None, NONE, 4, None), NOTHING),
         # assignors without user data of their own
-        ("range", Subscription(3, ("a",), kip_54(A, 3), B, 4), (B, 4, SAID, 4, None), (B, 4)),
-        ("range", Subscription(0, ("a",), b""), ((), None, NONE, None, None), NOTHING),
-        (None, Subscription(None), ((), None, NONE, None, None), NOTHING),
+        ("range", ConsumerProtocolSubscription(3, ("a",), kip_54(A, 3), B, 4), (B, 4, SAID, 4, None), (B, 4)),
+        ("range", ConsumerProtocolSubscription(0, ("a",), b""), ((), None, NONE, None, None), NOTHING),
+        (None, ConsumerProtocolSubscription(None), ((), None, NONE, None, None), NOTHING),
         # a negative generation of a subscription is none; one in user data is a number that Kafka compares
-        (COOPERATIVE_STICKY, Subscription(3, ("a",), FOUR_BYTES_3, A, -7), (A, 3, SAID, None, 3), (A, 3)),
-        (STICKY, Subscription(0, ("a",), kip_54(A, -7)), (A, -7, CARRIED, None, -7), (A, -7)),
+        (
+            COOPERATIVE_STICKY,
+            ConsumerProtocolSubscription(3, ("a",), FOUR_BYTES_3, A, -7),
+            (A, 3, SAID, None, 3),
+            (A, 3),
+        ),
+        (STICKY, ConsumerProtocolSubscription(0, ("a",), kip_54(A, -7)), (A, -7, CARRIED, None, -7), (A, -7)),
     ],
 )
 def test_claims(assignor, subscription, meant, kafka):

@@ -210,13 +210,12 @@ def test_keys_as_kafka_writes_them(text, key):
 def test_a_record_of_an_unknown_kind_keeps_its_bytes():
     record = decode(b"\x00\x09later", b"anything")
     assert record == LogRecord(LogKey(RecordKind.UNKNOWN, 9, None, {}, b"later"), None, b"anything")
-    assert not record.is_tombstone
     assert encode(record) == (b"\x00\x09later", b"anything")
 
 
 def test_a_tombstone_has_no_value():
     record = decode(b"\x00\x02\x00\x01g", None)
-    assert record.is_tombstone
+    assert record.value is None
     assert (record.kind, record.group_id, record.version) == (CLASSIC, "g", None)
     assert encode(record) == (b"\x00\x02\x00\x01g", None)
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupledger.core.wire.consumer_protocol import (
-    Assignment,
-    Subscription,
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
     decode_assignment,
     decode_subscription,
     encode_assignment,
@@ -33,23 +33,29 @@ GENERATIONS = NUMBERS.map(lambda number: None if number == -1 else number)
 @pytest.mark.parametrize(
     ("text", "subscription"),
     [
-        ("", Subscription(None)),
-        (f"0000 {TOPIC_A} ffffffff", Subscription(0, ("a",))),
-        (f"0000 {TOPIC_A} 00000000", Subscription(0, ("a",), b"")),
-        (f"0001 {TOPIC_A} ffffffff {OWNED_A1}", Subscription(1, ("a",), None, (("a", (1,)),))),
-        (f"0002 {TOPIC_A} ffffffff 00000000 ffffffff", Subscription(2, ("a",))),
-        (f"0002 {TOPIC_A} ffffffff 00000000 00000000", Subscription(2, ("a",), generation=0)),
-        (f"0003 {TOPIC_A} ffffffff 00000000 00000004 ffff", Subscription(3, ("a",), generation=4)),
-        (f"0003 {TOPIC_A} ffffffff 00000000 00000004 0000", Subscription(3, ("a",), generation=4, rack="")),
-        (f"0003 {TOPIC_A} ffffffff 00000000 fffffffe 000172", Subscription(3, ("a",), generation=-2, rack="r")),
+        ("", ConsumerProtocolSubscription(None)),
+        (f"0000 {TOPIC_A} ffffffff", ConsumerProtocolSubscription(0, ("a",))),
+        (f"0000 {TOPIC_A} 00000000", ConsumerProtocolSubscription(0, ("a",), b"")),
+        (f"0001 {TOPIC_A} ffffffff {OWNED_A1}", ConsumerProtocolSubscription(1, ("a",), None, (("a", (1,)),))),
+        (f"0002 {TOPIC_A} ffffffff 00000000 ffffffff", ConsumerProtocolSubscription(2, ("a",))),
+        (f"0002 {TOPIC_A} ffffffff 00000000 00000000", ConsumerProtocolSubscription(2, ("a",), generation=0)),
+        (f"0003 {TOPIC_A} ffffffff 00000000 00000004 ffff", ConsumerProtocolSubscription(3, ("a",), generation=4)),
+        (
+            f"0003 {TOPIC_A} ffffffff 00000000 00000004 0000",
+            ConsumerProtocolSubscription(3, ("a",), generation=4, rack=""),
+        ),
+        (
+            f"0003 {TOPIC_A} ffffffff 00000000 fffffffe 000172",
+            ConsumerProtocolSubscription(3, ("a",), generation=-2, rack="r"),
+        ),
         # newer than known: the known fields, then the rest as it is
         (
             f"0004 {TOPIC_A} ffffffff 00000000 00000004 ffff beef",
-            Subscription(4, ("a",), generation=4, tail=b"\xbe\xef"),
+            ConsumerProtocolSubscription(4, ("a",), generation=4, tail=b"\xbe\xef"),
         ),
-        (f"7fff {TOPIC_A} ffffffff 00000000 00000004 ffff", Subscription(32767, ("a",), generation=4)),
+        (f"7fff {TOPIC_A} ffffffff 00000000 00000004 ffff", ConsumerProtocolSubscription(32767, ("a",), generation=4)),
         # more bytes than the version has: Kafka reads past them
-        (f"0000 {TOPIC_A} ffffffff 00000000", Subscription(0, ("a",), tail=bytes(4))),
+        (f"0000 {TOPIC_A} ffffffff 00000000", ConsumerProtocolSubscription(0, ("a",), tail=bytes(4))),
     ],
 )
 def test_subscriptions_as_clients_write_them(text, subscription):
@@ -61,11 +67,11 @@ def test_subscriptions_as_clients_write_them(text, subscription):
 @pytest.mark.parametrize(
     ("text", "assignment"),
     [
-        ("", Assignment(None)),
-        (f"0000 {OWNED_A1} ffffffff", Assignment(0, (("a", (1,)),))),
-        (f"0003 {OWNED_A1} 00000000", Assignment(3, (("a", (1,)),), b"")),
-        ("0001 00000000 00000001 aa", Assignment(1, (), b"\xaa")),
-        ("0009 00000000 ffffffff 01", Assignment(9, (), None, b"\x01")),
+        ("", ConsumerProtocolAssignment(None)),
+        (f"0000 {OWNED_A1} ffffffff", ConsumerProtocolAssignment(0, (("a", (1,)),))),
+        (f"0003 {OWNED_A1} 00000000", ConsumerProtocolAssignment(3, (("a", (1,)),), b"")),
+        ("0001 00000000 00000001 aa", ConsumerProtocolAssignment(1, (), b"\xaa")),
+        ("0009 00000000 ffffffff 01", ConsumerProtocolAssignment(9, (), None, b"\x01")),
     ],
 )
 def test_assignments_as_leaders_write_them(text, assignment):
@@ -105,23 +111,23 @@ def test_bytes_that_are_no_subscription_fault_each_time(text, code):
     tail=st.binary(max_size=5),
 )
 def test_any_subscription_comes_back(version, topics, user_data, owned, generation, rack, tail):
-    subscription = Subscription(version, topics, user_data, owned, generation, rack, tail)
+    subscription = ConsumerProtocolSubscription(version, topics, user_data, owned, generation, rack, tail)
     assert decode_subscription(encode_subscription(subscription)) == subscription
 
 
 @settings(deadline=None)
 @given(version=st.integers(0, 32767), partitions=OWNED, user_data=BLOBS, tail=st.binary(max_size=5))
 def test_any_assignment_comes_back(version, partitions, user_data, tail):
-    assignment = Assignment(version, partitions, user_data, tail)
+    assignment = ConsumerProtocolAssignment(version, partitions, user_data, tail)
     assert decode_assignment(encode_assignment(assignment)) == assignment
 
 
 @pytest.mark.parametrize(
     ("subscription", "message"),
     [
-        (Subscription(0, (), owned=(("a", (1,)),)), "owned_partitions"),
-        (Subscription(1, (), generation=3), "generation_id is 3"),
-        (Subscription(2, (), rack=""), "rack_id is ''"),
+        (ConsumerProtocolSubscription(0, (), owned=(("a", (1,)),)), "owned_partitions"),
+        (ConsumerProtocolSubscription(1, (), generation=3), "generation_id is 3"),
+        (ConsumerProtocolSubscription(2, (), rack=""), "rack_id is ''"),
     ],
 )
 def test_a_version_is_not_written_without_what_it_lacks(subscription, message):

@@ -13,7 +13,7 @@ from functools import cache
 
 import pytest
 
-from groupledger.core.scenario import read_claim
+from groupledger.core.scenario_groups import read_claim
 from groupledger.core.wire.claims import claim
 from groupledger.core.wire.consumer_protocol import decode_subscription
 from tests.core.assignors.golden import PARITY

@@ -14,7 +14,12 @@ from typing import Any, NamedTuple
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS, ClientAssignor, promises
 from groupledger.core.scenario import solve
-from groupledger.core.wire.consumer_protocol import NEWEST_VERSION, Subscription, TopicPartitions, encode_subscription
+from groupledger.core.wire.consumer_protocol import (
+    NEWEST_VERSION,
+    ConsumerProtocolSubscription,
+    TopicPartitions,
+    encode_subscription,
+)
 from groupledger.core.wire.user_data import UserData, UserDataForm, encode_user_data
 from tests.oracle.client_groups import RACKS, Scenario, chain
 
@@ -180,5 +185,7 @@ def _encoded(member: Member, version: int) -> str:
     generation = None if member["generation"] < 0 else member["generation"]
     user_data = None if member["user_data"] is None else base64.b64decode(member["user_data"])
     rack = "" if version == NEWEST_VERSION else None
-    sent = Subscription(version, tuple(member["topics"]), user_data, _by_topic(member["owned"]), generation, rack)
+    sent = ConsumerProtocolSubscription(
+        version, tuple(member["topics"]), user_data, _by_topic(member["owned"]), generation, rack
+    )
     return base64.b64encode(encode_subscription(sent)).decode()

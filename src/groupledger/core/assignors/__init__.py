@@ -1,6 +1,6 @@
 """Kafka's client-side assignors over whole batches of groups, list for list what kafka-clients 4.4.0 answers.
 
-`assign("cooperative-sticky", batch)` is the one entry; a new assignor is one function in `ASSIGNORS`.
+`assign("cooperative-sticky", batch)` is the one entry. A new assignor is a record in `core.registry` and its function.
 """
 
 from __future__ import annotations
@@ -14,12 +14,22 @@ from groupledger.core.assignors.kip615 import constrained_cooperative_sticky
 from groupledger.core.assignors.librdkafka import librdkafka_cooperative_sticky
 from groupledger.core.assignors.outcome import MESSAGES, Path, Status
 from groupledger.core.assignors.range_ import range_groups
-from groupledger.core.assignors.rejoin import lasting
 from groupledger.core.assignors.roundrobin import roundrobin_groups
-from groupledger.core.assignors.safe import Doubt, assign_safely, doubts
+from groupledger.core.assignors.safe import Doubt, assign_safely, doubts, settle_in_two_rounds
 from groupledger.core.assignors.sticky import sticky_groups
 from groupledger.core.batch import AssignmentBatch, GroupBatch
 from groupledger.core.faults import Fault
+from groupledger.core.input_codes import ScenarioCode
+from groupledger.core.registry import (
+    BY_NAME,
+    CONSTRAINED,
+    COOPERATIVE_STICKY,
+    LIBRDKAFKAS,
+    RANGE,
+    ROUNDROBIN,
+    STICKY,
+    STREAM_JOIN,
+)
 
 __all__ = ["ASSIGNORS", "MESSAGES", "Doubt", "Mode", "Path", "Status", "assign", "doubts"]
 
@@ -30,16 +40,16 @@ def assign(name: str, batch: GroupBatch, *, mode: Mode = "as-kafka") -> Assignme
     """Assign every group of the batch with one of ASSIGNORS.
 
     `as-kafka` answers what Kafka does, its failures included (see `Status`). `safe` first drops claims that cannot
-    be true, see `doubts`, and lets every cooperative group settle in two rounds, see `lasting`.
-    Raises Fault("unknown-assignor") for a name that is not in ASSIGNORS.
+    be true, see `doubts`, and lets every cooperative group settle in two rounds, see `settle_in_two_rounds`.
+    Raises Fault("UNKNOWN_ASSIGNOR") for a name that is not in ASSIGNORS.
     """
     if name not in ASSIGNORS:
-        raise Fault("unknown-assignor", f"assignor is {name!r}; expected one of {', '.join(ASSIGNORS)}")
+        raise Fault(ScenarioCode.UNKNOWN_ASSIGNOR, f"assignor is {name!r}; expected one of {', '.join(ASSIGNORS)}")
     assignor = ASSIGNORS[name]
-    if mode == "as-kafka" or name in ALWAYS_SAFE:
+    if mode == "as-kafka" or BY_NAME[name].always_safe:
         return assignor(batch)
-    if name in KEEPS_UNTIL_REVOKED:
-        return lasting(assignor, batch, assign_safely(assignor, batch, cooperative=True))
+    if BY_NAME[name].cooperative:
+        return settle_in_two_rounds(assignor, batch, assign_safely(assignor, batch, cooperative=True))
     return assign_safely(assignor, batch, cooperative=False)
 
 
@@ -59,15 +69,13 @@ def _cooperative_sticky(batch: GroupBatch) -> AssignmentBatch:
     return answer(sticky_groups, batch, True)
 
 
-ASSIGNORS: dict[str, Callable[[GroupBatch], AssignmentBatch]] = {
-    "range": _range,
-    "roundrobin": _roundrobin,
-    "sticky": _sticky,
-    "cooperative-sticky": _cooperative_sticky,
-    "constrained-cooperative-sticky": constrained_cooperative_sticky,
-    "librdkafka-cooperative-sticky": librdkafka_cooperative_sticky,
-    "sticky-stream-join": sticky_stream_join,
+_FUNCTIONS: dict[str, Callable[[GroupBatch], AssignmentBatch]] = {
+    RANGE.name: _range,
+    ROUNDROBIN.name: _roundrobin,
+    STICKY.name: _sticky,
+    COOPERATIVE_STICKY.name: _cooperative_sticky,
+    CONSTRAINED.name: constrained_cooperative_sticky,
+    LIBRDKAFKAS.name: librdkafka_cooperative_sticky,
+    STREAM_JOIN.name: sticky_stream_join,
 }
-KEEPS_UNTIL_REVOKED = {"cooperative-sticky", "librdkafka-cooperative-sticky"}
-ALWAYS_SAFE = {"constrained-cooperative-sticky", "sticky-stream-join"}
-"""Not Kafka's: they have no defects to answer for, and ignore what cannot be true in any mode."""
+ASSIGNORS = {name: _FUNCTIONS[name] for name in BY_NAME}

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from groupledger.core.assignors.group import Told, arrays
-from groupledger.core.assignors.lists import Lists
+from groupledger.core.assignors.group import ExactMapOrders, arrays
+from groupledger.core.assignors.lists import TargetLists
 from groupledger.core.assignors.outcome import Status
 from groupledger.core.batch import AssignmentBatch, GroupBatch
 from groupledger.core.kernels import kernel, run
@@ -31,7 +31,7 @@ def answer(kernel: Kernel, batch: GroupBatch, cooperative: bool | None) -> Assig
     return AssignmentBatch(*given, *target, status, path)
 
 
-def lists_of(kernel: Kernel, batch: GroupBatch, cooperative: bool) -> tuple[Lists, IntArray, IntArray]:
+def lists_of(kernel: Kernel, batch: GroupBatch, cooperative: bool) -> tuple[TargetLists, IntArray, IntArray]:
     """What the kernel wrote, with a `Status` and a `Path` a group; only the first `lists.start[-1]` entries count."""
     lists, status, path = _run(kernel, batch, cooperative, None)
     for group in np.flatnonzero(status == Status.ORDER_NOT_EMULATED):
@@ -39,12 +39,14 @@ def lists_of(kernel: Kernel, batch: GroupBatch, cooperative: bool) -> tuple[List
     return lists, status, path
 
 
-def _run(kernel: Kernel, batch: GroupBatch, cooperative: bool, told: Told | None) -> tuple[Lists, IntArray, IntArray]:
+def _run(
+    kernel: Kernel, batch: GroupBatch, cooperative: bool, told: ExactMapOrders | None
+) -> tuple[TargetLists, IntArray, IntArray]:
     """Lists of all members; no group gets more entries than it has partitions and claims."""
     counts = batch.topic_partitions
     room = int(counts[counts > 0].sum()) + len(batch.claim_topic)
     start = np.zeros(batch.members + 1, np.int64)
-    lists = Lists(start, np.empty(room, np.int32), np.empty(room, np.int32), np.zeros(room, np.bool_))
+    lists = TargetLists(start, np.empty(room, np.int32), np.empty(room, np.int32), np.zeros(room, np.bool_))
     status, path = np.zeros(batch.groups, np.int32), np.zeros(batch.groups, np.int32)
     cells = 4 * room + 8 * batch.members + len(batch.subscription_topic)
     run(kernel, arrays(batch, told), cooperative, lists, status, path, cells=cells)
@@ -83,10 +85,10 @@ def _leave_out(
 
 
 def _look_again(
-    kernel: Kernel, batch: GroupBatch, cooperative: bool, group: int, lists: Lists, status: IntArray
-) -> Lists:
+    kernel: Kernel, batch: GroupBatch, cooperative: bool, group: int, lists: TargetLists, status: IntArray
+) -> TargetLists:
     """Assign one group with crafted ids by orders found key by key, and put its lists in place."""
-    from groupledger.core.assignors.crafted import only, told_orders
+    from groupledger.core.assignors.colliding_ids import only, told_orders
 
     alone = only(batch, group)
     found, found_status, _ = _run(kernel, alone, cooperative, told_orders(alone))
@@ -98,4 +100,4 @@ def _look_again(
     start = lists.start.copy()
     start[first : last + 1] = at + found.start
     start[last + 1 :] += size
-    return Lists(start, *(np.insert(old, at, new[:size]) for old, new in zip(lists[1:], found[1:], strict=True)))
+    return TargetLists(start, *(np.insert(old, at, new[:size]) for old, new in zip(lists[1:], found[1:], strict=True)))

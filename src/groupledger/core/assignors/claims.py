@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from groupledger.core.assignors.group import Group, mark_subscribed
+from groupledger.core.assignors.group import GroupView, mark_subscribed
 from groupledger.core.assignors.sorting import first_at_least, sort
 from groupledger.core.batch import NONE
 from groupledger.core.kernels import kernel
@@ -30,14 +30,14 @@ class Claims(NamedTuple):
     total: int  # partitions that exist
     phantom: LongArray  # sorted keys of the claimed partitions that do not exist, see `phantom_key`
     holder: IntArray  # [slots], the member whose claim counts; `voided(m)`: m's was the last, and counts no more; NONE
-    doubly: NDArray[np.bool_]  # [slots], two members claimed it in one generation
+    contested: NDArray[np.bool_]  # [slots], two members claimed it in one generation
     dropped: NDArray[np.bool_]  # [claims of the group], lost against another claim
     generation: LongArray  # [members], what each member's own claim is dated
     max_generation: int  # the highest of all, -1 without any
 
 
 @kernel
-def slots(g: Group) -> LongArray:
+def slots(g: GroupView) -> LongArray:
     """First slot of each topic, [topics + 1]."""
     subscribed = np.zeros(g.topics, np.int32)
     mark_subscribed(g, subscribed)
@@ -49,7 +49,7 @@ def slots(g: Group) -> LongArray:
 
 
 @kernel
-def settle(g: Group, members: IntArray, cooperative: bool) -> Claims:
+def settle(g: GroupView, members: IntArray, cooperative: bool) -> Claims:
     """Look at all claims in the order in which the leader walks its members."""
     base = slots(g)
     total = base[g.topics]
@@ -77,7 +77,7 @@ def settle(g: Group, members: IntArray, cooperative: bool) -> Claims:
 
 
 @kernel
-def _generations(g: Group, cooperative: bool) -> LongArray:
+def _generations(g: GroupView, cooperative: bool) -> LongArray:
     """A cooperative member is dated by its subscription, else by its user data; an eager one by user data alone."""
     generation = np.empty(g.members, np.int64)
     for member in range(g.members):
@@ -94,7 +94,7 @@ def voided(member: int) -> int:
 
 
 @kernel
-def _settle_member(g: Group, claims: Claims, member: int) -> None:
+def _settle_member(g: GroupView, claims: Claims, member: int) -> None:
     base = claims.base
     holder = claims.holder
     for claim in range(g.claim_start[member], g.claim_start[member + 1]):
@@ -108,7 +108,7 @@ def _settle_member(g: Group, claims: Claims, member: int) -> None:
 
 
 @kernel
-def _contest(g: Group, claims: Claims, member: int, claim: int, slot: int) -> None:
+def _contest(g: GroupView, claims: Claims, member: int, claim: int, slot: int) -> None:
     """A second claim to the slot. The rival is dated by its subscription, never by its user data, as in Kafka."""
     held = claims.holder[slot] >= 0
     rival = claims.holder[slot] if held else voided(claims.holder[slot])
@@ -122,11 +122,11 @@ def _contest(g: Group, claims: Claims, member: int, claim: int, slot: int) -> No
     claims.dropped[claim - g.claim_start[0]] = True
     if mine == theirs:
         claims.holder[slot] = voided(member)
-        claims.doubly[slot] = True
+        claims.contested[slot] = True
 
 
 @kernel
-def _drop(g: Group, claims: Claims, rival: int, against: int) -> None:
+def _drop(g: GroupView, claims: Claims, rival: int, against: int) -> None:
     """Drop the rival's first claim to the partition of the claim `against`."""
     for claim in range(g.claim_start[rival], g.claim_start[rival + 1]):
         same = g.claim_topic[claim] == g.claim_topic[against] and g.claim_partition[claim] == g.claim_partition[against]
@@ -136,7 +136,7 @@ def _drop(g: Group, claims: Claims, rival: int, against: int) -> None:
 
 
 @kernel
-def phantom_topic(g: Group, claims: Claims, slot: int) -> int:
+def phantom_topic(g: GroupView, claims: Claims, slot: int) -> int:
     """Topic of a claimed partition that does not exist."""
     rank = claims.phantom[slot - claims.total] >> 32
     for topic in range(g.topics):
@@ -152,7 +152,7 @@ def phantom_partition(claims: Claims, slot: int) -> int:
 
 
 @kernel
-def slot_of(g: Group, base: LongArray, phantom: LongArray, topic: int, partition: int) -> int:
+def slot_of(g: GroupView, base: LongArray, phantom: LongArray, topic: int, partition: int) -> int:
     """The slot of a claimed partition; NONE where the topic has no subscriber or no metadata."""
     count = base[topic + 1] - base[topic]
     if count == 0:
@@ -163,13 +163,13 @@ def slot_of(g: Group, base: LongArray, phantom: LongArray, topic: int, partition
 
 
 @kernel
-def phantom_key(g: Group, topic: int, partition: int) -> int:
+def phantom_key(g: GroupView, topic: int, partition: int) -> int:
     """Sorts by topic name, then partition number."""
     return (int(g.topic_rank[topic]) << 32) | (int(partition) + BIAS)
 
 
 @kernel
-def _phantoms(g: Group, base: LongArray) -> LongArray:
+def _phantoms(g: GroupView, base: LongArray) -> LongArray:
     """Distinct keys of claimed partitions that their topic does not have, sorted."""
     count = 0
     for claim in range(g.claim_start[0], g.claim_start[g.members]):
@@ -192,7 +192,7 @@ def _phantoms(g: Group, base: LongArray) -> LongArray:
 
 
 @kernel
-def _is_phantom(g: Group, base: LongArray, claim: int) -> bool:
+def _is_phantom(g: GroupView, base: LongArray, claim: int) -> bool:
     topic = g.claim_topic[claim]
     count = base[topic + 1] - base[topic]
     partition = g.claim_partition[claim]

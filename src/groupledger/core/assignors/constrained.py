@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from groupledger.core.assignors.claims import BIAS, Claims, phantom_key, settle, slot_of, voided
-from groupledger.core.assignors.constrained_racks import deal_near, scarce_first
-from groupledger.core.assignors.group import Group, sort_by_rank
+from groupledger.core.assignors.group import GroupView, sort_by_rank
 from groupledger.core.assignors.outcome import Status
-from groupledger.core.assignors.racks import far_from, racks_matter
-from groupledger.core.assignors.sorting import sort
+from groupledger.core.assignors.racks import far_from, has_replica, racks_matter
+from groupledger.core.assignors.sorting import sort, sort_by
 from groupledger.core.batch import NONE
 from groupledger.core.kernels import kernel
 
 if TYPE_CHECKING:
-    from groupledger.core.assignors.lists import Lists
+    from groupledger.core.assignors.lists import TargetLists
     from groupledger.core.batch import IntArray, LongArray
 
 OK = int(Status.OK)
@@ -28,7 +27,7 @@ NO_MEMBERS = int(Status.NO_MEMBERS_TO_DIVIDE_BY)
 NO_UNFILLED_MEMBER = int(Status.NO_UNFILLED_MEMBER)
 
 
-class Plan(NamedTuple):
+class ConstrainedPlan(NamedTuple):
     """One group's assignment in the making."""
 
     low: int  # quota of each member
@@ -39,7 +38,7 @@ class Plan(NamedTuple):
     counts: LongArray  # [4]: members under, exact, above the quota; above 0 where claims were voided
 
 
-class Kept(NamedTuple):
+class KeptLists(NamedTuple):
     """What members keep of what they held: member m's list is start[m]:start[m + 1]."""
 
     start: LongArray  # [members + 1]
@@ -48,7 +47,7 @@ class Kept(NamedTuple):
 
 
 @kernel
-def constrained(g: Group, members: IntArray, cooperative: bool, out: Lists) -> int:
+def constrained(g: GroupView, members: IntArray, cooperative: bool, out: TargetLists) -> int:
     """Assign one group; `members` in the order of the leader's map. Returns a Status, the lists in `out`."""
     if g.members == 0:
         return NO_MEMBERS
@@ -74,7 +73,7 @@ def constrained(g: Group, members: IntArray, cooperative: bool, out: Lists) -> i
 
 
 @kernel
-def _deal_all(g: Group, topics: IntArray, total: int, out: Lists) -> None:
+def _deal_all(g: GroupView, topics: IntArray, total: int, out: TargetLists) -> None:
     """Where nobody holds anything: members in the order of their ids take turns until all is dealt."""
     seats = np.empty(g.members, np.int32)
     next_at = np.empty(g.members, np.int64)
@@ -118,7 +117,7 @@ def deal_in_turns(
 
 
 @kernel
-def topics_by_name(g: Group, base: LongArray) -> IntArray:
+def topics_by_name(g: GroupView, base: LongArray) -> IntArray:
     """The subscribed topics that have partitions."""
     topics = np.empty(g.topics, np.int32)
     count = 0
@@ -131,9 +130,9 @@ def topics_by_name(g: Group, base: LongArray) -> IntArray:
 
 
 @kernel
-def _keep_up_to_quota(g: Group, claims: Claims, members: IntArray, racked: bool) -> Plan:
+def _keep_up_to_quota(g: GroupView, claims: Claims, members: IntArray, racked: bool) -> ConstrainedPlan:
     """Decide how many of its claims each member keeps."""
-    plan = Plan(
+    plan = ConstrainedPlan(
         claims.total // g.members,
         claims.total % g.members,
         np.zeros(g.members, np.int64),
@@ -159,7 +158,7 @@ def share_out(
 ) -> None:
     """How many of those it owned each member keeps: the first P % n with more than the quota keep one more.
 
-    Fills `size`, and `under`, `exact` and `counts[:3]` as in `Plan`.
+    Fills `size`, and `under`, `exact` and `counts[:3]` as in `ConstrainedPlan`.
     """
     low = total // len(members)
     spare = total % len(members)
@@ -185,7 +184,7 @@ def share_out(
 
 
 @kernel
-def _count_owned(g: Group, claims: Claims, plan: Plan, racked: bool) -> LongArray:
+def _count_owned(g: GroupView, claims: Claims, plan: ConstrainedPlan, racked: bool) -> LongArray:
     """Partitions each member may keep: not claimed twice, and near it where racks matter; the others are voided."""
     holder = claims.holder
     if racked:
@@ -194,7 +193,7 @@ def _count_owned(g: Group, claims: Claims, plan: Plan, racked: bool) -> LongArra
     owned = np.zeros(g.members, np.int64)
     for slot in range(len(holder)):
         if holder[slot] >= 0:
-            if claims.doubly[slot]:
+            if claims.contested[slot]:
                 holder[slot] = voided(holder[slot])
                 plan.counts[3] += 1
             else:
@@ -203,7 +202,7 @@ def _count_owned(g: Group, claims: Claims, plan: Plan, racked: bool) -> LongArra
 
 
 @kernel
-def _void_far(g: Group, claims: Claims) -> None:
+def _void_far(g: GroupView, claims: Claims) -> None:
     for topic in range(g.topics):
         for slot in range(claims.base[topic], min(claims.base[topic + 1], len(claims.holder))):
             member = claims.holder[slot]
@@ -216,13 +215,13 @@ def _void_far(g: Group, claims: Claims) -> None:
 
 
 @kernel
-def _kept_lists(g: Group, claims: Claims, plan: Plan, topics: IntArray) -> Kept:
+def _kept_lists(g: GroupView, claims: Claims, plan: ConstrainedPlan, topics: IntArray) -> KeptLists:
     """The lowest partitions of each member, by number, then topic; the rest of its claims are voided."""
     start = np.zeros(g.members + 1, np.int64)
     for member in range(g.members):
         start[member + 1] = start[member] + plan.size[member]
     total = start[g.members]
-    kept = Kept(start, np.empty(total, np.int32), np.empty(total, np.int32))
+    kept = KeptLists(start, np.empty(total, np.int32), np.empty(total, np.int32))
     place = np.empty(g.topics, np.int32)
     for at in range(len(topics)):
         place[topics[at]] = at
@@ -238,7 +237,7 @@ def _kept_lists(g: Group, claims: Claims, plan: Plan, topics: IntArray) -> Kept:
 
 
 @kernel
-def _gather(g: Group, claims: Claims, plan: Plan, place: IntArray, member: int, keys: LongArray) -> int:
+def _gather(g: GroupView, claims: Claims, plan: ConstrainedPlan, place: IntArray, member: int, keys: LongArray) -> int:
     """Keys of what the member may keep, sorting by number, then topic name; how many."""
     base = claims.base
     dropped = claims.dropped
@@ -260,7 +259,7 @@ def _gather(g: Group, claims: Claims, plan: Plan, place: IntArray, member: int, 
 
 
 @kernel
-def _keep_lowest(g: Group, claims: Claims, topics: IntArray, kept: Kept, member: int, keys: LongArray) -> None:
+def _keep_lowest(g: GroupView, claims: Claims, topics: IntArray, kept: KeptLists, member: int, keys: LongArray) -> None:
     low = kept.start[member]
     room = min(kept.start[member + 1] - low, len(keys))
     kept_topic = kept.topic
@@ -274,7 +273,7 @@ def _keep_lowest(g: Group, claims: Claims, topics: IntArray, kept: Kept, member:
 
 
 @kernel
-def _free(g: Group, claims: Claims, topics: IntArray) -> tuple[IntArray, IntArray]:
+def _free(g: GroupView, claims: Claims, topics: IntArray) -> tuple[IntArray, IntArray]:
     """What is left to deal, by topic name and number.
 
     Kafka walks all partitions beside the sorted kept ones and never gets past one that does not exist: everything
@@ -336,7 +335,7 @@ def take_turns(
 
 
 @kernel
-def _write_kept(g: Group, plan: Plan, kept: Kept, out: Lists) -> None:
+def _write_kept(g: GroupView, plan: ConstrainedPlan, kept: KeptLists, out: TargetLists) -> None:
     for member in range(g.members):
         out.start[member + 1] = out.start[member] + plan.size[member]
         low = kept.start[member]
@@ -349,13 +348,13 @@ def _write_kept(g: Group, plan: Plan, kept: Kept, out: Lists) -> None:
 
 @kernel
 def _write_new(
-    g: Group,
+    g: GroupView,
     claims: Claims,
-    plan: Plan,
+    plan: ConstrainedPlan,
     free_topic: IntArray,
     free_partition: IntArray,
     taker: IntArray,
-    out: Lists,
+    out: TargetLists,
 ) -> None:
     """New partitions in the order dealt; withheld where another member must give the partition back first."""
     for at in range(len(taker)):
@@ -371,4 +370,116 @@ def _write_new(
         plan.size[member] -= 1
         slot = claims.base[free_topic[at]] + free_partition[at]
         revoked = claims.holder[slot] < NONE and voided(claims.holder[slot]) != member
-        out.withheld[plan.size[member]] = revoked or claims.doubly[slot]
+        out.withheld[plan.size[member]] = revoked or claims.contested[slot]
+
+
+@kernel
+def scarce_first(g: GroupView, members: IntArray, free_topic: IntArray, free_partition: IntArray) -> None:
+    """Sort the free partitions by how many members are near a replica, stable."""
+    near = np.empty(len(free_topic), np.int64)
+    for at in range(len(free_topic)):
+        near[at] = 0
+        for member in members:
+            rack = g.member_rack[member]
+            if rack != NONE and has_replica(g, free_topic[at], free_partition[at], rack):
+                near[at] += 1
+    order = np.arange(len(near)).astype(np.int32)
+    sort_by(near, order, len(near))
+    _reorder(free_topic, order)
+    _reorder(free_partition, order)
+
+
+@kernel
+def _reorder(values: IntArray, order: IntArray) -> None:
+    before = values.copy()
+    for at in range(len(order)):
+        values[at] = before[order[at]]
+
+
+@kernel
+def deal_near(
+    g: GroupView, plan: ConstrainedPlan, free_topic: IntArray, free_partition: IntArray, taker: IntArray
+) -> int:
+    """Deal what can be dealt near a replica within the quotas; reorders the free ones, dealt first, and counts those.
+
+    Members under the quota take turns; where none of them is near, the first member at the quota that is.
+    """
+    high = plan.low + (1 if plan.spare > 0 else 0)
+    turn = 0
+    for at in range(len(taker)):
+        taker[at] = NONE
+        found = _next_near(g, plan.under, plan.counts[0], turn, free_topic[at], free_partition[at])
+        if found != NONE:
+            turn = _give_under(plan, found, high, taker, at)
+            continue
+        found = _next_near(g, plan.exact, plan.counts[1], 0, free_topic[at], free_partition[at])
+        if found != NONE:
+            _give_exact(plan, found, high, taker, at)
+    return _dealt_first(free_topic, free_partition, taker)
+
+
+@kernel
+def _next_near(g: GroupView, line: IntArray, count: int, first: int, topic: int, partition: int) -> int:
+    """Place in line of the first member from `first` on, in a circle, that is near; NONE without one."""
+    for step in range(count):
+        at = (first + step) % count
+        rack = g.member_rack[line[at]]
+        if rack != NONE and has_replica(g, topic, partition, rack):
+            return at
+    return NONE
+
+
+@kernel
+def _give_under(plan: ConstrainedPlan, found: int, high: int, taker: IntArray, at: int) -> int:
+    """Give to a member under the quota; the place in line whose turn is next."""
+    member = plan.under[found]
+    taker[at] = member
+    plan.size[member] += 1
+    if plan.size[member] < plan.low:
+        return int((found + 1) % plan.counts[0])
+    _leave(plan.under, plan.counts[0], found)
+    plan.counts[0] -= 1
+    if plan.size[member] < high and plan.counts[2] < plan.spare:
+        plan.exact[plan.counts[1]] = member
+        plan.counts[1] += 1
+    return int(found % plan.counts[0]) if plan.counts[0] > 0 else 0
+
+
+@kernel
+def _give_exact(plan: ConstrainedPlan, found: int, high: int, taker: IntArray, at: int) -> None:
+    """Give to a member at the quota; when the last spare partition is gone nobody at the quota gets more."""
+    member = plan.exact[found]
+    taker[at] = member
+    plan.size[member] += 1
+    if plan.size[member] == high:
+        _leave(plan.exact, plan.counts[1], found)
+        plan.counts[1] -= 1
+        plan.counts[2] += 1
+        if plan.counts[2] == plan.spare:
+            plan.counts[1] = 0
+
+
+@kernel
+def _leave(line: IntArray, count: int, found: int) -> None:
+    for at in range(found, count - 1):
+        line[at] = line[at + 1]
+
+
+@kernel
+def _dealt_first(free_topic: IntArray, free_partition: IntArray, taker: IntArray) -> int:
+    """Put what was dealt before what was not, each in its order; how many were dealt."""
+    order = np.empty(len(taker), np.int32)
+    dealt = 0
+    for at in range(len(taker)):
+        if taker[at] != NONE:
+            order[dealt] = at
+            dealt += 1
+    left = dealt
+    for at in range(len(taker)):
+        if taker[at] == NONE:
+            order[left] = at
+            left += 1
+    _reorder(free_topic, order)
+    _reorder(free_partition, order)
+    _reorder(taker, order)
+    return dealt

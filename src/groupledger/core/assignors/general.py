@@ -12,9 +12,8 @@ import numpy as np
 
 from groupledger.core.assignors.balance import heaviest, rebalance
 from groupledger.core.assignors.claims import Claims, phantom_partition, phantom_topic, settle, slot_of
-from groupledger.core.assignors.fill import fill
-from groupledger.core.assignors.group import Group, sort_by_rank
-from groupledger.core.assignors.holdings import REVOCATION, STRICT, Holdings, append, slot_at, subscribes
+from groupledger.core.assignors.group import GroupView, sort_by_rank
+from groupledger.core.assignors.holdings import REVOCATION, STRICT, Holdings, append, hand_out, slot_at, subscribes
 from groupledger.core.assignors.outcome import Status
 from groupledger.core.assignors.racks import far_from, racks_matter
 from groupledger.core.assignors.subscribers import subscribers
@@ -22,14 +21,16 @@ from groupledger.core.batch import NONE
 from groupledger.core.kernels import kernel
 
 if TYPE_CHECKING:
-    from groupledger.core.assignors.lists import Lists
+    from numpy.typing import NDArray
+
+    from groupledger.core.assignors.lists import TargetLists
     from groupledger.core.batch import IntArray, LongArray
 
 OK = int(Status.OK)
 
 
 @kernel
-def general(g: Group, members: IntArray, cooperative: bool, out: Lists) -> int:
+def general(g: GroupView, members: IntArray, cooperative: bool, out: TargetLists) -> int:
     """Assign one group; `members` in the order of the leader's map. Returns a Status, the lists in `out`."""
     claims = settle(g, members, cooperative)
     h = _holdings(g, claims, members)
@@ -48,15 +49,15 @@ def general(g: Group, members: IntArray, cooperative: bool, out: Lists) -> int:
 
 
 @kernel
-def _holdings(g: Group, claims: Claims, members: IntArray) -> Holdings:
+def _holdings(g: GroupView, claims: Claims, members: IntArray) -> Holdings:
     n = g.members
     member_at = np.arange(n).astype(np.int32)
     sort_by_rank(g.member_rank, member_at, n)
     place_of = np.empty(n, np.int32)
     for place in range(n):
         place_of[member_at[place]] = place
-    crowd, most = _potential(g, claims, member_at)
-    topics = _fewest_first(g, claims.base, crowd)
+    subscriber_count, most = _potential(g, claims, member_at)
+    topics = _fewest_first(g, claims.base, subscriber_count)
     heads, seats = subscribers(g, member_at)
     slots = claims.total + len(claims.phantom)
     dated = False
@@ -71,7 +72,7 @@ def _holdings(g: Group, claims: Claims, members: IntArray) -> Holdings:
         claims.total,
         slots,
         topics,
-        crowd,
+        subscriber_count,
         heads,
         seats,
         most,
@@ -103,12 +104,12 @@ def _topic_at(base: LongArray, total: int) -> IntArray:
 
 
 @kernel
-def _potential(g: Group, claims: Claims, member_at: IntArray) -> tuple[IntArray, LongArray]:
+def _potential(g: GroupView, claims: Claims, member_at: IntArray) -> tuple[IntArray, LongArray]:
     """How many subscription entries name each topic; how many partitions each member's entries add up to.
 
     A member with as many entries as there are topics is taken to subscribe to all, as Kafka does.
     """
-    crowd = np.zeros(g.topics, np.int32)
+    subscriber_count = np.zeros(g.topics, np.int32)
     most = np.zeros(g.members, np.int64)
     known = 0
     for local in range(g.topics):
@@ -121,15 +122,15 @@ def _potential(g: Group, claims: Claims, member_at: IntArray) -> tuple[IntArray,
             count = claims.base[local + 1] - claims.base[local]
             if count > 0:
                 entries += 1
-                crowd[local] += 1
+                subscriber_count[local] += 1
                 most[place] += count
         if entries == known:
             most[place] = claims.total
-    return crowd, most
+    return subscriber_count, most
 
 
 @kernel
-def _fewest_first(g: Group, base: LongArray, crowd: IntArray) -> IntArray:
+def _fewest_first(g: GroupView, base: LongArray, subscriber_count: IntArray) -> IntArray:
     """Topics with partitions: fewest subscribers first, then by name."""
     topics = np.empty(g.topics, np.int32)
     count = 0
@@ -138,12 +139,12 @@ def _fewest_first(g: Group, base: LongArray, crowd: IntArray) -> IntArray:
             topics[count] = local
             count += 1
     sort_by_rank(g.topic_rank, topics, count)
-    sort_by_rank(crowd, topics, count)
+    sort_by_rank(subscriber_count, topics, count)
     return topics[:count]
 
 
 @kernel
-def _keep_owned(g: Group, claims: Claims, h: Holdings) -> None:
+def _keep_owned(g: GroupView, claims: Claims, h: Holdings) -> None:
     """Each member keeps what it rightly claims, is subscribed to and, where racks matter, is near."""
     if len(claims.holder) == 0:
         return
@@ -167,7 +168,7 @@ def _keep_owned(g: Group, claims: Claims, h: Holdings) -> None:
 
 
 @kernel
-def _mark_fresh(g: Group, claims: Claims, h: Holdings) -> None:
+def _mark_fresh(g: GroupView, claims: Claims, h: Holdings) -> None:
     """What must be handed out: all that nobody keeps, and all after the first kept one that does not exist.
 
     Kafka walks all partitions beside the sorted kept ones and never gets past one that does not exist.
@@ -177,7 +178,7 @@ def _mark_fresh(g: Group, claims: Claims, h: Holdings) -> None:
     for at in range(len(claims.phantom)):
         if h.kept[claims.total + at]:
             topic = phantom_topic(g, claims, claims.total + at)
-            key = (np.int64(h.crowd[topic]) << 32) + g.topic_rank[topic]
+            key = (np.int64(h.subscriber_count[topic]) << 32) + g.topic_rank[topic]
             h.flag[STRICT] = 1
             if key < stuck:
                 stuck = key
@@ -193,7 +194,7 @@ def _mark_fresh(g: Group, claims: Claims, h: Holdings) -> None:
 
 
 @kernel
-def _note_previous(g: Group, claims: Claims, h: Holdings) -> None:
+def _note_previous(g: GroupView, claims: Claims, h: Holdings) -> None:
     """The latest older claim of each partition: where balance allows, the partition goes back there."""
     if len(h.previous) == 0:
         return
@@ -211,7 +212,7 @@ def _note_previous(g: Group, claims: Claims, h: Holdings) -> None:
 
 
 @kernel
-def _settle_active(g: Group, claims: Claims, h: Holdings) -> None:
+def _settle_active(g: GroupView, claims: Claims, h: Holdings) -> None:
     """Members that have all they can have, none of it contended, take no part in reassignment."""
     for place in range(g.members):
         if h.size[place] < h.most[place]:
@@ -220,7 +221,7 @@ def _settle_active(g: Group, claims: Claims, h: Holdings) -> None:
         node = h.first[place]
         while node != NONE and not contended:
             slot = slot_at(h, node)
-            contended = h.crowd[_topic_of(g, claims, h, slot)] >= 2
+            contended = h.subscriber_count[_topic_of(g, claims, h, slot)] >= 2
             node = h.after[node]
         h.active[place] = contended
     for topic in h.topics:
@@ -231,14 +232,14 @@ def _settle_active(g: Group, claims: Claims, h: Holdings) -> None:
 
 
 @kernel
-def _topic_of(g: Group, claims: Claims, h: Holdings, slot: int) -> int:
+def _topic_of(g: GroupView, claims: Claims, h: Holdings, slot: int) -> int:
     if slot >= h.total:
         return phantom_topic(g, claims, slot)
     return int(h.topic_at[slot])
 
 
 @kernel
-def _write(g: Group, claims: Claims, h: Holdings, out: Lists) -> None:
+def _write(g: GroupView, claims: Claims, h: Holdings, out: TargetLists) -> None:
     for place in range(g.members):
         out.start[h.member_at[place] + 1] = h.size[place]
     for member in range(g.members):
@@ -258,7 +259,7 @@ def _write(g: Group, claims: Claims, h: Holdings, out: Lists) -> None:
 
 
 @kernel
-def _withhold(g: Group, claims: Claims, h: Holdings, out: Lists) -> None:
+def _withhold(g: GroupView, claims: Claims, h: Holdings, out: TargetLists) -> None:
     """Mark what a member gains while another that claims it has to give it back (Kafka's cooperative adjustment)."""
     if len(claims.holder) == 0:
         return
@@ -292,3 +293,68 @@ def _withhold(g: Group, claims: Claims, h: Holdings, out: Lists) -> None:
                 gained[slot] = NONE
             at += 1
             node = h.after[node]
+
+
+@kernel
+def fill(h: Holdings) -> None:
+    """Hand out all fresh partitions, topic by topic; where racks matter first near a replica, then anywhere."""
+    pending = h.fresh
+    if h.racked:
+        pending = h.fresh.copy()
+        _fill_near(h, pending)
+    heap = np.empty(len(h.member_at), np.int64)
+    for topic in h.topics:
+        count = 0
+        for slot in range(h.base[topic], h.base[topic + 1]):
+            count += 1 if pending[slot] else 0
+        if count > 0:
+            _fill_topic(h, pending, topic, heap[: h.heads[topic + 1] - h.heads[topic]])
+
+
+@kernel
+def _fill_topic(h: Holdings, pending: NDArray[np.bool_], topic: int, heap: LongArray) -> None:
+    """A heap of size * members + place: its top is the next to be served."""
+    n = len(h.member_at)
+    for at in range(len(heap)):
+        place = h.seats[h.heads[topic] + at]
+        heap[at] = h.size[place] * n + place
+    for at in range(len(heap) // 2 - 1, -1, -1):
+        _sink(heap, at)
+    for slot in range(h.base[topic], h.base[topic + 1]):
+        if pending[slot]:
+            hand_out(h, int(heap[0] % n), slot)
+            heap[0] += n
+            _sink(heap, 0)
+
+
+@kernel
+def _sink(heap: LongArray, at: int) -> None:
+    value = heap[at]
+    count = len(heap)
+    below = 2 * at + 1
+    while below < count:
+        if below + 1 < count and heap[below + 1] < heap[below]:
+            below += 1
+        if heap[below] >= value:
+            break
+        heap[at] = heap[below]
+        at = below
+        below = 2 * at + 1
+    heap[at] = value
+
+
+@kernel
+def _fill_near(h: Holdings, pending: NDArray[np.bool_]) -> None:
+    for topic in h.topics:
+        for slot in range(h.base[topic], h.base[topic + 1]):
+            if not pending[slot]:
+                continue
+            best = NONE
+            for at in range(h.heads[topic], h.heads[topic + 1]):
+                place = h.seats[at]
+                lighter = best == NONE or h.size[place] < h.size[best]
+                if lighter and not far_from(h.g, h.member_at[place], topic, slot - h.base[topic]):
+                    best = place
+            if best != NONE:
+                hand_out(h, best, slot)
+                pending[slot] = False

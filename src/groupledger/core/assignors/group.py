@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 SPARSE = 4  # ranks a thing to sort, above which most of them would be looked at for nothing
 
 
-class Told(NamedTuple):
-    """Orders of one group that were found outside the kernels, see `crafted`; empty arrays otherwise."""
+class ExactMapOrders(NamedTuple):
+    """Orders of one group that were found outside the kernels, see `colliding_ids`; empty arrays otherwise."""
 
     walk: IntArray  # members, as the leader's map of subscriptions is walked
     keep: IntArray  # members, as the map of claims is walked, which is filled in the order of the other
@@ -49,10 +49,10 @@ class Arrays(NamedTuple):
     rack_start: LongArray
     rack_code: IntArray
     rack_topic_start: LongArray
-    told: Told
+    told: ExactMapOrders
 
 
-class Group(NamedTuple):
+class GroupView(NamedTuple):
     """Views of one group; members and topics count from 0. `topics_of` and claims still index the whole batch."""
 
     members: int
@@ -75,26 +75,26 @@ class Group(NamedTuple):
     rack_topic_start: LongArray
     rack_start: LongArray
     rack_code: IntArray
-    told: Told
+    told: ExactMapOrders
 
 
-def arrays(batch: GroupBatch, told: Told | None = None) -> Arrays:
+def arrays(batch: GroupBatch, told: ExactMapOrders | None = None) -> Arrays:
     """The batch for a kernel."""
     nothing, none = np.zeros(0, np.int64), np.zeros(0, np.int32)
     values: dict[str, Any] = {name: getattr(batch, name, None) for name in Arrays._fields}
     values |= {name: nothing for name in ("rack_start", "rack_topic_start") if values[name] is None}
     values |= {"rack_code": none} if batch.rack_code is None else {}
-    return Arrays(**values | {"told": Told(none, none, none) if told is None else told})
+    return Arrays(**values | {"told": ExactMapOrders(none, none, none) if told is None else told})
 
 
 @kernel
-def group_at(b: Arrays, index: int) -> Group:
+def group_at(b: Arrays, index: int) -> GroupView:
     """The views of group `index`."""
     m = b.member_start[index]
     n = b.member_start[index + 1]
     t = b.topic_start[index]
     u = b.topic_start[index + 1]
-    return Group(
+    return GroupView(
         n - m,
         u - t,
         b.member_hash[m:n],
@@ -120,7 +120,7 @@ def group_at(b: Arrays, index: int) -> Group:
 
 
 @kernel
-def walk_members(g: Group, order: IntArray) -> int:
+def walk_members(g: GroupView, order: IntArray) -> int:
     """Fill `order` with the members as the leader's subscription map is walked; TREE where that is not emulated."""
     if len(g.told.walk) > 0:
         order[:] = g.told.walk
@@ -131,7 +131,7 @@ def walk_members(g: Group, order: IntArray) -> int:
 
 
 @kernel
-def walk_topics(g: Group, members: IntArray, order: IntArray) -> int:
+def walk_topics(g: GroupView, members: IntArray, order: IntArray) -> int:
     """Fill `order` with the topics that have partitions, as `partitionsPerTopic` is walked; how many, or TREE.
 
     Kafka collects all subscribed topics in a hash set, member by member, then copies those with metadata to a map.
@@ -164,7 +164,7 @@ def walk_topics(g: Group, members: IntArray, order: IntArray) -> int:
 
 
 @kernel
-def mark_subscribed(g: Group, subscribed: IntArray) -> None:
+def mark_subscribed(g: GroupView, subscribed: IntArray) -> None:
     """Set `subscribed[topic]` to 1 for each topic that some member names."""
     before = -1
     for member in range(g.members):
@@ -210,7 +210,7 @@ def _sort_many(rank: IntArray, order: IntArray, count: int) -> None:
 
 
 @kernel
-def sort_static_first(g: Group, order: IntArray) -> None:
+def sort_static_first(g: GroupView, order: IntArray) -> None:
     """Sort members: those with an instance id first, by it; then by member id (Kafka's MemberInfo order), stable."""
     key = np.empty(g.members, np.int64)
     for at in range(g.members):

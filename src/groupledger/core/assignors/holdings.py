@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from groupledger.core.assignors.group import Group
+    from groupledger.core.assignors.group import GroupView
     from groupledger.core.batch import IntArray, LongArray
 
 
@@ -23,14 +23,14 @@ class Holdings(NamedTuple):
     although somebody keeps it, one of the numbers after the slots.
     """
 
-    g: Group
+    g: GroupView
     member_at: IntArray  # [places]
     walk: IntArray  # places in the order in which the leader's map is walked
     base: LongArray  # [topics + 1]
     total: int  # partitions that exist
     slots: int  # those and the phantoms
     topics: IntArray  # fewest subscribers first, then by name
-    crowd: IntArray  # [topics], entries in subscriptions that name it; a topic listed twice counts twice
+    subscriber_count: IntArray  # [topics], entries in subscriptions that name it; a topic listed twice counts twice
     heads: LongArray  # [topics + 1]
     seats: IntArray  # places of the subscribers of each topic, ascending
     most: LongArray  # [places], partitions of all the member's topics

@@ -15,8 +15,8 @@ from groupledger.core import ragged
 from groupledger.core.assignors.answer import answer
 from groupledger.core.assignors.claims import slots
 from groupledger.core.assignors.constrained import topics_by_name
-from groupledger.core.assignors.group import Arrays, Group, group_at, sort_by_rank
-from groupledger.core.assignors.lists import Lists, clear
+from groupledger.core.assignors.group import Arrays, GroupView, group_at, sort_by_rank
+from groupledger.core.assignors.lists import TargetLists, clear
 from groupledger.core.assignors.outcome import Status
 from groupledger.core.assignors.safe import Doubt, doubts, withhold_claimed, without_claims
 from groupledger.core.batch import AssignmentBatch, GroupBatch
@@ -32,7 +32,7 @@ SUBSCRIPTIONS_DIFFER = int(Status.SUBSCRIPTIONS_DIFFER)
 NOBODY = -1
 
 
-class Plan(NamedTuple):
+class Kip615Plan(NamedTuple):
     """One group in the making. Partitions are numbered in the KIP's order: t0-0, t1-0, t2-0, t0-1, t1-1, .."""
 
     members: IntArray  # by member id
@@ -64,11 +64,11 @@ def _is_current(batch: GroupBatch) -> NDArray[np.bool_]:
 
 
 @kernel
-def constrained_groups(b: Arrays, cooperative: bool, every: Lists, status: IntArray, path: IntArray) -> None:
+def constrained_groups(b: Arrays, cooperative: bool, every: TargetLists, status: IntArray, path: IntArray) -> None:
     """Assign every group of the batch into `every`, all claims being credible."""
     for index in range(len(b.member_start) - 1):
         g = group_at(b, index)
-        out = Lists(every.start[b.member_start[index] :], every.topic, every.partition, every.withheld)
+        out = TargetLists(every.start[b.member_start[index] :], every.topic, every.partition, every.withheld)
         clear(out, g.members)
         status[index] = OK if _same_topics(g) else SUBSCRIPTIONS_DIFFER
         if status[index] == OK and g.members > 0:
@@ -76,7 +76,7 @@ def constrained_groups(b: Arrays, cooperative: bool, every: Lists, status: IntAr
 
 
 @kernel
-def _same_topics(g: Group) -> bool:
+def _same_topics(g: GroupView) -> bool:
     """Whether all members name the same topics, in any order."""
     named_by = np.full(g.topics, NOBODY, np.int32)
     for member in range(g.members):
@@ -97,7 +97,7 @@ def _same_topics(g: Group) -> bool:
 
 
 @kernel
-def _assign(g: Group, out: Lists) -> None:
+def _assign(g: GroupView, out: TargetLists) -> None:
     """7 partitions over 3 members -> 3, 2, 2; the one more stays with those who had it, else goes by member id."""
     plan = _plan(g)
     floor = len(plan.owner) // g.members
@@ -111,7 +111,7 @@ def _assign(g: Group, out: Lists) -> None:
 
 
 @kernel
-def _plan(g: Group) -> Plan:
+def _plan(g: GroupView) -> Kip615Plan:
     members = np.arange(g.members).astype(np.int32)
     sort_by_rank(g.member_rank, members, g.members)
     base = slots(g)
@@ -129,11 +129,11 @@ def _plan(g: Group) -> Plan:
                 at += 1
         partition += 1
     owner = np.full(total, NOBODY, np.int32)
-    return Plan(members, np.zeros(g.members, np.int64), owner, np.zeros(total, np.bool_), topic, number)
+    return Kip615Plan(members, np.zeros(g.members, np.int64), owner, np.zeros(total, np.bool_), topic, number)
 
 
 @kernel
-def _keep_owned(g: Group, plan: Plan, floor: int) -> LongArray:
+def _keep_owned(g: GroupView, plan: Kip615Plan, floor: int) -> LongArray:
     """Members keep the first they own: all below the floor, else floor or ceiling. Returns who is above it."""
     claimant = _claimants(g, plan)
     owned = np.zeros(g.members, np.int64)
@@ -156,7 +156,7 @@ def _keep_owned(g: Group, plan: Plan, floor: int) -> LongArray:
 
 
 @kernel
-def _claimants(g: Group, plan: Plan) -> IntArray:
+def _claimants(g: GroupView, plan: Kip615Plan) -> IntArray:
     """[partitions]: the member that claims it, or NOBODY."""
     base = slots(g)
     claimant_of = np.full(len(plan.owner), NOBODY, np.int32)
@@ -170,7 +170,7 @@ def _claimants(g: Group, plan: Plan) -> IntArray:
 
 
 @kernel
-def _fill_to_floor(plan: Plan, floor: int) -> int:
+def _fill_to_floor(plan: Kip615Plan, floor: int) -> int:
     """Member by member, the first free partitions. Returns the first partition that is still free, or their number."""
     at = 0
     for member in plan.members:
@@ -183,7 +183,7 @@ def _fill_to_floor(plan: Plan, floor: int) -> int:
 
 
 @kernel
-def _steal(plan: Plan, floor: int, over: LongArray) -> None:
+def _steal(plan: Kip615Plan, floor: int, over: LongArray) -> None:
     """Nothing is free: each member below the floor in turn gets the last partition of the next one above it."""
     last = np.full(len(plan.members), NOBODY, np.int64)
     for at in range(len(plan.owner)):
@@ -202,7 +202,7 @@ def _steal(plan: Plan, floor: int, over: LongArray) -> None:
 
 
 @kernel
-def _deal_rest(plan: Plan, floor: int, at: int) -> None:
+def _deal_rest(plan: Kip615Plan, floor: int, at: int) -> None:
     """What is free beyond all floors: one each, by member id, to those still at the floor."""
     for member in plan.members:
         if plan.size[member] == floor and at < len(plan.owner):
@@ -211,21 +211,21 @@ def _deal_rest(plan: Plan, floor: int, at: int) -> None:
 
 
 @kernel
-def _next_free(plan: Plan, at: int) -> int:
+def _next_free(plan: Kip615Plan, at: int) -> int:
     while at < len(plan.owner) and plan.owner[at] != NOBODY:
         at += 1
     return at
 
 
 @kernel
-def _give(plan: Plan, at: int, member: int) -> None:
+def _give(plan: Kip615Plan, at: int, member: int) -> None:
     plan.owner[at] = member
     plan.gained[at] = True
     plan.size[member] += 1
 
 
 @kernel
-def _write(plan: Plan, members: int, out: Lists) -> None:
+def _write(plan: Kip615Plan, members: int, out: TargetLists) -> None:
     """Each list: what was kept, then what is new, both in the order of the partitions."""
     for member in range(members):
         out.start[member + 1] = out.start[member] + plan.size[member]

@@ -24,7 +24,7 @@ class Balance:
     """One group in the making. Members are numbered by their ids' order, so (size, number) is librdkafka's order."""
 
     subscribed: list[set[int]]
-    crowd: dict[int, list[int]]  # topic -> its subscribers
+    subscribers_of: dict[int, list[int]]  # topic -> its subscribers
     held: list[list[Partition]]
     owner: dict[Partition, int]  # from the claims: the last claimant, who need not be the one that keeps it
     previous: dict[Partition, int]  # who claimed it in the generation before the last
@@ -108,7 +108,7 @@ def _prepared(batch: GroupBatch, members: list[int], place: dict[int, int], coun
         row = int(batch.member_subscription[member])
         entries = batch.subscription_topic[batch.subscription_start[row] : batch.subscription_start[row + 1]]
         subscribed.append({place[local] for local in entries.tolist() if counts[place[local]] > 0})
-    crowd = {topic: [m for m, mine in enumerate(subscribed) if topic in mine] for topic in range(len(counts))}
+    subscribers_of = {topic: [m for m, mine in enumerate(subscribed) if topic in mine] for topic in range(len(counts))}
     claims: dict[Partition, list[tuple[int, int]]] = {}
     for at in sorted(range(len(members)), key=lambda number: members[number]):
         generation = int(batch.subscription_generation[members[at]])
@@ -116,7 +116,7 @@ def _prepared(batch: GroupBatch, members: list[int], place: dict[int, int], coun
             key = place.get(int(batch.claim_topic[claim]), NONE), int(batch.claim_partition[claim])
             claims.setdefault(key, []).append((generation, at))
     alike = all(mine == subscribed[0] for mine in subscribed)
-    balance = Balance(subscribed, crowd, [[] for _ in members], {}, {}, list(range(len(members))), alike)
+    balance = Balance(subscribed, subscribers_of, [[] for _ in members], {}, {}, list(range(len(members))), alike)
     for partition, claimants in reversed(claims.items()):
         generations = [generation for generation, _ in claimants]
         if len(set(generations)) == len(generations):
@@ -130,16 +130,18 @@ def _prepared(batch: GroupBatch, members: list[int], place: dict[int, int], coun
 
 def _assign(b: Balance, counts: list[int]) -> None:
     """Keep what may be kept, hand out the rest, then move partitions while that makes the group more even."""
-    there = [(topic, number) for topic, count in enumerate(counts) if b.crowd[topic] for number in range(count)]
-    order = _in_turns(b, there) if b.alike else sorted(there, key=lambda each: (len(b.crowd[each[0]]), each))
+    there = [
+        (topic, number) for topic, count in enumerate(counts) if b.subscribers_of[topic] for number in range(count)
+    ]
+    order = _in_turns(b, there) if b.alike else sorted(there, key=lambda each: (len(b.subscribers_of[each[0]]), each))
     revoked = _drop_what_cannot_stay(b, set(there))
     kept = {each for mine in b.held for each in mine}
     free = [each for each in order if each not in kept]
     initializing = not any(b.held)
     for each in free:
         b.give(each, b.least(each[0]))
-    order = [each for each in order if len(b.crowd[each[0]]) > 1]
-    free = [each for each in free if len(b.crowd[each[0]]) > 1]
+    order = [each for each in order if len(b.subscribers_of[each[0]]) > 1]
+    free = [each for each in free if len(b.subscribers_of[each[0]]) > 1]
     b.active = [member for member in b.active if _takes_part(b, member, counts)]
     before, owners = [list(each) for each in b.held], dict(b.owner)
     if free and not revoked:
@@ -182,7 +184,7 @@ def _drop_what_cannot_stay(b: Balance, exists: set[Partition]) -> bool:
 def _takes_part(b: Balance, member: int, counts: list[int]) -> bool:
     if len(b.held[member]) < sum(counts[topic] for topic in b.subscribed[member]):
         return True
-    return any(len(b.crowd[topic]) > 1 for topic, _ in b.held[member])
+    return any(len(b.subscribers_of[topic]) > 1 for topic, _ in b.held[member])
 
 
 def _reassign(b: Balance, partitions: list[Partition]) -> bool:
@@ -198,7 +200,7 @@ def _reassign(b: Balance, partitions: list[Partition]) -> bool:
             previous = b.previous.get(each)
             if previous is not None and size > len(b.held[previous]) + 1:
                 b.move(each, previous)
-            elif any(size > len(b.held[other]) + 1 for other in b.crowd[each[0]]):
+            elif any(size > len(b.held[other]) + 1 for other in b.subscribers_of[each[0]]):
                 b.move(each, b.least(each[0]))
             else:
                 continue

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from groupledger.core.batch import IntArray, LongArray
 
 
-class Lists(NamedTuple):
+class TargetLists(NamedTuple):
     """The target of one group: member m's list is start[m]:start[m + 1] of topic and partition."""
 
     start: LongArray  # view that begins at the group's first member; start[0] is set
@@ -24,7 +24,7 @@ class Lists(NamedTuple):
 
 
 @kernel
-def clear(out: Lists, members: int) -> None:
+def clear(out: TargetLists, members: int) -> None:
     """Empty lists for all members."""
     for member in range(members):
         out.start[member + 1] = out.start[0]

@@ -21,7 +21,7 @@ from groupledger.core.kernels import kernel
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from groupledger.core.assignors.lists import Lists
+    from groupledger.core.assignors.lists import TargetLists
     from groupledger.core.batch import IntArray, LongArray
 
 WORD = 32
@@ -29,7 +29,7 @@ WORD = 32
 FULL = (1 << WORD) - 1
 
 
-class Desk(NamedTuple):
+class ScratchSpace(NamedTuple):
     """The batch, room for one group's work, and where its lists go. Members, topics and slots count from 0 there."""
 
     member_start: LongArray
@@ -71,7 +71,7 @@ class Desk(NamedTuple):
 
 
 @kernel
-def desk(b: Arrays, out: Lists) -> Desk:
+def scratch_space(b: Arrays, out: TargetLists) -> ScratchSpace:
     """Room for the largest group of the batch."""
     groups = len(b.member_start) - 1
     members, topics, slots = 0, 0, 0
@@ -85,7 +85,7 @@ def desk(b: Arrays, out: Lists) -> Desk:
     claims = 0
     for member in range(len(b.claim_start) - 1):
         claims = max(claims, b.claim_start[member + 1] - b.claim_start[member])
-    return Desk(
+    return ScratchSpace(
         b.member_start,
         b.member_hash,
         b.member_rank,
@@ -124,7 +124,7 @@ def desk(b: Arrays, out: Lists) -> Desk:
 
 
 @kernel
-def plain(d: Desk, group: int) -> bool:
+def plain(d: ScratchSpace, group: int) -> bool:
     """Assign one group if it is plain. If not: False, and nothing is written."""
     first = d.member_start[group]
     members = d.member_start[group + 1] - first
@@ -143,7 +143,7 @@ def plain(d: Desk, group: int) -> bool:
 
 
 @kernel
-def _alike(d: Desk, first: int, members: int) -> bool:
+def _alike(d: ScratchSpace, first: int, members: int) -> bool:
     """Whether all name the same topics in one order, and none a rack that might matter."""
     model = d.subscription[first]
     low = d.subscription_start[model]
@@ -164,7 +164,7 @@ def _alike(d: Desk, first: int, members: int) -> bool:
 
 
 @kernel
-def _lay_out(d: Desk, group: int, subscription: int) -> int:
+def _lay_out(d: ScratchSpace, group: int, subscription: int) -> int:
     """Number the slots, and the topics by name; how many topics there are to deal. NONE where one is named twice."""
     row = d.topic_start[group]
     topics = d.topic_start[group + 1] - row
@@ -188,7 +188,7 @@ def _lay_out(d: Desk, group: int, subscription: int) -> int:
 
 
 @kernel
-def _deal_all(d: Desk, first: int, members: int, topics: IntArray, partitions: IntArray) -> None:
+def _deal_all(d: ScratchSpace, first: int, members: int, topics: IntArray, partitions: IntArray) -> None:
     """Where nobody holds anything: members in the order of their ids take turns until all is dealt."""
     total = 0
     for topic in topics:
@@ -199,7 +199,7 @@ def _deal_all(d: Desk, first: int, members: int, topics: IntArray, partitions: I
 
 
 @kernel
-def _settle(d: Desk, first: int, members: int) -> bool:
+def _settle(d: ScratchSpace, first: int, members: int) -> bool:
     """Note who holds what; False where two claim the same, or one what its topic does not have."""
     base = d.base
     place = d.place
@@ -231,7 +231,7 @@ def _settle(d: Desk, first: int, members: int) -> bool:
 
 
 @kernel
-def _rejoin(d: Desk, first: int, members: int, topics: IntArray) -> bool:
+def _rejoin(d: ScratchSpace, first: int, members: int, topics: IntArray) -> bool:
     """Keep up to the quota, deal the rest in turns; False where the order of a hash map decides and is not known."""
     total = 0
     for topic in topics:
@@ -253,7 +253,7 @@ def _rejoin(d: Desk, first: int, members: int, topics: IntArray) -> bool:
 
 
 @kernel
-def _walk(d: Desk, first: int, members: int, total: int) -> bool:
+def _walk(d: ScratchSpace, first: int, members: int, total: int) -> bool:
     """Fill `order` with the members as the leader walks them, if that matters: more own enough than may keep more."""
     spare = total % members
     ample = 0
@@ -266,7 +266,7 @@ def _walk(d: Desk, first: int, members: int, total: int) -> bool:
 
 
 @kernel
-def _keep(d: Desk, first: int, member: int, topics: IntArray) -> None:
+def _keep(d: ScratchSpace, first: int, member: int, topics: IntArray) -> None:
     """Write the lowest partitions of the member, by number, then topic, and note those that it must give back."""
     low = d.claim_start[first + member]
     high = d.claim_start[first + member + 1]
@@ -289,7 +289,7 @@ def _keep(d: Desk, first: int, member: int, topics: IntArray) -> None:
 
 
 @kernel
-def _sorted_claims(d: Desk, low: int, high: int) -> LongArray:
+def _sorted_claims(d: ScratchSpace, low: int, high: int) -> LongArray:
     """(number << 31) | place of the topic, of each claim that counts, ascending."""
     count = 0
     for claim in range(low, high):
@@ -302,14 +302,14 @@ def _sorted_claims(d: Desk, low: int, high: int) -> LongArray:
 
 
 @kernel
-def _give_back(d: Desk, member: int, slot: int) -> None:
+def _give_back(d: ScratchSpace, member: int, slot: int) -> None:
     d.held[slot // WORD] ^= 1 << (slot % WORD)
     d.given[slot // WORD] |= 1 << (slot % WORD)
     d.giver[slot] = member
 
 
 @kernel
-def _add(d: Desk, topics: IntArray) -> None:
+def _add(d: ScratchSpace, topics: IntArray) -> None:
     """What nobody keeps, by topic name and number, to whom it was dealt; withheld where another must give it back."""
     next_at = d.kept
     dealt = 0

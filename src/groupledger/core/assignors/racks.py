@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from groupledger.core.assignors.group import Group
+from groupledger.core.assignors.group import GroupView
 from groupledger.core.batch import NONE
 from groupledger.core.kernels import kernel
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @kernel
-def has_replica(g: Group, topic: int, partition: int, rack: int) -> bool:
+def has_replica(g: GroupView, topic: int, partition: int, rack: int) -> bool:
     """Whether a replica of the partition stands in `rack`; never for a partition the topic does not have."""
     if partition < 0 or partition >= g.topic_partitions[topic]:
         return False
@@ -27,14 +27,14 @@ def has_replica(g: Group, topic: int, partition: int, rack: int) -> bool:
 
 
 @kernel
-def far_from(g: Group, member: int, topic: int, partition: int) -> bool:
+def far_from(g: GroupView, member: int, topic: int, partition: int) -> bool:
     """Whether the member names a rack that has no replica of the partition."""
     rack = g.member_rack[member]
     return rack != NONE and not has_replica(g, topic, partition, rack)
 
 
 @kernel
-def racks_matter(g: Group, consumers: IntArray, consumer_count: int, topics: IntArray, topic_count: int) -> bool:
+def racks_matter(g: GroupView, consumers: IntArray, consumer_count: int, topics: IntArray, topic_count: int) -> bool:
     """KIP-881: some consumer shares a rack with some replica, and not every partition is in all of the racks."""
     if len(g.rack_topic_start) == 0:
         return False
@@ -56,7 +56,7 @@ def racks_matter(g: Group, consumers: IntArray, consumer_count: int, topics: Int
 
 
 @kernel
-def _rack_bound(g: Group, topics: IntArray, topic_count: int) -> int:
+def _rack_bound(g: GroupView, topics: IntArray, topic_count: int) -> int:
     """One more than the highest rack code of these topics."""
     bound = 0
     for at in range(topic_count):
@@ -68,7 +68,7 @@ def _rack_bound(g: Group, topics: IntArray, topic_count: int) -> int:
 
 
 @kernel
-def _count_racks(g: Group, topics: IntArray, topic_count: int, seen: IntArray) -> tuple[int, int]:
+def _count_racks(g: GroupView, topics: IntArray, topic_count: int, seen: IntArray) -> tuple[int, int]:
     """How many racks there are in all, and how many the partition with the fewest is in; stamps `seen[rack]`."""
     total = 0
     least = len(seen)

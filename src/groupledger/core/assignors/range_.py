@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from groupledger.core.assignors.group import Arrays, Group, group_at, sort_static_first, walk_members, walk_topics
+from groupledger.core.assignors.group import (
+    Arrays,
+    GroupView,
+    group_at,
+    sort_by_rank,
+    sort_static_first,
+    walk_members,
+    walk_topics,
+)
 from groupledger.core.assignors.outcome import Status
-from groupledger.core.assignors.range_racks import any_true, assign_near, topics_where_racks_matter
+from groupledger.core.assignors.racks import far_from, racks_matter
 from groupledger.core.assignors.subscribers import subscribers
+from groupledger.core.batch import NONE
 from groupledger.core.javaorder import TREE
 from groupledger.core.kernels import kernel
 
 if TYPE_CHECKING:
-    from groupledger.core.assignors.lists import Lists
+    from numpy.typing import NDArray
+
+    from groupledger.core.assignors.lists import TargetLists
     from groupledger.core.batch import IntArray, LongArray
 
 OK = int(Status.OK)
@@ -22,7 +33,7 @@ NOT_EMULATED = int(Status.ORDER_NOT_EMULATED)
 
 
 @kernel
-def range_groups(b: Arrays, cooperative: bool, every: Lists, status: IntArray, path: IntArray) -> None:
+def range_groups(b: Arrays, cooperative: bool, every: TargetLists, status: IntArray, path: IntArray) -> None:
     """Assign every group of the batch into `every`."""
     for index in range(len(b.member_start) - 1):
         first = b.member_start[index]
@@ -30,7 +41,7 @@ def range_groups(b: Arrays, cooperative: bool, every: Lists, status: IntArray, p
 
 
 @kernel
-def assign_ranges(g: Group, start: LongArray, topic: IntArray, partition: IntArray) -> int:
+def assign_ranges(g: GroupView, start: LongArray, topic: IntArray, partition: IntArray) -> int:
     """7 partitions over 3 members -> 3, 2, 2; members first in order get more. Lists follow the map's topic order."""
     for member in range(g.members):
         start[member + 1] = start[0]
@@ -53,7 +64,7 @@ def assign_ranges(g: Group, start: LongArray, topic: IntArray, partition: IntArr
 
 @kernel
 def _write(
-    g: Group,
+    g: GroupView,
     order: IntArray,
     topics: IntArray,
     heads: LongArray,
@@ -88,3 +99,182 @@ def _write(
                 to += 1
                 number += 1
             next_at[member] = to
+
+
+class RangePlan(NamedTuple):
+    """One group's ranges in the making. Seats are positions in `order`; `at` counts topics as listed in `topics`."""
+
+    order: IntArray
+    topics: IntArray
+    heads: LongArray
+    seats: IntArray
+    base: LongArray  # [topics + 1], first partition of each topic in `owner`
+    quota: LongArray  # [topics], partitions that each subscriber gets
+    more: LongArray  # [topics], subscribers that may still get one more
+    owner: IntArray  # seat of each partition, NONE while free
+    given: IntArray  # [topics, seats], partitions handed out
+
+
+@kernel
+def topics_where_racks_matter(
+    g: GroupView, order: IntArray, topics: IntArray, heads: LongArray, seats: IntArray
+) -> NDArray[np.bool_]:
+    """For each of `topics`: whether its own subscribers and replicas call for rack matching."""
+    needs = np.zeros(len(topics), np.bool_)
+    if len(g.rack_topic_start) > 0:
+        for at in range(len(topics)):
+            local = topics[at]
+            members = order[seats[heads[local] : heads[local + 1]]]
+            needs[at] = racks_matter(g, members, len(members), topics[at : at + 1], 1)
+    return needs
+
+
+@kernel
+def any_true(flags: NDArray[np.bool_]) -> bool:
+    """Whether one of the flags is set."""
+    for flag in flags:
+        if flag:
+            return True
+    return False
+
+
+@kernel
+def assign_near(
+    g: GroupView,
+    order: IntArray,
+    topics: IntArray,
+    heads: LongArray,
+    seats: IntArray,
+    needs: NDArray[np.bool_],
+    start: LongArray,
+    topic: IntArray,
+    partition: IntArray,
+) -> None:
+    """Match racks, fill the rest in plain ranges, and write the lists sorted by topic name and number."""
+    base = np.zeros(len(topics) + 1, np.int64)
+    quota = np.empty(len(topics), np.int64)
+    more = np.empty(len(topics), np.int64)
+    for at in range(len(topics)):
+        local = topics[at]
+        base[at + 1] = base[at] + g.topic_partitions[local]
+        quota[at] = g.topic_partitions[local] // (heads[local + 1] - heads[local])
+        more[at] = g.topic_partitions[local] % (heads[local + 1] - heads[local])
+    owner = np.full(base[len(topics)], NONE, np.int32)  # seat of each partition
+    given = np.zeros((len(topics), g.members), np.int32)  # of each topic, to each seat
+    plan = RangePlan(order, topics, heads, seats, base, quota, more, owner, given)
+    _match_racks(g, plan, needs)
+    for at in range(len(topics)):
+        _fill(g, plan, at, False)
+    _write_sorted(g, plan, start, topic, partition)
+
+
+@kernel
+def _match_racks(g: GroupView, plan: RangePlan, needs: NDArray[np.bool_]) -> None:
+    """Topics with the same subscribers and partition count go together, partition by partition; others alone."""
+    done = np.zeros(len(plan.topics), np.bool_)
+    alike = np.empty(len(plan.topics), np.int32)
+    for at in range(len(plan.topics)):
+        if done[at]:
+            continue
+        count = 0
+        for other in range(at, len(plan.topics)):
+            if not done[other] and _same_shape(plan, at, other):
+                done[other] = True
+                alike[count] = other
+                count += 1
+        if count > 1:
+            _assign_together(g, plan, alike[:count])
+        elif needs[at]:
+            _fill(g, plan, at, True)
+
+
+@kernel
+def _same_shape(plan: RangePlan, one: int, other: int) -> bool:
+    a = plan.topics[one]
+    b = plan.topics[other]
+    if plan.base[one + 1] - plan.base[one] != plan.base[other + 1] - plan.base[other]:
+        return False
+    count = plan.heads[a + 1] - plan.heads[a]
+    if count != plan.heads[b + 1] - plan.heads[b]:
+        return False
+    for at in range(count):
+        if plan.seats[plan.heads[a] + at] != plan.seats[plan.heads[b] + at]:
+            return False
+    return True
+
+
+@kernel
+def _assign_together(g: GroupView, plan: RangePlan, alike: IntArray) -> None:
+    """Partition p of all these topics to the first member that is near to each and has room in each."""
+    first = plan.topics[alike[0]]
+    seats = plan.seats[plan.heads[first] : plan.heads[first + 1]]
+    any_rack = False
+    for seat in seats:
+        any_rack = any_rack or g.member_rack[plan.order[seat]] != NONE
+    if not any_rack:
+        return
+    for number in range(plan.base[alike[0] + 1] - plan.base[alike[0]]):
+        for seat in seats:
+            if _all_near(g, plan, alike, seat, number):
+                for at in alike:
+                    _give(plan, at, number, seat)
+                break
+
+
+@kernel
+def _all_near(g: GroupView, plan: RangePlan, alike: IntArray, seat: int, number: int) -> bool:
+    for at in alike:
+        if _room(plan, at, seat) <= 0 or far_from(g, plan.order[seat], plan.topics[at], number):
+            return False
+    return True
+
+
+@kernel
+def _room(plan: RangePlan, at: int, seat: int) -> int:
+    return int(plan.quota[at] + (1 if plan.more[at] > 0 else 0) - plan.given[at, seat])
+
+
+@kernel
+def _give(plan: RangePlan, at: int, number: int, seat: int) -> None:
+    """Hand out one partition; the spare one of a member is used up when it passes the quota."""
+    plan.owner[plan.base[at] + number] = seat
+    plan.given[at, seat] += 1
+    if plan.given[at, seat] == plan.quota[at] + 1:
+        plan.more[at] -= 1
+
+
+@kernel
+def _fill(g: GroupView, plan: RangePlan, at: int, near: bool) -> None:
+    """Free partitions of one topic in order, to its members in order: only near ones, or all."""
+    local = plan.topics[at]
+    low = 0
+    for seat in plan.seats[plan.heads[local] : plan.heads[local + 1]]:
+        room = _room(plan, at, seat)
+        while low < g.topic_partitions[local] and plan.owner[plan.base[at] + low] != NONE:
+            low += 1
+        for number in range(low, g.topic_partitions[local]):
+            if room <= 0:
+                break
+            free = plan.owner[plan.base[at] + number] == NONE
+            if free and not (near and far_from(g, plan.order[seat], local, number)):
+                _give(plan, at, number, seat)
+                room -= 1
+
+
+@kernel
+def _write_sorted(g: GroupView, plan: RangePlan, start: LongArray, topic: IntArray, partition: IntArray) -> None:
+    size = np.zeros(g.members + 1, np.int64)
+    for seat in plan.owner:
+        size[plan.order[seat]] += 1
+    next_at = np.empty(g.members, np.int64)
+    for member in range(g.members):
+        next_at[member] = start[member]
+        start[member + 1] = start[member] + size[member]
+    by_name = np.arange(len(plan.topics)).astype(np.int32)
+    sort_by_rank(g.topic_rank[plan.topics], by_name, len(by_name))
+    for at in by_name:
+        for number in range(plan.base[at + 1] - plan.base[at]):
+            member = plan.order[plan.owner[plan.base[at] + number]]
+            topic[next_at[member]] = plan.topics[at]
+            partition[next_at[member]] = number
+            next_at[member] += 1

@@ -8,7 +8,7 @@ import numpy as np
 
 from groupledger.core.assignors.group import (
     Arrays,
-    Group,
+    GroupView,
     group_at,
     mark_subscribed,
     sort_by_rank,
@@ -22,7 +22,7 @@ from groupledger.core.javaorder import TREE
 from groupledger.core.kernels import kernel
 
 if TYPE_CHECKING:
-    from groupledger.core.assignors.lists import Lists
+    from groupledger.core.assignors.lists import TargetLists
     from groupledger.core.batch import IntArray, LongArray
 
 OK = int(Status.OK)
@@ -31,7 +31,7 @@ NOT_EMULATED = int(Status.ORDER_NOT_EMULATED)
 
 
 @kernel
-def roundrobin_groups(b: Arrays, cooperative: bool, every: Lists, status: IntArray, path: IntArray) -> None:
+def roundrobin_groups(b: Arrays, cooperative: bool, every: TargetLists, status: IntArray, path: IntArray) -> None:
     """Assign every group of the batch into `every`."""
     for index in range(len(b.member_start) - 1):
         first = b.member_start[index]
@@ -39,7 +39,7 @@ def roundrobin_groups(b: Arrays, cooperative: bool, every: Lists, status: IntArr
 
 
 @kernel
-def roundrobin(g: Group, start: LongArray, topic: IntArray, partition: IntArray) -> int:
+def roundrobin(g: GroupView, start: LongArray, topic: IntArray, partition: IntArray) -> int:
     """7 partitions over 3 members -> 3, 2, 2. Members: static ones first, by instance id; then by member id."""
     for member in range(g.members):
         start[member + 1] = start[0]
@@ -62,7 +62,7 @@ def roundrobin(g: Group, start: LongArray, topic: IntArray, partition: IntArray)
 
 
 @kernel
-def _topics_by_name(g: Group, topics: IntArray) -> int:
+def _topics_by_name(g: GroupView, topics: IntArray) -> int:
     subscribed = np.zeros(g.topics, np.int32)
     mark_subscribed(g, subscribed)
     known = 0
@@ -75,7 +75,7 @@ def _topics_by_name(g: Group, topics: IntArray) -> int:
 
 
 @kernel
-def _go_round(g: Group, topics: IntArray, heads: LongArray, seats: IntArray, taker: IntArray) -> None:
+def _go_round(g: GroupView, topics: IntArray, heads: LongArray, seats: IntArray, taker: IntArray) -> None:
     """Who takes each partition, as a seat in the circle: the next subscriber at or after the last taker's neighbour."""
     at = 0
     hand = 0
@@ -94,7 +94,7 @@ def _go_round(g: Group, topics: IntArray, heads: LongArray, seats: IntArray, tak
 
 @kernel
 def _write(
-    g: Group,
+    g: GroupView,
     topics: IntArray,
     circle: IntArray,
     taker: IntArray,

@@ -8,10 +8,10 @@ import numpy as np
 
 from groupledger.core.assignors.constrained import constrained
 from groupledger.core.assignors.general import general
-from groupledger.core.assignors.group import Arrays, Group, group_at, walk_members
-from groupledger.core.assignors.lists import Lists, clear
+from groupledger.core.assignors.group import Arrays, GroupView, group_at, walk_members
+from groupledger.core.assignors.lists import TargetLists, clear
 from groupledger.core.assignors.outcome import Path, Status
-from groupledger.core.assignors.plain import desk, plain
+from groupledger.core.assignors.plain import plain, scratch_space
 from groupledger.core.javaorder import TREE
 from groupledger.core.kernels import kernel
 
@@ -25,15 +25,15 @@ GENERAL = int(Path.GENERAL)
 
 
 @kernel
-def sticky_groups(b: Arrays, cooperative: bool, every: Lists, status: IntArray, path: IntArray) -> None:
+def sticky_groups(b: Arrays, cooperative: bool, every: TargetLists, status: IntArray, path: IntArray) -> None:
     """Assign every group of the batch into `every`."""
-    d = desk(b, every)
+    d = scratch_space(b, every)
     for index in range(len(b.member_start) - 1):
         if len(b.told.walk) == 0 and plain(d, index):
             path[index] = CONSTRAINED
             continue
         g = group_at(b, index)
-        out = Lists(every.start[b.member_start[index] :], every.topic, every.partition, every.withheld)
+        out = TargetLists(every.start[b.member_start[index] :], every.topic, every.partition, every.withheld)
         members = np.empty(g.members, np.int32)
         walked = walk_members(g, members)
         equal = subscriptions_equal(g, members)
@@ -49,7 +49,7 @@ def sticky_groups(b: Arrays, cooperative: bool, every: Lists, status: IntArray, 
 
 
 @kernel
-def subscriptions_equal(g: Group, members: IntArray) -> bool:
+def subscriptions_equal(g: GroupView, members: IntArray) -> bool:
     """Kafka's test: each list has as many entries as the first non-empty one has topics, and no other topic.
 
     A list that names a topic twice counts it twice; members before the first non-empty list may be without topics.

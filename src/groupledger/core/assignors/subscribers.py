@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from groupledger.core.assignors.group import Group
+from groupledger.core.assignors.group import GroupView
 from groupledger.core.kernels import kernel
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @kernel
-def subscribers(g: Group, order: IntArray) -> tuple[LongArray, IntArray]:
+def subscribers(g: GroupView, order: IntArray) -> tuple[LongArray, IntArray]:
     """Seats (positions in `order`) of the subscribers of each topic, ascending: seats[heads[t]:heads[t + 1]].
 
     A member that lists a topic twice stands there once.
@@ -44,7 +44,7 @@ def subscribers(g: Group, order: IntArray) -> tuple[LongArray, IntArray]:
 
 
 @kernel
-def _one_list(g: Group) -> bool:
+def _one_list(g: GroupView) -> bool:
     for member in range(1, g.members):
         if g.subscription[member] != g.subscription[0]:
             return False
@@ -52,7 +52,7 @@ def _one_list(g: Group) -> bool:
 
 
 @kernel
-def _everybody(g: Group) -> tuple[LongArray, IntArray]:
+def _everybody(g: GroupView) -> tuple[LongArray, IntArray]:
     """The same where all members share one list."""
     heads = np.zeros(g.topics + 1, np.int64)
     for entry in range(*_entries(g, 0)):
@@ -67,6 +67,6 @@ def _everybody(g: Group) -> tuple[LongArray, IntArray]:
 
 
 @kernel
-def _entries(g: Group, member: int) -> tuple[int, int]:
+def _entries(g: GroupView, member: int) -> tuple[int, int]:
     subscription = g.subscription[member]
     return g.subscription_start[subscription], g.subscription_start[subscription + 1]

@@ -15,14 +15,13 @@ from groupledger.core.assignors.answer import lists_of
 from groupledger.core.assignors.outcome import Path
 from groupledger.core.assignors.safe import Doubt, doubts, without_claims
 from groupledger.core.assignors.sticky import sticky_groups
+from groupledger.core.registry import BY_NAME
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from groupledger.core.batch import AssignmentBatch, GroupBatch
 
-EAGER = "sticky"
-COOPERATIVE = ("cooperative-sticky", "constrained-cooperative-sticky", "librdkafka-cooperative-sticky")
 Transfer = tuple[int, int, int]  # local topic, partition, member that is to get it
 
 
@@ -32,9 +31,9 @@ def transferring(name: str, batch: GroupBatch, answer: AssignmentBatch, *, mode:
     None where Kafka has none to tell: assignors that are not sticky, and the general algorithm (what
     cooperative-sticky withholds there is what its assignment lacks).
     """
-    if name not in (EAGER, *COOPERATIVE) or answer.path[0] == Path.GENERAL:
+    if not BY_NAME[name].sticky or answer.path[0] == Path.GENERAL:
         return None
-    moving = _moving_eagerly(batch, mode) if name == EAGER else _withheld(answer)
+    moving = _withheld(answer) if BY_NAME[name].cooperative else _moving_eagerly(batch, mode)
     member = ragged.owners(answer.target_start)[moving]
     topic, partition = answer.target_topic[moving], answer.target_partition[moving]
     return list(zip(topic.tolist(), partition.tolist(), member.tolist(), strict=True))
@@ -47,7 +46,7 @@ def is_sticky(name: str) -> bool | None:
     before a partition goes from a to b, one that went from b to a returns in its stead, and leaves the record
     (`movements.to_move_instead`). The constrained algorithm moves nothing once it is given.
     """
-    return True if name in (EAGER, *COOPERATIVE) else None
+    return True if BY_NAME[name].sticky else None
 
 
 def _moving_eagerly(batch: GroupBatch, mode: str) -> NDArray[np.bool_]:

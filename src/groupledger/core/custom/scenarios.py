@@ -6,7 +6,7 @@ from typing import Any
 
 from groupledger.core.custom.contract import examine
 from groupledger.core.custom.naming import CustomAssignor
-from groupledger.core.scenario import group_of
+from groupledger.core.scenario_groups import group_of
 
 
 def solve(custom: CustomAssignor, scenario: dict[str, Any]) -> dict[str, Any]:

@@ -1,14 +1,13 @@
 """One group's log records folded into facts: snapshots, ownership changes, coverage, and the head to go on from."""
 
-from groupledger.core.history.chronicle import snapshot_id
 from groupledger.core.history.fold import OTHER_LOG_PARTITION, FoldSettings, fold_group
-from groupledger.core.history.head import decode_head, heads_agree, start_of_refold
-from groupledger.core.history.held import HeldSnapshot, Holder, held_by, held_changes
+from groupledger.core.history.head import decode_head, start_of_refold
+from groupledger.core.history.held import HeldSnapshot, HoldingMember, held_by, held_changes
 from groupledger.core.history.home import home_of, log_partition_of, possible_counts
 from groupledger.core.history.rows import (
-    Counts,
     CoverageRow,
     FindingRow,
+    FoldCounts,
     Folded,
     GroupHeadRow,
     GroupSnapshotRow,
@@ -19,31 +18,31 @@ from groupledger.core.history.rows import (
     Unfinished,
     as_tuples,
 )
-from groupledger.core.history.topics import TopicCatalog, TopicChange, canonical_topic_id
+from groupledger.core.history.topics import TopicChange, TopicHistory, canonical_topic_id
+from groupledger.core.history.writer import snapshot_id
 
 __all__ = [
     "OTHER_LOG_PARTITION",
-    "Counts",
     "CoverageRow",
     "FindingRow",
+    "FoldCounts",
     "FoldSettings",
     "Folded",
     "GroupHeadRow",
     "GroupSnapshotRow",
     "HeldSnapshot",
-    "Holder",
+    "HoldingMember",
     "LogRow",
     "MemberSnapshotRow",
     "OwnershipChangeRow",
     "QuarantineRow",
-    "TopicCatalog",
     "TopicChange",
+    "TopicHistory",
     "Unfinished",
     "as_tuples",
     "canonical_topic_id",
     "decode_head",
     "fold_group",
-    "heads_agree",
     "held_by",
     "held_changes",
     "home_of",

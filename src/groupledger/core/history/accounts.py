@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from groupledger.core.history.rows import Counts, LogRow
+from groupledger.core.history.rows import FoldCounts, LogRow
 
 
 class Accounts:
@@ -25,10 +25,10 @@ class Accounts:
         if not row.known:
             counter[name] += 1
 
-    def close(self, records: int) -> Counts:
+    def close(self, records: int) -> FoldCounts:
         """The counts of a fold that was given so many new records."""
         by_kind = (_sorted(self.used), _sorted(self.unused), _sorted(self.tombstones))
-        counts = Counts(records, *by_kind, self.duplicates.total(), _sorted(self.quarantined))
+        counts = FoldCounts(records, *by_kind, self.duplicates.total(), _sorted(self.quarantined))
         if counts.accounted != records:
             raise AssertionError(f"{records} records came, {counts.accounted} are accounted for: {counts}")
         return counts

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from groupledger.core.findings import DOUBLE_OWNED, NOT_SUBSCRIBED, REPEATED_TOPIC, REWRITE_DIFFERS
-from groupledger.core.history.chronicle import Chronicle, Generation
-from groupledger.core.history.ownership import Change, Ownership, Topic
+from groupledger.core.history.ownership import HeldTopic, Ownership, OwnershipChange
+from groupledger.core.history.payloads import ReadAssignment, ReadSubscription
 from groupledger.core.history.rows import Assignment, LogRow
 from groupledger.core.history.spans import spans
-from groupledger.core.history.words import Said, Told
-from groupledger.core.wire.offsets_log import GroupMember
+from groupledger.core.history.writer import Generation, HistoryWriter
+from groupledger.core.wire.offsets_log import ClassicGroupMember
 
 MOST_NAMED = 20
 """Members named in an evidence."""
@@ -19,13 +19,13 @@ MOST_NAMED = 20
 class ClassicMember(NamedTuple):
     """A member with its words; none of them where the protocol type is not the consumer's."""
 
-    wire: GroupMember
-    said: Said | None
-    told: Told | None
+    wire: ClassicGroupMember
+    said: ReadSubscription | None
+    told: ReadAssignment | None
     recorded: Assignment | None
 
 
-def check_assignment(chronicle: Chronicle, row: LogRow, members: list[ClassicMember]) -> None:
+def check_assignment(writer: HistoryWriter, row: LogRow, members: list[ClassicMember]) -> None:
     """REPEATED_TOPIC, NOT_SUBSCRIBED for each member and topic; DOUBLE_OWNED for the group."""
     topics, named = None, frozenset[str]()
     for wire, said, told, _ in members:
@@ -35,17 +35,17 @@ def check_assignment(chronicle: Chronicle, row: LogRow, members: list[ClassicMem
             topics, named = said.topics, frozenset(said.topics)
         for topic in told.repeated:
             evidence = f"topic {topic!r} stands twice in the assignment; its partitions are merged here"
-            chronicle.found(REPEATED_TOPIC, row, evidence, member_id=wire.member_id, topic=topic)
+            writer.found(REPEATED_TOPIC, row, evidence, member_id=wire.member_id, topic=topic)
         for topic, partitions in told.partitions:
             if topic not in named and partitions:
                 evidence = f"assigned {topic} {spans(partitions)}, but its subscription does not name the topic"
-                chronicle.found(NOT_SUBSCRIBED, row, evidence, member_id=wire.member_id, topic=topic)
-    check_doubles(chronicle, row)
+                writer.found(NOT_SUBSCRIBED, row, evidence, member_id=wire.member_id, topic=topic)
+    check_doubles(writer, row)
 
 
-def check_doubles(chronicle: Chronicle, row: LogRow) -> None:
+def check_doubles(writer: HistoryWriter, row: LogRow) -> None:
     """DOUBLE_OWNED for each topic and set of members that hold some partitions of it at once."""
-    ownership = chronicle.state.ownership
+    ownership = writer.state.ownership
     if not ownership.doubles:
         return
     for topic, holders, partitions in double_holdings(ownership):
@@ -53,12 +53,12 @@ def check_doubles(chronicle: Chronicle, row: LogRow) -> None:
         named = ", ".join(holders[:MOST_NAMED]) + (", ..." if len(holders) > MOST_NAMED else "")
         evidence = f"{name} {spans(partitions)} recorded for {len(holders)} members at once: {named}"
         single = partitions[0] if len(partitions) == 1 else None
-        chronicle.found(DOUBLE_OWNED, row, evidence, member_id=holders[0], topic=topic.name, partition=single)
+        writer.found(DOUBLE_OWNED, row, evidence, member_id=holders[0], topic=topic.name, partition=single)
 
 
-def double_holdings(ownership: Ownership) -> list[tuple[Topic, list[str], list[int]]]:
+def double_holdings(ownership: Ownership) -> list[tuple[HeldTopic, list[str], list[int]]]:
     """(topic, members, partitions) held by more than one, in a total order."""
-    together: dict[tuple[Topic, tuple[str, ...]], list[int]] = {}
+    together: dict[tuple[HeldTopic, tuple[str, ...]], list[int]] = {}
     for topic, partition in ownership.doubles:
         together.setdefault((topic, tuple(ownership.holders(topic, partition))), []).append(partition)
     held = [(topic, list(holders), sorted(partitions)) for (topic, holders), partitions in together.items()]
@@ -66,7 +66,7 @@ def double_holdings(ownership: Ownership) -> list[tuple[Topic, list[str], list[i
 
 
 def check_rewrite(
-    chronicle: Chronicle, row: LogRow, members: list[ClassicMember], last: Generation, changes: list[Change]
+    writer: HistoryWriter, row: LogRow, members: list[ClassicMember], last: Generation, changes: list[OwnershipChange]
 ) -> None:
     """REWRITE_DIFFERS, unless all that changed is that static members have new member ids."""
     instances = {member.wire.member_id: member.wire.group_instance_id for member in members}
@@ -79,5 +79,5 @@ def check_rewrite(
                 f"{change.partition} went from {change.from_member_id} to {change.to_member_id}; the first record's "
                 "verdict does not hold for this one"
             )
-            chronicle.found(REWRITE_DIFFERS, row, evidence, topic=change.topic, partition=change.partition)
+            writer.found(REWRITE_DIFFERS, row, evidence, topic=change.topic, partition=change.partition)
             return

@@ -11,68 +11,67 @@ from typing import NamedTuple
 
 from groupledger.core.findings import CLAIM_DIFFERS, STALE_CLAIM, Severity
 from groupledger.core.history.assigned import ClassicMember
-from groupledger.core.history.chronicle import Chronicle, Generation
+from groupledger.core.history.payloads import ReadSubscription
 from groupledger.core.history.rows import LogRow
 from groupledger.core.history.spans import topic_spans
-from groupledger.core.history.words import Said
-from groupledger.core.wire.user_data import COOPERATIVE_STICKY, STICKY
+from groupledger.core.history.writer import Generation, HistoryWriter
+from groupledger.core.registry import READING_CLAIMS
 
 STALE = "stale"
-READS_CLAIMS = {COOPERATIVE_STICKY, STICKY}
 
-Partitions = dict[str, set[int]]
+NumbersByTopic = dict[str, set[int]]
 """Topic -> partitions."""
 
 
 class Disagreement(NamedTuple):
     """One member's claim against what it held."""
 
-    claimed: Partitions
-    held: Partitions
+    claimed: NumbersByTopic
+    held: NumbersByTopic
     generation: int | None
     was_member: bool
     has_predecessor: bool
 
     @property
-    def beyond(self) -> Partitions:
+    def beyond(self) -> NumbersByTopic:
         """Claimed and not held."""
         return less(self.claimed, self.held)
 
     @property
-    def missing(self) -> Partitions:
+    def missing(self) -> NumbersByTopic:
         """Held and not claimed."""
         return less(self.held, self.claimed)
 
 
-def less(partitions: Partitions, taken: Partitions) -> Partitions:
+def less(partitions: NumbersByTopic, taken: NumbersByTopic) -> NumbersByTopic:
     """Topic -> partitions that are not taken; topics with none left out."""
     rest = {topic: numbers - taken.get(topic, set()) for topic, numbers in partitions.items()}
     return {topic: numbers for topic, numbers in rest.items() if numbers}
 
 
 def check_claims(
-    chronicle: Chronicle, row: LogRow, spoken: tuple[str | None, list[ClassicMember]], last: Generation
+    writer: HistoryWriter, row: LogRow, spoken: tuple[str | None, list[ClassicMember]], last: Generation
 ) -> None:
     """CLAIM_DIFFERS and STALE_CLAIM, at most one a member; `spoken` is the assignor and who spoke since `last`.
 
     After a record that could not be read it is not known what was held, and nothing is compared.
     """
     assignor, members = spoken
-    if chronicle.state.hole:
+    if writer.state.hole:
         return
     predecessors: dict[str, str] | None = None
     for wire, said, _, _ in members:
-        if said is None or not said.states_claim or not (said.claim.owned or assignor in READS_CLAIMS):
+        if said is None or not said.states_claim or not (said.claim.owned or assignor in READING_CLAIMS):
             continue
         was_member, predecessor = wire.member_id in last.members, None
         if not was_member and wire.group_instance_id is not None:
             predecessors = predecessors or by_instance(last)
             predecessor = predecessors.get(wire.group_instance_id)
-        held = chronicle.state.ownership.held_by(predecessor or wire.member_id)
+        held = writer.state.ownership.held_by(predecessor or wire.member_id)
         claimed = claimed_by(said)
         if claimed != held:
             claim = Disagreement(claimed, held, said.claim.generation, was_member, predecessor is not None)
-            report(chronicle, row, wire.member_id, claim, last)
+            report(writer, row, wire.member_id, claim, last)
 
 
 def by_instance(generation: Generation) -> dict[str, str]:
@@ -80,9 +79,9 @@ def by_instance(generation: Generation) -> dict[str, str]:
     return {instance: member for member, instance in generation.members.items() if instance is not None}
 
 
-def claimed_by(said: Said) -> Partitions:
+def claimed_by(said: ReadSubscription) -> NumbersByTopic:
     """Topic -> partitions of the claim; repeats are one."""
-    claimed: Partitions = {}
+    claimed: NumbersByTopic = {}
     for topic, partitions in said.claim.owned:
         if partitions:
             known = claimed.get(topic)
@@ -90,19 +89,19 @@ def claimed_by(said: Said) -> Partitions:
     return claimed
 
 
-def report(chronicle: Chronicle, row: LogRow, member_id: str, claim: Disagreement, last: Generation) -> None:
+def report(writer: HistoryWriter, row: LogRow, member_id: str, claim: Disagreement, last: Generation) -> None:
     """Write the finding: what is claimed beyond the record, what is left out, and how that may have come."""
-    how, severity = explain(chronicle, row, claim, last)
+    how, severity = explain(writer, row, claim, last)
     said = "no generation" if claim.generation is None else f"generation {claim.generation}"
     evidence = (
         f"{how}: claims {topic_spans(claim.beyond)} that it did not hold, leaves out {topic_spans(claim.missing)} "
         f"that it held; the claim is of {said}, the record before of generation {last.number}"
     )
     broken = STALE_CLAIM if how == STALE else CLAIM_DIFFERS
-    chronicle.found(broken, row, evidence, severity=severity, member_id=member_id)
+    writer.found(broken, row, evidence, severity=severity, member_id=member_id)
 
 
-def explain(chronicle: Chronicle, row: LogRow, claim: Disagreement, last: Generation) -> tuple[str, Severity]:
+def explain(writer: HistoryWriter, row: LogRow, claim: Disagreement, last: Generation) -> tuple[str, Severity]:
     """(how the difference came, severity). Only what no normal course of a group explains is a warning."""
     if claim.has_predecessor and not claim.claimed:
         return "static-replacement", Severity.INFO
@@ -111,15 +110,15 @@ def explain(chronicle: Chronicle, row: LogRow, claim: Disagreement, last: Genera
     if not claim.claimed:
         return "eager-empty", Severity.INFO
     differing = claim.beyond.keys() | claim.missing.keys()
-    if all(topic_changed(chronicle, topic, last.timestamp_ms, row.timestamp_ms) for topic in differing):
+    if all(topic_changed(writer, topic, last.timestamp_ms, row.timestamp_ms) for topic in differing):
         return "topic-deleted", Severity.INFO
     if not claim.was_member and not claim.has_predecessor:
         return "not-a-member-before", Severity.WARNING
     return "other", Severity.WARNING
 
 
-def topic_changed(chronicle: Chronicle, topic: str, before_ms: int, now_ms: int) -> bool:
+def topic_changed(writer: HistoryWriter, topic: str, before_ms: int, now_ms: int) -> bool:
     """Whether the topic of that name was deleted, or made again, between the two records."""
-    before = chronicle.topics.as_of(topic, before_ms)
-    now = chronicle.topics.as_of(topic, now_ms)
+    before = writer.topics.as_of(topic, before_ms)
+    now = writer.topics.as_of(topic, now_ms)
     return before is not None and (now is None or now[0] != before[0])

@@ -9,11 +9,11 @@ from __future__ import annotations
 from enum import StrEnum
 
 from groupledger.core.history.assigned import ClassicMember, check_assignment, check_rewrite
-from groupledger.core.history.chronicle import SOURCE, Chronicle, Generation
 from groupledger.core.history.claimed import check_claims
+from groupledger.core.history.payloads import read_said
 from groupledger.core.history.roles import GroupType
-from groupledger.core.history.rows import GroupSnapshotRow, LogRow, MemberSnapshotRow, Topics
-from groupledger.core.history.words import read_said
+from groupledger.core.history.rows import GroupSnapshotRow, LogRow, MemberSnapshotRow, TopicNames
+from groupledger.core.history.writer import SOURCE, Generation, HistoryWriter
 from groupledger.core.wire.offsets_log import GroupMetadata
 
 CONSUMER_PROTOCOL = "consumer"
@@ -30,45 +30,45 @@ class Kind(StrEnum):
     FOLD = "fold"
 
 
-def fold_classic(chronicle: Chronicle, row: LogRow, group: GroupMetadata) -> None:
+def fold_classic(writer: HistoryWriter, row: LogRow, group: GroupMetadata) -> None:
     """One GroupMetadata record. `DecodeFault`, with nothing changed, where the bytes of a member do not decode."""
-    members = read_members(chronicle, row, group)
-    converted = enter_incarnation(chronicle, row, group.generation)
-    last, kind = chronicle.state.generation, Kind.FOLD if converted else kind_of(chronicle, group)
-    state_gap(chronicle, row, group.generation)
+    members = read_members(writer, row, group)
+    converted = enter_incarnation(writer, row, group.generation)
+    last, kind = writer.state.generation, Kind.FOLD if converted else kind_of(writer, group)
+    state_gap(writer, row, group.generation)
     if last is not None and kind in (Kind.GENERATION, Kind.REWRITE):
         # In a rewrite only the member that came back has spoken anew.
         spoken = members if kind is Kind.GENERATION else [m for m in members if m.wire.member_id not in last.members]
-        check_claims(chronicle, row, (group.protocol, spoken), last)
-    settle(chronicle, row, group, members, kind)
+        check_claims(writer, row, (group.protocol, spoken), last)
+    settle(writer, row, group, members, kind)
     first = last.first_offset if last is not None and kind is Kind.REWRITE else row.offset
-    write_snapshot(chronicle, row, group, members, (kind, first))
-    check_assignment(chronicle, row, members)
+    write_snapshot(writer, row, group, members, (kind, first))
+    check_assignment(writer, row, members)
     instances = {member.wire.member_id: member.wire.group_instance_id for member in members}
-    chronicle.state.generation = Generation(group.generation, first, row.timestamp_ms, instances)
-    chronicle.state.number = group.generation
+    writer.state.generation = Generation(group.generation, first, row.timestamp_ms, instances)
+    writer.state.number = group.generation
 
 
-def delete_classic(chronicle: Chronicle, row: LogRow) -> None:
+def delete_classic(writer: HistoryWriter, row: LogRow) -> None:
     """The tombstone: the group was deleted, or goes on as another type under the same name."""
-    state = chronicle.state
+    state = writer.state
     if state.alive and state.group_type != GroupType.CLASSIC:
         return
     if not state.incarnation:
         reason = "the first record of the group is its tombstone: nothing is known of the time before"
-        chronicle.begin(GroupType.CLASSIC, row)
-        chronicle.gap("history-begins-late", row, (None, None), reason)
+        writer.begin(GroupType.CLASSIC, row)
+        writer.gap("history-begins-late", row, (None, None), reason)
     if state.alive:
-        write_deleted(chronicle, row)
+        write_deleted(writer, row)
 
 
-def write_deleted(chronicle: Chronicle, row: LogRow) -> None:
+def write_deleted(writer: HistoryWriter, row: LogRow) -> None:
     """The snapshot of a group's end, of any type."""
-    state = chronicle.state
-    chronicle.snapshot(
+    state = writer.state
+    writer.snapshot(
         GroupSnapshotRow(
-            snapshot_id=chronicle.snapshot_id(row.offset),
-            cluster_id=chronicle.cluster_id,
+            snapshot_id=writer.snapshot_id(row.offset),
+            cluster_id=writer.cluster_id,
             source=SOURCE,
             log_partition=row.log_partition,
             offset=row.offset,
@@ -87,33 +87,33 @@ def write_deleted(chronicle: Chronicle, row: LogRow) -> None:
             shared_topics=None,
             subscribed_topics=(),
             members=0,
-            previous_snapshot_id=chronicle.previous_snapshot_id(),
+            previous_snapshot_id=writer.previous_snapshot_id(),
             first_snapshot_id=None,
             observed_at=row.timestamp_ms,
         ),
         (),
     )
-    chronicle.end(row)
+    writer.end(row)
 
 
-def read_members(chronicle: Chronicle, row: LogRow, group: GroupMetadata) -> list[ClassicMember]:
+def read_members(writer: HistoryWriter, row: LogRow, group: GroupMetadata) -> list[ClassicMember]:
     """The members in JoinGroup order; only the consumer protocol's bytes are read, another's stay as they are."""
     if group.protocol_type != CONSUMER_PROTOCOL:
         return [ClassicMember(member, None, None, None) for member in group.members]
-    words = chronicle.words.at(row.timestamp_ms)
+    payloads = writer.payloads.at(row.timestamp_ms)
     return [
-        ClassicMember(member, read_said(member.subscription, group.protocol), *words.told(member.assignment))
+        ClassicMember(member, read_said(member.subscription, group.protocol), *payloads.told(member.assignment))
         for member in group.members
     ]
 
 
-def enter_incarnation(chronicle: Chronicle, row: LogRow, generation: int) -> bool:
+def enter_incarnation(writer: HistoryWriter, row: LogRow, generation: int) -> bool:
     """Start an incarnation where the record before does not lead to this one.
 
     Gives whether the record is a KIP-848 group's last state in the form of a classic one: under its epoch, with what
     members held then, and computed by nobody.
     """
-    state, last = chronicle.state, chronicle.state.generation
+    state, last = writer.state, writer.state.generation
     if state.alive and state.group_type == GroupType.CLASSIC:
         if last is None or generation >= last.number:
             return False
@@ -121,30 +121,30 @@ def enter_incarnation(chronicle: Chronicle, row: LogRow, generation: int) -> boo
             f"the generation fell from {last.number} to {generation} without a tombstone: the group was deleted "
             "unseen, or the log lost its end"
         )
-        chronicle.gap("tombstone-missing", row, (last.number, generation), reason)
+        writer.gap("tombstone-missing", row, (last.number, generation), reason)
     epoch = state.number if state.group_type == GroupType.CONSUMER else None
     goes_on = epoch is not None and 0 <= generation - epoch <= 1
-    chronicle.begin(GroupType.CLASSIC, row)
+    writer.begin(GroupType.CLASSIC, row)
     if generation > 0 and not goes_on:
         reason = f"the first record of this incarnation is of generation {generation}; the ones before are not there"
-        chronicle.gap("history-begins-late", row, (None, generation), reason)
+        writer.gap("history-begins-late", row, (None, generation), reason)
     return epoch == generation
 
 
-def state_gap(chronicle: Chronicle, row: LogRow, generation: int) -> None:
+def state_gap(writer: HistoryWriter, row: LogRow, generation: int) -> None:
     """Generations between two records are skipped in normal life too: nothing follows from it alone."""
-    last = chronicle.state.generation
+    last = writer.state.generation
     if last is not None and generation > last.number + 1:
         reason = (
             f"no record of the generations between {last.number} and {generation}: no leader's assignment arrived, "
             "or compaction removed it"
         )
-        chronicle.gap("generations-skipped", row, (last.number, generation), reason)
+        writer.gap("generations-skipped", row, (last.number, generation), reason)
 
 
-def kind_of(chronicle: Chronicle, group: GroupMetadata) -> Kind:
+def kind_of(writer: HistoryWriter, group: GroupMetadata) -> Kind:
     """Which kind of snapshot the record makes."""
-    last = chronicle.state.generation
+    last = writer.state.generation
     if not group.members:
         return Kind.BIRTH if last is None and group.generation == 0 else Kind.EMPTY
     if last is not None and last.members and last.number == group.generation:
@@ -152,21 +152,21 @@ def kind_of(chronicle: Chronicle, group: GroupMetadata) -> Kind:
     return Kind.GENERATION
 
 
-def settle(chronicle: Chronicle, row: LogRow, group: GroupMetadata, members: list[ClassicMember], kind: Kind) -> None:
+def settle(writer: HistoryWriter, row: LogRow, group: GroupMetadata, members: list[ClassicMember], kind: Kind) -> None:
     """Move the holdings to what is recorded. Since when is unknown where the records before are not there."""
-    state = chronicle.state
+    state = writer.state
     unseen = state.hole or (state.generation is None and group.generation > 1)
     recorded = {member.wire.member_id: member.recorded or () for member in members}
     changes = state.ownership.settle(recorded, None if unseen else row.timestamp_ms)
     if not changes:
         return
-    chronicle.changed(changes, row)
+    writer.changed(changes, row)
     if kind is Kind.REWRITE and state.generation is not None:
-        check_rewrite(chronicle, row, members, state.generation, changes)
+        check_rewrite(writer, row, members, state.generation, changes)
 
 
 def write_snapshot(
-    chronicle: Chronicle,
+    writer: HistoryWriter,
     row: LogRow,
     group: GroupMetadata,
     members: list[ClassicMember],
@@ -174,12 +174,12 @@ def write_snapshot(
 ) -> None:
     """The rows of the snapshot; `place` is its kind and the offset of the generation's first record."""
     kind, first_offset = place
-    state, identity = chronicle.state, chronicle.snapshot_id(row.offset)
+    state, identity = writer.state, writer.snapshot_id(row.offset)
     shared = shared_topics(members)
-    chronicle.snapshot(
+    writer.snapshot(
         GroupSnapshotRow(
             identity,
-            chronicle.cluster_id,
+            writer.cluster_id,
             SOURCE,
             row.log_partition,
             row.offset,
@@ -198,19 +198,19 @@ def write_snapshot(
             shared,
             subscribed_topics(members) if shared is None else None,
             len(members),
-            chronicle.previous_snapshot_id(),
-            chronicle.snapshot_id(first_offset) if kind is Kind.REWRITE else None,
+            writer.previous_snapshot_id(),
+            writer.snapshot_id(first_offset) if kind is Kind.REWRITE else None,
             row.timestamp_ms,
         ),
-        member_rows(chronicle, row, members, identity, shared is not None),
+        member_rows(writer, row, members, identity, shared is not None),
     )
 
 
 def member_rows(
-    chronicle: Chronicle, row: LogRow, members: list[ClassicMember], identity: str, shared: bool
+    writer: HistoryWriter, row: LogRow, members: list[ClassicMember], identity: str, shared: bool
 ) -> list[MemberSnapshotRow]:
     """The members' rows, in JoinGroup order."""
-    cluster_id, group_id, words = chronicle.cluster_id, chronicle.state.group_id, chronicle.words
+    cluster_id, group_id, payloads = writer.cluster_id, writer.state.group_id, writer.payloads
     rows = []
     for order, (wire, said, _, recorded) in enumerate(members):
         place = (identity, cluster_id, group_id, row.offset, order)
@@ -218,7 +218,7 @@ def member_rows(
         if said is None:
             rows.append(MemberSnapshotRow(*place, *who, *(None,) * 11))
             continue
-        claimed = words.with_ids(said.claim.owned) if said.states_claim else None
+        claimed = payloads.with_ids(said.claim.owned) if said.states_claim else None
         generations = (said.claim.generation, said.claim.subscription_generation)
         subscription = (said.rack, said.version, None if shared else said.topics)
         rows.append(
@@ -229,7 +229,7 @@ def member_rows(
     return rows
 
 
-def shared_topics(members: list[ClassicMember]) -> Topics | None:
+def shared_topics(members: list[ClassicMember]) -> TopicNames | None:
     """The subscription, if all members have the same list."""
     if not members or members[0].said is None:
         return None
@@ -237,6 +237,6 @@ def shared_topics(members: list[ClassicMember]) -> Topics | None:
     return topics if all(member.said is not None and member.said.topics == topics for member in members) else None
 
 
-def subscribed_topics(members: list[ClassicMember]) -> Topics:
+def subscribed_topics(members: list[ClassicMember]) -> TopicNames:
     """All topics that a member subscribes to."""
     return tuple(sorted({topic for member in members if member.said is not None for topic in member.said.topics}))

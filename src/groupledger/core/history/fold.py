@@ -14,14 +14,14 @@ from operator import itemgetter
 from groupledger.core.faults import Fault
 from groupledger.core.findings import OFFSET_REWRITTEN
 from groupledger.core.history.accounts import Accounts
-from groupledger.core.history.chronicle import STEP_MEMBERS, Chronicle, GroupState
 from groupledger.core.history.classic import delete_classic, fold_classic
 from groupledger.core.history.head import decode_head, encode_head
 from groupledger.core.history.home import home_of
 from groupledger.core.history.modern import fold_modern, fold_modern_tombstone, mark_hole, unfinished
 from groupledger.core.history.roles import ROLES
 from groupledger.core.history.rows import Folded, GroupHeadRow, LogRow, QuarantineRow
-from groupledger.core.history.topics import TopicCatalog
+from groupledger.core.history.topics import TopicHistory
+from groupledger.core.history.writer import STEP_MEMBERS, GroupState, HistoryWriter
 from groupledger.core.wire.faults import DecodeFault
 from groupledger.core.wire.memo import Memo
 from groupledger.core.wire.offsets_log import GroupMetadata, LogKey, RecordKind, decode_key, decode_value
@@ -55,7 +55,7 @@ def fold_group(
     cluster_id: str,
     rows: Sequence[LogRow],
     head: bytes | None,
-    topics: TopicCatalog,
+    topics: TopicHistory,
     *,
     settings: FoldSettings = FoldSettings(),
     refolded: bool = False,
@@ -83,7 +83,7 @@ class Fold:
         cluster_id: str,
         rows: Sequence[LogRow],
         head: bytes | None,
-        topics: TopicCatalog,
+        topics: TopicHistory,
         settings: FoldSettings,
         group_id: str | None,
         log_partition: int | None,
@@ -101,24 +101,24 @@ class Fold:
         else:
             state = decode_head(head, topics)
             self.group_id, self.from_offset = state.group_id, state.offset
-        self.chronicle = Chronicle(cluster_id, state, topics, settings.step_members)
+        self.writer = HistoryWriter(cluster_id, state, topics, settings.step_members)
 
     def run(self, refolded: bool) -> Folded:
         """Take each position's record once."""
-        chronicle, last = self.chronicle, None
+        writer, last = self.writer, None
         for row in self._one_a_position():
             self._take(row)
             last = row
-        cut = None if last is None else unfinished(chronicle, last)
+        cut = None if last is None else unfinished(writer, last)
         if last is not None:
-            chronicle.state.offset = last.offset
+            writer.state.offset = last.offset
         return Folded(
-            chronicle.group_snapshots,
-            chronicle.member_snapshots,
-            chronicle.ownership_changes,
-            chronicle.coverage,
-            chronicle.quarantine,
-            chronicle.violations,
+            writer.group_snapshots,
+            writer.member_snapshots,
+            writer.ownership_changes,
+            writer.coverage,
+            writer.quarantine,
+            writer.violations,
             self._head(refolded),
             self.accounts.close(sum(not row.known for row in self.rows)),
             cut,
@@ -132,10 +132,10 @@ class Fold:
         return home_of(self.group_id, Counter(row.log_partition for row in distinct))
 
     def _head(self, refolded: bool) -> GroupHeadRow | None:
-        state = self.chronicle.state
+        state = self.writer.state
         if self.group_id is None:
             return None
-        place = (self.chronicle.cluster_id, self.group_id, state.log_partition, self.from_offset, state.offset)
+        place = (self.writer.cluster_id, self.group_id, state.log_partition, self.from_offset, state.offset)
         return GroupHeadRow(*place, state.incarnation, refolded, encode_head(state))
 
     def _one_a_position(self) -> Iterator[LogRow]:
@@ -155,7 +155,7 @@ class Fold:
         if self.group_id is None:
             yield from self.rows
             return
-        log_partition = self.chronicle.state.log_partition
+        log_partition = self.writer.state.log_partition
         for row in self.rows:
             if row.log_partition != log_partition:
                 self._refuse_partition(row)
@@ -183,7 +183,7 @@ class Fold:
             )
             self._quarantine(row, OFFSET_REWRITTEN.recorded_as, evidence)
             if self.group_id is not None:
-                self.chronicle.found(OFFSET_REWRITTEN, row, evidence)
+                self.writer.found(OFFSET_REWRITTEN, row, evidence)
         return kept
 
     def _take(self, row: LogRow) -> None:
@@ -210,16 +210,16 @@ class Fold:
             self.accounts.count(row, self.accounts.unused, f"{kind.value} type {key.version}")
         elif row.value is None:
             if kind is RecordKind.GROUP_METADATA:
-                delete_classic(self.chronicle, row)
+                delete_classic(self.writer, row)
             elif kind in ROLES:
-                fold_modern_tombstone(self.chronicle, row, key)
+                fold_modern_tombstone(self.writer, row, key)
             self.accounts.count(row, self.accounts.tombstones, kind.value)
         elif kind in USED:
             _, value = decode_value(kind, row.value)
             if isinstance(value, GroupMetadata):
-                fold_classic(self.chronicle, row, value)
+                fold_classic(self.writer, row, value)
             else:
-                fold_modern(self.chronicle, row, key, value)
+                fold_modern(self.writer, row, key, value)
             self.accounts.count(row, self.accounts.used, kind.value)
         else:
             if self.settings.check_unused:
@@ -228,12 +228,12 @@ class Fold:
 
     def _hole(self, row: LogRow, what: str, fault: Fault) -> None:
         if self.group_id is not None:
-            mark_hole(self.chronicle, row, f"{what} at offset {row.offset} does not decode ({fault.code})")
+            mark_hole(self.writer, row, f"{what} at offset {row.offset} does not decode ({fault.code})")
 
     def _refuse_partition(self, row: LogRow) -> None:
         message = (
             f"group {self.group_id!r} has a record in log partition {row.log_partition}; expected "
-            f"{self.chronicle.state.log_partition}, where Kafka keeps it by the hash of its id, or most of its records "
+            f"{self.writer.state.log_partition}, where Kafka keeps it by the hash of its id, or most of its records "
             "are: was the record mislabelled, or are two clusters read under one cluster id? If "
             f"{row.log_partition} is right, set offsets_partitions of the source"
         )
@@ -241,9 +241,9 @@ class Fold:
 
     def _quarantine(self, row: LogRow, code: str, message: str) -> None:
         self.accounts.count(row, self.accounts.quarantined, code)
-        place = (self.chronicle.cluster_id, row.log_partition, row.offset, self.group_id)
+        place = (self.writer.cluster_id, row.log_partition, row.offset, self.group_id)
         rejected = QuarantineRow("fold", self.settings.source, *place, None, code, message, row.key, row.value, None)
-        self.chronicle.quarantine.append(rejected)
+        self.writer.quarantine.append(rejected)
 
     def _key(self, data: bytes | None) -> LogKey:
         known = None if data is None else self._keys.get(data)

@@ -12,7 +12,6 @@ from types import UnionType
 from typing import Any
 
 from groupledger.core.faults import Fault
-from groupledger.core.history.chronicle import Generation, GroupState
 from groupledger.core.history.members import (
     Current,
     CurrentValue,
@@ -31,7 +30,8 @@ from groupledger.core.history.ownership import Ownership
 from groupledger.core.history.roles import KINDS, GroupType, Role
 from groupledger.core.history.rows import Assignment
 from groupledger.core.history.tasks import Topology, read_topology
-from groupledger.core.history.topics import TopicCatalog
+from groupledger.core.history.topics import TopicHistory
+from groupledger.core.history.writer import Generation, GroupState
 from groupledger.core.wire.offsets_log import RegularExpression, StreamsTopology, decode_value
 
 HEAD_VERSION = 1
@@ -58,7 +58,7 @@ def encode_head(state: GroupState) -> bytes:
     return json.dumps(document, separators=(",", ":"), sort_keys=True, ensure_ascii=True).encode()
 
 
-def decode_head(head: bytes, topics: TopicCatalog) -> GroupState:
+def decode_head(head: bytes, topics: TopicHistory) -> GroupState:
     """The state that `encode_head` wrote; a `Fault` for bytes of another version."""
     document: dict[str, Any] = json.loads(head)
     version = document.pop("version", None)
@@ -91,11 +91,6 @@ def closed_head(head: bytes) -> bytes:
         "modern": None,
     }
     return json.dumps(document | ended, separators=(",", ":"), sort_keys=True, ensure_ascii=True).encode()
-
-
-def heads_agree(one: bytes, other: bytes) -> bool:
-    """Whether two heads of a group at one offset are the same: then all facts after it stand as they are."""
-    return one == other
 
 
 def start_of_refold(head_offsets: Iterable[int], late_offset: int) -> int | None:
@@ -148,7 +143,7 @@ def _raw(
     return [[key, b64encode(value.raw).decode()] for key, value in values.items()]
 
 
-def _restored_modern(document: dict[str, Any], group_type: GroupType, topics: TopicCatalog) -> ModernGroup:
+def _restored_modern(document: dict[str, Any], group_type: GroupType, topics: TopicHistory) -> ModernGroup:
     epochs = document["group_epoch"], document["target_epoch"]
     group = ModernGroup(group_type, *epochs, document["cut"], document["open"])
     group.leaving, group.unsettled = set(document["leaving"]), set(document["unsettled"])

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from groupledger.core.history.modern import FIRST_EPOCH
-from groupledger.core.history.ownership import Change, Ownership
+from groupledger.core.history.ownership import Ownership, OwnershipChange
 from groupledger.core.history.rows import Assignment, OwnershipChangeRow
 
 FIRST_GENERATION = 1
@@ -30,7 +30,7 @@ class HeldSnapshot(NamedTuple):
     held: dict[str, Assignment] | None
 
 
-class Holder(NamedTuple):
+class HoldingMember(NamedTuple):
     """A member of a snapshot, by its columns of that name."""
 
     member_id: str
@@ -39,7 +39,7 @@ class Holder(NamedTuple):
     pending_revocation: Assignment | None
 
 
-def held_by(members: Iterable[Holder]) -> dict[str, Assignment] | None:
+def held_by(members: Iterable[HoldingMember]) -> dict[str, Assignment] | None:
     """Member -> what it holds: what is recorded for it, and what it has yet to give up (KIP-848).
 
     A member without an assignment holds nothing. None where no member has one, nor a target: the source does not say.
@@ -78,7 +78,7 @@ def _is_first(snapshot: HeldSnapshot) -> bool:
     return snapshot.group_epoch is not None and snapshot.group_epoch <= FIRST_EPOCH
 
 
-def _rows(changes: list[Change], snapshot: HeldSnapshot, incarnation: int) -> list[OwnershipChangeRow]:
+def _rows(changes: list[OwnershipChange], snapshot: HeldSnapshot, incarnation: int) -> list[OwnershipChangeRow]:
     return [
         OwnershipChangeRow(
             cluster_id=snapshot.cluster_id,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from groupledger.core.history.payloads import ReadSubscription, read_said
 from groupledger.core.history.roles import GroupType
-from groupledger.core.history.rows import Assignment, Tasks, Topics
+from groupledger.core.history.rows import Assignment, Tasks, TopicNames
 from groupledger.core.history.tasks import ASSIGNED, Topology, current_tasks, target_tasks, task_set
-from groupledger.core.history.topics import TopicCatalog
-from groupledger.core.history.words import Said, read_said
+from groupledger.core.history.topics import TopicHistory
 from groupledger.core.wire.faults import require_partitions
 from groupledger.core.wire.offsets_log import (
     CurrentMemberAssignment,
@@ -22,6 +22,7 @@ from groupledger.core.wire.offsets_log import (
     StreamsTargetMember,
     TargetAssignmentMember,
 )
+from groupledger.core.wire.records import IdPartitions
 
 LEFT_STATIC = -2
 """Member epoch of a static member that left and may come back (KIP-848)."""
@@ -33,7 +34,6 @@ MEMBER_STATES = {
 }
 """Kafka's names of a member's states, by number; Streams groups count from 1."""
 
-IdPartitions = tuple[tuple[str, tuple[int, ...]], ...]
 MemberValue = MemberMetadata | ShareMemberMetadata | StreamsMemberMetadata
 TargetValue = TargetAssignmentMember | StreamsTargetMember
 CurrentValue = CurrentMemberAssignment | ShareCurrentAssignment | StreamsCurrentAssignment
@@ -44,7 +44,7 @@ class Metadata(NamedTuple):
 
     raw: bytes
     value: MemberMetadata
-    said: Said | None
+    said: ReadSubscription | None
 
 
 class Target(NamedTuple):
@@ -71,7 +71,7 @@ class Expression(NamedTuple):
     """The topics that a regular expression stands for."""
 
     raw: bytes
-    topics: Topics
+    topics: TopicNames
 
 
 @dataclass(slots=True)
@@ -123,7 +123,7 @@ class ModernGroup:
         if at_epoch == self.current.keys() == self.metadata.keys() >= self.targets.keys():
             self.cut = False
 
-    def topics_of(self, member_id: str) -> Topics:
+    def topics_of(self, member_id: str) -> TopicNames:
         """The subscription: names as given, then what its regular expression stood for at that time.
 
         Of a member of a Streams group, what the topology names.
@@ -170,7 +170,7 @@ def as_consumer(value: MemberValue) -> MemberMetadata:
     return value
 
 
-def read_target(raw: bytes, value: TargetValue, topics: TopicCatalog) -> Target:
+def read_target(raw: bytes, value: TargetValue, topics: TopicHistory) -> Target:
     """A member's target, with topic names where known; `DecodeFault` for a negative partition."""
     if isinstance(value, StreamsTargetMember):
         return Target(raw, (), required(target_tasks(value)))
@@ -178,7 +178,7 @@ def read_target(raw: bytes, value: TargetValue, topics: TopicCatalog) -> Target:
     return Target(raw, with_names(value.topic_partitions, topics))
 
 
-def read_current(raw: bytes, value: CurrentValue, topics: TopicCatalog) -> Current:
+def read_current(raw: bytes, value: CurrentValue, topics: TopicHistory) -> Current:
     """What a member holds, with topic names where known; `DecodeFault` for a negative partition."""
     match value:
         case StreamsCurrentAssignment():
@@ -211,7 +211,7 @@ def read_expression(raw: bytes, value: RegularExpression) -> Expression:
     return Expression(raw, value.topics)
 
 
-def with_names(partitions: IdPartitions, topics: TopicCatalog) -> Assignment:
+def with_names(partitions: IdPartitions, topics: TopicHistory) -> Assignment:
     """Partitions of topic ids, with the topics' names where known."""
     return tuple((topic_id, topics.name_of(topic_id), numbers) for topic_id, numbers in partitions)
 

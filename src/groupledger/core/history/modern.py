@@ -7,7 +7,6 @@ up changes (CurrentMemberAssignment and its tombstone). It is not complete while
 from __future__ import annotations
 
 from groupledger.core.history.assigned import check_doubles
-from groupledger.core.history.chronicle import Chronicle
 from groupledger.core.history.classic import write_deleted
 from groupledger.core.history.members import (
     Current,
@@ -22,11 +21,13 @@ from groupledger.core.history.modern_rows import held_by, snapshot_rows
 from groupledger.core.history.roles import ROLES, GroupType, Role
 from groupledger.core.history.rows import LogRow, Unfinished
 from groupledger.core.history.tasks import Topology, read_topology, unresolved
+from groupledger.core.history.writer import HistoryWriter
 from groupledger.core.wire.offsets_log import (
     ConsumerGroupMetadata,
     CurrentMemberAssignment,
     LogKey,
     MemberMetadata,
+    RecordValue,
     RegularExpression,
     ShareCurrentAssignment,
     ShareMemberMetadata,
@@ -37,40 +38,39 @@ from groupledger.core.wire.offsets_log import (
     StreamsTopology,
     TargetAssignmentMember,
     TargetAssignmentMetadata,
-    Value,
 )
 
 FIRST_EPOCH = 2
 """The epoch of a new group's first record; 0 and 1 are never written."""
 
 
-def fold_modern(chronicle: Chronicle, row: LogRow, key: LogKey, value: Value | None) -> None:
+def fold_modern(writer: HistoryWriter, row: LogRow, key: LogKey, value: RecordValue | None) -> None:
     """One record of such a group; `DecodeFault`, with nothing changed, where nested bytes do not decode."""
     raw, name, group_type = row.value or b"", name_in(key), ROLES[key.kind][0]
     match value:
         case MemberMetadata() | ShareMemberMetadata() | StreamsMemberMetadata():
             metadata = read_metadata(raw, value)
-            enter(chronicle, row, group_type).metadata[name] = metadata
+            enter(writer, row, group_type).metadata[name] = metadata
         case RegularExpression():
-            enter(chronicle, row, group_type).expressions[name] = read_expression(raw, value)
+            enter(writer, row, group_type).expressions[name] = read_expression(raw, value)
         case StreamsTopology():
             topology = read_topology(raw, value)
-            change_topology(chronicle, row, enter(chronicle, row, group_type), topology)
+            change_topology(writer, row, enter(writer, row, group_type), topology)
         case TargetAssignmentMember() | StreamsTargetMember():
-            target = read_target(raw, value, chronicle.topics)
-            group = enter(chronicle, row, group_type)
+            target = read_target(raw, value, writer.topics)
+            group = enter(writer, row, group_type)
             group.targets[name] = target
             # A static member that came back takes over its predecessor's target, in no epoch of its own.
             group.open = group.open or group.group_epoch != group.target_epoch
             group.judge(name)
             lacks_epoch(group)
         case ConsumerGroupMetadata() | StreamsGroupMetadata():
-            reach_epoch(chronicle, row, enter(chronicle, row, group_type), value.epoch)
+            reach_epoch(writer, row, enter(writer, row, group_type), value.epoch)
         case TargetAssignmentMetadata():
-            complete_target(chronicle, row, enter(chronicle, row, group_type), value.epoch)
+            complete_target(writer, row, enter(writer, row, group_type), value.epoch)
         case CurrentMemberAssignment() | ShareCurrentAssignment() | StreamsCurrentAssignment():
-            current = read_current(raw, value, chronicle.topics)
-            hold(chronicle, row, enter(chronicle, row, group_type), name, current)
+            current = read_current(raw, value, writer.topics)
+            hold(writer, row, enter(writer, row, group_type), name, current)
         case _:
             raise AssertionError(f"{key.kind} is no record of a group that its coordinator assigns")
 
@@ -80,11 +80,11 @@ def name_in(key: LogKey) -> str:
     return str(key.fields.get("member_id") or key.fields.get("regular_expression") or "")
 
 
-def fold_modern_tombstone(chronicle: Chronicle, row: LogRow, key: LogKey) -> None:
+def fold_modern_tombstone(writer: HistoryWriter, row: LogRow, key: LogKey) -> None:
     """The end of one key; of the group's epoch: the end of the group."""
-    group, (group_type, role) = chronicle.state.modern, ROLES[key.kind]
+    group, (group_type, role) = writer.state.modern, ROLES[key.kind]
     if role is Role.EPOCH:
-        delete_modern(chronicle, row, group_type)
+        delete_modern(writer, row, group_type)
     if group is None or group.group_type is not group_type:
         return
     name = name_in(key)
@@ -101,92 +101,92 @@ def fold_modern_tombstone(chronicle: Chronicle, row: LogRow, key: LogKey) -> Non
         case Role.TARGET_EPOCH:
             group.target_epoch = None
         case Role.CURRENT:
-            leave(chronicle, row, group, name)
+            leave(writer, row, group, name)
         case _:
             pass
 
 
-def enter(chronicle: Chronicle, row: LogRow, group_type: GroupType) -> ModernGroup:
+def enter(writer: HistoryWriter, row: LogRow, group_type: GroupType) -> ModernGroup:
     """The group, at the start of an incarnation a new one."""
-    state = chronicle.state
+    state = writer.state
     if not state.alive or state.group_type != group_type or state.modern is None:
         converts = (state.group_type, group_type) == (GroupType.CLASSIC, GroupType.CONSUMER)
         converted_from = state.number if converts else None
         cut = state.hole and not state.alive
-        chronicle.begin(group_type, row)
+        writer.begin(group_type, row)
         state.number = converted_from
         state.modern = ModernGroup(group_type, cut=cut)
     return state.modern
 
 
-def change_topology(chronicle: Chronicle, row: LogRow, group: ModernGroup, topology: Topology) -> None:
+def change_topology(writer: HistoryWriter, row: LogRow, group: ModernGroup, topology: Topology) -> None:
     """What the tasks of a Streams group read from now on; what of it cannot be told is stated."""
     group.topology = topology
-    held = [(member, held_by(chronicle, row, group, current)) for member, current in group.current.items()]
-    chronicle.changed(chronicle.state.ownership.record(held, row.timestamp_ms), row)
-    missing = list(unresolved(topology, chronicle.topics, row.timestamp_ms))
+    held = [(member, held_by(writer, row, group, current)) for member, current in group.current.items()]
+    writer.changed(writer.state.ownership.record(held, row.timestamp_ms), row)
+    missing = list(unresolved(topology, writer.topics, row.timestamp_ms))
     if missing:
         reason = (
             f"neither the log nor a topic listing of that time tells {'; '.join(missing)}: what active tasks read of "
             "them is left out of recorded, target and ownership_changes. The tasks themselves are in tasks"
         )
         epoch = topology.value.epoch
-        chronicle.gap("source-topics-unknown", row, (epoch, epoch), reason)
+        writer.gap("source-topics-unknown", row, (epoch, epoch), reason)
 
 
-def reach_epoch(chronicle: Chronicle, row: LogRow, group: ModernGroup, epoch: int) -> None:
+def reach_epoch(writer: HistoryWriter, row: LogRow, group: ModernGroup, epoch: int) -> None:
     """A group epoch: members or topics changed, a target will follow."""
     known = group.group_epoch
     if known is None:
-        begin_epochs(chronicle, row, group, epoch)
+        begin_epochs(writer, row, group, epoch)
     elif epoch < known:
-        fall(chronicle, row, group, epoch)
+        fall(writer, row, group, epoch)
     elif epoch > known + 1:
         group.cut = True
         reason = f"no record of the group epochs between {known} and {epoch}: compacted away, or the log lost them"
-        chronicle.gap("epochs-skipped", row, (known, epoch), reason)
-    group.group_epoch = chronicle.state.number = epoch
+        writer.gap("epochs-skipped", row, (known, epoch), reason)
+    group.group_epoch = writer.state.number = epoch
 
 
-def begin_epochs(chronicle: Chronicle, row: LogRow, group: ModernGroup, epoch: int) -> None:
+def begin_epochs(writer: HistoryWriter, row: LogRow, group: ModernGroup, epoch: int) -> None:
     """The first epoch seen: 2 in a new group; a converted one goes on from the classic generation."""
-    classic = chronicle.state.number
+    classic = writer.state.number
     goes_on = classic is not None and 0 <= epoch - classic <= 1
     if epoch > FIRST_EPOCH and not goes_on:
         group.cut = True
         reason = f"the first group epoch of this incarnation is {epoch}; the records before are not there"
-        chronicle.gap("history-begins-late", row, (None, epoch), reason)
+        writer.gap("history-begins-late", row, (None, epoch), reason)
 
 
-def fall(chronicle: Chronicle, row: LogRow, group: ModernGroup, epoch: int) -> None:
+def fall(writer: HistoryWriter, row: LogRow, group: ModernGroup, epoch: int) -> None:
     """A falling epoch starts an incarnation. The members' last records stay: nothing deleted them."""
     reason = (
         f"the group epoch fell from {group.group_epoch} to {epoch} without a tombstone: the group was deleted unseen, "
         "or the log lost its end"
     )
-    chronicle.gap("tombstone-missing", row, (group.group_epoch, epoch), reason)
-    chronicle.begin(group.group_type, row)
-    chronicle.state.modern = group
+    writer.gap("tombstone-missing", row, (group.group_epoch, epoch), reason)
+    writer.begin(group.group_type, row)
+    writer.state.modern = group
     group.cut, group.group_epoch, group.target_epoch = True, epoch, None
-    held = [(member, held_by(chronicle, row, group, current)) for member, current in group.current.items()]
-    chronicle.changed(chronicle.state.ownership.record(held, None), row)
-    take_snapshot(chronicle, row, group)
+    held = [(member, held_by(writer, row, group, current)) for member, current in group.current.items()]
+    writer.changed(writer.state.ownership.record(held, None), row)
+    take_snapshot(writer, row, group)
 
 
-def complete_target(chronicle: Chronicle, row: LogRow, group: ModernGroup, epoch: int) -> None:
+def complete_target(writer: HistoryWriter, row: LogRow, group: ModernGroup, epoch: int) -> None:
     """The target of an epoch is complete: take a snapshot."""
     known = group.target_epoch
     if known is not None and epoch > known + 1:
         reason = f"no target of the epochs between {known} and {epoch}: normal where a later epoch came first"
-        chronicle.gap("target-epochs-skipped", row, (known, epoch), reason)
+        writer.gap("target-epochs-skipped", row, (known, epoch), reason)
     lacks_epoch(group)
     group.cut = group.cut or group.group_epoch is None or epoch > group.group_epoch
     group.target_epoch, group.open = epoch, False
     group.mend()
-    take_snapshot(chronicle, row, group)
+    take_snapshot(writer, row, group)
 
 
-def hold(chronicle: Chronicle, row: LogRow, group: ModernGroup, member_id: str, now: Current) -> None:
+def hold(writer: HistoryWriter, row: LogRow, group: ModernGroup, member_id: str, now: Current) -> None:
     """What a member holds from now on; a snapshot if its partitions or tasks changed."""
     if now.epoch >= FIRST_EPOCH:  # a member that waits for its regular expression is at 1 before the group is at 2
         lacks_epoch(group)
@@ -195,53 +195,53 @@ def hold(chronicle: Chronicle, row: LogRow, group: ModernGroup, member_id: str, 
     group.current[member_id] = now
     group.judge(member_id)
     since = None if before is None and group.cut else row.timestamp_ms
-    changes = chronicle.state.ownership.record([(member_id, held_by(chronicle, row, group, now))], since)
-    chronicle.changed(changes, row)
+    changes = writer.state.ownership.record([(member_id, held_by(writer, row, group, now))], since)
+    writer.changed(changes, row)
     group.mend()
     pending, tasks = (before.pending, before.tasks) if before is not None else ((), ())
     if changes or by_topic(now.pending) != by_topic(pending) or set(now.tasks) != set(tasks):
-        take_step(chronicle, row, group)
+        take_step(writer, row, group)
 
 
-def leave(chronicle: Chronicle, row: LogRow, group: ModernGroup, member_id: str) -> None:
+def leave(writer: HistoryWriter, row: LogRow, group: ModernGroup, member_id: str) -> None:
     """A member's assignment was deleted, the first of its tombstones: it holds nothing any more."""
     if group.current.pop(member_id, None) is None:
         return
     if member_id in group.metadata:
         group.leaving.add(member_id)
     group.unsettled.discard(member_id)
-    changes = chronicle.state.ownership.record([(member_id, ())], None)
+    changes = writer.state.ownership.record([(member_id, ())], None)
     if changes:
-        chronicle.changed(changes, row)
-        take_step(chronicle, row, group)
+        writer.changed(changes, row)
+        take_step(writer, row, group)
 
 
-def delete_modern(chronicle: Chronicle, row: LogRow, group_type: GroupType) -> None:
+def delete_modern(writer: HistoryWriter, row: LogRow, group_type: GroupType) -> None:
     """The group was deleted, or goes on as a classic group of the same name."""
-    state = chronicle.state
+    state = writer.state
     if state.alive and state.group_type != group_type:
         return
     if not state.incarnation:
-        chronicle.begin(group_type, row)
+        writer.begin(group_type, row)
         reason = "the first record of the group is its tombstone: nothing is known of the time before"
-        chronicle.gap("history-begins-late", row, (None, None), reason)
+        writer.gap("history-begins-late", row, (None, None), reason)
     if state.alive:
-        write_deleted(chronicle, row)
+        write_deleted(writer, row)
 
 
-def mark_hole(chronicle: Chronicle, row: LogRow, what: str) -> None:
+def mark_hole(writer: HistoryWriter, row: LogRow, what: str) -> None:
     """A record of the group could not be read: what it changed is not known, and no snapshot is measured across it."""
-    state = chronicle.state
+    state = writer.state
     reason = f"{what}; the bytes are in quarantine. What it changed is not known: the next snapshot has no previous one"
-    chronicle.gap("record-unreadable", row, (state.number if state.alive else None, None), reason)
+    writer.gap("record-unreadable", row, (state.number if state.alive else None, None), reason)
     state.hole = True
     if state.modern is not None:
         state.modern.cut = True
 
 
-def unfinished(chronicle: Chronicle, row: LogRow) -> Unfinished | None:
+def unfinished(writer: HistoryWriter, row: LogRow) -> Unfinished | None:
     """The state at the last record read, if an epoch or a member's leaving is half told there."""
-    group = chronicle.state.modern
+    group = writer.state.modern
     if group is None or not (group.open or group.leaving or group.group_epoch != group.target_epoch):
         return None
     reason = (
@@ -249,8 +249,8 @@ def unfinished(chronicle: Chronicle, row: LogRow) -> Unfinished | None:
         "of the step comes with the next read"
     )
     span = (group.target_epoch, None)
-    snapshot, members = snapshot_rows(chronicle, row, group, complete=False)
-    return Unfinished(snapshot, tuple(members), chronicle.coverage_row("fold-cut", row, span, reason))
+    snapshot, members = snapshot_rows(writer, row, group, complete=False)
+    return Unfinished(snapshot, tuple(members), writer.coverage_row("fold-cut", row, span, reason))
 
 
 def lacks_epoch(group: ModernGroup) -> None:
@@ -259,15 +259,15 @@ def lacks_epoch(group: ModernGroup) -> None:
         group.cut = True
 
 
-def take_step(chronicle: Chronicle, row: LogRow, group: ModernGroup) -> None:
+def take_step(writer: HistoryWriter, row: LogRow, group: ModernGroup) -> None:
     """Write the group at a member's step; a large one only at the last step of an epoch."""
-    if len(group.metadata) <= chronicle.step_members or group.is_settled:
-        take_snapshot(chronicle, row, group)
+    if len(group.metadata) <= writer.step_members or group.is_settled:
+        take_snapshot(writer, row, group)
 
 
-def take_snapshot(chronicle: Chronicle, row: LogRow, group: ModernGroup) -> None:
+def take_snapshot(writer: HistoryWriter, row: LogRow, group: ModernGroup) -> None:
     """Write the group as it is known at this record."""
     complete = not group.cut and not group.open and group.target_epoch is not None
-    chronicle.snapshot(*snapshot_rows(chronicle, row, group, complete=complete))
+    writer.snapshot(*snapshot_rows(writer, row, group, complete=complete))
     if group.group_type is not GroupType.SHARE:  # whose members share partitions
-        check_doubles(chronicle, row)
+        check_doubles(writer, row)

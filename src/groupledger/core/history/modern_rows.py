@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 
-from groupledger.core.history.chronicle import SOURCE, Chronicle
 from groupledger.core.history.members import Current, ModernGroup
 from groupledger.core.history.roles import GroupType
-from groupledger.core.history.rows import Assignment, GroupSnapshotRow, LogRow, MemberSnapshotRow, Tasks, Topics
+from groupledger.core.history.rows import Assignment, GroupSnapshotRow, LogRow, MemberSnapshotRow, Tasks, TopicNames
 from groupledger.core.history.tasks import ASSIGNED, PENDING, TARGET, partitions_of
+from groupledger.core.history.writer import SOURCE, HistoryWriter
 
 
 def snapshot_rows(
-    chronicle: Chronicle, row: LogRow, group: ModernGroup, *, complete: bool
+    writer: HistoryWriter, row: LogRow, group: ModernGroup, *, complete: bool
 ) -> tuple[GroupSnapshotRow, list[MemberSnapshotRow]]:
     """The group as it is known at this record, members in the order of joining."""
-    state, identity = chronicle.state, chronicle.snapshot_id(row.offset)
+    state, identity = writer.state, writer.snapshot_id(row.offset)
     present = group.present()
     topics = [group.topics_of(member) for member in present]
     shared = topics[0] if topics and all(other == topics[0] for other in topics) else None
     subscribed = tuple(sorted({topic for own in topics for topic in own})) if shared is None else None
     snapshot = GroupSnapshotRow(
         snapshot_id=identity,
-        cluster_id=chronicle.cluster_id,
+        cluster_id=writer.cluster_id,
         source=SOURCE,
         log_partition=row.log_partition,
         offset=row.offset,
@@ -41,22 +41,22 @@ def snapshot_rows(
         shared_topics=shared,
         subscribed_topics=subscribed,
         members=len(present),
-        previous_snapshot_id=chronicle.previous_snapshot_id(),
+        previous_snapshot_id=writer.previous_snapshot_id(),
         first_snapshot_id=None,
         observed_at=row.timestamp_ms,
     )
     members = []
     for order, (member_id, own) in enumerate(zip(present, topics, strict=True)):
-        place = (identity, chronicle.cluster_id, state.group_id, row.offset, order)
-        members.append(member_row(chronicle, row, group, (place, member_id, own if shared is None else None)))
+        place = (identity, writer.cluster_id, state.group_id, row.offset, order)
+        members.append(member_row(writer, row, group, (place, member_id, own if shared is None else None)))
     return snapshot, members
 
 
 def member_row(
-    chronicle: Chronicle,
+    writer: HistoryWriter,
     row: LogRow,
     group: ModernGroup,
-    member: tuple[tuple[str, str, str, int, int], str, Topics | None],
+    member: tuple[tuple[str, str, str, int, int], str, TopicNames | None],
 ) -> MemberSnapshotRow:
     """A member, by its place, id and own topics; of a classic one in the group also what its own subscription said."""
     place, member_id, topics = member
@@ -64,13 +64,13 @@ def member_row(
     target, current = group.targets.get(member_id), group.current.get(member_id)
     claimed: Assignment | None = None
     if said is not None and said.states_claim:
-        claimed = chronicle.words.at(row.timestamp_ms).with_ids(said.claim.owned)
+        claimed = writer.payloads.at(row.timestamp_ms).with_ids(said.claim.owned)
     streams = group.group_type is GroupType.STREAMS
     tasks = (*(current.tasks if current else ()), *(target.tasks if target else ()))
-    recorded, pending = (None, None) if current is None else assigned_to(chronicle, row, group, current)
+    recorded, pending = (None, None) if current is None else assigned_to(writer, row, group, current)
     wanted = target.partitions if target else None
     if streams and target is not None:
-        wanted = read_by(chronicle, row, group, target.tasks, TARGET)
+        wanted = read_by(writer, row, group, target.tasks, TARGET)
     return MemberSnapshotRow(
         *place,
         member_id=member_id,
@@ -96,24 +96,24 @@ def member_row(
 
 
 def assigned_to(
-    chronicle: Chronicle, row: LogRow, group: ModernGroup, current: Current
+    writer: HistoryWriter, row: LogRow, group: ModernGroup, current: Current
 ) -> tuple[Assignment, Assignment]:
     """What a member holds for good, and what it must give up; of tasks, what the active ones read."""
     if group.group_type is not GroupType.STREAMS:
         return current.recorded, current.pending
-    recorded, pending = (read_by(chronicle, row, group, current.tasks, state) for state in (ASSIGNED, PENDING))
+    recorded, pending = (read_by(writer, row, group, current.tasks, state) for state in (ASSIGNED, PENDING))
     return recorded, pending
 
 
-def held_by(chronicle: Chronicle, row: LogRow, group: ModernGroup, current: Current) -> Assignment:
+def held_by(writer: HistoryWriter, row: LogRow, group: ModernGroup, current: Current) -> Assignment:
     """All that a member holds: a pending partition is given to nobody else before the member acknowledges."""
-    recorded, pending = assigned_to(chronicle, row, group, current)
+    recorded, pending = assigned_to(writer, row, group, current)
     return (*recorded, *pending)
 
 
-def read_by(chronicle: Chronicle, row: LogRow, group: ModernGroup, tasks: Tasks, state: str) -> Assignment:
+def read_by(writer: HistoryWriter, row: LogRow, group: ModernGroup, tasks: Tasks, state: str) -> Assignment:
     """The partitions that active tasks read, by the topology and the topics of that time."""
-    return partitions_of(tasks, state, group.topology, chronicle.topics, row.timestamp_ms)
+    return partitions_of(tasks, state, group.topology, writer.topics, row.timestamp_ms)
 
 
 def preferred_assignor(group: ModernGroup, present: list[str]) -> str | None:

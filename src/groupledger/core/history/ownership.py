@@ -13,7 +13,7 @@ from typing import NamedTuple
 from groupledger.core.history.rows import Assignment
 
 
-class Topic:
+class HeldTopic:
     """A topic that somebody holds partitions of: `holder` of each, and the `others` of one that several hold."""
 
     __slots__ = ("holder", "name", "others", "topic_id")
@@ -39,7 +39,7 @@ class Tenure(NamedTuple):
     since: int | None
 
 
-class Change(NamedTuple):
+class OwnershipChange(NamedTuple):
     """A partition that `from_member_id` lost and `to_member_id` got; None is nobody."""
 
     topic_id: str | None
@@ -50,7 +50,7 @@ class Change(NamedTuple):
     held_since: int | None
 
 
-Holding = dict[Topic, tuple[int, ...]]
+HeldNumbers = dict[HeldTopic, tuple[int, ...]]
 
 
 class Ownership:
@@ -59,18 +59,18 @@ class Ownership:
     __slots__ = ("_by_id", "_by_name", "_held", "_recorded", "doubles")
 
     def __init__(self) -> None:
-        self._by_id: dict[str, Topic] = {}
-        self._by_name: dict[str, Topic] = {}
-        self._held: dict[str, Holding] = {}
+        self._by_id: dict[str, HeldTopic] = {}
+        self._by_name: dict[str, HeldTopic] = {}
+        self._held: dict[str, HeldNumbers] = {}
         self._recorded: dict[str, Assignment] = {}
-        self.doubles: set[tuple[Topic, int]] = set()
+        self.doubles: set[tuple[HeldTopic, int]] = set()
 
-    def settle(self, recorded: dict[str, Assignment], since: int | None) -> list[Change]:
+    def settle(self, recorded: dict[str, Assignment], since: int | None) -> list[OwnershipChange]:
         """The group is now exactly `recorded`: members that are not in it hold nothing."""
         gone = sorted(self._held.keys() - recorded.keys())
         return self.record([*((member, ()) for member in gone), *recorded.items()], since)
 
-    def record(self, assignments: Iterable[tuple[str, Assignment]], since: int | None) -> list[Change]:
+    def record(self, assignments: Iterable[tuple[str, Assignment]], since: int | None) -> list[OwnershipChange]:
         """These members now hold exactly that, from `since` on; the changes by topic, partition and member."""
         news = [new for new in assignments if self._recorded.get(new[0]) != new[1]]
         if not news:
@@ -79,7 +79,7 @@ class Ownership:
         lost = self._release(moves)
         changes = self._take(moves, lost, since)
         changes += [
-            Change(topic.topic_id, topic.name, partition, tenure.member_id, None, tenure.since)
+            OwnershipChange(topic.topic_id, topic.name, partition, tenure.member_id, None, tenure.since)
             for (topic, partition), tenures in lost.items()
             for tenure in tenures
         ]
@@ -98,7 +98,7 @@ class Ownership:
 
     def tenures(self) -> list[tuple[str, int | None, Assignment]]:
         """All holdings, grouped by member and since, in one order whatever the way there."""
-        spans: dict[tuple[str, int | None], dict[Topic, list[int]]] = {}
+        spans: dict[tuple[str, int | None], dict[HeldTopic, list[int]]] = {}
         for topic in {topic for held in self._held.values() for topic in held}:
             for partition, tenure in topic.tenures():
                 spans.setdefault(tenure, {}).setdefault(topic, []).append(partition)
@@ -110,13 +110,13 @@ class Ownership:
         held = self._held.get(member_id, {})
         return {topic.name or topic.topic_id or "": set(partitions) for topic, partitions in held.items()}
 
-    def holders(self, topic: Topic, partition: int) -> list[str]:
+    def holders(self, topic: HeldTopic, partition: int) -> list[str]:
         """Members that hold the partition, sorted."""
         holder = topic.holder.get(partition)
         return sorted([*topic.others.get(partition, ()), *([] if holder is None else [holder.member_id])])
 
-    def _holding(self, recorded: Assignment) -> Holding:
-        holding: Holding = {}
+    def _holding(self, recorded: Assignment) -> HeldNumbers:
+        holding: HeldNumbers = {}
         for topic_id, name, partitions in recorded:
             if partitions:
                 topic = self._topic(topic_id, name)
@@ -124,7 +124,7 @@ class Ownership:
                 holding[topic] = partitions if known is None else (*known, *partitions)
         return holding
 
-    def _topic(self, topic_id: str | None, name: str | None) -> Topic:
+    def _topic(self, topic_id: str | None, name: str | None) -> HeldTopic:
         known = None if topic_id is None else self._by_id.get(topic_id)
         if known is not None and known.name == name:
             return known
@@ -132,9 +132,9 @@ class Ownership:
             namesake = self._by_name.get(name)
             if namesake is not None and (topic_id is None or namesake.topic_id is None):
                 known = namesake
-        return self._know(known or Topic(topic_id, name), topic_id, name)
+        return self._know(known or HeldTopic(topic_id, name), topic_id, name)
 
-    def _know(self, topic: Topic, topic_id: str | None, name: str | None) -> Topic:
+    def _know(self, topic: HeldTopic, topic_id: str | None, name: str | None) -> HeldTopic:
         if topic_id is not None:
             topic.topic_id = topic_id
             self._by_id[topic_id] = topic
@@ -143,8 +143,8 @@ class Ownership:
             self._by_name[name] = topic
         return topic
 
-    def _release(self, moves: list[tuple[str, Holding, Holding]]) -> dict[tuple[Topic, int], list[Tenure]]:
-        lost: dict[tuple[Topic, int], list[Tenure]] = {}
+    def _release(self, moves: list[tuple[str, HeldNumbers, HeldNumbers]]) -> dict[tuple[HeldTopic, int], list[Tenure]]:
+        lost: dict[tuple[HeldTopic, int], list[Tenure]] = {}
         for member, held, holding in moves:
             for topic, partitions in held.items():
                 now = holding.get(topic, ())
@@ -158,10 +158,10 @@ class Ownership:
 
     def _take(
         self,
-        moves: list[tuple[str, Holding, Holding]],
-        lost: dict[tuple[Topic, int], list[Tenure]],
+        moves: list[tuple[str, HeldNumbers, HeldNumbers]],
+        lost: dict[tuple[HeldTopic, int], list[Tenure]],
         since: int | None,
-    ) -> list[Change]:
+    ) -> list[OwnershipChange]:
         changes = []
         for member, held, holding in moves:
             tenure = Tenure(member, since)
@@ -173,17 +173,17 @@ class Ownership:
                     tenures = lost.get((topic, partition))
                     source, held_since = tenures.pop() if tenures else (None, None)
                     self._hold(topic, partition, tenure)
-                    changes.append(Change(topic.topic_id, topic.name, partition, source, member, held_since))
+                    changes.append(OwnershipChange(topic.topic_id, topic.name, partition, source, member, held_since))
         return changes
 
-    def _hold(self, topic: Topic, partition: int, tenure: Tenure) -> None:
+    def _hold(self, topic: HeldTopic, partition: int, tenure: Tenure) -> None:
         if partition not in topic.holder:
             topic.holder[partition] = tenure
         else:
             topic.others.setdefault(partition, {})[tenure.member_id] = tenure
             self.doubles.add((topic, partition))
 
-    def _let_go(self, topic: Topic, partition: int, member_id: str) -> Tenure:
+    def _let_go(self, topic: HeldTopic, partition: int, member_id: str) -> Tenure:
         others = topic.others.get(partition)
         if others is None:
             return topic.holder.pop(partition)
@@ -197,14 +197,14 @@ class Ownership:
             self.doubles.discard((topic, partition))
         return gone
 
-    def _remember(self, member_id: str, recorded: Assignment, holding: Holding) -> None:
+    def _remember(self, member_id: str, recorded: Assignment, holding: HeldNumbers) -> None:
         if recorded:
             self._held[member_id], self._recorded[member_id] = holding, recorded
         else:
             self._held.pop(member_id, None)
             self._recorded.pop(member_id, None)
 
-    def _forget_unheld(self, topics: set[Topic]) -> None:
+    def _forget_unheld(self, topics: set[HeldTopic]) -> None:
         """A topic that nobody holds is no state: after a head it would not be known either."""
         for topic in topics:
             if topic.holder:
@@ -215,7 +215,7 @@ class Ownership:
                 del self._by_name[topic.name]
 
 
-def _assignment(topics: dict[Topic, list[int]]) -> Assignment:
+def _assignment(topics: dict[HeldTopic, list[int]]) -> Assignment:
     return tuple(
         sorted(
             ((topic.topic_id, topic.name, tuple(sorted(partitions))) for topic, partitions in topics.items()),
@@ -224,6 +224,6 @@ def _assignment(topics: dict[Topic, list[int]]) -> Assignment:
     )
 
 
-def _change_order(change: Change) -> tuple[str, str, int, str, str]:
+def _change_order(change: OwnershipChange) -> tuple[str, str, int, str, str]:
     topic = change.topic or "", change.topic_id or "", change.partition
     return *topic, change.from_member_id or "", change.to_member_id or ""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 TopicHolding = tuple[str | None, str | None, tuple[int, ...]]
 Assignment = tuple[TopicHolding, ...]
-Topics = tuple[str, ...]
+TopicNames = tuple[str, ...]
 Tasks = tuple[tuple[str, str, str, tuple[int, ...]], ...]
 """Tasks of a Streams group, as `member_snapshots.tasks` has them: role, state, subtopology, numbers."""
 
@@ -55,8 +55,8 @@ class GroupSnapshotRow(NamedTuple):
     leader: str | None
     state: str
     complete: bool
-    shared_topics: Topics | None
-    subscribed_topics: Topics | None
+    shared_topics: TopicNames | None
+    subscribed_topics: TopicNames | None
     members: int
     previous_snapshot_id: str | None
     first_snapshot_id: str | None
@@ -77,7 +77,7 @@ class MemberSnapshotRow(NamedTuple):
     host: str | None
     rack_id: str | None
     subscription_version: int | None
-    topics: Topics | None
+    topics: TopicNames | None
     claimed: Assignment | None
     claimed_generation: int | None
     subscription_generation: int | None
@@ -171,7 +171,7 @@ class FindingRow(NamedTuple):
     offset: int
 
 
-class Counts(NamedTuple):
+class FoldCounts(NamedTuple):
     """What became of each record that is not `known`: the classes exclude one another and add up to `records`.
 
     `used`, `unused` and `tombstones` count by kind of record, `quarantined` by code. `duplicates` were read twice with
@@ -213,5 +213,5 @@ class Folded(NamedTuple):
     quarantine: list[QuarantineRow]
     violations: list[FindingRow]
     head: GroupHeadRow | None
-    counts: Counts
+    counts: FoldCounts
     unfinished: Unfinished | None

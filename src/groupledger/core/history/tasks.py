@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from groupledger.core.history.rows import Assignment, Tasks, Topics
+from groupledger.core.history.rows import Assignment, Tasks, TopicNames
 from groupledger.core.wire.offsets_log import (
     CurrentTaskIds,
     StreamsCurrentAssignment,
@@ -21,7 +21,7 @@ from groupledger.core.wire.offsets_log import (
 )
 
 if TYPE_CHECKING:
-    from groupledger.core.history.topics import TopicCatalog
+    from groupledger.core.history.topics import TopicHistory
 
 ACTIVE, STANDBY, WARMUP = "active", "standby", "warmup"
 ASSIGNED, PENDING, TARGET = "assigned", "pending-revocation", "target"
@@ -32,10 +32,10 @@ class Topology(NamedTuple):
 
     raw: bytes
     value: StreamsTopology
-    sources: dict[str, Topics]
+    sources: dict[str, TopicNames]
 
     @property
-    def topics(self) -> Topics:
+    def topics(self) -> TopicNames:
         """All topics that it reads and names."""
         return tuple(dict.fromkeys(topic for topics in self.sources.values() for topic in topics))
 
@@ -69,7 +69,7 @@ def task_set(tasks: Tasks) -> set[tuple[str, str, int]]:
 
 
 def partitions_of(
-    tasks: Tasks, state: str, topology: Topology | None, topics: TopicCatalog, timestamp_ms: int
+    tasks: Tasks, state: str, topology: Topology | None, topics: TopicHistory, timestamp_ms: int
 ) -> Assignment:
     """The topic partitions that the active tasks of this state read, as far as they are known; see the module."""
     if topology is None:
@@ -107,7 +107,7 @@ def has_equal_sources(subtopology: Subtopology) -> bool:
     )
 
 
-def unresolved(topology: Topology, topics: TopicCatalog, timestamp_ms: int) -> Iterator[str]:
+def unresolved(topology: Topology, topics: TopicHistory, timestamp_ms: int) -> Iterator[str]:
     """In words, what its subtopologies read that the log and the listings of that time do not tell."""
     for subtopology in topology.value.subtopologies:
         if subtopology.source_topic_regex:
@@ -128,6 +128,6 @@ def _counts(subtopology: Subtopology) -> dict[str, int]:
     return {**dict.fromkeys(subtopology.source_topics, 0), **internal}
 
 
-def _count(topic: str, enforced: int, topics: TopicCatalog, timestamp_ms: int) -> int | None:
+def _count(topic: str, enforced: int, topics: TopicHistory, timestamp_ms: int) -> int | None:
     listed = topics.as_of(topic, timestamp_ms)
     return listed[1] if listed is not None else enforced or None

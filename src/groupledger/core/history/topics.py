@@ -27,7 +27,7 @@ class TopicChange(NamedTuple):
     valid_from: int
 
 
-class TopicCatalog:
+class TopicHistory:
     """What is known of topics at the time of a record (ms). Before the first change nothing is known of a topic."""
 
     def __init__(self, changes: Iterable[TopicChange] = ()) -> None:

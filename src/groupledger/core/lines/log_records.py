@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from groupledger.core.bounds import OFFSET, PARTITION, RECORD_TIME, Bound
+from groupledger.core.bounds import OFFSET, PARTITION, RECORD_TIME, NumberRange
 from groupledger.core.faults import Fault
 from groupledger.core.lines.strict_json import NO_VALUES, OTHER_TOPIC, got, is_text, parse_object
 from groupledger.core.log_layouts import layout_of_line, value_at
@@ -69,7 +69,7 @@ def log_record(line: bytes, folder: Mapping[str, Any] = NO_VALUES, columns: Mapp
     return LogLine(partition, offset, timestamp, key, value, problems[0] if problems else None)
 
 
-def _number(found: dict[str, Any], name: str, bound: Bound, problems: list[str]) -> int | None:
+def _number(found: dict[str, Any], name: str, bound: NumberRange, problems: list[str]) -> int | None:
     value = found.get(name)
     if type(value) is int and bound.least <= value <= bound.most:
         return value

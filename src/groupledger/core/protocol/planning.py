@@ -19,7 +19,7 @@ from groupledger.core.javaorder import hash_texts, rank_present, rank_texts
 from groupledger.core.protocol.leader import Lists as MemberLists
 from groupledger.core.protocol.leader import Plan, Question, Sets
 from groupledger.core.protocol.subscription import Subscription
-from groupledger.core.scenario import through_user_data
+from groupledger.core.scenario_groups import through_user_data
 from groupledger.core.slots import Lists, Naming, Slots, Topics, number
 from groupledger.core.step import Form, assign_round, hold_back, three_sets
 

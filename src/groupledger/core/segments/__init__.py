@@ -7,6 +7,16 @@ others open; who decompresses is an argument.
 from groupledger.core.segments.batches import NO_UPPER
 from groupledger.core.segments.damage import Damage, SegmentCode
 from groupledger.core.segments.log_partition import LEFT_OUT, Decompress, LogReader, Segment
-from groupledger.core.segments.records import Blobs, Records
+from groupledger.core.segments.records import Blobs, RecordColumns
 
-__all__ = ["LEFT_OUT", "NO_UPPER", "Blobs", "Damage", "Decompress", "LogReader", "Records", "Segment", "SegmentCode"]
+__all__ = [
+    "LEFT_OUT",
+    "NO_UPPER",
+    "Blobs",
+    "Damage",
+    "Decompress",
+    "LogReader",
+    "RecordColumns",
+    "Segment",
+    "SegmentCode",
+]

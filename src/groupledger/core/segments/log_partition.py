@@ -33,7 +33,7 @@ from groupledger.core.segments.batches import (
     mark,
 )
 from groupledger.core.segments.damage import Damage, SegmentCode
-from groupledger.core.segments.records import Found, Records, batch_records, joined_records, plain_records
+from groupledger.core.segments.records import FoundRecords, RecordColumns, batch_records, joined_records, plain_records
 from groupledger.core.segments.recovery import Torn, judge
 from groupledger.core.segments.transactions import Marker, Transactions, marker
 from groupledger.core.segments.window import FileWindow
@@ -86,7 +86,7 @@ class LogReader:
         self._opened, self._decompress, self._commits = opened, decompress, commits
         self._transactions = Transactions()
 
-    def read(self) -> Iterator[Records | Damage]:
+    def read(self) -> Iterator[RecordColumns | Damage]:
         """Records that count, and damage. Of a transaction, once its marker has come."""
         pending: Damage | None = None
         uppers = [segment.offset for segment in self._segments[1:]] + [None]
@@ -108,7 +108,7 @@ class LogReader:
         self.entries += 1
         return damage
 
-    def _segment(self, segment: Segment, upper: int | None) -> Iterator[Records | Damage]:
+    def _segment(self, segment: Segment, upper: int | None) -> Iterator[RecordColumns | Damage]:
         with self._opened(segment.name) as file:
             window = FileWindow(file, file.seek(0, 2))
             walk = _Walk(segment, upper, window)
@@ -123,7 +123,7 @@ class LogReader:
             self.left_out[TORN_TAIL] += walk.torn
             self.entries += walk.torn
 
-    def _batches(self, walk: _Walk, data: memoryview, table: LongArray) -> Iterator[Records | Damage]:
+    def _batches(self, walk: _Walk, data: memoryview, table: LongArray) -> Iterator[RecordColumns | Damage]:
         """The records of believed batches, which begin at the walk's position."""
         kinds = table[:, ATTRIBUTES] & (CODEC | TRANSACTIONAL | CONTROL)
         if kinds.any():
@@ -139,7 +139,7 @@ class LogReader:
 
     def _not_plain(
         self, walk: _Walk, data: memoryview, table: LongArray, kinds: LongArray
-    ) -> Iterator[Records | Damage]:
+    ) -> Iterator[RecordColumns | Damage]:
         """The records of batches that are compressed, transactional or of control records."""
         joined = np.isin(kinds, JOINED)
         for codec in JOINED if joined.any() else ():
@@ -147,7 +147,7 @@ class LogReader:
         for row in table[(kinds != PLAIN) & ~joined]:
             yield from self._special(walk, data, row)
 
-    def _joined(self, walk: _Walk, data: memoryview, table: LongArray, codec: int) -> Iterator[Records | Damage]:
+    def _joined(self, walk: _Walk, data: memoryview, table: LongArray, codec: int) -> Iterator[RecordColumns | Damage]:
         """The records of compressed batches, many decompressed at once; one by one where that fails."""
         parts = np.cumsum(table[:, BYTES]) // JOINED_BYTES
         for part in np.unique(parts):
@@ -163,12 +163,12 @@ class LogReader:
             for row in some:
                 yield from self._special(walk, data, row)
 
-    def _counted(self, found: Found, table: LongArray) -> Iterator[Records]:
+    def _counted(self, found: FoundRecords, table: LongArray) -> Iterator[RecordColumns]:
         self.entries += int(table[:, COUNT].sum())
         self.left_out[OFFSET_COMMIT_LEFT_OUT] += found.offset_commits
         yield from found.records
 
-    def _special(self, walk: _Walk, data: memoryview, row: LongArray) -> Iterator[Records | Damage]:
+    def _special(self, walk: _Walk, data: memoryview, row: LongArray) -> Iterator[RecordColumns | Damage]:
         """One batch that is compressed, transactional or of control records."""
         codec, payload = int(row[ATTRIBUTES] & CODEC), _payload(data, row.tolist())
         if codec >= len(CODECS):
@@ -196,7 +196,7 @@ class LogReader:
         else:
             yield from self._counted(found, row.reshape(1, -1))
 
-    def _ended(self, producer: int, marked: Marker | None) -> Iterator[Records]:
+    def _ended(self, producer: int, marked: Marker | None) -> Iterator[RecordColumns]:
         if marked is None:
             return
         held = self._transactions.end(producer)

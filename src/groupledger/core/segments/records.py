@@ -64,7 +64,7 @@ class Blobs:
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
+class RecordColumns:
     """Columns of records. Times are in ms."""
 
     offsets: LongArray
@@ -81,24 +81,24 @@ class Records:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundRecords:
     """What a run of batches holds: the wanted records, and how many offset commits were passed over.
 
     `bad` is the index of a batch that ends the run since its records are not as they should be, at byte `at` of the
     data; None where all were read.
     """
 
-    records: tuple[Records, ...]
+    records: tuple[RecordColumns, ...]
     offset_commits: int
     bad: int | None
     at: int
 
 
-def plain_records(data: memoryview, table: LongArray, *, keep_commits: bool) -> Found:
+def plain_records(data: memoryview, table: LongArray, *, keep_commits: bool) -> FoundRecords:
     """The records of the batches that are neither compressed nor transactional nor control batches."""
     view = np.frombuffer(data, np.uint8)
     most = min(int(table[:, COUNT].max(initial=0)), len(data) // LEAST_RECORD)
-    found: list[Records] = []
+    found: list[RecordColumns] = []
     first, dropped = 0, 0
     while first < len(table):
         spans = np.empty((max(ROOM, most), SPANS), np.int64)
@@ -108,11 +108,11 @@ def plain_records(data: memoryview, table: LongArray, *, keep_commits: bool) -> 
         if kept:
             found.append(_copied(view, spans[:kept]))
         if at != OK:
-            return Found(tuple(found), dropped, first, at)
-    return Found(tuple(found), dropped, None, OK)
+            return FoundRecords(tuple(found), dropped, first, at)
+    return FoundRecords(tuple(found), dropped, None, OK)
 
 
-def batch_records(payload: bytes, header: LongArray, *, keep_commits: bool) -> Found:
+def batch_records(payload: bytes, header: LongArray, *, keep_commits: bool) -> FoundRecords:
     """The records of one batch, decompressed; `header` is its row of `mark`."""
     view = np.frombuffer(payload, np.uint8)
     count = int(header[COUNT])
@@ -121,23 +121,25 @@ def batch_records(payload: bytes, header: LongArray, *, keep_commits: bool) -> F
         int, run(mark_records, view, 0, len(payload), header, keep_commits, spans, 0, cells=len(payload))
     )
     if not good or at != len(payload):
-        return Found((), 0, 0, at)
-    return Found((_copied(view, spans[:kept]),) if kept else (), commits, None, OK)
+        return FoundRecords((), 0, 0, at)
+    return FoundRecords((_copied(view, spans[:kept]),) if kept else (), commits, None, OK)
 
 
-def joined_records(payload: bytes, table: LongArray, *, keep_commits: bool) -> Found | None:
+def joined_records(payload: bytes, table: LongArray, *, keep_commits: bool) -> FoundRecords | None:
     """The records of batches that were decompressed together; None where they are not as they should be."""
     view = np.frombuffer(payload, np.uint8)
     spans = np.empty((min(int(table[:, COUNT].sum()), len(payload) // LEAST_RECORD), SPANS), np.int64)
     kept, commits, good = map(int, run(mark_joined, view, table, keep_commits, spans, cells=len(payload)))
     if not good:
         return None
-    return Found((_copied(view, spans[:kept]),) if kept else (), commits, None, OK)
+    return FoundRecords((_copied(view, spans[:kept]),) if kept else (), commits, None, OK)
 
 
-def _copied(view: ByteArray, spans: LongArray) -> Records:
+def _copied(view: ByteArray, spans: LongArray) -> RecordColumns:
     """The records that `spans` mark, a row of SPANS each, apart from the bytes they stand in."""
-    return Records(spans[:, OFFSET].copy(), spans[:, TIME].copy(), _blobs(view, spans, KEY), _blobs(view, spans, VALUE))
+    return RecordColumns(
+        spans[:, OFFSET].copy(), spans[:, TIME].copy(), _blobs(view, spans, KEY), _blobs(view, spans, VALUE)
+    )
 
 
 def _blobs(view: ByteArray, spans: LongArray, begin: int) -> Blobs:

@@ -9,7 +9,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from enum import Enum
 
-from groupledger.core.segments.records import Records
+from groupledger.core.segments.records import RecordColumns
 
 
 class Marker(Enum):
@@ -23,7 +23,7 @@ class Marker(Enum):
 class Held:
     """What one producer wrote since its last marker."""
 
-    records: list[Records] = field(default_factory=list)
+    records: list[RecordColumns] = field(default_factory=list)
     offset_commits: int = 0
     count: int = 0
 
@@ -35,7 +35,7 @@ class Transactions:
         self._open: defaultdict[int, Held] = defaultdict(Held)
         self._given_up = 0
 
-    def hold(self, producer: int, records: tuple[Records, ...], offset_commits: int, count: int) -> None:
+    def hold(self, producer: int, records: tuple[RecordColumns, ...], offset_commits: int, count: int) -> None:
         """Keep what a transactional batch of `count` records holds."""
         held = self._open[producer]
         held.records.extend(records)
@@ -56,7 +56,7 @@ class Transactions:
         return self._given_up + sum(held.count for held in self._open.values())
 
 
-def marker(records: tuple[Records, ...]) -> Marker | None:
+def marker(records: tuple[RecordColumns, ...]) -> Marker | None:
     """The marker in a control batch; None for a control record of another kind."""
     for found in records:
         for _, _, key, _ in found:

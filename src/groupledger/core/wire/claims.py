@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from groupledger.core.wire.consumer_protocol import Subscription, TopicPartitions
+from groupledger.core.wire.consumer_protocol import ConsumerProtocolSubscription, TopicPartitions
 from groupledger.core.wire.user_data import STICKY, decode_user_data, taken
 
 FIRST_VERSION_WITH_OWNED = 1
@@ -46,7 +46,7 @@ class Claim:
     taken: Taken
 
 
-def claim(subscription: Subscription, assignor: str | None) -> Claim:
+def claim(subscription: ConsumerProtocolSubscription, assignor: str | None) -> Claim:
     """The member's claim under this assignor (the group's selected protocol).
 
     "sticky": owned and generation of the user data (KIP-54), whatever the subscription says, as Java's does. Any

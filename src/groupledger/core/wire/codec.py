@@ -10,11 +10,11 @@ from typing import Any
 
 from groupledger.core.wire import primitives
 from groupledger.core.wire.faults import DecodeCode, fault, truncated
-from groupledger.core.wire.primitives import INTEGERS, Reader, Wire, Writer, read_uvarint, write_uvarint
+from groupledger.core.wire.primitives import INTEGERS, ReadField, Wire, Writer, read_uvarint, write_uvarint
 from groupledger.core.wire.records import SHAPES, Tagged
 from groupledger.core.wire.spec import Field, Spec, load_spec
 
-Make = Callable[[list[Any]], Any]
+MakeRecord = Callable[[list[Any]], Any]
 Take = Callable[[Any], Sequence[Any]]
 TAGGED = "tagged"
 
@@ -117,7 +117,7 @@ def _default(field: Field) -> Any:
     return {"string": "", "bytes": b"", "uuid": primitives.uuid_text(bytes(primitives.UUID_BYTES))}[field.type]
 
 
-def _shape(path: str, names: list[str], flexible: bool) -> tuple[Make, Take]:
+def _shape(path: str, names: list[str], flexible: bool) -> tuple[MakeRecord, Take]:
     """How a struct's values become its Python type and are taken out again; `flexible` adds the unknown tagged."""
     shape = SHAPES.get(path, dict)
     if shape is tuple:
@@ -135,7 +135,7 @@ def _only(name: str) -> Take:
     return lambda value: (get(value),)
 
 
-def _make_dict(names: list[str]) -> Make:
+def _make_dict(names: list[str]) -> MakeRecord:
     def make(values: list[Any]) -> dict[str, Any]:
         fields = dict(zip(names, values, strict=False))
         if values[-1]:
@@ -145,7 +145,7 @@ def _make_dict(names: list[str]) -> Make:
     return make
 
 
-def plain_struct(wires: Sequence[Wire], make: Make = tuple, take: Take = tuple) -> Wire:
+def plain_struct(wires: Sequence[Wire], make: MakeRecord = tuple, take: Take = tuple) -> Wire:
     """Fields in a row, nothing between them; a tuple unless `make` and `take` say otherwise."""
     readers = tuple(wire.read for wire in wires)
     writers = tuple(wire.write for wire in wires)
@@ -164,7 +164,7 @@ def plain_struct(wires: Sequence[Wire], make: Make = tuple, take: Take = tuple) 
     return Wire(read, write, sum(wire.least for wire in wires))
 
 
-def _flexible_struct(wires: list[Wire], known: dict[int, Wire], make: Make, take: Take, what: str) -> Wire:
+def _flexible_struct(wires: list[Wire], known: dict[int, Wire], make: MakeRecord, take: Take, what: str) -> Wire:
     readers = tuple(wire.read for wire in wires)
     writers = tuple(wire.write for wire in wires)
     read_tagged, write_tagged = _tagged_section(known, what)
@@ -187,7 +187,7 @@ def _flexible_struct(wires: list[Wire], known: dict[int, Wire], make: Make, take
     return Wire(read, write, sum(wire.least for wire in wires) + 1)
 
 
-def _tagged_section(known: Mapping[int, Wire], what: str) -> tuple[Reader, Writer]:
+def _tagged_section(known: Mapping[int, Wire], what: str) -> tuple[ReadField, Writer]:
     """Reads and writes [value of each known tag or None..., unknown tagged]; KIP-482.
 
     A known tag that was sent as null is kept among the unknown ones, so that it is not written as absent.

@@ -24,7 +24,7 @@ NEWEST_VERSION = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Subscription:
+class ConsumerProtocolSubscription:
     """What a member subscribes to and claims, exactly as sent: topics may repeat, `generation` is None where -1.
 
     `version` is None for no bytes at all (DescribeGroups during a rebalance). A generation below -1, which no client
@@ -41,7 +41,7 @@ class Subscription:
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
+class ConsumerProtocolAssignment:
     """What the leader gives a member, exactly as sent: a topic may stand twice (see `merged`).
 
     `version` is None for no bytes at all: the broker's filling for a member whom the leader left out.
@@ -53,25 +53,31 @@ class Assignment:
     tail: bytes = b""
 
 
-def decode_subscription(data: bytes) -> Subscription:
+def decode_subscription(data: bytes) -> ConsumerProtocolSubscription:
     """A subscription's bytes; `DecodeFault` if they are none."""
     known = _subscriptions.get(data)
-    return known if known is not None else _subscriptions.put(data, _decode(Subscription, _SUBSCRIPTION, data))
+    return (
+        known
+        if known is not None
+        else _subscriptions.put(data, _decode(ConsumerProtocolSubscription, _SUBSCRIPTION, data))
+    )
 
 
-def decode_assignment(data: bytes) -> Assignment:
+def decode_assignment(data: bytes) -> ConsumerProtocolAssignment:
     """An assignment's bytes; `DecodeFault` if they are none."""
     known = _assignments.get(data)
-    return known if known is not None else _assignments.put(data, _decode(Assignment, _ASSIGNMENT, data))
+    return (
+        known if known is not None else _assignments.put(data, _decode(ConsumerProtocolAssignment, _ASSIGNMENT, data))
+    )
 
 
-def encode_subscription(subscription: Subscription) -> bytes:
+def encode_subscription(subscription: ConsumerProtocolSubscription) -> bytes:
     """The inverse of `decode_subscription`."""
     s = subscription
     return _encode(_SUBSCRIPTION, s.version, (s.topics, s.user_data, s.owned, s.generation, s.rack), s.tail)
 
 
-def encode_assignment(assignment: Assignment) -> bytes:
+def encode_assignment(assignment: ConsumerProtocolAssignment) -> bytes:
     """The inverse of `decode_assignment`."""
     return _encode(_ASSIGNMENT, assignment.version, (assignment.partitions, assignment.user_data), assignment.tail)
 
@@ -89,8 +95,8 @@ def merged(owned: TopicPartitions) -> TopicPartitions:
 
 _SUBSCRIPTION = "ConsumerProtocolSubscription"
 _ASSIGNMENT = "ConsumerProtocolAssignment"
-_subscriptions: Memo[Subscription] = Memo()
-_assignments: Memo[Assignment] = Memo()
+_subscriptions: Memo[ConsumerProtocolSubscription] = Memo()
+_assignments: Memo[ConsumerProtocolAssignment] = Memo()
 
 
 def _decode(make: Callable[..., _T], message: str, data: bytes) -> _T:

@@ -15,17 +15,18 @@ from groupledger.core.wire.faults import DecodeCode, DecodeFault, fault, truncat
 from groupledger.core.wire.primitives import INT16
 from groupledger.core.wire.records import (
     AssignedTopic,
+    ClassicGroupMember,
     ClassicMemberMetadata,
     ClassicProtocol,
     ConsumerGroupMetadata,
     CopartitionGroup,
     CurrentMemberAssignment,
     CurrentTaskIds,
-    GroupMember,
     GroupMetadata,
     InternalTopic,
     MemberMetadata,
     OffsetCommit,
+    RecordValue,
     RegularExpression,
     ShareCurrentAssignment,
     ShareMemberMetadata,
@@ -39,19 +40,18 @@ from groupledger.core.wire.records import (
     TargetAssignmentMetadata,
     TaskIds,
     TopicIdPartitions,
-    Value,
 )
 from groupledger.core.wire.spec import load_spec
 
 __all__ = [
     "AssignedTopic",
+    "ClassicGroupMember",
     "ClassicMemberMetadata",
     "ClassicProtocol",
     "ConsumerGroupMetadata",
     "CopartitionGroup",
     "CurrentMemberAssignment",
     "CurrentTaskIds",
-    "GroupMember",
     "GroupMetadata",
     "InternalTopic",
     "LogKey",
@@ -59,6 +59,7 @@ __all__ = [
     "MemberMetadata",
     "OffsetCommit",
     "RecordKind",
+    "RecordValue",
     "RegularExpression",
     "ShareCurrentAssignment",
     "ShareMemberMetadata",
@@ -72,7 +73,6 @@ __all__ = [
     "TargetAssignmentMetadata",
     "TaskIds",
     "TopicIdPartitions",
-    "Value",
     "decode",
     "decode_key",
     "decode_value",
@@ -138,7 +138,7 @@ class LogRecord:
 
     key: LogKey
     version: int | None
-    value: Value | None
+    value: RecordValue | None
 
     @property
     def kind(self) -> RecordKind:
@@ -149,11 +149,6 @@ class LogRecord:
     def group_id(self) -> str | None:
         """The group it belongs to; None where the kind is unknown."""
         return self.key.group_id
-
-    @property
-    def is_tombstone(self) -> bool:
-        """Whether the record deletes its key."""
-        return self.value is None
 
 
 def decode(key: bytes | None, value: bytes | None) -> LogRecord:
@@ -178,7 +173,7 @@ def decode_key(data: bytes | None) -> LogKey:
     return LogKey(kind, version, fields.pop(_group_field(kind)), fields)
 
 
-def decode_value(kind: RecordKind, data: bytes | None) -> tuple[int | None, Value | None]:
+def decode_value(kind: RecordKind, data: bytes | None) -> tuple[int | None, RecordValue | None]:
     """The value's version and content: (None, None) for a tombstone, (None, the bytes) for an UNKNOWN kind."""
     if data is None or kind is RecordKind.UNKNOWN:
         return None, data
@@ -204,7 +199,7 @@ def encode_key(key: LogKey) -> bytes:
     return bytes(out)
 
 
-def encode_value(kind: RecordKind, version: int | None, value: Value | None) -> bytes | None:
+def encode_value(kind: RecordKind, version: int | None, value: RecordValue | None) -> bytes | None:
     """The inverse of `decode_value`."""
     if value is None or isinstance(value, bytes):
         return value

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from groupledger.core.wire.faults import DecodeCode, DecodeFault, fault, truncated
 
-Reader = Callable[[bytes, int], tuple[Any, int]]
+ReadField = Callable[[bytes, int], tuple[Any, int]]
 Writer = Callable[[Any, bytearray], None]
 Count = Callable[[bytes, int], tuple[int | None, int]]
 
@@ -31,7 +31,7 @@ UUID_CHARACTERS = 22
 class Wire(NamedTuple):
     """How one field stands in bytes; `least` is the smallest number of bytes it can take."""
 
-    read: Reader
+    read: ReadField
     write: Writer
     least: int
 

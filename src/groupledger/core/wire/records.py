@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 Tagged = tuple[tuple[int, bytes], ...]
-Partitions = tuple[int, ...]
-IdPartitions = tuple[tuple[str, Partitions], ...]
+PartitionNumbers = tuple[int, ...]
+IdPartitions = tuple[tuple[str, PartitionNumbers], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class OffsetCommit:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupMember:
+class ClassicGroupMember:
     """A member of a classic group, in the order of the JoinGroup response; timeouts in ms.
 
     `subscription` is that of the selected protocol. Both blobs are the consumer protocol's only where the group's
@@ -57,7 +57,7 @@ class GroupMetadata:
     protocol: str | None
     leader: str | None
     state_timestamp: int | None
-    members: tuple[GroupMember, ...]
+    members: tuple[ClassicGroupMember, ...]
     tagged: Tagged = ()
 
 
@@ -118,7 +118,7 @@ class TopicIdPartitions:
     """Partitions of a topic id; `assignment_epochs` (where written) stand beside the partitions."""
 
     topic_id: str
-    partitions: Partitions
+    partitions: PartitionNumbers
     assignment_epochs: tuple[int, ...] | None = None
     tagged: Tagged = ()
 
@@ -133,7 +133,7 @@ class AssignedTopic:
     """Partitions of a topic id in a target assignment."""
 
     topic_id: str
-    partitions: Partitions
+    partitions: PartitionNumbers
     tagged: Tagged = ()
 
 
@@ -243,7 +243,7 @@ class TaskIds:
     """Tasks of a subtopology, by number: task p reads partition p of each source topic that has one."""
 
     subtopology_id: str
-    partitions: Partitions
+    partitions: PartitionNumbers
     tagged: Tagged = ()
 
 
@@ -252,7 +252,7 @@ class CurrentTaskIds:
     """Tasks that a member has; `assignment_epochs` (active tasks only) stand beside the partitions."""
 
     subtopology_id: str
-    partitions: Partitions
+    partitions: PartitionNumbers
     assignment_epochs: tuple[int, ...] | None = None
     tagged: Tagged = ()
 
@@ -327,7 +327,7 @@ class StreamsTopology:
     tagged: Tagged = ()
 
 
-Value = (
+RecordValue = (
     OffsetCommit
     | GroupMetadata
     | ConsumerGroupMetadata
@@ -350,7 +350,7 @@ Value = (
 SHAPES: dict[str, type] = {
     "OffsetCommitValue": OffsetCommit,
     "GroupMetadataValue": GroupMetadata,
-    "GroupMetadataValue.members": GroupMember,
+    "GroupMetadataValue.members": ClassicGroupMember,
     "ConsumerGroupMetadataValue": ConsumerGroupMetadata,
     "ConsumerGroupMemberMetadataValue": MemberMetadata,
     "ConsumerGroupMemberMetadataValue.classic_member_metadata": ClassicMemberMetadata,

@@ -25,7 +25,7 @@ from groupledger.report.html.load_chart import MOST_BARS, load_picture
 from groupledger.report.html.moves_chart import moves_of, moves_picture
 from groupledger.report.html.owner_chart import owner_picture, size_picture
 from groupledger.report.html.owner_matrix import owner_matrix
-from groupledger.report.html.page_parts import NO_ONE_OWNER, Section, Table, command, cut, some
+from groupledger.report.html.page_parts import NO_ONE_OWNER, PageTable, Section, command, cut, some
 from groupledger.report.html.unowned_section import unowned_section
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _nobody(entry: TimelineEntry) -> Iterator[str]:
     yield from (f"Gap in the log before it: {gap}" for gap in entry.gaps)
 
 
-def _pairs(facts: GroupFacts, entry: TimelineEntry) -> Table:
+def _pairs(facts: GroupFacts, entry: TimelineEntry) -> PageTable:
     """A row for each pair of members between which partitions moved, most first."""
 
     def pair(each: Moved) -> tuple[str, str]:
@@ -249,7 +249,7 @@ def _rebalances(facts: GroupFacts) -> Section:
     ]
     began = f"began, {day} UTC" if day else "began (UTC)"
     heads = (began, "generation", "members", "why", "moved", "given", "lost", "nobody has")
-    table = Table((*heads, "findings", "verdict"), tuple(rows))
+    table = PageTable((*heads, "findings", "verdict"), tuple(rows))
     kinds = Counter(kind for entry in entries for kind in {cause.kind.value for cause in entry.causes})
     brief = ", ".join(f"{kind} {number:,}" for kind, number in sorted(kinds.items(), key=lambda pair: (-pair[1], pair)))
     return Section("Rebalances, the last first", brief or "none", tables=(table,))

@@ -14,7 +14,7 @@ from groupledger.core.length import stretch
 from groupledger.core.moment import iso
 from groupledger.core.short_names import shortened
 from groupledger.report.html.heat_map import heat, heat_picture
-from groupledger.report.html.page_parts import Link, Section, Table, command, some
+from groupledger.report.html.page_parts import Link, PageTable, Section, command, some
 
 if TYPE_CHECKING:
     from groupledger.answers.found import Found
@@ -110,7 +110,7 @@ def _storms(of: Fleet, pages: Pages) -> Section:
     left = of.storms.total - len(rows)
     elsewhere = command("report storms", of.scope, of.scope.cluster, of.scope.group)
     heads = ("group", "cluster", "rebalances", "in an hour", "when (UTC)", "causes", "members", "partitions")
-    table = Table(heads, rows, f"... and {left:,} more: {elsewhere} --limit {of.storms.total}" if left else "")
+    table = PageTable(heads, rows, f"... and {left:,} more: {elsewhere} --limit {of.storms.total}" if left else "")
     brief = f"most in an hour: {found[0].in_an_hour:,} of {found[0].group_id}" if found else "no rebalance"
     return Section("When groups rebalanced", brief, pictures, tables=(table,), is_open=True)
 
@@ -127,7 +127,7 @@ def _skew(of: Fleet, pages: Pages) -> Section:
     )
     left = of.skew.total - len(rows)
     elsewhere = command("report skew", of.scope, of.scope.cluster, of.scope.group)
-    table = Table(
+    table = PageTable(
         ("group", "cluster", "assignor", "members", "idle", "most", "least"),
         rows,
         f"... and {left:,} more: {elsewhere} --limit {of.skew.total}" if left else "",
@@ -169,5 +169,5 @@ def _groups(of: Fleet, pages: Pages) -> Section:
         )
     brief = f"{of.total:,}, the worst first; {len(pages):,} have a page"
     return Section(
-        "All groups", brief, tables=(Table(heads, rows, more),), lines=tuple(lines), is_open=not of.audit.found
+        "All groups", brief, tables=(PageTable(heads, rows, more),), lines=tuple(lines), is_open=not of.audit.found
     )

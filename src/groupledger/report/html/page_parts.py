@@ -30,7 +30,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PageTable:
     """Rows under heads; `left_off` says how many there are besides and how to see them."""
 
     heads: tuple[str, ...]
@@ -51,7 +51,7 @@ class Section:
     pictures: tuple[Drawing, ...] = ()
     points: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
-    tables: tuple[Table, ...] = ()
+    tables: tuple[PageTable, ...] = ()
     is_open: bool = False
 
 
@@ -62,11 +62,11 @@ def page_of(cluster: str, group: str) -> str:
     return f"group-{slug}-{digest}.html" if slug else f"group-{digest}.html"
 
 
-def some(rows: Sequence[tuple[object, ...]], heads: Sequence[str], most: int, elsewhere: str) -> Table:
+def some(rows: Sequence[tuple[object, ...]], heads: Sequence[str], most: int, elsewhere: str) -> PageTable:
     """A table of the first rows; `elsewhere` is the command that shows the others."""
     shown = tuple(rows[:most])
     left = len(rows) - len(shown)
-    return Table(tuple(heads), shown, f"... and {left:,} more: {elsewhere}" if left else "")
+    return PageTable(tuple(heads), shown, f"... and {left:,} more: {elsewhere}" if left else "")
 
 
 def command(words: str, within: Scope, cluster: str | None, group: str | None = None) -> str:

@@ -13,7 +13,7 @@ from groupledger.answers.unowned_stretches import is_found
 from groupledger.core.findings import UNOWNED
 from groupledger.core.length import length
 from groupledger.core.moment import dates_once
-from groupledger.report.html.page_parts import NO_ONE_OWNER, Section, Table, cut, some
+from groupledger.report.html.page_parts import NO_ONE_OWNER, PageTable, Section, cut, some
 from groupledger.report.html.unowned_chart import unowned_counts, unowned_picture
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _numbers(of: Stretch) -> list[int]:
     return sorted(number for number in of.generations if number is not None)
 
 
-def _table(rows: Sequence[Sequence[Stretch]], group_type: str, elsewhere: str) -> Table:
+def _table(rows: Sequence[Sequence[Stretch]], group_type: str, elsewhere: str) -> PageTable:
     day, times = dates_once([moment for each in rows for moment in (each[0].since, each[0].until)])
     cells = [
         _row(together, begin, end, group_type)

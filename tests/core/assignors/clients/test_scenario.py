@@ -68,10 +68,10 @@ def test_several_answers_are_told():
 @pytest.mark.parametrize(
     ("told", "code", "words"),
     [
-        (scenario("sarama-sticky", "t"), "no-answer", "left to chance"),
-        (scenario("sarama-stick", "t"), "unknown-assignor", "sarama-range"),
-        (scenario("kafkajs-roundrobin", "t", leader="z"), "bad-scenario", "leader is 'z'"),
-        (scenario("kafkajs-roundrobin", "t", leader=["a"]), "bad-scenario", "leader is"),
+        (scenario("sarama-sticky", "t"), "NO_ANSWER", "left to chance"),
+        (scenario("sarama-stick", "t"), "UNKNOWN_ASSIGNOR", "sarama-range"),
+        (scenario("kafkajs-roundrobin", "t", leader="z"), "BAD_SCENARIO", "leader is 'z'"),
+        (scenario("kafkajs-roundrobin", "t", leader=["a"]), "BAD_SCENARIO", "leader is"),
     ],
 )
 def test_what_cannot_be_answered_says_why(told, code, words):

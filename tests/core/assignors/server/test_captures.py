@@ -10,7 +10,7 @@ import pytest
 from groupledger.config.sample import CAPTURES
 from groupledger.core.assignors.server import Topic, TopicId, assign, encode
 from groupledger.core.assignors.server.answer import written
-from groupledger.core.assignors.server.certainty import Certainty, certainty
+from groupledger.core.assignors.server.certainty import TargetCertainty, certainty
 from groupledger.core.assignors.server.log import follow
 from groupledger.core.wire.offsets_log import decode
 
@@ -93,7 +93,7 @@ def test_groups_read_from_their_birth_are_exact():
     assert len(known) == 50
     for target in known:
         batch, _ = encode([target.group(listings("edge")[0])])
-        assert certainty(target.assignor, batch, [target.history_known], [True]) == [Certainty.EXACT]
+        assert certainty(target.assignor, batch, [target.history_known], [True]) == [TargetCertainty.EXACT]
 
 
 def test_a_group_that_is_deleted_and_made_again_begins_anew():

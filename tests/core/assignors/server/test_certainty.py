@@ -7,10 +7,10 @@ import pytest
 
 from groupledger.core.assignors.server import ServerGroup, ServerMember, Topic, TopicId, assign, encode
 from groupledger.core.assignors.server.answer import written
-from groupledger.core.assignors.server.certainty import Certainty, certainty
+from groupledger.core.assignors.server.certainty import TargetCertainty, certainty
 
 TOPICS = {f"t{at}": Topic(TopicId(bytes([at]) * 16), 5 + at) for at in range(4)}
-COMPETE = Certainty.UNLESS_NEIGHBOURS_COMPETE
+COMPETE = TargetCertainty.UNLESS_NEIGHBOURS_COMPETE
 
 
 def drawn(seed):
@@ -30,7 +30,7 @@ def answer(group):
 
 def sure(group, name="uniform", history=False, joining=True):
     batch, _ = encode([group])
-    return certainty(name, batch, [history], [joining])[0] is Certainty.EXACT
+    return certainty(name, batch, [history], [joining])[0] is TargetCertainty.EXACT
 
 
 def test_a_sure_group_answers_alike_whatever_the_log_hides():
@@ -130,5 +130,5 @@ def test_range_and_a_whole_history_are_always_exact(name, history, joining):
 
 
 def test_verdicts_read_as_sentences():
-    assert [each.value for each in Certainty] == ["exact", "exact unless bucket neighbours compete"]
+    assert [each.value for each in TargetCertainty] == ["exact", "exact unless bucket neighbours compete"]
     assert COMPETE.value.endswith("compete")

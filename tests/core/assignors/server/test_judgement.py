@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from groupledger.core.assignors.server import ServerMember, Topic, TopicId
-from groupledger.core.assignors.server.certainty import Certainty
-from groupledger.core.assignors.server.judgement import TopicChange, View, judge, judge_snapshots, views
-from groupledger.core.assignors.server.log import Written
+from groupledger.core.assignors.server.certainty import TargetCertainty
+from groupledger.core.assignors.server.judgement import IdentifiedChange, TopicView, judge, judge_snapshots, views
+from groupledger.core.assignors.server.log import WrittenTarget
 from groupledger.core.verdict import Verdict
 from groupledger.core.wire.offsets_log import (
     AssignedTopic,
@@ -27,13 +27,13 @@ from tests.core.assignors.server.test_captures import listings, targets
 
 T, U = TopicId(b"t" * 16), TopicId(b"u" * 16)
 TOPICS = {"t": Topic(T, 4), "u": Topic(U, 2)}
-NOW = View(Verdict.EXACT, TOPICS)
+NOW = TopicView(Verdict.EXACT, TOPICS)
 
 
 def written(after, assignor="range", members=("A", "B"), **values):
     told = tuple(ServerMember(each, ("t",)) for each in members)
     given = {"before_known": True, "history_known": True, "has_regex": False, **values}
-    return Written(3, 9, 0, assignor, told, (1,) * len(told), None, after, **given)
+    return WrittenTarget(3, 9, 0, assignor, told, (1,) * len(told), None, after, **given)
 
 
 RANGE = {"A": ((T, (0, 1)),), "B": ((T, (2, 3)),)}
@@ -45,14 +45,14 @@ RANGE = {"A": ((T, (0, 1)),), "B": ((T, (2, 3)),)}
         (RANGE, [NOW], "exact"),
         (
             RANGE,
-            [View(Verdict.EXACT, {"t": Topic(T, 5)}), View(Verdict.EXACT_OLDER_TOPICS, TOPICS)],
+            [TopicView(Verdict.EXACT, {"t": Topic(T, 5)}), TopicView(Verdict.EXACT_OLDER_TOPICS, TOPICS)],
             "exact-older-topics",
         ),
         ({"A": ((T, (1, 0)),), "B": ((T, (2, 3)),)}, [NOW], "equal-sets"),
         ({"A": ((T, (2, 3)),), "B": ((T, (0, 1)),)}, [NOW], "valid-different"),
         ({"A": ((T, (0, 1)),), "B": ((T, (1, 2)),)}, [NOW], "invalid"),
         ({"A": ((U, (0,)),), "B": ()}, [NOW], "invalid"),
-        (RANGE, [View(Verdict.EXACT, {"u": TOPICS["u"]})], "cannot-tell: no partition counts"),
+        (RANGE, [TopicView(Verdict.EXACT, {"u": TOPICS["u"]})], "cannot-tell: no partition counts"),
         (RANGE, [], "cannot-tell: no partition counts"),
     ],
 )
@@ -101,13 +101,13 @@ def test_neighbours_do_not_compete_where_all_that_came_before_was_read():
 
 
 CHANGES = [
-    TopicChange(1_000, "t", T, 1),
-    TopicChange(2_000, "t", T, 2),
-    TopicChange(2_000, "other", U, 9),
-    TopicChange(3_000, "t", None, None),
-    TopicChange(3_000, "t", U, 3),
-    TopicChange(4_000, "t", U, 4),
-    TopicChange(5_000, "t", None, None),
+    IdentifiedChange(1_000, "t", T, 1),
+    IdentifiedChange(2_000, "t", T, 2),
+    IdentifiedChange(2_000, "other", U, 9),
+    IdentifiedChange(3_000, "t", None, None),
+    IdentifiedChange(3_000, "t", U, 3),
+    IdentifiedChange(4_000, "t", U, 4),
+    IdentifiedChange(5_000, "t", None, None),
 ]
 """Of t: created, grown, made again within one listing, grown, deleted. Nobody subscribes to the other."""
 
@@ -131,14 +131,14 @@ def test_topics_are_tried_as_they_were_around_the_moment(at, expected):
 
 
 def test_a_topic_without_an_id_is_not_there():
-    (view,) = views([TopicChange(0, "t", None, 4)], written(RANGE))
+    (view,) = views([IdentifiedChange(0, "t", None, 4)], written(RANGE))
     assert view.topics == {}
 
 
 def test_a_snapshot_has_the_verdict_of_the_last_target_at_it():
     """Snapshots between two targets follow the first; before any there is nothing to judge."""
     log = [(offset, 0, record) for offset, record in enumerate(range_log())]
-    changes = [TopicChange(0, "t", T, 4)]
+    changes = [IdentifiedChange(0, "t", T, 4)]
     found = judge_snapshots(log, changes, [0, 1, 3, 4, 99], "range")
     assert [each.text for each in found] == ["cannot-tell: the group before is not known"] * 2 + ["exact"] * 3
     other = judge_snapshots(log, changes, [4], "sticky-server")
@@ -169,13 +169,13 @@ def record(kind, value, **fields):
     ("capture", "name", "count"), [("dev", "offsets", 24), ("edge", "offsets", 50), ("compacted", "offsets-before", 4)]
 )
 def test_what_a_broker_wrote_is_exact(capture, name, count):
-    views = [View(Verdict.EXACT, topics) for topics in listings(capture)]
+    views = [TopicView(Verdict.EXACT, topics) for topics in listings(capture)]
     found = [judge(target, views) for target in targets(capture, name) if target.before_known]
     assert len(found) == count
     assert {each.verdict.text.split(",")[0] for each in found} == {"exact"}
-    assert Certainty.EXACT in {each.certainty for each in found}
+    assert TargetCertainty.EXACT in {each.certainty for each in found}
 
 
 def test_what_compaction_took_is_not_judged():
     (left,) = targets("compacted")
-    assert judge(left, [View(Verdict.EXACT, topics) for topics in listings("compacted")]).certainty is None
+    assert judge(left, [TopicView(Verdict.EXACT, topics) for topics in listings("compacted")]).certainty is None

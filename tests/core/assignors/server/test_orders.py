@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from groupledger.core.assignors.server.group import ServerGroup, ServerMember, Topic, TopicId, encode
-from groupledger.core.assignors.server.javatable import JavaTable, Key
+from groupledger.core.assignors.server.javatable import HashedKey, JavaTable
 from groupledger.core.assignors.server.order import (
     after_changes,
     copy_size,
@@ -87,7 +87,7 @@ def test_capacity_after_changes(hashes, signs, first, capacity):
 def test_kernels_walk_as_the_table_kept_key_by_key(numbers):
     table = JavaTable(16)
     for number in numbers:
-        table.put(Key(number, number, number))
+        table.put(HashedKey(number, number, number))
     seats = np.arange(len(numbers), dtype=np.int32)
     assert walk(np.array(numbers, np.int32), seats, len(numbers), 16) == table.capacity
     assert [numbers[seat] for seat in seats] == list(table)
@@ -99,5 +99,5 @@ def test_kernels_walk_as_the_table_kept_key_by_key(numbers):
 def test_the_example_in_the_docs_of_a_tree():
     table = JavaTable(64)
     for number in range(0, 64 * 9, 64):
-        table.put(Key(number, number, number))
+        table.put(HashedKey(number, number, number))
     assert next(iter(table)) == 192

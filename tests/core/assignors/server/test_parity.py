@@ -8,7 +8,7 @@ import pytest
 
 from groupledger.core.assignors.server import assign, encode, exact
 from groupledger.core.assignors.server.answer import path_word, written
-from groupledger.core.assignors.server.javatable import JavaTable, Key
+from groupledger.core.assignors.server.javatable import HashedKey, JavaTable
 from groupledger.core.assignors.server.order import table_size
 from groupledger.core.assignors.server.scenario import read, solve
 
@@ -84,9 +84,9 @@ def test_java_tables_are_walked_as_java_walks_them():
         table = JavaTable(table_size(each["capacity"]))
         for change, hashed, rank in each["ops"]:
             if change == "p":
-                table.put(Key(hashed, rank, rank))
+                table.put(HashedKey(hashed, rank, rank))
             elif change == "c":
-                table.compute_if_absent(Key(hashed, rank, rank))
+                table.compute_if_absent(HashedKey(hashed, rank, rank))
             else:
                 table.remove(rank)
         assert list(table) == each["walk"]

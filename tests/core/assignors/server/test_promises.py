@@ -9,8 +9,8 @@ import pytest
 from groupledger.core.assignors.server import ServerGroup, ServerMember, Topic, TopicId, assign, encode
 from groupledger.core.assignors.server.answer import failure, written
 from groupledger.core.assignors.server.assign import _offenders
-from groupledger.core.assignors.server.changes import Targets
-from groupledger.core.assignors.server.scenario import is_server, read, solve
+from groupledger.core.assignors.server.changes import CurrentTargets
+from groupledger.core.assignors.server.scenario import read, solve
 from groupledger.core.batch import NONE
 from groupledger.core.faults import Fault
 from groupledger.core.scenario import solve as solve_any
@@ -161,13 +161,6 @@ def test_how_a_coordinator_saw_the_group_may_be_told(kind):
     assert solve_any(SOUND | {"subscription_type": kind})["path"] == kind
 
 
-def test_a_scenario_says_by_its_assignor_whose_it_is():
-    assert [is_server({"assignor": name}) for name in ("server-range", "server-uniform", "range", None)] == [
-        *[True] * 2,
-        *[False] * 2,
-    ]
-
-
 def test_an_unknown_assignor_is_a_key_error():
     with pytest.raises(KeyError):
         assign("sticky", encode([])[0])
@@ -181,5 +174,5 @@ def test_a_target_of_a_partition_beyond_32_bits_is_refused():
 
 
 def test_the_offender_is_told_wherever_it_stands():
-    owned = Targets(np.array([4, 5], np.int32), np.array([7, 8], np.int32))
+    owned = CurrentTargets(np.array([4, 5], np.int32), np.array([7, 8], np.int32))
     assert [each.tolist() for each in _offenders(owned, np.array([0, NONE, 1]))] == [[4, NONE, 5], [7, NONE, 8]]

@@ -15,7 +15,7 @@ from groupledger.core.assignors.clients.plan import LeaderPlan, read_by_librdkaf
 from groupledger.core.assignors.librdkafka import librdkafka_cooperative_sticky as target_of
 from groupledger.core.batch import GroupBatch
 from groupledger.core.custom.group import Group, TopicPartition
-from groupledger.core.scenario import encode, scenario_of
+from groupledger.core.scenario_groups import encode, scenario_of
 
 
 def librdkafka_cooperative_sticky(group: Group, leader: str | None) -> LeaderPlan:

@@ -13,7 +13,8 @@ from typing import Any
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
 from groupledger.core.faults import Fault
-from groupledger.core.scenario import group_of
+from groupledger.core.input_codes import ScenarioCode
+from groupledger.core.scenario_groups import group_of
 
 LOOKS = 24
 """Ways tried for a second answer."""
@@ -22,17 +23,17 @@ LOOKS = 24
 def solve(scenario: dict[str, Any]) -> dict[str, Any]:
     """The result of a scenario whose form is right: the likeliest answer, or what the leader fails with.
 
-    Raises Fault: unknown-assignor; no-answer for an assignor whose answer is left to chance; bad-scenario for a leader
+    Raises Fault: UNKNOWN_ASSIGNOR; NO_ANSWER for an assignor whose answer is left to chance; BAD_SCENARIO for a leader
     that is no member.
     """
     name, leader = scenario["assignor"], scenario.get("leader")
     known = CLIENT_ASSIGNORS.get(name)
     if known is None:
         expected = ", ".join([*ASSIGNORS, *(each for each in CLIENT_ASSIGNORS if each not in ASSIGNORS)])
-        raise Fault("unknown-assignor", f"assignor is {name!r}; expected one of {expected}")
+        raise Fault(ScenarioCode.UNKNOWN_ASSIGNOR, f"assignor is {name!r}; expected one of {expected}")
     ids = [member["id"] for member in scenario["members"]]
     if leader is not None and leader not in ids:
-        raise Fault("bad-scenario", f"leader is {leader!r}; expected the id of a member")
+        raise Fault(ScenarioCode.BAD_SCENARIO, f"leader is {leader!r}; expected the id of a member")
     if not ids:
         return {"id": scenario.get("id"), "assignment": {}}
     plans = known.plans(group_of(scenario), leader)
@@ -40,7 +41,7 @@ def solve(scenario: dict[str, Any]) -> dict[str, Any]:
     found = list(islice(plans, 2))
     if not found:
         message = f"{name} walks Go maps, whose order is left to chance: it has no one answer to compute;"
-        raise Fault("no-answer", f"{message} expected an assignor that has")
+        raise Fault(ScenarioCode.NO_ANSWER, f"{message} expected an assignor that has")
     plan, *others = found
     if plan.failure is not None:
         return {"id": scenario.get("id"), "error": plan.failure}

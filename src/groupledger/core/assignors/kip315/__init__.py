@@ -8,15 +8,14 @@ Where the KIP is silent: docs/decisions/0022.
 from __future__ import annotations
 
 from groupledger.core.assignors.answer import answer
-from groupledger.core.assignors.kip315.left_out import LeftOut, Reason, left_out
+from groupledger.core.assignors.kip315.left_out import LeftOut, left_out
 from groupledger.core.assignors.kip315.selection import next_epochs, stream_join_groups
-from groupledger.core.assignors.kip315.user_data import Memory, read_memory, remember, write_epoch, write_memory
+from groupledger.core.assignors.kip315.user_data import JoinMemory, read_memory, remember, write_epoch, write_memory
 from groupledger.core.batch import AssignmentBatch, GroupBatch
 
 __all__ = [
+    "JoinMemory",
     "LeftOut",
-    "Memory",
-    "Reason",
     "left_out",
     "next_epochs",
     "read_memory",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -12,18 +11,12 @@ from groupledger.core.assignors.group import arrays
 from groupledger.core.assignors.kip315.selection import eligible_counts
 from groupledger.core.batch import AssignmentBatch, GroupBatch
 from groupledger.core.kernels import run
+from groupledger.core.step import Reason
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from groupledger.core.batch import IntArray, LongArray
-
-
-class Reason(Enum):
-    """Why a partition of a subscribed topic has no owner."""
-
-    BEYOND_LEAST_COUNT = "a topic of the join has fewer partitions"
-    OWNER_NOT_SUBSCRIBED = "the member that has this number does not subscribe to the topic"
 
 
 class LeftOut(NamedTuple):

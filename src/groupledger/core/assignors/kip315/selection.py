@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from groupledger.core.assignors.group import Arrays, Group, arrays, group_at, sort_by_rank
-from groupledger.core.assignors.lists import Lists, clear
+from groupledger.core.assignors.group import Arrays, GroupView, arrays, group_at, sort_by_rank
+from groupledger.core.assignors.lists import TargetLists, clear
 from groupledger.core.batch import NONE, GroupBatch
 from groupledger.core.kernels import kernel, run
 
@@ -32,11 +32,11 @@ class Own(NamedTuple):
 
 
 @kernel
-def stream_join_groups(b: Arrays, cooperative: bool, every: Lists, status: IntArray, path: IntArray) -> None:
+def stream_join_groups(b: Arrays, cooperative: bool, every: TargetLists, status: IntArray, path: IntArray) -> None:
     """Assign every group of the batch into `every`."""
     for index in range(len(status)):
         g = group_at(b, index)
-        out = Lists(every.start[b.member_start[index] :], every.topic, every.partition, every.withheld)
+        out = TargetLists(every.start[b.member_start[index] :], every.topic, every.partition, every.withheld)
         clear(out, g.members)
         members = participants(g)
         if len(members) > 0:
@@ -45,7 +45,7 @@ def stream_join_groups(b: Arrays, cooperative: bool, every: Lists, status: IntAr
 
 
 @kernel
-def participants(g: Group) -> IntArray:
+def participants(g: GroupView) -> IntArray:
     """Members subscribed to a topic that exists, by member id."""
     members = np.empty(g.members, np.int32)
     count = 0
@@ -61,7 +61,7 @@ def participants(g: Group) -> IntArray:
 
 
 @kernel
-def eligible(g: Group) -> int:
+def eligible(g: GroupView) -> int:
     """How many numbers are assigned: the least partition count of the topics that somebody subscribes to."""
     least = NONE
     for member in range(g.members):
@@ -76,14 +76,14 @@ def eligible(g: Group) -> int:
 
 
 @kernel
-def epoch_of(g: Group, member: int) -> int:
+def epoch_of(g: GroupView, member: int) -> int:
     """The epoch of what a member claims, NONE for none."""
     epoch = g.claim_generation[member]
     return NONE if epoch == LAST_EPOCH else int(epoch)
 
 
 @kernel
-def _owners(g: Group, members: IntArray) -> IntArray:
+def _owners(g: GroupView, members: IntArray) -> IntArray:
     """Who had each eligible number: of several, the one with the highest epoch, then the first by member id."""
     owner = np.full(eligible(g), NOBODY, np.int32)
     for member in members:
@@ -114,7 +114,7 @@ def _own(members: int, owner: IntArray) -> Own:
 
 
 @kernel
-def _select(g: Group, members: IntArray, owner: IntArray) -> IntArray:
+def _select(g: GroupView, members: IntArray, owner: IntArray) -> IntArray:
     """[eligible numbers]: who takes each; lowest own and unowned numbers first, highest stolen first."""
     own = _own(g.members, owner)
     taker = np.full(len(owner), NOBODY, np.int32)
@@ -161,7 +161,7 @@ def _steal(own: Own, members: IntArray, stack: LongArray) -> int:
 
 
 @kernel
-def _write(g: Group, taker: IntArray, out: Lists) -> None:
+def _write(g: GroupView, taker: IntArray, out: TargetLists) -> None:
     """Each list by number, then by topic name: all topics of the member's subscription that exist."""
     counts = np.zeros(g.members, np.int64)
     for member in taker:
@@ -185,7 +185,7 @@ def _write(g: Group, taker: IntArray, out: Lists) -> None:
 
 
 @kernel
-def _topics_by_name(g: Group, member: int, topics: IntArray) -> int:
+def _topics_by_name(g: GroupView, member: int, topics: IntArray) -> int:
     subscription = g.subscription[member]
     seen = np.zeros(g.topics, np.bool_)
     known = 0

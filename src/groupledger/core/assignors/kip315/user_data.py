@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from groupledger.core.faults import Fault
+from groupledger.core.input_codes import ScenarioCode
 
 VERSION = 0
 EPOCH = struct.Struct(">hi")
@@ -20,34 +21,34 @@ MEMORY = struct.Struct(">hii")
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class JoinMemory:
     """The partition numbers a consumer was given, ascending, and the epoch of that rebalance."""
 
     epoch: int
     partitions: tuple[int, ...]
 
 
-def remember(partitions: Iterable[int], assignment_user_data: bytes) -> Memory:
+def remember(partitions: Iterable[int], assignment_user_data: bytes) -> JoinMemory:
     """What a consumer keeps on assignment: the numbers of all its partitions, each once, and the leader's epoch."""
     version, epoch = _unpack(EPOCH, assignment_user_data)
     _require_known(version)
-    return Memory(epoch, tuple(sorted(set(partitions))))
+    return JoinMemory(epoch, tuple(sorted(set(partitions))))
 
 
-def write_memory(memory: Memory) -> bytes:
+def write_memory(memory: JoinMemory) -> bytes:
     """A subscription's user data."""
     count = len(memory.partitions)
     return MEMORY.pack(VERSION, memory.epoch, count) + struct.pack(f">{count}i", *memory.partitions)
 
 
-def read_memory(subscription_user_data: bytes) -> Memory:
+def read_memory(subscription_user_data: bytes) -> JoinMemory:
     """The inverse of `write_memory`; Fault `user-data` for bytes that are not it."""
     version, epoch, count = _unpack(MEMORY, subscription_user_data)
     _require_known(version)
     if not 0 <= count <= (len(subscription_user_data) - MEMORY.size) // 4:
         raise _broken(f"it announces {count:,} partitions in {len(subscription_user_data):,} bytes")
     partitions = struct.unpack_from(f">{count}i", subscription_user_data, MEMORY.size)
-    return Memory(epoch, tuple(sorted(set(partitions))))
+    return JoinMemory(epoch, tuple(sorted(set(partitions))))
 
 
 def write_epoch(epoch: int) -> bytes:
@@ -68,4 +69,6 @@ def _require_known(version: int) -> None:
 
 def _broken(what: str) -> Fault:
     expected = "version int16 >= 0, epoch int32, then (in a subscription) a count and as many int32"
-    return Fault("user-data", f"user data of sticky-stream-join: {what}; expected {expected}: treat it as none")
+    return Fault(
+        ScenarioCode.BAD_USER_DATA, f"user data of sticky-stream-join: {what}; expected {expected}: treat it as none"
+    )

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from groupledger.core.assignors.server.assign import ASSIGNORS, assign
 from groupledger.core.assignors.server.group import ServerGroup, ServerMember, Topic, TopicId, encode
-from groupledger.core.assignors.server.spec import Path, ServerAssignment, ServerBatch, Status
+from groupledger.core.assignors.server.spec import ServerAssignment, ServerBatch, ServerPath, ServerStatus
 
 __all__ = [
     "ASSIGNORS",
-    "Path",
     "ServerAssignment",
     "ServerBatch",
     "ServerGroup",
     "ServerMember",
-    "Status",
+    "ServerPath",
+    "ServerStatus",
     "Topic",
     "TopicId",
     "assign",

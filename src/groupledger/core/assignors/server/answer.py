@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from groupledger.core.assignors.server.group import Names
-from groupledger.core.assignors.server.spec import Path, ServerAssignment, ServerBatch, Status
+from groupledger.core.assignors.server.spec import ServerAssignment, ServerBatch, ServerPath, ServerStatus
 
 if TYPE_CHECKING:
-    Records = dict[str, list[tuple[str, list[int]]]]
+    TargetRows = dict[str, list[tuple[str, list[int]]]]
 
-PATHS = {Path.HOMOGENEOUS: "homogeneous", Path.HETEROGENEOUS: "heterogeneous"}
+PATHS = {ServerPath.HOMOGENEOUS: "homogeneous", ServerPath.HETEROGENEOUS: "heterogeneous"}
 
 
-def written(batch: ServerBatch, names: Names, result: ServerAssignment, group: int) -> Records:
+def written(batch: ServerBatch, names: Names, result: ServerAssignment, group: int) -> TargetRows:
     """Each member's topics and partitions in the order of its target record: {"m": [("orders", [0, 2])]}."""
     first_topic = int(batch.topic_start[group])
-    records: Records = {}
+    records: TargetRows = {}
     for member in range(batch.member_start[group], batch.member_start[group + 1]):
         record: list[tuple[str, list[int]]] = []
         mine = slice(result.assigned_start[member], result.assigned_start[member + 1])
@@ -32,15 +32,15 @@ def written(batch: ServerBatch, names: Names, result: ServerAssignment, group: i
 
 def path_word(result: ServerAssignment, group: int) -> str:
     """`homogeneous` or `heterogeneous`."""
-    return PATHS[Path(int(result.path[group]))]
+    return PATHS[ServerPath(int(result.path[group]))]
 
 
 def failure(batch: ServerBatch, result: ServerAssignment, group: int) -> str | None:
     """What Kafka throws, class and message; None where it answers."""
-    status = Status(int(result.status[group]))
-    if status == Status.OK:
+    status = ServerStatus(int(result.status[group]))
+    if status == ServerStatus.OK:
         return None
-    if status == Status.LEFT_UNASSIGNED:
+    if status == ServerStatus.LEFT_UNASSIGNED:
         return "PartitionAssignorException: Partitions were left unassigned"
     partition = int(result.bad_partition[group])
     count = int(batch.topic_partitions[batch.topic_start[group] + result.bad_topic[group]])

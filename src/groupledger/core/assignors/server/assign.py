@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from groupledger.core.assignors.server import exact
-from groupledger.core.assignors.server.changes import Targets
+from groupledger.core.assignors.server.changes import CurrentTargets
 from groupledger.core.assignors.server.range_ import count_batch, sorted_members, write_batch
 from groupledger.core.assignors.server.record import fresh_sizes
 from groupledger.core.assignors.server.spec import ServerAssignment, ServerBatch
@@ -34,7 +34,7 @@ class Walks(NamedTuple):
     members: IntArray
     shared: IntArray
     shared_count: IntArray
-    owned: Targets
+    owned: CurrentTargets
 
 
 def assign(name: str, batch: ServerBatch) -> ServerAssignment:
@@ -118,12 +118,12 @@ def _walks(batch: ServerBatch, path: IntArray) -> Walks:
     run(walk_shared, batch, order, path, shared, count, crowded, cells=cells)
     for group in np.flatnonzero(crowded).tolist():
         first = batch.member_start[group] + order[batch.member_start[group]]
-        walked = exact.shared_topics(exact.Topics(batch, group), _named(batch, first))
+        walked = exact.shared_topics(exact.TopicKeys(batch, group), _named(batch, first))
         shared[batch.topic_start[group] :][: len(walked)] = walked
     return Walks(order, shared, count, _owned(batch))
 
 
-def _owned(batch: ServerBatch) -> Targets:
+def _owned(batch: ServerBatch) -> CurrentTargets:
     topic, partition = np.empty_like(batch.target_topic), np.empty_like(batch.target_partition)
     tree = np.zeros(len(batch.member_hash), np.bool_)
     run(walk_targets, batch, topic, partition, tree, cells=_cells(batch))
@@ -131,10 +131,10 @@ def _owned(batch: ServerBatch) -> Targets:
         held = slice(batch.target_start[member], batch.target_start[member + 1])
         record = exact.pairs(batch.target_topic[held], batch.target_partition[held])
         topic[held], partition[held] = exact.columns(exact.target(_topics(batch, member), record))
-    return Targets(topic, partition)
+    return CurrentTargets(topic, partition)
 
 
-def _offenders(owned: Targets, bad: NDArray[np.int64]) -> tuple[IntArray, IntArray]:
+def _offenders(owned: CurrentTargets, bad: NDArray[np.int64]) -> tuple[IntArray, IntArray]:
     """Topic and partition of each group's offender, -1 where there is none."""
     none = np.full(len(bad), -1, np.int32)
     if not (bad >= 0).any():
@@ -143,7 +143,12 @@ def _offenders(owned: Targets, bad: NDArray[np.int64]) -> tuple[IntArray, IntArr
 
 
 def _write_trees(
-    batch: ServerBatch, owned: Targets, log: IntArray, rows: IntArray, result: ServerAssignment, tree: NDArray[np.bool_]
+    batch: ServerBatch,
+    owned: CurrentTargets,
+    log: IntArray,
+    rows: IntArray,
+    result: ServerAssignment,
+    tree: NDArray[np.bool_],
 ) -> None:
     """Write the records that a tree decides."""
     for member in np.flatnonzero(tree).tolist():
@@ -153,7 +158,7 @@ def _write_trees(
         held = slice(batch.target_start[member], batch.target_start[member + 1])
         fresh = fresh_sizes(group_at(batch, group), bool(result.path[group]))
         walked = exact.record(
-            exact.Topics(batch, group),
+            exact.TopicKeys(batch, group),
             exact.pairs(owned.topic[held], owned.partition[held]),
             exact.pairs(mine[:, 1], mine[:, 2]),
             fresh,
@@ -165,7 +170,7 @@ def _write_range_tree(batch: ServerBatch, result: ServerAssignment, member: int)
     group = _group_of(batch, member)
     homogeneous = bool(result.path[group])
     first = batch.member_start[group] + sorted_members(group_at(batch, group))[0]
-    topics, named = exact.Topics(batch, group), _named(batch, first if homogeneous else member)
+    topics, named = exact.TopicKeys(batch, group), _named(batch, first if homogeneous else member)
     known = len(exact.subscription(topics, named))
     capacity = exact.range_capacity(len(named), known, homogeneous=homogeneous)
     mine = slice(result.assigned_start[member], result.assigned_start[member + 1])
@@ -182,8 +187,8 @@ def _group_of(batch: ServerBatch, member: int) -> int:
     return int(np.searchsorted(batch.member_start, member, side="right")) - 1
 
 
-def _topics(batch: ServerBatch, member: int) -> exact.Topics:
-    return exact.Topics(batch, _group_of(batch, member))
+def _topics(batch: ServerBatch, member: int) -> exact.TopicKeys:
+    return exact.TopicKeys(batch, _group_of(batch, member))
 
 
 def _named(batch: ServerBatch, member: int) -> IntArray:

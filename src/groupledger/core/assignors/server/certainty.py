@@ -17,7 +17,7 @@ import numpy as np
 
 from groupledger.core.assignors.server.order import after_changes, copy_size
 from groupledger.core.assignors.server.spec import ServerBatch
-from groupledger.core.assignors.server.walks import Group, find_paths, group_at
+from groupledger.core.assignors.server.walks import ServerGroupView, find_paths, group_at
 from groupledger.core.batch import NONE
 from groupledger.core.javaorder import LEAST_CAPACITY, TREE, spread
 from groupledger.core.kernels import kernel, run
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     Flags = NDArray[np.bool_] | Sequence[bool]
 
 
-class Certainty(Enum):
+class TargetCertainty(Enum):
     """What may be promised of a recomputed target, given topic ids and partition counts of the right moment."""
 
     EXACT = "exact"
     UNLESS_NEIGHBOURS_COMPETE = "exact unless bucket neighbours compete"
 
 
-def certainty(name: str, batch: ServerBatch, history_known: Flags, joining_known: Flags) -> list[Certainty]:
+def certainty(name: str, batch: ServerBatch, history_known: Flags, joining_known: Flags) -> list[TargetCertainty]:
     """Of each group. `history_known`: all joins and leaves since the load were read; `joining_known`: so was its cause.
 
     In a group whose `joining_known` is False the last member may or may not have been in the table already.
@@ -50,7 +50,9 @@ def certainty(name: str, batch: ServerBatch, history_known: Flags, joining_known
         run(find_paths, batch, path, cells=cells)
         known, cause = np.asarray(history_known, np.bool_), np.asarray(joining_known, np.bool_)
         run(find_doubt, batch, path, known, cause, doubtful, cells=cells)
-    return [Certainty.UNLESS_NEIGHBOURS_COMPETE if doubt else Certainty.EXACT for doubt in doubtful.tolist()]
+    return [
+        TargetCertainty.UNLESS_NEIGHBOURS_COMPETE if doubt else TargetCertainty.EXACT for doubt in doubtful.tolist()
+    ]
 
 
 @kernel
@@ -79,7 +81,7 @@ def find_doubt(
 
 
 @kernel
-def _buckets(g: Group) -> IntArray:
+def _buckets(g: ServerGroupView) -> IntArray:
     """Each member's bucket in the HashMap of all members; one bucket for all where a tree decides."""
     buckets = np.zeros(g.members, np.int32)
     capacity = after_changes(g.member_hash, np.ones(g.members, np.int32), g.members, LEAST_CAPACITY)
@@ -90,7 +92,7 @@ def _buckets(g: Group) -> IntArray:
 
 
 @kernel
-def _share_bucket_and_slot(g: Group, buckets: IntArray, settled: int) -> bool:
+def _share_bucket_and_slot(g: ServerGroupView, buckets: IntArray, settled: int) -> bool:
     """Whether two of the members meet in a bucket and in a slot of the smallest table for `settled` members."""
     bits = 1
     while 3 * settled > 4 << bits:
@@ -103,7 +105,7 @@ def _share_bucket_and_slot(g: Group, buckets: IntArray, settled: int) -> bool:
 
 
 @kernel
-def _topics_compete(g: Group, member: int) -> bool:
+def _topics_compete(g: ServerGroupView, member: int) -> bool:
     """Whether the order of a member's own request can decide: two topics share buckets, by name and by id."""
     first = g.subscription_start[member]
     count = g.subscription_start[member + 1] - first

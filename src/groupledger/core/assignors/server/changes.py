@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FIRST_ROWS = 1024
 
 
-class Targets(NamedTuple):
+class CurrentTargets(NamedTuple):
     """The current targets of a batch, each member's in the order its maps are walked; `target_start` bounds them."""
 
     topic: IntArray

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from groupledger.core.assignors.server.javatable import JavaTable, Key
+from groupledger.core.assignors.server.javatable import HashedKey, JavaTable
 from groupledger.core.assignors.server.order import copy_size, room, table_size
 from groupledger.core.batch import NONE
 from groupledger.core.javaorder import LEAST_CAPACITY
@@ -23,7 +23,7 @@ Pairs = Sequence[tuple[int, int]]
 """Topic and partition (below 0: ~partition, taken away)."""
 
 
-class Topics:
+class TopicKeys:
     """Keys for one group's topics, by name and by id."""
 
     def __init__(self, batch: ServerBatch, group: int) -> None:
@@ -34,7 +34,7 @@ class Topics:
         self.exists = [count != NONE for count in batch.topic_partitions[local].tolist()]
 
 
-def walk_keys(keys: Iterable[Key], capacity: int) -> list[int]:
+def walk_keys(keys: Iterable[HashedKey], capacity: int) -> list[int]:
     """The names of keys put into a table of `capacity`, as it is walked."""
     table = JavaTable(capacity)
     for key in keys:
@@ -49,18 +49,18 @@ def member_order(batch: ServerBatch, group: int, order: IntArray) -> list[int]:
     return walk_keys((keys[member] for member in order.tolist()), LEAST_CAPACITY)
 
 
-def subscription(topics: Topics, named: IntArray) -> list[int]:
+def subscription(topics: TopicKeys, named: IntArray) -> list[int]:
     """A member's topics that exist, as a set of their names is walked."""
     walked = walk_keys((topics.names[topic] for topic in named.tolist()), copy_size(len(named)))
     return [topic for topic in walked if topics.exists[topic]]
 
 
-def shared_topics(topics: Topics, named: IntArray) -> list[int]:
+def shared_topics(topics: TopicKeys, named: IntArray) -> list[int]:
     """`new HashSet(..)` of the ids of a member's topics, as it is walked."""
     return walk_keys((topics.ids[topic] for topic in subscription(topics, named)), copy_size(len(named)))
 
 
-def target(topics: Topics, held: Pairs) -> list[tuple[int, int]]:
+def target(topics: TopicKeys, held: Pairs) -> list[tuple[int, int]]:
     """A target as its maps are walked, from the order of its record."""
     sets: dict[int, list[int]] = {}
     for topic, partition in held:
@@ -69,7 +69,7 @@ def target(topics: Topics, held: Pairs) -> list[tuple[int, int]]:
     return [(topic, each) for topic in walked for each in _set(sets[topic], copy_size(len(sets[topic])))]
 
 
-def range_record(topics: Topics, named: IntArray, capacity: int, given: Pairs) -> list[tuple[int, int]]:
+def range_record(topics: TopicKeys, named: IntArray, capacity: int, given: Pairs) -> list[tuple[int, int]]:
     """A member's ranges in the order its map is walked; `named`: whose names decide the order of the puts."""
     ranges: dict[int, list[int]] = {}
     for topic, partition in given:
@@ -79,7 +79,7 @@ def range_record(topics: Topics, named: IntArray, capacity: int, given: Pairs) -
     return [(topic, partition) for topic in walked for partition in ranges[topic]]
 
 
-def record(topics: Topics, held: Pairs, rows: Pairs, fresh: LongArray) -> list[tuple[int, int]]:
+def record(topics: TopicKeys, held: Pairs, rows: Pairs, fresh: LongArray) -> list[tuple[int, int]]:
     """A remade target as it is walked, from the walk before and what was done since (see `record.write_record`)."""
     sets: dict[int, list[int]] = {}
     for topic, partition in held:
@@ -106,13 +106,13 @@ def range_capacity(named: int, known: int, *, homogeneous: bool) -> int:
     return table_size(room(known if homogeneous else named))
 
 
-def _keys(hashes: IntArray, ranks: IntArray) -> list[Key]:
+def _keys(hashes: IntArray, ranks: IntArray) -> list[HashedKey]:
     pairs = zip(hashes.tolist(), ranks.tolist(), strict=True)
-    return [Key(hashed, rank, name) for name, (hashed, rank) in enumerate(pairs)]
+    return [HashedKey(hashed, rank, name) for name, (hashed, rank) in enumerate(pairs)]
 
 
-def _number(partition: int) -> Key:
-    return Key(partition, partition, partition)
+def _number(partition: int) -> HashedKey:
+    return HashedKey(partition, partition, partition)
 
 
 def _table(partitions: Iterable[int], capacity: int) -> JavaTable:

@@ -19,6 +19,7 @@ from groupledger.core.assignors.server.order import (
 from groupledger.core.assignors.server.spec import ServerBatch
 from groupledger.core.batch import NONE
 from groupledger.core.faults import Fault
+from groupledger.core.input_codes import ScenarioCode
 from groupledger.core.javaorder import hash_texts
 
 UUID_BYTES = 16
@@ -27,7 +28,7 @@ INT32 = 2**31
 TopicId = NewType("TopicId", bytes)
 """The 16 bytes of a Kafka Uuid."""
 
-Partitions = tuple[tuple[TopicId, tuple[int, ...]], ...]
+TopicIdNumbers = tuple[tuple[TopicId, tuple[int, ...]], ...]
 """Partitions under topic ids, in the order of a record; each topic once."""
 
 
@@ -37,7 +38,7 @@ class ServerMember:
 
     member_id: str
     topics: tuple[str, ...]
-    target: Partitions = ()
+    target: TopicIdNumbers = ()
     instance_id: str | None = None
 
 
@@ -56,7 +57,7 @@ class ServerGroup:
     `members` in the order in which they joined. `changes`: 1 for each join and -1 for each leave since the coordinator
     loaded the group, the joining member left out; None: nobody left. `joining`: the member whose heartbeat caused the
     assignment, where it is not in the group's table yet. `homogeneous`: None derives it from the subscriptions as
-    ConsumerGroup does; a group with a regular expression beside names is heterogeneous. Fault `server-group` for a
+    ConsumerGroup does; a group with a regular expression beside names is heterogeneous. Fault BAD_GROUP for a
     group that cannot be.
     """
 
@@ -89,7 +90,7 @@ class ServerGroup:
 
 def _require(fine: bool, what: str, expected: str) -> None:
     if not fine:
-        raise Fault("server-group", f"{what}; expected {expected}: correct the group or leave it out")
+        raise Fault(ScenarioCode.BAD_GROUP, f"{what}; expected {expected}: correct the group or leave it out")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from groupledger.core.assignors.server.balancer import Balancer, balancer, most_loaded_with, next_least, topic_is_level
-from groupledger.core.assignors.server.changes import Targets, with_room, write
-from groupledger.core.assignors.server.spec import Status
-from groupledger.core.assignors.server.walks import Group
+from groupledger.core.assignors.server.changes import CurrentTargets, with_room, write
+from groupledger.core.assignors.server.spec import ServerStatus
+from groupledger.core.assignors.server.walks import ServerGroupView
 from groupledger.core.kernels import kernel
 
 if TYPE_CHECKING:
     from groupledger.core.batch import IntArray, LongArray
 
-OK = int(Status.OK)
-OUT_OF_BOUNDS = int(Status.OUT_OF_BOUNDS)
+OK = int(ServerStatus.OK)
+OUT_OF_BOUNDS = int(ServerStatus.OUT_OF_BOUNDS)
 MOST_ROUNDS = 16  # Kafka's MAX_ITERATION_COUNT
 NOBODY = -1
 
 
-class Plan(NamedTuple):
+class HeterogeneousPlan(NamedTuple):
     """What the algorithm works on. A seat is a member's place in the walk; ties go to the lower seat."""
 
     order: IntArray  # [members] the member in each seat
@@ -38,11 +38,11 @@ class Plan(NamedTuple):
 
 @kernel
 def assign_heterogeneous(
-    g: Group, order: IntArray, owned: Targets, log: IntArray, used: int
+    g: ServerGroupView, order: IntArray, owned: CurrentTargets, log: IntArray, used: int
 ) -> tuple[IntArray, int, int, int]:
     """Members A {t}, B {t, u}, t and u of 2 partitions -> A: t0, t1; B: u0, u1.
 
-    Returns the log, its rows used, a `Status` and, for OUT_OF_BOUNDS, the place of the offender in `owned`.
+    Returns the log, its rows used, a `ServerStatus` and, for OUT_OF_BOUNDS, the place of the offender in `owned`.
     """
     plan = _plan(g, order)
     log = with_room(log, used, g.target_start[g.members] - g.target_start[0])
@@ -58,7 +58,7 @@ def assign_heterogeneous(
 
 
 @kernel
-def _plan(g: Group, order: IntArray) -> Plan:
+def _plan(g: ServerGroupView, order: IntArray) -> HeterogeneousPlan:
     seat_start = np.zeros(g.topics + 1, np.int64)
     for at in range(g.subscription_start[0], g.subscription_start[g.members]):
         if g.partitions[g.subscription_topic[at]] >= 0:
@@ -78,11 +78,13 @@ def _plan(g: Group, order: IntArray) -> Plan:
                 seats[filled[topic]] = seat
                 filled[topic] += 1
     owner = np.full(owner_start[g.topics], NOBODY, np.int32)
-    return Plan(order, np.zeros(g.members, np.int64), seat_start, seats, owner_start, owner)
+    return HeterogeneousPlan(order, np.zeros(g.members, np.int64), seat_start, seats, owner_start, owner)
 
 
 @kernel
-def _keep_subscribed(g: Group, plan: Plan, owned: Targets, log: IntArray, used: int) -> tuple[int, int]:
+def _keep_subscribed(
+    g: ServerGroupView, plan: HeterogeneousPlan, owned: CurrentTargets, log: IntArray, used: int
+) -> tuple[int, int]:
     """Log what members own without a subscription; where two own a partition, the later seat has it.
 
     Returns the log's rows, and the place of a partition beyond its topic's count (Kafka fails there), else -1.
@@ -105,7 +107,7 @@ def _keep_subscribed(g: Group, plan: Plan, owned: Targets, log: IntArray, used: 
 
 
 @kernel
-def _sorted_topics(g: Group, plan: Plan) -> IntArray:
+def _sorted_topics(g: ServerGroupView, plan: HeterogeneousPlan) -> IntArray:
     """Subscribed topics: most partitions a subscriber first, then fewest subscribers, then by id."""
     count = 0
     topics = np.empty(g.topics, np.int32)
@@ -125,7 +127,7 @@ def _sorted_topics(g: Group, plan: Plan) -> IntArray:
 
 
 @kernel
-def _deal(plan: Plan, topic: int, log: IntArray, used: int) -> int:
+def _deal(plan: HeterogeneousPlan, topic: int, log: IntArray, used: int) -> int:
     """Give each partition without an owner to the subscriber that has least."""
     low = plan.owner_start[topic]
     high = plan.owner_start[topic + 1]
@@ -141,7 +143,7 @@ def _deal(plan: Plan, topic: int, log: IntArray, used: int) -> int:
 
 
 @kernel
-def _assign(plan: Plan, topic: int, at: int, seat: int, log: IntArray, used: int) -> int:
+def _assign(plan: HeterogeneousPlan, topic: int, at: int, seat: int, log: IntArray, used: int) -> int:
     """Give the partition at `owner[at]` to a seat, taking it from the one that has it."""
     partition = at - plan.owner_start[topic]
     before = plan.owner[at]
@@ -154,7 +156,7 @@ def _assign(plan: Plan, topic: int, at: int, seat: int, log: IntArray, used: int
 
 
 @kernel
-def _even_out(plan: Plan, topics: IntArray, log: IntArray, used: int) -> tuple[IntArray, int]:
+def _even_out(plan: HeterogeneousPlan, topics: IntArray, log: IntArray, used: int) -> tuple[IntArray, int]:
     """Round after round over the topics, until none has moved since its last turn, or the rounds are used up."""
     last = -1
     movable = np.empty(len(topics), np.int32)
@@ -177,7 +179,7 @@ def _even_out(plan: Plan, topics: IntArray, log: IntArray, used: int) -> tuple[I
 
 
 @kernel
-def _level(plan: Plan, topic: int, log: IntArray, used: int) -> int:
+def _level(plan: HeterogeneousPlan, topic: int, log: IntArray, used: int) -> int:
     """Move a topic's partitions from those who have most to those who have least; each owner gives its last first."""
     seats = plan.seats[plan.seat_start[topic] : plan.seat_start[topic + 1]]
     low = plan.owner_start[topic]

@@ -6,26 +6,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from groupledger.core.assignors.server.changes import Targets, with_room, write
-from groupledger.core.assignors.server.spec import Status
-from groupledger.core.assignors.server.walks import Group
+from groupledger.core.assignors.server.changes import CurrentTargets, with_room, write
+from groupledger.core.assignors.server.spec import ServerStatus
+from groupledger.core.assignors.server.walks import ServerGroupView
 from groupledger.core.kernels import kernel
 
 if TYPE_CHECKING:
     from groupledger.core.batch import IntArray, LongArray
 
-OK = int(Status.OK)
-LEFT_UNASSIGNED = int(Status.LEFT_UNASSIGNED)
+OK = int(ServerStatus.OK)
+LEFT_UNASSIGNED = int(ServerStatus.LEFT_UNASSIGNED)
 
 
 @kernel
 def assign_homogeneous(
-    g: Group, order: IntArray, topics: IntArray, owned: Targets, log: IntArray, used: int
+    g: ServerGroupView, order: IntArray, topics: IntArray, owned: CurrentTargets, log: IntArray, used: int
 ) -> tuple[IntArray, int, LongArray, int]:
     """7 partitions over 3 members -> 3, 2, 2 where nobody owns any; what is owned stays up to these numbers.
 
     `order` and `topics` are walks of the members and of the topics all subscribe to. Returns the log, its rows used,
-    how many partitions each member was still to get (Kafka copies its map then, even if it gets none), a `Status`.
+    how many partitions each member was still to get (Kafka copies its map then, even if it gets none), and a
+    `ServerStatus`.
     """
     held = g.target_start[g.members] - g.target_start[0]
     pool, size, total = _unassigned(g, topics, owned)
@@ -41,7 +42,7 @@ def assign_homogeneous(
 
 
 @kernel
-def _unassigned(g: Group, topics: IntArray, owned: Targets) -> tuple[IntArray, int, int]:
+def _unassigned(g: ServerGroupView, topics: IntArray, owned: CurrentTargets) -> tuple[IntArray, int, int]:
     """Pairs (topic, partition) that no target holds, in the order of `topics`, with room for all that may be lost."""
     first = np.full(g.topics, -1, np.int64)
     total = 0
@@ -66,10 +67,10 @@ def _unassigned(g: Group, topics: IntArray, owned: Targets) -> tuple[IntArray, i
 
 @kernel
 def _keep_to_quota(
-    g: Group,
+    g: ServerGroupView,
     order: IntArray,
     topics: IntArray,
-    owned: Targets,
+    owned: CurrentTargets,
     total: int,
     pool: IntArray,
     size: int,

@@ -23,7 +23,7 @@ TREE_CAPACITY = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class HashedKey:
     """What a table knows of a key: Java's hash code, what `compareTo` compares, and the caller's own name for it."""
 
     hashed: int
@@ -91,7 +91,7 @@ class JavaTable:
     def __contains__(self, name: object) -> bool:
         return name in self.leaves
 
-    def put(self, key: Key) -> None:
+    def put(self, key: HashedKey) -> None:
         """`Map.put` or `Set.add`: a new key goes behind its bucket; the table doubles after it, when over full."""
         if key.name in self.leaves:
             return
@@ -99,7 +99,7 @@ class JavaTable:
         if 4 * len(self) > 3 * self.capacity:
             self._double()
 
-    def compute_if_absent(self, key: Key) -> None:
+    def compute_if_absent(self, key: HashedKey) -> None:
         """`Map.computeIfAbsent`: doubles first, also for a key that is there; a new key goes before its bucket."""
         if 4 * len(self) > 3 * self.capacity:
             self._double()
@@ -120,7 +120,7 @@ class JavaTable:
         if not bucket.leaves:
             del self.buckets[index]
 
-    def _add(self, key: Key, *, behind: bool) -> None:
+    def _add(self, key: HashedKey, *, behind: bool) -> None:
         leaf = self.leaves[key.name] = Leaf(key, (_signed(spread(key.hashed)), key.rank))
         bucket = self.buckets.setdefault(spread(key.hashed) & (self.capacity - 1), Bucket([]))
         if bucket.is_tree():

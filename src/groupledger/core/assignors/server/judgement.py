@@ -13,18 +13,18 @@ from typing import NamedTuple
 
 from groupledger.core.assignors.server.answer import written as records_of
 from groupledger.core.assignors.server.assign import ASSIGNORS, assign
-from groupledger.core.assignors.server.certainty import Certainty, certainty
-from groupledger.core.assignors.server.group import Partitions, Topic, TopicId, encode
-from groupledger.core.assignors.server.log import Logged, Written, follow
-from groupledger.core.assignors.server.spec import Status
+from groupledger.core.assignors.server.certainty import TargetCertainty, certainty
+from groupledger.core.assignors.server.group import Topic, TopicId, TopicIdNumbers, encode
+from groupledger.core.assignors.server.log import Logged, WrittenTarget, follow
+from groupledger.core.assignors.server.spec import ServerStatus
 from groupledger.core.faults import Fault
 from groupledger.core.listings import last_change
 from groupledger.core.verdict import TRIED, UNLESS_NEIGHBOURS, Verdict
 
-Lists = Mapping[str, Partitions]
+TargetRecords = Mapping[str, TopicIdNumbers]
 
 
-class TopicChange(NamedTuple):
+class IdentifiedChange(NamedTuple):
     """A topic from `at` (microseconds) on; without partitions it is deleted, without an id it cannot be recomputed."""
 
     at: int
@@ -33,7 +33,7 @@ class TopicChange(NamedTuple):
     partitions: int | None
 
 
-class View(NamedTuple):
+class TopicView(NamedTuple):
     """Topics as of some moment, and what equality with the answer among them means."""
 
     equal: Verdict
@@ -44,11 +44,11 @@ class Judgement(NamedTuple):
     """`certainty` is what was promised of the answer, None: none was made."""
 
     verdict: Verdict
-    certainty: Certainty | None
+    certainty: TargetCertainty | None
 
 
 def judge_snapshots(
-    records: Iterable[Logged], changes: Iterable[TopicChange], offsets: Sequence[int], default: str
+    records: Iterable[Logged], changes: Iterable[IdentifiedChange], offsets: Sequence[int], default: str
 ) -> list[Verdict]:
     """The verdict on each snapshot of a group, named by its offset: that of the last target complete there.
 
@@ -66,22 +66,22 @@ def judge_snapshots(
     return [Verdict.CANNOT_TELL_GROUP_BEFORE if at < 0 else verdict(at) for at in last]
 
 
-def _in_time(change: TopicChange) -> tuple[int, bool]:
+def _in_time(change: IdentifiedChange) -> tuple[int, bool]:
     """At one moment a deletion comes before a creation: a topic made again within one listing."""
     return change.at, change.partitions is not None
 
 
-def views(changes: Sequence[TopicChange], target: Written) -> list[View]:
+def views(changes: Sequence[IdentifiedChange], target: WrittenTarget) -> list[TopicView]:
     """The target's topics when it was completed, before their last change, before the one before, after the next."""
     named = {topic for member in target.members for topic in member.topics}
     own = [change for change in changes if change.topic in named]
     moments = sorted({change.at for change in own})
     now = last_change(moments, target.timestamp) + 1
     meant = ((now, Verdict.EXACT), *zip((now - 1, now - 2, now + 1), TRIED, strict=True))
-    return [View(equal, _topics(own, moments[at - 1])) for at, equal in meant if 0 < at <= len(moments)]
+    return [TopicView(equal, _topics(own, moments[at - 1])) for at, equal in meant if 0 < at <= len(moments)]
 
 
-def _topics(changes: Sequence[TopicChange], at: int) -> dict[str, Topic]:
+def _topics(changes: Sequence[IdentifiedChange], at: int) -> dict[str, Topic]:
     """The topics that exist at a moment."""
     last = {change.topic: change for change in changes if change.at <= at}
     return {
@@ -91,7 +91,7 @@ def _topics(changes: Sequence[TopicChange], at: int) -> dict[str, Topic]:
     }
 
 
-def judge(target: Written, views: Sequence[View]) -> Judgement:
+def judge(target: WrittenTarget, views: Sequence[TopicView]) -> Judgement:
     """The first view among which the answer is what was written, else the verdict among the first view's topics.
 
     A target is exact in the order of its records too, since that order is the next target's input. Where an order
@@ -110,31 +110,31 @@ def judge(target: Written, views: Sequence[View]) -> Judgement:
         answer, promised = _answer(target, view.topics)
         if answer is not None and _by_topic(answer) == _by_topic(target.after):
             equal = view.equal if _in_order(answer) == _in_order(target.after) else Verdict.EQUAL_SETS
-            return Judgement(equal if promised is Certainty.EXACT else UNLESS_NEIGHBOURS[equal], promised)
+            return Judgement(equal if promised is TargetCertainty.EXACT else UNLESS_NEIGHBOURS[equal], promised)
     return _different(target, known[0])
 
 
-def _different(target: Written, view: View) -> Judgement:
+def _different(target: WrittenTarget, view: TopicView) -> Judgement:
     answer, promised = _answer(target, view.topics)
     if answer is None:
         return Judgement(Verdict.CANNOT_TELL_ASSIGNOR_FAILS, promised)
-    if promised is not Certainty.EXACT:
+    if promised is not TargetCertainty.EXACT:
         return Judgement(Verdict.CANNOT_TELL_NEIGHBOURS, promised)
     given = [each for lists in _by_topic(target.after).values() for each in lists]
     sound = len(set(given)) == len(given) and _subscribed(target, view.topics)
     return Judgement(Verdict.VALID_DIFFERENT if sound else Verdict.INVALID, promised)
 
 
-def _answer(target: Written, topics: Mapping[str, Topic]) -> tuple[Lists | None, Certainty]:
+def _answer(target: WrittenTarget, topics: Mapping[str, Topic]) -> tuple[TargetRecords | None, TargetCertainty]:
     """What the assignor answers among these topics, None where it fails; and what may be promised of it."""
     try:
         batch, names = encode([target.group(topics)])
     except Fault:  # a target or listing that cannot be: no assignor answers to it
-        return None, Certainty.EXACT
+        return None, TargetCertainty.EXACT
     # Its epoch follows the last one seen, so the whole write was read, and with it who was joining.
     (promised,) = certainty(target.assignor, batch, [target.history_known], [True])
     answer = assign(target.assignor, batch)
-    if answer.status[0] != Status.OK:
+    if answer.status[0] != ServerStatus.OK:
         return None, promised
     found = records_of(batch, names, answer, 0)
     lists = {
@@ -144,23 +144,23 @@ def _answer(target: Written, topics: Mapping[str, Topic]) -> tuple[Lists | None,
     return lists, promised
 
 
-def _names_all(target: Written, topics: Mapping[str, Topic]) -> bool:
+def _names_all(target: WrittenTarget, topics: Mapping[str, Topic]) -> bool:
     """Whether the topics of everything that was written are known."""
     ids = {topic.topic_id for topic in topics.values()}
     return all(topic_id in ids for lists in target.after.values() for topic_id, _ in lists)
 
 
-def _subscribed(target: Written, topics: Mapping[str, Topic]) -> bool:
+def _subscribed(target: WrittenTarget, topics: Mapping[str, Topic]) -> bool:
     names = {topic.topic_id: name for name, topic in topics.items()}
     wanted = {member.member_id: set(member.topics) for member in target.members}
     return all(names[topic_id] in wanted[member] for member, lists in target.after.items() for topic_id, _ in lists)
 
 
-def _in_order(lists: Lists) -> Lists:
+def _in_order(lists: TargetRecords) -> TargetRecords:
     return {member: partitions for member, partitions in lists.items() if partitions}
 
 
-def _by_topic(lists: Lists) -> dict[str, set[tuple[bytes, int]]]:
+def _by_topic(lists: TargetRecords) -> dict[str, set[tuple[bytes, int]]]:
     return {
         member: {(topic_id, number) for topic_id, numbers in partitions for number in numbers}
         for member, partitions in lists.items()

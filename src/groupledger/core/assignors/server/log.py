@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from groupledger.core.assignors.server.group import Partitions, ServerGroup, ServerMember, Topic, TopicId
+from groupledger.core.assignors.server.group import ServerGroup, ServerMember, Topic, TopicId, TopicIdNumbers
 from groupledger.core.wire.offsets_log import (
     ConsumerGroupMetadata,
     LogRecord,
@@ -30,7 +30,7 @@ Logged = tuple[int, int, LogRecord | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenTarget:
     """A target that became complete: `members` with what it was computed from, and `after`, what was written.
 
     `before_known`: nothing it was computed from can be missing. `history_known`: the group was read from its first
@@ -45,7 +45,7 @@ class Written:
     members: tuple[ServerMember, ...]
     changes: tuple[int, ...]
     joining: str | None
-    after: Mapping[str, Partitions]
+    after: Mapping[str, TopicIdNumbers]
     before_known: bool
     history_known: bool
     has_regex: bool
@@ -60,8 +60,8 @@ class _State:
     """The group as its last records leave it; `fresh`: new targets that no TargetAssignmentMetadata completed yet."""
 
     members: dict[str, MemberMetadata] = field(default_factory=dict)
-    targets: dict[str, Partitions] = field(default_factory=dict)
-    fresh: dict[str, Partitions] = field(default_factory=dict)
+    targets: dict[str, TopicIdNumbers] = field(default_factory=dict)
+    fresh: dict[str, TopicIdNumbers] = field(default_factory=dict)
     changes: list[int] = field(default_factory=list)
     newcomer: str | None = None  # whose first record stands in the write that goes on
     last: tuple[int, int] = (-1, -1)  # offset and timestamp of the group's last record
@@ -71,7 +71,7 @@ class _State:
     hole: bool = False  # a record could not be read: what it changed is not known until the group is deleted
 
 
-def follow(records: Iterable[Logged], default: str = DEFAULT_ASSIGNOR) -> Iterator[Written]:
+def follow(records: Iterable[Logged], default: str = DEFAULT_ASSIGNOR) -> Iterator[WrittenTarget]:
     """Each target that one group's records complete, in order; the records ascend by offset."""
     state = _State()
     for offset, timestamp, record in records:
@@ -89,13 +89,13 @@ def follow(records: Iterable[Logged], default: str = DEFAULT_ASSIGNOR) -> Iterat
             _apply(state, record)
 
 
-def _complete(state: _State, epoch: int, offset: int, timestamp: int, default: str) -> Written:
+def _complete(state: _State, epoch: int, offset: int, timestamp: int, default: str) -> WrittenTarget:
     members = tuple(
         ServerMember(member, said.subscribed_topics, state.targets.get(member, ()), said.instance_id)
         for member, said in state.members.items()
     )
     newcomer = state.newcomer
-    written = Written(
+    written = WrittenTarget(
         epoch,
         offset,
         timestamp,
@@ -163,5 +163,5 @@ def _assignor(state: _State, default: str) -> str:
     return asked.most_common(1)[0][0] if asked else default
 
 
-def _partitions(value: TargetAssignmentMember) -> Partitions:
+def _partitions(value: TargetAssignmentMember) -> TopicIdNumbers:
     return tuple((TopicId(uuid_bytes(topic)), partitions) for topic, partitions in value.topic_partitions)

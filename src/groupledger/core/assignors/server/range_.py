@@ -11,7 +11,7 @@ import numpy as np
 
 from groupledger.core.assignors.server.order import room, table_size, walk
 from groupledger.core.assignors.server.spec import ServerBatch
-from groupledger.core.assignors.server.walks import Group, group_at, walk_subscription
+from groupledger.core.assignors.server.walks import ServerGroupView, group_at, walk_subscription
 from groupledger.core.batch import NONE
 from groupledger.core.javaorder import TREE
 from groupledger.core.kernels import kernel
@@ -32,7 +32,7 @@ class Shares(NamedTuple):
 
 
 @kernel
-def count_ranges(g: Group, size: LongArray) -> None:
+def count_ranges(g: ServerGroupView, size: LongArray) -> None:
     """Set `size` [members] to how many partitions each member gets; 7 over 3 -> 3, 2, 2."""
     shares = _shares(g)
     for member in sorted_members(g):
@@ -43,7 +43,12 @@ def count_ranges(g: Group, size: LongArray) -> None:
 
 @kernel
 def write_ranges(
-    g: Group, homogeneous: bool, start: LongArray, topic: IntArray, partition: IntArray, tree: NDArray[np.bool_]
+    g: ServerGroupView,
+    homogeneous: bool,
+    start: LongArray,
+    topic: IntArray,
+    partition: IntArray,
+    tree: NDArray[np.bool_],
 ) -> None:
     """Fill each member's part, at start[m]:start[m + 1], in the order its map is walked.
 
@@ -65,7 +70,7 @@ def write_ranges(
 
 
 @kernel
-def sorted_members(g: Group) -> IntArray:
+def sorted_members(g: ServerGroupView) -> IntArray:
     """Members with an instance id first, by it; then the others by member id."""
     keys = np.empty(g.members, np.int64)
     for member in range(g.members):
@@ -76,7 +81,7 @@ def sorted_members(g: Group) -> IntArray:
 
 
 @kernel
-def _shares(g: Group) -> Shares:
+def _shares(g: ServerGroupView) -> Shares:
     subscribers = np.zeros(g.topics, np.int32)
     for at in range(g.subscription_start[0], g.subscription_start[g.members]):
         subscribers[g.subscription_topic[at]] += 1
@@ -107,7 +112,7 @@ def _deal(shares: Shares, topic: int) -> int:
 
 @kernel
 def _write(
-    g: Group, shares: Shares, topics: IntArray, capacity: int, to: int, topic: IntArray, partition: IntArray
+    g: ServerGroupView, shares: Shares, topics: IntArray, capacity: int, to: int, topic: IntArray, partition: IntArray
 ) -> bool:
     """Write one member's ranges; False where a tree decides the order of its topics."""
     given = np.empty(len(topics), np.int32)

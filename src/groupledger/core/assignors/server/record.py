@@ -19,7 +19,7 @@ from groupledger.core.assignors.server.order import (
     table_size,
     walk_added,
 )
-from groupledger.core.assignors.server.walks import Group
+from groupledger.core.assignors.server.walks import ServerGroupView
 from groupledger.core.javaorder import LEAST_CAPACITY, TREE, TREE_CHAIN, spread
 from groupledger.core.kernels import kernel
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 NONE_YET = -1
 
 
-class Member(NamedTuple):
+class MemberTarget(NamedTuple):
     """One member: its target as it is walked, its rows of the log (topic, partition or ~partition) in order of time."""
 
     owned_topic: IntArray
@@ -38,7 +38,7 @@ class Member(NamedTuple):
     row_partition: IntArray
 
 
-class Slots(NamedTuple):
+class MapSlots(NamedTuple):
     """The sets of a member's map, those it was copied from first; a topic that is lost and comes back has a new one."""
 
     topic: IntArray
@@ -49,7 +49,7 @@ class Slots(NamedTuple):
 
 
 @kernel
-def fresh_sizes(g: Group, homogeneous: bool) -> LongArray:
+def fresh_sizes(g: ServerGroupView, homogeneous: bool) -> LongArray:
     """Buckets of the set Kafka makes for a topic new to a member: 16, or (heterogeneous) by its fair share."""
     sizes = np.full(g.topics, LEAST_CAPACITY, np.int64)
     if homogeneous:
@@ -65,7 +65,7 @@ def fresh_sizes(g: Group, homogeneous: bool) -> LongArray:
 
 @kernel
 def write_record(
-    id_hash: IntArray, fresh: LongArray, slot_of: IntArray, m: Member, topic: IntArray, partition: IntArray
+    id_hash: IntArray, fresh: LongArray, slot_of: IntArray, m: MemberTarget, topic: IntArray, partition: IntArray
 ) -> bool:
     """Fill `topic`, `partition` with a changed member's target as it is walked; False where a bucket overflows.
 
@@ -92,7 +92,7 @@ def write_record(
 
 
 @kernel
-def _rows_by_slot(slots: Slots, count: int) -> tuple[LongArray, LongArray]:
+def _rows_by_slot(slots: MapSlots, count: int) -> tuple[LongArray, LongArray]:
     """The rows of each slot in the order of time: those of slot s stand at heads[s]:heads[s + 1]."""
     heads = np.zeros(count + 1, np.int64)
     for slot in slots.row:
@@ -108,9 +108,9 @@ def _rows_by_slot(slots: Slots, count: int) -> tuple[LongArray, LongArray]:
 
 
 @kernel
-def _copied(m: Member, slot_of: IntArray) -> tuple[Slots, int]:
+def _copied(m: MemberTarget, slot_of: IntArray) -> tuple[MapSlots, int]:
     most = len(m.owned_topic) + len(m.row_topic)
-    slots = Slots(
+    slots = MapSlots(
         np.empty(most, np.int32),
         np.zeros(most, np.int32),
         np.zeros(most, np.int32),
@@ -130,7 +130,7 @@ def _copied(m: Member, slot_of: IntArray) -> tuple[Slots, int]:
 
 
 @kernel
-def _replay_map(id_hash: IntArray, slot_of: IntArray, m: Member, slots: Slots, count: int) -> tuple[int, int]:
+def _replay_map(id_hash: IntArray, slot_of: IntArray, m: MemberTarget, slots: MapSlots, count: int) -> tuple[int, int]:
     """The map's capacity (or TREE) and the number of slots after all rows; sets `slots.size` and `slots.row`."""
     hashes = id_hash[slots.topic[:count]]
     capacity = after_changes(hashes, np.ones(count, np.int32), count, table_size(count))
@@ -166,7 +166,7 @@ def _replay_map(id_hash: IntArray, slot_of: IntArray, m: Member, slots: Slots, c
 
 
 @kernel
-def _chains(id_hash: IntArray, slots: Slots, count: int, capacity: int) -> IntArray:
+def _chains(id_hash: IntArray, slots: MapSlots, count: int, capacity: int) -> IntArray:
     """How many topics each bucket holds."""
     chains = np.zeros(capacity, np.int32)
     for slot in range(count):
@@ -176,7 +176,7 @@ def _chains(id_hash: IntArray, slots: Slots, count: int, capacity: int) -> IntAr
 
 
 @kernel
-def _walk_map(id_hash: IntArray, slots: Slots, count: int, capacity: int) -> IntArray:
+def _walk_map(id_hash: IntArray, slots: MapSlots, count: int, capacity: int) -> IntArray:
     """The slots in the order of their topics in the map: in a bucket the last computed first, then the copied ones."""
     walked = np.empty(count, np.int32)
     alive = 0

@@ -20,11 +20,6 @@ NAMES = tuple(PREFIX + name for name in ASSIGNORS)
 HOMOGENEOUS = {"homogeneous": True, "heterogeneous": False}
 
 
-def is_server(scenario: Mapping[str, Any]) -> bool:
-    """Whether the scenario is for one of NAMES."""
-    return scenario.get("assignor") in NAMES
-
-
 def solve(scenario: Mapping[str, Any]) -> dict[str, Any]:
     """One scenario in, one result out: `assignment` sorted, `order` as the records are written, or Kafka's `error`.
 
@@ -45,7 +40,7 @@ def solve(scenario: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read(scenario: Mapping[str, Any]) -> ServerGroup:
-    """The group a scenario describes; Fault `bad-scenario` says what is wrong with its form."""
+    """The group a scenario describes; Fault BAD_SCENARIO says what is wrong with its form."""
     require_server_form(scenario, NAMES)
     topics = {name: Topic(_id(fact["id"]), int(fact["partitions"])) for name, fact in scenario["topics"].items()}
     ids = {name: topic.topic_id for name, topic in topics.items()}

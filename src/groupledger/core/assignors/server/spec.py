@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from groupledger.core.batch import IntArray, LongArray
 
 
-class Path(IntEnum):
+class ServerPath(IntEnum):
     """Which of the assignor's two algorithms decided; `uniform` and `range` both have two."""
 
     HETEROGENEOUS = 0
     HOMOGENEOUS = 1
 
 
-class Status(IntEnum):
+class ServerStatus(IntEnum):
     """OK, or how Kafka's own code fails."""
 
     OK = 0
@@ -67,7 +67,7 @@ class ServerAssignment:
     assigned_start: LongArray  # [M+1]
     assigned_topic: IntArray
     assigned_partition: IntArray
-    status: IntArray  # [G], a `Status`; any other than OK has empty lists
-    path: IntArray  # [G], a `Path`
+    status: IntArray  # [G], a `ServerStatus`; any other than OK has empty lists
+    path: IntArray  # [G], a `ServerPath`
     bad_topic: IntArray  # [G], local topic and partition that an OUT_OF_BOUNDS is about, else -1
     bad_partition: IntArray  # [G]

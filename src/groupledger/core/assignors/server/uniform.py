@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from groupledger.core.assignors.server.changes import FIRST_ROWS, Targets
+from groupledger.core.assignors.server.changes import FIRST_ROWS, CurrentTargets
 from groupledger.core.assignors.server.heterogeneous import assign_heterogeneous
 from groupledger.core.assignors.server.homogeneous import assign_homogeneous
-from groupledger.core.assignors.server.record import NONE_YET, Member, fresh_sizes, write_record
-from groupledger.core.assignors.server.spec import ServerBatch, Status
+from groupledger.core.assignors.server.record import NONE_YET, MemberTarget, fresh_sizes, write_record
+from groupledger.core.assignors.server.spec import ServerBatch, ServerStatus
 from groupledger.core.assignors.server.walks import group_at
 from groupledger.core.kernels import kernel
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from groupledger.core.batch import IntArray, LongArray
 
-OK = int(Status.OK)
+OK = int(ServerStatus.OK)
 
 
 @kernel
@@ -28,7 +28,7 @@ def decide(
     order: IntArray,
     shared: IntArray,
     shared_count: IntArray,
-    owned: Targets,
+    owned: CurrentTargets,
     path: IntArray,
     status: IntArray,
     bad: LongArray,
@@ -80,7 +80,7 @@ def count_records(b: ServerBatch, log: IntArray, rows: LongArray, status: IntArr
 @kernel
 def write_records(
     b: ServerBatch,
-    owned: Targets,
+    owned: CurrentTargets,
     log: IntArray,
     rows: LongArray,
     path: IntArray,
@@ -107,7 +107,7 @@ def write_records(
                 partition[low:high] = held_partition[: high - low]
                 continue
             mine = rows[index] + of[heads[local] : heads[local + 1]]
-            m = Member(held, held_partition, log[mine, 1], log[mine, 2])
+            m = MemberTarget(held, held_partition, log[mine, 1], log[mine, 2])
             tree[member] = not write_record(g.id_hash, fresh, slot_of, m, topic[low:high], partition[low:high])
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from groupledger.core.batch import IntArray, LongArray
 
 
-class Group(NamedTuple):
+class ServerGroupView(NamedTuple):
     """Views of one group; members and topics count from 0. Subscriptions and targets still index the whole batch."""
 
     members: int
@@ -42,13 +42,13 @@ class Group(NamedTuple):
 
 
 @kernel
-def group_at(b: ServerBatch, index: int) -> Group:
+def group_at(b: ServerBatch, index: int) -> ServerGroupView:
     """The views of group `index`."""
     m = b.member_start[index]
     n = b.member_start[index + 1]
     t = b.topic_start[index]
     u = b.topic_start[index + 1]
-    return Group(
+    return ServerGroupView(
         n - m,
         u - t,
         b.member_hash[m:n],
@@ -105,7 +105,7 @@ def walk_members(b: ServerBatch, order: IntArray, tree: NDArray[np.bool_]) -> No
 
 
 @kernel
-def walk_subscription(g: Group, member: int, topics: IntArray, names: IntArray) -> tuple[int, bool]:
+def walk_subscription(g: ServerGroupView, member: int, topics: IntArray, names: IntArray) -> tuple[int, bool]:
     """Fill `topics` with a member's topics that exist, as a set of their names is walked; how many, and if by a tree.
 
     `names` is scratch. Where a tree decides, the order is left as in the record.

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from groupledger.core.assignors.server.assign import ASSIGNORS
-from groupledger.core.assignors.server.group import Partitions, ServerGroup, ServerMember
+from groupledger.core.assignors.server.group import ServerGroup, ServerMember, TopicIdNumbers
 from groupledger.core.protocol.consumer_group.group_member import LEFT_STATIC, GroupMember, MemberState
 from groupledger.core.protocol.consumer_group.heartbeat import Answer, Refusal, Request
 from groupledger.core.protocol.consumer_group.reconciliation import Goal, advance
@@ -54,7 +54,7 @@ class ConsumerGroup:
     settings: ConsumerGroupSettings
     topics: TopicTable
     members: dict[str, GroupMember] = field(default_factory=dict)
-    targets: dict[str, Partitions] = field(default_factory=dict)
+    targets: dict[str, TopicIdNumbers] = field(default_factory=dict)
     epoch: int = FIRST_EPOCH
     assignment_epoch: int = FIRST_EPOCH
     assigned_ms: int | None = None
@@ -108,7 +108,7 @@ class ConsumerGroup:
         )
         return ServerQuestion(assignor, group)
 
-    def install(self, targets: dict[str, Partitions], now_ms: int) -> dict[str, Partitions]:
+    def install(self, targets: dict[str, TopicIdNumbers], now_ms: int) -> dict[str, TopicIdNumbers]:
         """Take new targets; gives those that changed, which are the ones that a record is written of."""
         changed = {
             member_id: target

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from groupledger.core.assignors.server.answer import failure
 from groupledger.core.assignors.server.assign import assign
-from groupledger.core.assignors.server.group import Partitions, ServerGroup, TopicId, encode
+from groupledger.core.assignors.server.group import ServerGroup, TopicId, TopicIdNumbers, encode
 
 
 class ServerQuestion(NamedTuple):
@@ -20,7 +20,7 @@ class ServerQuestion(NamedTuple):
 class Targets(NamedTuple):
     """The new target of each member, in the order of its record; `failure` is what the assignor threw."""
 
-    of: Mapping[str, Partitions]
+    of: Mapping[str, TopicIdNumbers]
     failure: str | None = None
 
 
@@ -41,7 +41,7 @@ def _assign(assignor: str, groups: Sequence[ServerGroup]) -> list[Targets]:
     for at, group in enumerate(groups):
         thrown = failure(batch, result, at)
         ids = [topic.topic_id for _, topic in sorted(group.topics.items())]
-        targets: dict[str, Partitions] = {}
+        targets: dict[str, TopicIdNumbers] = {}
         for each in group.members:
             mine = slice(result.assigned_start[member], result.assigned_start[member + 1])
             topics, numbers = result.assigned_topic[mine].tolist(), result.assigned_partition[mine].tolist()
@@ -51,7 +51,7 @@ def _assign(assignor: str, groups: Sequence[ServerGroup]) -> list[Targets]:
     return found
 
 
-def _record(ids: Sequence[TopicId], topics: Sequence[int], numbers: Sequence[int]) -> Partitions:
+def _record(ids: Sequence[TopicId], topics: Sequence[int], numbers: Sequence[int]) -> TopicIdNumbers:
     """Partitions under their topics, in the order in which the assignor has them."""
     record: list[tuple[TopicId, list[int]]] = []
     for topic, number in zip(topics, numbers, strict=True):

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from groupledger.pipeline.past import Past
-    from groupledger.sources.snapshot_tables import Snapshots
+    from groupledger.sources.snapshot_tables import SnapshotRows
 
 KNOWN = "known"
 _USABLE, _NEW = "usable", "new"
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenRows:
     """Rows of one table of one source. `new` are those the ledger does not have; to be read before `counts`."""
 
     cluster_id: str
@@ -41,7 +41,7 @@ class Given:
         yield "duplicates", usable - new
 
 
-def given(current: Callable[[Table], DataFrame], cluster_id: str, tables: Snapshots) -> list[Given]:
+def given(current: Callable[[Table], DataFrame], cluster_id: str, tables: SnapshotRows) -> list[GivenRows]:
     """The three tables of one source, beside the `current` ones of the ledger.
 
     A snapshot is its id: one that the ledger has is not taken again.
@@ -55,12 +55,12 @@ def given(current: Callable[[Table], DataFrame], cluster_id: str, tables: Snapsh
     return found
 
 
-def _given(cluster_id: str, table: Table, rows: DataFrame, known: DataFrame) -> Given:
+def _given(cluster_id: str, table: Table, rows: DataFrame, known: DataFrame) -> GivenRows:
     """Counted behind the join: before its shuffle, a task that Spark has to run again would count once more."""
     watch = Observation()
     marked = _marked(rows.select(*(name for name in table.columns if name != c.ATTEMPT_ID)), known)
     usable, new = F.count(F.lit(1)).alias(_USABLE), F.count_if(~F.col(KNOWN)).alias(_NEW)
-    return Given(cluster_id, table, marked.observe(watch, usable, new).where(~F.col(KNOWN)).drop(KNOWN), watch)
+    return GivenRows(cluster_id, table, marked.observe(watch, usable, new).where(~F.col(KNOWN)).drop(KNOWN), watch)
 
 
 def _marked(rows: DataFrame, known: DataFrame) -> DataFrame:
@@ -87,6 +87,6 @@ def changes_of_ownership(past: Past, groups: DataFrame, members: DataFrame) -> D
     return ownership_changes(every, members.drop(c.ATTEMPT_ID).unionByName(old_members))
 
 
-def of_table(pieces: Iterable[Given], table: Table) -> list[DataFrame]:
+def of_table(pieces: Iterable[GivenRows], table: Table) -> list[DataFrame]:
     """The new rows of one table."""
     return [piece.new for piece in pieces if piece.table is table]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from groupledger.core.assignors.group import Told
-from groupledger.core.assignors.server.javatable import JavaTable, Key
+from groupledger.core.assignors.group import ExactMapOrders
+from groupledger.core.assignors.server.javatable import HashedKey, JavaTable
 from groupledger.core.batch import GroupBatch
 from groupledger.core.javaorder import LEAST_CAPACITY
 
@@ -27,7 +27,7 @@ PER_MEMBER = (
 )
 
 
-def told_orders(batch: GroupBatch) -> Told:
+def told_orders(batch: GroupBatch) -> ExactMapOrders:
     """The orders in which Kafka walks the members and topics of a batch of one group."""
     walk = _walk(batch.member_hash, batch.member_rank, range(batch.members))
     named: dict[int, None] = {}
@@ -38,13 +38,13 @@ def told_orders(batch: GroupBatch) -> Told:
     subscribed = _walk(batch.topic_hash, batch.topic_rank, named)
     known = _walk(batch.topic_hash, batch.topic_rank, [each for each in subscribed if batch.topic_partitions[each] > 0])
     keep = _walk(batch.member_hash, batch.member_rank, walk)
-    return Told(*(np.array(order, np.int32) for order in (walk, keep, known)))
+    return ExactMapOrders(*(np.array(order, np.int32) for order in (walk, keep, known)))
 
 
 def _walk(hashes: IntArray, ranks: IntArray, inserted: Iterable[int]) -> list[int]:
     table = JavaTable(LEAST_CAPACITY)
     for each in inserted:
-        table.put(Key(int(hashes[each]), int(ranks[each]), each))
+        table.put(HashedKey(int(hashes[each]), int(ranks[each]), each))
     return list(table)
 
 

@@ -9,10 +9,10 @@ from collections import Counter
 from typing import NamedTuple
 
 from groupledger.core.history.rows import Assignment
-from groupledger.core.history.topics import TopicCatalog
+from groupledger.core.history.topics import TopicHistory
 from groupledger.core.wire.claims import Claim, ClaimSource, claim
 from groupledger.core.wire.consumer_protocol import (
-    Subscription,
+    ConsumerProtocolSubscription,
     TopicPartitions,
     decode_assignment,
     decode_subscription,
@@ -22,7 +22,7 @@ from groupledger.core.wire.faults import require_partitions
 from groupledger.core.wire.memo import Memo
 
 
-class Said(NamedTuple):
+class ReadSubscription(NamedTuple):
     """A subscription: `rack` is None where the client sent none or an empty one."""
 
     version: int | None
@@ -37,23 +37,23 @@ class Said(NamedTuple):
         return self.claim.source is not ClaimSource.NONE
 
 
-class Told(NamedTuple):
+class ReadAssignment(NamedTuple):
     """An assignment with each topic and each partition once; `repeated`: topics that stood twice, sorted."""
 
     partitions: TopicPartitions
     repeated: tuple[str, ...]
 
 
-class Words:
+class PayloadDecoder:
     """Reads members' bytes for one fold, topic ids as of a record's time."""
 
-    def __init__(self, topics: TopicCatalog) -> None:
+    def __init__(self, topics: TopicHistory) -> None:
         self._topics = topics
         self._epoch: int | None = None
         self._ids = _Ids(topics, 0)
-        self._told: Memo[tuple[Told, Assignment]] = Memo()
+        self._told: Memo[tuple[ReadAssignment, Assignment]] = Memo()
 
-    def at(self, timestamp_ms: int) -> Words:
+    def at(self, timestamp_ms: int) -> PayloadDecoder:
         """Resolve topic names as of then from now on."""
         epoch = self._topics.epoch(timestamp_ms)
         if epoch != self._epoch:
@@ -62,7 +62,7 @@ class Words:
             self._told = Memo()
         return self
 
-    def told(self, data: bytes) -> tuple[Told, Assignment]:
+    def told(self, data: bytes) -> tuple[ReadAssignment, Assignment]:
         """What assignment bytes say, and the same with topic ids; `DecodeFault` for bytes that are no assignment."""
         known = self._told.get(data)
         if known is None:
@@ -79,7 +79,7 @@ class Words:
 class _Ids(dict[str, str | None]):
     """Topic name -> topic id at one time, looked up once."""
 
-    def __init__(self, topics: TopicCatalog, timestamp_ms: int) -> None:
+    def __init__(self, topics: TopicHistory, timestamp_ms: int) -> None:
         super().__init__()
         self._topics = topics
         self._timestamp_ms = timestamp_ms
@@ -89,22 +89,24 @@ class _Ids(dict[str, str | None]):
         return topic_id
 
 
-def read_said(data: bytes, assignor: str | None) -> Said:
+def read_said(data: bytes, assignor: str | None) -> ReadSubscription:
     """A subscription's bytes under the group's protocol; `DecodeFault` if they are none."""
-    subscription: Subscription = decode_subscription(data)
+    subscription: ConsumerProtocolSubscription = decode_subscription(data)
     said = claim(subscription, assignor)
-    return Said(subscription.version, subscription.topics, subscription.rack or None, subscription.user_data, said)
+    return ReadSubscription(
+        subscription.version, subscription.topics, subscription.rack or None, subscription.user_data, said
+    )
 
 
-def read_told(data: bytes) -> Told:
+def read_told(data: bytes) -> ReadAssignment:
     """An assignment's bytes; no bytes at all are the broker's for a member whom the leader left out."""
     partitions = decode_assignment(data).partitions
     require_partitions(partitions)
     if len(dict(partitions)) == len(partitions):
-        return Told(tuple([(topic, _once(numbers)) for topic, numbers in partitions]), ())
+        return ReadAssignment(tuple([(topic, _once(numbers)) for topic, numbers in partitions]), ())
     counts = Counter(topic for topic, _ in partitions)
     once = tuple((topic, _once(numbers)) for topic, numbers in merged(partitions))
-    return Told(once, tuple(sorted(topic for topic, count in counts.items() if count > 1)))
+    return ReadAssignment(once, tuple(sorted(topic for topic, count in counts.items() if count > 1)))
 
 
 def _once(partitions: tuple[int, ...]) -> tuple[int, ...]:

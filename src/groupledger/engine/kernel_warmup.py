@@ -1,6 +1,6 @@
 """The kernels of the main job, compiled before the first job needs them.
 
-    python -m groupledger.engine.rehearsal          # once a machine and user; part of `make setup`
+    python -m groupledger.engine.kernel_warmup          # once a machine and user; part of `make setup`
 
 A bucket is a few thousand groups: worth loading compiled kernels, never worth compiling them (`core.kernels`). So a
 machine where nobody compiled them would stay with the interpreter.
@@ -19,17 +19,18 @@ from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.step import Form
 from groupledger.engine import rows as r
 from groupledger.engine.arrow_groups import GROUPS, assign_groups
-from groupledger.engine.buckets import Calculation, compute
+from groupledger.engine.buckets import compute
+from groupledger.engine.calculation import Calculation
 from groupledger.engine.topic_catalogue import SINCE, TopicCatalogue
 from groupledger.tables import columns as c
 
-NAME = "rehearsal"
+NAME = "warm-up"
 MEMBERS = {"A": ["t", "u"], "B": ["t", "u"]}
 OWNED: dict[str, list[dict[str, Any]]] = {"A": [{"topic": "t", "partitions": [0, 1, 2]}], "B": []}
 """B is to get some of it, and must wait."""
 
 
-def rehearse() -> None:
+def warm_up() -> None:
     """Bring small groups to every assignor of ours, with racks and without, as jobs and benchmarks do."""
     for racks in (None, [["r"], ["s"], ["r"]]):
         listed: dict[str, object] = {c.CLUSTER_ID: NAME, c.PARTITION_COUNT: 3, SINCE: 0, c.RACKS: racks}
@@ -69,4 +70,4 @@ def _group() -> dict[str, Any]:
 if __name__ == "__main__":
     os.environ["GROUPLEDGER_KERNELS"] = "numba"
     print("compiling the assignors' kernels (once, two or three minutes): jobs then run them compiled", file=sys.stderr)  # noqa: T201
-    rehearse()
+    warm_up()

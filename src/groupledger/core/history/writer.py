@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from groupledger.core.findings import Invariant, Severity
 from groupledger.core.history.members import ModernGroup
-from groupledger.core.history.ownership import Change, Ownership
+from groupledger.core.history.ownership import Ownership, OwnershipChange
+from groupledger.core.history.payloads import PayloadDecoder
 from groupledger.core.history.roles import GroupType
 from groupledger.core.history.rows import (
     CoverageRow,
@@ -22,8 +23,7 @@ from groupledger.core.history.rows import (
     OwnershipChangeRow,
     QuarantineRow,
 )
-from groupledger.core.history.topics import TopicCatalog
-from groupledger.core.history.words import Words
+from groupledger.core.history.topics import TopicHistory
 
 SOURCE = "log"
 STEP_MEMBERS = 200
@@ -68,17 +68,17 @@ class GroupState:
     modern: ModernGroup | None = None
 
 
-class Chronicle:
+class HistoryWriter:
     """Writes the rows of one group, with what every row of it has in common."""
 
     def __init__(
-        self, cluster_id: str, state: GroupState, topics: TopicCatalog, step_members: int = STEP_MEMBERS
+        self, cluster_id: str, state: GroupState, topics: TopicHistory, step_members: int = STEP_MEMBERS
     ) -> None:
         self.cluster_id = cluster_id
         self.step_members = step_members
         self.state = state
         self.topics = topics
-        self.words = Words(topics)
+        self.payloads = PayloadDecoder(topics)
         self.group_snapshots: list[GroupSnapshotRow] = []
         self.member_snapshots: list[MemberSnapshotRow] = []
         self.ownership_changes: list[OwnershipChangeRow] = []
@@ -120,7 +120,7 @@ class Chronicle:
         state.generation = None
         state.modern = None
 
-    def changed(self, changes: list[Change], row: LogRow) -> None:
+    def changed(self, changes: list[OwnershipChange], row: LogRow) -> None:
         """Write partitions that changed hands at this record."""
         state, identity = self.state, self.snapshot_id(row.offset)
         self.ownership_changes += [
