@@ -62,7 +62,10 @@ class Watch:
         assert all(row.epoch <= group.epoch for row in group.members)
 
     def see_calls(self, settled):
-        """Who takes a partition takes it from nobody: it was revoked or lost, or its owner ended or stands still."""
+        """Who takes a partition takes it from nobody: it was revoked or lost, or its owner ended or stands still.
+
+        Who resumes in onPartitionsAssigned reads nothing before a heartbeat was answered, and loses what others have.
+        """
         if isinstance(settled.event, e.DeleteTopic):  # one that is made again is another topic
             self.owner = {each: who for each, who in self.owner.items() if each.topic != settled.event.topic}
         ran, self.running = self.running, set(settled.running.items())
@@ -70,12 +73,31 @@ class Watch:
             who = each.member, each.process
             if each.call.callback is Callback.ASSIGNED:
                 before = {self.owner.get(partition) for partition in each.call.partitions} - {None, who}
-                assert not before & ran & self.running
-                self.owner |= dict.fromkeys(each.call.partitions, who)
+                if before & ran & self.running:
+                    assert loses_what_it_was_given(settled, each)
+                else:
+                    self.owner |= dict.fromkeys(each.call.partitions, who)
             elif each.call.callback in {Callback.REVOKED, Callback.LOST}:
                 for partition in each.call.partitions:
                     if self.owner.get(partition) == who:
                         del self.owner[partition]
+
+
+def loses_what_it_was_given(settled, given):
+    """Whether a process that stood still in this call goes on in it, and loses the partitions right after it."""
+    resumed = isinstance(settled.event, e.Resume) and settled.event.member == given.member
+    mine = [each for each in settled.calls if (each.member, each.process) == (given.member, given.process)]
+    then = [each.call for each in mine if each.order > given.order and each.call.callback.startswith("onPartitions")]
+    lost = bool(then) and then[0].callback is Callback.LOST and set(then[0].partitions) >= set(given.call.partitions)
+    return resumed and given.started_ms < settled.event.at_ms and lost
+
+
+@pytest.mark.parametrize("classic", [False, True])
+def test_who_resumes_in_a_callback_loses_what_others_have_by_then(classic):
+    """Seed 2502: m2 stands still in onPartitionsAssigned for longer than its session, and m3 takes its partition."""
+    watch = Watch()
+    for settled in History(2502, EVENTS, classic=classic).play():
+        watch.see(settled)
 
 
 @pytest.mark.parametrize("classic", [False, True])

@@ -72,6 +72,11 @@ def test_random_histories(first, monkeypatch):
         check(seed, zombies=seed % 3 != 0)
 
 
+def test_a_slow_member_that_answers_late_does_not_keep_the_others_rebalancing():
+    """Seed 701: its SyncGroup came too late in each round, since others joined again without a reason."""
+    check(701, zombies=True)
+
+
 def check(seed, *, zombies):
     script = timed_script(seed, EVENTS, zombies=zombies)
     settled = simulate(script)
