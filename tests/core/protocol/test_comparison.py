@@ -116,6 +116,6 @@ def test_what_does_not_settle_says_why():
 
 
 def test_two_owners_are_counted_once_a_partition():
-    old = {"byte_code": ByteCode.BEFORE_KIP_429}
-    mixed = [e.Join("a", ("t",), **old), e.Join("b", ("t",)), e.Join("c", ("t",), **old)]
+    old = ByteCode.BEFORE_KIP_429
+    mixed = [e.Join("a", ("t",), byte_code=old), e.Join("b", ("t",)), e.Join("c", ("t",), byte_code=old)]
     assert costs("cooperative-sticky,range", "double_owners", events=mixed) == [(1,), (0,)]
