@@ -6,6 +6,7 @@ import functools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -50,6 +51,7 @@ class ComparisonAsked:
     summary: bool
     difference: bool
     from_ms: int
+    html: Path | None
     output: Output
     wide: bool
 
@@ -61,9 +63,13 @@ def takes_comparison(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--summary", is_flag=True, help="What each script costs, in a line.")
     @click.option("--difference", is_flag=True, help="With --compare A,B: by event, what B costs more than A.")
     @click.option("--from-ms", type=click.IntRange(0), default=0, help="With both: count events from this time on.")
+    @click.option(
+        "--html", type=click.Path(path_type=Path, dir_okay=False), help="With both: write a page of timelines."
+    )
     @functools.wraps(command)
     def run(
         *,
+        html: Path | None,
         compare: str | None,
         summary: bool,
         difference: bool,
@@ -79,10 +85,11 @@ def takes_comparison(command: Callable[..., Any]) -> Callable[..., Any]:
                 "--summary tells scripts as they are written: --compare as-written,range tells more."
             )
         if compare is None and not summary:
-            if from_ms:
-                raise click.UsageError("--from-ms goes with --compare and --summary.")
+            alone = "--from-ms" if from_ms else "--html" if html else None
+            if alone is not None:
+                raise click.UsageError(f"{alone} goes with --compare and --summary.")
             return command(comparison=None, **options)
-        asked = ComparisonAsked(compare or AS_WRITTEN, summary, difference, from_ms, output, wide)
+        asked = ComparisonAsked(compare or AS_WRITTEN, summary, difference, from_ms, html, output, wide)
         beside = ("grid", "table", "listener", "metrics")
         other = next((name for name in beside if options[name]), None)
         if other is not None:
@@ -97,6 +104,11 @@ def tell_compared(files: Iterable[ScriptLines], asked: ComparisonAsked, custom: 
     with asked.output.status("playing the scripts"):
         found = _compared(files, asked, custom)
     _tell(asked, found)
+    if asked.html is not None:
+        from groupledger.report.html.written import write_comparison
+
+        write_comparison(found, asked.html)
+        asked.output.line(f"timelines: {asked.html}")
     asked.output.result({"status": "done", "command": "simulate", "comparison": plain(found)})
     _exit(found)
 
@@ -119,7 +131,9 @@ def _compared(files: Iterable[ScriptLines], asked: ComparisonAsked, custom: Mapp
                 bad.append(BadScript(file.named, number, f"{script.code}: {script.message}"))
             else:
                 good.append((name if name is None or isinstance(name, str) else json.dumps(name), script))
-    return Comparison(asked.from_ms, compare(good, variants, custom, asked.from_ms), tuple(bad))
+    timeline = asked.html is not None or asked.output.as_json
+    scripts = compare(good, variants, custom, asked.from_ms, timeline=timeline)
+    return Comparison(asked.from_ms, scripts, tuple(bad))
 
 
 def _tell(asked: ComparisonAsked, found: Comparison) -> None:

@@ -7,7 +7,7 @@ cooperative-sticky two rounds, two moves and two revocations.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.custom.naming import CustomAssignor
@@ -55,10 +55,22 @@ class EventCost:
 
 
 @dataclass(frozen=True, slots=True)
+class ConsumedSpan:
+    """A member consumed a partition from `since_ms` up to `until_ms`; null: it goes on."""
+
+    topic: str
+    partition: int
+    member: str
+    since_ms: int
+    until_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class ComparedVariant:
     """A script under one variant. `error`: why it cannot be played so; there is no `cost` then.
 
     `failures` are events that did not settle, or were refused. `unowned`: partitions that nobody has in the end.
+    `consumed`: who consumed which partition when (until null: it goes on), where a timeline was asked for.
     """
 
     variant: str
@@ -67,6 +79,7 @@ class ComparedVariant:
     failures: int
     unowned: int
     events: tuple[EventCost, ...]
+    consumed: tuple[ConsumedSpan, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +113,13 @@ def compare(
     variants: Sequence[Variant],
     custom: Mapping[str, CustomAssignor] | None = None,
     from_ms: int = 0,
+    *,
+    timeline: bool = False,
 ) -> tuple[ComparedScript, ...]:
-    """Play every script under every variant. One that cannot be played so has an error, and the others go on."""
+    """Play every script under every variant. One that cannot be played so has an error, and the others go on.
+
+    `timeline`: tell who consumed what when, too.
+    """
     asked = [_changed(script, variant) for _, script in scripts for variant in variants]
     played = iter(simulate_all([each for each in asked if isinstance(each, Script)], custom))
     results = [each if isinstance(each, Fault) else next(played) for each in asked]
@@ -110,7 +128,8 @@ def compare(
         events = len(list(script.events))
         mine = results[place * len(variants) : (place + 1) * len(variants)]
         told = zip(variants, mine, strict=True)
-        found.append(ComparedScript(name, tuple(_compared(one, result, events, from_ms) for one, result in told)))
+        rows = [(_compared(one, result, events, from_ms), result) for one, result in told]
+        found.append(ComparedScript(name, tuple(_with_timeline(*row) if timeline else row[0] for row in rows)))
     return tuple(found)
 
 
@@ -130,6 +149,16 @@ def _compared(variant: Variant, result: list[Settlement] | Fault, events: int, f
     counted = [settled for settled in result if settled.event.at_ms >= from_ms]
     twice = {each.partition for settled in counted for each in settled.double_owners}
     return ComparedVariant(variant.name, None, _total(rows, len(twice)), failures, unowned, tuple(rows))
+
+
+def _with_timeline(compared: ComparedVariant, result: list[Settlement] | Fault) -> ComparedVariant:
+    """What lasts is told again by each settlement: the last one that has it knows when it ended."""
+    ends = (
+        {each[:3]: each.until_ms for settled in result for each in settled.consumed} if isinstance(result, list) else {}
+    )
+    spans = sorted(((*key, until_ms) for key, until_ms in ends.items()), key=lambda each: each[:3])
+    told = (ConsumedSpan(*partition, member, since, until) for partition, member, since, until in spans)
+    return replace(compared, consumed=tuple(each for each in told if each.until_ms != each.since_ms))
 
 
 def costs(settlements: Sequence[Settlement], events: int) -> Iterator[EventCost]:
