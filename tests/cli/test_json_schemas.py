@@ -42,8 +42,18 @@ ASKED = [
     "sql",
     "sql 'SELECT group_id, observed_at FROM current_group_snapshots'",
     "openmetrics",
+    "simulate --compare range,consumer",
 ]
-REFUSED = ["who b-1", "show --group pya", "explain pya", "diff pay --from 9", "audit --group x", "sql 'DROP TABLE a'"]
+SCRIPT = '{"id": "g", "topics": {"t": 2}, "events": [{"event": "join", "member": "a", "topics": ["t"]}]}\nnonsense\n'
+REFUSED = [
+    "simulate --compare rnage",
+    "who b-1",
+    "show --group pya",
+    "explain pya",
+    "diff pay --from 9",
+    "audit --group x",
+    "sql 'DROP TABLE a'",
+]
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +78,9 @@ def place(tmp_path_factory):
 def printed(words, place):
     import shlex
 
-    ran = CliRunner().invoke(main, [*shlex.split(words), "--json", "--ledger", place])
+    of_scripts = words.startswith("simulate")
+    where = [] if of_scripts else ["--ledger", place]
+    ran = CliRunner().invoke(main, [*shlex.split(words), "--json", *where], input=SCRIPT if of_scripts else None)
     return json.loads(ran.stdout)
 
 

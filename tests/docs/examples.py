@@ -22,6 +22,8 @@ from tests.docs.demo_ledger import unpack
 WIDTH = "80"
 FILES = {"csv": "--weights", "yaml": "--grid", "json": "--table"}
 """A block in one of these languages is the file that the next command names behind the option."""
+SCRIPTS = (".jsonl", ".yaml")
+"""What `simulate` reads: the last block of that language before the first command that names it."""
 _COMMAND = re.compile(r"^ {4}groupledger (?P<words>[^\n]*?)(?: {2,}#[^\n]*)?$", re.MULTILINE)
 _OUTPUT = re.compile(r"\n\n```\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -68,8 +70,9 @@ def files_of(page):
             for text in _modules(page, example):
                 if text.startswith(f"# {name}\n"):
                     found[name] = text
-        for name in (word for word in example.words if word.endswith(".jsonl")):
-            found[name] = _block_before(page, example, "jsonl")
+        played = example.words[0] == "simulate" and "--grid" not in example.words
+        for name in (word for word in example.words if played and word.endswith(SCRIPTS)):
+            found.setdefault(name, _block_before(page, example, Path(name).suffix[1:]))
     return found
 
 

@@ -32,6 +32,16 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
     }
 
 
+def test_the_command_counts_what_the_code_counts():
+    """Rounds, partition-ms and records read twice of the classic variants; both stand on the page, and both are run."""
+    told = re.findall(r"^(range|cooperative-sticky)(\+static)? +(\d+) +\d+ +\d+ +([\d,]+) +(\d+)$", PAGE, re.M)
+    code = re.findall(r'rolling\("([a-z-]+)"(, static=True)?\) == \((\d+), ([\d_]+), [\d_]+, (\d+)\)', PAGE)
+    shown = {(name, bool(static), rounds, ms.replace(",", ""), twice) for name, static, rounds, ms, twice in told}
+    assert {
+        (name, bool(static), rounds, ms.replace("_", ""), twice) for name, static, rounds, ms, twice in code
+    } <= shown
+
+
 def test_the_table_of_the_page_has_every_time_with_its_default():
     rows = dict(re.findall(r"^\| `(\w+)` \| [^|]*\| ([\d,]+|none) \|", PAGE, re.M))
     defaults = {name: getattr(MemberTimes(), name) for name in MemberTimes.__slots__}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ _COLUMNS = (
     Column("refused", rank=3),
 )
 _ALONE = "goes with --grid only"
+_OF_TABLES = "goes with --grid, --compare and --summary only."
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class GridAsked:
 
 
 def takes_grid(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--grid` and what goes with it; the command gets `grid`, None where none was asked for."""
+    """Add `--grid` and what goes with it: the command gets `grid` (None: not asked for), `output` and `wide`."""
 
     @click.option("--grid", "path", metavar="FILE", help="A grid of assignors and changes; YAML (docs/grid.md).")
     @click.option("--group", "groups", metavar="GROUP", help="With --grid: only this group; `payments-*`: a pattern.")
@@ -54,8 +55,8 @@ def takes_grid(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--config", "config_file", default=DEFAULT_CONFIG, metavar="FILE", help="With --grid: as elsewhere.")
     @click.option("--ledger", metavar="FOLDER", help="With --grid: the ledger's folder.")
     @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="With --grid: override a setting.")
-    @click.option("--wide", is_flag=True, help="With --grid: all columns, whatever the terminal's width.")
-    @click.option("--json", "as_json", is_flag=True, help="With --grid: one JSON line on stdout.")
+    @click.option("--wide", is_flag=True, help="All columns of a table, whatever the terminal's width.")
+    @click.option("--json", "as_json", is_flag=True, help="In place of a table: one JSON line on stdout.")
     @functools.wraps(command)
     def run(
         *,
@@ -72,19 +73,23 @@ def takes_grid(command: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         beside = {"--group": groups, "--cluster": cluster, "--output": output, "--ledger": ledger}
         if path is None:
-            named = [
-                name
-                for name, value in (beside | {"--set": overrides, "--wide": wide, "--json": as_json}).items()
-                if value
-            ]
-            if named:
-                raise click.UsageError(f"{named[0]} {_ALONE}")
-            return command(grid=None, **options)
+            alone = [name for name, value in (beside | {"--set": overrides}).items() if value]
+            if alone:
+                raise click.UsageError(f"{alone[0]} {_ALONE}")
+            return command(grid=None, output=_of_scripts(options, wide=wide, as_json=as_json), wide=wide, **options)
         given = {} if ledger is None else {"ledger": {"location": ledger}}
         job = Job.configured("simulate", Output(as_json=as_json), file_of(config_file), overrides, given)
-        return command(grid=GridAsked(job, Path(path), groups, cluster, output, wide), **options)
+        asked = GridAsked(job, Path(path), groups, cluster, output, wide)
+        return command(grid=asked, output=job.output, wide=wide, **options)
 
     return run
+
+
+def _of_scripts(options: Mapping[str, Any], *, wide: bool, as_json: bool) -> Output:
+    """Where a comparison of scripts goes; what scripts alone give has a form of its own."""
+    if (wide or as_json) and not (options["compare"] or options["summary"]):
+        raise click.UsageError(f"{'--wide' if wide else '--json'} {_OF_TABLES}")
+    return Output(as_json=as_json)
 
 
 def tell_grid(asked: GridAsked) -> None:

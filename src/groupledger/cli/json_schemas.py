@@ -78,6 +78,7 @@ FORMS: dict[str, tuple[dict[str, Any], ...]] = {
         {"columns": {"type": "array", "items": _TEXT}, "rows": _ROWS, "left_off": _NUMBER},
         {"views": _VIEWS},
     ),
+    "simulate": ({"comparison": "Comparison"},),
     "diff": ({"difference": "GroupDifference"}, {"scenario_difference": "ScenarioDifference"}),
     "openmetrics": ({"file": {"type": ["string", "null"]}, "gauges": "Gauges"},),
 }
@@ -129,10 +130,11 @@ def _classes() -> dict[str, Any]:
     """Every class and alias of the answers, by its name: their annotations name them without importing them."""
     from groupledger import answers
     from groupledger.core import findings
+    from groupledger.core.protocol import comparison
 
     modules = [import_module(f"{answers.__name__}.{each.name}") for each in pkgutil.iter_modules(answers.__path__)]
     found: dict[str, Any] = {"datetime": datetime}
-    for module in (*modules, findings):
+    for module in (*modules, findings, comparison):
         own = {name: value for name, value in vars(module).items() if name[:1].isupper() and not name.isupper()}
         found |= {name: value for name, value in own.items() if getattr(value, "__module__", "") == module.__name__}
         found |= {name: value for name, value in own.items() if typing.get_origin(value) is tuple}

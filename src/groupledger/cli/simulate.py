@@ -3,37 +3,44 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TextIO, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
 from groupledger.answers.spoken import numbered, spans
+from groupledger.cli.comparing import ComparisonAsked, takes_comparison, tell_compared
 from groupledger.cli.custom import custom_assignors
 from groupledger.cli.exits import Exit
 from groupledger.cli.grid import GridAsked, takes_grid, tell_grid
 from groupledger.cli.listeners import rehearse_lines
 from groupledger.cli.output import Output, print_exact
+from groupledger.cli.scripts import ScriptLines, read_files
 from groupledger.core.custom.limits import CustomLimits
 from groupledger.core.faults import Fault
+
+if TYPE_CHECKING:
+    from groupledger.core.custom.naming import CustomAssignor
 
 Told = dict[str, Any]
 T = TypeVar("T")
 MOST_ROWS = 20
 """Members of an event, calls of listeners, and heartbeats, that a table shows."""
+TEXT = click.File("r", encoding="utf-8", errors="surrogateescape")
 DOUBLE_OWNERS = '"double_owners": [{'
 """In a line of which some event has any: other lines need not be read again."""
 
 
-@click.command(short_help="Groups run through events on paper, or all groups through a grid of changes.")
-@click.argument("scripts", type=click.File("r", encoding="utf-8", errors="surrogateescape"), default="-")
+@click.command(short_help="Groups run through events on paper, side by side, or all through a grid of changes.")
+@click.argument("scripts", nargs=-1, type=TEXT)
 @click.option("--table", is_flag=True, help="Tables for a person instead of JSON lines.")
 @click.option("--listener", metavar="MODULE:CLASS", help="Members have this rebalance listener; its journal is told.")
 @click.option("--metrics", is_flag=True, help="KIP-429's client metrics of each member and of the group.")
 @takes_grid
+@takes_comparison
 @custom_assignors
 def simulate(
-    scripts: TextIO,
+    scripts: tuple[TextIO, ...],
     *,
     table: bool,
     listener: str | None,
@@ -41,21 +48,24 @@ def simulate(
     grid: GridAsked | None,
     custom: tuple[str, ...],
     limits: CustomLimits,
+    comparison: ComparisonAsked | None,
 ) -> None:
-    """Read one script a line from SCRIPTS (default: stdin), write one result a line.
+    """Read scripts from SCRIPTS (default: stdin), write one result a line.
 
-    Results come after every 500 lines and at the end. A line that is no script gives an error object with its line
-    number; the others are played all the same, and the exit code is 3. It is 4 where a partition has two owners, and
-    where a --listener failed or raised, gave up what it read without a commit, or took too long (docs/rehearsal.md).
+    A file has a script a line, or is one JSON object or list of them (.json), or YAML (.yaml). Results come after
+    every 500 scripts and at the end. What is no script gives an error object with its line number; the others are
+    played all the same, and the exit code is 3. It is 4 where a partition has two owners, and where a --listener
+    failed or raised, gave up what it read without a commit, or took too long (docs/rehearsal.md).
 
     \b
     {"id": "a", "topics": {"orders": 4}, "events": [{"event": "join", "member": "m1", "topics": ["orders"]}]}
 
-    The format is in docs/simulation.md; "times" in a script give its group a clock. With --grid, no scripts are read:
-    every group of a ledger, in its last state, meets each change of the grid under each of its assignors
-    (docs/grid.md).
+    The format is in docs/simulation.md; "times" in a script give its group a clock. --compare plays each script under
+    variants: words joined by + are an assignor, consumer (KIP-848), static, dynamic, as-written, or name=value.
+    With --grid, no scripts are read: every group of a ledger meets each change of the grid (docs/grid.md).
 
     \b
+    groupledger simulate restart.yaml --compare range,cooperative-sticky+static,consumer
     groupledger simulate --grid grid.yaml
     """
     if grid is not None:
@@ -64,15 +74,25 @@ def simulate(
         tell_grid(grid)
         return
     from groupledger.core.custom.naming import find_all
-    from groupledger.core.protocol.story import simulate_lines
 
-    found = find_all(custom, limits)
-    if listener is None:
-        answers = simulate_lines(scripts, found, metrics=metrics)
+    files, found = read_files(scripts or (TEXT.convert("-", None, None),)), find_all(custom, limits)
+    if comparison is not None:
+        tell_compared(files, comparison, found)
     else:
-        answers = rehearse_lines(scripts, listener, found, metrics=metrics)
+        _play(files, found, table=table, listener=listener, metrics=metrics)
+
+
+def _play(
+    files: Iterable[ScriptLines],
+    custom: Mapping[str, CustomAssignor],
+    *,
+    table: bool,
+    listener: str | None,
+    metrics: bool,
+) -> None:
+    """A result line, or tables, for each script."""
     bad_lines, violations = 0, False
-    for answer in answers:
+    for answer in _answers(files, custom, listener, metrics=metrics):
         told = json.loads(answer) if table or listener or '"line": ' in answer or DOUBLE_OWNERS in answer else {}
         bad_lines += "line" in told
         violations |= any(event["double_owners"] for event in told.get("events", ())) or bool(told.get("convicted"))
@@ -84,6 +104,18 @@ def simulate(
         raise Fault("BAD_LINE", f"{bad_lines} {'line was' if bad_lines == 1 else 'lines were'} no script")
     if violations:
         click.get_current_context().exit(Exit.VIOLATIONS)
+
+
+def _answers(
+    files: Iterable[ScriptLines], custom: Mapping[str, CustomAssignor], listener: str | None, *, metrics: bool
+) -> Iterator[str]:
+    from groupledger.core.protocol.story import simulate_lines
+
+    for file in files:
+        if listener is None:
+            yield from simulate_lines(file.lines, custom, metrics=metrics)
+        else:
+            yield from rehearse_lines(file.lines, listener, custom, metrics=metrics)
 
 
 def _show(output: Output, told: Told) -> None:

@@ -7,6 +7,7 @@ from random import Random
 
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.compatibility import ByteCode
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.times import MemberTimes, Times
@@ -16,6 +17,8 @@ TOPICS = ("t", "u")
 MOST_MEMBERS = 6
 MOST_PARTITIONS = 9
 KINDS = (("cooperative-sticky",), ("cooperative-sticky",), ("range",), ("sticky",), ("range", "cooperative-sticky"))
+MIXED = (("cooperative-sticky",), ("cooperative-sticky", "range"), ("range", "cooperative-sticky"))
+"""Members of one group in the middle of KIP-429's upgrade: eager and cooperative ones have an assignor in common."""
 END_MS = 3_600_000
 
 
@@ -138,6 +141,25 @@ def hasty_script(seed: int, events: int) -> Script:
     of = {name: hasty_times(random) for name in (drawn.times or Times()).of}
     pace = Pace(callback_ms={each: random.choice((0, 0, 3, 40, 900)) for each in Callback})
     return replace(drawn, times=replace(drawn.times or Times(), each=hasty_times(random), of=of), pace=pace)
+
+
+def mixed_script(seed: int, events: int, *, zombies: bool) -> Script:
+    """Such a group whose members are of all kinds: eager or cooperative, with generations (KIP-792) or without."""
+    random = Random(-1 - seed)  # noqa: S311 - the same seed gives the same members
+    drawn = timed_script(seed, events, zombies=zombies)
+    kinds = {name: (random.choice(MIXED), random.choice((ByteCode.KIP_429, ByteCode.KIP_792))) for name in names(drawn)}
+    told = [
+        replace(each, assignors=kinds[each.member][0], byte_code=kinds[each.member][1])
+        if isinstance(each, e.Join)
+        else each
+        for each in drawn.events
+    ]
+    return replace(drawn, events=told)
+
+
+def names(script: Script) -> list[str]:
+    """Of all processes, in the order in which they join."""
+    return [each.member for each in script.events if isinstance(each, e.Join)]
 
 
 def timed_script(seed: int, events: int, *, zombies: bool = True, records_per_second: int | None = 7) -> Script:

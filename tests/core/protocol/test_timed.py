@@ -99,6 +99,31 @@ def test_the_join_phase_ends_at_the_rebalance_timeout_without_who_is_too_slow():
     assert "Lost" in [each[2] for each in listened(settled, "b")]
 
 
+@pytest.mark.parametrize(
+    ("assignors", "callback"),
+    [(RANGE, Callback.REVOKED), (RANGE, Callback.USER_DATA), (COOPERATIVE, Callback.USER_DATA)],
+)
+def test_who_prepares_to_join_is_not_told_to_join_once_more(assignors, callback):
+    """REBALANCE_IN_PROGRESS, heard while a callback before JoinGroup runs, says nothing new: no round more for it."""
+    leaves = [e.Leave("b", at_ms=SETTLED_MS), e.Leave("c", at_ms=SETTLED_MS + 1_500)]
+    settled = played(
+        *(join(name, 0, assignors) for name in "abc"),
+        *leaves,
+        heartbeat_interval_ms=500,
+        round_trip_ms=4,
+        pace=Pace(callback_ms={callback: 4_000}),
+    )
+    assert [len(each.rounds) for each in settled[-2:]] == [0, 1]
+
+
+def test_a_process_without_heartbeats_while_it_makes_its_user_data_is_expelled_when_its_session_ends():
+    """From subscriptionUserData on it sends none (PREPARING_REBALANCE), be its own heartbeats ever so frequent."""
+    pace = Pace(callback_ms={Callback.USER_DATA: 8_000})
+    joins = [join("a", static=True), join("b", SETTLED_MS, static=True)]
+    settled = played(*joins, session_timeout_ms=6_000, heartbeat_interval_ms=500, pace=pace)
+    assert "Lost" in [each[2] for each in listened(settled[-1:], "a")]
+
+
 def test_events_take_effect_at_their_own_moment():
     """c comes while the rebalance that b caused waits for a: one round for both."""
     settled = played(join("a"), join("b", SETTLED_MS), join("c", SETTLED_MS + 500), processing_ms=1_000, partitions=6)

@@ -23,6 +23,15 @@ class DoubleOwner(NamedTuple):
     until_ms: int | None
 
 
+class Consumed(NamedTuple):
+    """One process consumed a partition from `since_ms` up to `until_ms`; None: it goes on."""
+
+    partition: TopicPartition
+    member: str
+    since_ms: int
+    until_ms: int | None
+
+
 @dataclass(slots=True)
 class _Span:
     """One process consumes one partition. Steps order what happens at the same millisecond."""
@@ -92,6 +101,16 @@ class LiveOwnership:
                 known_ms = max(known_ms, end_ms if span.until_ms is None else span.until_ms)
             found[each] = free_ms + max(end_ms - known_ms, 0)
         return found
+
+    def consumed(self) -> tuple[Consumed, ...]:
+        """Who consumed what of the time since the last `take_double_owners`, by partition and beginning."""
+        found = [
+            Consumed(each, span.member, span.since_ms, span.until_ms)
+            for some in (self._ended, self._lasting)
+            for each, spans in some.items()
+            for span in spans
+        ]
+        return tuple(sorted(found, key=lambda each: each[:3]))
 
     def take_double_owners(self) -> tuple[DoubleOwner, ...]:
         """Those of the time since the last call, by partition; one that lasts is in the next answer too."""

@@ -11,7 +11,7 @@ from groupledger.core.custom.group import Protocol, TopicPartition
 from groupledger.core.protocol.callbacks import Call, Callback
 from groupledger.core.protocol.events import Event
 from groupledger.core.protocol.leader import Sets
-from groupledger.core.protocol.ownership import DoubleOwner
+from groupledger.core.protocol.ownership import Consumed, DoubleOwner
 from groupledger.core.protocol.records import Read
 
 if TYPE_CHECKING:
@@ -136,6 +136,7 @@ class Settlement:
     running: Mapping[str, int] = field(default_factory=dict)
     double_owners: tuple[DoubleOwner, ...] = ()  # while it settled, and afterwards where they still are
     unavailable_ms: Mapping[TopicPartition, int] = field(default_factory=dict)
+    consumed: tuple[Consumed, ...] = ()  # since the last settlement; what lasts is in the next one too
     timed: TimedEnd | None = None
     coordinated: Coordinated | None = None
 

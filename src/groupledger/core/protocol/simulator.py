@@ -177,6 +177,7 @@ def _merged(first: Settlement, then: Settlement) -> Settlement:
         calls=(*first.calls, *then.calls),
         unavailable_ms=dict(sorted(waited_ms.items())),
         double_owners=(*first.double_owners, *then.double_owners),
+        consumed=(*first.consumed, *then.consumed),
         coordinated=then.coordinated or first.coordinated,
         refused=then.refused or first.refused,
         failure=then.failure or first.failure,
@@ -263,7 +264,7 @@ def _settlement(
     unowned = tuple(sorted(wanted - owners.keys()))
     unavailable_ms = group.unavailable_ms(event_ms, wanted)
     group.settled_ms, group.missed = group.clock_ms, frozenset(unowned)
-    doubly = group.ownership.take_double_owners()
+    consumed, doubly = group.ownership.consumed(), group.ownership.take_double_owners()
     return Settlement(
         event=event,
         rounds=rounds,
@@ -275,6 +276,7 @@ def _settlement(
         refused=refused,
         topics=group.topics,
         running={each.name: each.number for each in group.processes.values() if each.talks},
+        consumed=consumed,
         double_owners=tuple(each for each in doubly if exists(each.partition, group.topics)),
         unavailable_ms=unavailable_ms,
     )

@@ -11,6 +11,7 @@ from groupledger.report.html.page_parts import Link
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+    from groupledger.report.html.comparison_page import ComparisonPage
     from groupledger.report.html.group_page import GroupPage
     from groupledger.report.html.index_page import IndexPage
 
@@ -34,6 +35,11 @@ def _environment() -> Environment:
 def group_html(page: GroupPage) -> str:
     """The page of a group."""
     return _environment().get_template("group.html").render(page=page)
+
+
+def comparison_html(page: ComparisonPage) -> str:
+    """The page of a comparison of scripts."""
+    return _environment().get_template("comparison.html").render(page=page)
 
 
 def index_html(page: IndexPage) -> str:

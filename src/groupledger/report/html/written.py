@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from groupledger.core.faults import Fault
+from groupledger.report.html.comparison_page import comparison_page
 from groupledger.report.html.folder import ReportFolder
 from groupledger.report.html.gathering import fleet, group_facts
 from groupledger.report.html.group_page import group_page
 from groupledger.report.html.index_page import index_page
 from groupledger.report.html.page_parts import INDEX, page_of
-from groupledger.report.html.rendering import group_html, index_html
+from groupledger.report.html.rendering import comparison_html, group_html, index_html
 
 if TYPE_CHECKING:
     from groupledger.answers.rows import Reader
     from groupledger.answers.scope import Asked
+    from groupledger.core.protocol.comparison import Comparison
 
 LIBRARIES = ("matplotlib", "jinja2")
 
@@ -40,10 +42,7 @@ def write_report(
 
     Raises Fault: REPORT_MISSING without the libraries, FOREIGN_FOLDER, and as `scope.scope`.
     """
-    missing = [name for name in LIBRARIES if find_spec(name) is None]
-    if missing:
-        text = f"pages need {' and '.join(missing)}, not installed here: pip install 'groupledger[report]'"
-        raise Fault("REPORT_MISSING", text)
+    _require_libraries()
     folder = ReportFolder(place)
     of = fleet(reader, asked)
     worst = of.groups[:limit]
@@ -54,3 +53,23 @@ def write_report(
     pages = {line.key: page_of(*line.key) for line in worst}
     folder.finish(index_html(index_page(of, pages)))
     return WrittenReport(str(place / INDEX), len(pages), of.total, len(of.audit.found))
+
+
+def write_comparison(found: Comparison, place: Path) -> None:
+    """Write the page of a comparison with timelines; a file that is there is replaced.
+
+    Raises Fault: REPORT_MISSING without the libraries, CANNOT_WRITE.
+    """
+    _require_libraries()
+    page = comparison_html(comparison_page(found))
+    try:
+        place.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise Fault("CANNOT_WRITE", f"{place}: {error.strerror}; expected a file that can be written") from error
+
+
+def _require_libraries() -> None:
+    missing = [name for name in LIBRARIES if find_spec(name) is None]
+    if missing:
+        text = f"pages need {' and '.join(missing)}, not installed here: pip install 'groupledger[report]'"
+        raise Fault("REPORT_MISSING", text)

@@ -91,7 +91,7 @@ def _come_to_rest(play: Play) -> Asking:
 def _settlement(play: Play, event: e.Event, event_ms: int) -> Settlement:
     owners, wanted, counts = play.owners(), play.wanted(), play.group.topics.counts
     unavailable_ms = play.unavailable_ms(event_ms)
-    doubly = play.ownership.take_double_owners()
+    consumed, doubly = play.ownership.consumed(), play.ownership.take_double_owners()
     play.settled_ms, play.wanted_before = play.clock_ms, wanted
     coordinated = take_coordinated(play)
     calls, play.calls = tuple(play.calls), []
@@ -107,6 +107,7 @@ def _settlement(play: Play, event: e.Event, event_ms: int) -> Settlement:
         refused=refused,
         topics=counts,
         running={each.name: each.number for each in play.talking},
+        consumed=consumed,
         double_owners=tuple(each for each in doubly if exists(each.partition, counts)),
         unavailable_ms=unavailable_ms,
         coordinated=coordinated,

@@ -131,7 +131,7 @@ def _settlement(group: TimedGroup, event: e.Event) -> Settlement:
     owners = group.owners()
     rounds, calls, refused = tuple(group.rounds), tuple(group.calls), group.refused
     group.rounds, group.calls, group.refused = [], [], None
-    doubly = group.ownership.take_double_owners()
+    consumed, doubly = group.ownership.consumed(), group.ownership.take_double_owners()
     return Settlement(
         event=event,
         rounds=rounds,
@@ -144,6 +144,7 @@ def _settlement(group: TimedGroup, event: e.Event) -> Settlement:
         running={
             each.name: each.number for each in group.processes.values() if each.alive and each.running is Running.ALL
         },
+        consumed=consumed,
         double_owners=tuple(each for each in doubly if exists(each.partition, group.topics)),
         unavailable_ms=waited,
         timed=TimedEnd(

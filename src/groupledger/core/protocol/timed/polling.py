@@ -98,11 +98,22 @@ def _join(group: TimedGroup, process: TimedProcess) -> Program:
         process.consumer = replace(process.consumer, view=group.topics)
     joining = c.join(process.consumer)
     process.consumer = joining.consumer
-    yield from call(group, process, joining.calls, group.begun + 1)
+    yield from _prepare(group, process, joining.calls)
     if process.fallen is not None or process.closes:
         process.rejoins = True
         return
+    process.rejoins = process.consumer.topics != joining.subscription.topics  # no heartbeat's answer since it began
     _send_join(group, process, joining.subscription)
+
+
+def _prepare(group: TimedGroup, process: TimedProcess, calls: Iterable[Call]) -> Program:
+    """The calls before JoinGroup. From subscriptionUserData on no heartbeats are sent (PREPARING_REBALANCE)."""
+    for each in calls:
+        if each.callback is Callback.USER_DATA and process.fallen is None and not process.closes:
+            sessions.go_silent(group, process)
+            sessions.stop_heartbeats(process)
+            process.membership = Membership.JOINING
+        yield from call(group, process, (each,), group.begun + 1)
 
 
 def _join_with_id(group: TimedGroup, process: TimedProcess) -> Program:

@@ -1,0 +1,247 @@
+"""What a script costs under each of several variants, side by side: rounds, moves, revocations, time without an owner.
+
+Worked example: four partitions, B joins A. Under range one round, two moves and four revocations; under
+cooperative-sticky two rounds, two moves and two revocations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from groupledger.core.custom.group import TopicPartition
+from groupledger.core.custom.naming import CustomAssignor
+from groupledger.core.faults import Fault
+from groupledger.core.protocol import events as e
+from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.records import Read
+from groupledger.core.protocol.script import Script
+from groupledger.core.protocol.settlement import Settlement
+from groupledger.core.protocol.simulator import simulate_all
+from groupledger.core.protocol.story import NAMES
+from groupledger.core.protocol.variants import Variant, changed
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What events led to. null: not counted in such a group.
+
+    `rounds` are generations; a consumer group has none. `moves`: partitions that came to another member than the one
+    that had them last. `revoked` and `lost`: partitions given up in onPartitionsRevoked and onPartitionsLost.
+    `unavailable_rounds` and `unavailable_ms` are sums over partitions that nobody had; the first where no clock runs.
+    `read_twice`, `never_read`: records, where a script has a rate of them. `double_owners`: partitions with two owners.
+    """
+
+    rounds: int | None
+    moves: int
+    revoked: int
+    lost: int
+    unavailable_rounds: int | None
+    unavailable_ms: int
+    read_twice: int | None
+    never_read: int | None
+    double_owners: int
+
+
+@dataclass(frozen=True, slots=True)
+class EventCost:
+    """One event of a script by its `number`, counted from 1, and what it led to. `failure`: why it did not settle."""
+
+    number: int
+    event: str
+    at_ms: int
+    cost: Cost
+    failure: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumedSpan:
+    """A member consumed a partition from `since_ms` up to `until_ms`; null: it goes on."""
+
+    topic: str
+    partition: int
+    member: str
+    since_ms: int
+    until_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedVariant:
+    """A script under one variant. `error`: why it cannot be played so; there is no `cost` then.
+
+    `failures` are events that did not settle, or were refused. `unowned`: partitions that nobody has in the end.
+    `consumed`: who consumed which partition when (until null: it goes on), where a timeline was asked for.
+    """
+
+    variant: str
+    error: str | None
+    cost: Cost | None
+    failures: int
+    unowned: int
+    events: tuple[EventCost, ...]
+    consumed: tuple[ConsumedSpan, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedScript:
+    """One script under every variant, in the order in which they were asked for."""
+
+    id: str | None
+    variants: tuple[ComparedVariant, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BadScript:
+    """What is no script: where it stands, and what is wrong with it."""
+
+    file: str
+    line: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All scripts under all variants; events before `from_ms` are played and not counted."""
+
+    from_ms: int
+    scripts: tuple[ComparedScript, ...]
+    bad_scripts: tuple[BadScript, ...] = ()
+
+
+def compare(
+    scripts: Sequence[tuple[str | None, Script]],
+    variants: Sequence[Variant],
+    custom: Mapping[str, CustomAssignor] | None = None,
+    from_ms: int = 0,
+    *,
+    timeline: bool = False,
+) -> tuple[ComparedScript, ...]:
+    """Play every script under every variant. One that cannot be played so has an error, and the others go on.
+
+    `timeline`: tell who consumed what when, too.
+    """
+    asked = [_changed(script, variant) for _, script in scripts for variant in variants]
+    played = iter(simulate_all([each for each in asked if isinstance(each, Script)], custom))
+    results = [each if isinstance(each, Fault) else next(played) for each in asked]
+    found = []
+    for place, (name, script) in enumerate(scripts):
+        events = len(list(script.events))
+        mine = results[place * len(variants) : (place + 1) * len(variants)]
+        told = zip(variants, mine, strict=True)
+        rows = [(_compared(one, result, events, from_ms), result) for one, result in told]
+        found.append(ComparedScript(name, tuple(_with_timeline(*row) if timeline else row[0] for row in rows)))
+    return tuple(found)
+
+
+def _changed(script: Script, variant: Variant) -> Script | Fault:
+    try:
+        return changed(script, variant)
+    except Fault as fault:
+        return fault
+
+
+def _compared(variant: Variant, result: list[Settlement] | Fault, events: int, from_ms: int) -> ComparedVariant:
+    if isinstance(result, Fault):
+        return ComparedVariant(variant.name, f"{result.code}: {result.message}", None, 0, 0, ())
+    rows = [row for row in costs(result, events) if row.at_ms >= from_ms]
+    failures = sum(row.failure is not None for row in rows)
+    unowned = len(result[-1].unowned) if result else 0
+    counted = [settled for settled in result if settled.event.at_ms >= from_ms]
+    twice = {each.partition for settled in counted for each in settled.double_owners}
+    return ComparedVariant(variant.name, None, _total(rows, len(twice)), failures, unowned, tuple(rows))
+
+
+def _with_timeline(compared: ComparedVariant, result: list[Settlement] | Fault) -> ComparedVariant:
+    """What lasts is told again by each settlement: the last one that has it knows when it ended."""
+    ends = (
+        {each[:3]: each.until_ms for settled in result for each in settled.consumed} if isinstance(result, list) else {}
+    )
+    spans = sorted(((*key, until_ms) for key, until_ms in ends.items()), key=lambda each: each[:3])
+    told = (ConsumedSpan(*partition, member, since, until) for partition, member, since, until in spans)
+    return replace(compared, consumed=tuple(each for each in told if each.until_ms != each.since_ms))
+
+
+def costs(settlements: Sequence[Settlement], events: int) -> Iterator[EventCost]:
+    """What each event led to; whatever settles after the last of them is added to that one."""
+    owner: dict[TopicPartition, str] = {}
+    read: Read | None = None
+    rows: list[EventCost] = []
+    for number, settled in enumerate(settlements, 1):
+        cost = _cost(settled, _moves(settled, owner), read)
+        read = None if settled.timed is None else settled.timed.read
+        row = EventCost(number, spoken(settled.event), settled.event.at_ms, cost, failure_of(settled))
+        if number > events and rows:
+            before = rows.pop()
+            both = _total([before, row], before.cost.double_owners + cost.double_owners)
+            row = EventCost(before.number, before.event, before.at_ms, both, before.failure or row.failure)
+        rows.append(row)
+    yield from rows
+
+
+def spoken(event: e.Event) -> str:
+    """`restart a`, `set-partitions orders`."""
+    of = getattr(event, "member", None) or getattr(event, "topic", None)
+    return " ".join(filter(None, (NAMES[type(event)], of)))
+
+
+def failure_of(settled: Settlement) -> str | None:
+    """Why an event did not settle, or was refused."""
+    if settled.refused is not None:
+        return f"refused: {settled.refused}"
+    if settled.cycle is not None:
+        return "never stable: rounds {} to {} repeat".format(*settled.cycle)
+    return None if settled.failure is None else f"hangs: {settled.failure}"
+
+
+def _cost(settled: Settlement, moves: int, before: Read | None) -> Cost:
+    calls = [each.call for each in settled.calls]
+    clock = settled.timed is not None or settled.coordinated is not None
+    rounds = None if settled.coordinated is not None and not settled.rounds else len(settled.rounds)
+    read = None if settled.timed is None else settled.timed.read
+    return Cost(
+        rounds=rounds,
+        moves=moves,
+        revoked=sum(len(each.partitions) for each in calls if each.callback is Callback.REVOKED),
+        lost=sum(len(each.partitions) for each in calls if each.callback is Callback.LOST),
+        unavailable_rounds=None if clock else sum(len(took.unavailable) for took in settled.rounds),
+        unavailable_ms=sum(settled.unavailable_ms.values()),
+        read_twice=None if read is None else _more(read, read.twice, {} if before is None else before.twice),
+        never_read=None if read is None else _more(read, read.never, {} if before is None else before.never),
+        double_owners=len({each.partition for each in settled.double_owners}),
+    )
+
+
+def _moves(settled: Settlement, owner: dict[TopicPartition, str]) -> int:
+    """Partitions that come to another member than the last; `owner` is brought up to date."""
+    moves = 0
+    for each in sorted(settled.calls, key=lambda call: (call.ended_ms, call.order)):
+        if each.call.callback is Callback.ASSIGNED:
+            moves += sum(owner.get(partition, each.member) != each.member for partition in each.call.partitions)
+            owner.update(dict.fromkeys(each.call.partitions, each.member))
+    return moves
+
+
+def _more(read: Read, now: Mapping[TopicPartition, int], before: Mapping[TopicPartition, int]) -> int:
+    """What an event added to counts of the whole script; a topic that is gone takes nothing back."""
+    return sum(now.get(each, 0) - before.get(each, 0) for each in read.ends)
+
+
+def _total(rows: Iterable[EventCost], double_owners: int) -> Cost:
+    found = [row.cost for row in rows]
+    return Cost(
+        rounds=_sum(each.rounds for each in found),
+        moves=sum(each.moves for each in found),
+        revoked=sum(each.revoked for each in found),
+        lost=sum(each.lost for each in found),
+        unavailable_rounds=_sum(each.unavailable_rounds for each in found),
+        unavailable_ms=sum(each.unavailable_ms for each in found),
+        read_twice=_sum(each.read_twice for each in found),
+        never_read=_sum(each.never_read for each in found),
+        double_owners=double_owners,
+    )
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    """Of those that were counted; None: nothing was."""
+    known = [each for each in counts if each is not None]
+    return sum(known) if known else None

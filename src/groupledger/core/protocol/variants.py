@@ -1,0 +1,137 @@
+"""One script under another assignor, protocol or setting: what `groupledger simulate --compare` plays side by side.
+
+A variant is words joined by `+`: an assignor (`range`), `consumer` for KIP-848, `static` or `dynamic` members,
+`name=value` for a setting of the script; `as-written` changes nothing. Worked example: `cooperative-sticky+static`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from groupledger.core.faults import Fault
+from groupledger.core.protocol import events as e
+from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
+from groupledger.core.protocol.consumer_group_json import read_settings, write_settings
+from groupledger.core.protocol.script import Script
+from groupledger.core.protocol.settlement import Pace
+from groupledger.core.protocol.times import Times
+from groupledger.core.protocol.times_json import MEMBERS, OF_GROUP, OF_MEMBER, read_times, write_times
+
+BAD_VARIANT = "BAD_VARIANT"
+AS_WRITTEN, CONSUMER, STATIC, DYNAMIC = "as-written", "consumer", "static", "dynamic"
+WORDS = (AS_WRITTEN, CONSUMER, STATIC, DYNAMIC)
+OF_BROKER = tuple(each.name for each in fields(ConsumerGroupSettings))
+SETTINGS = tuple(dict.fromkeys((*OF_MEMBER, *OF_GROUP, *OF_BROKER)))
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """What is changed about a script; None and nothing: as it is. `name` is how it was asked for."""
+
+    name: str
+    assignor: str | None = None
+    consumer: bool = False
+    static: bool | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+def read_variants(text: str, assignors: Collection[str]) -> tuple[Variant, ...]:
+    """The variants of `range,cooperative-sticky+static,consumer`; raises Fault("BAD_VARIANT")."""
+    names = [each.strip() for each in text.split(",")]
+    twice = sorted({each for each in names if names.count(each) > 1})
+    if twice:
+        raise Fault(BAD_VARIANT, f"{twice[0]!r} is asked for twice; expected each variant once")
+    return tuple(_read(name, assignors) for name in names)
+
+
+def _read(name: str, assignors: Collection[str]) -> Variant:
+    variant = Variant(name)
+    for word in name.split("+"):
+        key, equals, value = word.partition("=")
+        if equals:
+            variant = _with_setting(variant, key, value)
+        elif word == CONSUMER:
+            variant = replace(variant, consumer=True)
+        elif word in (STATIC, DYNAMIC):
+            variant = replace(variant, static=word == STATIC)
+        elif word in assignors and variant.assignor is None:
+            variant = replace(variant, assignor=word)
+        elif word != AS_WRITTEN:
+            known = ", ".join((*WORDS, *sorted(assignors)))
+            raise Fault(BAD_VARIANT, f"{word!r} of {name!r} is no change; expected name=value, or one of {known}")
+    if variant.consumer and variant.assignor is not None:
+        told = f"{name!r} has the client-side assignor {variant.assignor}"
+        raise Fault(
+            BAD_VARIANT, f"{told}; expected none beside {CONSUMER}, where the broker assigns (remote_assignor=..)"
+        )
+    return variant
+
+
+def _with_setting(variant: Variant, key: str, value: str) -> Variant:
+    if key not in SETTINGS:
+        raise Fault(BAD_VARIANT, f"{key!r} of {variant.name!r} is no setting; expected one of {', '.join(SETTINGS)}")
+    told: Any = int(value) if value.isascii() and value.isdigit() else value
+    return replace(variant, settings={**variant.settings, key: told})
+
+
+def changed(script: Script, variant: Variant) -> Script:
+    """The script under a variant. Raises Fault: BAD_VARIANT, and BAD_SCRIPT for a value that a setting cannot have."""
+    events = [_join(each, variant) if isinstance(each, e.Join) else each for each in script.events]
+    joins = [each for each in events if isinstance(each, e.Join)]
+    if any(each.group_protocol is e.GroupProtocol.CONSUMER for each in joins):
+        return _of_consumer_group(replace(script, events=events), variant)
+    return _of_classic_group(replace(script, events=events, consumer_group=ConsumerGroupSettings()), variant)
+
+
+def _join(join: e.Join, variant: Variant) -> e.Join:
+    """A member as the variant has it."""
+    if variant.static is not None:
+        join = replace(join, group_instance_id=(join.group_instance_id or join.member) if variant.static else None)
+    if variant.consumer:
+        return replace(join, group_protocol=e.GroupProtocol.CONSUMER)
+    if variant.assignor is None:
+        return join
+    if join.topic_regex is not None:
+        told = f"{join.member!r} subscribes by the expression {join.topic_regex!r}"
+        raise Fault(BAD_VARIANT, f"{told}; expected topics under {variant.name!r}: no assignor resolves expressions")
+    classic = replace(join, group_protocol=e.GroupProtocol.CLASSIC, remote_assignor=None)
+    return replace(classic, assignors=(variant.assignor,), rebalance_timeout_ms=e.MAX_POLL_INTERVAL_MS)
+
+
+def _of_classic_group(script: Script, variant: Variant) -> Script:
+    """With times of the variant, for all members; a script without times gets Kafka's own for what is not said."""
+    _require_known(variant, (*OF_MEMBER, *OF_GROUP), "a group of classic members")
+    if not variant.settings:
+        return script
+    told = write_times(script.times or Times())
+    of_member = {name: value for name, value in variant.settings.items() if name in OF_MEMBER}
+    members = {name: {**of, **of_member} for name, of in told.pop(MEMBERS, {}).items()}
+    return replace(script, times=read_times({**told, **variant.settings, MEMBERS: members}))
+
+
+def _of_consumer_group(script: Script, variant: Variant) -> Script:
+    """With settings of the broker. Such a group has a clock of its own: of a script's times it takes round trips and
+    `max.poll.interval.ms`, and it goes on until the last session has run out, as a group with times does.
+    """
+    _require_known(variant, OF_BROKER, "a group with members of the consumer protocol")
+    settings = read_settings({**write_settings(script.consumer_group), **variant.settings})
+    times = script.times
+    if times is None:
+        return replace(script, consumer_group=settings)
+    events = [_limited(each, times) if isinstance(each, e.Join) else each for each in script.events]
+    end_ms = max((each.at_ms for each in events), default=0) + settings.session_timeout_ms
+    pace = Pace(times.each.round_trip_ms, script.pace.callback_ms)
+    return replace(script, events=[*events, e.Wait(at_ms=end_ms)], pace=pace, times=None, consumer_group=settings)
+
+
+def _limited(join: e.Join, times: Times) -> e.Join:
+    return replace(join, rebalance_timeout_ms=times.member(join.member).rebalance_timeout_ms)
+
+
+def _require_known(variant: Variant, names: Sequence[str], of: str) -> None:
+    unknown = next((name for name in variant.settings if name not in names), None)
+    if unknown is not None:
+        expected = f"one of {', '.join(names)} for {of}"
+        raise Fault(BAD_VARIANT, f"{unknown} of {variant.name!r} is no setting here; expected {expected}")

@@ -1,0 +1,84 @@
+"""The page of a comparison of scripts: what each costs under each variant, and a timeline of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from groupledger.answers.spoken import numbered
+from groupledger.report.html.consumption_chart import consumption_picture, missed_partitions
+from groupledger.report.html.page_parts import Section, Table
+
+if TYPE_CHECKING:
+    from groupledger.core.protocol.comparison import ComparedScript, ComparedVariant, Comparison
+    from groupledger.report.html.canvas import Drawing
+
+HEADS = (
+    "script",
+    "variant",
+    "rounds",
+    "moves",
+    "revoked",
+    "lost",
+    "partition-rounds",
+    "partition-ms",
+    "read twice",
+    "never read",
+    "two owners",
+    "not settled",
+)
+MOST_PICTURES = 60
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonPage:
+    """What the template shows."""
+
+    title: str
+    about: str
+    sections: tuple[Section, ...]
+
+
+def comparison_page(found: Comparison) -> ComparisonPage:
+    """The page; timelines of the first so many scripts and variants."""
+    scripts = found.scripts
+    names = [script.id or f"script {number}" for number, script in enumerate(scripts, 1)]
+    rows = tuple(_row(name, each) for name, script in zip(names, scripts, strict=True) for each in script.variants)
+    counted = f"Events from {found.from_ms:,} ms of the script on." if found.from_ms else "All events."
+    costs = Section("What each costs", counted, tables=(Table(HEADS, rows),), is_open=True)
+    timelines = [each for name, script in zip(names, scripts, strict=True) for each in _timelines(name, script, found)]
+    title = names[0] if len(names) == 1 else numbered(len(names), "script")
+    left = len(timelines) - MOST_PICTURES
+    about = f"groupledger simulate --compare{f' · {left:,} more timelines are left out' if left > 0 else ''}"
+    return ComparisonPage(title, about, (costs, *timelines[:MOST_PICTURES]))
+
+
+def _row(name: str, each: ComparedVariant) -> tuple[object, ...]:
+    cost = each.cost
+    if cost is None:
+        return (name, each.variant, *(None for _ in HEADS[2:]))
+    given_up = cost.rounds, cost.moves, cost.revoked, cost.lost
+    away = cost.unavailable_rounds, cost.unavailable_ms
+    return (name, each.variant, *given_up, *away, cost.read_twice, cost.never_read, cost.double_owners, each.failures)
+
+
+def _timelines(name: str, script: ComparedScript, found: Comparison) -> list[Section]:
+    """One for each variant, all on the same axes."""
+    ends = [each for variant in script.variants for span in variant.consumed for each in (span.since_ms, span.until_ms)]
+    known = [each for each in ends if each is not None]
+    last_ms = max([found.from_ms, *known, *(row.at_ms for variant in script.variants for row in variant.events)])
+    end_ms = last_ms + max((last_ms - found.from_ms) // 20, 1)
+    counts = [count for each in script.variants for _, count in missed_partitions(each.consumed, found.from_ms, end_ms)]
+    most = max(counts, default=0)
+    return [_timeline(name, each, found.from_ms, end_ms, most) for each in script.variants]
+
+
+def _timeline(name: str, each: ComparedVariant, begin_ms: int, end_ms: int, most: int) -> Section:
+    title = f"{name}: {each.variant}"
+    if each.cost is None:
+        return Section(title, "", lines=(f"cannot be played: {each.error}",), is_open=True)
+    pictures: Sequence[Drawing] = (consumption_picture(each.consumed, begin_ms, end_ms, most),) if each.consumed else ()
+    told = tuple(f"event {row.number}, {row.event}: {row.failure}" for row in each.events if row.failure is not None)
+    brief = f"{each.cost.unavailable_ms:,} partition-ms, {numbered(each.cost.moves, 'move')}"
+    return Section(title, brief, tuple(pictures), lines=told, is_open=True)

@@ -1,0 +1,121 @@
+"""What a script costs under variants: counted by hand in small groups, and as sums of what `simulate` gives."""
+
+from __future__ import annotations
+
+import pytest
+
+from groupledger.core.assignors import ASSIGNORS
+from groupledger.core.protocol import events as e
+from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.comparison import Cost, compare
+from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.protocol.simulator import Script, simulate
+from groupledger.core.protocol.times import MemberTimes, Times
+from groupledger.core.protocol.variants import changed, read_variants
+from tests.core.protocol.drawn_times import timed_script
+
+TWO = [e.Join("a", ("t",)), e.Join("b", ("t",), at_ms=60_000)]
+TIMES = Times(MemberTimes(round_trip_ms=4, processing_ms=50), records_per_second=100)
+
+
+def compared(asked, events=TWO, times=None, from_ms=0, topics=None):
+    script = Script(topics or {"t": 4}, events, times=times)
+    (found,) = compare([("s", script)], read_variants(asked, ASSIGNORS), from_ms=from_ms)
+    return {each.variant: each for each in found.variants}
+
+
+def costs(asked, *fields, **more):
+    return [tuple(getattr(each.cost, name) for name in fields) for each in compared(asked, **more).values()]
+
+
+def test_what_a_second_member_costs():
+    """Two of four partitions go to b. Eager: all four are revoked; KIP-848: no rounds, and heartbeats take time."""
+    assert costs("range,cooperative-sticky,consumer", "rounds", "moves", "revoked", "unavailable_rounds") == [
+        (2, 2, 4, 8),
+        (3, 2, 2, 6),
+        (None, 2, 2, None),
+    ]
+
+
+def test_what_was_before_is_played_and_not_counted():
+    assert costs("range,cooperative-sticky", "rounds", "moves", "revoked", "unavailable_rounds", from_ms=60_000) == [
+        (1, 2, 4, 4),
+        (2, 2, 2, 2),
+    ]
+
+
+def test_a_member_that_comes_back_takes_its_own_without_a_move():
+    events = [*TWO, e.Leave("b", at_ms=100_000), e.Restart("b", at_ms=110_000)]
+    assert costs("cooperative-sticky+static,cooperative-sticky", "moves", "lost", events=events, from_ms=100_000) == [
+        (0, 0),
+        (4, 0),
+    ]
+
+
+def test_a_zombie_loses_what_it_had_and_records_are_read_twice():
+    gone = [e.Pause("b", at_ms=120_000), e.Resume("b", at_ms=200_000)]
+    (found,) = compared("as-written", [*TWO, *gone], TIMES).values()
+    assert (found.cost.lost, found.cost.double_owners) == (2, 2)
+    assert found.cost.read_twice == sum(
+        simulate(Script({"t": 4}, [*TWO, *gone], times=TIMES))[-1].timed.read.twice.values()
+    )
+    assert [row.event for row in found.events] == ["join a", "join b", "pause b", "resume b"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_cost_is_the_sum_of_what_simulate_gives(seed):
+    """Of random groups with a clock, some of whose topics grow; from any event on, the rest of the sum."""
+    script = timed_script(seed, 30)
+    settled = simulate(script)
+    (whole,) = compare([("s", script)], read_variants("as-written", ASSIGNORS))[0].variants
+    calls = [each.call for one in settled for each in one.calls]
+    read = settled[-1].timed.read
+    assert whole.cost == Cost(
+        rounds=sum(len(each.rounds) for each in settled),
+        moves=whole.cost.moves,
+        revoked=sum(len(each.partitions) for each in calls if each.callback is Callback.REVOKED),
+        lost=sum(len(each.partitions) for each in calls if each.callback is Callback.LOST),
+        unavailable_rounds=None,
+        unavailable_ms=sum(sum(each.unavailable_ms.values()) for each in settled),
+        read_twice=sum(read.twice.values()),
+        never_read=sum(read.never.values()),
+        double_owners=len({each.partition for one in settled for each in one.double_owners}),
+    )
+    assert sum(row.cost.moves for row in whole.events) == whole.cost.moves
+    half_ms = settled[len(settled) // 2].event.at_ms
+    (rest,) = compare([("s", script)], read_variants("as-written", ASSIGNORS), from_ms=half_ms)[0].variants
+    assert rest.events == tuple(row for row in whole.events if row.at_ms >= half_ms)
+    assert rest.cost.revoked == sum(row.cost.revoked for row in rest.events)
+
+
+def test_every_variant_has_the_events_of_the_script():
+    """Also a consumer group with times, which goes on for a session after the last event: e.g. until b is expelled."""
+    events = [*TWO, e.Crash("b", at_ms=120_000)]
+    found = compared("range,consumer", events, TIMES)
+    assert [len(each.events) for each in found.values()] == [3, 3]
+    assert [each.unowned for each in found.values()] == [0, 0]
+    assert found["consumer"].events[-1].cost.unavailable_ms == sum(
+        sum(each.unavailable_ms.values())
+        for each in simulate(changed(Script({"t": 4}, events, times=TIMES), read_variants("consumer", ())[0]))[2:]
+    )
+
+
+def test_what_cannot_be_played_under_one_variant_is_played_under_the_others():
+    found = compared("cooperative-sticky,consumer", [*TWO, e.Hang("a", at_ms=90_000)], TIMES)
+    assert found["cooperative-sticky"].error is None
+    assert found["consumer"].error.startswith("BAD_EVENT: 'a' is to hang")
+    assert found["consumer"].cost is None
+
+
+def test_what_does_not_settle_says_why():
+    other = [e.Join("a", ("t",)), e.Join("b", ("t",), ("range",))]
+    found = compared("as-written,range", other)
+    assert found["as-written"].failures == 1
+    assert found["as-written"].events[1].failure.startswith("refused: b lists range")
+    assert found["range"].failures == 0
+
+
+def test_two_owners_are_counted_once_a_partition():
+    old = ByteCode.BEFORE_KIP_429
+    mixed = [e.Join("a", ("t",), byte_code=old), e.Join("b", ("t",)), e.Join("c", ("t",), byte_code=old)]
+    assert costs("cooperative-sticky,range", "double_owners", events=mixed) == [(1,), (0,)]

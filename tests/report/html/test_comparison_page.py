@@ -1,0 +1,102 @@
+"""The page of `simulate --compare --html`: its costs, its timelines, and names that are text in it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from groupledger.cli import main
+from groupledger.core.assignors import ASSIGNORS
+from groupledger.core.protocol import events as e
+from groupledger.core.protocol.comparison import ConsumedSpan, compare
+from groupledger.core.protocol.simulator import Script, simulate
+from groupledger.core.protocol.times import MemberTimes, Times
+from groupledger.core.protocol.variants import read_variants
+from groupledger.report.html.consumption_chart import consumption_picture, missed_partitions
+from tests.core.protocol.drawn_times import timed_script
+
+JOIN = {"event": "join", "member": "<b>a</b>", "topics": ["t"]}
+HANG = {"event": "hang", "member": "<b>a</b>", "at_ms": 70_000}
+SCRIPT = {"id": "<script>1", "topics": {"t": 4}, "times": {"processing_ms": 50}, "events": [JOIN, HANG]}
+
+
+def span(number, member, since_ms, until_ms):
+    return ConsumedSpan("t", number, member, since_ms, until_ms)
+
+
+@pytest.mark.parametrize(
+    ("spans", "missed"),
+    [
+        ([span(0, "a", 10, None)], [(0, 0)]),  # nobody had it before
+        ([span(0, "a", 10, 30), span(0, "b", 50, None)], [(0, 0), (30, 1), (50, 0)]),
+        ([span(0, "a", 10, 60), span(0, "b", 50, 80)], [(0, 0), (80, 1)]),  # two have it, then nobody
+        ([span(0, "a", 0, 30), span(0, "b", 30, None)], [(0, 0)]),
+        ([span(0, "a", 0, 30), span(1, "a", 0, 40)], [(0, 0), (30, 1), (40, 2)]),
+    ],
+)
+def test_how_many_partitions_nobody_has(spans, missed):
+    assert missed_partitions(spans, 0, 100) == missed
+
+
+def test_what_was_before_the_picture_counts_where_it_lasts():
+    assert missed_partitions([span(0, "a", 0, 30), span(0, "b", 60, None)], 50, 100) == [(50, 1), (60, 0)]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 4])
+def test_the_timeline_misses_what_the_sum_says(seed):
+    """Where topics are not subscribed to by nobody meanwhile: outages of partitions that somebody had had before."""
+    script = timed_script(seed, 12, records_per_second=None)
+    (found,) = compare([("s", script)], read_variants("as-written", ASSIGNORS), timeline=True)[0].variants
+    settled = simulate(script)
+    end_ms = settled[-1].timed.at_ms
+    known = {(each.topic, each.partition): each.since_ms for each in reversed(found.consumed)}
+    outages = {out for one in settled for out in one.timed.outages if out.since_ms > known.get(out.partition, end_ms)}
+    lasting = {out[:2]: out.until_ms for out in sorted(outages, key=lambda out: out.until_ms or 0)}
+    lost_ms = sum((until_ms or end_ms) - since_ms for (_, since_ms), until_ms in lasting.items())
+    steps = missed_partitions(found.consumed, 0, end_ms)
+    ends = [*(at_ms for at_ms, _ in steps[1:]), end_ms]
+    told_ms = sum(count * (until_ms - at_ms) for (at_ms, count), until_ms in zip(steps, ends, strict=True))
+    assert told_ms >= lost_ms
+
+
+def test_a_picture_has_a_row_a_partition_or_their_number():
+    few = consumption_picture([span(number, "m", 0, None) for number in range(3)], 0, 1_000, 1)
+    assert [f">t-{number}<" in few.svg.decode() for number in range(4)] == [True, True, True, False]
+    many = consumption_picture([span(number, "m", 0, None) for number in range(60)], 0, 1_000, 1)
+    assert ">t-0<" not in many.svg.decode()
+    assert many.caption == "60 partitions are too many for a row each."
+
+
+def test_a_page_stands_on_its_own_and_names_are_text_in_it(tmp_path):
+    page = tmp_path / "page.html"
+    words = ["simulate", "--compare", "range,consumer", "--html", str(page)]
+    done = CliRunner().invoke(main, words, input=json.dumps(SCRIPT))
+    assert done.exit_code == 3  # nobody hangs under KIP-848
+    text = page.read_text(encoding="utf-8")
+    assert re.findall(r"<script|<b>a</b>|https?://", text) == []
+    assert "&lt;script&gt;1: range" in text
+    assert "cannot be played: BAD_EVENT: " in text
+    (picture,) = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', text)
+    assert "partitions that nobody has" in base64.b64decode(picture).decode()
+    costs = json.loads(CliRunner().invoke(main, [*words[:3], "--json"], input=json.dumps(SCRIPT)).stdout)
+    waited = costs["comparison"]["scripts"][0]["variants"][0]["cost"]["unavailable_ms"]
+    assert f"{waited:,} partition-ms" in text
+
+
+def test_a_file_that_cannot_be_written_is_said(tmp_path):
+    words = ["simulate", "--summary", "--html", str(tmp_path / "none" / "page.html")]
+    done = CliRunner().invoke(main, words, input=json.dumps(SCRIPT))
+    assert done.exit_code == 2
+    assert "[CANNOT_WRITE]" in done.stderr
+
+
+def test_timelines_are_told_where_they_are_asked_for():
+    script = Script({"t": 2}, [e.Join("a", ("t",)), e.Leave("a", at_ms=9_000)], times=Times(MemberTimes()))
+    for timeline, spans in ((True, [("t", 0, "a", 3_000, 9_000), ("t", 1, "a", 3_000, 9_000)]), (False, [])):
+        (found,) = compare([("s", script)], read_variants("range", ASSIGNORS), timeline=timeline)[0].variants
+        told = [(each.topic, each.partition, each.member, each.since_ms, each.until_ms) for each in found.consumed]
+        assert told == spans
