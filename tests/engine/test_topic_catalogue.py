@@ -42,7 +42,7 @@ def test_a_name_is_another_topic_in_another_cluster():
     )
     assert (unknown, nowhere) == (NONE, NONE)
     assert list(topics.changes(np.array([two]))) == [TopicChange("t", None, 9, None, 5)]
-    assert [change.since for change in topics.changes(np.array([one, two]))] == [10, 20, 20, 5]
+    assert [change.valid_from for change in topics.changes(np.array([one, two]))] == [10, 20, 20, 5]
     change = topics.listings.at(np.array([one, one, two, other]), np.array([9, 20, 20, 20]))
     assert change[0] == NONE
     assert topics.ids(change).to_pylist() == [None, "second", None, None]

@@ -17,6 +17,7 @@ UNPICKLING = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "marshal", 
 EVALUATION = {"eval", "exec", "compile", "__import__"}
 IMPORTS_BY_NAME = {
     "__init__.py": "the public names, by a table of literals",
+    "cli/commands.py": "the modules of commands, by a table of literals",
     "cli/json_schemas.py": "the modules of answers, as they are installed",
     "core/user_code.py": "names from a configuration or a command line",
     "core/custom/child.py": "a name from a configuration or a command line, in the process of custom code",

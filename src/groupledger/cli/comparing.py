@@ -20,7 +20,7 @@ from groupledger.core.faults import Fault
 
 if TYPE_CHECKING:
     from groupledger.core.custom.naming import CustomAssignor
-    from groupledger.core.protocol.comparison import ComparedScript, ComparedVariant, Comparison, Cost
+    from groupledger.core.protocol.comparison import ComparedScript, ComparedVariant, Cost, ScriptComparison
     from groupledger.core.protocol.script import Script
 
 _COLUMNS = (
@@ -113,11 +113,13 @@ def tell_compared(files: Iterable[ScriptLines], asked: ComparisonAsked, custom: 
     _exit(found)
 
 
-def _compared(files: Iterable[ScriptLines], asked: ComparisonAsked, custom: Mapping[str, CustomAssignor]) -> Comparison:
+def _compared(
+    files: Iterable[ScriptLines], asked: ComparisonAsked, custom: Mapping[str, CustomAssignor]
+) -> ScriptComparison:
     """Every script of these files under the variants asked for. Raises Fault("BAD_VARIANT")."""
     from groupledger.core.assignors import ASSIGNORS
     from groupledger.core.custom.naming import by_every_name
-    from groupledger.core.protocol.comparison import BadScript, Comparison, compare
+    from groupledger.core.protocol.comparison import BadScript, ScriptComparison, compare
     from groupledger.core.protocol.story import read_line
     from groupledger.core.protocol.variants import read_variants
 
@@ -133,10 +135,10 @@ def _compared(files: Iterable[ScriptLines], asked: ComparisonAsked, custom: Mapp
                 good.append((name if name is None or isinstance(name, str) else json.dumps(name), script))
     timeline = asked.html is not None or asked.output.as_json
     scripts = compare(good, variants, custom, asked.from_ms, timeline=timeline)
-    return Comparison(asked.from_ms, scripts, tuple(bad))
+    return ScriptComparison(asked.from_ms, scripts, tuple(bad))
 
 
-def _tell(asked: ComparisonAsked, found: Comparison) -> None:
+def _tell(asked: ComparisonAsked, found: ScriptComparison) -> None:
     """A table of all scripts and variants, then what cannot be played or does not settle, and differences."""
     output = asked.output
     since = f", from {found.from_ms:,} ms on" if found.from_ms else ""
@@ -157,7 +159,7 @@ def _tell(asked: ComparisonAsked, found: Comparison) -> None:
         output.line(f"{bad.file}, script {bad.line}: {bad.error}")
 
 
-def _exit(found: Comparison) -> None:
+def _exit(found: ScriptComparison) -> None:
     variants = [each for script in found.scripts for each in script.variants]
     unplayed = len(found.bad_scripts) + sum(each.error is not None for each in variants)
     if unplayed:

@@ -78,7 +78,7 @@ FORMS: dict[str, tuple[dict[str, Any], ...]] = {
         {"columns": {"type": "array", "items": _TEXT}, "rows": _ROWS, "left_off": _NUMBER},
         {"views": _VIEWS},
     ),
-    "simulate": ({"comparison": "Comparison"},),
+    "simulate": ({"comparison": "ScriptComparison"},),
     "diff": ({"difference": "GroupDifference"}, {"scenario_difference": "ScenarioDifference"}),
     "openmetrics": ({"file": {"type": ["string", "null"]}, "gauges": "Gauges"},),
 }

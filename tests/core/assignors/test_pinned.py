@@ -49,7 +49,7 @@ def test_answers_that_kafka_gives_too(assignor, pinned):
     [
         ("librdkafka-cooperative-sticky", "61b71b281fd9ad1b"),
         ("constrained-cooperative-sticky", "23f701143d757bd3"),
-        ("sticky-stream-join", "379526093390aeff"),
+        ("sticky-stream-join", "ce98a3fecaed6f41"),
     ],
 )
 def test_answers_that_no_kafka_gives(assignor, pinned):

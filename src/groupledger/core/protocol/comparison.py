@@ -100,7 +100,7 @@ class BadScript:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ScriptComparison:
     """All scripts under all variants; events before `from_ms` are played and not counted."""
 
     from_ms: int

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.spoken import numbered
 from groupledger.report.html.consumption_chart import consumption_picture, missed_partitions
-from groupledger.report.html.page_parts import Section, Table
+from groupledger.report.html.page_parts import PageTable, Section
 
 if TYPE_CHECKING:
-    from groupledger.core.protocol.comparison import ComparedScript, ComparedVariant, Comparison
+    from groupledger.core.protocol.comparison import ComparedScript, ComparedVariant, ScriptComparison
     from groupledger.report.html.canvas import Drawing
 
 HEADS = (
@@ -40,13 +40,13 @@ class ComparisonPage:
     sections: tuple[Section, ...]
 
 
-def comparison_page(found: Comparison) -> ComparisonPage:
+def comparison_page(found: ScriptComparison) -> ComparisonPage:
     """The page; timelines of the first so many scripts and variants."""
     scripts = found.scripts
     names = [script.id or f"script {number}" for number, script in enumerate(scripts, 1)]
     rows = tuple(_row(name, each) for name, script in zip(names, scripts, strict=True) for each in script.variants)
     counted = f"Events from {found.from_ms:,} ms of the script on." if found.from_ms else "All events."
-    costs = Section("What each costs", counted, tables=(Table(HEADS, rows),), is_open=True)
+    costs = Section("What each costs", counted, tables=(PageTable(HEADS, rows),), is_open=True)
     timelines = [each for name, script in zip(names, scripts, strict=True) for each in _timelines(name, script, found)]
     title = names[0] if len(names) == 1 else numbered(len(names), "script")
     left = len(timelines) - MOST_PICTURES
@@ -63,7 +63,7 @@ def _row(name: str, each: ComparedVariant) -> tuple[object, ...]:
     return (name, each.variant, *given_up, *away, cost.read_twice, cost.never_read, cost.double_owners, each.failures)
 
 
-def _timelines(name: str, script: ComparedScript, found: Comparison) -> list[Section]:
+def _timelines(name: str, script: ComparedScript, found: ScriptComparison) -> list[Section]:
     """One for each variant, all on the same axes."""
     ends = [each for variant in script.variants for span in variant.consumed for each in (span.since_ms, span.until_ms)]
     known = [each for each in ends if each is not None]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MOST_PARTITIONS = 48
 """Rows of a picture; with more of them, only their number is drawn."""
 SECOND_MS = 1_000
-Span = tuple[int, int]
+FromTo = tuple[int, int]
 
 
 def consumption_picture(spans: Sequence[ConsumedSpan], begin_ms: int, end_ms: int, most_missed: int) -> Drawing:
@@ -58,9 +58,9 @@ def missed_partitions(spans: Sequence[ConsumedSpan], begin_ms: int, end_ms: int)
     return list(zip(times, accumulate(changes[each] for each in times), strict=True))
 
 
-def _covered(spans: Sequence[ConsumedSpan], end_ms: int) -> dict[tuple[str, int], list[Span]]:
+def _covered(spans: Sequence[ConsumedSpan], end_ms: int) -> dict[tuple[str, int], list[FromTo]]:
     """When somebody had each partition: times that overlap, or meet, are one."""
-    found: dict[tuple[str, int], list[Span]] = {}
+    found: dict[tuple[str, int], list[FromTo]] = {}
     for each in sorted(spans, key=lambda span: span.since_ms):
         until_ms = end_ms if each.until_ms is None else each.until_ms
         owned = found.setdefault((each.topic, each.partition), [])

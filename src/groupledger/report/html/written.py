@@ -20,7 +20,7 @@ from groupledger.report.html.rendering import comparison_html, group_html, index
 if TYPE_CHECKING:
     from groupledger.answers.rows import Reader
     from groupledger.answers.scope import Asked
-    from groupledger.core.protocol.comparison import Comparison
+    from groupledger.core.protocol.comparison import ScriptComparison
 
 LIBRARIES = ("matplotlib", "jinja2")
 
@@ -55,7 +55,7 @@ def write_report(
     return WrittenReport(str(place / INDEX), len(pages), of.total, len(of.audit.found))
 
 
-def write_comparison(found: Comparison, place: Path) -> None:
+def write_comparison(found: ScriptComparison, place: Path) -> None:
     """Write the page of a comparison with timelines; a file that is there is replaced.
 
     Raises Fault: REPORT_MISSING without the libraries, CANNOT_WRITE.
