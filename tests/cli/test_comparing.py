@@ -81,6 +81,12 @@ def test_a_script_gives_the_same_in_whatever_file_it_stands(simulated, name):
     assert line in simulated(name).stdout.splitlines()
 
 
+def test_a_script_without_an_id_is_called_by_its_place(simulated, tmp_path):
+    (tmp_path / "nameless.jsonl").write_text(2 * f"{json.dumps(ROUNDS | {'id': None})}\n")
+    done = simulated("nameless.jsonl", "--summary")
+    assert [row.split()[0] for row in done.stdout.strip().splitlines()[2:]] == ["nameless.jsonl:1", "nameless.jsonl:2"]
+
+
 def test_the_difference_of_two_by_event(simulated):
     done = simulated("restart.yaml", "--compare", "range,cooperative-sticky", "--difference", "--from-ms", "60000")
     shown = done.stdout.partition("restart: cooperative-sticky less range\n")[2].splitlines()

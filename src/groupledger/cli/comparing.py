@@ -124,7 +124,7 @@ def _compared(
     from groupledger.core.protocol.variants import read_variants
 
     variants = read_variants(asked.variants, {*ASSIGNORS, *by_every_name(custom, ASSIGNORS)})
-    good: list[tuple[str | None, Script]] = []
+    good: list[tuple[str, Script]] = []
     bad = []
     for file in files:
         for number, line in enumerate(file.lines, 1):
@@ -132,10 +132,17 @@ def _compared(
             if isinstance(script, Fault):
                 bad.append(BadScript(file.named, number, f"{script.code}: {script.message}"))
             else:
-                good.append((name if name is None or isinstance(name, str) else json.dumps(name), script))
+                good.append((_named(name, f"{Path(file.named).name}:{number}"), script))
     timeline = asked.html is not None or asked.output.as_json
     scripts = compare(good, variants, custom, asked.from_ms, timeline=timeline)
     return ScriptComparison(asked.from_ms, scripts, tuple(bad))
+
+
+def _named(name: object, place: str) -> str:
+    """The script's id as text; where it has none, its place among the files."""
+    if name is None:
+        return place
+    return name if isinstance(name, str) else json.dumps(name)
 
 
 def _tell(asked: ComparisonAsked, found: ScriptComparison) -> None:

@@ -86,7 +86,7 @@ class ComparedVariant:
 class ComparedScript:
     """One script under every variant, in the order in which they were asked for."""
 
-    id: str | None
+    id: str
     variants: tuple[ComparedVariant, ...]
 
 
@@ -109,7 +109,7 @@ class ScriptComparison:
 
 
 def compare(
-    scripts: Sequence[tuple[str | None, Script]],
+    scripts: Sequence[tuple[str, Script]],
     variants: Sequence[Variant],
     custom: Mapping[str, CustomAssignor] | None = None,
     from_ms: int = 0,
