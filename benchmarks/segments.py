@@ -4,19 +4,23 @@ python -m benchmarks.segments [records] [records a batch] [runs] [codec]
 
 One process, without Spark, as a worker does it: batches checked, committed offsets counted and dropped, the rest made
 into Arrow batches. The log is generated, the same each time. A bare read only fetches the bytes, in pieces of the same
-size: they come from memory where the files fit, so it is as fast as a copy. Besides, the checksums alone: what any
-reader has to compute. Seconds are those of the processor, which others on the machine disturb least: nothing here
-waits. Peak memory is that of a new process.
+size. First both from the disk: the pages of the files are given up before each, and seconds are those of the clock.
+Then both from memory, where a bare read is nothing but a copy, and besides them the checksums alone, what any reader
+has to compute; those seconds are the processor's, which others on the machine disturb least: nothing there waits. Peak
+memory is that of a new process.
 """
 
 from __future__ import annotations
 
+import functools
+import os
 import random
 import resource
 import struct
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -24,7 +28,7 @@ from pathlib import Path
 import google_crc32c
 import pyarrow as pa
 
-from benchmarks.timing import interleaved
+from benchmarks.timing import Timed, interleaved
 from groupledger.core.segments import LogReader, Segment
 from groupledger.core.segments.batches import CHECKED_FROM, size_at
 from groupledger.core.segments.window import WINDOW
@@ -44,22 +48,35 @@ def main(records: int, a_batch: int, runs: int, codec: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         segments = generated(Path(folder), records, a_batch, codec)
         size = sum(Path(segment.name).stat().st_size for segment in segments)
-        things = {
-            "ours": lambda: ours(segments, records),
-            "read": lambda: bare_read(segments),
-            "sums": lambda: checksums(segments),
-        }
-        timed = interleaved(things, runs, clock=time.process_time)
         print(
             f"{records:,} records, {a_batch} a batch, codec {codec}: {size / 1e6:,.0f} MB in {len(segments)} segments"
         )
-        print(*timed, sep="\n")
-        mine, read, sums = (each.median for each in timed)
-        print(f"ours: {records / mine:,.0f} records/s, {size / mine / 1e6:,.0f} MB/s")
-        print(f"bare read: {size / read / 1e6:,.0f} MB/s")
-        print(f"ours / bare read: {read / mine:.2f}x; ours / bare read with checksums: {sums / mine:.2f}x")
+        things = {"ours": lambda: ours(segments, records), "read": lambda: bare_read(segments)}
+        cold = {f"{name}, disk": functools.partial(from_disk, segments, thing) for name, thing in things.items()}
+        told(interleaved(cold, runs), records, size)
+        things["sums"] = lambda: checksums(segments)
+        told(interleaved(things, runs, clock=time.process_time), records, size)
         with ProcessPoolExecutor(1, get_context("spawn")) as fresh:
             print(f"peak memory {fresh.submit(peak, segments, records).result():,.0f} MiB")
+
+
+def told(timed: list[Timed], records: int, size: int) -> None:
+    """Ours, and how fast it is beside each of the others."""
+    print(*timed, sep="\n")
+    ours, *floors = timed
+    print(f"{ours.name}: {records / ours.median:,.0f} records/s, {size / ours.median / 1e6:,.0f} MB/s")
+    for floor in floors:
+        speed = size / floor.median / 1e6
+        print(f"{floor.name}: {speed:,.0f} MB/s; {ours.name} / {floor.name}: {floor.median / ours.median:.2f}x")
+
+
+def from_disk(segments: list[Segment], thing: Callable[[], None]) -> None:
+    """Do a thing with files of which no page is in memory."""
+    for segment in segments:
+        with Path(segment.name).open("rb") as file:
+            os.fsync(file.fileno())  # pages that are not written yet stay
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    thing()
 
 
 def peak(segments: list[Segment], records: int) -> float:
