@@ -124,7 +124,7 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	@PYTHONPATH=src $(PYTHON) -m groupledger.engine.java
 	@echo "installing Python packages into $(VENV) (once)" >&2
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes --requirement requirements.lock  # compiled when imported
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
