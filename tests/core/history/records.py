@@ -52,6 +52,7 @@ TYPES = {
     RecordKind.OFFSET_COMMIT: 1,
     RecordKind.GROUP_METADATA: 2,
     RecordKind.CONSUMER_GROUP_METADATA: 3,
+    RecordKind.CONSUMER_GROUP_PARTITION_METADATA: 4,
     RecordKind.CONSUMER_GROUP_MEMBER_METADATA: 5,
     RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: 6,
     RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: 7,
@@ -130,6 +131,14 @@ class Log:
         inside = None if classic is None else ClassicMemberMetadata(10_000, protocols)
         value = MemberMetadata(None, None, member, "/h", topics, regex, 300_000, assignor, inside)
         return self.put(RecordKind.CONSUMER_GROUP_MEMBER_METADATA, value, member_id=member)
+
+    def partition_counts(self, **counts: int) -> LogRow:
+        """The partitions of the group's topics, as brokers of before Kafka 4.1 write them ahead of an epoch."""
+        topics = [
+            {"topic_id": CLICKS, "topic_name": topic, "num_partitions": count, "partition_metadata": ()}
+            for topic, count in counts.items()
+        ]
+        return self.put(RecordKind.CONSUMER_GROUP_PARTITION_METADATA, {"topics": tuple(topics)})
 
     def expression(self, regex: str, topics: tuple[str, ...]) -> LogRow:
         """What a regular expression resolved to."""

@@ -132,6 +132,10 @@ def _modern(group: ModernGroup) -> dict[str, object]:
         "leaving": sorted(group.leaving),
         "unsettled": sorted(group.unsettled),
     }
+    if group.first_epoch is not None:
+        document["first_epoch"] = group.first_epoch
+    if group.counts_partitions:
+        document["counts_partitions"] = True
     if group.topology is not None:
         document["topology"] = _raw({"": group.topology})
     return document
@@ -147,6 +151,8 @@ def _restored_modern(document: dict[str, Any], group_type: GroupType, topics: To
     epochs = document["group_epoch"], document["target_epoch"]
     group = ModernGroup(group_type, *epochs, document["cut"], document["open"])
     group.leaving, group.unsettled = set(document["leaving"]), set(document["unsettled"])
+    group.first_epoch = document.get("first_epoch")  # heads of before it was kept have none
+    group.counts_partitions = document.get("counts_partitions", False)
     for key, raw, value in _values(document["metadata"], (group_type, Role.MEMBER), MemberValue):
         group.metadata[key] = read_metadata(raw, value)
     for key, raw, target in _values(document["targets"], (group_type, Role.TARGET), TargetValue):

@@ -78,7 +78,9 @@ class Expression(NamedTuple):
 class ModernGroup:
     """`cut`: records are known to be missing, until all members are seen to have reached one epoch. `open`: targets of
     an epoch were seen, and its end not yet. `leaving`: members of whose tombstones the first was seen. `unsettled`:
-    members that do not hold exactly their target. `topology`: of a Streams group, what its tasks read."""
+    members that do not hold exactly their target. `topology`: of a Streams group, what its tasks read.
+    `first_epoch`: while there is no target epoch, the first group epoch that waits for one. `counts_partitions`: its
+    coordinator is of before Kafka 4.1, which writes the partitions of the group's topics beside its epochs."""
 
     group_type: GroupType = GroupType.CONSUMER
     group_epoch: int | None = None
@@ -90,12 +92,28 @@ class ModernGroup:
     current: dict[str, Current] = field(default_factory=dict)
     expressions: dict[str, Expression] = field(default_factory=dict)
     topology: Topology | None = None
+    first_epoch: int | None = None
+    counts_partitions: bool = False
     leaving: set[str] = field(default_factory=set)
     unsettled: set[str] = field(default_factory=set)
 
     def present(self) -> list[str]:
         """Member ids in the order of joining; one whose assignment was deleted is on its way out."""
         return [member for member in self.metadata if member not in self.leaving]
+
+    @property
+    def untargeted(self) -> int | None:
+        """The first group epoch that no target was written for."""
+        if self.target_epoch is None:
+            return self.first_epoch
+        if self.group_epoch is None or self.group_epoch <= self.target_epoch:
+            return None
+        return self.target_epoch + 1
+
+    def reach_target(self, epoch: int | None) -> None:
+        """The target of an epoch is complete; None: its record was deleted, and the epochs behind it wait on."""
+        self.first_epoch = None if epoch is not None else self.untargeted
+        self.target_epoch = epoch
 
     @property
     def is_settled(self) -> bool:

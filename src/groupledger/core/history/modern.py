@@ -21,7 +21,7 @@ from groupledger.core.history.modern_rows import held_by, snapshot_rows
 from groupledger.core.history.roles import ROLES, GroupType, Role
 from groupledger.core.history.rows import LogRow, Unfinished
 from groupledger.core.history.tasks import Topology, read_topology, unresolved
-from groupledger.core.history.writer import HistoryWriter
+from groupledger.core.history.writer import TARGETS_SKIPPED, HistoryWriter
 from groupledger.core.wire.offsets_log import (
     ConsumerGroupMetadata,
     CurrentMemberAssignment,
@@ -41,12 +41,15 @@ from groupledger.core.wire.offsets_log import (
 )
 
 FIRST_EPOCH = 2
-"""The epoch of a new group's first record; 0 and 1 are never written."""
+"""The highest epoch that a new group's first record has: Kafka 4.4 begins with 2, Kafka 3.9 with 1."""
 
 
 def fold_modern(writer: HistoryWriter, row: LogRow, key: LogKey, value: RecordValue | None) -> None:
     """One record of such a group; `DecodeFault`, with nothing changed, where nested bytes do not decode."""
-    raw, name, group_type = row.value or b"", name_in(key), ROLES[key.kind][0]
+    raw, name, (group_type, role) = row.value or b"", name_in(key), ROLES[key.kind]
+    if role is Role.PARTITION_COUNTS:
+        enter(writer, row, group_type).counts_partitions = True
+        return
     match value:
         case MemberMetadata() | ShareMemberMetadata() | StreamsMemberMetadata():
             metadata = read_metadata(raw, value)
@@ -96,10 +99,12 @@ def fold_modern_tombstone(writer: HistoryWriter, row: LogRow, key: LogKey) -> No
             group.expressions.pop(name, None)
         case Role.TOPOLOGY:
             group.topology = None
+        case Role.PARTITION_COUNTS:
+            group.counts_partitions = False
         case Role.TARGET:
             group.targets.pop(name, None)
         case Role.TARGET_EPOCH:
-            group.target_epoch = None
+            group.reach_target(None)
         case Role.CURRENT:
             leave(writer, row, group, name)
         case _:
@@ -135,7 +140,10 @@ def change_topology(writer: HistoryWriter, row: LogRow, group: ModernGroup, topo
 
 
 def reach_epoch(writer: HistoryWriter, row: LogRow, group: ModernGroup, epoch: int) -> None:
-    """A group epoch: members or topics changed, a target will follow."""
+    """A group epoch: members or topics changed, a target will follow.
+
+    Not before Kafka 4.1 where no member is left: then the epoch is all there is, and the snapshot is taken here.
+    """
     known = group.group_epoch
     if known is None:
         begin_epochs(writer, row, group, epoch)
@@ -145,7 +153,12 @@ def reach_epoch(writer: HistoryWriter, row: LogRow, group: ModernGroup, epoch: i
         group.cut = True
         reason = f"no record of the group epochs between {known} and {epoch}: compacted away, or the log lost them"
         writer.gap("epochs-skipped", row, (known, epoch), reason)
+    if group.target_epoch is None and group.first_epoch is None:
+        group.first_epoch = epoch
     group.group_epoch = writer.state.number = epoch
+    fell = known is not None and epoch < known  # it is a snapshot by itself
+    if group.counts_partitions and not group.present() and not fell:
+        take_snapshot(writer, row, group)
 
 
 def begin_epochs(writer: HistoryWriter, row: LogRow, group: ModernGroup, epoch: int) -> None:
@@ -167,21 +180,24 @@ def fall(writer: HistoryWriter, row: LogRow, group: ModernGroup, epoch: int) -> 
     writer.gap("tombstone-missing", row, (group.group_epoch, epoch), reason)
     writer.begin(group.group_type, row)
     writer.state.modern = group
-    group.cut, group.group_epoch, group.target_epoch = True, epoch, None
+    group.cut, group.group_epoch, group.target_epoch, group.first_epoch = True, epoch, None, None
     held = [(member, held_by(writer, row, group, current)) for member, current in group.current.items()]
     writer.changed(writer.state.ownership.record(held, None), row)
     take_snapshot(writer, row, group)
 
 
 def complete_target(writer: HistoryWriter, row: LogRow, group: ModernGroup, epoch: int) -> None:
-    """The target of an epoch is complete: take a snapshot."""
-    known = group.target_epoch
+    """The target of an epoch is complete: take a snapshot. Of epochs without a target there is coverage alone."""
+    known, waiting = group.target_epoch, group.untargeted
+    if known is None and waiting is not None:
+        known = waiting - 1
     if known is not None and epoch > known + 1:
         reason = f"no target of the epochs between {known} and {epoch}: normal where a later epoch came first"
-        writer.gap("target-epochs-skipped", row, (known, epoch), reason)
+        writer.gap(TARGETS_SKIPPED, row, (known, epoch), reason)
     lacks_epoch(group)
     group.cut = group.cut or group.group_epoch is None or epoch > group.group_epoch
-    group.target_epoch, group.open = epoch, False
+    group.reach_target(epoch)
+    group.open = False
     group.mend()
     take_snapshot(writer, row, group)
 

@@ -30,6 +30,7 @@ class Role(Enum):
     CURRENT = auto()
     EXPRESSION = auto()
     TOPOLOGY = auto()
+    PARTITION_COUNTS = auto()
 
 
 ROLES: dict[RecordKind, tuple[GroupType, Role]] = {
@@ -39,6 +40,7 @@ ROLES: dict[RecordKind, tuple[GroupType, Role]] = {
     RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: (GroupType.CONSUMER, Role.TARGET),
     RecordKind.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: (GroupType.CONSUMER, Role.CURRENT),
     RecordKind.CONSUMER_GROUP_REGULAR_EXPRESSION: (GroupType.CONSUMER, Role.EXPRESSION),
+    RecordKind.CONSUMER_GROUP_PARTITION_METADATA: (GroupType.CONSUMER, Role.PARTITION_COUNTS),
     RecordKind.SHARE_GROUP_METADATA: (GroupType.SHARE, Role.EPOCH),
     RecordKind.SHARE_GROUP_MEMBER_METADATA: (GroupType.SHARE, Role.MEMBER),
     RecordKind.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA: (GroupType.SHARE, Role.TARGET_EPOCH),

@@ -26,6 +26,8 @@ from groupledger.core.history.rows import (
 from groupledger.core.history.topics import TopicHistory
 
 SOURCE = "log"
+TARGETS_SKIPPED = "target-epochs-skipped"
+"""Coverage of group epochs that the coordinator wrote and gave no target."""
 STEP_MEMBERS = 200
 """See `FoldSettings.step_members`."""
 
@@ -111,8 +113,12 @@ class HistoryWriter:
         self.state.alive = True
 
     def end(self, row: LogRow) -> None:
-        """End the incarnation: nobody holds anything any more."""
+        """End the incarnation: nobody holds anything any more, and what waits for a target gets none."""
         state = self.state
+        waiting = None if state.modern is None else state.modern.untargeted
+        if state.modern is not None and waiting is not None:
+            reason = f"no target of the epochs from {waiting} to {state.modern.group_epoch}: the group ended first"
+            self.gap(TARGETS_SKIPPED, row, (waiting - 1, None), reason)
         self.changed(state.ownership.settle({}, None), row)
         state.alive = False
         state.previous_offset = None
