@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import json
 
-from groupledger.core.described_groups import DescribedGroup, DescribedMember, described_lines, digest_in
+from groupledger.core.described_groups import (
+    DescribedGroup,
+    DescribedMember,
+    LastDescribed,
+    described_in,
+    described_lines,
+)
 
 A = DescribedMember("a", None, "client-a", "/10.0.0.1", (("orders", 1), ("orders", 0), ("bills", 0)))
 B = DescribedMember("b", "static-b", "client-b", "/10.0.0.2", ())
@@ -14,6 +20,10 @@ IDS = {"orders": "6kTR4yJfQIq7HpOsWZpVHg"}
 
 def group(*members, group_id="payments", state="Stable"):
     return DescribedGroup(group_id, "classic", state, "range", members)
+
+
+def last(*members, at=AT):
+    return LastDescribed(at, group(*members).digest)
 
 
 def rows(lines):
@@ -47,7 +57,7 @@ def test_a_stable_group_has_a_line_and_one_for_each_member():
 
 def test_only_stable_groups_that_changed_have_lines():
     groups = [group(A), group(A, group_id="same"), group(A, group_id="moving", state="PreparingRebalance")]
-    before = {"payments": group(B).digest, "same": group(A).digest}
+    before = {"payments": last(B), "same": last(A)}
     found = described_lines(groups, before, IDS, AT)
     assert [row["group_id"] for row in rows(found.groups)] == ["payments"]
     assert found.left_out == {"unchanged group": 1, "group in state PreparingRebalance": 1}
@@ -55,7 +65,7 @@ def test_only_stable_groups_that_changed_have_lines():
 
 def test_a_group_that_became_empty_has_a_line_without_members():
     groups = [group(state="Empty"), group(group_id="never seen", state="Empty"), group(group_id="still", state="Empty")]
-    before = {"payments": group(A).digest, "still": group().digest}
+    before = {"payments": last(A), "still": last()}
     found = described_lines(groups, before, IDS, AT)
     assert [(row["group_id"], row["state"], row["members"]) for row in rows(found.groups)] == [("payments", "Empty", 0)]
     assert found.members == ()
@@ -64,11 +74,22 @@ def test_a_group_that_became_empty_has_a_line_without_members():
 
 def test_a_group_that_came_back_to_what_it_was_has_a_line_again():
     first = described_lines([group(A)], {}, IDS, AT)
-    then = described_lines([group(B)], {"payments": group(A).digest}, IDS, AT + 1)
-    last = described_lines([group(A)], {"payments": group(B).digest}, IDS, AT + 2)
-    ids = [row["snapshot_id"] for found in (first, then, last) for row in rows(found.groups)]
+    then = described_lines([group(B)], {"payments": last(A)}, IDS, AT + 1)
+    again = described_lines([group(A)], {"payments": last(B, at=AT + 1)}, IDS, AT + 2)
+    ids = [row["snapshot_id"] for found in (first, then, again) for row in rows(found.groups)]
     assert len(set(ids)) == 3
-    assert [digest_in(each) for each in ids] == [group(A).digest, group(B).digest, group(A).digest]
+    assert [described_in(each) for each in ids] == [last(A), last(B, at=AT + 1), last(A, at=AT + 2)]
+
+
+def test_a_snapshot_lies_behind_the_last_one_though_the_clock_went_back():
+    first = described_lines([group(A), group(B, group_id="other")], {}, IDS, AT)
+    before = {row["group_id"]: described_in(row["snapshot_id"]) for row in rows(first.groups)}
+    for clock in (AT, AT - 3_600_000):
+        then = described_lines([group(B), group(A, group_id="new")], before, IDS, clock)
+        found = {row["group_id"]: row for row in rows(then.groups)}
+        assert found["payments"]["snapshot_id"] == f"admin/{AT + 1}/{group(B).digest}/payments"
+        assert (found["payments"]["offset"], found["new"]["offset"]) == (AT + 1, clock)
+        assert found["payments"]["observed_at"] == found["new"]["observed_at"], "when it was seen is the clock's"
 
 
 def test_no_order_decides_a_digest_and_every_fact_does():
@@ -83,5 +104,5 @@ def test_no_order_decides_a_digest_and_every_fact_does():
 def test_a_group_id_may_hold_what_separates():
     found = described_lines([group(A, group_id="a/b\n☃")], {}, IDS, AT)
     (row,) = rows(found.groups)
-    assert (row["group_id"], digest_in(row["snapshot_id"])) == ("a/b\n☃", group(A).digest)
+    assert (row["group_id"], described_in(row["snapshot_id"])) == ("a/b\n☃", last(A))
     assert b"\n" not in found.groups[0]

@@ -49,6 +49,13 @@ class DescribedGroup(NamedTuple):
         return digest([self.group_type, self.assignor, members])[:16]
 
 
+class LastDescribed(NamedTuple):
+    """The last snapshot that the ledger has of a group from an admin client: its position, and the group's digest."""
+
+    position: int
+    digest: str
+
+
 @dataclass(frozen=True, slots=True)
 class DescribedLines:
     """Lines for `group_snapshots` and `member_snapshots`. `left_out` counts groups by why they have no line."""
@@ -59,38 +66,40 @@ class DescribedLines:
 
 
 def described_lines(
-    groups: Iterable[DescribedGroup], before: Mapping[str, str], topic_ids: TOPIC_IDS, at_ms: int
+    groups: Iterable[DescribedGroup], before: Mapping[str, LastDescribed], topic_ids: TOPIC_IDS, at_ms: int
 ) -> DescribedLines:
     """Lines for the groups that differ from what the ledger has of them: Stable ones, and those that became Empty.
 
-    `before` is the digest of each group's last snapshot. The position of a snapshot is its moment: milliseconds.
+    The position of a snapshot is its moment, milliseconds; where the clock went back, the one behind the group's last.
     """
     group_lines, member_lines, left_out = list[bytes](), list[bytes](), Counter[str]()
     for group in sorted(groups):
         known = before.get(group.group_id)
         if group.state != STABLE and (group.state != EMPTY or known is None):
             left_out[f"group in state {group.state}"] += 1
-        elif known == group.digest:
+        elif known is not None and known.digest == group.digest:
             left_out["unchanged group"] += 1
         else:
-            snapshot_id = f"{PREFIX}{at_ms}/{group.digest}/{group.group_id}"
-            group_lines.append(_line(_group_row(group, snapshot_id, at_ms)))
+            position = at_ms if known is None else max(at_ms, known.position + 1)
+            snapshot_id = f"{PREFIX}{position}/{group.digest}/{group.group_id}"
+            group_lines.append(_line(_group_row(group, snapshot_id, position, at_ms)))
             ordered = sorted(group.members)
             member_lines += [_line(_member_row(each, snapshot_id, topic_ids)) for each in ordered]
     return DescribedLines(tuple(group_lines), tuple(member_lines), dict(left_out))
 
 
-def digest_in(snapshot_id: str) -> str:
-    """The digest in a snapshot id that `described_lines` made."""
-    return snapshot_id.split("/")[2]
+def described_in(snapshot_id: str) -> LastDescribed:
+    """What a snapshot id that `described_lines` made says."""
+    _, position, told, _ = snapshot_id.split("/", 3)
+    return LastDescribed(int(position), told)
 
 
-def _group_row(group: DescribedGroup, snapshot_id: str, at_ms: int) -> dict[str, object]:
+def _group_row(group: DescribedGroup, snapshot_id: str, position: int, at_ms: int) -> dict[str, object]:
     return {
         "snapshot_id": snapshot_id,
         "group_id": group.group_id,
         "group_type": group.group_type,
-        "offset": at_ms,
+        "offset": position,
         "observed_at": iso(from_millis(at_ms)),
         "state": group.state,
         "assignor": group.assignor,

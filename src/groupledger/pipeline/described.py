@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from groupledger.core.described_groups import PREFIX, described_lines, digest_in
+from groupledger.core.described_groups import PREFIX, LastDescribed, described_in, described_lines
 from groupledger.core.digest import digest
 from groupledger.core.moment import millis
 from groupledger.pipeline.cluster import SINCE, TOPICS, address_of, require_same_cluster, topic_listing
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 GROUPS, LEFT_OUT = "groups", "left_out"
 NOT_DESCRIBED = "group that cannot be described"
-Digests = Callable[[str], Mapping[str, str]]
-"""By cluster: the digest of each group's last snapshot that an admin client gave."""
+LastSnapshots = Callable[[str], Mapping[str, LastDescribed]]
+"""By cluster: each group's last snapshot that an admin client gave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def read_described(
     source: SourceSettings,
     named: str | None,
     commits: Sequence[Commit],
-    before: Digests,
+    before: LastSnapshots,
     invocation: Invocation,
     *,
     most_claims: int,
@@ -98,19 +98,19 @@ def read_described(
     return DescribedReading(cluster_id, since, told, snapshots, tuple(listings), left_out, digest(parts))
 
 
-def no_digests(cluster_id: str) -> Mapping[str, str]:
+def no_snapshots(cluster_id: str) -> Mapping[str, LastDescribed]:
     """Nothing is known of the groups of any cluster."""
     return {}
 
 
-def last_digests(spark: SparkSession, location: LedgerLocation) -> Digests:
+def last_snapshots(spark: SparkSession, location: LedgerLocation) -> LastSnapshots:
     """What the ledger has of each group from an admin client; asked only where it is needed."""
 
-    def found(cluster_id: str) -> Mapping[str, str]:
+    def found(cluster_id: str) -> Mapping[str, LastDescribed]:
         prefix = f"{snapshot_tables.SOURCE_KIND}/{cluster_id}/"
         rows = current(spark, location, GROUP_SNAPSHOTS).where(F.col(c.SNAPSHOT_ID).startswith(prefix + PREFIX))
         last = rows.groupBy(c.GROUP_ID).agg(F.max_by(c.SNAPSHOT_ID, c.OFFSET)).collect()
-        return {group_id: digest_in(snapshot_id.removeprefix(prefix)) for group_id, snapshot_id in last}
+        return {group_id: described_in(snapshot_id.removeprefix(prefix)) for group_id, snapshot_id in last}
 
     return found
 

@@ -19,7 +19,7 @@ from groupledger.engine.folding import COUNT_NAME, COUNT_ROWS, COUNTS, FILLED, T
 from groupledger.pipeline.accounts import DUPLICATES, RECORDS, Account, accounts
 from groupledger.pipeline.arrivals import count_arrivals, count_listed, count_rejected
 from groupledger.pipeline.cluster import gap_rows
-from groupledger.pipeline.described import last_digests
+from groupledger.pipeline.described import last_snapshots
 from groupledger.pipeline.duplicates import COPIES, KNOWN, MAYBE, looked_for, sorted_out
 from groupledger.pipeline.fold_input import fold_input, touched
 from groupledger.pipeline.invocation import Timings
@@ -97,7 +97,7 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
         seen.require_no_redaction()
         if seen.committed is not None and seen.committed.kind == runs.INGEST:
             return IngestSummary(seen.committed, True, timings.by_stage)
-        reading = read_sources(spark, config, seen.commits, invocation, last_digests(spark, location))
+        reading = read_sources(spark, config, seen.commits, invocation, last_snapshots(spark, location))
         guards = tuple(map(guard_of, reading.clusters))
         attempt = _attempt(config, invocation, reading, guards)
     committed = runs.counted(spark, location, seen, attempt)

@@ -15,7 +15,7 @@ from groupledger.core.digest import digest
 from groupledger.core.faults import Fault
 from groupledger.core.secrets import without_secrets
 from groupledger.pipeline.cluster import OFFSETS_PARTITIONS, ClusterReading, read_cluster
-from groupledger.pipeline.described import DescribedReading, Digests, no_digests, read_described
+from groupledger.pipeline.described import DescribedReading, LastSnapshots, no_snapshots, read_described
 from groupledger.pipeline.growing import TABLES, TableReading, key_of, read_growing
 from groupledger.sinks.refusals import ENGINE_ERRORS
 from groupledger.sources import kafka_log, offsets_log, segments, snapshot_tables, spark_kafka_log, topic_listings
@@ -163,7 +163,7 @@ def read_sources(
     config: Config,
     commits: Sequence[Commit] = (),
     invocation: Invocation | None = None,
-    before: Digests = no_digests,
+    before: LastSnapshots = no_snapshots,
 ) -> Reading:
     """Open every source. Raises Fault NO_SOURCES, SOURCE_TWICE, a SourceFault, or one of `read_cluster`.
 
