@@ -3,7 +3,7 @@
 import pytest
 
 from groupledger.core.faults import Fault
-from groupledger.core.kafka_options import client_options, java_options, properties
+from groupledger.core.kafka_options import bootstrap_servers, client_options, java_options, properties
 
 TEXT = """\
 # what --command-config takes
@@ -129,3 +129,45 @@ def test_an_option_that_a_java_client_cannot_be_given(given, says):
     with pytest.raises(Fault, match=says) as caught:
         java_options(given)
     assert caught.value.code == "KAFKA_OPTION"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("a:9093", "a:9093"),
+        ("a", "a:9092"),
+        (" a:1 , b_2.example.com:65535 ,", "a:1,b_2.example.com:65535"),
+        ("PLAINTEXT://a:9093,plaintext://b", "a:9093,b:9092"),
+        ("[::1]:9093,[fe80::1]", "[::1]:9093,[fe80::1]:9092"),
+    ],
+)
+def test_addresses_come_in_one_form(given, expected):
+    assert bootstrap_servers(given, {}) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("", "bootstrap is ''; expected host:port"),
+        (" , ", "bootstrap is ' , '; expected host:port"),
+        ("a:70000", "'a:70000'; expected host:port, or several separated by commas, with ports of 1 to 65535"),
+        ("a:0", "'a:0'; expected host:port"),
+        ("b:1,a:port", "'a:port'; expected host:port"),
+        (":9092", "':9092'; expected host:port"),
+        ("a 9092", "'a 9092'; expected host:port"),
+        ("a:9092/topic", "'a:9092/topic'; expected host:port"),
+        ("::1", "'::1'; expected host:port"),
+        ("user:word@a:9092", "bootstrap has '...@a:9092'; expected host:port"),
+        ("http://a:9092", "'http://a:9092'; expected host:port, the address of a Kafka broker"),
+        ("SASL_SSL://a:9092", "the option security.protocol is PLAINTEXT: leave SASL_SSL:// out, and set the option"),
+    ],
+)
+def test_an_address_that_a_client_would_misread_is_refused(given, said):
+    with pytest.raises(Fault) as caught:
+        bootstrap_servers(given, {})
+    assert caught.value.code == "KAFKA_OPTION"
+    assert said in caught.value.message
+
+
+def test_an_address_may_name_the_protocol_that_the_options_name():
+    assert bootstrap_servers("SASL_SSL://a", {"security.protocol": "sasl_ssl"}) == "a:9092"

@@ -43,6 +43,9 @@ _VERIFIES = "enable.ssl.certificate.verification"
 _CLIENT_ONLY = frozenset(
     {"sasl.username", "sasl.password", "ssl.certificate.location", "ssl.key.location", "bootstrap.servers", _VERIFIES}
 )
+_PORT, _MOST_PORTS = 9092, 65_535
+_SERVER = re.compile(r"(?:(\w+)://)?(\[[0-9A-Fa-f:.]+\]|[^\s:/@\[\]]+)(?::([0-9]+))?")
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _QUOTED = re.compile(r'["\\]')
 _JAAS = re.compile(r"\.(?:Plain|Scram)LoginModule\b")
 _JAAS_VALUE = re.compile(r"\b(username|password)\s*=\s*(?:\"((?:\\.|[^\"\\])*)\"|'((?:\\.|[^'\\])*)'|([^\s;\"']+))")
@@ -65,6 +68,32 @@ def properties(text: str) -> dict[str, str]:
         assert match is not None, "the expression takes any text"
         found[_unescaped(match[1])] = _unescaped(match[2])
     return found
+
+
+def bootstrap_servers(text: str, options: Mapping[str, str]) -> str:
+    """The addresses of a list in one form. Raises Fault KAFKA_OPTION for what a client would misread.
+
+    librdkafka takes port 70000 for 4464, and passes over what it does not understand. `"PLAINTEXT://a, b:9093,"` ->
+    `"a:9092,b:9093"`
+    """
+    found = []
+    for given in filter(None, map(str.strip, text.split(","))):
+        match = _SERVER.fullmatch(given)
+        port = int(match[3] or _PORT) if match else 0
+        if match is None or not 0 < port <= _MOST_PORTS:
+            said = "expected host:port, or several separated by commas, with ports of 1 to 65535"
+            shown = given if "@" not in given else f"...@{given.rpartition('@')[2]}"  # before it may be a password
+            raise Fault("KAFKA_OPTION", f"bootstrap has {shown!r}; {said}")
+        asked, named = (match[1] or "").upper(), options.get("security.protocol", "PLAINTEXT").upper()
+        if asked and asked not in _PROTOCOLS:
+            raise Fault("KAFKA_OPTION", f"bootstrap has {given!r}; expected host:port, the address of a Kafka broker")
+        if asked not in ("", named):
+            said = f"and the option security.protocol is {named}: leave {match[1]}:// out, and set the option"
+            raise Fault("KAFKA_OPTION", f"bootstrap has {given!r}, {said}")
+        found.append(f"{match[2]}:{port}")
+    if not found:
+        raise Fault("KAFKA_OPTION", f"bootstrap is {text!r}; expected host:port, or several separated by commas")
+    return ",".join(found)
 
 
 def client_options(given: Mapping[str, str]) -> dict[str, str]:

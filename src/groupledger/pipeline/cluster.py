@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from groupledger.config.kafka_secrets import resolved
 from groupledger.config.settings import SPARK_READER
 from groupledger.core.faults import Fault
-from groupledger.core.kafka_options import client_options, java_options
+from groupledger.core.kafka_options import bootstrap_servers, client_options, java_options
 from groupledger.core.lines.topic_listings import listing_line
 from groupledger.core.log_plan import LogGap, LogPlan, planned
 from groupledger.core.moment import millis
@@ -74,9 +74,9 @@ class ClusterReading:
 
 
 def address_of(source: SourceSettings) -> Address:
-    """Where a source's cluster is. Raises Fault for options that cannot be used."""
+    """Where a source's cluster is. Raises Fault for an address or options that cannot be used."""
     options = client_options(resolved(source.options))
-    return Address(source.place, options, source.timeout_seconds)
+    return Address(bootstrap_servers(source.place, options), options, source.timeout_seconds)
 
 
 def require_answers(sources: Iterable[SourceSettings], seconds: Callable[[], float]) -> None:
