@@ -6,9 +6,12 @@ import contextlib
 import socket
 import threading
 import time
+from concurrent.futures import Future
+from itertools import count
 from types import SimpleNamespace
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from groupledger.core.faults import Fault
 from groupledger.core.kafka_faults import kafka_fault
@@ -153,3 +156,78 @@ def test_topics_of_the_records_below_the_ends_are_listed():
 
 def test_an_address_shows_no_options():
     assert WORD not in repr(Address("h:9", LOGIN, 1))
+
+
+class Answers:
+    """An admin client that answers one question with these errors in turn, and then with what is asked for."""
+
+    def __init__(self, *errors):
+        self.errors, self.asked = list(errors), 0
+
+    def poll(self, seconds):
+        pass
+
+    def list_topics(self, timeout):
+        self._fail()
+        return SimpleNamespace(topics={"orders": SimpleNamespace(partitions={0: None, 1: None})})
+
+    def describe_topics(self, topics, request_timeout):
+        return {name: self._told(name) for name in ("gone", "orders")}
+
+    def describe_cluster(self, request_timeout):
+        return self._told(SimpleNamespace(cluster_id="c"))
+
+    def list_offsets(self, asked, isolation_level, request_timeout):
+        return {place: self._told(SimpleNamespace(offset=7)) for place in asked}
+
+    def _told(self, answer):
+        told = Future()
+        try:
+            self._fail()
+            told.set_result(answer)
+        except KafkaException as error:
+            told.set_exception(error)
+        return told
+
+    def _fail(self):
+        self.asked += 1
+        if self.errors:
+            raise KafkaException(self.errors.pop(0))
+
+
+NOT_YET = [KafkaError(KafkaError.UNKNOWN_LEADER_EPOCH), KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION)]
+QUESTIONS = {
+    "cluster": (lambda cluster: cluster.cluster_id(), "c"),
+    "topics": (lambda cluster: cluster.partitions(), {"orders": 2}),
+    "descriptions": (lambda cluster: cluster.described_topics(["gone", "orders"]), ["gone", "orders"]),
+    "ends": (lambda cluster: cluster._offsets(1, "latest"), {0: 7}),
+}
+
+
+def asked(question, admin, clock):
+    cluster = Cluster(Address(closed_port(), {}, 30), lambda: next(clock))
+    cluster._admin = admin
+    return QUESTIONS[question][0](cluster)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_cluster_between_two_leaders_is_asked_again(question):
+    admin = Answers(*NOT_YET)
+    assert asked(question, admin, count()) == QUESTIONS[question][1]
+    assert admin.asked >= 3
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_cluster_that_stays_between_two_leaders_is_a_fault_within_the_timeout(question):
+    admin = Answers(*NOT_YET * 50)
+    with pytest.raises(Fault) as caught:
+        asked(question, admin, count())
+    assert caught.value.code == "KAFKA_FAILED"
+    assert 25 < admin.asked < 80
+
+
+def test_an_error_that_does_not_pass_is_said_at_once():
+    admin = Answers(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+    with pytest.raises(Fault) as caught:
+        asked("ends", admin, count())
+    assert (caught.value.code, admin.asked) == ("KAFKA_NOT_ALLOWED", 1)

@@ -16,6 +16,20 @@ HOPELESS = LOGIN | TLS | RIGHTS
 """Errors that no retry mends: a wrong password that is sent again may lock the account."""
 PASSING = frozenset({"_ALL_BROKERS_DOWN", "GROUP_AUTHORIZATION_FAILED"})
 """Errors that say nothing of why nobody answers."""
+UNSETTLED = frozenset(
+    {
+        *("UNKNOWN_LEADER_EPOCH", "FENCED_LEADER_EPOCH", "NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE"),
+        *(
+            "OFFSET_NOT_AVAILABLE",
+            "REPLICA_NOT_AVAILABLE",
+            "BROKER_NOT_AVAILABLE",
+            "NOT_CONTROLLER",
+            "NETWORK_EXCEPTION",
+        ),
+        *("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "_TRANSPORT", "_WAIT_COORD"),
+    }
+)
+"""Errors of a cluster whose broker has just started, or whose leader has just changed: asked again, it answers."""
 LOST = "_AUTO_OFFSET_RESET"
 """Error of a read that begins where the log no longer is."""
 _NO_ANSWER = frozenset({"_TRANSPORT", "_TIMED_OUT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_TIMED_OUT_QUEUE", "_WAIT_COORD"})

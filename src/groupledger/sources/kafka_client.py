@@ -9,22 +9,24 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from groupledger.core.described_groups import DescribedGroup, DescribedMember
 from groupledger.core.digest import digest
 from groupledger.core.faults import Fault
-from groupledger.core.kafka_faults import HOPELESS, PASSING, kafka_fault, unreachable
+from groupledger.core.kafka_faults import HOPELESS, PASSING, UNSETTLED, kafka_fault, unreachable
 from groupledger.core.lines.log_records import TOPIC
 from groupledger.core.log_plan import LogEnds
 from groupledger.core.user_code import client_module
 
 PACKAGE = ("confluent-kafka", "kafka")
-_POLL_SECONDS = 0.05
+_POLL_SECONDS, _AGAIN_SECONDS = 0.05, 0.2
 _NAMES_A_QUESTION = 500
 _GONE = "UNKNOWN_TOPIC_OR_PART"
 _NOT_DESCRIBED = frozenset({"GROUP_ID_NOT_FOUND", "GROUP_AUTHORIZATION_FAILED", "UNSUPPORTED_VERSION"})
 """Of a group: it is gone, it may not be seen, or it is of a type that this client cannot describe."""
+Answer = TypeVar("Answer")
 TopicListing = tuple[str, str | None, tuple[tuple[str | None, ...], ...]]
 """A topic: name, id, and of each partition the racks of its replicas."""
 
@@ -70,12 +72,21 @@ class ClusterState:
         return digest(self.topics)
 
 
+class _UnsettledError(Exception):
+    """A question was answered with an error that passes; the fault that it is if it does not."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+
+
 class Cluster:
     """Questions to a cluster. `seconds` is a monotonic clock."""
 
     def __init__(self, address: Address, seconds: Callable[[], float]) -> None:
         self.address, self._seconds = address, seconds
         self._errors: list[Any] = []
+        self._until = 0.0
         self._library = client_module("confluent_kafka", *PACKAGE)
         self._asked = client_module("confluent_kafka.admin", *PACKAGE)
         self._admin = address.client("AdminClient", "confluent_kafka.admin", error_cb=self._errors.append)
@@ -99,42 +110,35 @@ class Cluster:
 
     def described(self, *, rights: bool = False) -> Any:
         """The cluster's description."""
-        settings = {"include_authorized_operations": True} if rights else {}
-        return self._answer(self._admin.describe_cluster(**settings, **self._timeout), "describing the cluster")
+        settings = self._timeout | ({"include_authorized_operations": True} if rights else {})
+        return self._settled(
+            lambda: self._answer(self._admin.describe_cluster(**settings), "describing the cluster"),
+        )
 
     def partitions(self) -> dict[str, int]:
         """Number of partitions of each topic that we may see."""
-        doing = "listing the topics"
-        try:
-            found = self._admin.list_topics(timeout=self.address.timeout_seconds)
-        except self._library.KafkaException as error:
-            raise self._fault(error, doing) from error
+        found = self._settled(self._metadata)
         return {name: len(topic.partitions) for name, topic in found.topics.items()}
 
     def described_topics(self, names: Iterable[str], *, rights: bool = False) -> list[Any]:
         """The descriptions of those topics that are still there."""
-        settings = {"include_authorized_operations": True} if rights else {}
+        settings = self._timeout | ({"include_authorized_operations": True} if rights else {})
         wanted, found = list(names), []
         for at in range(0, len(wanted), _NAMES_A_QUESTION):
             some = self._library.TopicCollection(wanted[at : at + _NAMES_A_QUESTION])
-            answers = self._admin.describe_topics(some, **settings, **self._timeout)
-            for name, answer in answers.items():
-                topic = self._answer(answer, f"describing the topic {name}", {_GONE})
-                found += [] if topic is None else [topic]
+            ask = partial(self._admin.describe_topics, some, **settings)
+            topics = self._answers(ask, "describing the topic", {_GONE})
+            found += [topic for topic in topics.values() if topic is not None]
         return found
 
     def groups(self) -> tuple[list[DescribedGroup], list[str]]:
         """The groups as they are described, and the ids of those that are not."""
-        doing = "listing the groups"
-        listed = self._answer(self._admin.list_consumer_groups(**self._timeout), doing)
-        for error in listed.errors:
-            raise self._fault(error, doing)
-        wanted = sorted(each.group_id for each in listed.valid)
+        wanted = sorted(each.group_id for each in self._settled(self._listed_groups))
         found, left_out = list[DescribedGroup](), list[str]()
         for at in range(0, len(wanted), _NAMES_A_QUESTION):
-            answers = self._admin.describe_consumer_groups(wanted[at : at + _NAMES_A_QUESTION], **self._timeout)
-            for name, answer in answers.items():
-                group = self._answer(answer, f"describing the group {name}", _NOT_DESCRIBED)
+            some = wanted[at : at + _NAMES_A_QUESTION]
+            ask = partial(self._admin.describe_consumer_groups, some, **self._timeout)
+            for name, group in self._answers(ask, "describing the group", _NOT_DESCRIBED).items():
                 if group is None:
                     left_out.append(name)
                 else:
@@ -164,19 +168,51 @@ class Cluster:
         spec = getattr(self._asked.OffsetSpec, which)()
         asked = {self._library.TopicPartition(TOPIC, partition): spec for partition in range(partitions)}
         level = self._library.IsolationLevel.READ_UNCOMMITTED
-        answers = self._admin.list_offsets(asked, isolation_level=level, **self._timeout)
-        doing = f"asking for the {which} offsets of {TOPIC}"
-        return {asked.partition: self._answer(answer, doing).offset for asked, answer in answers.items()}
+        ask = partial(self._admin.list_offsets, asked, isolation_level=level, **self._timeout)
+        found = self._answers(ask, f"asking for the {which} offsets of")
+        return {place.partition: answer.offset for place, answer in found.items()}
+
+    def _metadata(self) -> Any:
+        doing = "listing the topics"
+        try:
+            return self._admin.list_topics(timeout=self.address.timeout_seconds)
+        except self._library.KafkaException as error:
+            raise self._fault(error, doing) from error
+
+    def _listed_groups(self) -> Any:
+        doing = "listing the groups"
+        listed = self._answer(self._admin.list_consumer_groups(**self._timeout), doing)
+        for error in listed.errors:
+            raise self._fault(error, doing)
+        return listed.valid
+
+    def _settled(self, question: Callable[[], Answer]) -> Answer:
+        """The answer; asked again, within the timeout of one question, where a leader has changed or just started."""
+        self._until = self._seconds() + self.address.timeout_seconds
+        while True:
+            try:
+                return question()
+            except _UnsettledError as error:
+                if self._seconds() > self._until:
+                    raise error.fault from error
+            self._admin.poll(_AGAIN_SECONDS)
+
+    def _answers(
+        self, ask: Callable[[], Mapping[Any, Any]], doing: str, unless: Collection[str] = ()
+    ) -> dict[Any, Any]:
+        """The answers to a question about several things, by thing."""
+        return self._settled(
+            lambda: {about: self._answer(told, f"{doing} {_name(about)}", unless) for about, told in ask().items()}
+        )
 
     def _answer(self, future: Any, doing: str, unless: Collection[str] = ()) -> Any:
         """The answer to a question; None where it is one of the errors `unless`."""
-        until = self._seconds() + self.address.timeout_seconds
         while not future.done():
             self._admin.poll(_POLL_SECONDS)
             hopeless = next((error for error in self._errors if error.name() in HOPELESS), None)
             if hopeless is not None:
                 raise kafka_fault(hopeless.name(), hopeless.str(), self.address.bootstrap, doing)
-            if self._seconds() > until:
+            if self._seconds() > self._until:
                 raise silence(self.address, self._errors, doing)
         try:
             return future.result(0)
@@ -185,10 +221,18 @@ class Cluster:
                 return None
             raise self._fault(error, doing) from error
 
-    def _fault(self, error: Any, doing: str) -> Fault:
+    def _fault(self, error: Any, doing: str) -> Exception:
+        """What an error is; it may pass."""
         cause = error.args[0]
         fault = kafka_fault(cause.name(), cause.str(), self.address.bootstrap, doing)
-        return silence(self.address, self._errors, doing) if fault.code == "KAFKA_UNREACHABLE" else fault
+        if fault.code == "KAFKA_UNREACHABLE":
+            fault = silence(self.address, self._errors, doing)
+        return _UnsettledError(fault) if cause.name() in UNSETTLED else fault
+
+
+def _name(about: Any) -> str:
+    """What is asked about: a partition of a topic, or what has its name alone."""
+    return about if isinstance(about, str) else f"{about.topic} partition {about.partition}"
 
 
 def _group(group: Any) -> DescribedGroup:
