@@ -1,7 +1,8 @@
-"""Kafka's own broker from pinned jars: one node on loopback, in a folder of its own, gone when its block ends."""
+"""Kafka's own broker from pinned jars: on loopback, in a folder of its own, gone when its block ends."""
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
 import time
@@ -18,11 +19,11 @@ KAFKA_4, KAFKA_3 = "broker", "broker-kafka3"
 CLUSTER_ID = "Z3JvdXBsZWRnZXItdGVzdA"
 START_SECONDS = 120
 PROPERTIES = """\
-process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller}
+process.roles={roles}
+node.id={node}
+controller.quorum.voters=1@{controller}
 controller.listener.names=CONTROLLER
-listeners=PLAINTEXT://127.0.0.1:{clients},CONTROLLER://127.0.0.1:{controller}{listeners}
+listeners=PLAINTEXT://127.0.0.1:{clients}{controls}{listeners}
 advertised.listeners=PLAINTEXT://127.0.0.1:{clients}{listeners}
 log.dirs={logs}
 auto.create.topics.enable=false
@@ -40,8 +41,9 @@ group.min.session.timeout.ms=1000
 class Broker:
     """Kafka in KRaft mode in a folder of its own, with further listeners by name and further properties.
 
-    `formatting` are arguments of Kafka's storage tool, `jars` the set of jars. Stopped and started again, it is the
-    same broker at the same address.
+    `formatting` are arguments of Kafka's storage tool, `jars` the set of jars. `first`: the broker of whose cluster it
+    is the second node, one that controls nothing; None: it is the first of its own. Stopped and started again, it is
+    the same broker at the same address.
     """
 
     def __init__(
@@ -51,16 +53,21 @@ class Broker:
         more: str = "",
         formatting: Sequence[str] = (),
         jars: str = KAFKA_4,
+        first: Broker | None = None,
     ) -> None:
         self._folder = folder
         self.logs = folder / "logs"
-        self._clients, controller, *others = (_free_port() for _ in range(2 + len(listeners)))
+        self._clients, control, *others = (_free_port() for _ in range(2 + len(listeners)))
+        self._controller: str = f"127.0.0.1:{control}" if first is None else first._controller
         self.address = f"127.0.0.1:{self._clients}"
         self.addresses = {name: f"127.0.0.1:{port}" for name, port in zip(listeners, others, strict=True)}
         self._properties = folder / "server.properties"
         text = PROPERTIES.format(
+            roles="broker,controller" if first is None else "broker",
+            node=1 if first is None else 2,
             clients=self._clients,
-            controller=controller,
+            controller=self._controller,
+            controls=f",CONTROLLER://{self._controller}" if first is None else "",
             logs=self.logs.as_posix(),
             listeners="".join(f",{name}://{address}" for name, address in self.addresses.items()),
             more=more,
@@ -83,6 +90,20 @@ class Broker:
         """End it with no time to write anything more."""
         if self._process is not None:
             self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def freeze(self) -> None:
+        """Let it hold its connections and answer nothing."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
 
     def stop(self) -> None:
         """End it, if it runs."""

@@ -5,17 +5,20 @@ is what the broker's own segment files hold, and the reading left no trace on th
 from __future__ import annotations
 
 import base64
+import logging
 import struct
 import sys
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from io import StringIO
 from itertools import count
 from threading import Event
+from typing import NamedTuple
 
 import pytest
-from confluent_kafka import ConsumerGroupState
+from confluent_kafka import Consumer, ConsumerGroupState
 from confluent_kafka.admin import AdminClient
 
 from groupledger.answers import listings
@@ -27,7 +30,7 @@ from groupledger.pipeline.frames import LedgerFrames
 from groupledger.pipeline.ingest import ingest
 from groupledger.pipeline.invocation import Invocation
 from groupledger.sinks.ledger import LedgerLocation
-from groupledger.tables import GROUP_SNAPSHOTS, LOG_RECORDS
+from groupledger.tables import COVERAGE, GROUP_SNAPSHOTS, LOG_RECORDS
 from groupledger.tables import columns as c
 from tests.kafka.groups import dump, ends, fill, groups
 from tests.live.broker import CLUSTER_ID, KAFKA_3, KAFKA_4, Broker
@@ -69,39 +72,38 @@ ASSIGNORS = {
     "franz-go": ("range", "roundrobin", "sticky", "cooperative-sticky"),
 }
 """Every classic assignor that a library has."""
-MODERN = ("java", "confluent-kafka")
-"""Libraries that take part in KIP-848."""
+MODERN = {KAFKA_4: ("java", "confluent-kafka"), KAFKA_3: ("java",)}
+"""Libraries that take part in KIP-848; why librdkafka does not on Kafka 3.9, a test below asks it."""
 
 
-def of_library(library):
+def of_library(library, modern):
     """A group for each assignor, and one of KIP-848."""
     ways = [Way(library, assignor) for assignor in ASSIGNORS[library]]
-    ways += [Way(library, protocol="consumer")] if library in MODERN else []
+    ways += [Way(library, protocol="consumer")] if library in modern else []
     topics = ("orders", "payments")
     return [LiveGroup(f"{library}.{way.assignor or way.protocol}", topics, (way,) * 3) for way in ways]
 
 
 MIXED = LiveGroup("mixed.range", ("orders", "clicks"), tuple(Way(library, "range") for library in ASSIGNORS))
-UPGRADE = LiveGroup(
-    "upgrade.cooperative-sticky",
-    ("clicks",),
-    tuple(Way(library, "cooperative-sticky") for library in MODERN)
-    + tuple(Way(library, protocol="consumer") for library in MODERN),
-)
 SHARE = LiveGroup("share.share", ("payments",), (Way("java", protocol="share"),) * 3)
 STREAMS = LiveGroup("streams.streams", ("orders", "payments", "clicks"), (Way("java", protocol="streams"),) * 3)
 
-WAVES = [
-    of_library("java"),
-    of_library("confluent-kafka") + of_library("aiokafka"),
-    of_library("kafka-python") + of_library("franz-go"),
-    [MIXED, UPGRADE],
-]
-"""Groups that are there at the same time."""
 BROKERS = {
-    "kafka-4.4": (KAFKA_4, KAFKA_4_PROPERTIES, [*WAVES, [SHARE, STREAMS]]),
-    "kafka-3.9": (KAFKA_3, KAFKA_3_PROPERTIES, WAVES),
+    "kafka-4.4": (KAFKA_4, KAFKA_4_PROPERTIES, [[SHARE, STREAMS]]),
+    "kafka-3.9": (KAFKA_3, KAFKA_3_PROPERTIES, []),
 }
+
+
+def waves(modern):
+    """Groups that are there at the same time; in the last wave some that mix libraries, and protocols."""
+    classic = tuple(Way(library, "cooperative-sticky") for library in ("java", "confluent-kafka"))
+    upgrade = classic + tuple(Way(library, protocol="consumer") for library in modern)
+    return [
+        of_library("java", modern),
+        of_library("confluent-kafka", modern) + of_library("aiokafka", modern),
+        of_library("kafka-python", modern) + of_library("franz-go", modern),
+        [MIXED, LiveGroup("upgrade.cooperative-sticky", ("clicks",), upgrade)],
+    ]
 
 
 class Reading:
@@ -166,7 +168,7 @@ class Reading:
 
 
 def play(fleet, waves, reading):
-    """All waves, and some again, until the reading has seen enough of them."""
+    """All waves, and the last again, until the reading has seen enough of them."""
     with ThreadPoolExecutor(1) as thread:
         read = thread.submit(reading.run)
         try:
@@ -175,7 +177,7 @@ def play(fleet, waves, reading):
             for _ in range(MOST_ROUNDS):
                 if reading.is_enough() or read.done():
                     break
-                fleet.play(MIXED, UPGRADE)
+                fleet.play(*waves[-1])
         finally:
             reading.stopped.set()
         read.result()
@@ -195,28 +197,65 @@ def until_empty(address):
         time.sleep(0.2)
 
 
-CLASSIC_KEY, EPOCH_KEYS = 2, (3, 11, 17)
-"""Types of the keys under which a classic group and a KIP-848, share or Streams group say their generation or epoch."""
+CLASSIC_KEY, EPOCH_KEYS, TARGET_KEYS = 2, (3, 11, 17), (6, 12, 20)
+"""Types of the keys under which a classic group says its generation, the other groups their epoch, and the epoch that
+their target is of."""
 
 
 def generations(records):
     """(group, generation or group epoch) of each such record, read here with nothing of ours."""
-    for record in records:
-        key = base64.b64decode(record["key"])
-        value = None if record["value"] is None else base64.b64decode(record["value"])
-        kind, length = struct.unpack_from(">hh", key)
-        group = key[4 : 4 + length].decode()
-        if kind in EPOCH_KEYS and value is not None:
+    for kind, group, value in values(records):
+        if kind in EPOCH_KEYS:
             yield group, struct.unpack_from(">i", value, 2)[0]
-        if kind == CLASSIC_KEY and value is not None:
+        if kind == CLASSIC_KEY:
             version, length = struct.unpack_from(">hh", value)
             assert version <= 3, "a later version is flexible, and its strings have other lengths"
             yield group, struct.unpack_from(">i", value, 4 + length)[0]
 
 
+def target_epochs(records):
+    """(group, epoch) of each target that was written whole."""
+    for kind, group, value in values(records):
+        if kind in TARGET_KEYS:
+            yield group, struct.unpack_from(">i", value, 2)[0]
+
+
+def values(records):
+    """(type of key, group, value) of each record that is no tombstone."""
+    for record in records:
+        if record["value"] is not None:
+            key = base64.b64decode(record["key"])
+            kind, length = struct.unpack_from(">hh", key)
+            yield kind, key[4 : 4 + length].decode(), base64.b64decode(record["value"])
+
+
+class Told(NamedTuple):
+    """What a ledger holds: (group, generation or epoch) of its snapshots, (group, from, to) of skipped targets."""
+
+    snapshots: set[tuple[str, int]]
+    skipped: set[tuple[str, int, int | None]]
+
+    def says_no_target(self, group, epoch):
+        """Whether coverage says that this epoch got no target."""
+        spans = [(after, before) for name, after, before in self.skipped if name == group]
+        return any(after < epoch and (before is None or epoch < before) for after, before in spans)
+
+
+def told_of(frames):
+    """What is in the ledger of generations and epochs."""
+    numbers = frames.current(GROUP_SNAPSHOTS).selectExpr(
+        "group_id", "explode(array(generation, group_epoch, target_epoch)) AS number"
+    )
+    skipped = frames.current(COVERAGE).where("kind = 'target-epochs-skipped'")
+    return Told(
+        {*map(tuple, numbers.where("number IS NOT NULL").collect())},
+        {*map(tuple, skipped.select("group_id", "from_value", "to_value").collect())},
+    )
+
+
 @pytest.mark.parametrize("name", BROKERS)
 def test_every_generation_of_every_client_is_in_the_ledger(name, programs, spark, dumped, tmp_path, capsys):
-    jars, properties, waves = BROKERS[name]
+    jars, properties, more = BROKERS[name]
     (tmp_path / "broker").mkdir()
     broker = Broker(tmp_path / "broker", more=PROPERTIES + properties, jars=jars)
     address, ledger = broker.address, tmp_path / "ledger"
@@ -227,7 +266,7 @@ def test_every_generation_of_every_client_is_in_the_ledger(name, programs, spark
         done(address, ledger)
         with Fleet(programs, address, LOG_PARTITIONS, tmp_path) as fleet:
             reading = Reading(spark, address, ledger, fleet)
-            play(fleet, waves, reading)
+            play(fleet, [*more, *waves(MODERN[jars])], reading)
         until_empty(address)
         while True:
             before = ends(address, LOG_PARTITIONS), groups(address)
@@ -244,9 +283,14 @@ def test_every_generation_of_every_client_is_in_the_ledger(name, programs, spark
     assert found[LOG_RECORDS.name]
     for table in found:
         assert found[table] == expected[table], table
-    snapshots = LedgerFrames(spark, str(ledger)).current(GROUP_SNAPSHOTS)
-    told = snapshots.selectExpr("group_id", "coalesce(generation, group_epoch) AS generation")
-    assert {*map(tuple, told.where("generation IS NOT NULL").collect())} == {*generations(records)}
+    told, written, targets = (
+        told_of(LedgerFrames(spark, str(ledger))),
+        {*generations(records)},
+        {*target_epochs(records)},
+    )
+    without = {each for each in written - told.snapshots if told.says_no_target(*each)}
+    assert told.snapshots | without == written
+    assert not without & targets, "an epoch that got a target has a snapshot"
     reading.assign("every")
     with capsys.disabled():
         sys.stdout.write(verdicts(name, LedgerFrames(spark, str(ledger)).results("every")))
@@ -259,3 +303,30 @@ def verdicts(name, results):
     for (library, verdict), number in sorted(counted.items()):
         lines[library].append(f"{verdict} {number}")
     return "".join(f"\n{name} {library}: {', '.join(line)}" for library, line in lines.items()) + "\n"
+
+
+def test_librdkafka_takes_no_part_in_kip_848_on_kafka_3_9(tmp_path):
+    """That broker has version 0 of the heartbeat alone, which librdkafka does not speak; it waits, without a word to
+    who polls, and writes nothing into the log. So no group of it can be recorded there.
+    """
+    broker = Broker(tmp_path, more=PROPERTIES + KAFKA_3_PROPERTIES, jars=KAFKA_3)
+    log, heard = logging.Logger("librdkafka", logging.DEBUG), StringIO()
+    log.addHandler(logging.StreamHandler(heard))
+    try:
+        broker.start()
+        Topics(broker.address).create(TOPICS)
+        fill(broker.address, "no-members", "orders", 1, 1)
+        before = ends(broker.address, LOG_PARTITIONS)
+        settings = {"bootstrap.servers": broker.address, "group.id": "modern", "group.protocol": "consumer"}
+        consumer = Consumer(settings | {"debug": "cgrp,feature", "logger": log})
+        consumer.subscribe([*TOPICS])
+        until = time.monotonic() + SECONDS
+        while "ConsumerGroupHeartbeatRequest not supported by broker" not in heard.getvalue():
+            assert consumer.poll(0.1) is None
+            assert time.monotonic() < until, heard.getvalue()
+        assert consumer.assignment() == []
+        consumer.close()
+        assert "ConsumerGroupHeartbeat (68) Versions 0..0" in heard.getvalue()
+        assert ends(broker.address, LOG_PARTITIONS) == before
+    finally:
+        broker.stop()

@@ -12,17 +12,18 @@ import time
 from tests.kafka.groups import Member
 from tests.live.dumped import SECONDS, done, same_as_dumped, started
 
-KILLS = 10
+KILLS, FOLLOWERS = 10, 5
+A_TURN = 3.0
+"""Seconds that an ingest of a follower takes, or a little more."""
 
 
 def killed(process, after):
     """Whether it was still at work when it was killed."""
-    with process:
-        try:
-            process.wait(after)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            return True
+    try:
+        process.wait(after)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        return True
     return False
 
 
@@ -35,20 +36,21 @@ def test_killed_at_random_moments_and_then_whole(kafka, topics, dumped, tmp_path
     for number in range(KILLS):
         with Member(kafka, f"group-{number}", "killed") as member:
             member.commit()
-        kills += killed(started(kafka, tmp_path / "ledger"), moments.uniform(0, whole))
+        with started(kafka, tmp_path / "ledger") as process:
+            kills += killed(process, moments.uniform(0, whole))
     assert kills > KILLS // 2
     same_as_dumped(kafka, dumped, tmp_path / "ledger")
 
 
 def test_a_follower_killed_started_again_and_told_to_stop(kafka, topics, dumped, tmp_path):
     topics.create({"followed": 3})
-    told = []
-    for number in range(3):  # the member leaves while the next ingest is under way
+    told, moments = [], random.Random(11)  # noqa: S311 moments, no secrets
+    for number in range(FOLLOWERS):  # the member leaves while the next ingest is under way
         process = started(kafka, tmp_path / "ledger", "--follow", "--every", "0")
         with process, Member(kafka, f"followed-{number}", "followed") as member:
             told.append(json.loads(process.stdout.readline()))
             member.commit()
-            os.killpg(process.pid, signal.SIGKILL)
+            assert killed(process, moments.uniform(0, A_TURN)), "a follower ends only when it is told to"
     with Member(kafka, "followed", "followed"):
         process = started(kafka, tmp_path / "ledger", "--follow", "--every", "0")
         told.append(json.loads(process.stdout.readline()))

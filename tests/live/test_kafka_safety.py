@@ -142,7 +142,7 @@ def doctor(secured, tmp_path, text):
 
 def test_doctor_says_which_right_is_missing(secured, tmp_path):
     fine = doctor(secured, tmp_path, login("reader"))
-    assert (fine.returncode, '"ok": false' in fine.stdout) == (0, False), fine.stdout
+    assert (fine.returncode, '"ok": false' in fine.stdout) == (0, False), fine.stdout + fine.stderr
     for user, said in (("describer", "read the log"), ("nobody", "cluster")):
         found = doctor(secured, tmp_path, login(user))
         assert found.returncode == 2
@@ -170,6 +170,6 @@ def test_a_restart_of_the_broker_is_survived(tmp_path):
         broker.start()
         for batch in batches:
             found += batch.column("offset").to_pylist()
-        assert found == [*range(end), None]
+        assert found == [*range(end), None, None], "each record, and last the two counts"
     finally:
         broker.stop()
