@@ -111,9 +111,7 @@ class Cluster:
     def described(self, *, rights: bool = False) -> Any:
         """The cluster's description."""
         settings = self._timeout | ({"include_authorized_operations": True} if rights else {})
-        return self._settled(
-            lambda: self._answer(self._admin.describe_cluster(**settings), "describing the cluster"),
-        )
+        return self._settled(lambda: self._answer(self._admin.describe_cluster(**settings), "describing the cluster"))
 
     def partitions(self) -> dict[str, int]:
         """Number of partitions of each topic that we may see."""
