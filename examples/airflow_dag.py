@@ -1,10 +1,10 @@
-"""An Airflow DAG: every quarter of an hour what is new in a cluster's log, then the verdicts of its rebalances.
+"""An Airflow DAG that ingests a cluster's new records every 15 minutes and then judges its rebalances.
 
 Settings are Airflow variables: `groupledger_config` (path of the YAML file), `groupledger_command` (default
-`groupledger`). For spark-submit in place of a local session, let the command be one that calls it with `jobs/*.py`.
+`groupledger`). To use spark-submit instead of a local session, set the command to one that submits `jobs/*.py`.
 
-Airflow's own Spark operator fails on every exit code that is not 0, and tries again. Here each code means what it is:
-5 is worth a retry, 3 and 4 are committed runs that somebody has to look at, 2 is a mistake that no retry mends.
+Airflow's own Spark operator treats every non-zero exit code as a failure and retries it. This DAG retries only what a
+retry can fix: 5 is retried, 3 and 4 are committed runs that somebody has to look at, 2 is an error in the setup.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RETRY = {"WRITE_CONFLICT", "KAFKA_UNREACHABLE", "KAFKA_FAILED", "LOG_MOVED"}
 
 
 def run(command: str, *options: str) -> dict[str, object]:
-    """Run a command of groupledger; give what it says of its run. Raises what Airflow retries, or does not."""
+    """Run a groupledger command and return its JSON. Raises what Airflow retries, or what it does not."""
     config = Variable.get("groupledger_config")
     program = shlex.split(Variable.get("groupledger_command", default="groupledger"))
     ran = subprocess.run(  # noqa: S603 the command is the operator's own
@@ -40,7 +40,7 @@ def run(command: str, *options: str) -> dict[str, object]:
     schedule=timedelta(minutes=15),
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
-    max_active_runs=1,  # two ingests of a cluster at once: one of them would have to be run again
+    max_active_runs=1,  # of two concurrent ingests of a cluster, one would have to be run again
     default_args={"retries": 3, "retry_delay": timedelta(seconds=30), "execution_timeout": timedelta(minutes=30)},
 )
 def groupledger() -> None:
@@ -48,17 +48,17 @@ def groupledger() -> None:
 
     @task
     def ingest() -> bool:
-        """Read what is new; whether there was anything. A retry goes on where the last committed run stopped."""
+        """Ingest new records; return whether there were any. A retry continues after the last committed run."""
         return not run("ingest")["nothing_new"]
 
     @task
     def assign() -> None:
-        """Recompute what was recorded, under a name that a retry has too: a committed run changes nothing."""
+        """Recompute the recorded rebalances. A retry has the same run id: repeating a committed run changes nothing."""
         run("assign", "--run-id", f"assign-{get_current_context()['run_id']}")
 
     @task.short_circuit
     def anything_new(*, new: bool) -> bool:
-        """Skip the rest of a quiet quarter of an hour."""
+        """Skip the rest if there was nothing new."""
         return new
 
     anything_new(new=ingest()) >> assign()

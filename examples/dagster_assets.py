@@ -1,8 +1,8 @@
-"""Two Dagster assets: the ledger of a cluster, and the verdicts of its rebalances; a schedule for both.
+"""Two Dagster assets, the ledger of a cluster and the verdicts of its rebalances, with a schedule for both.
 
     GROUPLEDGER_CONFIG=prod.yaml dagster dev -f examples/dagster_assets.py
 
-Exit code 5 and a cluster that does not answer are tried again; every other failure is said at once.
+Exit code 5 and a cluster that does not answer are retried; every other failure is reported at once.
 """
 
 import json
@@ -18,7 +18,7 @@ POLICY = dg.RetryPolicy(max_retries=3, delay=30, backoff=dg.Backoff.EXPONENTIAL)
 
 
 def run(command: str, *options: str) -> dict[str, Any]:
-    """Run a command of groupledger; give what it says of its run. Raises `Failure`, with or without retries."""
+    """Run a groupledger command and return its JSON. Raises `Failure`, with or without retries."""
     program = shlex.split(os.environ.get("GROUPLEDGER_COMMAND", "groupledger"))
     config = os.environ["GROUPLEDGER_CONFIG"]
     ran = subprocess.run(  # noqa: S603 the command is the operator's own
@@ -34,14 +34,14 @@ def run(command: str, *options: str) -> dict[str, Any]:
 
 @dg.asset(retry_policy=POLICY, kinds={"kafka", "deltalake"})
 def ledger() -> dg.MaterializeResult[None]:
-    """Everything that was recorded of consumer groups."""
+    """Ingest everything that was recorded about consumer groups."""
     said = run("ingest")
     return dg.MaterializeResult(metadata={"run_id": said["run_id"], "nothing_new": said["nothing_new"]})
 
 
 @dg.asset(deps=[ledger], retry_policy=POLICY, kinds={"spark", "deltalake"})
 def rebalances(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-    """What each rebalance moved, and whether the leader's answer is Kafka's own."""
+    """Compute what each rebalance moved, and whether the leader gave the assignment of Kafka's own assignor."""
     said = run("assign", "--run-id", f"assign-{context.run_id}")
     return dg.MaterializeResult(metadata={"run_id": said["run_id"], "verdicts": said["verdicts"]})
 

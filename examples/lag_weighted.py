@@ -1,7 +1,7 @@
-"""A custom assignor: members share the lag, not the number of partitions, and keep what they own while that is fair.
+"""A custom assignor that balances lag instead of partition counts; members keep what they own while that is fair.
 
-Members report the lag of what they own in their user data, as JSON: {"orders": {"0": 1200, "1": 30}}. A partition of
-which nobody says anything counts as one record.
+Members report the lag of what they own in their user data, as JSON: {"orders": {"0": 1200, "1": 30}}. A partition
+that nobody reports counts as one record.
 
     PYTHONPATH=. groupledger assign --config ledger.yaml --set assign.assignor=examples.lag_weighted:assign
 """
@@ -21,14 +21,14 @@ from groupledger.core.custom import (
 )
 
 TOLERATED = 1.1
-"""A member keeps what it owns up to this multiple of the mean lag: a little unfairness is cheaper than a move."""
+"""A member keeps what it owns up to this multiple of the mean lag: a small imbalance is cheaper than a move."""
 
 LEAST_LAG_RECORDS = 1
 
 
 @assignor(name="lag-weighted", supported_protocols=[Protocol.COOPERATIVE])
 def assign(group: Group) -> Answer:
-    """The heaviest partition first: to its owner while that one's load is fair, else to the least loaded subscriber.
+    """Assign the heaviest partition first: to its owner while its load is fair, else to the least loaded subscriber.
 
     Lags 6, 3, 2, 1 over A and B, nothing owned -> A: 6; B: 3, 2, 1.
     """
@@ -50,12 +50,12 @@ def assign(group: Group) -> Answer:
 
 
 def user_data(lags: dict[str, dict[int, int]]) -> bytes:
-    """What a member sends: lag in records by topic and partition."""
+    """Encode what a member sends: lag in records by topic and partition."""
     return json.dumps(lags, sort_keys=True).encode()
 
 
 def lag_records(group: Group) -> dict[TopicPartition, int]:
-    """Lag of every partition of a subscribed topic: the greatest that any member reports."""
+    """Return the lag of every partition of a subscribed topic: the greatest that any member reports."""
     partitions = [TopicPartition(topic, number) for topic, count in group.topics.items() for number in range(count)]
     lags = dict.fromkeys(partitions, LEAST_LAG_RECORDS)
     for member in group.members:
@@ -66,7 +66,7 @@ def lag_records(group: Group) -> dict[TopicPartition, int]:
 
 
 def _reported(data: bytes | None) -> dict[TopicPartition, int]:
-    """Nothing where the bytes are not ours: in a what-if members joined under another assignor, with its user data."""
+    """Return nothing if the bytes are not ours: in a what-if, members joined with another assignor's user data."""
     try:
         topics = json.loads(data or b"{}").items()
         return {TopicPartition(topic, int(number)): int(lag) for topic, lags in topics for number, lag in lags.items()}
@@ -79,7 +79,7 @@ def _subscribers(group: Group) -> dict[str, list[str]]:
 
 
 def _owners(group: Group) -> dict[TopicPartition, str]:
-    """Who owns what; of two that claim a partition the one of the higher generation, if there is one (KIP-792)."""
+    """Return who owns what; of two claimants, the one of the higher generation, if there is one (KIP-792)."""
     overlaps = {overlap.partition: overlap.owner for overlap in validate_subscription(group.members)}
     claimed = {partition: member.member_id for member in group.members for partition in member.owned}
     settled = {partition: overlaps.get(partition, member_id) for partition, member_id in claimed.items()}
