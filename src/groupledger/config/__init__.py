@@ -1,4 +1,4 @@
-"""The configuration: what can be set (`settings`), how it is read (`loading`), how it is described (`reference`)."""
+"""The configuration: the settings (`settings`), how they are read (`loading`) and described (`reference`)."""
 
 from groupledger.config.loading import load, parse
 from groupledger.config.settings import (

@@ -1,4 +1,4 @@
-"""A grid: assignors times changes, over the last state of every group (`groupledger simulate --grid`)."""
+"""Read a grid: assignors times changes, over the last state of every group (`groupledger simulate --grid`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from groupledger.config.settings import NOT_EMPTY, Rule, an_assignor, key, match
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeSettings:
-    """What is changed about every group of a grid; keys that are left out change nothing."""
+    """One change to every group of a grid; keys that are left out change nothing."""
 
     name: str | None = key("What the cell is called; null: what is changed.", NOT_EMPTY, None)
     members: int = key(
@@ -31,7 +31,7 @@ class ChangeSettings:
 
     @property
     def words(self) -> str:
-        """The name, or what is changed."""
+        """Return the name, or a description of the change."""
         of_topic = f" of {self.topic}" if self.topic is not None else ""
         told = [
             f"members {self.members:+}" if self.members else "",
@@ -54,7 +54,7 @@ class GridSettings:
 
 
 def load_grid(path: Path) -> GridSettings:
-    """The grid in a YAML file. Raises ConfigFault: CONFIG_MISSING, CONFIG_SYNTAX, CONFIG_INVALID."""
+    """Load the grid from a YAML file. Raises ConfigFault: CONFIG_MISSING, CONFIG_SYNTAX, CONFIG_INVALID."""
     text = text_of(path)
     raw = tree_of(text, str(path))
     place = KeyPlace(str(path))

@@ -1,4 +1,4 @@
-"""Options of a Kafka client as they are configured, with what `${env:NAME}` and `${file:PATH}` stand for put in."""
+"""Resolve `${env:NAME}` and `${file:PATH}` in the configured options of a Kafka client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REFERENCE = re.compile(r"\$\{(env|file):([^}]+)\}")
 
 
 def resolved(options: Mapping[str, str]) -> dict[str, str]:
-    """The options with every reference replaced; what is secret among them is hidden from now on.
+    """Replace every reference in the options; their secrets are hidden in messages from now on.
 
     `${env:NAME}` is a variable of the environment, `${file:PATH}` the text of a file without the line feed at its end,
     `${file:PATH:KEY}` one key of a properties file, as Kafka's providers have them. Raises ConfigFault CONFIG_INVALID.
@@ -28,7 +28,7 @@ def resolved(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def from_file(path: Path) -> dict[str, str]:
-    """The options in a properties file such as Kafka's tools take with `--command-config`."""
+    """Read options from a properties file such as Kafka's tools take with `--command-config`."""
     return properties(_text("--command-config", path))
 
 

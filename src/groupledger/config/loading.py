@@ -1,4 +1,4 @@
-"""YAML and `--set a.b=c` into a checked, frozen Config; a complaint names the key, the file, and what is allowed."""
+"""Read YAML and `--set a.b=c` into a checked, frozen Config; errors name the key, the file, and what is allowed."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ _NAMES = {str: "a text", int: "a whole number", bool: "true or false", type(None
 
 
 class KeyPlace(NamedTuple):
-    """Where a value stands: the file (or "--set", or another name for people) and the dotted key."""
+    """The place of a value: the file (or "--set", or another name for people) and the dotted key."""
 
     source: str
     key: str = ""
 
     def below(self, name: object) -> KeyPlace:
-        """The place of one key or list entry in here."""
+        """Return the place of one key or list entry below this one."""
         return KeyPlace(self.source, f"{self.key}.{name}" if self.key else str(name))
 
     def fault(self, complaint: str) -> ConfigFault:
-        """A complaint about this place."""
+        """Return an error about this place."""
         return ConfigFault("CONFIG_INVALID", f"{self.source}: {self.key or 'the top level'} {complaint}")
 
     def shown(self, value: object) -> str:
-        """A value as a complaint quotes it; a secret it does not."""
+        """Return a value as an error quotes it; secrets are masked."""
         return HIDDEN if is_secret(self.key) else repr(value)
 
 
 def load(path: Path, overrides: Sequence[str] = (), given: Mapping[str, Any] = MappingProxyType({})) -> Config:
-    """The configuration in a YAML file, changed by overrides such as "assign.snapshots=every".
+    """Load the configuration from a YAML file, changed by overrides such as "assign.snapshots=every".
 
     `given` are top-level keys that stand in place of the file's.
 
@@ -67,7 +67,7 @@ def load(path: Path, overrides: Sequence[str] = (), given: Mapping[str, Any] = M
 
 
 def text_of(path: Path) -> str:
-    """The text of a configuration file. Raises ConfigFault: CONFIG_MISSING."""
+    """Read the text of a configuration file. Raises ConfigFault: CONFIG_MISSING."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:  # not UTF-8, or a name that no file can have
@@ -78,7 +78,7 @@ def text_of(path: Path) -> str:
 def parse(
     text: str, source: str, overrides: Sequence[str] = (), given: Mapping[str, Any] = MappingProxyType({})
 ) -> Config:
-    """As `load`, from a text; `source` is what complaints call it."""
+    """Parse a text as `load` does; `source` is its name in errors."""
     raw = tree_of(text, source)
     tree = {} if raw is None else raw
     if isinstance(tree, dict):
@@ -95,7 +95,7 @@ def parse(
 
 
 def _secrets(tree: Any, name: str) -> Iterator[str]:
-    """The secrets of a file, checked or not: complaints about it must not quote them either."""
+    """Return the secrets of a file, checked or not: errors about it must not quote them."""
     if isinstance(tree, dict):
         for key, value in tree.items():
             yield from _secrets(value, f"{name}.{key}")
@@ -109,7 +109,7 @@ def _secrets(tree: Any, name: str) -> Iterator[str]:
 
 
 def tree_of(text: str, source: str) -> Any:
-    """What a YAML text holds. Raises ConfigFault: CONFIG_SYNTAX."""
+    """Parse a YAML text. Raises ConfigFault: CONFIG_SYNTAX."""
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -117,14 +117,14 @@ def tree_of(text: str, source: str) -> Any:
 
 
 def _told(error: yaml.YAMLError) -> str:
-    """What is wrong and where, without the line itself: a secret may stand in it."""
+    """Say what is wrong and where, without the line itself, which may hold a secret."""
     mark = getattr(error, "problem_mark", None)
     where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
     return f"{getattr(error, 'problem', None) or type(error).__name__}{where}"
 
 
 def _shown(override: str) -> str:
-    """An override as complaints quote it."""
+    """Return an override as errors quote it."""
     name = override.partition("=")[0]
     return f"{name}={HIDDEN}" if is_secret(name) else override
 
@@ -140,7 +140,7 @@ def _overridden(tree: Any, override: str) -> Any:
 
 
 def _with(tree: Any, path: Sequence[str], value: Any, place: KeyPlace) -> Any:
-    """The tree with one value replaced; an index in a list is its position, one past the end appends.
+    """Return the tree with one value replaced; an index is a position in a list, one past the end appends.
 
     Setting names may hold dots themselves: below `conf` and `options` the rest of the path is one name.
     """
@@ -163,7 +163,7 @@ def _with(tree: Any, path: Sequence[str], value: Any, place: KeyPlace) -> Any:
 
 
 def section(kind: type[Any], raw: Any, place: KeyPlace) -> Any:
-    """One dataclass of settings from a mapping; None means all defaults."""
+    """Build one dataclass of settings from a mapping; None means all defaults."""
     given = {} if raw is None else raw
     if not isinstance(given, dict):
         raise place.fault(f"is {raw!r}; expected keys: {', '.join(one.name for one in fields(kind))}")
@@ -194,7 +194,7 @@ def _allowed_names(name: str, known: Sequence[str]) -> str:
 
 
 def _value(hint: Any, raw: Any, place: KeyPlace, rule: Rule | None) -> Any:
-    """A value of the declared type that its rule allows."""
+    """Return a value of the declared type that its rule allows."""
     origin = get_origin(hint)
     if is_dataclass(hint):
         return section(hint, raw, place)  # type: ignore[arg-type]  # a dataclass type, not an instance
@@ -222,7 +222,7 @@ def _entries(kind: Any, raw: Any, place: KeyPlace, rule: Rule | None) -> tuple[A
 
 
 def _settings(raw: Any, place: KeyPlace, rule: Rule | None) -> dict[str, str]:
-    """Settings of Spark or of a Kafka client: names to texts; YAML's true and 2 are written as those write them.
+    """Read settings of Spark or of a Kafka client, names to texts; YAML's true and 2 become text as those write them.
 
     A rule says which names there are.
     """
@@ -240,7 +240,7 @@ def _settings(raw: Any, place: KeyPlace, rule: Rule | None) -> dict[str, str]:
 
 
 def _check_together(config: Config, place: KeyPlace) -> None:
-    """What no single key can say."""
+    """Check rules over several keys."""
     ledger = config.ledger
     if (ledger.location is None) == (ledger.catalog is None):
         got = "neither" if ledger.location is None else "both"
@@ -261,7 +261,7 @@ def _check_together(config: Config, place: KeyPlace) -> None:
 
 
 def _check_source(source: SourceSettings, cluster_id: str | None, place: KeyPlace) -> None:
-    """A source has a place, and only keys of its kind; where the cluster cannot say its id, the configuration does."""
+    """Check that a source has a place, only keys of its kind, and a cluster id unless its cluster says it."""
     for one in fields(SourceSettings):
         kinds = KEYS_OF_KINDS.get(one.name, (source.kind,))
         if source.kind not in kinds and getattr(source, one.name) != _default(one):
@@ -280,7 +280,7 @@ def _check_source(source: SourceSettings, cluster_id: str | None, place: KeyPlac
 
 
 def _check_columns(columns: Mapping[str, str], place: KeyPlace) -> None:
-    """Each field has a column of its own."""
+    """Check that each field has a column of its own."""
     fields_of: dict[str, str] = {}
     for name, column in columns.items():
         if not column.strip():
@@ -291,7 +291,7 @@ def _check_columns(columns: Mapping[str, str], place: KeyPlace) -> None:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """`a, b and c`"""
+    """Join words as `a, b and c`."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 

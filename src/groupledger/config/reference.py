@@ -1,4 +1,4 @@
-"""The settings described for people, from their one declaration.
+"""Describe the settings for people, from their one declaration.
 
 python -m groupledger.config.reference > docs/configuration.md
 """
@@ -28,7 +28,7 @@ the command before anything is read. Paths are relative to where the command is 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceEntry:
-    """One key: `default` is None where the key is required, `[]` stands in the name of a list's entries."""
+    """One key: `default` is None if the key is required; `[]` in a name marks the entries of a list."""
 
     name: str
     default: str | None
@@ -37,7 +37,7 @@ class ReferenceEntry:
 
 
 def entries(kind: type[Any] = Config, prefix: str = "") -> Iterator[ReferenceEntry]:
-    """Every key below a section, in the order of declaration; sections themselves are not listed."""
+    """Yield every key below a section, in the order of declaration, without the sections themselves."""
     hints = get_type_hints(kind)
     for one in fields(kind):
         hint, name = hints[one.name], prefix + one.name
@@ -65,7 +65,7 @@ def _allowed(hint: Any, rule: Rule | None) -> str:
 
 
 def page() -> str:
-    """docs/configuration.md."""
+    """Return docs/configuration.md."""
     rows = (
         f"| `{one.name}` | {'required' if one.default is None else f'`{one.default}`'} | {one.allowed} | {one.doc} |\n"
         for one in entries()

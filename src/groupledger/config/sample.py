@@ -1,4 +1,4 @@
-"""What ships with groupledger: a commented configuration, and logs captured from a real broker to try it on."""
+"""What groupledger ships to try it out: a commented configuration, and logs captured from a real broker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CLUSTERS = ("dev", "edge", "compacted", "storm")
 
 
 def sample_settings() -> dict[str, Any]:
-    """The settings of the demonstration but for its ledger: four logs, each a cluster of its own, into one ledger."""
+    """Return the demo's settings without its ledger: four logs, each a cluster of its own, into one ledger."""
     files = {"topics-jsonl": "topics.jsonl.gz", "offsets-jsonl": "offsets.jsonl.gz"}
     sources = [
         {"kind": kind, "cluster_id": cluster, "path": str(CAPTURES / cluster / name)}

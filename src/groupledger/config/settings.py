@@ -1,4 +1,4 @@
-"""Every setting of groupledger, declared once: type, default, what is allowed, and what it means.
+"""Declare every setting of groupledger once: type, default, allowed values, and meaning.
 
 `docs/configuration.md` and `template.yaml` are held against this module by a test. Loading needs no engine.
 """
@@ -46,12 +46,12 @@ RETAINED = (
 
 
 class ConfigFault(Fault):
-    """A configuration that cannot be used: which key, where, what it is, what is allowed."""
+    """An unusable configuration: which key, where, what it is, what is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a value must satisfy beyond its type: `allows(value)`, and the same in words."""
+    """A condition on a value beyond its type: `allows(value)`, and the same in words."""
 
     words: str
     allows: Callable[[Any], bool]
@@ -59,29 +59,29 @@ class Rule:
 
 
 def one_of(*names: str) -> Rule:
-    """Exactly one of these words."""
+    """Allow exactly one of these words."""
     return Rule("one of " + ", ".join(names), lambda value: value in names, names)
 
 
 def an_assignor() -> Rule:
-    """One of ours, or a custom one; whether that can be imported is said by who runs it."""
+    """Allow one of ours, or a custom one; the command that runs it checks whether it can be imported."""
     own = "or module:function, or an entry point of groupledger.assignors"
     words = f"one of {', '.join(ASSIGNORS)}; {own}; {SOLVED_ALONE}"
     return Rule(words, lambda value: value in ASSIGNORS or may_be_custom(value), ASSIGNORS)
 
 
 def names_of(*names: str) -> Rule:
-    """Names and values, with no other names than these."""
+    """Allow names and values, with no other names than these."""
     return Rule(f"names and values; names: {', '.join(names)}", lambda name: name in names, names)
 
 
 def at_least(least: int) -> Rule:
-    """A whole number that is not smaller."""
+    """Allow a whole number that is not smaller."""
     return Rule(f"a whole number >= {least:,}", lambda value: value >= least)
 
 
 def matching(pattern: str, words: str) -> Rule:
-    """A text of this form from end to end."""
+    """Allow a text that has this form from end to end."""
     return Rule(words, lambda value: re.fullmatch(pattern, value) is not None)
 
 
@@ -91,7 +91,7 @@ NOT_EMPTY = Rule("a text that is not empty", lambda value: value.strip() != "")
 
 
 def key(doc: str, rule: Rule | None = None, default: Any = MISSING) -> Any:
-    """One key of a section: its meaning, the rule for its value, and its default; required without one."""
+    """Declare one key of a section: its meaning, the rule for its value, and its default; required without one."""
     metadata = {"doc": doc, "rule": rule}
     if isinstance(default, dict):
         return field(default_factory=lambda: dict(default), metadata=metadata)
@@ -183,12 +183,12 @@ class SourceSettings:
 
     @property
     def jar_sets(self) -> tuple[str, ...]:
-        """Sets of jars that it takes beside those of every session (`engine.jars`)."""
+        """Return the sets of jars that it needs in addition to those of every session (`engine.jars`)."""
         return ("kafka-source",) if self.reader == SPARK_READER else ()
 
     @property
     def place(self) -> str:
-        """Where it is: a path, a table's name, or the brokers of a cluster."""
+        """Return where it is: a path, a table's name, or the brokers of a cluster."""
         return self.path or self.table or self.bootstrap or ""
 
 
@@ -231,14 +231,14 @@ class AssignSettings:
 
     @property
     def custom_assignors(self) -> tuple[str, ...]:
-        """Names of the assignors that are not ours, each once: only these are ever imported."""
+        """Return the names of assignors that are not ours, each once: only these are ever imported."""
         named = {self.assignor, *(override.assignor for override in self.overrides)}
         return tuple(sorted(named - set(ASSIGNORS)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitSettings:
-    """Bounds on hostile or broken input; what exceeds one is quarantined, and the rest goes on."""
+    """Limits on hostile or broken input; what exceeds one is quarantined, and the rest is processed."""
 
     max_quarantined: int = key(
         "Rejected records and groups a run may have before it ends with exit code 3.", at_least(0), 0
@@ -256,13 +256,13 @@ class LimitSettings:
 
     @property
     def custom(self) -> CustomLimits:
-        """Those of custom assignors."""
+        """Return the limits of custom assignors."""
         return CustomLimits(self.custom_seconds, self.custom_memory_mb)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionSettings:
-    """How long one table keeps rows."""
+    """How long rows of one table are kept."""
 
     table: str = key(
         "Table whose old rows go: of log_records and quarantine all, of another those that no reader sees any more.",
@@ -273,7 +273,7 @@ class RetentionSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintainSettings:
-    """What `maintain` may do, and how long it waits before it does."""
+    """What `maintain` may do, and how long it waits first."""
 
     attempt_hours: int = key(
         "An attempt that began so long ago and has not committed is given up: its rows go, it can no longer commit.",
@@ -296,7 +296,7 @@ class MaintainSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedactionSettings:
-    """What `maintain --redact` replaces; the raw log and texts that may quote a name go in any case."""
+    """What `maintain --redact` replaces; the raw log and texts that may quote a name are removed in any case."""
 
     member_ids: bool = key("Member ids and group instance ids.", TRUTH, True)
     client_ids: bool = key("Client ids.", TRUTH, True)

@@ -1,4 +1,4 @@
-"""The ledger in a notebook: questions as methods, answers as values that show themselves.
+"""The ledger in a notebook: questions as methods, answers as values that display themselves.
 
 The words and tables are those of the commands: what a person reads is written once, in `cli`.
 """

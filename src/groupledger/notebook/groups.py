@@ -1,4 +1,4 @@
-"""One group of a ledger, as a notebook asks it."""
+"""Answer a notebook's questions about one group of a ledger."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LedgerGroup:
         return f"LedgerGroup({self.group_id!r}, cluster={self.cluster!r})"
 
     def show(self, scenario: str | None = None, limit: int = 50) -> replies.ListingReply:
-        """A line a snapshot, the latest last, with the moves and the verdict of a scenario (default: baseline).
+        """List the snapshots, the latest last, with the moves and the verdict of a scenario (default: baseline).
 
         Raises Fault("UNKNOWN_SCENARIO").
         """
@@ -44,7 +44,7 @@ class LedgerGroup:
         return replies.listing_reply(history(self.ledger.reader, self.group_id, self.cluster, name, limit, asked=asked))
 
     def rebalance(self, generation: int | None = None) -> replies.RebalanceReply:
-        """The rebalance that led to a generation or group epoch; default: the last one.
+        """Return the rebalance that led to a generation or group epoch; default: the last one.
 
         Raises Fault("UNKNOWN_GENERATION").
         """
@@ -56,7 +56,7 @@ class LedgerGroup:
         return replies.RebalanceReply(found, lambda output: tell_rebalance(output, found), rows)
 
     def explain(self, generation: int | None = None) -> replies.ExplanationReply:
-        """Why that rebalance happened, and what came of it. Its DataFrame has the partitions that moved.
+        """Explain why that rebalance happened, and its effects. Its DataFrame has the partitions that moved.
 
         Raises Fault("UNKNOWN_GENERATION").
         """
@@ -68,21 +68,21 @@ class LedgerGroup:
         return replies.ExplanationReply(found, lambda output: tell(output, found), replies.rows(Moved, found.moved))
 
     def timeline(self, since: When | None = None, until: When | None = None, limit: int = 50) -> replies.TimelineReply:
-        """A line a rebalance: what happened in the group."""
+        """List what happened in the group, one line per rebalance."""
         return self.ledger.timeline(self.group_id, since, until, self.cluster, limit)
 
     def owners(
         self, partition: str, since: When | None = None, until: When | None = None, limit: int = 50
     ) -> Reply[PartitionTimeline]:
-        """The owners of a partition (`orders-7`), one after another."""
+        """List the owners of a partition (`orders-7`), one after another."""
         return self.ledger.owners(partition, since, until, self.group_id, self.cluster, limit)
 
     def audit(self, since: When | None = None, until: When | None = None, joined: Sequence[str] = ()) -> Reply[Audit]:
-        """Every recorded rebalance of the group judged."""
+        """Judge every recorded rebalance of the group."""
         return self.ledger.audit(since, until, self.group_id, self.cluster, joined)
 
     def diff(self, begin: When | int, end: When | int | None = None) -> Reply[GroupDifference]:
-        """What differs between two states, each a generation or a moment; default: the last one.
+        """Compare two states, each a generation or a time; the second defaults to the last one.
 
         Raises Fault: UNKNOWN_GENERATION, NOT_KNOWN_YET, BAD_TIME, BAD_PERIOD.
         """
@@ -96,7 +96,7 @@ class LedgerGroup:
         return Reply(found, lambda output: tell_states(output, found), rows)
 
     def diff_scenarios(self, one: str, other: str, generation: int | None = None) -> Reply[ScenarioDifference]:
-        """What two scenarios give the members at a generation; default: the last one.
+        """Compare what two scenarios give the members at a generation; default: the last one.
 
         Raises Fault: UNKNOWN_GENERATION, UNKNOWN_SCENARIO, NO_RESULT.
         """
@@ -114,7 +114,7 @@ class LedgerGroup:
         to: str = "cooperative-sticky",
         library: str | None = None,
     ) -> Reply[Rehearsal]:
-        """The rolling bounces to another assignor (KIP-429), rehearsed with the members that the group last had.
+        """Rehearse the rolling bounces to another assignor (KIP-429) with the last members of the group.
 
         `assignors`: all that members list now, since the log has the chosen one alone. `library`: that of members of
         whom the log does not tell it. Raises Fault: as `answers.recorded_members`, ALREADY_THERE, UNKNOWN_ASSIGNOR.
@@ -135,7 +135,7 @@ class LedgerGroup:
         assignor: str | None = None,
         generation: int | None = None,
     ) -> Reply[WhatIf]:
-        """A state (default: the last that has members) with so many members more or fewer, or another assignor.
+        """Compute a state (default: the last with members) with more or fewer members, or another assignor.
 
         Raises Fault: as `answers.what_if.what_if`.
         """

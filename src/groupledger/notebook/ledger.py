@@ -1,4 +1,4 @@
-"""A ledger and its groups, as a notebook asks them.
+"""Answer a notebook's questions about a ledger and its groups.
 
 ledger = groupledger.open("build/demo-ledger")
 ledger.who("orders-4", at="2026-11-21T12:09Z")
@@ -50,7 +50,7 @@ ROWS_SHOWN = 50
 def open_ledger(
     location: str | os.PathLike[str] | None = None, *, catalog: str | None = None, spark: SparkSession | None = None
 ) -> Ledger:
-    """Open a ledger: in a folder without Spark; in a catalog, or on another file system, with the session given.
+    """Open a ledger: in a folder without Spark; in a catalog, or on another file system, with a session.
 
     Without Spark, all answers are of the moment at which it is opened. Raises Fault: USAGE, LEDGER_MISSING,
     LEDGER_UNREADABLE, LEDGER_OLDER, LEDGER_NEWER, SPARK_NEEDED.
@@ -71,7 +71,7 @@ def open_ledger(
 
 
 class Ledger:
-    """An open ledger. Each method is a question; `reader` and `frames` are below them."""
+    """An open ledger. Each method is a question; `reader` and `frames` give access to the tables."""
 
     def __init__(self, reader: Reader, frames: LedgerFrames | None) -> None:
         self.reader = reader
@@ -79,13 +79,13 @@ class Ledger:
 
     @property
     def frames(self) -> LedgerFrames:
-        """Tables and groups as Spark DataFrames. Raises Fault("SPARK_NEEDED") for a ledger opened without Spark."""
+        """Return tables and groups as Spark DataFrames. Raises Fault("SPARK_NEEDED") if opened without Spark."""
         if self._frames is None:
             raise Fault("SPARK_NEEDED", "DataFrames of Spark need a session: open(..., spark=spark)")
         return self._frames
 
     def group(self, group_id: str, cluster: str | None = None) -> LedgerGroup:
-        """A group by its id. The cluster is needed where several have such a group.
+        """Return a group by its id. The cluster is required if several clusters have such a group.
 
         Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP, AMBIGUOUS_GROUP.
         """
@@ -95,28 +95,28 @@ class Ledger:
         return LedgerGroup(self, group_id, cluster_of(self.reader, group_id, cluster))
 
     def show(self, cluster: str | None = None, limit: int = 50) -> ListingReply:
-        """The ledger at a glance: clusters, groups, runs. Its DataFrame has the groups."""
+        """Show the ledger at a glance: clusters, groups, runs. Its DataFrame has the groups."""
         found = listings.clusters(self.reader, limit), listings.groups(self.reader, limit, cluster)
         return replies.listing_reply(*found, listings.runs(self.reader, limit), main=1)
 
     def groups(self, cluster: str | None = None, limit: int = 1_000) -> ListingReply:
-        """A line a group: its last state, how many snapshots led there, how many gaps."""
+        """List the groups, one line each: last state, number of snapshots, number of gaps."""
         return replies.listing_reply(listings.groups(self.reader, limit, cluster))
 
     def findings(self, group: str | None = None, cluster: str | None = None, limit: int = 50) -> ListingReply:
-        """What `ingest` and `assign` found, errors first; `audit` judges, and folds by code."""
+        """List what `ingest` and `assign` found, errors first; `audit` judges, and groups by code."""
         return replies.listing_reply(listings.findings(self.reader, limit, cluster, group))
 
     def coverage(self, group: str | None = None, cluster: str | None = None, limit: int = 50) -> ListingReply:
-        """Gaps of the history: what cannot be told."""
+        """List the gaps of the history."""
         return replies.listing_reply(listings.coverage(self.reader, limit, cluster, group))
 
     def quarantine(self, group: str | None = None, cluster: str | None = None, limit: int = 50) -> ListingReply:
-        """Rejected input, with the reason."""
+        """List rejected input, with the reason."""
         return replies.listing_reply(listings.quarantine(self.reader, limit, cluster, group))
 
     def sql(self, query: str, /, **values: Value) -> TableReply:
-        """The rows of a query over the views of what counts; `:name` in it stands for the value of that name.
+        """Return the rows of a query over the views of what counts; `:name` in it takes the value of that name.
 
         Raises Fault: SQL_INVALID, LEDGER_UNREADABLE.
         """
@@ -135,7 +135,7 @@ class Ledger:
     def who(
         self, partition: str, at: When | None = None, group: str | None = None, cluster: str | None = None
     ) -> Reply[OwnershipAt]:
-        """Who was assigned a partition (`orders-7`) at a moment, in each group; default: the newest moment.
+        """Return who was assigned a partition (`orders-7`) at a time, in each group; default: the newest record.
 
         Raises Fault: BAD_PARTITION, BAD_TIME, UNKNOWN_CLUSTER, UNKNOWN_GROUP, UNKNOWN_TOPIC.
         """
@@ -155,7 +155,7 @@ class Ledger:
         cluster: str | None = None,
         limit: int = 50,
     ) -> Reply[UnownedPartitions]:
-        """Partitions of subscribed topics that nobody has; `since`: those that nobody has had since then, or longer."""
+        """List partitions of subscribed topics without an owner; `since`: without one since then, or longer."""
         from groupledger.answers.unowned import UnownedPartition, unowned_partitions
         from groupledger.cli.who import tell_unowned
 
@@ -175,7 +175,7 @@ class Ledger:
         cluster: str | None = None,
         limit: int = 50,
     ) -> TimelineReply:
-        """What happened in the group, or in those like it (`payments-*`): a line a rebalance."""
+        """List what happened in the group, or in those that match (`payments-*`), one line per rebalance."""
         from groupledger.answers.timeline import TimelineEntry, timeline
         from groupledger.cli.timeline import tell_group
 
@@ -194,7 +194,7 @@ class Ledger:
         cluster: str | None = None,
         limit: int = 50,
     ) -> Reply[PartitionTimeline]:
-        """The owners of a partition, one after another, in each group or those like `group`."""
+        """List the owners of a partition, one after another, in each group or those that match `group`."""
         from groupledger.answers.tenures import OwnerSpan, partition_timeline
         from groupledger.cli.timeline import tell_partition
 
@@ -213,7 +213,7 @@ class Ledger:
         joined: Sequence[str] = (),
         limit: int = 10,
     ) -> Reply[Audit]:
-        """Every recorded rebalance judged. `joined`: topics whose partitions of one number belong to one member."""
+        """Judge every recorded rebalance. `joined`: topics whose partitions of one number belong to one member."""
         from groupledger.answers.audit import audit
         from groupledger.answers.found import Found
         from groupledger.cli.audit import tell
@@ -229,7 +229,7 @@ class Ledger:
         cluster: str | None = None,
         limit: int = 10,
     ) -> Reply[Storms]:
-        """Groups that rebalance often: how often within one hour, why, who."""
+        """Rank groups that rebalance often: how often within one hour, why, who."""
         from groupledger.answers.storms import Storm, storms
         from groupledger.cli.rankings import tell_report
 
@@ -245,7 +245,7 @@ class Ledger:
         limit: int = 10,
         weights: str | None = None,
     ) -> Reply[Skews]:
-        """Groups whose members have unequal loads; `weights`: a file of what partitions weigh."""
+        """Rank groups whose members have unequal loads; `weights`: a file with the weights of partitions."""
         from groupledger.answers.skew import Skew, skew
         from groupledger.answers.weights import read_weights
         from groupledger.cli.rankings import tell_report
@@ -262,7 +262,7 @@ class Ledger:
         cluster: str | None = None,
         limit: int = 10,
     ) -> Reply[StaticMembers]:
-        """Static members by what their restarts moved; ids that two processes seem to share come first."""
+        """Rank static members by what their restarts moved; ids that two processes seem to share come first."""
         from groupledger.answers.static_members import StaticMember, static_members
         from groupledger.cli.rankings import tell_report
 
@@ -279,7 +279,7 @@ class Ledger:
         cluster: str | None = None,
         limit: int = 10,
     ) -> Reply[Stickinesses]:
-        """How much groups moved beside how little they could have."""
+        """Compare how much groups moved with how little they could have moved."""
         from groupledger.answers.stickiness import Stickiness, stickiness
         from groupledger.cli.rankings import tell_report
 
@@ -296,7 +296,7 @@ class Ledger:
         cluster: str | None = None,
         limit: int = 10,
     ) -> Reply[RackShares]:
-        """How much members read in their own rack, where racks are known."""
+        """Show how much members read in their own rack, where racks are known."""
         from groupledger.answers.racks import RackShare, racks
         from groupledger.cli.rankings import tell_report
 
@@ -313,7 +313,7 @@ class Ledger:
         cluster: str | None = None,
         limit: int = 10,
     ) -> Reply[Joins]:
-        """Groups whose members come and go, with those who do."""
+        """Rank groups whose members join and leave often, with those members."""
         from groupledger.answers.joins import GroupJoins, joins
         from groupledger.cli.rankings import tell_report
 
@@ -328,7 +328,7 @@ class Ledger:
         cluster: str | None = None,
         limit: int = 10,
     ) -> Reply[Migrations]:
-        """Groups that went from one way of being assigned to another: how far they got, and what it moved."""
+        """List groups that changed how they are assigned: how far they got, and what it moved."""
         from groupledger.answers.migration import Migration, migrations
         from groupledger.cli.rankings import tell_report
 
@@ -339,7 +339,7 @@ class Ledger:
     def readiness(
         self, group: str | None = None, cluster: str | None = None, since: When | None = "7d", limit: int = 20
     ) -> Reply[ReadinessReport]:
-        """Which classic groups can go to KIP-848 while they run, what stands in the way, and what would move.
+        """Judge which classic groups can go to KIP-848 while they run, what blocks the others, and what would move.
 
         `since`: from when on storms and changes of members are looked for.
         """
@@ -352,12 +352,12 @@ class Ledger:
 
 
 def asked_of(since: When | None, until: When | None, group: str | None, cluster: str | None) -> Asked:
-    """What part of the ledger a question is about."""
+    """Return the part of the ledger that a question is about."""
     return Asked(cluster, group, bound_of(since), bound_of(until))
 
 
 def _holdings(found: OwnershipAt) -> replies.ReplyRows:
-    """A row an owner, flat."""
+    """Build one flat row per owner."""
     columns = ("cluster_id", "group_id", "topic_id", "member_id", "since", "until", "next_member_id", "generation",
                "snapshot_id", "client_id", "group_instance_id", "host", "covered")  # fmt: skip
     rows = []

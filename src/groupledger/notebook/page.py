@@ -1,4 +1,4 @@
-"""What a command prints for a person, as HTML and as text: the same calls, to another place."""
+"""Render what a command prints as HTML and as text: the same calls, to another output."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ _ARGUMENTS = {"limit": "limit=", "wide": "wide=", "json has all": "to_pandas() h
 
 
 class HtmlPage(Output):
-    """Collects what is told as HTML that needs nothing from elsewhere: every text in it is escaped."""
+    """Collects output as self-contained HTML; every text in it is escaped."""
 
     def __init__(self) -> None:
         super().__init__(as_json=False)
         self._parts: list[str] = []
 
     def line(self, text: str = "") -> None:
-        """A line for a person; an empty one is a matter of the terminal."""
+        """Add a line of text; empty ones matter only in a terminal."""
         if text:
             said = _OPTION.sub(lambda found: f"({_ARGUMENTS[found[1]]})", text)
             self._parts.append(f'<div style="{_LINE}">{_escaped(said)}</div>')
 
     def title(self, text: str) -> None:
-        """A heading."""
+        """Add a heading."""
         self._parts.append(f'<div style="{_TITLE}">{_escaped(text)}</div>')
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """A table; numbers to the right, None as '-'. No rows, no table."""
+        """Add a table; numbers to the right, None as '-'. No rows, no table."""
         if not rows:
             return
         styles = [_CELL.format("right" if number else "left") for number in numeric(len(columns), rows)]
@@ -62,25 +62,25 @@ class HtmlPage(Output):
         stacked: int = 0,
         more: str = "",
     ) -> None:
-        """The same, of every column in which something stands: a page has room to the right."""
+        """Add a table with every column that is not empty: a page can be as wide as needed."""
         chosen = worth_telling(columns, rows, wide=wide)
         self.table([columns[at].name for at in chosen], [[row[at] for at in chosen] for row in rows])
 
     @property
     def text(self) -> str:
-        """The page."""
+        """Return the page."""
         return f'<div class="groupledger">{"".join(self._parts)}</div>'
 
 
 def as_html(tell: Callable[[Output], None]) -> str:
-    """What is told, as HTML."""
+    """Render the output as HTML."""
     page = HtmlPage()
     tell(page)
     return page.text
 
 
 def as_text(tell: Callable[[Output], None]) -> str:
-    """What is told, as a command prints it into a file."""
+    """Render the output as text, as a command prints it into a file."""
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         tell(Output(as_json=False))
     return printed.getvalue().strip("\n")
@@ -92,5 +92,5 @@ def _row(tag: str, values: Sequence[object], styles: Sequence[str]) -> str:
 
 
 def _escaped(value: object) -> str:
-    """As in a cell of the terminal, and nothing in it is markup."""
+    """Escape a value as in a cell of the terminal, with no markup in it."""
     return html.escape(cell(value))

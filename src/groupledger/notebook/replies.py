@@ -1,4 +1,4 @@
-"""Answers as a notebook shows them: HTML in a cell, text at a prompt, a DataFrame for more."""
+"""Display answers in a notebook: HTML in a cell, text at a prompt, a DataFrame for more."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ReplyRows:
-    """The rows of an answer, as a DataFrame takes them: columns are there without a row, too."""
+    """The rows of an answer for a DataFrame; the columns exist even without a row."""
 
     columns: tuple[str, ...]
     values: tuple[tuple[Any, ...], ...]
@@ -48,13 +48,13 @@ class Reply(Generic[T]):
     rows: ReplyRows
 
     def to_pandas(self) -> pd.DataFrame:
-        """The rows of the answer; moments are in UTC, lists of partitions stay tuples."""
+        """Return the rows of the answer; times are in UTC, lists of partitions stay tuples."""
         import pandas as pd
 
         return pd.DataFrame(list(self.rows.values), columns=list(self.rows.columns))
 
     def to_dict(self) -> Any:
-        """The whole answer in what JSON has, as `--json` of the command gives it."""
+        """Return the whole answer as JSON types, as `--json` of the command gives it."""
         return plain(self.value)
 
     def _repr_html_(self) -> str:
@@ -69,7 +69,7 @@ class TimelineReply(Reply[Timeline]):
     """The history of a group, or of several."""
 
     def plot(self) -> Picture:
-        """Members and partitions without an owner over time, and what each rebalance moved."""
+        """Plot members and partitions without an owner over time, and what each rebalance moved."""
         from groupledger.report.timeline_picture import draw_timeline
 
         return Picture(draw_timeline(self.value))
@@ -80,7 +80,7 @@ class RebalanceReply(Reply[Rebalance]):
     """One rebalance."""
 
     def plot(self) -> Picture:
-        """Who had each partition before, and whom the coordinator recorded after."""
+        """Plot who had each partition before, and to whom the coordinator recorded it after."""
         from groupledger.report.rebalance_picture import draw
 
         return Picture(draw(self.value))
@@ -91,7 +91,7 @@ class ExplanationReply(Reply[Explanation]):
     """One rebalance and why it happened."""
 
     def plot(self) -> Picture:
-        """Who had each partition before, and whom the coordinator recorded after."""
+        """Plot who had each partition before, and to whom the coordinator recorded it after."""
         from groupledger.report.rebalance_picture import draw
 
         return Picture(draw(self.value.rebalance))
@@ -102,7 +102,7 @@ class ListingReply(Reply[tuple[Listing, ...]]):
     """Listings, one below the other; the DataFrame has the rows of one of them."""
 
     def to_dict(self) -> Any:
-        """By title the rows of each, as objects, and how many there are in all."""
+        """Return the rows of each listing by its title, as objects, and how many there are in all."""
         return as_json(list(self.value))
 
 
@@ -111,7 +111,7 @@ class TableReply(Reply[Table]):
     """The rows of a query."""
 
     def to_arrow(self) -> pa.Table:
-        """All rows, as pyarrow has them; without Arrow's view types, which other libraries may not know."""
+        """Return all rows as a pyarrow table, without Arrow's view types, which other libraries may not know."""
         import pyarrow as pa
 
         found = pa.table(self.value)
@@ -119,12 +119,12 @@ class TableReply(Reply[Table]):
         return found.cast(pa.schema(plain_fields))
 
     def to_pandas(self) -> pd.DataFrame:
-        """All rows."""
+        """Return all rows as a DataFrame."""
         frame: pd.DataFrame = self.to_arrow().to_pandas()
         return frame
 
     def to_dict(self) -> Any:
-        """All rows, as JSON has them."""
+        """Return all rows as JSON types."""
         from groupledger.answers.rows import rows_of
 
         names = self.value.schema.names
@@ -143,25 +143,25 @@ class Picture:
         return drawn.getvalue()
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write it to a file; what its name ends in says the format (png, svg, pdf)."""
+        """Write it to a file; the file name's suffix selects the format (png, svg, pdf)."""
         self.figure.savefig(path)
 
 
 def rows(kind: type[Any], values: Iterable[Any], *more: str) -> ReplyRows:
-    """Dataclasses of one kind as rows: a column a field, and for each property in `more`."""
+    """Turn dataclasses of one kind into rows: a column per field, and one for each property in `more`."""
     columns = (*(field.name for field in dataclasses.fields(kind)), *more)
     return ReplyRows(columns, tuple(tuple(_value(getattr(each, name)) for name in columns) for each in values))
 
 
 def listing_reply(*listings: Listing, main: int = 0) -> ListingReply:
-    """Listings as they show themselves; the rows are those of the `main` one."""
+    """Build the reply of several listings; the rows are those of the `main` one."""
     chosen = listings[main]
     values = tuple(tuple(map(_value, row)) for row in chosen.rows)
     return ListingReply(listings, lambda output: tell(output, list(listings)), ReplyRows(chosen.columns, values))
 
 
 def _value(value: Any) -> Any:
-    """A cell of a DataFrame: what is no plain value is one of tuples and dicts."""
+    """Convert a cell of a DataFrame: values that are not plain become tuples and dicts."""
     if isinstance(value, Enum):
         return value.value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -170,7 +170,7 @@ def _value(value: Any) -> Any:
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type without view types in it."""
+    """Return the type without view types."""
     import pyarrow as pa
 
     if pa.types.is_struct(kind):

@@ -1,4 +1,4 @@
-"""Moments as a notebook gives them."""
+"""Parse the times that a notebook passes."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ What names no zone is in UTC.
 
 
 def bound_of(when: When | None) -> Bound | None:
-    """A moment in UTC, or a length of time. Raises Fault("BAD_TIME")."""
+    """Parse a time in UTC, or a duration. Raises Fault("BAD_TIME")."""
     if isinstance(when, str):
         return bound(when)[0]
     return _in_utc(when) if isinstance(when, datetime) else when
 
 
 def point_of(when: When | int) -> Point:
-    """The same, or a generation. Raises Fault("BAD_TIME")."""
+    """Parse the same, or a generation. Raises Fault("BAD_TIME")."""
     if isinstance(when, str):
         return point(when)[0]
     return _in_utc(when) if isinstance(when, datetime) else when
 
 
 def moment_of(reader: Reader, when: When | None, cluster: str | None) -> datetime | None:
-    """A moment; a length of time counts back from the newest one of the cluster, or of all."""
+    """Return a time; a duration counts back from the newest one of the cluster, or of all."""
     [moment] = moments(reader, cluster, [bound_of(when)])
     return moment
 
 
 def _in_utc(when: datetime) -> datetime:
-    """The moment as Python's own type, whatever pandas made of it."""
+    """Return the time as Python's own type, whatever pandas made of it."""
     return from_micros(micros(when if when.tzinfo is not None else when.replace(tzinfo=UTC)))

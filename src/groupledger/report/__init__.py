@@ -1,1 +1,1 @@
-"""Pictures of what the ledger holds. matplotlib is an extra: `pip install groupledger[report]`."""
+"""Plots of what the ledger holds. matplotlib is an extra: `pip install groupledger[report]`."""

@@ -1,4 +1,4 @@
-"""A past rebalance as a picture: partitions across, members down, before above after; what moved stands out."""
+"""Draw a past rebalance: partitions across, members down, before above after, with moves highlighted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BARS_WIDTH = 9.0
 
 
 def draw(rebalance: Rebalance) -> Figure:
-    """Who had each partition before, and whom the coordinator recorded after.
+    """Draw who had each partition before, and to whom the coordinator recorded it after.
 
     Of a large group only members that gain or lose something, and what they gain or lose; where that is too much, too,
     a bar for each of the members with most changes.
@@ -58,7 +58,7 @@ def _title(rebalance: Rebalance) -> str:
 
 
 def _draw_bars(rebalance: Rebalance, changed: Sequence[MemberMove]) -> Figure:
-    """How many partitions stay with a member, are given up and gained: those with most changes first."""
+    """Draw how many partitions each member keeps, gives up and gains: those with most changes first."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
@@ -90,7 +90,7 @@ def _draw_bars(rebalance: Rebalance, changed: Sequence[MemberMove]) -> Figure:
 def cells(
     here: tuple[TopicPartition, ...], there: tuple[TopicPartition, ...], places: list[TopicPartition], moved: int
 ) -> list[int]:
-    """A member's row: `moved` where it has a partition here and not there, KEPT where in both, else EMPTY."""
+    """Return a member's row: `moved` where it has a partition here and not there, KEPT where in both, else EMPTY."""
     has, stays = set(here), set(there)
     return [(KEPT if place in stays else moved) if place in has else EMPTY for place in places]
 

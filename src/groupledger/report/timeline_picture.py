@@ -1,4 +1,4 @@
-"""The history of groups as a picture: members over time, what each rebalance moved, and partitions without an owner.
+"""Draw the history of groups: members over time, what each rebalance moved, and partitions without an owner.
 
 The number of groups is bounded, the length of a history is not: each rebalance is a bar, whatever there are of them.
 """
@@ -29,7 +29,7 @@ GAP = "#8c8c8c"
 
 
 def draw_timeline(timeline: Timeline) -> Figure:
-    """Two strips a group: the number of its members; below it bars of what moved, and what nobody had.
+    """Draw two strips per group: its number of members; below it, bars of what moved, and what had no owner.
 
     Axes of members begin near the least number, and a bar many times as tall as all others is cut: else a group of
     1,000 members would be a flat line. Times are in UTC.
@@ -75,7 +75,7 @@ def _draw_members(axes: Axes, name: str, entries: Sequence[TimelineEntry]) -> No
 
 
 def _draw_partitions(axes: Axes, entries: Sequence[TimelineEntry]) -> None:
-    """A bar a rebalance, cut where it is many times the others, and what nobody had between them."""
+    """Draw one bar per rebalance, cut if it is many times the others, and what had no owner in between."""
     times, moved = [days(entry.observed_at) for entry in entries], [len(entry.moved) for entry in entries]
     nobody = [len(entry.unowned or ()) for entry in entries]
     top = max(top_of(moved), *nobody)

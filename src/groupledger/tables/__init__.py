@@ -1,4 +1,4 @@
-"""Every Delta table of the ledger, declared once: names, types, comments, clustering.
+"""Declare every Delta table of the ledger once: names, types, comments, clustering.
 
 `TABLES` lists those that exist. DDL, Arrow schemas, documentation and checks of foreign input derive from here.
 """

@@ -1,4 +1,4 @@
-"""Column names, once. Code that touches a column imports its name from here."""
+"""Name every column once. Code that touches a column imports its name from here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a table is declared: a frozen value from which DDL, docs and checks derive."""
+"""Declare a table as a frozen value from which DDL, docs and checks derive."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pyspark.sql.types import ArrayType, DataType, IntegerType, StringType, Stru
 
 @dataclass(frozen=True, slots=True)
 class TableConstraint:
-    """What holds for every row of a table, as SQL that is true, never null. Delta refuses a write that breaks it."""
+    """A rule for every row of a table, as SQL that is true, never null. Delta refuses a write that breaks it."""
 
     name: str
     condition: str
 
 
 class Added(NamedTuple):
-    """A column that a later schema version than its table's first brought."""
+    """A column that a later schema version added to its table."""
 
     column: str
     version: int
@@ -39,22 +39,22 @@ class Table:
     added: tuple[Added, ...] = ()
 
     def unknown_to(self, version: int) -> frozenset[str]:
-        """The columns that later schema versions than this one brought: null in its rows."""
+        """Return the columns that versions later than this one added; they are null in its rows."""
         return frozenset(each.column for each in self.added if each.version > version)
 
     @property
     def constraints(self) -> dict[str, str]:
-        """Name of each constraint, which no other table has -> its condition."""
+        """Map the name of each constraint, unique among all tables, to its condition."""
         return {f"{self.name}_{check.name}": check.condition for check in self.checks}
 
     @property
     def columns(self) -> list[str]:
-        """Column names in order: every stage that fills this table ends in a `select` of them."""
+        """Return column names in order: every stage that fills this table ends in a `select` of them."""
         return list(self.schema.names)
 
 
 def column(name: str, kind: DataType, comment: str, *, required: bool = False) -> StructField:
-    """A column with its comment; `required` columns are NOT NULL."""
+    """Declare a column with its comment; `required` columns are NOT NULL."""
     return StructField(name, kind, nullable=not required, metadata={"comment": comment})
 
 
@@ -72,17 +72,17 @@ def table(
 
 
 def added_in(version: int, *columns: str) -> tuple[Added, ...]:
-    """The columns that a schema version brought."""
+    """Return the columns that a schema version added."""
     return tuple(Added(column, version) for column in columns)
 
 
 def counts(name: str, *columns: str, least: int = 0) -> TableConstraint:
-    """Numbers that are never below `least`, in columns that are never null."""
+    """Require numbers that are at least `least`, in columns that are never null."""
     return TableConstraint(name, " AND ".join(f"{column} >= {least}" for column in columns))
 
 
 def known(column: str, *words: str) -> TableConstraint:
-    """A column that is never null, with one of a few words of ours."""
+    """Require one of a few words of ours, in a column that is never null."""
     return TableConstraint(column, f"{column} IN ({', '.join(repr(word) for word in words)})")
 
 

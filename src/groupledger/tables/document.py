@@ -1,4 +1,4 @@
-"""`docs/tables.md`, written from the declarations: `python -m groupledger.tables.document > docs/tables.md`."""
+"""Write `docs/tables.md` from the declarations: `python -m groupledger.tables.document > docs/tables.md`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _GIVEN = """## Your own tables as a source
 
 
 def markdown() -> str:
-    """The whole page."""
+    """Return the whole page."""
     return "\n".join([_HEAD, *(_section(table) for table in TABLES), _GIVEN, *(_form(form) for form in FORMS)])
 
 

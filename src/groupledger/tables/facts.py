@@ -1,4 +1,4 @@
-"""Facts: what Kafka's coordinator recorded, and what could not be read. Never a result of ours.
+"""Declare the facts: what Kafka's coordinator recorded, and what could not be read. Never a result of ours.
 
 A snapshot's identity is its position, `snapshot_id` = `log/<cluster>/<log partition>/<offset>`: a group and a
 generation are no key, since a static member replaced in a stable group rewrites the record in the same generation.

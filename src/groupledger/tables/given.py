@@ -1,4 +1,4 @@
-"""The form in which users give their own snapshot tables: columns they must have, and what stands for the others."""
+"""Declare the form of users' own snapshot tables: required columns, and defaults for the others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class GivenForm:
 
     @property
     def columns(self) -> list[str]:
-        """Every column a user may give."""
+        """Return every column that a user may provide."""
         return [name for name in self.table.columns if name not in self.ours]
 
 

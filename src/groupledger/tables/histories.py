@@ -1,4 +1,4 @@
-"""Results of `core.protocol` over recorded history: the calls that members made, and KIP-429's metrics of them."""
+"""Declare results of `core.protocol` over recorded history: members' calls, and KIP-429's metrics of them."""
 
 from __future__ import annotations
 

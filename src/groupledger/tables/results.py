@@ -1,4 +1,4 @@
-"""Results: what we computed from the facts, stamped with the attempt and the scenario."""
+"""Declare the results: what we computed from the facts, stamped with the attempt and the scenario."""
 
 from __future__ import annotations
 

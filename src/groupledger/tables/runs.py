@@ -1,4 +1,4 @@
-"""The commit marker: an attempt's rows count once its `committed` row stands here."""
+"""Declare the commit marker: an attempt's rows count once its `committed` row is in this table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What counts, as SQL that Spark and the engine inside delta-rs both run: a view for each table of the ledger.
+"""Write the rows that count as SQL that Spark and delta-rs's engine both run: a view for each table of the ledger.
 
 python -m groupledger.tables.views > src/groupledger/answers/views.sql
 
@@ -48,7 +48,7 @@ _WITH_TIMES = (c.OBSERVED_AT, c.STATE, c.SNAPSHOT_KIND)
 
 
 def views() -> dict[str, str]:
-    """Name -> query, in an order in which each rests on those before it."""
+    """Map each name to its query, ordered so that a view only uses those before it."""
     made = {
         CURRENT.format(RUNS.name): f"SELECT {_columns(RUNS)} FROM runs t WHERE t.status = 'committed'",
         REFOLDS: (
@@ -74,7 +74,7 @@ def views() -> dict[str, str]:
 
 
 def page() -> str:
-    """views.sql."""
+    """Return the text of views.sql."""
     comments = {CURRENT.format(table.name): table.comment for table in TABLES} | _COMMENTS
     return _HEAD + "".join(
         f"\n-- {comments[name]}\nCREATE VIEW {name} AS\n{query};\n" for name, query in views().items()
@@ -95,7 +95,7 @@ def _committed(table: Table, where: str = "") -> str:
 
 
 def _fact(table: Table, where: str = "") -> str:
-    """Committed rows that no later attempt folded again."""
+    """Select committed rows of groups that no later attempt folded again."""
     known = " AND ".join(filter(None, (where, f"NOT EXISTS (SELECT 1 FROM {REFOLDS} m WHERE {_superseded(table)})")))
     return _committed(table, known)
 
@@ -112,7 +112,7 @@ def _superseded(table: Table) -> str:
 
 
 def _ranked(table: Table, key: tuple[str, ...], where: str = "") -> str:
-    """Committed rows, with 1 in `newest` where they are of the last attempt with this key."""
+    """Select committed rows, with `newest` = 1 for those of the last attempt with this key."""
     order = f"rank() OVER (PARTITION BY {_columns(key)} ORDER BY r.sequence DESC) AS newest"
     condition = f" WHERE {where}" if where else ""
     return f"SELECT {_columns(table)}, {order} {_with_run(table)}{condition}"
@@ -140,7 +140,7 @@ def _latest_results() -> str:
 
 
 def _result(table: Table) -> str:
-    """The newest results, with what is known of their snapshot."""
+    """Select the newest results, with the time, state and kind of their snapshot."""
     latest, of_snapshot = _same("l", (*_RESULT_KEY, c.ATTEMPT_ID)), _same("s", _RESULT_KEY[:3])
     times = ", ".join(f"s.{name}" for name in _WITH_TIMES)
     return (
@@ -150,7 +150,7 @@ def _result(table: Table) -> str:
 
 
 def _both(table: Table, is_result: str, is_fact: str) -> str:
-    """Facts of a table, and results that stand beside them."""
+    """Select the facts of a table together with the results stored in it."""
     latest = _same("l", tuple(name for name in (*_RESULT_KEY, c.ATTEMPT_ID) if name in table.columns))
     results = f"SELECT {_columns(table)} FROM {table.name} t WHERE {is_result} AND EXISTS "
     return f"{_fact(table, is_fact)}\nUNION ALL\n{results}(SELECT 1 FROM {LATEST_RESULTS} l WHERE {latest})"
@@ -162,7 +162,7 @@ def _derived(table: Table) -> str:
 
 
 def _not_listed() -> str:
-    """Of each topic the change in force at the time, in the order of `core.change_order`."""
+    """Select topics that no listing counts at a snapshot's time, with changes ordered as in `core.change_order`."""
     of_snapshot = (c.CLUSTER_ID, c.GROUP_ID, c.INCARNATION, c.OFFSET, c.SNAPSHOT_ID, c.GENERATION, c.GROUP_EPOCH)
     wanted = (
         f"SELECT {_columns(of_snapshot)}, t.observed_at, unnest(coalesce(t.shared_topics, t.subscribed_topics)) AS "

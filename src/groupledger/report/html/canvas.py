@@ -1,4 +1,4 @@
-"""Pictures in pages: matplotlib's, as SVG that is the same for the same facts, with words for who cannot see them."""
+"""Draw matplotlib's plots for pages, as SVG that is identical for identical facts, with a text alternative."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NO_METADATA = {"Date": None, "Creator": None}
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """An SVG, what it shows in words, and what a reader has to know to read it."""
+    """An SVG, its text alternative, and what a reader has to know to read it."""
 
     svg: bytes
     alt: str
@@ -47,12 +47,12 @@ class Drawing:
 
     @property
     def source(self) -> str:
-        """For the `src` of an image: it holds the picture, and nothing in it is run."""
+        """Return the `src` of an image: it embeds the plot, and nothing in it is executed."""
         return "data:image/svg+xml;base64," + base64.b64encode(self.svg).decode("ascii")
 
 
 def picture(draw: Callable[[Figure], None], height: float, alt: str, caption: str = "") -> Drawing:
-    """What `draw` puts on a figure of this many inches; whatever the machine's settings of matplotlib are."""
+    """Draw with `draw` on a figure of this many inches, independent of the machine's matplotlib settings."""
     from matplotlib import style
     from matplotlib.figure import Figure
 
@@ -66,19 +66,19 @@ def picture(draw: Callable[[Figure], None], height: float, alt: str, caption: st
 
 
 def label(name: str) -> str:
-    """A name as a picture has room for it: the middle of a long one is left out."""
+    """Shorten a name to fit a plot: the middle of a long one is left out."""
     text = cell(name)
     half = LONGEST_NAME // 2
     return text if len(text) <= LONGEST_NAME else f"{text[: half - 1]}\N{HORIZONTAL ELLIPSIS}{text[-half:]}"
 
 
 def days(at: datetime) -> float:
-    """A moment as matplotlib counts it."""
+    """Convert a time to matplotlib's days."""
     return (at - EPOCH) / timedelta(days=1)
 
 
 def time_axis(axes: Axes, begin: datetime, end: datetime) -> None:
-    """An axis of time in UTC, the date said once."""
+    """Set up a time axis in UTC, with the date shown once."""
     from matplotlib import dates
 
     axes.set_xlim(days(begin), days(end))
@@ -94,7 +94,7 @@ def time_axis(axes: Axes, begin: datetime, end: datetime) -> None:
 
 
 def whole_numbers(axes: Axes, least: float, most: float) -> None:
-    """An axis of counts that begins near the least of them, with few ticks."""
+    """Set up an axis of counts that begins near the smallest, with few ticks."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     room = max(1.0, 0.15 * (most - least))

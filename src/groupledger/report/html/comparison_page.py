@@ -1,4 +1,4 @@
-"""The page of a comparison of scripts: what each costs under each variant, and a timeline of each."""
+"""Build the page of a comparison of scripts: what each costs under each variant, and a timeline of each."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MOST_PICTURES = 60
 
 @dataclass(frozen=True, slots=True)
 class ComparisonPage:
-    """What the template shows."""
+    """The values that the template shows."""
 
     title: str
     about: str
@@ -41,7 +41,7 @@ class ComparisonPage:
 
 
 def comparison_page(found: ScriptComparison) -> ComparisonPage:
-    """The page; timelines of the first so many scripts and variants."""
+    """Build the page, with timelines of the first so many scripts and variants."""
     scripts = found.scripts
     names = [script.id or f"script {number}" for number, script in enumerate(scripts, 1)]
     rows = tuple(_row(name, each) for name, script in zip(names, scripts, strict=True) for each in script.variants)
@@ -64,7 +64,7 @@ def _row(name: str, each: ComparedVariant) -> tuple[object, ...]:
 
 
 def _timelines(name: str, script: ComparedScript, found: ScriptComparison) -> list[Section]:
-    """One for each variant, all on the same axes."""
+    """Draw one timeline per variant, all on the same axes."""
     ends = [each for variant in script.variants for span in variant.consumed for each in (span.since_ms, span.until_ms)]
     known = [each for each in ends if each is not None]
     last_ms = max([found.from_ms, *known, *(row.at_ms for variant in script.variants for row in variant.events)])

@@ -1,4 +1,4 @@
-"""Who consumed each partition of a simulated group when, and how many partitions nobody had."""
+"""Draw who consumed each partition of a simulated group when, and how many partitions had no owner."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def consumption_picture(spans: Sequence[ConsumedSpan], begin_ms: int, end_ms: in
 
 
 def missed_partitions(spans: Sequence[ConsumedSpan], begin_ms: int, end_ms: int) -> list[tuple[int, int]]:
-    """From which time on how many partitions nobody had, of those that somebody had had before."""
+    """Count over time the partitions without an owner, of those that had one before."""
     changes: Counter[int] = Counter({begin_ms: 0})
     for owned in _covered(spans, end_ms).values():
         for (_, ended_ms), (following_ms, _) in zip(owned, [*owned[1:], (end_ms, end_ms)], strict=True):
@@ -59,7 +59,7 @@ def missed_partitions(spans: Sequence[ConsumedSpan], begin_ms: int, end_ms: int)
 
 
 def _covered(spans: Sequence[ConsumedSpan], end_ms: int) -> dict[tuple[str, int], list[FromTo]]:
-    """When somebody had each partition: times that overlap, or meet, are one."""
+    """Return when each partition had an owner, with times that overlap or meet merged."""
     found: dict[tuple[str, int], list[FromTo]] = {}
     for each in sorted(spans, key=lambda span: span.since_ms):
         until_ms = end_ms if each.until_ms is None else each.until_ms
@@ -74,7 +74,7 @@ def _covered(spans: Sequence[ConsumedSpan], end_ms: int) -> dict[tuple[str, int]
 def _within(
     spans: Sequence[ConsumedSpan], begin_ms: int, end_ms: int
 ) -> dict[tuple[str, int], list[tuple[str, int, int]]]:
-    """(member, from, to) of each partition, inside the picture."""
+    """Return (member, from, to) of each partition, clipped to the plot."""
     found: dict[tuple[str, int], list[tuple[str, int, int]]] = {}
     for each in spans:
         first_ms, last_ms = max(each.since_ms, begin_ms), end_ms if each.until_ms is None else each.until_ms
@@ -84,7 +84,7 @@ def _within(
 
 
 def _colours(told: dict[tuple[str, int], list[tuple[str, int, int]]]) -> dict[str, str]:
-    """A colour for each of those who had most; the others share a grey."""
+    """Give a colour to each of the members with the most; the others share a grey."""
     had: Counter[str] = Counter()
     for name, first_ms, last_ms in (each for some in told.values() for each in some):
         had[name] += last_ms - first_ms
@@ -104,7 +104,7 @@ def _draw_missed(axes: Axes, missed: Sequence[tuple[int, int]], end_ms: int, mos
 def _draw_owners(
     axes: Axes, told: dict[tuple[str, int], list[tuple[str, int, int]]], colours: dict[str, str], end_ms: int
 ) -> None:
-    """Black, where somebody had it before and nobody has it."""
+    """Draw the owners; black where a partition has no owner but had one before."""
     for row, spans in enumerate(told.values()):
         first_ms = min(first for _, first, _ in spans)
         axes.broken_barh([(first_ms / SECOND_MS, (end_ms - first_ms) / SECOND_MS)], (row, 0.9), facecolors=BLACK)

@@ -1,4 +1,4 @@
-"""The folder that the pages go to: a page at a time, each whole; nothing that is not ours is touched.
+"""Write pages to their folder one at a time, each whole; other files are never touched.
 
 A list of our files stands in the folder. It names every file before the file is written, and until after it is gone:
 whenever this is ended, the next report knows what is ours. The index comes last: what it links to is there.
@@ -21,7 +21,7 @@ class ReportFolder:
     """A folder of pages: `write` each page, then `finish` with the index."""
 
     def __init__(self, place: Path) -> None:
-        """Take a new or empty folder, or one of ours.
+        """Take a new or empty folder, or one that holds a report.
 
         Raises Fault: FOREIGN_FOLDER for one that holds anything else and no report, or that is no folder.
         """
@@ -32,7 +32,7 @@ class ReportFolder:
         self._written: list[str] = []
 
     def write(self, name: str, text: str) -> None:
-        """Put a page in its place; the first one makes the folder."""
+        """Put a page in its place; the first one creates the folder."""
         self._place.mkdir(parents=True, exist_ok=True)
         self._written.append(name)
         self._list(self._before.union(self._written))
@@ -57,7 +57,7 @@ class ReportFolder:
 
 
 def _listed(place: Path) -> Iterator[str]:
-    """Our files in the folder, by its list; no name that ours never have."""
+    """Return our files in the folder, by its list, ignoring names that our files never have."""
     try:
         told = json.loads((place / LIST).read_text(encoding="utf-8"))
         names = [str(name) for name in told["files"]]
@@ -71,7 +71,7 @@ def _listed(place: Path) -> Iterator[str]:
 
 
 def _others(place: Path) -> Iterator[Path]:
-    """What is in the folder, but for the list itself that was being written when a report was ended."""
+    """Return what is in the folder, except a list that was being written when a report was interrupted."""
     return (each for each in place.iterdir() if each.name != f"{LIST}{_NEW}")
 
 

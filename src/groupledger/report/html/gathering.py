@@ -1,4 +1,4 @@
-"""What the pages tell, asked of the ledger: for the index, and for one group."""
+"""Query the ledger for what the pages show: for the index, and for one group."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MOST_RECORDS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """What the index tells; `groups` are the worst first, `total` counts those left off."""
+    """The content of the index; `groups` are the worst first, `total` counts those left off."""
 
     audit: Audit
     storms: Storms
@@ -59,17 +59,17 @@ class Fleet:
 
     @property
     def scope(self) -> Scope:
-        """The period and the groups that were asked for."""
+        """Return the period and the groups that were asked for."""
         return self.audit.scope
 
     def found(self, line: GroupLine) -> tuple[Found, ...]:
-        """The findings of one group."""
+        """Return the findings of one group."""
         return tuple(each for each in self.audit.found if (each.cluster_id, each.group_id) == line.key)
 
 
 @dataclass(frozen=True, slots=True)
 class GroupFacts:
-    """What a group's page tells.
+    """The content of a group's page.
 
     `owners.owners` is None for a large group: `hand_overs`, in blocks of `block` partitions, are in its place.
     `records` counts those of which there are no `sizes`, too. `load` is None for a group without members.
@@ -109,7 +109,7 @@ def fleet(reader: Reader, asked: Asked) -> Fleet:
 
 
 def worst_first(lines: Sequence[GroupLine], found: Sequence[Found]) -> tuple[GroupLine, ...]:
-    """Groups with most codes of errors first, then of warnings, then with most records."""
+    """Order groups by most codes of errors, then of warnings, then by most records."""
     codes: Counter[tuple[Severity, tuple[str, str]]] = Counter(
         (each.severity, (each.cluster_id, each.group_id)) for each in found
     )
@@ -122,7 +122,7 @@ def worst_first(lines: Sequence[GroupLine], found: Sequence[Found]) -> tuple[Gro
 
 
 def group_facts(reader: Reader, within: Scope, line: GroupLine, found: tuple[Found, ...]) -> GroupFacts:
-    """Ask for one group."""
+    """Query the ledger for one group."""
     name = exactly(line.group_id)
     of_group = Scope(line.cluster_id, name, within.since, within.until, within.newest)
     owners = group_owners(reader, of_group, MOST_PARTITIONS, MOST_CHANGES)
@@ -148,5 +148,5 @@ def group_facts(reader: Reader, within: Scope, line: GroupLine, found: tuple[Fou
 
 
 def _last_moment(within: Scope) -> datetime | None:
-    """A timeline has its last moment, a period does not."""
+    """Return the end for a timeline, which includes it; a period excludes it."""
     return None if within.until is None else within.until - timedelta(microseconds=1)

@@ -1,4 +1,4 @@
-"""The page of one group, from its facts: what changed first, everything else on demand."""
+"""Build the page of one group from its facts: what changed first, everything else folded."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LONGEST_LIST, LONGEST_SENTENCE = 160, 600
 
 @dataclass(frozen=True, slots=True)
 class GroupPage:
-    """What the template of a group shows; `marks` are its findings."""
+    """The values that the template of a group shows; `marks` are its findings."""
 
     title: str
     about: str
@@ -51,7 +51,7 @@ class GroupPage:
 
 
 def group_page(facts: GroupFacts) -> GroupPage:
-    """The page."""
+    """Build the page."""
     line = facts.line
     counted = "generation" if line.group_type == CLASSIC else "group epoch"
     number = "" if line.number is None else f", {counted} {line.number:,}"
@@ -66,7 +66,7 @@ def group_page(facts: GroupFacts) -> GroupPage:
 
 
 def _lead(facts: GroupFacts) -> Iterator[str]:
-    """The page in a sentence or two."""
+    """Summarise the page in a sentence or two."""
     entries = facts.timeline.entries
     if not entries:
         yield from facts.timeline.notes
@@ -85,7 +85,7 @@ def _lead(facts: GroupFacts) -> Iterator[str]:
 
 
 def _changed(facts: GroupFacts) -> Section:
-    """The last rebalance before which something changed, in words, and what each one moved as a picture."""
+    """Describe the last rebalance with a change, and draw what each one moved."""
     entries = facts.timeline.entries
     if not entries:
         return Section("What changed", "", lines=("Nothing in this period.",))
@@ -128,7 +128,7 @@ def _nobody(entry: TimelineEntry) -> Iterator[str]:
 
 
 def _pairs(facts: GroupFacts, entry: TimelineEntry) -> PageTable:
-    """A row for each pair of members between which partitions moved, most first."""
+    """Build a row for each pair of members between which partitions moved, most first."""
 
     def pair(each: Moved) -> tuple[str, str]:
         return each.from_member_id or NOBODY, each.to_member_id or NOBODY
@@ -175,7 +175,7 @@ def _when(first: datetime | None, last: datetime | None) -> str | None:
 
 
 def _ownership(facts: GroupFacts) -> Section:
-    """Partitions of a small group; size, load and what changed hands of a large one."""
+    """Show the partitions of a small group; the size, load and changes of owner of a large one."""
     owners = facts.owners
     if not owners.partitions:
         return Section("Who had what, over time", "nobody was ever assigned a partition")
@@ -204,7 +204,7 @@ def _block(topic: str, first: str, size: int) -> str:
 
 
 def _period(facts: GroupFacts) -> tuple[datetime, datetime]:
-    """From the group's first record on; its last state is given a little room."""
+    """Return the period from the group's first record on, with a little room for its last state."""
     first, last = facts.line.first, facts.line.last
     room = max((last - first) / 20, timedelta(seconds=1))
     return first, last + room
@@ -261,7 +261,7 @@ def _members(entry: TimelineEntry) -> str:
 
 
 def _audited(code: str) -> str:
-    """The code of an audit for one that stands in the table of findings."""
+    """Return the audit code for one that is in the table of findings."""
     return BY_RECORDED[code].code if code in BY_RECORDED else code
 
 

@@ -1,4 +1,4 @@
-"""How often something happened to whom and when, as a heat map: a row each, time across."""
+"""Draw how often something happened to whom and when, as a heat map: one row each, time across."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NUMBERS = re.compile(r"([0-9]+)")
 
 @dataclass(frozen=True, slots=True)
 class Heat:
-    """Counts by row and stretch of time; `left_off` rows had less, and are not here."""
+    """Counts by row and stretch of time; `left_off` counts the rows that had less and are not here."""
 
     rows: tuple[tuple[str, ...], ...]
     counts: tuple[tuple[int, ...], ...]
@@ -42,12 +42,12 @@ class Heat:
 
     @property
     def end(self) -> datetime:
-        """Where the last column ends."""
+        """Return where the last column ends."""
         return self.begin + len(self.counts[0]) * self.width
 
 
 def heat(counted: Sequence[Counted], unit: str, most_rows: int = MOST_ROWS, *, in_order: bool = False) -> Heat | None:
-    """The rows with most, these first or `in_order` of their names; None where nothing happened.
+    """Count the rows with most, these first or `in_order` of their names; None if nothing happened.
 
     The columns are as many units wide as keeps them few.
     """
@@ -68,12 +68,12 @@ def heat(counted: Sequence[Counted], unit: str, most_rows: int = MOST_ROWS, *, i
 
 
 def _natural(what: Sequence[str]) -> list[list[str | int]]:
-    """An order in which 9 comes before 10."""
+    """Return a sort key in which 9 comes before 10."""
     return [[int(part) if place % 2 else part for place, part in enumerate(_NUMBERS.split(each))] for each in what]
 
 
 def heat_picture(of: Heat, names: Iterable[str], what: str) -> Drawing:
-    """`names` of the rows; `what` is counted: `rebalances`."""
+    """Draw the map; `names` label the rows, `what` names what is counted, such as `rebalances`."""
     labels = [label(name) for name in names]
 
     def draw(figure: Figure) -> None:
@@ -105,7 +105,7 @@ def heat_picture(of: Heat, names: Iterable[str], what: str) -> Drawing:
 
 
 def _round_numbers(greatest: int) -> Iterator[int]:
-    """1, 2, 5, 10, 20, ... up to the greatest."""
+    """Return 1, 2, 5, 10, 20, ... up to the greatest."""
     for power in itertools.count():
         for digit in (1, 2, 5):
             if digit * 10**power > greatest:
@@ -114,7 +114,7 @@ def _round_numbers(greatest: int) -> Iterator[int]:
 
 
 def _told(width: timedelta) -> str:
-    """`2 min`, `1 h`, `1 s`: without what is nothing."""
+    """Format a duration: `2 min`, `1 h`, `1 s`, without parts that are zero."""
     return re.sub(r"\.000(?= s$)| 0 (?:s|min|h)$", "", length(width))
 
 

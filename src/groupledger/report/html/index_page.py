@@ -1,4 +1,4 @@
-"""The index: what is wrong, folded; where it storms and leans; and every group."""
+"""Build the index: findings, folded; storms and uneven load; and every group."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOST_OF_A_CODE = 20
 
 @dataclass(frozen=True, slots=True)
 class IndexPage:
-    """What the template of the index shows; `findings` are a section a code, the gravest first."""
+    """The values that the template of the index shows; `findings` are one section per code, most severe first."""
 
     title: str
     about: str
@@ -41,7 +41,7 @@ class IndexPage:
 
 
 def index_page(of: Fleet, pages: Pages) -> IndexPage:
-    """The page; `pages` are the groups that have one."""
+    """Build the index; `pages` are the groups that have one."""
     judged, scope = of.audit, of.scope
     seen = [moment for line in of.groups for moment in (line.first, line.last)]
     period = f"{stretch(min(seen), max(seen))} UTC" if seen else "nothing in this period"
@@ -139,7 +139,7 @@ def _skew(of: Fleet, pages: Pages) -> Section:
 
 
 def _groups(of: Fleet, pages: Pages) -> Section:
-    """All groups, the worst first; those without a page say how to see one."""
+    """List all groups, the worst first; those without a page say how to see one."""
     codes: dict[GroupKey, Counter[Severity]] = defaultdict(Counter)
     for each in of.audit.found:
         codes[each.cluster_id, each.group_id][each.severity] += 1

@@ -1,4 +1,4 @@
-"""How partitions lie on the members of a group at the end: a bar a member, or how many members have how many."""
+"""Draw the load of a group's members at the end: one bar per member, or how many members have how many."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_BINS = 30
 
 
 def load_picture(of: Skew) -> Drawing:
-    """A bar a member, the heaviest first; of many members, how many have how many partitions."""
+    """Draw one bar per member, the heaviest first; for many members, how many have how many partitions."""
     loads = [len(load.partitions) for load in of.loads]
     mean = sum(loads) / len(loads)
     few = len(loads) <= MOST_BARS

@@ -1,4 +1,4 @@
-"""What each rebalance moved, and its causes below."""
+"""Draw what each rebalance moved, with its causes below."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ MOST_DIGITS, MOST_TICKS = 150, 30
 
 
 def moves_of(moved: Sequence[Moved]) -> tuple[int, int, int]:
-    """Partitions that went from member to member, from nobody to a member, and to nobody."""
+    """Count partitions that went from member to member, from nobody to a member, and to nobody."""
     given = sum(each.from_member_id is None for each in moved)
     lost = sum(each.to_member_id is None for each in moved)
     return len(moved) - given - lost, given, lost
 
 
 def moves_picture(entries: Sequence[TimelineEntry]) -> Drawing:
-    """A bar a rebalance, and a dot for each kind of cause that it had."""
+    """Draw one bar per rebalance, and a dot for each kind of cause that it had."""
     moves = [moves_of(entry.moved) for entry in entries]
     kinds = Counter(kind for entry in entries for kind in {cause.kind.value for cause in entry.causes})
     order = sorted(kinds, key=lambda kind: (-kinds[kind], kind))
@@ -64,7 +64,7 @@ def moves_picture(entries: Sequence[TimelineEntry]) -> Drawing:
 
 
 def top_of(totals: Sequence[int]) -> int:
-    """Where the axis ends: the greatest, unless it is cut."""
+    """Return where the axis ends: at the greatest value, unless it is cut."""
     second, greatest = sorted([0, 0, *totals])[-2:]
     return max(1, second if 0 < CUT * second < greatest else greatest)
 

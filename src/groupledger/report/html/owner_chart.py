@@ -1,4 +1,4 @@
-"""The ownership timeline: which member had each partition when; for a large group, how its size and load went."""
+"""Draw the ownership timeline: which member had each partition when; for a large group, its size and load over time."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MOST_LETTERS = 400
 
 
 def owner_picture(of: OwnerMatrix) -> Drawing:
-    """A row a partition, a colour and a letter a member; black is nobody."""
+    """Draw one row per partition, a colour and a letter per member; black means no owner."""
     colours = {**FIXED, **dict(enumerate(COLOURS))}
     seen = Counter(code for row in of.cells for code in row)
 
@@ -110,7 +110,7 @@ def _caption(of: OwnerMatrix) -> str:
 
 
 def size_picture(sizes: Sequence[Size], end: datetime) -> Drawing:
-    """Members, assigned partitions, and the load of the most and the least loaded member, over time."""
+    """Draw members, assigned partitions, and the load of the most and the least loaded member, over time."""
 
     members, assigned, most, least = (
         [getattr(each, name) for each in sizes] for name in ("members", "assigned", "most", "least")

@@ -1,4 +1,4 @@
-"""The owners of partitions over time as a matrix of bounded size: a row a partition, a column a stretch of time."""
+"""Build a matrix of owners of bounded size: one row per partition, one column per stretch of time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIDE_BY_SIDE = 1.25
 
 @dataclass(frozen=True, slots=True)
 class OwnerMatrix:
-    """`members` are named, those with most partition time first; `others` have a code in common."""
+    """`members` are named, those with most partition time first; `others` share one code."""
 
     places: tuple[TopicPartition, ...]
     members: tuple[str, ...]
@@ -35,11 +35,11 @@ class OwnerMatrix:
 
     @property
     def column(self) -> timedelta:
-        """How long a column is."""
+        """Return how long a column is."""
         return (self.end - self.begin) / COLUMNS
 
     def runs(self, row: int) -> Iterator[tuple[int, int, int]]:
-        """The first column, the number of columns, and the code of each stretch of one code."""
+        """Yield the first column, the number of columns, and the code of each stretch of one code."""
         start = 0
         for code, some in groupby(self.cells[row]):
             number = len(list(some))
@@ -50,7 +50,7 @@ class OwnerMatrix:
 def owner_matrix(
     owners: Sequence[PartitionOwners], names: Mapping[str, str], begin: datetime, end: datetime, named: int
 ) -> OwnerMatrix:
-    """What each partition's owner was for most of each column; members by their instance id, where they have one."""
+    """Find each partition's owner for most of each column; members go by their instance id, if they have one."""
     shares = [_shares(of, names, begin, end) for of in owners]
     totals = Counter[str]()
     for row in shares:
@@ -68,7 +68,7 @@ def owner_matrix(
 def _shares(
     of: PartitionOwners, names: Mapping[str, str], begin: datetime, end: datetime
 ) -> dict[int, dict[str | None, float]]:
-    """By column, what part of it each owner had."""
+    """Return, by column, the part of it that each owner had."""
     found: dict[int, dict[str | None, float]] = defaultdict(dict)
     width = (end - begin) / COLUMNS
     for span in of.spans:

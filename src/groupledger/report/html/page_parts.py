@@ -1,4 +1,4 @@
-"""What pages are made of: tables, lists and pictures, each with what was left off, and links to groups."""
+"""The parts of pages: tables, lists and plots, each with what was left off, and links to groups."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SLUG = 40
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A group, and the page that it has, if it has one."""
+    """A group, and its page, if it has one."""
 
     text: str
     page: str | None
@@ -31,14 +31,14 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class PageTable:
-    """Rows under heads; `left_off` says how many there are besides and how to see them."""
+    """Rows under heads; `left_off` says how many more there are and how to see them."""
 
     heads: tuple[str, ...]
     rows: tuple[tuple[object, ...], ...]
     left_off: str = ""
 
     def is_number(self, column: int) -> bool:
-        """Whether a column holds nothing but numbers."""
+        """Return whether a column holds nothing but numbers."""
         return all(isinstance(row[column], int | float | None) for row in self.rows)
 
 
@@ -56,21 +56,21 @@ class Section:
 
 
 def page_of(cluster: str, group: str) -> str:
-    """The file name of a group's page: letters and digits of its name, and a digest that tells it from others."""
+    """Return the file name of a group's page: letters and digits of its name, and a digest that makes it unique."""
     digest = hashlib.sha256(f"{cluster}\0{group}".encode("utf-8", "surrogatepass")).hexdigest()[:10]
     slug = re.sub(r"[^a-z0-9]+", "-", group.lower())[:_SLUG].strip("-")
     return f"group-{slug}-{digest}.html" if slug else f"group-{digest}.html"
 
 
 def some(rows: Sequence[tuple[object, ...]], heads: Sequence[str], most: int, elsewhere: str) -> PageTable:
-    """A table of the first rows; `elsewhere` is the command that shows the others."""
+    """Build a table of the first rows; `elsewhere` is the command that shows the others."""
     shown = tuple(rows[:most])
     left = len(rows) - len(shown)
     return PageTable(tuple(heads), shown, f"... and {left:,} more: {elsewhere}" if left else "")
 
 
 def command(words: str, within: Scope, cluster: str | None, group: str | None = None) -> str:
-    """The command that tells more of the same period: `groupledger audit --since ... --group pay`."""
+    """Return the command that shows more of the same period: `groupledger audit --since ... --group pay`."""
     options = {
         "--cluster": cluster,
         "--group": group,
@@ -82,5 +82,5 @@ def command(words: str, within: Scope, cluster: str | None, group: str | None = 
 
 
 def cut(text: str, most: int) -> str:
-    """The text, or so many characters of it and a sign that there is more."""
+    """Return the text, or its first characters and a sign that there is more."""
     return text if len(text) <= most else f"{text[:most]}\N{HORIZONTAL ELLIPSIS}"

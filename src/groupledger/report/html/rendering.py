@@ -1,4 +1,4 @@
-"""Pages as HTML: whatever a name holds, it is text in them."""
+"""Render pages as HTML; names are always escaped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _environment() -> Environment:
     from markupsafe import Markup
 
     def shown(value: Any) -> Any:
-        """Every value as a table shows it; what is HTML already stays."""
+        """Escape a value as a table shows it; what is HTML already stays."""
         return value if isinstance(value, Markup) else cell(value)
 
     environment = Environment(
@@ -33,15 +33,15 @@ def _environment() -> Environment:
 
 
 def group_html(page: GroupPage) -> str:
-    """The page of a group."""
+    """Render the page of a group."""
     return _environment().get_template("group.html").render(page=page)
 
 
 def comparison_html(page: ComparisonPage) -> str:
-    """The page of a comparison of scripts."""
+    """Render the page of a comparison of scripts."""
     return _environment().get_template("comparison.html").render(page=page)
 
 
 def index_html(page: IndexPage) -> str:
-    """The index."""
+    """Render the index."""
     return _environment().get_template("index.html").render(page=page)

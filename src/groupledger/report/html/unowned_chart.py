@@ -1,4 +1,4 @@
-"""How many partitions nobody had, over time: as wide whatever the period is, and what is short is seen, too."""
+"""Draw how many partitions had no owner over time, at a fixed width; even the shortest period is visible."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLUMNS = 480
 
 @dataclass(frozen=True, slots=True)
 class UnownedCounts:
-    """The most partitions that nobody had at once, in each of 480 columns of time."""
+    """The most partitions without an owner at once, in each of 480 columns of time."""
 
     counts: tuple[int, ...]
     begin: datetime
@@ -31,7 +31,7 @@ class UnownedCounts:
 
     @property
     def column(self) -> timedelta:
-        """How long a column is."""
+        """Return how long a column is."""
         return (self.end - self.begin) / COLUMNS
 
 
@@ -51,7 +51,7 @@ def unowned_counts(stretches: Iterable[Stretch], begin: datetime, end: datetime)
 
 
 def unowned_picture(of: UnownedCounts) -> Drawing:
-    """Time across, partitions that nobody had up."""
+    """Draw time across and partitions without an owner up."""
 
     def draw(figure: Figure) -> None:
         from matplotlib.ticker import FuncFormatter, MaxNLocator

@@ -1,4 +1,4 @@
-"""The part of a group's page on partitions that nobody had: which, from when to when, and whether it is a finding."""
+"""Build the section of a group's page on partitions without an owner: which, when, and whether it is a finding."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST_ROWS, LONGEST_LIST = 20, 160
 
 
 def unowned_section(facts: GroupFacts, begin: datetime, end: datetime) -> Section:
-    """A row for all partitions that had nobody from one moment to another, the longest first."""
+    """Build one row for all partitions without an owner from one moment to another, the longest first."""
     if facts.line.group_type not in (CLASSIC, CONSUMER):
         return Section(TITLE, f"not told: {NO_ONE_OWNER}")
     found, kind = facts.unowned.stretches, facts.line.group_type
@@ -50,7 +50,7 @@ def _brief(found: Sequence[Stretch]) -> str:
 
 
 def _folded(found: Sequence[Stretch]) -> list[list[Stretch]]:
-    """Those that began and ended together, the longest first."""
+    """Group those that began and ended together, the longest first."""
     together: dict[tuple[object, ...], list[Stretch]] = defaultdict(list)
     for each in found:
         together[each.since, each.until, *_numbers(each), each.open_ended, each.from_before].append(each)
@@ -60,7 +60,7 @@ def _folded(found: Sequence[Stretch]) -> list[list[Stretch]]:
 
 
 def _numbers(of: Stretch) -> list[int]:
-    """The generations or epochs that began without an owner of it."""
+    """Return the generations or epochs that began without an owner of it."""
     return sorted(number for number in of.generations if number is not None)
 
 

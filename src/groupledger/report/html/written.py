@@ -1,4 +1,4 @@
-"""The report from a ledger to a folder of pages."""
+"""Write the report of a ledger to a folder of pages."""
 
 from __future__ import annotations
 
