@@ -12,8 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 from groupledger.cli import main
+from tests.pages import blocks
 
 PARITY = Path(__file__).parent.parent / "data" / "parity"
+PAGE = Path(__file__).parents[2] / "docs" / "scenarios.md"
 SCENARIO = '{"id": "a", "assignor": "range", "topics": {"t": 3}, "members": [{"id": "m1", "topics": ["t"]}]}'
 ANSWER = [["t", 0], ["t", 1], ["t", 2]]
 
@@ -36,6 +38,13 @@ def test_answers_are_kafkas_in_order(name):
     assert [result["id"] for result in results] == [pair["scenario"]["id"] for pair in pairs]
     assert [result.get("assignment") for result in results] == [pair["result"].get("assignment") for pair in pairs]
     assert [result.get("error") for result in results] == [pair["result"].get("error") for pair in pairs]
+
+
+def test_scenarios_of_the_page_have_the_results_it_shows():
+    shown = [json.loads(block) for block in blocks(PAGE.read_text(encoding="utf-8"), "json")]
+    code, results, _ = solved("".join(f"{json.dumps(scenario)}\n" for scenario in shown[::2]))
+    assert code == 0
+    assert results == shown[1::2]
 
 
 BAD_LINES = [
