@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 _HEAD = """# Decisions
 
-One page each, numbered, never rewritten: a decision that falls gets a successor that names it. Copy
-`0000-template.md`. This index is written from the pages by `python -m website`.
+Each decision has one numbered page, which is never rewritten: a decision that replaces another one names it. To add
+one, copy `0000-template.md`. This index is generated from the pages by `python -m website`.
 
 | | decision | date |
 |---|---|---|

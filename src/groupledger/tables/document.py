@@ -10,27 +10,28 @@ from groupledger.tables.given import FORMS, GivenForm
 
 _HEAD = f"""# The tables
 
-Schema version {SCHEMA_VERSION}. This page is written by `python -m groupledger.tables.document`; a test holds it
-against the declarations in `groupledger.tables`. All tables are Delta; each row carries the attempt that wrote it, and
-counts once `runs` commits that attempt: [reading.md](reading.md) says which rows to read, with Spark and without.
+Schema version {SCHEMA_VERSION}. This page is generated from the declarations in `groupledger.tables` by
+`python -m groupledger.tables.document`. All tables are Delta tables. Each row has the id of the attempt that wrote it,
+and counts once `runs` commits that attempt: [reading.md](reading.md) says which rows to read, with Spark and without.
 """
 _GIVEN = """## Your own tables as a source
 
-`ingest` also reads snapshots you already have (a source of the kind `snapshots`): a folder with `group_snapshots`,
-`member_snapshots` and, for partition counts, `topic_snapshots`, each a folder or a file with the ending `.json`,
-`.csv`, `.parquet` or `.delta`. Columns go by name; others are passed over. What is not given is null, or as said below.
+`ingest` also reads your own snapshots (a source of the kind `snapshots`): a folder with `group_snapshots`,
+`member_snapshots` and, for partition counts, `topic_snapshots`, each a folder or a file with the suffix `.json`,
+`.csv`, `.parquet` or `.delta`. Columns are matched by name; unknown columns are ignored. Missing columns are null, or
+as the tables below say.
 
 - Times are timestamps, milliseconds since 1970, or in JSON and CSV also ISO 8601. Bytes are binary or base64 text.
 - In CSV (with a header) a list is JSON text: `[{"topic": "orders", "partitions": [0, 1]}]`. `topic_id` may be left out.
 - A `snapshot_id` is any text that is unique in your table; the ledger keeps it as `table/<cluster>/<your id>`.
-- `topic_snapshots` has a row a change: the count from `valid_from` on, null where the topic was deleted.
-- `ownership_changes` follow from `recorded` (and `pending_revocation`) of a group's snapshots, by incarnation and
-  offset. A member without it holds nothing; a snapshot in which no member has it, nor a target, says nothing of them.
-- A column of another type, or a required one that is missing, stops the run and is named. JSON has no columns: what
-  a line lacks is wrong with that line, which holds one object and nothing else. A wrong *row* (a number beyond
-  [its range](limits.md), a member twice, a negative partition, a group without member rows, members without a group
-  row, ...) sends that one snapshot to `quarantine`, all its rows; the others go on, and none is measured from a
-  snapshot that was refused.
+- `topic_snapshots` has one row per change: the count from `valid_from` on, null if the topic was deleted.
+- `ownership_changes` are derived from `recorded` (and `pending_revocation`) of a group's snapshots, by incarnation and
+  offset. A member without it holds nothing. A snapshot in which no member has it, nor a target, gives no ownership.
+- If a column has another type, or a required one is missing, the run stops and names the column. In JSON, a missing
+  value is an error of its line, which must hold exactly one object. A wrong *row* (a number outside
+  [its range](limits.md), a duplicate member, a negative partition, a group without member rows, members without a
+  group row, ...) sends all rows of that snapshot to `quarantine`. The other snapshots are processed, and none is
+  compared with a rejected one.
 """
 
 
@@ -60,12 +61,12 @@ def _rows(table: Table) -> Iterator[str]:
         kind, null = field.dataType.simpleString(), "yes" if field.nullable else "no"
         yield f"| `{field.name}` | `{kind}` | {null} | {_text(field.metadata['comment'])} |"
     if table.checks:
-        yield "\nDelta refuses a row for which one of these does not hold:\n"
+        yield "\nDelta rejects rows that break one of these constraints:\n"
         yield from (f"- `{name}`: `{condition}`" for name, condition in table.constraints.items())
 
 
 def _form(form: GivenForm) -> str:
-    lines = [f"### Your `{form.table.name}`\n", "| column | type | where it is not given |", "|---|---|---|"]
+    lines = [f"### Your `{form.table.name}`\n", "| column | type | if missing |", "|---|---|---|"]
     for name in form.columns:
         absent = "**required**" if name in form.required else form.filled.get(name, "null")
         lines.append(f"| `{name}` | `{form.table.schema[name].dataType.simpleString()}` | {_text(absent)} |")
