@@ -105,7 +105,7 @@ class LedgerSettings:
     """Where the Delta tables are: exactly one of the two."""
 
     location: str | None = key(
-        "Folder of the tables, one folder a table; a path or a URL Spark can write.", NOT_EMPTY, None
+        "Folder of the tables, one folder per table; a path or a URL that Spark can write.", NOT_EMPTY, None
     )
     catalog: str | None = key(
         "Catalog and schema of the tables instead of a folder, such as main.kafka_ledger.",
@@ -120,7 +120,7 @@ class SourceSettings:
 
     kind: str = key(
         "What is read: the raw offsets log, segments of it from a broker's disk, a topic listing, snapshot tables, or "
-        "a running cluster (kafka; or admin, its groups as they are described, where the log may not be read).",
+        "a running cluster (kafka; or admin, which describes its groups if the log may not be read).",
         one_of(*SOURCE_KINDS),
     )
     path: str | None = key(
@@ -136,9 +136,12 @@ class SourceSettings:
         None,
     )
     format: str = key("Format of the tables; only for the kind snapshots.", one_of(*SNAPSHOT_FORMATS), "parquet")
-    cluster_id: str | None = key("The cluster this input is of; null: the cluster_id of the whole file.", CLUSTER, None)
+    cluster_id: str | None = key(
+        "Id of the cluster that this input comes from; null: the cluster_id of the whole file.", CLUSTER, None
+    )
     offsets_partitions: int | None = key(
-        "Partitions of the cluster's __consumer_offsets, to tell stray records by; null: inferred from its groups.",
+        "Partition count of the cluster's __consumer_offsets, used to detect stray records; null: inferred from its "
+        "groups.",
         at_least(1),
         None,
     )
@@ -148,29 +151,28 @@ class SourceSettings:
         names_of(*FIELDS),
         {},
     )
-    glob: bool = key("Expand * ? [ ] { } in the path; false: they are signs of its name as others are.", TRUTH, False)
+    glob: bool = key("Expand * ? [ ] { } in the path; false: take them literally.", TRUTH, False)
     bootstrap: str | None = key(
         "Brokers of a cluster, host:port separated by commas; only for kafka and admin.", NOT_EMPTY, None
     )
     options: Mapping[str, str] = key(
-        "Options of the Kafka client; ${env:NAME} and ${file:PATH} stand for what must not be here; only for kafka "
-        "and admin.",
+        "Options of the Kafka client; use ${env:NAME} and ${file:PATH} for secrets; only for kafka and admin.",
         None,
         {},
     )
     timeout_seconds: int = key(
-        "How long the cluster may take for one answer, and a read may stand still; only for kafka and admin.",
+        "How long to wait for one response of the cluster, and for a read to progress; only for kafka and admin.",
         at_least(1),
         30,
     )
     reader: str = key(
-        "Who fetches the records: confluent-kafka in Spark's Python workers, or Spark's own Kafka source, whose jars "
-        "must be there; only for kafka.",
+        "What fetches the records: confluent-kafka in Spark's Python workers, or Spark's own Kafka source, which "
+        "needs its jars; only for kafka.",
         one_of(CLIENT_READER, SPARK_READER),
         CLIENT_READER,
     )
     max_records: int | None = key(
-        "Offsets that one run reads at most, shared among the log's partitions; null: all; only for kafka.",
+        "Most offsets that one run reads, divided among the log's partitions; null: all; only for kafka.",
         at_least(1),
         None,
     )
@@ -204,27 +206,28 @@ class OverrideSettings:
 class AssignSettings:
     """What `assign` computes."""
 
-    assignor: str = key("The assignor to run; recorded: the one each group had.", an_assignor(), "recorded")
-    overrides: tuple[OverrideSettings, ...] = key("Other assignors by group; the first that matches counts.", None, ())
+    assignor: str = key("The assignor to run; recorded: the one that each group used.", an_assignor(), "recorded")
+    overrides: tuple[OverrideSettings, ...] = key("Other assignors by group; the first match applies.", None, ())
     scenario: str = key(
-        "Name the results stand under; recorded is reserved: no assignor runs, the step goes from held to recorded.",
+        "Name of the results; recorded is reserved: no assignor runs, and the step goes from held to recorded.",
         matching(r"[a-z0-9][a-z0-9._-]{0,63}", "up to 64 of a-z 0-9 . _ - starting with a letter or digit"),
         "baseline",
     )
     snapshots: str = key("Which snapshots of each group.", one_of("latest", "every"), "latest")
     coordinator: str = key(
-        "The server-side assignor that KIP-848 targets are judged by where members ask for none: the broker's first.",
+        "The server-side assignor used to judge KIP-848 targets if members request none: the first in the broker's "
+        "list.",
         one_of("uniform", "range"),
         "uniform",
     )
     carried: bool = key(
-        "A whole history under the assignor: members own what it gave them at the snapshot before (true), or what was "
-        "recorded there (false); true goes with every snapshot.",
+        "Replay the whole history under the assignor: members own what it gave them at the previous snapshot (true), "
+        "or what was recorded there (false); true needs snapshots: every.",
         TRUTH,
         False,
     )
     mode: str = key(
-        "Form of the step: kip has all sets of KIP-429, and what-ifs settle in two rounds; as-kafka as Kafka's client.",
+        "Form of the step. kip: all sets of KIP-429, and what-ifs settle in two rounds; as-kafka: as Kafka's client.",
         one_of("as-kafka", "kip"),
         "as-kafka",
     )
@@ -247,7 +250,9 @@ class LimitSettings:
     max_id_bytes: int = key("Bytes of a group, member, client, topic or instance id in UTF-8.", at_least(1), 4_096)
     max_members_per_group: int = key("Members of one group.", at_least(1), 100_000)
     max_partitions_per_group: int = key(
-        "Partitions of all topics one group subscribes to; likewise those its members claim.", at_least(1), 4_000_000
+        "Partitions of all topics that one group subscribes to; also those that its members claim.",
+        at_least(1),
+        4_000_000,
     )
     custom_seconds: int = key(
         "Seconds a custom assignor may take for one group, and the import of its module.", at_least(1), SECONDS
@@ -265,7 +270,8 @@ class RetentionSettings:
     """How long rows of one table are kept."""
 
     table: str = key(
-        "Table whose old rows go: of log_records and quarantine all, of another those that no reader sees any more.",
+        "Table whose old rows are deleted: all of log_records and quarantine; of other tables, those that no reader "
+        "sees any more.",
         one_of(*RETAINED),
     )
     days: int = key("Days since the run that wrote them committed.", at_least(1))
@@ -276,22 +282,23 @@ class MaintainSettings:
     """What `maintain` may do, and how long it waits first."""
 
     attempt_hours: int = key(
-        "An attempt that began so long ago and has not committed is given up: its rows go, it can no longer commit.",
+        "An attempt that began this long ago and has not committed is given up: its rows are deleted, it can no "
+        "longer commit.",
         at_least(1),
         24,
     )
     lease_minutes: int = key(
-        "How long one maintain keeps others out without a word; then it counts as dead, and another may go on.",
+        "How long a maintain blocks others without renewing its lease; then it counts as dead, and another may start.",
         at_least(1),
         60,
     )
     vacuum_hours: int = key(
-        "Files that no longer belong to a table are kept so long: for readers that have begun, and for time travel.",
+        "How long files that no longer belong to a table are kept, for readers that have started and for time travel.",
         at_least(168),
         168,
     )
-    file_mb: int = key("Size of the files that a table's rows are gathered in, in MiB.", at_least(1), 8)
-    retention: tuple[RetentionSettings, ...] = key("Tables that do not keep everything for ever.", None, ())
+    file_mb: int = key("Size of the files that a table's rows are compacted into, in MiB.", at_least(1), 8)
+    retention: tuple[RetentionSettings, ...] = key("Tables whose old rows are deleted.", None, ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,7 +308,7 @@ class RedactionSettings:
     member_ids: bool = key("Member ids and group instance ids.", TRUTH, True)
     client_ids: bool = key("Client ids.", TRUTH, True)
     hosts: bool = key("Hosts of clients.", TRUTH, True)
-    user_data: bool = key("User data of subscriptions, but for the generation that claims rest on.", TRUTH, True)
+    user_data: bool = key("User data of subscriptions, except the generation that claims depend on.", TRUTH, True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,7 +316,7 @@ class SparkSettings:
     """The Spark session. In the profile cluster only `conf` is used, on top of what spark-submit was given."""
 
     profile: str = key(
-        "small: fast start, right up to about 100,000 records; local: one machine, long jobs; cluster: as submitted.",
+        "small: fast start, for up to about 100,000 records; local: one machine, long jobs; cluster: as submitted.",
         one_of(*PROFILES),
         "local",
     )
@@ -324,7 +331,7 @@ class SparkSettings:
         "Heap of the driver in the profiles small and local.", matching(r"\d+[mg]", "as in 2g or 1500m"), "2g"
     )
     jars: str | None = key(
-        "Folder the jars are fetched to; null: $GROUPLEDGER_JARS, else a folder of the user's cache.", NOT_EMPTY, None
+        "Folder for fetched jars; null: $GROUPLEDGER_JARS, else a folder in the user's cache.", NOT_EMPTY, None
     )
     conf: Mapping[str, str] = key("Any other Spark setting by its own name; overrides the profile's.", None, {})
 
@@ -334,7 +341,7 @@ class Config:
     """The whole configuration of a command or job."""
 
     cluster_id: str | None = key(
-        "Which Kafka cluster this is; part of every identity in the ledger. Null: a kafka source says its own.",
+        "Id of the Kafka cluster, part of every identity in the ledger. Null: a kafka source asks its cluster.",
         CLUSTER,
         None,
     )
@@ -346,7 +353,7 @@ class Config:
     redaction: RedactionSettings = key("What maintain --redact replaces.", None, RedactionSettings)
     spark: SparkSettings = key("The Spark session.", None, SparkSettings)
     buckets: int | None = key(
-        "Hash buckets of groups a run is cut into, one UDF call each; null: from the number of groups.",
+        "Number of hash buckets of groups in a run, one UDF call each; null: derived from the number of groups.",
         at_least(1),
         None,
     )
