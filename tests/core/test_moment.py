@@ -27,7 +27,20 @@ def test_a_moment_is_read(text, moment, zone_assumed):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "noon", "14:03", "2026-13-01", "99999999999999999999", "-5", "\u0663", "0001-01-01T00:00+14:00"]
+    "text",
+    [
+        "",
+        "noon",
+        "14:03",
+        "2026-13-01",
+        "99999999999999999999",
+        "-5",
+        "\u0663",
+        "0001-01-01T00:00+14:00",
+        "24",
+        "20261121",
+        "1795262898",
+    ],
 )
 def test_what_is_no_moment_is_a_fault(text):
     with pytest.raises(Fault) as raised:

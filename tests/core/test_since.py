@@ -27,7 +27,7 @@ def test_a_bound_is_a_moment_or_how_long_before_the_newest_one(text, moment, zon
     assert (placed(found, NEWEST), assumed) == (moment, zone_assumed)
 
 
-@pytest.mark.parametrize("text", ["", "h", "24 hours", "-1h", "1.5h", "\u0661h", "24H", "1h30m", "99999999s"])
+@pytest.mark.parametrize("text", ["", "h", "24 hours", "-1h", "1.5h", "\u0661h", "24H", "1h30m", "99999999s", "24"])
 def test_what_is_neither_is_refused(text):
     with pytest.raises(Fault, match="or how long before the newest record: 90s, 15m, 24h, 7d, 2w"):
         bound(text)
@@ -40,7 +40,6 @@ def test_what_is_neither_is_refused(text):
         ("0", 0),
         (" 2147483647 ", 2**31 - 1),
         ("1795269780000", datetime(2026, 11, 21, 14, 3, tzinfo=UTC)),
-        ("2147483648", datetime(1970, 1, 25, 20, 31, 23, 648_000, tzinfo=UTC)),
         ("24h", timedelta(days=1)),
     ],
 )
@@ -48,7 +47,7 @@ def test_a_point_is_a_generation_too(text, found):
     assert point(text) == (found, False)
 
 
-@pytest.mark.parametrize("text", ["", "-1", "1.5", "generation 12", "\u0661", "9" * 5000])
+@pytest.mark.parametrize("text", ["", "-1", "1.5", "generation 12", "\u0661", "9" * 5000, "2147483648"])
 def test_what_is_no_point_is_refused(text):
     with pytest.raises(Fault, match="or a generation: 12"):
         point(text)

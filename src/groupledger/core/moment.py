@@ -11,15 +11,20 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
 MICROSECOND = timedelta(microseconds=1)
 MICROS_A_MILLI = 1_000
+LEAST_MILLIS = 10**11
+"""March 1973. Fewer digits are seconds, a date without hyphens or a length of time without its unit."""
 
 
 def parse(text: str) -> tuple[datetime, bool]:
     """ISO 8601 or epoch milliseconds -> (moment in UTC, whether UTC was assumed for want of a zone).
 
-    `2026-11-21T14:03Z`, `2026-11-21 15:03+01:00`, `2026-11-21T14:03` (UTC assumed), `1795262898320`.
+    `2026-11-21T14:03Z`, `2026-11-21 15:03+01:00`, `2026-11-21T14:03` (UTC assumed), `1795262898320`. A number from 1 to
+    LEAST_MILLIS is refused: taken for milliseconds, `--since 24` would ask about everything.
     """
     try:
         if text.isascii() and text.isdigit():
+            if 0 < int(text) < LEAST_MILLIS:
+                raise ValueError
             return from_millis(int(text)), False
         moment = datetime.fromisoformat(text)
         assumed = moment.tzinfo is None
