@@ -54,6 +54,8 @@ FOUND_IN = 997
 """One state in so many has a finding of ingest's."""
 ROWS_OF_A_FILE = 300_000
 """Of `group_snapshots`, as `benchmarks.history` has them in a file after `maintain`."""
+ROWS_OF_A_PAGE = 20_000
+"""As parquet-mr writes them, with an index by which readers leave pages out."""
 Numbers = NDArray[np.int64]
 Columns = dict[str, Any]
 
@@ -103,7 +105,8 @@ def _add(folder: Path, table: Any, files: Iterator[Columns] | list[Columns]) -> 
         if not len(rows):
             continue
         path = f"part-{number:05}.snappy.parquet"
-        parquet.write_table(rows, place / path, compression="snappy", row_group_size=len(rows), store_schema=False)
+        pages = {"write_page_index": True, "max_rows_per_page": ROWS_OF_A_PAGE}
+        parquet.write_table(rows, place / path, row_group_size=len(rows), store_schema=False, **pages)
         size = (place / path).stat().st_size
         actions.append(AddAction(path, size, {}, int(START.timestamp()) * 1000, data_change=True, stats=_stats(rows)))
     if actions:

@@ -50,6 +50,8 @@ def _value(field, row):
         return row.get(field.name)
     if field.name == "attempt_id":
         return ATTEMPT
+    if field.name == "source" and "snapshot_id" in row:
+        return "log" if row["snapshot_id"].startswith("log/") else "table"
     if pa.types.is_string(field.type):
         return ""
     if pa.types.is_timestamp(field.type):

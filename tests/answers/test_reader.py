@@ -75,6 +75,39 @@ def test_which_attempts_count_is_read_once(tmp_path):
     assert rows_of(reader.query("SELECT snapshot_id FROM current_coverage")) == [("log/dev/0/1",)]
 
 
+def test_a_query_is_kept_for_others_and_dropped_in_the_end(place):
+    reader = LedgerReader(place)
+    columns = "t.snapshot_id, t.assignor, t.offset, t.shared_topics"
+    wanted = f"SELECT {columns} FROM current_group_snapshots t WHERE t.offset >= :least"
+    with reader.kept(wanted, least=1) as first, reader.kept(f"SELECT t.offset FROM {first} t", least=1) as second:
+        assert first != second
+        joined = f"SELECT t.* FROM {first} t JOIN {second} o ON o.offset = t.offset ORDER BY t.offset"
+        assert rows_of(reader.query(joined)) == [("log/dev/0/1", None, 1, None), ("log/dev/0/2", None, 2, None)]
+    for name in (first, second):
+        with pytest.raises(Fault, match="the query cannot be run"):
+            reader.query(f"SELECT * FROM {name} t")
+
+
+@pytest.mark.parametrize("query", ["DROP TABLE runs", "SELECT nothing FROM runs"])
+def test_what_cannot_be_kept_is_refused(place, query):
+    with pytest.raises(Fault) as raised, LedgerReader(place).kept(query):
+        pass
+    assert raised.value.code == "SQL_INVALID"
+
+
+@pytest.mark.parametrize(("folded_again", "offsets"), [(True, [3]), (False, [1, 3])])
+def test_what_a_later_run_folded_again_does_not_count(tmp_path, folded_again, offsets):
+    runs = [COMMITTED | {"attempt_id": f"a{number}", "sequence": number} for number in (1, 2)]
+    facts = [
+        KEY | {"snapshot_id": f"log/dev/0/{offset}", "log_partition": 0, "source": "log"} | of
+        for offset, of in ((1, {"offset": 1, "attempt_id": "a1"}), (3, {"offset": 3, "attempt_id": "a2"}))
+    ]
+    head = KEY | {"log_partition": 0, "from_offset": 0, "offset": 2, "attempt_id": "a2", "refolded": folded_again}
+    reader = LedgerReader(write(tmp_path, runs=runs, group_snapshots=facts, member_snapshots=facts, group_heads=[head]))
+    for view in ("current_group_snapshots", "current_member_snapshots"):
+        assert sorted(row[0] for row in rows_of(reader.query(f"SELECT t.offset FROM {view} t"))) == offsets
+
+
 def test_what_ingest_found_is_the_view_without_a_scenario(tmp_path):
     place = {"snapshot_id": "log/dev/0/1", "cluster_id": "dev", "group_id": "pay", "log_partition": 0, "offset": 1}
     found = [place | {"code": "A"}, place | {"code": "B", "attempt_id": "dead"}, place | {"code": "C", "scenario": "s"}]

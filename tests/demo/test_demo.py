@@ -3,11 +3,13 @@
 import gzip
 import re
 import shutil
+from datetime import timedelta
 from itertools import takewhile
 from pathlib import Path
 
 import pytest
 
+from groupledger.answers.audit import audit
 from groupledger.answers.differences import difference
 from groupledger.answers.group_owners import group_owners, sizes
 from groupledger.answers.joins import joins
@@ -21,9 +23,12 @@ from groupledger.answers.reader import LedgerReader
 from groupledger.answers.readiness import ready_for_consumer
 from groupledger.answers.rebalance import rebalance
 from groupledger.answers.scope import Asked, Scope
+from groupledger.answers.skew import skew
+from groupledger.answers.storms import storms
 from groupledger.answers.tenures import partition_timeline
 from groupledger.answers.timeline import timeline
 from groupledger.answers.unowned import unowned_partitions
+from groupledger.answers.unowned_stretches import unowned_time
 from groupledger.answers.what_if import what_if
 from groupledger.cli.demo import tell_demo
 from groupledger.cli.options import Job
@@ -196,5 +201,10 @@ def test_spark_gives_the_same_answers(spark, demonstrated, demo_config):
         lambda reader: hand_overs(reader, of_group, "second", 2),
         lambda reader: group_owners(reader, of_group, 100, 1_000),
         lambda reader: sizes(reader, of_group, 100),
+        lambda reader: audit(reader, Asked(), ("orders", "payments")),
+        lambda reader: audit(reader, Asked(since=timedelta(minutes=4))),
+        lambda reader: storms(reader, Asked(), 30),
+        lambda reader: skew(reader, Asked(), 30),
+        lambda reader: unowned_time(reader, Scope("edge", "stale-java", None, None, at), 50),
     ):
         assert ask(through_spark) == ask(without)

@@ -57,6 +57,7 @@ def at(offset, group="payments", partition=3):
         c.OFFSET: offset,
         c.LOG_PARTITION: partition,
         c.SNAPSHOT_ID: f"log/dev/{partition}/{offset}",
+        c.SOURCE: "log",
     }
 
 
@@ -96,7 +97,7 @@ MOVED = fact_rows([5, 60], "moved")
 MOVED["quarantine"].append(at(61, "moved", 9) | {c.STAGE: "fold"})
 REFUSED_BY_A_SOURCE = at(17) | {c.STAGE: "decode"}
 
-from_a_table = at(12) | {c.SNAPSHOT_ID: "table/dev/12", c.LOG_PARTITION: None}
+from_a_table = at(12) | {c.SNAPSHOT_ID: "table/dev/12", c.LOG_PARTITION: None, c.SOURCE: "table"}
 
 ATTEMPTS = [
     ("ingest-1", "config", fact_rows([10, 20, 30]) | {"group_heads": [head("payments", -1, 30, refolded=False)]}),
@@ -273,6 +274,18 @@ def by_views_in_spark(spark, place, table):
 @pytest.mark.parametrize("value", HOSTILE)
 def test_a_value_of_a_query_stays_what_it_is_in_spark(spark, place, value):
     assert rows_of(SparkReader(spark, place).query("SELECT :value, :at", value=value, at=MOMENT)) == [(value, MOMENT)]
+
+
+@pytest.mark.long
+def test_a_query_is_kept_for_others_by_spark_too(spark, place):
+    reader = SparkReader(spark, place)
+    with reader.kept(
+        "SELECT t.offset FROM current_group_snapshots t WHERE t.group_id = :group", group="orders"
+    ) as name:
+        assert rows_of(reader.query(f"SELECT t.offset FROM {name} t")) == [(25,)]
+    with pytest.raises(Fault) as caught:
+        reader.query(f"SELECT * FROM {name} t")
+    assert caught.value.code == "SQL_INVALID"
 
 
 @pytest.mark.long

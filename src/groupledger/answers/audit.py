@@ -7,20 +7,21 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from groupledger.answers.balance import excess_moves, unbalanced
+from groupledger.answers.balance import excess_moves, results, unbalanced
 from groupledger.answers.copartition import copartition
 from groupledger.answers.found import Found, broken, in_order
 from groupledger.answers.recorded_findings import recorded_findings
+from groupledger.answers.recorded_states import measured
 from groupledger.answers.rows import records
 from groupledger.answers.scope import Scope, scope, why_empty
 from groupledger.answers.settling import restless
-from groupledger.answers.states import BASELINE
 from groupledger.answers.static_members import SharedId, shared_ids, takeovers
 from groupledger.answers.unowned_stretches import UnownedGroup, told, unowned
 from groupledger.core.findings import BY_RECORDED, NEVER_SETTLES, SHARED_INSTANCE_ID, UNOWNED
 from groupledger.core.length import length
 
 if TYPE_CHECKING:
+    from groupledger.answers.recorded_states import MeasuredStates, Query
     from groupledger.answers.rows import Reader
     from groupledger.answers.scope import Asked
 
@@ -53,20 +54,24 @@ def audit(reader: Reader, asked: Asked, joined: Sequence[str] = ()) -> Audit:
     Raises as `scope.scope`.
     """
     within = scope(reader, asked)
-    number, groups, computed = _judged(reader, within)
-    found = in_order(_found(reader, within, joined))
+    with measured(reader, within) as of_period:
+        query, values = results(of_period.recorded)
+        with reader.kept(query, **values) as computed_again:
+            number, groups, computed = _judged(reader, of_period, computed_again)
+            found = in_order(_found(reader, of_period, computed_again, joined))
     return Audit(within, number, groups, computed, found, tuple(_notes(reader, within, (number, computed), found)))
 
 
-def _found(reader: Reader, within: Scope, joined: Sequence[str]) -> Iterator[Found]:
+def _found(reader: Reader, of_period: MeasuredStates, computed: str, joined: Sequence[str]) -> Iterator[Found]:
+    within = of_period.within
     yield from recorded_findings(reader, within)
-    yield from map(_unowned, unowned(reader, within))
-    yield from _restless(reader, within)
-    yield from _shared(shared_ids(takeovers(reader, within)))
-    yield from unbalanced(reader, within)
-    yield from excess_moves(reader, within)
+    yield from map(_unowned, unowned(reader, of_period))
+    yield from _restless(reader, of_period.recorded)
+    yield from _shared(shared_ids(takeovers(reader, within, of_period.recorded)))
+    yield from unbalanced(reader, of_period)
+    yield from excess_moves(reader, computed)
     if joined:
-        yield from copartition(reader, within, joined)
+        yield from copartition(reader, of_period, joined)
 
 
 def _unowned(of: UnownedGroup) -> Found:
@@ -78,8 +83,8 @@ def _unowned(of: UnownedGroup) -> Found:
     return broken(UNOWNED, (of.cluster_id, of.group_id), len(snapshots), seen, text, worst.snapshot_id)
 
 
-def _restless(reader: Reader, within: Scope) -> Iterator[Found]:
-    for group, runs in groupby(restless(reader, within), lambda run: (run.cluster_id, run.group_id)):
+def _restless(reader: Reader, of_records: Query) -> Iterator[Found]:
+    for group, runs in groupby(restless(reader, of_records), lambda run: (run.cluster_id, run.group_id)):
         of_group = list(runs)
         worst = max(of_group, key=lambda run: len(run.generations))
         first, last = worst.generations[0], worst.generations[-1]
@@ -114,24 +119,15 @@ def _shared(found: Iterator[SharedId]) -> Iterator[Found]:
         yield broken(SHARED_INSTANCE_ID, of, len(snapshots), seen, worst.evidence + more, last)
 
 
-def _judged(reader: Reader, within: Scope) -> tuple[int, int, int]:
+def _judged(reader: Reader, of_period: MeasuredStates, computed: str) -> tuple[int, int, int]:
     """Records of the period, their groups, and how many of them a committed `assign` has computed again."""
-    condition, values = within.where("t.")
+    of_records, _ = of_period.recorded
     [counted] = records(
         reader,
-        "SELECT count(*) AS n, count(DISTINCT concat(t.cluster_id, '/', t.group_id)) AS groups "
-        f"FROM current_group_snapshots t WHERE {condition}",
-        **values,
+        f"SELECT count(*) AS n, count(DISTINCT concat(s.cluster_id, '/', s.group_id)) AS groups FROM ({of_records}) s",
     )
-    [computed] = records(
-        reader,
-        "SELECT count(DISTINCT r.snapshot_id) AS n FROM (SELECT t.snapshot_id FROM current_group_snapshots t "
-        f"WHERE {condition}) s JOIN rebalances r ON r.snapshot_id = s.snapshot_id "
-        "JOIN current_runs a ON a.attempt_id = r.attempt_id WHERE r.scenario = :scenario",
-        scenario=BASELINE,
-        **values,
-    )
-    return counted["n"], counted["groups"], computed["n"]
+    [again] = records(reader, f"SELECT count(*) AS n FROM {computed} r")
+    return counted["n"], counted["groups"], again["n"]
 
 
 def _notes(reader: Reader, within: Scope, judged: tuple[int, int], found: Sequence[Found]) -> Iterator[str]:

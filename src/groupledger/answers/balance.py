@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from groupledger.answers.found import Found, broken
 from groupledger.answers.generations import CLASSIC
 from groupledger.answers.rebalance_causes import MOST_ASKED
-from groupledger.answers.recorded_states import ASSIGNED, Query, expected, listings, loads, recorded, states
+from groupledger.answers.recorded_states import ASSIGNED, Query
 from groupledger.answers.rows import one_of, records
 from groupledger.answers.states import BASELINE
 from groupledger.answers.view_page import ingest_findings
 from groupledger.core.findings import CLAIM_DIFFERS, EXCESS_MOVES, STALE_CLAIM, UNBALANCED
 
 if TYPE_CHECKING:
+    from groupledger.answers.recorded_states import MeasuredStates
     from groupledger.answers.rows import Reader, Record, Value
-    from groupledger.answers.scope import Scope
     from groupledger.core.findings import Invariant
 
 BALANCED = ("sticky", "cooperative-sticky", "roundrobin", "uniform")
@@ -32,34 +32,29 @@ CERTAIN = "(r.least_moves_certainty = 'exact' OR (r.least_moves_certainty IS NUL
 these, one subscription for all does."""
 
 
-def unbalanced(reader: Reader, within: Scope) -> Iterator[Found]:
+def unbalanced(reader: Reader, of_period: MeasuredStates) -> Iterator[Found]:
     """Groups with a settled record of one subscription in which a member has two or more partitions over another."""
-    of_records, values = recorded(within)
-    of_states, more = states(within)
-    of_loads = loads(within, of_records)
-    of_listings, _ = listings(within)
-    both = "s.cluster_id = {0}.cluster_id AND s.group_id = {0}.group_id AND s.snapshot_id = {0}.snapshot_id"
     among, named = one_of("s.assignor", "assignor", list(BALANCED))
     rows = (
-        "SELECT s.cluster_id, s.group_id, s.snapshot_id, s.observed_at, s.offset, s.assignor, l.most, "
-        f"CASE WHEN l.owners < s.members THEN 0 ELSE l.least END AS least FROM ({of_records}) s "
-        f"JOIN ({expected(of_states, of_listings)}) e ON {both.format('e')} JOIN ({of_loads}) l ON {both.format('l')} "
-        f"WHERE {ASSIGNED} AND s.shared_topics IS NOT NULL AND s.state = 'Stable' AND s.snapshot_kind <> 'rewrite' "
-        f"AND {among} AND e.fewest = e.greatest AND e.greatest = l.total"
+        "SELECT s.cluster_id, s.group_id, s.snapshot_id, s.observed_at, s.offset, s.assignor, s.most, "
+        f"CASE WHEN s.owners < s.members THEN 0 ELSE s.least END AS least FROM ({of_period.states}) s "
+        f"WHERE {ASSIGNED} AND s.in_period AND s.shared_topics IS NOT NULL AND s.state = 'Stable' "
+        f"AND s.snapshot_kind <> 'rewrite' AND {among} AND s.fewest = s.greatest AND s.greatest = s.total"
     )
     query = f"SELECT u.*, u.most - u.least AS amount FROM ({rows}) u WHERE u.most - u.least > 1"
-    for row in _folded(reader, query, values | more | named):
+    for row in _folded(reader, query, named):
         yield _found(UNBALANCED, row, f"a member has {row['most']:,} partitions, another {row['least']:,}")
 
 
-def excess_moves(reader: Reader, within: Scope) -> Iterator[Found]:
+def excess_moves(reader: Reader, results: str) -> Iterator[Found]:
     """Classic groups in which more moved than had to. What a coordinator moves is spread over the folds of an epoch.
 
     Judged where the least moves are exact and ours to compare with: members claimed what they had, and the record is
-    what was recomputed.
+    what was recomputed. `results`: a table of the rows of `results`.
     """
+    moving = f"SELECT r.group_id, r.snapshot_id FROM {results} r WHERE r.moved_more = 1 ORDER BY 1, 2"
     some: list[Record] = []
-    for _, of_group in groupby(_moving(reader, within), lambda row: row["group_id"]):
+    for _, of_group in groupby(records(reader, moving), lambda row: row["group_id"]):
         some += of_group
         if len(some) >= MOST_ASKED:
             yield from _excess(reader, some)
@@ -68,20 +63,20 @@ def excess_moves(reader: Reader, within: Scope) -> Iterator[Found]:
         yield from _excess(reader, some)
 
 
-def _moving(reader: Reader, within: Scope) -> list[Record]:
-    """Snapshots with a result that moved more than it had to, whether or not that result counts.
+def results(recorded: Query) -> Query:
+    """The records that a committed `assign` has computed again; `moved_more` is 1 where one moved too much.
 
-    To rank all results of a large ledger would take its memory; what counts is asked for these alone.
+    Whether or not that result counts: to rank all results of a large ledger would take its memory. What counts is asked
+    for these alone.
     """
-    condition, values = within.where("t.")
-    return records(
-        reader,
-        "SELECT DISTINCT r.group_id, r.snapshot_id FROM (SELECT t.snapshot_id FROM current_group_snapshots t "
-        f"WHERE {condition}) s JOIN rebalances r ON r.snapshot_id = s.snapshot_id "
-        f"WHERE r.scenario = :scenario AND r.moves > r.least_moves AND {_promised('r.')[0]} "
-        "ORDER BY r.group_id, r.snapshot_id",
-        **(values | _promised("r.")[1] | {"scenario": BASELINE}),
-    )
+    of_records, values = recorded
+    promised, named = _promised("r.")
+    return (
+        f"SELECT r.group_id, r.snapshot_id, max(CASE WHEN r.moves > r.least_moves AND {promised} THEN 1 ELSE 0 END) "
+        f"AS moved_more FROM (SELECT t.snapshot_id FROM ({of_records}) t) s "
+        "JOIN rebalances r ON r.snapshot_id = s.snapshot_id JOIN current_runs a ON a.attempt_id = r.attempt_id "
+        "WHERE r.scenario = :scenario GROUP BY r.group_id, r.snapshot_id"
+    ), values | named | {"scenario": BASELINE}
 
 
 def _promised(prefix: str) -> Query:

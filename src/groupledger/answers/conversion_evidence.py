@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from groupledger.answers.generations import CLASSIC
 from groupledger.answers.obstacles import Evidence
 from groupledger.answers.rebalance_causes import MOST_ASKED
+from groupledger.answers.recorded_states import recorded
 from groupledger.answers.rows import one_of, records
 from groupledger.answers.settling import restless
 from groupledger.answers.states import BASELINE
@@ -177,7 +178,7 @@ def _changed(reader: Reader, within: Scope) -> dict[GroupKey, list[Record]]:
 def _storms(reader: Reader, within: Scope) -> Mapping[GroupKey, str]:
     """Groups that never settle, or that rebalance OFTEN within an hour of the period."""
     found = {group: f"{most:,} rebalances within an hour" for group, most in busy(reader, within, OFTEN).items()}
-    for run in restless(reader, within):
+    for run in restless(reader, recorded(within)):
         first, last = run.generations[0], run.generations[-1]
         lasted = length(last["observed_at"] - first["observed_at"])
         found[run.cluster_id, run.group_id] = (

@@ -6,24 +6,25 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from groupledger.answers.found import Found, broken
-from groupledger.answers.recorded_states import ASSIGNED, listings, recorded
+from groupledger.answers.recorded_states import ASSIGNED, listings
 from groupledger.answers.rows import one_of, records
 from groupledger.core.findings import COPARTITION_BROKEN
 
 if TYPE_CHECKING:
+    from groupledger.answers.recorded_states import MeasuredStates
     from groupledger.answers.rows import Reader, Record
     from groupledger.answers.scope import Scope
 
 
-def copartition(reader: Reader, within: Scope, joined: Sequence[str]) -> Iterator[Found]:
+def copartition(reader: Reader, of_period: MeasuredStates, joined: Sequence[str]) -> Iterator[Found]:
     """Groups that have partitions of these topics, not all of one number with one member; and unequal counts.
 
     The log does not say which topics an application joins: somebody has to name them.
     """
     by_group: dict[tuple[str, str], list[Record]] = {}
-    for row in _broken(reader, within, joined):
+    for row in _broken(reader, of_period, joined):
         by_group.setdefault((row["cluster_id"], row["group_id"]), []).append(row)
-    counts = _unequal(reader, within, joined)
+    counts = _unequal(reader, of_period.within, joined)
     for group, rows in sorted(by_group.items()):
         worst = max(rows, key=lambda row: (row["apart"], row["offset"]))
         seen = min(row["observed_at"] for row in rows), max(row["observed_at"] for row in rows)
@@ -33,10 +34,10 @@ def copartition(reader: Reader, within: Scope, joined: Sequence[str]) -> Iterato
         yield broken(COPARTITION_BROKEN, group, len(rows), seen, text, worst["snapshot_id"])
 
 
-def _broken(reader: Reader, within: Scope, joined: Sequence[str]) -> list[Record]:
+def _broken(reader: Reader, of_period: MeasuredStates, joined: Sequence[str]) -> list[Record]:
     """Records of groups that have partitions of two or more of the topics, with how many numbers are apart."""
-    of_records, values = recorded(within)
-    condition, _ = within.of_groups("m.")
+    of_records, _ = of_period.recorded
+    condition, values = of_period.within.of_groups("m.")
     among, named = one_of("e.entry.topic", "topic", list(joined))
     entries = (
         "SELECT m.cluster_id, m.group_id, m.snapshot_id, m.member_id, unnest(m.recorded) AS entry "

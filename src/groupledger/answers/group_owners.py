@@ -101,8 +101,8 @@ def sizes(reader: Reader, of_group: Scope, limit: int) -> tuple[tuple[Size, ...]
         reader,
         "SELECT s.observed_at, s.members, s.records, coalesce(l.total, 0) AS total, coalesce(l.most, 0) AS most, "
         "CASE WHEN coalesce(l.owners, 0) < s.members THEN 0 ELSE coalesce(l.least, 0) END AS least "
-        f"FROM ({newest}) s LEFT JOIN ({loads(of_group, newest)}) l ON l.cluster_id = s.cluster_id "
-        "AND l.group_id = s.group_id AND l.snapshot_id = s.snapshot_id ORDER BY s.offset, s.snapshot_id",
+        f"FROM ({newest}) s LEFT JOIN ({loads(of_group, newest)}) l ON l.snapshot_id = s.snapshot_id "
+        "ORDER BY s.offset, s.snapshot_id",
         **values,
     )
     found = tuple(Size(row["observed_at"], row["members"], row["total"], row["most"], row["least"]) for row in rows)

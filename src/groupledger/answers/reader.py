@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from arro3.core import DataType
 
 from groupledger.answers.rows import filled, require_query
 from groupledger.answers.view_page import needed, views
@@ -13,7 +17,7 @@ from groupledger.core.ledger_version import VERSION_PROPERTY, no_ledger, version
 from groupledger.core.secrets import without_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from arro3.core import Table
     from deltalake import DeltaTable, QueryBuilder
@@ -25,6 +29,8 @@ _RUNS = "runs"
 RUNS_THAT_COUNT, REFOLDS = "current_runs", "current_refolds"
 _ATTEMPTS, _OF_ATTEMPTS = "attempts_that_count", "t.attempt_id, t.kind, t.sequence"
 """A table in memory in place of `current_runs`, with the columns of it that views use."""
+_REFOLDED = "offsets_folded_again"
+"""A table in memory behind `current_refolds`."""
 _REASON = re.compile(r"^(?:DeltaError|DataFusion error|Generic DeltaTable error|[A-Z]\w+ error): ", re.IGNORECASE)
 _WORDS = 400
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
@@ -40,6 +46,7 @@ class LedgerReader:
         self._tables: dict[str, DeltaTable] = {}
         self._builder: QueryBuilder | None = None
         self._named: set[str] = set()
+        self._numbers = count()
         version = self._table(_RUNS).metadata().configuration.get(VERSION_PROPERTY, "")
         if not version.isdecimal():
             raise Fault(
@@ -56,6 +63,26 @@ class LedgerReader:
         is damaged or gone.
         """
         require_query(sql)
+        return self._executed(sql, values)
+
+    @contextmanager
+    def kept(self, sql: str, /, **values: Value) -> Iterator[str]:
+        """Keep the rows of a query in memory as a table, and drop it in the end. Raises as `query`.
+
+        Texts are written anew: one that was read is a view of the whole page on which it stands, which stays in memory
+        with it, and counts when the engine asks which side of a join is the smaller one.
+        """
+        require_query(sql)
+        name = f"kept_{next(self._numbers)}"
+        schema = self._executed(f"SELECT * FROM ({sql}) q LIMIT 0", values).schema
+        columns = ", ".join(map(_written_anew, schema.names, schema.types))
+        self._executed(f"CREATE TABLE {name} AS SELECT {columns} FROM ({sql}) q", values)
+        try:
+            yield name
+        finally:
+            self._executed(f"DROP TABLE {name}", {})
+
+    def _executed(self, sql: str, values: Mapping[str, Value]) -> Table:
         rests_on, names = needed(sql)
         tables = {name: self._table(name) for name in names}
         try:
@@ -80,12 +107,18 @@ class LedgerReader:
         return self._builder
 
     def _make_known(self, engine: QueryBuilder, view: View) -> None:
-        """Create a view. Which attempts count is read once, not in every query, and so are refolds, which are few."""
+        """Create a view. Which attempts count is read once, not in every query, and so are refolds, which are few.
+
+        Where there are none, the engine is told: then it asks no row of any table whether it was folded again.
+        """
         if view.name == RUNS_THAT_COUNT:
             engine.execute(f"CREATE TABLE {_ATTEMPTS} AS SELECT {_OF_ATTEMPTS} FROM ({view.query}) t").read_all()
-        what = "TABLE" if view.name == REFOLDS else "VIEW"
         query = view.reading(lambda name: _ATTEMPTS if name == RUNS_THAT_COUNT else name)
-        engine.execute(f"CREATE {what} {view.name} AS {query}").read_all()
+        if view.name == REFOLDS:
+            engine.execute(f"CREATE TABLE {_REFOLDED} AS {query}").read_all()
+            any_refold = engine.execute(f"SELECT 1 AS found FROM {_REFOLDED} LIMIT 1").read_all().num_rows
+            query = f"SELECT * FROM {_REFOLDED} t WHERE {'true' if any_refold else 'false'}"
+        engine.execute(f"CREATE VIEW {view.name} AS {query}").read_all()
 
     def _table(self, name: str) -> DeltaTable:
         from deltalake import DeltaTable
@@ -116,6 +149,12 @@ def folder_of(location: str) -> str | None:
     if colon and scheme == "file":
         return re.sub("^/+", "/", rest)
     return None if _SCHEME.match(location) else location
+
+
+def _written_anew(name: str, kind: DataType) -> str:
+    """A column of `q`, its texts copied."""
+    is_text = any(map(bool, (DataType.is_string(kind), DataType.is_string_view(kind), DataType.is_large_string(kind))))
+    return f"q.{name} || '' AS {name}" if is_text else f"q.{name}"
 
 
 def _text(value: str) -> str:

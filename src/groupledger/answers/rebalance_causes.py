@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from groupledger.answers.causes import Cause, CauseKind
-from groupledger.answers.rows import one_of
-from groupledger.answers.states import States, states
+from groupledger.answers.rows import one_of, records
+from groupledger.answers.states import BASELINE, States, states
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from groupledger.answers.causes import Side
     from groupledger.answers.rows import Reader, Record
 
 MOST_ASKED = 1_000
 """Snapshots that one query asks for."""
+GROUPS_ASKED = 100
+"""Groups whose results one query asks for: those of a group are ranked, wanted or not."""
 QUIET = frozenset({CauseKind.NOT_SHOWN, CauseKind.FOLLOW_UP})
 """Causes of a rebalance before which nothing changed that the log holds."""
 
@@ -58,5 +62,24 @@ def _states(reader: Reader, rows: Sequence[Record]) -> States:
     for begin in range(0, len(ids), MOST_ASKED):
         some = ids[begin : begin + MOST_ASKED]
         of_groups, values = one_of("t.group_id", "group", sorted({wanted[each] for each in some}))
-        found = found.with_more(states(reader, of_groups, values, some))
-    return found
+        found = found.with_more(states(reader, of_groups, values, some, computed=False))
+    return found.with_results(_results(reader, found))
+
+
+def _results(reader: Reader, known: States) -> Iterator[Record]:
+    """What our own run says of these states, and of others of their groups between them: few questions for many."""
+    by_group: dict[str, list[datetime]] = {}
+    for (_, group, _), side in known.sides.items():
+        by_group.setdefault(group, []).append(side.at)
+    groups = sorted(by_group)
+    for begin in range(0, len(groups), GROUPS_ASKED):
+        some = groups[begin : begin + GROUPS_ASKED]
+        of_groups, values = one_of("t.group_id", "group", some)
+        moments = [at for group in some for at in by_group[group]]
+        yield from records(
+            reader,
+            "SELECT t.cluster_id, t.group_id, t.snapshot_id, t.scenario, t.round, t.follow_up, t.verdict "
+            f"FROM current_rebalances t WHERE {of_groups} AND t.scenario = :scenario AND t.round = 1 "
+            "AND t.observed_at >= :first AND t.observed_at <= :last",
+            **(values | {"scenario": BASELINE, "first": min(moments), "last": max(moments)}),
+        )

@@ -6,10 +6,14 @@ smaller. Of lists that were taken apart it has no size to go by.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from groupledger.answers.generations import CLASSIC
 from groupledger.answers.rows import records
+from groupledger.core.moment import EPOCH
 
 if TYPE_CHECKING:
     from groupledger.answers.rows import Reader, Value
@@ -38,23 +42,47 @@ def states(within: Scope) -> Query:
     """The states that lasted into the period: its records, and the last one of each group before it.
 
     `until_at` is when the next one was recorded, null for a group's last one; `before` is the one before it, null for
-    the first of these.
+    the first of these; `in_period` is false for what lasted into it only.
     """
+    if within.since is None:
+        return _lasting(within, None)
+    before, values = _newest_before(within)
+    of_states, more = _lasting(within, before)
+    return of_states, values | more
+
+
+def _newest_before(within: Scope) -> Query:
+    """The offset of the last state of each group before the period."""
+    of_groups, values = within.of_groups("t.")
+    return (
+        "SELECT t.cluster_id, t.group_id, max(t.offset) AS newest FROM current_group_snapshots t "
+        f"WHERE {of_groups} AND t.observed_at < :since GROUP BY t.cluster_id, t.group_id"
+    ), values | {"since": within.since or EPOCH}
+
+
+def _lasting(within: Scope, newest_before: str | None, least: int = 0) -> Query:
+    """The records of the period, and those that have these offsets, none of which is less than `least`."""
     condition, values = within.where("t.")
-    rows = f"SELECT {_COLUMNS} FROM current_group_snapshots t WHERE {condition}"
-    if within.since is not None:
-        of_groups, _ = within.of_groups("t.")
-        before = (
-            "SELECT t.cluster_id, t.group_id, max(t.offset) AS newest FROM current_group_snapshots t "
-            f"WHERE {of_groups} AND t.observed_at < :since GROUP BY t.cluster_id, t.group_id"
-        )
+    rows = f"SELECT {_COLUMNS}, true AS in_period FROM current_group_snapshots t WHERE {condition}"
+    if newest_before is not None:
         rows += (
-            f" UNION ALL SELECT {_COLUMNS} FROM ({before}) b JOIN current_group_snapshots t "
-            "ON b.cluster_id = t.cluster_id AND b.group_id = t.group_id AND b.newest = t.offset"
+            f" UNION ALL SELECT {_COLUMNS}, false AS in_period FROM ({newest_before}) b "
+            "JOIN current_group_snapshots t ON b.cluster_id = t.cluster_id AND b.group_id = t.group_id "
+            f"AND b.newest = t.offset WHERE t.offset >= {least}"
         )
     within_group = "OVER (PARTITION BY s.cluster_id, s.group_id ORDER BY s.offset)"
     until = f"lead(s.observed_at) {within_group} AS until_at, lag(s.snapshot_id) {within_group} AS before"
     return f"SELECT s.*, {until} FROM ({rows}) s", values
+
+
+def _with_last_before(reader: Reader, within: Scope, kept: ExitStack) -> Query:
+    """As `states`, where there is time for two queries: by a number in a query files and pages are left out."""
+    if within.since is None:
+        return states(within)
+    query, values = _newest_before(within)
+    before = f"SELECT * FROM {kept.enter_context(reader.kept(query, **values))}"
+    [row] = records(reader, f"SELECT min(b.newest) AS least FROM ({before}) b")
+    return _lasting(within, before, row["least"] or 0)
 
 
 def recorded(within: Scope) -> Query:
@@ -63,13 +91,38 @@ def recorded(within: Scope) -> Query:
     return f"SELECT {_COLUMNS} FROM current_group_snapshots t WHERE {condition}", values
 
 
-def oldest(reader: Reader, within: Scope, of_states: Query) -> int:
-    """An offset that none of these states lies before: a number in a query is what files are left out by."""
-    if within.since is None:
-        return 0
-    query, values = of_states
-    [row] = records(reader, f"SELECT min(s.offset) AS oldest FROM ({query}) s", **values)
-    return int(row["oldest"] or 0)
+@dataclass(frozen=True, slots=True)
+class MeasuredStates:
+    """The states of a period, worked out once for many questions, as SQL.
+
+    `states` lasted into the period: the columns of `states`, and those of `expected` and `loads`, null where these have
+    no row. `recorded` are those of the period alone, without the latter columns.
+    """
+
+    within: Scope
+    states: str
+    recorded: Query
+
+
+@contextmanager
+def measured(reader: Reader, within: Scope) -> Iterator[MeasuredStates]:
+    """Work them out; they are there until the context ends."""
+    with ExitStack() as kept:
+        query, values = _with_last_before(reader, within, kept)
+        of_states = f"SELECT * FROM {kept.enter_context(reader.kept(query, **values))}"
+        [row] = records(reader, f"SELECT min(s.offset) AS oldest FROM ({of_states}) s")
+        of_loads = loads(within, of_states, row["oldest"] or 0)
+        of_listings, listed = listings(within)
+        numbers = (
+            "SELECT e.snapshot_id, e.fewest, e.greatest, l.total, l.most, l.least, l.owners "
+            f"FROM ({expected(of_states, of_listings)}) e LEFT JOIN ({of_loads}) l ON l.snapshot_id = e.snapshot_id"
+        )
+        of_numbers = kept.enter_context(reader.kept(numbers, **(listed | within.of_groups("m.")[1])))
+        beside = (
+            "SELECT s.*, n.fewest, n.greatest, n.total, n.most, n.least, n.owners "
+            f"FROM ({of_states}) s LEFT JOIN {of_numbers} n ON n.snapshot_id = s.snapshot_id"
+        )
+        yield MeasuredStates(within, beside, (f"{of_states} t WHERE t.in_period", {}))
 
 
 def loads(within: Scope, states_query: str, since: int = 0) -> str:
@@ -79,18 +132,18 @@ def loads(within: Scope, states_query: str, since: int = 0) -> str:
     """
     condition, _ = within.of_groups("m.")
     entries = (
-        "SELECT m.cluster_id, m.group_id, m.snapshot_id, m.member_id, unnest(m.recorded) AS entry "
-        f"FROM current_member_snapshots m WHERE {condition} AND m.offset >= {since}"
+        "SELECT m.snapshot_id, m.member_order, unnest(m.recorded) AS entry "
+        f"FROM (SELECT t.snapshot_id FROM ({states_query}) t) s JOIN current_member_snapshots m "
+        f"ON m.snapshot_id = s.snapshot_id WHERE {condition} AND m.offset >= {since}"
     )
     by_member = (
-        "SELECT e.cluster_id, e.group_id, e.snapshot_id, e.member_id, sum(cardinality(e.entry.partitions)) AS load "
-        f"FROM (SELECT t.snapshot_id FROM ({states_query}) t) s JOIN ({entries}) e ON e.snapshot_id = s.snapshot_id "
-        "GROUP BY e.cluster_id, e.group_id, e.snapshot_id, e.member_id"
+        "SELECT e.snapshot_id, e.member_order, sum(cardinality(e.entry.partitions)) AS load "
+        f"FROM ({entries}) e GROUP BY e.snapshot_id, e.member_order"
     )
     return (
-        "SELECT p.cluster_id, p.group_id, p.snapshot_id, cast(sum(p.load) AS BIGINT) AS total, "
-        "cast(max(p.load) AS BIGINT) AS most, cast(min(p.load) AS BIGINT) AS least, count(*) AS owners "
-        f"FROM ({by_member}) p GROUP BY p.cluster_id, p.group_id, p.snapshot_id"
+        "SELECT p.snapshot_id, cast(sum(p.load) AS BIGINT) AS total, cast(max(p.load) AS BIGINT) AS most, "
+        "cast(min(p.load) AS BIGINT) AS least, count(*) AS owners "
+        f"FROM ({by_member}) p GROUP BY p.snapshot_id"
     )
 
 
@@ -112,19 +165,17 @@ def expected(states_query: str, listings_query: str) -> str:
     A topic that no listing had then counts for none.
     """
     topics = (
-        "SELECT s.cluster_id, s.group_id, s.snapshot_id, s.observed_at, s.until_at, "
+        "SELECT s.cluster_id, s.snapshot_id, s.observed_at, s.until_at, "
         f"unnest(coalesce(s.shared_topics, s.subscribed_topics)) AS topic FROM ({states_query}) s WHERE {ASSIGNED}"
     )
     by_topic = (
-        "SELECT q.cluster_id, q.group_id, q.snapshot_id, q.topic, min(coalesce(l.partition_count, 0)) AS least, "
+        "SELECT q.snapshot_id, q.topic, min(coalesce(l.partition_count, 0)) AS least, "
         f"max(coalesce(l.partition_count, 0)) AS most FROM ({topics}) q LEFT JOIN ({listings_query}) l "
         "ON l.cluster_id = q.cluster_id AND l.topic = q.topic "
         "AND (q.until_at IS NULL OR l.valid_from < q.until_at) "
-        "AND (l.valid_until IS NULL OR l.valid_until > q.observed_at) "
-        "GROUP BY q.cluster_id, q.group_id, q.snapshot_id, q.topic"
+        "AND (l.valid_until IS NULL OR l.valid_until > q.observed_at) GROUP BY q.snapshot_id, q.topic"
     )
     return (
-        "SELECT b.cluster_id, b.group_id, b.snapshot_id, cast(sum(b.least) AS BIGINT) AS fewest, "
-        "cast(sum(b.most) AS BIGINT) AS greatest, count(*) AS topics "
-        f"FROM ({by_topic}) b GROUP BY b.cluster_id, b.group_id, b.snapshot_id"
+        "SELECT b.snapshot_id, cast(sum(b.least) AS BIGINT) AS fewest, cast(sum(b.most) AS BIGINT) AS greatest "
+        f"FROM ({by_topic}) b GROUP BY b.snapshot_id"
     )

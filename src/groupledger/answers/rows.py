@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -36,6 +37,10 @@ class Reader(Protocol):
 
     def query(self, sql: str, /, **values: Value) -> Table:
         """The rows of a query; `:name` in it stands for the value of that name."""
+        ...
+
+    def kept(self, sql: str, /, **values: Value) -> AbstractContextManager[str]:
+        """Work out a query once, for several others: the name of the table of its rows, until the context ends."""
         ...
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from groupledger.answers.names import require_cluster, unknown_group
+from groupledger.answers.reach import last_moment
 from groupledger.answers.rows import alike, matching, records
 from groupledger.core.faults import Fault
 from groupledger.core.moment import EPOCH, iso
@@ -70,8 +71,7 @@ def scope(reader: Reader, asked: Asked) -> Scope:
     """
     everywhere = Scope(asked.cluster, asked.group, None, None, None)
     condition, values = everywhere.of_groups("t.")
-    [row] = records(reader, "SELECT max(t.observed_at) AS newest FROM current_group_snapshots t")
-    newest = row["newest"]
+    newest = last_moment(reader)
     if asked.cluster is not None:
         require_cluster(reader, asked.cluster)
     if asked.group is not None and not records(

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.generations import CLASSIC
 from groupledger.answers.rebalance_causes import caused
-from groupledger.answers.recorded_states import recorded
 from groupledger.answers.rows import one_of, records
 from groupledger.answers.unowned_stretches import PATIENCE
 from groupledger.answers.view_page import ingest_findings
 from groupledger.core.findings import BY_RECORDED
 
 if TYPE_CHECKING:
-    from groupledger.answers.rows import Reader, Record, Value
-    from groupledger.answers.scope import Scope
+    from groupledger.answers.recorded_states import Query
+    from groupledger.answers.rows import Reader, Record
 
 RESTLESS = 5
 """Generations in a row before which nothing changed. One follows where a cooperative rebalance withholds partitions,
@@ -37,9 +36,9 @@ class Restless:
     findings: tuple[tuple[str, int], ...] = ()
 
 
-def restless(reader: Reader, within: Scope) -> Iterator[Restless]:
-    """Every such run of the period, in order of cluster, group and offset. Of classic groups: others count epochs."""
-    runs, values = _runs(within)
+def restless(reader: Reader, of_records: Query) -> Iterator[Restless]:
+    """Every such run, in order of cluster, group and offset. Of classic groups: others count epochs."""
+    runs, values = _runs(of_records)
     rows = records(reader, f"SELECT * FROM ({runs}) r ORDER BY r.cluster_id, r.group_id, r.offset", **values)
     if not rows:
         return
@@ -51,14 +50,17 @@ def restless(reader: Reader, within: Scope) -> Iterator[Restless]:
                 yield Restless(cluster, group, generations, _findings(reader, generations))
 
 
-def _runs(within: Scope) -> tuple[str, dict[str, Value]]:
+def _runs(recorded: Query) -> Query:
     """Generations in runs of one number of members, with gaps of no more than `PATIENCE`; long runs alone."""
-    of_records, values = recorded(within)
+    of_records, values = recorded
     group = "PARTITION BY g.cluster_id, g.group_id, g.incarnation ORDER BY g.offset"
-    beside = (
-        f"SELECT g.*, lag(g.members) OVER ({group}) AS members_before, lag(g.observed_at) OVER ({group}) AS at_before "
-        f"FROM ({of_records}) g WHERE g.group_type = '{CLASSIC}' AND g.snapshot_kind = 'generation' AND g.members > 0"
+    columns = (
+        "g.cluster_id, g.group_id, g.group_type, g.members, g.snapshot_id, g.previous_snapshot_id, g.number, "
+        "g.observed_at, g.offset"
     )
+    before = f"lag(g.members) OVER ({group}) AS members_before, lag(g.observed_at) OVER ({group}) AS at_before"
+    generations = f"g.group_type = '{CLASSIC}' AND g.snapshot_kind = 'generation' AND g.members > 0"
+    beside = f"SELECT {columns}, {before} FROM ({of_records}) g WHERE {generations}"
     cut = (
         "SELECT b.*, CASE WHEN b.members = b.members_before AND b.observed_at <= b.at_before + INTERVAL "
         f"'{int(PATIENCE.total_seconds())} seconds' THEN 0 ELSE 1 END AS begins FROM ({beside}) b"

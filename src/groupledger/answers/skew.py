@@ -91,7 +91,7 @@ def _ranked(reader: Reader, within: Scope, limit: int) -> list[Record]:
     spread = "coalesce(l.most, 0) - CASE WHEN coalesce(l.owners, 0) < s.members THEN 0 ELSE l.least END"
     rows = (
         f"SELECT s.*, {spread} AS spread, coalesce(l.most, 0) AS most FROM ({of_states}) s LEFT JOIN ({of_loads}) l "
-        "ON l.cluster_id = s.cluster_id AND l.group_id = s.group_id AND l.snapshot_id = s.snapshot_id"
+        "ON l.snapshot_id = s.snapshot_id"
     )
     order = "r.spread DESC, r.most DESC, r.members DESC, r.cluster_id, r.group_id"
     return records(

@@ -13,6 +13,7 @@ from groupledger.answers.rows import one_of, records
 from groupledger.answers.scope import Scope, scope, why_empty
 
 if TYPE_CHECKING:
+    from groupledger.answers.recorded_states import Query
     from groupledger.answers.rows import Reader
     from groupledger.answers.scope import Asked
 
@@ -48,10 +49,10 @@ class SharedId:
     evidence: str
 
 
-def takeovers(reader: Reader, within: Scope) -> tuple[Takeover, ...]:
-    """All of the period, in order of cluster, group, instance id and offset."""
-    of_records, values = recorded(within)
-    condition, _ = within.of_groups("m.")
+def takeovers(reader: Reader, within: Scope, states: Query) -> tuple[Takeover, ...]:
+    """All in these states, the records of the period, in order of cluster, group, instance id and offset."""
+    of_records, values = states
+    condition, names = within.of_groups("m.")
     members = (
         "SELECT m.cluster_id, m.group_id, m.group_instance_id, m.member_id, m.client_id, m.host, m.offset, "
         "m.snapshot_id, m.member_order, s.observed_at, s.incarnation "
@@ -69,7 +70,7 @@ def takeovers(reader: Reader, within: Scope) -> tuple[Takeover, ...]:
         f"SELECT * FROM (SELECT m.*, {before} FROM ({members}) m) t WHERE t.member_id_before IS NOT NULL "
         "AND t.member_id_before <> t.member_id "
         "ORDER BY t.cluster_id, t.group_id, t.group_instance_id, t.offset, t.member_order",
-        **values,
+        **(values | names),
     )
     return tuple(
         Takeover(
@@ -152,7 +153,7 @@ class StaticMembers:
 def static_members(reader: Reader, asked: Asked, limit: int) -> StaticMembers:
     """Rank instance ids that were taken over. Raises as `scope.scope`."""
     within = scope(reader, asked)
-    found = takeovers(reader, within)
+    found = takeovers(reader, within, recorded(within))
     shared = {id(each.takeovers[0]): each.evidence for each in shared_ids(found)}
     heirs = _heirs(reader, within, found)
     told = []

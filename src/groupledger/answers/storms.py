@@ -7,19 +7,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from groupledger.answers.rebalance_causes import caused
-from groupledger.answers.rows import matching, one_of, records
+from groupledger.answers.rows import one_of, records
 from groupledger.answers.scope import Scope, scope, why_empty
 from groupledger.answers.view_page import ingest_findings
 from groupledger.core.findings import BY_CODE, BY_RECORDED, Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from groupledger.answers.rebalance_causes import Caused
+    from groupledger.answers.recorded_states import Query
     from groupledger.answers.rows import Reader, Record, Value
     from groupledger.answers.scope import Asked
 
+TOGETHER = 10
+"""Groups that are asked about together."""
 MOST_LOOKED_AT = 500
 """The last rebalances of a group whose causes are looked for."""
 LOOKED_AT = 20
@@ -27,6 +30,8 @@ LOOKED_AT = 20
 COUNTED = "t.snapshot_kind IN ('generation', 'fold', 'empty')"
 NAMED = 5
 """Partitions and members named."""
+
+GroupKey = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,8 @@ def storms(reader: Reader, asked: Asked, limit: int) -> Storms:
     """Rank groups by their rebalances within one hour. Raises as `scope.scope`."""
     within = scope(reader, asked)
     rows = _ranked(reader, within, limit)
-    groups = tuple(_storm(reader, within, row) for row in rows)
+    parts = (rows[begin : begin + TOGETHER] for begin in range(0, len(rows), TOGETHER))
+    groups = tuple(storm for some in parts for storm in _storms(reader, within, some))
     notes = () if groups else (why_empty(reader, within),)
     return Storms(within, groups, rows[0]["groups"] if rows else 0, notes)
 
@@ -107,9 +113,9 @@ def _busiest_days(within: Scope) -> tuple[str, dict[str, Value]]:
     """Of each group: `n`, the most records in one day."""
     condition, values = within.where("t.")
     by_day = (
-        "SELECT t.cluster_id, t.group_id, date_trunc('day', t.observed_at) AS day, count(*) AS n "
+        "SELECT t.cluster_id, t.group_id, cast(t.observed_at AS DATE) AS day, count(*) AS n "
         f"FROM current_group_snapshots t WHERE {condition} AND {COUNTED} "
-        "GROUP BY t.cluster_id, t.group_id, date_trunc('day', t.observed_at)"
+        "GROUP BY t.cluster_id, t.group_id, cast(t.observed_at AS DATE)"
     )
     by_group = f"SELECT d.cluster_id, d.group_id, max(d.n) AS n FROM ({by_day}) d GROUP BY d.cluster_id, d.group_id"
     return by_group, values
@@ -151,19 +157,58 @@ def busy(reader: Reader, within: Scope, least: int) -> dict[tuple[str, str], int
     return {(row["cluster_id"], row["group_id"]): row["in_an_hour"] for row in rows}
 
 
-def _storm(reader: Reader, within: Scope, row: Record) -> Storm:
-    of_group = Scope(row["cluster_id"], None, within.since, within.until, within.newest)
-    query, values = counted_rebalances(of_group)
-    named, keys = matching("q.", cluster_id=row["cluster_id"], group_id=row["group_id"])
-    last = f"SELECT * FROM ({query}) q WHERE {named} ORDER BY q.offset DESC LIMIT {MOST_LOOKED_AT}"
-    rebalances = records(reader, last, **(values | keys))
-    why = list(caused(reader, rebalances).values())
+def _storms(reader: Reader, within: Scope, rows: Sequence[Record]) -> Iterator[Storm]:
+    """The storms of some groups. Each question is asked once for all of them."""
+    rebalances = _by_key(_last(reader, within, rows))
+    why = caused(reader, [each for of_group in rebalances.values() for each in of_group])
+    findings = _by_key(_findings(reader, rebalances))
+    flapping = _by_key(_flapping(reader, within, rows))
+    for row in rows:
+        key = _key(row)
+        of_group = [why[each["snapshot_id"]] for each in rebalances[key]]
+        yield _storm(row, of_group, findings.get(key, []), flapping.get(key, []))
+
+
+def _key(row: Record) -> GroupKey:
+    return row["cluster_id"], row["group_id"]
+
+
+def _by_key(rows: Iterable[Record]) -> dict[GroupKey, list[Record]]:
+    found: dict[GroupKey, list[Record]] = {}
+    for row in rows:
+        found.setdefault(_key(row), []).append(row)
+    return found
+
+
+def _among(prefix: str, keys: Iterable[GroupKey]) -> Query:
+    """A condition that columns name one of these groups, and its values."""
+    some = list(keys)
+    clusters, of_clusters = one_of(f"{prefix}cluster_id", "cluster", sorted({cluster for cluster, _ in some}))
+    groups, of_groups = one_of(f"{prefix}group_id", "group", sorted({group for _, group in some}))
+    return f"{clusters} AND {groups}", of_clusters | of_groups
+
+
+def _last(reader: Reader, within: Scope, rows: Sequence[Record]) -> list[Record]:
+    """The last rebalances of each of the groups, the latest first."""
+    query, values = counted_rebalances(within)
+    among, named = _among("q.", map(_key, rows))
+    newest = "row_number() OVER (PARTITION BY q.cluster_id, q.group_id ORDER BY q.offset DESC) AS newest"
+    found = records(
+        reader,
+        f"SELECT n.* FROM (SELECT q.*, {newest} FROM ({query}) q WHERE {among}) n WHERE n.newest <= {MOST_LOOKED_AT} "
+        "ORDER BY n.cluster_id, n.group_id, n.newest",
+        **(values | named),
+    )
+    wanted = set(map(_key, rows))
+    return [each for each in found if _key(each) in wanted]
+
+
+def _storm(row: Record, why: Sequence[Caused], findings: Sequence[Record], flapping: Sequence[Record]) -> Storm:
     labels = _labels(why)
     causes, members = Counter[str](), Counter[str]()
     for each in why:
         causes.update({cause.kind.value for cause in each.causes})
         members.update({labels.get(name, name) for name in _members_in(each)})
-    findings = _findings(reader, keys, rebalances)
     for found in findings:
         member: str | None = found["member_id"]
         if member is not None:
@@ -181,10 +226,10 @@ def _storm(reader: Reader, within: Scope, row: Record) -> Storm:
         in_an_hour=row["in_an_hour"],
         first=row["first"],
         last=row["last"],
-        looked_at=len(rebalances),
+        looked_at=len(why),
         causes=_shares(causes),
         members=_shares(members, NAMED),
-        partitions=_flapping(reader, of_group, keys),
+        partitions=tuple(Share(f"{each['topic']}-{each['partition']}", each["n"]) for each in flapping),
         findings=tuple(Share(*each) for each in told),
     )
 
@@ -201,39 +246,55 @@ def _labels(why: Sequence[Caused]) -> dict[str, str]:
     return {row["member_id"]: row["group_instance_id"] or row["client_id"] or row["member_id"] for row in rows}
 
 
-def _findings(reader: Reader, keys: Mapping[str, Value], rebalances: Sequence[Record]) -> list[Record]:
-    """Findings in these records by code and member; `records` are those of the code."""
-    condition, values = matching("v.", **keys)
-    codes, named = one_of("v.code", "code", list(BY_RECORDED))
-    offsets = [row["offset"] for row in rebalances]
+def _findings(reader: Reader, rebalances: Mapping[GroupKey, Sequence[Record]]) -> list[Record]:
+    """Findings in these records by group, code and member; `records` are those of the code."""
+    if not rebalances:
+        return []
+    codes, values = one_of("v.code", "code", list(BY_RECORDED))
+    spans = []
+    for number, ((cluster, group), rows) in enumerate(rebalances.items()):
+        begins, ends = rows[-1]["offset"], rows[0]["offset"]
+        spans.append(
+            f"(v.cluster_id = :cluster_{number} AND v.group_id = :group_{number} "
+            f"AND v.offset >= {begins} AND v.offset <= {ends})"
+        )
+        values |= {f"cluster_{number}": cluster, f"group_{number}": group}
     found = (
-        f"SELECT v.code, v.member_id, v.snapshot_id FROM ({ingest_findings()}) v WHERE {condition} AND {codes} "
-        f"AND v.severity <> '{Severity.INFO.value}' "
-        "AND v.offset >= :begins AND v.offset <= :ends"
+        "SELECT v.cluster_id, v.group_id, v.code, v.member_id, v.snapshot_id "
+        f"FROM ({ingest_findings()}) v WHERE {codes} AND v.severity <> '{Severity.INFO.value}' "
+        f"AND ({' OR '.join(spans)})"
     )
-    by_code = f"SELECT f.code, count(DISTINCT f.snapshot_id) AS records FROM ({found}) f GROUP BY f.code"
+    by_code = (
+        "SELECT f.cluster_id, f.group_id, f.code, count(DISTINCT f.snapshot_id) AS records "
+        f"FROM ({found}) f GROUP BY f.cluster_id, f.group_id, f.code"
+    )
     return records(
         reader,
-        f"SELECT f.code, f.member_id, c.records, count(DISTINCT f.snapshot_id) AS n FROM ({found}) f "
-        f"JOIN ({by_code}) c ON c.code = f.code GROUP BY f.code, f.member_id, c.records",
-        begins=min(offsets),
-        ends=max(offsets),
+        "SELECT f.cluster_id, f.group_id, f.code, f.member_id, c.records, count(DISTINCT f.snapshot_id) AS n "
+        f"FROM ({found}) f JOIN ({by_code}) c ON c.cluster_id = f.cluster_id AND c.group_id = f.group_id "
+        "AND c.code = f.code GROUP BY f.cluster_id, f.group_id, f.code, f.member_id, c.records "
+        "ORDER BY f.cluster_id, f.group_id, f.code, f.member_id",
+        **values,
+    )
+
+
+def _flapping(reader: Reader, within: Scope, rows: Sequence[Record]) -> list[Record]:
+    """Partitions that went to a member most often, other than for the first time, by group."""
+    condition, values = within.where("t.", "at")
+    among, named = _among("t.", map(_key, rows))
+    place = "t.cluster_id, t.group_id, coalesce(t.topic, t.topic_id), t.partition"
+    counted = (
+        "SELECT t.cluster_id, t.group_id, coalesce(t.topic, t.topic_id) AS topic, t.partition, count(*) AS n "
+        f"FROM current_ownership_changes t WHERE {condition} AND {among} AND t.to_member_id IS NOT NULL "
+        f"GROUP BY {place} HAVING count(*) > 1"
+    )
+    order = "OVER (PARTITION BY c.cluster_id, c.group_id ORDER BY c.n DESC, c.topic, c.partition) AS place"
+    return records(
+        reader,
+        f"SELECT p.* FROM (SELECT c.*, row_number() {order} FROM ({counted}) c) p WHERE p.place <= {NAMED} "
+        "ORDER BY p.cluster_id, p.group_id, p.place",
         **(values | named),
     )
-
-
-def _flapping(reader: Reader, of_group: Scope, keys: Mapping[str, Value]) -> tuple[Share, ...]:
-    """Partitions that went to a member most often, other than for the first time."""
-    condition, values = of_group.where("t.", "at")
-    named, _ = matching("t.", **keys)
-    rows = records(
-        reader,
-        "SELECT coalesce(t.topic, t.topic_id) AS topic, t.partition, count(*) AS n FROM current_ownership_changes t "
-        f"WHERE {condition} AND {named} AND t.to_member_id IS NOT NULL GROUP BY coalesce(t.topic, t.topic_id), "
-        f"t.partition HAVING count(*) > 1 ORDER BY n DESC, topic, t.partition LIMIT {NAMED}",
-        **(values | dict(keys)),
-    )
-    return tuple(Share(f"{row['topic']}-{row['partition']}", row["n"]) for row in rows)
 
 
 def _shares(counted: Mapping[str, int], limit: int | None = None) -> tuple[Share, ...]:

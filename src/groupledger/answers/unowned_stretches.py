@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.generations import CLASSIC
 from groupledger.answers.rebalance_causes import MOST_ASKED
-from groupledger.answers.recorded_states import expected, listings, loads, oldest, states
+from groupledger.answers.recorded_states import listings, measured
 from groupledger.answers.rows import one_of, records
 from groupledger.answers.topic_partitions import partitions
 from groupledger.core.findings import DOUBLE_OWNED, NOT_SUBSCRIBED
@@ -23,7 +23,8 @@ from groupledger.core.length import length
 from groupledger.core.moment import iso
 
 if TYPE_CHECKING:
-    from groupledger.answers.rows import Reader, Record, Value
+    from groupledger.answers.recorded_states import MeasuredStates, Query
+    from groupledger.answers.rows import Reader, Record
     from groupledger.answers.scope import Scope
     from groupledger.answers.topic_partitions import TopicPartition
 
@@ -128,9 +129,10 @@ class UnownedGroup:
     stretches: tuple[Stretch, ...]
 
 
-def unowned(reader: Reader, within: Scope) -> Iterator[UnownedGroup]:
+def unowned(reader: Reader, of_period: MeasuredStates) -> Iterator[UnownedGroup]:
     """The groups that left partitions without an owner, in order of cluster and name."""
-    candidates = _candidates(reader, within)
+    within = of_period.within
+    candidates = _candidates(reader, of_period)
     if not candidates:
         return
     listed = _listed(reader, within)
@@ -169,12 +171,14 @@ def unowned_time(reader: Reader, of_group: Scope, most_states: int) -> UnownedTi
 
     Only while the group had members: of an empty group nothing is said. `of_group` names its cluster, too.
     """
-    lacking, values = _lacking(reader, of_group)
-    newest = (
-        f"SELECT b.*, count(*) OVER () AS total FROM ({lacking}) b WHERE b.lacks = 1 "
-        f"ORDER BY b.offset DESC, b.snapshot_id DESC LIMIT {most_states}"
-    )
-    rows = [row for row in records(reader, f"SELECT * FROM ({newest}) n ORDER BY n.offset", **values) if _lasted(row)]
+    with measured(reader, of_group) as of_period:
+        lacking, values = _lacking(of_period)
+        newest = (
+            f"SELECT b.*, count(*) OVER () AS total FROM ({lacking}) b WHERE b.lacks = 1 "
+            f"ORDER BY b.offset DESC, b.snapshot_id DESC LIMIT {most_states}"
+        )
+        found = records(reader, f"SELECT * FROM ({newest}) n ORDER BY n.offset", **values)
+    rows = [row for row in found if _lasted(row)]
     if not rows:
         return UnownedTime((), 0)
     left_off = max(0, rows[0]["total"] - most_states)
@@ -186,8 +190,8 @@ def unowned_time(reader: Reader, of_group: Scope, most_states: int) -> UnownedTi
     if left_off and rows[0]["lacked"]:  # what nobody has in it may have begun before
         first = by_incarnation[rows[0]["incarnation"]]
         first[0] = replace(first[0], is_first=True)
-    found = [each for some in by_incarnation.values() for each in stretches(some, listed, of_group.end)]
-    return UnownedTime(tuple(sorted(found, key=_longest_first)), left_off)
+    lasting = [each for some in by_incarnation.values() for each in stretches(some, listed, of_group.end)]
+    return UnownedTime(tuple(sorted(lasting, key=_longest_first)), left_off)
 
 
 def told(stretch: Stretch) -> str:
@@ -198,18 +202,18 @@ def told(stretch: Stretch) -> str:
     return f"{place} had no owner for {length(stretch.length)}, {since} {iso(stretch.since)} {end}"
 
 
-def _candidates(reader: Reader, within: Scope) -> list[Record]:
+def _candidates(reader: Reader, of_period: MeasuredStates) -> list[Record]:
     """States that lack an owner, or may hide that they do, and that last.
 
     What is short and stands alone is a round of a cooperative rebalance.
     """
-    lacking, values = _lacking(reader, within)
+    lacking, values = _lacking(of_period)
     rows = records(
         reader,
         f"SELECT b.* FROM ({lacking}) b WHERE b.lacks = 1 AND (b.lacked = 1 OR b.will_lack = 1 OR "
         f"coalesce(b.until_at, :end) > b.observed_at + INTERVAL '{int(PATIENCE.total_seconds())} seconds') "
         "ORDER BY b.cluster_id, b.group_id, b.offset",
-        **(values | {"end": within.end}),
+        **(values | {"end": of_period.within.end}),
     )
     return [row for row in rows if _lasted(row)]
 
@@ -218,24 +222,18 @@ def _lasted(row: Record) -> bool:
     return row["until_at"] is None or row["until_at"] > row["observed_at"]
 
 
-def _lacking(reader: Reader, within: Scope) -> tuple[str, dict[str, Value]]:
+def _lacking(of_period: MeasuredStates) -> Query:
     """States with `lacks`, 1 where they have another number of partitions than their topics, or may hide that they do.
 
     `lacked` and `will_lack` say so of the states before and after.
     """
-    of_states, values = states(within)
-    of_loads = loads(within, of_states, oldest(reader, within, (of_states, values)))
-    of_listings, _ = listings(within)
-    both = "s.cluster_id = {0}.cluster_id AND s.group_id = {0}.group_id AND s.snapshot_id = {0}.snapshot_id"
     codes, named = one_of("v.code", "code", [DOUBLE_OWNED.recorded_as, NOT_SUBSCRIBED.recorded_as])
     # of runs that do not count, too: who owned what is looked up for each state, and which results count takes memory
     hiding = f"SELECT DISTINCT v.snapshot_id FROM violations v WHERE {codes}"
     differing = (
-        "SELECT s.*, CASE WHEN e.fewest <> e.greatest OR e.greatest <> coalesce(l.total, 0) OR v.snapshot_id IS NOT "
-        f"NULL THEN 1 ELSE 0 END AS lacks FROM ({of_states}) s "
-        f"JOIN ({expected(of_states, of_listings)}) e ON {both.format('e')} "
-        f"LEFT JOIN ({of_loads}) l ON {both.format('l')} "
-        f"LEFT JOIN ({hiding}) v ON v.snapshot_id = s.snapshot_id"
+        "SELECT s.*, CASE WHEN s.fewest <> s.greatest OR s.greatest <> coalesce(s.total, 0) OR v.snapshot_id IS NOT "
+        f"NULL THEN 1 ELSE 0 END AS lacks FROM ({of_period.states}) s "
+        f"LEFT JOIN ({hiding}) v ON v.snapshot_id = s.snapshot_id WHERE s.greatest IS NOT NULL"
     )
     within_group = "OVER (PARTITION BY d.cluster_id, d.group_id, d.incarnation ORDER BY d.offset)"
     columns = (
@@ -246,7 +244,7 @@ def _lacking(reader: Reader, within: Scope) -> tuple[str, dict[str, Value]]:
         f"SELECT {columns}, lag(d.lacks) {within_group} AS lacked, lead(d.lacks) {within_group} AS will_lack "
         f"FROM ({differing}) d"
     )
-    return beside, values | named
+    return beside, named
 
 
 def _state(row: Record, owned: Mapping[str, frozenset[TopicPartition]], end: datetime) -> State:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING
 
 from arro3.core import Table
@@ -18,11 +21,13 @@ from groupledger.tables import BY_NAME
 from groupledger.tables.sql_text import literal
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from groupledger.answers.rows import Value
 
 _UNNEST = re.compile(r"\bunnest\(")
+_NUMBERS = count()
+"""Of the tables that are kept: several readers may be over one session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +42,40 @@ class SparkReader:
 
         Raises Fault SQL_INVALID for a query that cannot be run or is none that reads.
         """
+        with _refused():
+            return Table.from_arrow(self._frame(sql, values).toArrow())
+
+    @contextmanager
+    def kept(self, sql: str, /, **values: Value) -> Iterator[str]:
+        """Keep the rows of a query where the executors store what is cached. Raises as `query`."""
+        name = f"kept_{next(_NUMBERS)}"
+        with _refused():
+            frame = self._frame(sql, values).persist()
+            frame.createOrReplaceTempView(name)
+        try:
+            yield name
+        finally:
+            self.spark.catalog.dropTempView(name)
+            frame.unpersist()
+
+    def _frame(self, sql: str, values: Mapping[str, Value]) -> DataFrame:
         require_query(sql)
         rests_on, named = needed(sql)
         for name in named:
             self.location.rows(self.spark, BY_NAME[name]).createOrReplaceTempView(name)
         for view in rests_on:
             self.spark.sql(f"CREATE OR REPLACE TEMP VIEW {view.name} AS {in_spark(view.query)}")
-        try:
-            return Table.from_arrow(self.spark.sql(filled(in_spark(sql), values, literal)).toArrow())
-        except (AnalysisException, ParseException) as error:
-            said = str(error).splitlines()[0]
-            raise Fault("SQL_INVALID", f"the query cannot be run: {said}; views: {', '.join(views())}") from error
+        return self.spark.sql(filled(in_spark(sql), values, literal))
+
+
+@contextmanager
+def _refused() -> Iterator[None]:
+    """Raise Fault("SQL_INVALID") for what Spark refuses."""
+    try:
+        yield
+    except (AnalysisException, ParseException) as error:
+        said = str(error).splitlines()[0]
+        raise Fault("SQL_INVALID", f"the query cannot be run: {said}; views: {', '.join(views())}") from error
 
 
 def in_spark(query: str) -> str:
