@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 
 from groupledger.core.history import FoldSettings, LogRow
-from groupledger.engine.folding import COUNTS, INPUT, KNOWN, RECORD, TABLE, arrow_type, fold_table
+from groupledger.engine.fold_schema import COUNTS, INPUT, KNOWN, RECORD, TABLE, arrow_type
+from groupledger.engine.folding import fold_table
 from groupledger.tables import columns as c
 from tests.core.history.records import GROUP, Log, member
 

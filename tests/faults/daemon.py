@@ -1,7 +1,8 @@
 """Spark's daemon of Python workers, whose workers may be made to die in the middle of a batch.
 
 Named by `spark.python.daemon.module`. The file that GROUPLEDGER_AMBUSH names says who is to die where, such as
-`worker before fold`: the worker itself, or the JVM it works for (`executor`), before the fold of a group or `after` it.
+`worker before fold`: the worker itself, or the JVM it works for (`executor`), before a bucket is
+folded or `after` it.
 It strikes once: whoever takes the file away first.
 """
 
@@ -14,13 +15,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from groupledger.core import history
 from groupledger.core import rebalance as rebalances
-from groupledger.engine import codec, results
+from groupledger.engine import codec, folding, results
 
 AMBUSH = "GROUPLEDGER_AMBUSH"
 PLACES = {
-    "fold": (history, "fold_group"),
+    "fold": (folding, "fold_table"),
     "decode": (codec, "decode"),
     "compute": (rebalances, "rebalance"),
     "encode": (results, "encode_results"),

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from groupledger.core.history import FoldSettings, LogRow
-from groupledger.engine import folding
+from groupledger.engine import fold_schema as schema
+from groupledger.engine.folding import fold_table
 from groupledger.tables import columns as c
 from tests.core.history.captured import CLUSTER, topic_changes
 from tests.fuzz.records import group_key
 
-SCHEMA = pa.schema([(field.name, folding.arrow_type(field.dataType)) for field in folding.INPUT])
+SCHEMA = pa.schema([(field.name, schema.arrow_type(field.dataType)) for field in schema.INPUT])
 HEADS = "group_heads"
 FACTS = ("group_snapshots", "member_snapshots", "ownership_changes", "coverage", "quarantine", "violations")
 NUMBERED = ("group_snapshots", "member_snapshots", "ownership_changes", HEADS)
@@ -48,21 +49,21 @@ class Ledger:
             new[group_key(row.key)].append(row)
         rows = [self.topics]
         for key, records in new.items():
-            rows += [_record(folding.RECORD, key, row) for row in records]
+            rows += [_record(schema.RECORD, key, row) for row in records]
             if key is not None and self.heads[key]:
                 rows += self._start(key, min(row.offset for row in records))
             self.records[key] += records
-        folded = folding.fold_table(pa.Table.from_pylist(rows, schema=SCHEMA), FoldSettings())
+        folded = fold_table(pa.Table.from_pylist(rows, schema=SCHEMA), FoldSettings())
         self._take(folded.to_pylist(), sum(map(len, new.values())))
 
     def _start(self, key: bytes, first: int) -> list[Row]:
         """The head to start from, and after it what was read before."""
         late = first <= self.heads[key][-1].offset
         start = next((head for head in reversed(self.heads[key]) if head.offset < first), None)
-        own = {c.KIND: folding.HEAD, c.CLUSTER_ID: CLUSTER, folding.GROUP_KEY: key, c.REFOLDED: late}
+        own = {c.KIND: schema.HEAD, c.CLUSTER_ID: CLUSTER, schema.GROUP_KEY: key, c.REFOLDED: late}
         known = [row for row in self.records[key] if late and row.offset > (start.offset if start else -1)]
         rows = [own | {c.STATE: start.state if start else None}]
-        return rows + [_record(folding.KNOWN, key, row) for row in known]
+        return rows + [_record(schema.KNOWN, key, row) for row in known]
 
     def _take(self, folded: list[Row], records: int) -> None:
         counted: Counter[str] = Counter()
@@ -106,11 +107,11 @@ class Ledger:
 
 
 def _record(kind: str, key: bytes | None, row: LogRow) -> Row:
-    place = {c.KIND: kind, c.CLUSTER_ID: CLUSTER, folding.GROUP_KEY: key, c.LOG_PARTITION: row.log_partition}
+    place = {c.KIND: kind, c.CLUSTER_ID: CLUSTER, schema.GROUP_KEY: key, c.LOG_PARTITION: row.log_partition}
     return place | {c.OFFSET: row.offset, c.TIMESTAMP: row.timestamp_ms, c.KEY: row.key, c.VALUE: row.value}
 
 
 def _topics(capture: str) -> Row:
     names = (c.TOPIC, c.TOPIC_ID, c.PARTITION_COUNT, c.VALID_FROM)
     changes = [{name: getattr(change, name) for name in names} for change in topic_changes(capture)]
-    return {c.KIND: folding.TOPICS, c.CLUSTER_ID: CLUSTER, folding.TOPICS: changes}
+    return {c.KIND: schema.TOPICS, c.CLUSTER_ID: CLUSTER, schema.TOPICS: changes}

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from groupledger.core.history import HeldSnapshot, HoldingMember, OwnershipChangeRow, as_tuples, held_by, held_changes
 from groupledger.engine.buckets import bucket_of, parallelism
-from groupledger.engine.folding import BUCKET, arrow_type
+from groupledger.engine.fold_schema import BUCKET, arrow_type
 from groupledger.tables import OWNERSHIP_CHANGES
 from groupledger.tables import columns as c
 

@@ -16,11 +16,15 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from groupledger.core.assignors import ASSIGNORS
+from groupledger.core.history import FoldSettings
 from groupledger.core.step import Form
+from groupledger.core.wire.offsets_log import GroupMetadata, LogKey, RecordKind, encode_key, encode_value
+from groupledger.engine import fold_schema
 from groupledger.engine import rows as r
 from groupledger.engine.arrow_groups import GROUPS, assign_groups
 from groupledger.engine.buckets import compute
 from groupledger.engine.calculation import Calculation
+from groupledger.engine.folding import fold_table
 from groupledger.engine.topic_catalogue import SINCE, TopicCatalogue
 from groupledger.tables import columns as c
 
@@ -31,7 +35,7 @@ OWNED: dict[str, list[dict[str, Any]]] = {"A": [{"topic": "t", "partitions": [0,
 
 
 def warm_up() -> None:
-    """Bring small groups to every assignor of ours, with racks and without, as jobs and benchmarks do."""
+    """Bring small groups to every assignor of ours, with racks and without, and a record to the fold, as jobs do."""
     for racks in (None, [["r"], ["s"], ["r"]]):
         listed: dict[str, object] = {c.CLUSTER_ID: NAME, c.PARTITION_COUNT: 3, SINCE: 0, c.RACKS: racks}
         changes = [listed | {c.TOPIC: topic} for topic in "tu"]
@@ -40,6 +44,24 @@ def warm_up() -> None:
             compute(_bucket(assignor, racks is not None), calculation)
     for assignor in ASSIGNORS:
         assign_groups(assignor, pa.Table.from_pylist([_group()], GROUPS))
+    fold_table(_log(), FoldSettings())
+
+
+def _log() -> pa.Table:
+    """One generation of a classic group as a row of `fold_schema.INPUT`."""
+    group = GroupMetadata("consumer", 1, "range", None, None, ())
+    record = {
+        c.KIND: fold_schema.RECORD,
+        c.CLUSTER_ID: NAME,
+        fold_schema.GROUP_KEY: NAME.encode(),
+        c.LOG_PARTITION: 0,
+        c.OFFSET: 0,
+        c.TIMESTAMP: 0,
+        c.KEY: encode_key(LogKey(RecordKind.GROUP_METADATA, 2, NAME, {})),
+        c.VALUE: encode_value(RecordKind.GROUP_METADATA, 3, group),
+    }
+    kinds = pa.schema([(field.name, fold_schema.arrow_type(field.dataType)) for field in fold_schema.INPUT])
+    return pa.Table.from_pylist([record], kinds)
 
 
 def _bucket(assignor: str, racked: bool) -> pa.Table:
@@ -69,5 +91,5 @@ def _group() -> dict[str, Any]:
 
 if __name__ == "__main__":
     os.environ["GROUPLEDGER_KERNELS"] = "numba"
-    print("compiling the assignors' kernels (once, two or three minutes): jobs then run them compiled", file=sys.stderr)  # noqa: T201
+    print("compiling the kernels (once, two or three minutes): jobs then run them compiled", file=sys.stderr)  # noqa: T201
     warm_up()

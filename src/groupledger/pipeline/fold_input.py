@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pyspark.sql import functions as F
 
 from groupledger.engine.buckets import bucket_of
-from groupledger.engine.folding import BUCKET, GROUP_KEY, HEAD, INPUT, KNOWN, RECORD, TOPICS
+from groupledger.engine.fold_schema import BUCKET, GROUP_KEY, HEAD, INPUT, KNOWN, RECORD, TOPICS
 from groupledger.pipeline.log_partitions import FIRST_OFFSET, HOME, LAST_OFFSET, RECORDS, GroupName, LastHead, homes
 from groupledger.pipeline.past import GROUP, Past
 from groupledger.tables import GROUP_HEADS, LOG_RECORDS

@@ -15,7 +15,8 @@ from groupledger import __version__, tables
 from groupledger.core.digest import code_digest, digest, result_digest
 from groupledger.core.faults import Fault
 from groupledger.core.history import FoldSettings
-from groupledger.engine.folding import COUNT_NAME, COUNT_ROWS, COUNTS, FILLED, TABLE, fold_buckets
+from groupledger.engine.fold_schema import COUNT_NAME, COUNT_ROWS, COUNTS, FILLED, TABLE
+from groupledger.engine.folding import fold_buckets
 from groupledger.pipeline.accounts import DUPLICATES, RECORDS, Account, accounts
 from groupledger.pipeline.arrivals import count_arrivals, count_listed, count_rejected
 from groupledger.pipeline.cluster import gap_rows

@@ -12,7 +12,7 @@ from groupledger.config.settings import TABLE
 from groupledger.core.faults import Fault
 from groupledger.core.secrets import without_secrets
 from groupledger.engine import calls
-from groupledger.engine.folding import FILLED
+from groupledger.engine.fold_schema import FILLED
 from groupledger.engine.rows import RESULTS, rows_of
 from groupledger.pipeline import assign, call_tables, ingest
 from groupledger.pipeline.cluster import SINCE, gap_rows

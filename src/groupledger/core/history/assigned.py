@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
-from groupledger.core.findings import DOUBLE_OWNED, NOT_SUBSCRIBED, REPEATED_TOPIC, REWRITE_DIFFERS
+from groupledger.core.findings import DOUBLE_OWNED, NOT_SUBSCRIBED, REPEATED_TOPIC, REWRITE_DIFFERS, Invariant
 from groupledger.core.history.ownership import HeldTopic, Ownership, OwnershipChange
 from groupledger.core.history.payloads import ReadAssignment, ReadSubscription
 from groupledger.core.history.rows import Assignment, LogRow
@@ -27,20 +29,28 @@ class ClassicMember(NamedTuple):
 
 def check_assignment(writer: HistoryWriter, row: LogRow, members: list[ClassicMember]) -> None:
     """REPEATED_TOPIC, NOT_SUBSCRIBED for each member and topic; DOUBLE_OWNED for the group."""
-    topics, named = None, frozenset[str]()
     for wire, said, told, _ in members:
-        if said is None or told is None:
-            continue
-        if said.topics != topics:
-            topics, named = said.topics, frozenset(said.topics)
-        for topic in told.repeated:
-            evidence = f"topic {topic!r} stands twice in the assignment; its partitions are merged here"
-            writer.found(REPEATED_TOPIC, row, evidence, member_id=wire.member_id, topic=topic)
-        for topic, partitions in told.partitions:
-            if topic not in named and partitions:
-                evidence = f"assigned {topic} {spans(partitions)}, but its subscription does not name the topic"
-                writer.found(NOT_SUBSCRIBED, row, evidence, member_id=wire.member_id, topic=topic)
+        if said is not None and told is not None:
+            for broken, topic, evidence in faults(said, told):
+                writer.found(broken, row, evidence, member_id=wire.member_id, topic=topic)
     check_doubles(writer, row)
+
+
+def faults(said: ReadSubscription, told: ReadAssignment) -> Iterator[tuple[Invariant, str, str]]:
+    """What is wrong with one member's assignment, the topic, and the evidence."""
+    for topic in told.repeated:
+        yield REPEATED_TOPIC, topic, f"topic {topic!r} stands twice in the assignment; its partitions are merged here"
+    subscribed = _as_set(said.topics)
+    for topic, partitions in told.partitions:
+        if topic not in subscribed and partitions:
+            evidence = f"assigned {topic} {spans(partitions)}, but its subscription does not name the topic"
+            yield NOT_SUBSCRIBED, topic, evidence
+
+
+@lru_cache(maxsize=1)
+def _as_set(topics: tuple[str, ...]) -> frozenset[str]:
+    """The topics that members of one group subscribe to, one member after the other."""
+    return frozenset(topics)
 
 
 def check_doubles(writer: HistoryWriter, row: LogRow) -> None:
@@ -49,11 +59,15 @@ def check_doubles(writer: HistoryWriter, row: LogRow) -> None:
     if not ownership.doubles:
         return
     for topic, holders, partitions in double_holdings(ownership):
-        name = topic.name or topic.topic_id
-        named = ", ".join(holders[:MOST_NAMED]) + (", ..." if len(holders) > MOST_NAMED else "")
-        evidence = f"{name} {spans(partitions)} recorded for {len(holders)} members at once: {named}"
-        single = partitions[0] if len(partitions) == 1 else None
+        evidence, single = double_evidence(topic.name or topic.topic_id, holders, partitions)
         writer.found(DOUBLE_OWNED, row, evidence, member_id=holders[0], topic=topic.name, partition=single)
+
+
+def double_evidence(topic: str | None, holders: list[str], partitions: list[int]) -> tuple[str, int | None]:
+    """The evidence, and the partition where it is only one."""
+    named = ", ".join(holders[:MOST_NAMED]) + (", ..." if len(holders) > MOST_NAMED else "")
+    evidence = f"{topic} {spans(partitions)} recorded for {len(holders)} members at once: {named}"
+    return evidence, partitions[0] if len(partitions) == 1 else None
 
 
 def double_holdings(ownership: Ownership) -> list[tuple[HeldTopic, list[str], list[int]]]:
@@ -74,10 +88,15 @@ def check_rewrite(
         before = None if change.from_member_id is None else last.members.get(change.from_member_id)
         after = None if change.to_member_id is None else instances.get(change.to_member_id)
         if before is None or before != after:
-            evidence = (
-                f"generation {last.number} was recorded again with another assignment: {change.topic} "
-                f"{change.partition} went from {change.from_member_id} to {change.to_member_id}; the first record's "
-                "verdict does not hold for this one"
-            )
+            moved = (change.topic, change.partition, change.from_member_id, change.to_member_id)
+            evidence = rewrite_evidence(last.number, *moved)
             writer.found(REWRITE_DIFFERS, row, evidence, topic=change.topic, partition=change.partition)
             return
+
+
+def rewrite_evidence(generation: int, topic: str | None, partition: int, giver: str | None, taker: str | None) -> str:
+    """How the second record of a generation differs."""
+    return (
+        f"generation {generation} was recorded again with another assignment: {topic} {partition} went from {giver} to "
+        f"{taker}; the first record's verdict does not hold for this one"
+    )

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from groupledger.core.findings import CLAIM_DIFFERS, STALE_CLAIM, Severity
+from groupledger.core.findings import CLAIM_DIFFERS, STALE_CLAIM, Invariant, Severity
 from groupledger.core.history.assigned import ClassicMember
 from groupledger.core.history.payloads import ReadSubscription
 from groupledger.core.history.rows import LogRow
 from groupledger.core.history.spans import topic_spans
+from groupledger.core.history.topics import TopicHistory
 from groupledger.core.history.writer import Generation, HistoryWriter
 from groupledger.core.registry import READING_CLAIMS
 
@@ -21,6 +22,21 @@ STALE = "stale"
 
 NumbersByTopic = dict[str, set[int]]
 """Topic -> partitions."""
+
+
+class ClaimPeriod(NamedTuple):
+    """The time between a group's `generation` and the record after it, ms."""
+
+    topics: TopicHistory
+    generation: int
+    before_ms: int
+    now_ms: int
+
+    def changed(self, topic: str) -> bool:
+        """Whether the topic of that name was deleted, or made again, between the two."""
+        before = self.topics.as_of(topic, self.before_ms)
+        now = self.topics.as_of(topic, self.now_ms)
+        return before is not None and (now is None or now[0] != before[0])
 
 
 class Disagreement(NamedTuple):
@@ -61,7 +77,7 @@ def check_claims(
         return
     predecessors: dict[str, str] | None = None
     for wire, said, _, _ in members:
-        if said is None or not said.states_claim or not (said.claim.owned or assignor in READING_CLAIMS):
+        if said is None or not is_compared(said, assignor):
             continue
         was_member, predecessor = wire.member_id in last.members, None
         if not was_member and wire.group_instance_id is not None:
@@ -72,6 +88,11 @@ def check_claims(
         if claimed != held:
             claim = Disagreement(claimed, held, said.claim.generation, was_member, predecessor is not None)
             report(writer, row, wire.member_id, claim, last)
+
+
+def is_compared(said: ReadSubscription, assignor: str | None) -> bool:
+    """Whether the member states a claim, and an empty one means something under this assignor."""
+    return said.states_claim and (bool(said.claim.owned) or assignor in READING_CLAIMS)
 
 
 def by_instance(generation: Generation) -> dict[str, str]:
@@ -90,35 +111,34 @@ def claimed_by(said: ReadSubscription) -> NumbersByTopic:
 
 
 def report(writer: HistoryWriter, row: LogRow, member_id: str, claim: Disagreement, last: Generation) -> None:
-    """Write the finding: what is claimed beyond the record, what is left out, and how that may have come."""
-    how, severity = explain(writer, row, claim, last)
-    said = "no generation" if claim.generation is None else f"generation {claim.generation}"
-    evidence = (
-        f"{how}: claims {topic_spans(claim.beyond)} that it did not hold, leaves out {topic_spans(claim.missing)} "
-        f"that it held; the claim is of {said}, the record before of generation {last.number}"
-    )
-    broken = STALE_CLAIM if how == STALE else CLAIM_DIFFERS
+    """Write the finding about a member."""
+    stretch = ClaimPeriod(writer.topics, last.number, last.timestamp_ms, row.timestamp_ms)
+    broken, severity, evidence = finding(claim, stretch)
     writer.found(broken, row, evidence, severity=severity, member_id=member_id)
 
 
-def explain(writer: HistoryWriter, row: LogRow, claim: Disagreement, last: Generation) -> tuple[str, Severity]:
+def finding(claim: Disagreement, stretch: ClaimPeriod) -> tuple[Invariant, Severity, str]:
+    """The finding: what is claimed beyond the record, what is left out, and how that may have come."""
+    how, severity = explain(claim, stretch)
+    said = "no generation" if claim.generation is None else f"generation {claim.generation}"
+    evidence = (
+        f"{how}: claims {topic_spans(claim.beyond)} that it did not hold, leaves out {topic_spans(claim.missing)} "
+        f"that it held; the claim is of {said}, the record before of generation {stretch.generation}"
+    )
+    return (STALE_CLAIM if how == STALE else CLAIM_DIFFERS), severity, evidence
+
+
+def explain(claim: Disagreement, stretch: ClaimPeriod) -> tuple[str, Severity]:
     """(how the difference came, severity). Only what no normal course of a group explains is a warning."""
     if claim.has_predecessor and not claim.claimed:
         return "static-replacement", Severity.INFO
-    if claim.generation is not None and claim.generation < last.number and claim.claimed:
+    if claim.generation is not None and claim.generation < stretch.generation and claim.claimed:
         return STALE, Severity.WARNING
     if not claim.claimed:
         return "eager-empty", Severity.INFO
     differing = claim.beyond.keys() | claim.missing.keys()
-    if all(topic_changed(writer, topic, last.timestamp_ms, row.timestamp_ms) for topic in differing):
+    if all(stretch.changed(topic) for topic in differing):
         return "topic-deleted", Severity.INFO
     if not claim.was_member and not claim.has_predecessor:
         return "not-a-member-before", Severity.WARNING
     return "other", Severity.WARNING
-
-
-def topic_changed(writer: HistoryWriter, topic: str, before_ms: int, now_ms: int) -> bool:
-    """Whether the topic of that name was deleted, or made again, between the two records."""
-    before = writer.topics.as_of(topic, before_ms)
-    now = writer.topics.as_of(topic, now_ms)
-    return before is not None and (now is None or now[0] != before[0])

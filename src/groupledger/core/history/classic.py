@@ -6,10 +6,10 @@ of its own that names the first one of its generation.
 
 from __future__ import annotations
 
-from enum import StrEnum
-
+from groupledger.core.history import gaps
 from groupledger.core.history.assigned import ClassicMember, check_assignment, check_rewrite
 from groupledger.core.history.claimed import check_claims
+from groupledger.core.history.kinds import Kind
 from groupledger.core.history.payloads import read_said
 from groupledger.core.history.roles import GroupType
 from groupledger.core.history.rows import GroupSnapshotRow, LogRow, MemberSnapshotRow, TopicNames
@@ -17,17 +17,6 @@ from groupledger.core.history.writer import SOURCE, Generation, HistoryWriter
 from groupledger.core.wire.offsets_log import GroupMetadata
 
 CONSUMER_PROTOCOL = "consumer"
-
-
-class Kind(StrEnum):
-    """What made a snapshot."""
-
-    BIRTH = "birth"
-    GENERATION = "generation"
-    REWRITE = "rewrite"
-    EMPTY = "empty"
-    DELETED = "deleted"
-    FOLD = "fold"
 
 
 def fold_classic(writer: HistoryWriter, row: LogRow, group: GroupMetadata) -> None:
@@ -55,9 +44,8 @@ def delete_classic(writer: HistoryWriter, row: LogRow) -> None:
     if state.alive and state.group_type != GroupType.CLASSIC:
         return
     if not state.incarnation:
-        reason = "the first record of the group is its tombstone: nothing is known of the time before"
         writer.begin(GroupType.CLASSIC, row)
-        writer.gap("history-begins-late", row, (None, None), reason)
+        writer.gap(gaps.HISTORY_BEGINS_LATE, row, (None, None), gaps.BEGINS_WITH_TOMBSTONE)
     if state.alive:
         write_deleted(writer, row)
 
@@ -117,17 +105,13 @@ def enter_incarnation(writer: HistoryWriter, row: LogRow, generation: int) -> bo
     if state.alive and state.group_type == GroupType.CLASSIC:
         if last is None or generation >= last.number:
             return False
-        reason = (
-            f"the generation fell from {last.number} to {generation} without a tombstone: the group was deleted "
-            "unseen, or the log lost its end"
-        )
-        writer.gap("tombstone-missing", row, (last.number, generation), reason)
+        reason = gaps.generation_fell(last.number, generation)
+        writer.gap(gaps.TOMBSTONE_MISSING, row, (last.number, generation), reason)
     epoch = state.number if state.group_type == GroupType.CONSUMER else None
     goes_on = epoch is not None and 0 <= generation - epoch <= 1
     writer.begin(GroupType.CLASSIC, row)
     if generation > 0 and not goes_on:
-        reason = f"the first record of this incarnation is of generation {generation}; the ones before are not there"
-        writer.gap("history-begins-late", row, (None, generation), reason)
+        writer.gap(gaps.HISTORY_BEGINS_LATE, row, (None, generation), gaps.begins_with(generation))
     return epoch == generation
 
 
@@ -135,11 +119,8 @@ def state_gap(writer: HistoryWriter, row: LogRow, generation: int) -> None:
     """Generations between two records are skipped in normal life too: nothing follows from it alone."""
     last = writer.state.generation
     if last is not None and generation > last.number + 1:
-        reason = (
-            f"no record of the generations between {last.number} and {generation}: no leader's assignment arrived, "
-            "or compaction removed it"
-        )
-        writer.gap("generations-skipped", row, (last.number, generation), reason)
+        reason = gaps.generations_between(last.number, generation)
+        writer.gap(gaps.GENERATIONS_SKIPPED, row, (last.number, generation), reason)
 
 
 def kind_of(writer: HistoryWriter, group: GroupMetadata) -> Kind:

@@ -13,6 +13,7 @@ from operator import itemgetter
 
 from groupledger.core.faults import Fault
 from groupledger.core.findings import OFFSET_REWRITTEN
+from groupledger.core.history import gaps
 from groupledger.core.history.accounts import Accounts
 from groupledger.core.history.classic import delete_classic, fold_classic
 from groupledger.core.history.head import decode_head, encode_head
@@ -28,6 +29,9 @@ from groupledger.core.wire.offsets_log import GroupMetadata, LogKey, RecordKind,
 
 OTHER_LOG_PARTITION = "OTHER_LOG_PARTITION"
 """The code of a record that stands in another log partition than the group's others."""
+
+OTHER_GROUP = "OTHER_GROUP"
+"""The code of a record whose key names another group than the one that it was read with."""
 
 BEGINNING = -1
 """Offset before the first record."""
@@ -190,8 +194,7 @@ class Fold:
         try:
             key = self._key(row.key)
             if key.group_id is not None and key.group_id != self.group_id:
-                message = f"key names group {key.group_id!r}; expected {self.group_id!r}: the read mixed groups"
-                self._quarantine(row, "OTHER_GROUP", message)
+                self._quarantine(row, OTHER_GROUP, other_group(key.group_id, self.group_id))
                 return
         except DecodeFault as fault:
             self._quarantine(row, fault.code, fault.message)
@@ -228,7 +231,7 @@ class Fold:
 
     def _hole(self, row: LogRow, what: str, fault: Fault) -> None:
         if self.group_id is not None:
-            mark_hole(self.writer, row, f"{what} at offset {row.offset} does not decode ({fault.code})")
+            mark_hole(self.writer, row, gaps.undecoded(what, row.offset, fault))
 
     def _refuse_partition(self, row: LogRow) -> None:
         message = (
@@ -261,6 +264,11 @@ class Fold:
             if group_id is not None:
                 return group_id
         return None
+
+
+def other_group(named: str, expected: str | None) -> str:
+    """The message of OTHER_GROUP."""
+    return f"key names group {named!r}; expected {expected!r}: the read mixed groups"
 
 
 def _content(row: LogRow) -> tuple[int, bytes, bool, bytes, bool]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from types import UnionType
 from typing import Any
 
@@ -36,9 +36,17 @@ from groupledger.core.wire.offsets_log import RegularExpression, StreamsTopology
 
 HEAD_VERSION = 1
 
+Tenures = tuple[str, int | None, Assignment]
+"""What a member holds since one time, ms."""
+
 
 def encode_head(state: GroupState) -> bytes:
     """The state as bytes; equal states give equal bytes."""
+    return encode_state(state, state.ownership.tenures())
+
+
+def encode_state(state: GroupState, held: Sequence[Tenures]) -> bytes:
+    """As `encode_head`, of a state whose holdings are given: by member, then since when, then topic and partition."""
     generation = state.generation
     document = {
         "version": HEAD_VERSION,
@@ -51,26 +59,52 @@ def encode_head(state: GroupState) -> bytes:
         "number": state.number,
         "previous_offset": state.previous_offset,
         "hole": state.hole,
-        "held": [list(tenure) for tenure in state.ownership.tenures()],
+        "held": held,
         "generation": None if generation is None else _generation(generation),
         "modern": None if state.modern is None else _modern(state.modern),
     }
-    return json.dumps(document, separators=(",", ":"), sort_keys=True, ensure_ascii=True).encode()
+    return _canonical(document)
 
 
-def decode_head(head: bytes, topics: TopicHistory) -> GroupState:
-    """The state that `encode_head` wrote; a `Fault` for bytes of another version."""
+def read_classic_head(head: bytes) -> tuple[GroupState, list[Tenures]] | None:
+    """The state of a group that has only ever been a classic one, without its holdings, and these; None: of another.
+
+    A `Fault` for bytes of another version.
+    """
+    document = _document(head)
+    held, generation, modern = (document.pop(name) for name in ("held", "generation", "modern"))
+    state = GroupState(**document)
+    state.generation = _restored_generation(generation)
+    is_classic = modern is None and state.group_type in (None, GroupType.CLASSIC)
+    return (state, held) if is_classic else None
+
+
+def _document(head: bytes) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(head)
     version = document.pop("version", None)
     if version != HEAD_VERSION:
         message = f"head has version {version}; expected {HEAD_VERSION}: fold the group again from the beginning"
         raise Fault("HEAD_VERSION", message)
+    return document
+
+
+def _canonical(document: dict[str, Any]) -> bytes:
+    return json.dumps(document, separators=(",", ":"), sort_keys=True, ensure_ascii=True).encode()
+
+
+def _restored_generation(generation: dict[str, Any] | None) -> Generation | None:
+    if generation is None:
+        return None
+    return Generation(**{**generation, "members": dict(generation["members"])})
+
+
+def decode_head(head: bytes, topics: TopicHistory) -> GroupState:
+    """The state that `encode_head` wrote; a `Fault` for bytes of another version."""
+    document = _document(head)
     held, generation, modern = (document.pop(name) for name in ("held", "generation", "modern"))
     state = GroupState(**document)
     state.ownership = _restored_ownership(held)
-    state.generation = (
-        None if generation is None else Generation(**{**generation, "members": dict(generation["members"])})
-    )
+    state.generation = _restored_generation(generation)
     state.modern = None if modern is None else _restored_modern(modern, GroupType(state.group_type or ""), topics)
     return state
 
@@ -90,7 +124,7 @@ def closed_head(head: bytes) -> bytes:
         "generation": None,
         "modern": None,
     }
-    return json.dumps(document | ended, separators=(",", ":"), sort_keys=True, ensure_ascii=True).encode()
+    return _canonical(document | ended)
 
 
 def start_of_refold(head_offsets: Iterable[int], late_offset: int) -> int | None:

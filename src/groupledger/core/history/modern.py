@@ -6,6 +6,7 @@ up changes (CurrentMemberAssignment and its tombstone). It is not complete while
 
 from __future__ import annotations
 
+from groupledger.core.history import gaps
 from groupledger.core.history.assigned import check_doubles
 from groupledger.core.history.classic import write_deleted
 from groupledger.core.history.members import (
@@ -248,8 +249,7 @@ def delete_modern(writer: HistoryWriter, row: LogRow, group_type: GroupType) -> 
 def mark_hole(writer: HistoryWriter, row: LogRow, what: str) -> None:
     """A record of the group could not be read: what it changed is not known, and no snapshot is measured across it."""
     state = writer.state
-    reason = f"{what}; the bytes are in quarantine. What it changed is not known: the next snapshot has no previous one"
-    writer.gap("record-unreadable", row, (state.number if state.alive else None, None), reason)
+    writer.gap(gaps.RECORD_UNREADABLE, row, (state.number if state.alive else None, None), gaps.unreadable(what))
     state.hole = True
     if state.modern is not None:
         state.modern.cut = True

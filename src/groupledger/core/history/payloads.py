@@ -50,7 +50,7 @@ class PayloadDecoder:
     def __init__(self, topics: TopicHistory) -> None:
         self._topics = topics
         self._epoch: int | None = None
-        self._ids = _Ids(topics, 0)
+        self._ids = TopicIds(topics, 0)
         self._told: Memo[tuple[ReadAssignment, Assignment]] = Memo()
 
     def at(self, timestamp_ms: int) -> PayloadDecoder:
@@ -58,7 +58,7 @@ class PayloadDecoder:
         epoch = self._topics.epoch(timestamp_ms)
         if epoch != self._epoch:
             self._epoch = epoch
-            self._ids = _Ids(self._topics, timestamp_ms)
+            self._ids = TopicIds(self._topics, timestamp_ms)
             self._told = Memo()
         return self
 
@@ -76,7 +76,7 @@ class PayloadDecoder:
         return tuple([(ids[topic], topic, numbers) for topic, numbers in partitions])
 
 
-class _Ids(dict[str, str | None]):
+class TopicIds(dict[str, str | None]):
     """Topic name -> topic id at one time, looked up once."""
 
     def __init__(self, topics: TopicHistory, timestamp_ms: int) -> None:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from groupledger.core.batch import NONE
 from groupledger.core.change_order import ChangeOrder, change_order
 from groupledger.core.listings import last_change
+from groupledger.core.moment import MICROS_A_MILLI
+
+if TYPE_CHECKING:
+    from groupledger.core.batch import LongArray
 
 URL_SAFE = str.maketrans("+/", "-_")
 
@@ -34,6 +40,7 @@ class TopicHistory:
         self._states: dict[str, list[tuple[str | None, int] | None]] = {}
         self._starts: dict[str, list[int]] = {}
         self._names: dict[str, str] = {}
+        self._renamed = False
         for change in sorted(changes, key=_by_time):
             self._learn(change)
         self._moments = sorted({start for starts in self._starts.values() for start in starts})
@@ -59,9 +66,20 @@ class TopicHistory:
         """A number that is the same for two moments between which no topic changed."""
         return last_change(self._moments, timestamp_ms)
 
+    def epochs(self, timestamps_ms: LongArray) -> LongArray:
+        """The epoch of each time."""
+        begin = [-(-moment // MICROS_A_MILLI) for moment in self._moments]
+        return np.searchsorted(np.array(begin, np.int64), timestamps_ms, side="right") - 1
+
+    @property
+    def has_one_name_an_id(self) -> bool:
+        """Whether no topic id ever had two names, as it is in Kafka."""
+        return not self._renamed
+
     def _learn(self, change: TopicChange) -> None:
         topic_id = canonical_topic_id(change.topic_id)
         if topic_id is not None:
+            self._renamed |= self._names.get(topic_id, change.topic) != change.topic
             self._names[topic_id] = change.topic
         state = None if change.partition_count is None else (topic_id, change.partition_count)
         self._starts.setdefault(change.topic, []).append(change.valid_from)

@@ -1,0 +1,251 @@
+"""The fold of classic groups over columns: all groups of a bucket at once.
+
+Groups that have ever had another type, records in several log partitions or several at one offset, and what the columns
+cannot hold, are left to `core.history.fold_group`, one at a time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from groupledger import tables
+from groupledger.core.history import QuarantineRow
+from groupledger.core.history.fold import BEGINNING, OTHER_GROUP, other_group
+from groupledger.core.history.head import read_classic_head
+from groupledger.core.history.roles import ROLES
+from groupledger.core.wire.faults import DecodeFault
+from groupledger.core.wire.offsets_log import LogKey, RecordKind, decode_key, decode_value
+from groupledger.engine.classic.findings import Findings
+from groupledger.engine.classic.heads import head_rows
+from groupledger.engine.classic.payloads import read_payloads
+from groupledger.engine.classic.records import read_records
+from groupledger.engine.classic.tables import FactColumns
+from groupledger.engine.classic.timeline import HeadOfGroup, timeline
+from groupledger.engine.fold_schema import DUPLICATES, RECORDS
+
+if TYPE_CHECKING:
+    from groupledger.core.batch import LongArray
+    from groupledger.core.faults import Fault
+    from groupledger.core.history import FoldSettings, TopicHistory
+    from groupledger.engine.classic.log import BoolArray, LogColumns
+
+
+class Start(NamedTuple):
+    """Where the fold of a group starts. `log_partition`: its home, where its records stand in several."""
+
+    state: bytes | None = None
+    refolded: bool = False
+    log_partition: int | None = None
+
+
+NO_HEAD = Start()
+
+Starts = Mapping[tuple[str, bytes | None], Start]
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicFacts:
+    """What the columns gave: of each table columns or rows, counts by cluster and name, and the groups left over."""
+
+    columns: dict[str, Any]
+    rows: dict[str, list[tuple[Any, ...]]]
+    counts: Counter[tuple[str, str]]
+    left: BoolArray  # [G]
+
+
+def fold_columns(
+    log: LogColumns, starts: Starts, catalogues: dict[str, TopicHistory], settings: FoldSettings
+) -> ClassicFacts:
+    """Fold the groups that are classic ones; `left` says which are not folded."""
+    fit, heads = _fitting(log, starts, catalogues)
+    besides = Besides.read(log, fit, settings)
+    groups = np.flatnonzero(fit)
+    at = {int(group): place for place, group in enumerate(groups)}
+    heads = {at[group]: head for group, head in heads.items() if group in at}
+    plain = np.flatnonzero(log.is_plain & fit[log.group])
+    is_tombstone = log.values.is_null[plain]
+    records = read_records(log, plain[~is_tombstone])
+    payloads = read_payloads(log, records, catalogues)
+    line = timeline(log, groups, plain[is_tombstone], besides.holes(fit[log.group]), records, payloads, heads)
+    odd = line.states.odd != 0
+    odd[[at[int(log.group[record])] for record in records.odd]] = True
+    facts = FactColumns(log, groups, records, payloads, line, ~odd)
+    refused = {record: (RecordKind.GROUP_METADATA.value, fault) for record, fault in records.refused.items()}
+    findings = Findings(facts, refused | besides.unreadable, catalogues)
+    refolded = [starts.get((log.cluster_ids[group], log.group_keys[group]), NO_HEAD).refolded for group in groups]
+    left = ~fit
+    left[groups[odd]] = True
+    taken = RecordAccount(log, left, settings)
+    return ClassicFacts(
+        {
+            tables.GROUP_SNAPSHOTS.name: facts.group_snapshots(),
+            tables.MEMBER_SNAPSHOTS.name: facts.member_snapshots(),
+            tables.OWNERSHIP_CHANGES.name: facts.ownership_changes(),
+        },
+        {
+            tables.COVERAGE.name: list(findings.coverage()),
+            tables.VIOLATIONS.name: list(findings.violations()),
+            tables.GROUP_HEADS.name: list(head_rows(facts, refolded, heads)),
+            tables.QUARANTINE.name: taken.quarantine(records.refused | besides.faults),
+        },
+        taken.counts(plain[is_tombstone], records.refused, besides),
+        left,
+    )
+
+
+def _fitting(
+    log: LogColumns, starts: Starts, catalogues: dict[str, TopicHistory]
+) -> tuple[BoolArray, dict[int, HeadOfGroup]]:
+    """Which groups stand in one log partition, each offset once, behind a classic head or none; and these heads."""
+    rising = np.ones(len(log.offset), bool)
+    rising[1:] = (log.offset[1:] > log.offset[:-1]) & (log.log_partition[1:] == log.log_partition[:-1])
+    rising[log.group_start[:-1]] = True
+    fit = np.ones(len(log.cluster_ids), bool)
+    fit[log.group[~rising]] = False
+    heads: dict[int, HeadOfGroup] = {}
+    for group, (cluster_id, key) in enumerate(zip(log.cluster_ids, log.group_keys, strict=True)):
+        first = int(log.group_start[group])
+        start, home = starts.get((cluster_id, key), NO_HEAD), int(log.log_partition[first])
+        fit[group] &= key is not None and catalogues[cluster_id].has_one_name_an_id
+        if not fit[group]:
+            continue
+        if start.state is None:
+            fit[group] = start.log_partition in (None, home) and log.offset[first] > BEGINNING
+            continue
+        head = _head(start.state)
+        fit[group] = head is not None and _goes_on(head, (key or b"").decode(), home, int(log.offset[first]))
+        if head is not None:
+            heads[group] = head
+    return fit, heads
+
+
+def _head(state: bytes) -> HeadOfGroup | None:
+    read = read_classic_head(state)
+    return None if read is None else HeadOfGroup(*read)
+
+
+def _goes_on(head: HeadOfGroup, group_id: str, home: int, offset: int) -> bool:
+    state = head.state
+    named = all(topic is not None for _, _, topics in head.held for _, topic, _ in topics)
+    return named and state.group_id == group_id and state.log_partition == home and offset > state.offset
+
+
+@dataclass(slots=True)
+class Besides:
+    """Records whose keys are not those of their groups' generations, by record: under what they are counted, why they
+    are refused, and those that are a hole, with what cannot be read."""
+
+    unused: dict[int, str] = field(default_factory=dict)
+    tombstones: dict[int, str] = field(default_factory=dict)
+    faults: dict[int, Fault] = field(default_factory=dict)
+    unreadable: dict[int, tuple[str, Fault]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, log: LogColumns, fit: BoolArray, settings: FoldSettings) -> Besides:
+        """Read them one by one; a group with a record of another type does not fit."""
+        found, keys = cls(), dict[bytes, LogKey]()
+        owner = log.group
+        for record in np.flatnonzero(~log.is_plain & fit[owner]).tolist():
+            fit[owner[record]] &= found._take(log, record, int(owner[record]), keys, settings)
+        return found
+
+    def _take(
+        self, log: LogColumns, record: int, group: int, keys: dict[bytes, LogKey], settings: FoldSettings
+    ) -> bool:
+        """Whether the group may be a classic one."""
+        data = log.keys[record]
+        try:
+            key = keys.get(data or b"") or decode_key(data)
+        except DecodeFault as fault:
+            self.faults[record] = fault
+            self.unreadable[record] = "key", fault
+            return True
+        keys[data or b""] = key
+        expected = (log.group_keys[group] or b"").decode()
+        if key.group_id is not None and key.group_id != expected:
+            self.faults[record] = DecodeFault(OTHER_GROUP, other_group(key.group_id, expected))
+            return True
+        if key.kind is RecordKind.UNKNOWN:
+            self.unused[record] = f"{key.kind.value} type {key.version}"
+        elif key.kind in ROLES or key.kind is RecordKind.GROUP_METADATA:
+            return False
+        elif log.values.is_null[record]:
+            self.tombstones[record] = key.kind.value
+        else:
+            self._take_value(log, record, key.kind, settings)
+        return True
+
+    def _take_value(self, log: LogColumns, record: int, kind: RecordKind, settings: FoldSettings) -> None:
+        try:
+            if settings.check_unused:
+                decode_value(kind, log.values[record])
+            self.unused[record] = kind.value
+        except DecodeFault as fault:
+            self.faults[record] = fault
+
+    def holes(self, taken: BoolArray) -> LongArray:
+        """Those of the `taken` records that are holes."""
+        holes = np.array(sorted(self.unreadable), np.int64)
+        return np.asarray(holes[taken[holes]])
+
+
+class RecordAccount:
+    """What became of the records of the groups that are not `left`."""
+
+    def __init__(self, log: LogColumns, left: BoolArray, settings: FoldSettings) -> None:
+        self.log, self.settings = log, settings
+        self.taken = ~left[log.group]
+
+    def quarantine(self, faults: Mapping[int, Fault]) -> list[tuple[Any, ...]]:
+        """Rows of `quarantine`."""
+        log, owner = self.log, self.log.group
+        rows: list[tuple[Any, ...]] = []
+        for record in sorted(faults):
+            if self.taken[record]:
+                row, group, fault = log.row(record), int(owner[record]), faults[record]
+                place = (log.cluster_ids[group], row.log_partition, row.offset, (log.group_keys[group] or b"").decode())
+                rows.append(
+                    QuarantineRow(
+                        *(
+                            "fold",
+                            self.settings.source,
+                            *place,
+                            None,
+                            fault.code,
+                            fault.message,
+                            row.key,
+                            row.value,
+                            None,
+                        )
+                    )
+                )
+        return rows
+
+    def counts(self, tombstones: LongArray, refused: Mapping[int, Fault], besides: Besides) -> Counter[tuple[str, str]]:
+        """How many new records became what, by cluster and name."""
+        names = [f"used.{RecordKind.GROUP_METADATA}", f"tombstones.{RecordKind.GROUP_METADATA}"]
+        number = {name: code for code, name in enumerate(names)}
+        code = np.zeros(len(self.log.offset), np.int64)
+        code[tombstones] = 1
+        told = {record: f"quarantined.{fault.code}" for record, fault in {**refused, **besides.faults}.items()}
+        told |= {record: f"unused.{name}" for record, name in besides.unused.items()}
+        told |= {record: f"tombstones.{name}" for record, name in besides.tombstones.items()}
+        for record, name in told.items():
+            code[record] = number.setdefault(name, len(number))
+        every, cluster_ids = list(number), sorted(set(self.log.cluster_ids))
+        counts: Counter[tuple[str, str]] = Counter()
+        for cluster_id in cluster_ids:
+            counts[cluster_id, RECORDS] = counts[cluster_id, DUPLICATES] = 0
+        of_cluster = np.searchsorted(cluster_ids, self.log.cluster_ids)[self.log.group] if cluster_ids else code
+        kept = self.taken & ~self.log.known
+        values, numbers = np.unique(of_cluster[kept] * len(every) + code[kept], return_counts=True)
+        for value, rows in zip(values.tolist(), numbers.tolist(), strict=True):
+            cluster_id = cluster_ids[value // len(every)]
+            counts[cluster_id, every[value % len(every)]] += rows
+            counts[cluster_id, RECORDS] += rows
+        return counts

@@ -1,0 +1,105 @@
+"""What the fold takes and gives: the rows of a bucket, and the rows of all tables that one pass fills."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from groupledger import tables
+from groupledger.tables import columns as c
+
+RECORD, KNOWN, HEAD, TOPICS = "record", "known", "head", "topics"
+BUCKET = "bucket"
+GROUP_KEY = "group_key"
+TABLE = "table"
+COUNTS = "counts"
+COUNT_NAME = "name"
+COUNT_ROWS = "rows"
+RECORDS, DUPLICATES = "records", "duplicates"
+"""Names of counts: all new records, and of these the ones that were read twice."""
+
+CATALOGUE = ArrayType(
+    StructType(
+        [
+            StructField(c.TOPIC, StringType()),
+            StructField(c.TOPIC_ID, StringType()),
+            StructField(c.PARTITION_COUNT, IntegerType()),
+            StructField(c.VALID_FROM, LongType()),
+        ]
+    )
+)
+
+INPUT = StructType(
+    [
+        StructField(BUCKET, IntegerType()),
+        StructField(c.KIND, StringType()),
+        StructField(c.CLUSTER_ID, StringType()),
+        StructField(GROUP_KEY, BinaryType()),
+        StructField(c.LOG_PARTITION, IntegerType()),
+        StructField(c.OFFSET, LongType()),
+        StructField(c.TIMESTAMP, LongType()),
+        StructField(c.KEY, BinaryType()),
+        StructField(c.VALUE, BinaryType()),
+        StructField(c.STATE, BinaryType()),
+        StructField(c.REFOLDED, BooleanType()),
+        StructField(TOPICS, CATALOGUE),
+    ]
+)
+"""Rows of a bucket. Times of records in ms, of topics in microseconds. `record`: a log record; `known`: one that an
+earlier ingest counted, of a group that is folded again; `head`: the state a group starts from and whether that folds it
+again (no state: from the beginning, in this log partition if one is named); `topics`: the catalogue of a cluster."""
+
+FILLED = (
+    tables.GROUP_SNAPSHOTS,
+    tables.MEMBER_SNAPSHOTS,
+    tables.OWNERSHIP_CHANGES,
+    tables.GROUP_HEADS,
+    tables.COVERAGE,
+    tables.QUARANTINE,
+    tables.VIOLATIONS,
+)
+"""The tables one fold fills, all in one pass."""
+
+
+def _without_attempt(table: tables.Table) -> StructType:
+    return StructType([field for field in table.schema if field.name != c.ATTEMPT_ID])
+
+
+COUNT_ROW = StructType(
+    [
+        StructField(c.CLUSTER_ID, StringType()),
+        StructField(COUNT_NAME, StringType()),
+        StructField(COUNT_ROWS, LongType()),
+    ]
+)
+
+OUTPUT = StructType(
+    [StructField(TABLE, StringType(), nullable=False)]
+    + [StructField(table.name, _without_attempt(table)) for table in FILLED]
+    + [StructField(COUNTS, COUNT_ROW)]
+)
+"""A row of one table in the struct column of its name, the others null: one pass fills all tables."""
+
+
+def arrow_type(kind: Any) -> pa.DataType:
+    """The Arrow type Spark expects for a Spark type; timestamps are UTC microseconds."""
+    if isinstance(kind, TimestampType):
+        return pa.timestamp("us", tz="UTC")
+    if isinstance(kind, StructType):
+        return pa.struct([pa.field(f.name, arrow_type(f.dataType), f.nullable) for f in kind.fields])
+    if isinstance(kind, ArrayType):
+        return pa.list_(pa.field("element", arrow_type(kind.elementType), kind.containsNull))
+    return to_arrow_type(kind)
