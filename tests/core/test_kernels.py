@@ -46,3 +46,14 @@ def test_a_kernel_that_numba_kept_is_found(monkeypatch, tmp_path):
     (tmp_path / "core_0").mkdir()
     (tmp_path / "core_0" / f"test_kernels.{kernels._compiled_name(least)}-7.py311.nbi").touch()
     assert asked(least)
+
+
+def test_a_kernel_whose_types_are_named_anew_is_compiled_anew():
+    """numba cannot read a cache that names a type which is gone."""
+
+    def least(a: "Former") -> int:  # noqa: F821
+        return a
+
+    former, latter = kernels._digest.__wrapped__(least), {**least.__annotations__, "a": "Latter"}
+    least.__annotations__ = latter
+    assert kernels._digest.__wrapped__(least) != former

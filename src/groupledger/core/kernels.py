@@ -143,12 +143,16 @@ def _callees(function: Callable[..., Any]) -> list[tuple[str, Any]]:
 
 @functools.cache
 def _digest(function: Callable[..., Any]) -> str:
-    """Of a kernel's code, constants and callees: numba's own cache does not notice that a callee has changed."""
+    """Of a kernel's code, constants and callees: numba's own cache does not notice that a callee has changed.
+
+    And of the types that it takes, by name: a cache that names one that is gone cannot be read at all.
+    """
     code, known = function.__code__, _globals(function)
     constants = [(name, known[name]) for name in code.co_names if isinstance(known.get(name), int)]
     callees = [(name, _digest(callee)) for name, callee in _callees(function)]
     callees += [("", _source_digest(_COMPILED_AS[function]))] if function in _COMPILED_AS else []
-    told = repr((ERROR_MODEL, code.co_code, code.co_consts, code.co_names, code.co_varnames, constants, callees))
+    types = sorted((name, str(kind)) for name, kind in function.__annotations__.items())
+    told = repr((ERROR_MODEL, code.co_code, code.co_consts, code.co_names, code.co_varnames, constants, callees, types))
     return hashlib.sha256(told.encode()).hexdigest()
 
 
