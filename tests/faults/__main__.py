@@ -1,6 +1,6 @@
 """Inject faults into every boundary of ingest and assign, run again, compare: nothing lost, nothing doubled.
 
-python -m tests.faults [--kills 26] [--row 6] [--most 0] [--minutes 120] [--commits 20000] [--only PART]
+python -m tests.faults [--kills 26] [--row 6] [--most 0] [--minutes 120] [--commits 20000] [--only PART] [--table runs]
 
 First two JVMs write the same commits (`--only commits --unlocked` shows what the lock is for). Then, in `--minutes`,
 faults are raised in one warm session; beside it, files are damaged and processes of their own really killed. Every
@@ -40,5 +40,6 @@ if __name__ == "__main__":
     parser.add_argument("--minutes", type=float, default=120, help="for all but the commits")
     parser.add_argument("--commits", type=int, default=20_000, help="versions that two JVMs write at once")
     parser.add_argument("--unlocked", action="store_true", help="let them do it without the lock")
+    parser.add_argument("--table", help="of faults and deaths, those at files of this table alone")
     parser.add_argument("--only", choices=PARTS, help="a part; without it the first four")
     raise SystemExit(main(parser.parse_args()))

@@ -71,6 +71,13 @@ class Bench:
             self.runs[step] = self._runs(ledger)
         shutil.move(ledger, self.folder / "after all")
 
+    def narrow(self, table: str | None) -> None:
+        """Let only places at files of this table be met; of every table where none is named."""
+        if table is not None:
+            self.places = {
+                step: [place for place in places if place.split()[1] == table] for step, places in self.places.items()
+            }
+
     def lay(self, step: str) -> Path:
         """A ledger of its own, as it is before the step."""
         ledger = self.folder / f"ledger-{next(self.numbers)}"

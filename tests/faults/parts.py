@@ -47,6 +47,7 @@ def part(name: str, arguments: argparse.Namespace) -> Account:
             count = Account(wrong=told(poison(bench)))
         else:
             bench.prepare()
+            bench.narrow(arguments.table)
             tell(f"{name}, undisturbed: {sum(map(len, bench.places.values()))} places at which files change")
             count = told_of(name, bench, arguments, classes, ambush)
         bench.spark.stop()
@@ -61,7 +62,7 @@ def told_of(name: str, bench: Bench, arguments: argparse.Namespace, classes: Pat
         return Account(wrong=told(chain(sameness(bench), seeds(bench, classes))))
     faults = {
         FAULTS: lambda: warm(bench, arguments, ambush),
-        DEATHS: lambda: deaths(bench, arguments.kills, classes),
+        DEATHS: lambda: deaths(bench, arguments, classes),
         EXECUTORS: lambda: executors(bench, classes, ambush),
     }
     return counted(name, faults[name](), arguments.ends_at)
@@ -84,25 +85,26 @@ def counted(name: str, faults: Judged, ends_at: float) -> Account:
 
 def warm(bench: Bench, arguments: argparse.Namespace, ambush: Path) -> Judged:
     """What is raised in the warm session, its workers that die, and its clock."""
-    rows = in_turn(*(rows_of(bench, step, arguments.row) for step in STEPS))
+    rows = in_turn(*(rows_of(bench, step, arguments) for step in STEPS))
     for row in list(rows)[: arguments.most or None]:
         yield from injections.in_a_row(bench, row, ambush)
 
 
-def rows_of(bench: Bench, step: str, length: int) -> list[list[Injection]]:
+def rows_of(bench: Bench, step: str, arguments: argparse.Namespace) -> list[list[Injection]]:
     """The faults of a step for the warm session, in rows of so many."""
-    faults = [*injections.workers(step), *injections.clocks(step), *injections.raised(bench, step)]
+    others = () if arguments.table else (*injections.workers(step), *injections.clocks(step))
+    faults, length = [*others, *injections.raised(bench, step)], arguments.row
     return [faults[start : start + length] for start in range(0, len(faults), length)]
 
 
-def deaths(bench: Bench, kills: int, classes: Path) -> Judged:
+def deaths(bench: Bench, arguments: argparse.Namespace, classes: Path) -> Judged:
     """Processes that die, one after the other, each in a ledger of its own; damaged files beside them."""
-    fatal = [*injections.limited(), *injections.killed(bench, kills)]
+    fatal = [*(() if arguments.table else injections.limited()), *injections.killed(bench, arguments.kills)]
     killings = [Killing(each, bench.lay(each.step)) for each in fatal]
     with ThreadPoolExecutor(1) as pool:
         dying = [(killing, pool.submit(killing.run, bench, classes)) for killing in killings]
         try:
-            for fault in damages(bench):
+            for fault in () if arguments.table else damages(bench):
                 yield fault
                 while dying and dying[0][1].done():
                     killing, code = dying.pop(0)

@@ -13,6 +13,7 @@ from groupledger.config import SparkSettings
 from groupledger.engine import jars
 from groupledger.engine.java import java
 from groupledger.engine.session import session
+from tests.faults import delta_rs
 from tests.faults.daemon import AMBUSH
 
 if TYPE_CHECKING:
@@ -53,7 +54,9 @@ def faulty_session(
         "spark.sql.shuffle.partitions": "2",
     }
     settings = SparkSettings(profile=profile, master=master, driver_memory="1500m", conf=conf)
-    return session(settings, "groupledger faults")
+    made = session(settings, "groupledger faults")
+    delta_rs.lay(made._jvm)
+    return made
 
 
 class FileFaults:

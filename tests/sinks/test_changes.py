@@ -20,7 +20,7 @@ from groupledger.sinks.refusals import LedgerRefusal, WriteConflict
 from groupledger.tables import QUARANTINE, RUNS, TABLES
 
 SOURCE = Path(changes.__file__).parents[1]
-WRITERS = {"writeTo", "saveAsTable", "insertInto", "forPath", "forName"}
+WRITERS = {"writeTo", "saveAsTable", "insertInto", "forPath", "forName", "create_write_transaction", "optimize"}
 READING = ("DESCRIBE ", "SHOW ", "SELECT ", "CREATE SCHEMA ", "VACUUM ")
 """Commands that make no commit; a VACUUM would, were it logged."""
 HOLDER = "import fcntl, sys; f = open(sys.argv[1], 'a'); fcntl.lockf(f, fcntl.LOCK_EX); print(flush=True); input()"
@@ -56,7 +56,7 @@ def test_nothing_but_one_module_changes_a_table():
     found = {path.name: calls for path in modules if (calls := list(unlocked(path.read_text(encoding="utf-8"))))}
     assert len(modules) > 200
     assert found == {}, "go through sinks.changes: on a local path a commit needs the table's lock"
-    assert len(list(unlocked(Path(changes.__file__).read_text(encoding="utf-8")))) == 3
+    assert len(list(unlocked(Path(changes.__file__).read_text(encoding="utf-8")))) == 5
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,8 @@ def test_nothing_but_one_module_changes_a_table():
         "rows.writeTo(name).append()",
         "rows.write.format('delta').mode('append').save(path)",
         "rows.write.insertInto(name)",
+        "table.create_write_transaction(actions, 'append', schema)",
+        "DeltaTable(place).optimize.compact()",
     ],
 )
 def test_a_way_around_the_lock_is_seen(text):
@@ -199,6 +201,23 @@ def _holder(folder):
         if words[1] == "POSIX" and words[5].endswith(f":{number}"):
             return int(words[4])
     return None
+
+
+def test_this_process_holds_the_lock_of_what_it_commits_itself(spark, place):
+    """Not the JVM: a commit by delta-rs ends with Python."""
+    folder = table_folder(spark, place, QUARANTINE)
+    with locks.table_lock(None, folder):
+        assert _holder(folder) == os.getpid()
+        with pytest.raises(WriteConflict), locks.table_lock(spark, folder, 0.1):
+            pytest.fail("two hold one lock")
+    assert _holder(folder) is None
+    other = held_elsewhere(folder)
+    try:
+        with pytest.raises(WriteConflict), locks.table_lock(None, folder, 0.1):
+            pytest.fail("two processes hold one lock")
+    finally:
+        other.kill()
+        other.communicate()
 
 
 def test_threads_of_one_session_take_turns(spark, place):

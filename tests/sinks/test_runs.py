@@ -23,11 +23,19 @@ def attempt(run_id, attempt_id, guards=(), kind="ingest"):
     return Attempt(run_id, attempt_id, kind, {"ends": {"0": 7}}, "config", "code", START, guards=guards)
 
 
-@pytest.fixture
-def place(spark, tmp_path):
-    location = LedgerLocation(path=str(tmp_path / "ledger"))
+@pytest.fixture(params=["folder", "catalog"])
+def place(request, spark, tmp_path):
+    """A ledger whose runs delta-rs reads and writes, and one whose runs Spark does."""
+    if request.param == "folder":
+        location = LedgerLocation(path=str(tmp_path / "ledger"))
+        spark.sql(ddl(location, RUNS))
+        yield location
+        return
+    spark.sql("CREATE SCHEMA runs_of_tests")
+    location = LedgerLocation(catalog="spark_catalog.runs_of_tests")
     spark.sql(ddl(location, RUNS))
-    return location
+    yield location
+    spark.sql("DROP SCHEMA runs_of_tests CASCADE")
 
 
 def committed(spark, place):

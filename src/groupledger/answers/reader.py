@@ -12,6 +12,7 @@ from arro3.core import DataType
 
 from groupledger.answers.rows import filled, require_query
 from groupledger.answers.view_page import needed, views
+from groupledger.core.engine_words import first_words
 from groupledger.core.faults import Fault
 from groupledger.core.ledger_version import VERSION_PROPERTY, no_ledger, version_problem
 from groupledger.core.secrets import without_secrets
@@ -31,8 +32,6 @@ _ATTEMPTS, _OF_ATTEMPTS = "attempts_that_count", "t.attempt_id, t.kind, t.sequen
 """A table in memory in place of `current_runs`, with the columns of it that views use."""
 _REFOLDED = "offsets_folded_again"
 """A table in memory behind `current_refolds`."""
-_REASON = re.compile(r"^(?:DeltaError|DataFusion error|Generic DeltaTable error|[A-Z]\w+ error): ", re.IGNORECASE)
-_WORDS = 400
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
@@ -132,12 +131,12 @@ class LedgerReader:
                 raise Fault(*no_ledger(self._place, name)) from error
             except (DeltaError, OSError) as error:
                 raise Fault(
-                    "LEDGER_UNREADABLE", f"table {name} at {self._place} cannot be read: {_said(error)}"
+                    "LEDGER_UNREADABLE", f"table {name} at {self._place} cannot be read: {first_words(error)}"
                 ) from error
         return self._tables[name]
 
     def _fault(self, error: Exception) -> Fault:
-        said = _said(error)
+        said = first_words(error)
         if isinstance(error, OSError) or re.search(r"Parquet|Object (?:at|Store)|IO error|Corrupt", said):
             return Fault("LEDGER_UNREADABLE", f"a file of the ledger at {self._place} cannot be read: {said}")
         return Fault("SQL_INVALID", f"the query cannot be run: {said}; views: {', '.join(views())}")
@@ -160,11 +159,3 @@ def _written_anew(name: str, kind: DataType) -> str:
 def _text(value: str) -> str:
     """A text as this engine writes it: no character but a quote means anything else."""
     return "'" + value.replace("'", "''") + "'"
-
-
-def _said(error: Exception) -> str:
-    """The first line of an error that means something, without the names of the engine's layers."""
-    text = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-    while (shorter := _REASON.sub("", text)) != text:
-        text = shorter
-    return without_secrets(text if len(text) <= _WORDS else f"{text[:_WORDS]}...")

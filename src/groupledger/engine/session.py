@@ -51,6 +51,7 @@ _LOCAL = {
     "spark.driver.host": "127.0.0.1",  # no lookup of this machine's name
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.catalogImplementation": "in-memory",  # no Hive, no Derby files where the command was started
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # files are looked up here, not in a job
     "spark.databricks.delta.snapshotPartitions": "1",  # the state of a small log in one task, not in fifty
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # or each part of a Column asks the JVM who wrote it

@@ -47,7 +47,10 @@ def looked_for(past: Past, maybe: DataFrame) -> DataFrame:
     """The rows of `sorted_out` that are MAYBE known, decided; `maybe` is read twice, so it should be persisted."""
     extents = maybe.groupBy(c.CLUSTER_ID, c.LOG_PARTITION).agg(F.min(c.OFFSET), F.max(c.OFFSET)).collect()
     wanted: dict[LogPlace, Range] = {(cluster, at): (first, last) for cluster, at, first, last in extents}
-    known = past.current(LOG_RECORDS).where(_of_attempts(past, wanted)).select(*POSITION_AND_CONTENT).alias(KNOWN)
+    offsets = [offset for extent in wanted.values() for offset in extent]
+    within = F.col(c.OFFSET).between(min(offsets), max(offsets)) if offsets else F.lit(False)
+    read = past.current(LOG_RECORDS, _attempts(past, wanted)).where(within)
+    known = read.select(*POSITION_AND_CONTENT).alias(KNOWN)
     same = [F.col(f"{MAYBE}.{name}").eqNullSafe(F.col(f"{KNOWN}.{name}")) for name in POSITION_AND_CONTENT]
     joined = maybe.drop(KNOWN).alias(MAYBE).join(known, reduce(lambda one, other: one & other, same), "left")
     found = F.col(f"{KNOWN}.{c.OFFSET}").isNotNull().alias(KNOWN)
@@ -72,10 +75,8 @@ def _was_read(past: Past) -> Column:
     return F.coalesce(inside, F.lit(False))
 
 
-def _of_attempts(past: Past, wanted: Mapping[LogPlace, Range]) -> Column:
-    """A filter that Delta passes over files by: the attempts that read any of the offsets, and the offsets."""
-    offsets = [offset for extent in wanted.values() for offset in extent]
-    within = F.col(c.OFFSET).between(min(offsets), max(offsets)) if offsets else F.lit(False)
+def _attempts(past: Past, wanted: Mapping[LogPlace, Range]) -> list[str] | None:
+    """The attempts that read any of the offsets; None: any may have."""
     reads = past.reads()
     attempts = None if reads is None else sorted(overlapping(reads, wanted))
-    return within if attempts is None or len(attempts) > _NAMED else within & F.col(c.ATTEMPT_ID).isin(attempts)
+    return None if attempts is None or len(attempts) > _NAMED else attempts

@@ -219,10 +219,8 @@ def _records(records: DataFrame, kind: str, buckets: int) -> DataFrame:
 
 def _heads(past: Past, starts: DataFrame, attempts: set[str | None], buckets: int) -> DataFrame:
     """A row for each start, with the head's state where it has one; only the attempts that wrote one are read."""
-    heads = past.current(GROUP_HEADS)
     named = sorted(attempt for attempt in attempts if attempt is not None)
-    if len(named) <= _NAMED:
-        heads = heads.where(F.col(c.ATTEMPT_ID).isin(named) if named else F.lit(False))
+    heads = past.current(GROUP_HEADS, named if len(named) <= _NAMED else None)
     states = heads.select(*GROUP, F.col(c.ATTEMPT_ID).alias(START_ATTEMPT), c.STATE)
     return starts.join(states, [*GROUP, START_ATTEMPT], "left").select(
         bucket_of(buckets).alias(BUCKET),

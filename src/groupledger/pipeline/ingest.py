@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -28,10 +29,10 @@ from groupledger.pipeline.log_partitions import FIRST_OFFSET, LAST_OFFSET
 from groupledger.pipeline.past import STRAY_GROUPS, Past, guard_of
 from groupledger.pipeline.reading import Reading, read_sources, union
 from groupledger.pipeline.snapshot_ingest import GivenRows, changes_of_ownership, given, of_table
-from groupledger.sinks import runs
+from groupledger.sinks import runs, upkeep
 from groupledger.sinks.append import DIGESTS, Written, append, digest_counts, digests
 from groupledger.sinks.ledger import check
-from groupledger.sinks.refusals import engine_errors_as_faults
+from groupledger.sinks.refusals import WriteConflict, engine_errors_as_faults
 from groupledger.sources import snapshot_tables, topic_listings
 from groupledger.tables import columns as c
 
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
 
 RECORDS_PER_BUCKET = 25_000
 """Few enough to hold decoded in one Python worker, many enough that a call costs nothing beside them."""
+
+MOST_FILES = 64
+"""Files of heads beyond which an ingest gathers them: seconds in every 64th, where each would open all of them."""
 
 NEW, ROWS = "new", "rows"
 
@@ -108,6 +112,8 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
         last = _last(spark, location, seen, guards)
         if not reading.adds_to(last.inputs):
             return IngestSummary(last, False, timings.by_stage, nothing_new=True)
+    with timings.stage("gather"):
+        _gather_heads(spark, location, config)
     with timings.stage("plan"):
         runs.plan(spark, location, attempt)
     past = Past(spark, location, seen.commits, guards, reading.stated)
@@ -118,6 +124,17 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
         attempt = replace(attempt, inputs={**attempt.inputs, "read": work.positions})
         run = runs.commit(spark, location, attempt, seen.sequence, work.outcome(invocation))
     return IngestSummary(run, run.attempt_id != attempt.attempt_id, timings.by_stage, left=reading.left)
+
+
+def _gather_heads(spark: SparkSession, location: LedgerLocation, config: Config) -> None:
+    """Make the files of heads one where they have become many: each ingest adds one, and reads a part of every one.
+
+    It is a commit of its own, which changes no row; where others write at that moment, a later ingest does it.
+    """
+    files = upkeep.file_count(spark, location, tables.GROUP_HEADS)
+    if files is not None and files > MOST_FILES:
+        with suppress(WriteConflict):
+            upkeep.gather(spark, location, tables.GROUP_HEADS, config.maintain.file_mb)
 
 
 def _last(spark: SparkSession, location: LedgerLocation, seen: runs.LedgerView, guards: tuple[str, ...]) -> runs.Run:
@@ -340,7 +357,7 @@ class Work:
 
     def _mine(self, table: tables.Table) -> DataFrame:
         """What the attempt has written."""
-        return self.past.rows(table).where(F.col(c.ATTEMPT_ID) == self.attempt_id)
+        return self.past.rows(table, self.attempt_id)
 
     def _append(self, table: tables.Table, rows: DataFrame) -> None:
         metrics = {runs.MOST_MEMBERS: F.max(c.MEMBERS)} if table is tables.GROUP_SNAPSHOTS else {}

@@ -24,7 +24,6 @@ from groupledger.sinks.leases import Lease
 from groupledger.sinks.ledger import check
 from groupledger.sinks.refusals import engine_errors_as_faults
 from groupledger.tables import BY_NAME, LOG_RECORDS, RUNS, TABLES
-from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from groupledger.tables import Table
 
 KIND = "maintain"
-MIB = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +180,7 @@ class _Work:
 
     def _gone(self, stored: Mapping[tuple[str, str], int]) -> Mapping[str, Sequence[str]]:
         """By table, the attempts whose rows are there and count for nobody, now and for ever."""
-        rows = runs.given_up(self.spark, self.location).select(c.ATTEMPT_ID).collect()
-        dead, removed = {row[c.ATTEMPT_ID] for row in rows}, runs.removals(self.spark, self.location)
+        dead, removed = runs.given_up(self.spark, self.location), runs.removals(self.spark, self.location)
         found: defaultdict[str, list[str]] = defaultdict(list)
         for table, attempt in sorted(stored):
             if attempt in dead or attempt in removed.get(table, ()):
@@ -199,7 +196,7 @@ class _Work:
             removed = upkeep.remove(self.spark, self.location, table, gone)
         with timings.stage("gather"):
             if before.files > 1:
-                upkeep.gather(self.spark, self.location, table, settings.file_mb * MIB)
+                upkeep.gather(self.spark, self.location, table, settings.file_mb)
         with timings.stage("vacuum"):
             upkeep.vacuum(self.spark, self.location, table, settings.vacuum_hours)
         changed = removed or before.files > 1

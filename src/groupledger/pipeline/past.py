@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -56,13 +56,13 @@ class Past:
         """Whether no ingest of these clusters was committed."""
         return not any(guard in commit.guards for commit in self.commits for guard in self.guards)
 
-    def rows(self, table: Table) -> DataFrame:
-        """All rows of a table."""
-        return self.location.rows(self.spark, table)
+    def rows(self, table: Table, *attempts: str) -> DataFrame:
+        """The rows of these attempts in a table."""
+        return self.location.rows(self.spark, table, attempts).where(F.col(c.ATTEMPT_ID).isin(*attempts))
 
-    def current(self, table: Table) -> DataFrame:
-        """The rows of a table that count."""
-        return current(self.spark, self.location, table, self.commits)
+    def current(self, table: Table, attempts: Collection[str] | None = None) -> DataFrame:
+        """The rows of a table that count; with `attempts` those of these."""
+        return current(self.spark, self.location, table, self.commits, attempts)
 
     def reads(self) -> dict[str, Ranges] | None:
         """By attempt, the first and last offset of each log partition of which it wrote records; None: one that wrote
@@ -84,8 +84,13 @@ class Past:
         attempts = [commit.attempt_id for commit in self.commits if _met_strays(commit)]
         if not attempts:
             return None
-        strays = F.col(c.ATTEMPT_ID).isin(attempts) & (F.col(c.CODE) == OTHER_LOG_PARTITION)
-        return self.rows(QUARANTINE).where(strays & F.col(c.CLUSTER_ID).isin(self.clusters)).select(*GROUP).distinct()
+        strays = F.col(c.CODE) == OTHER_LOG_PARTITION
+        return (
+            self.rows(QUARANTINE, *attempts)
+            .where(strays & F.col(c.CLUSTER_ID).isin(self.clusters))
+            .select(*GROUP)
+            .distinct()
+        )
 
 
 def _met_strays(commit: Commit) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from groupledger.sinks.current import current
-from groupledger.sinks.runs import committed_runs
+from groupledger.sinks.runs import committed_before
 from groupledger.tables import BY_NAME, LOG_RECORDS, QUARANTINE
 from groupledger.tables import columns as c
 
@@ -46,18 +46,13 @@ def due(
     found: dict[str, list[str]] = {}
     for setting in settings:
         table = BY_NAME[setting.table]
-        attempts = _old(spark, location, now - timedelta(days=setting.days))
+        attempts = committed_before(spark, location, now - timedelta(days=setting.days))
         attempts &= {attempt for name, attempt in stored if name == table.name}
         if attempts and table not in _INPUT:
             attempts -= _seen(spark, location, table, seen.commits)
         if attempts:
             found[table.name] = sorted(attempts)
     return found
-
-
-def _old(spark: SparkSession, location: LedgerLocation, before: datetime) -> set[str]:
-    rows = committed_runs(spark, location).where(F.col(c.FINISHED_AT) < F.lit(before)).select(c.ATTEMPT_ID)
-    return {row[c.ATTEMPT_ID] for row in rows.collect()}
 
 
 def _seen(spark: SparkSession, location: LedgerLocation, table: Table, commits: tuple[Commit, ...]) -> set[str]:

@@ -72,8 +72,9 @@ def stored(
     spark: SparkSession, location: LedgerLocation, table: Table, attempt_id: str | None = None
 ) -> dict[str, Written]:
     """What stands in a table, by attempt, as `append` said when it wrote it; every row is read, or those of one."""
-    rows = location.rows(spark, table)
-    return measured(table, rows if attempt_id is None else rows.where(F.col(c.ATTEMPT_ID) == attempt_id))
+    if attempt_id is None:
+        return measured(table, location.rows(spark, table))
+    return measured(table, location.rows(spark, table, [attempt_id]).where(F.col(c.ATTEMPT_ID) == attempt_id))
 
 
 def measured(table: Table, rows: DataFrame) -> dict[str, Written]:

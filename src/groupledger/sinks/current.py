@@ -41,6 +41,8 @@ from groupledger.tables import (
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from groupledger.sinks.ledger import LedgerLocation
@@ -59,6 +61,7 @@ _NAMED = 1000
 _AS_WRITTEN = {LOG_RECORDS.name, TOPIC_SNAPSHOTS.name}
 _RESULTS = {ASSIGNMENTS.name, REBALANCES.name}
 _DERIVED = {CALLBACKS.name, METRICS.name}
+_BY_OTHERS = {GROUP_SNAPSHOTS.name, OWNERSHIP_CHANGES.name}
 _RESULT_KEY = (c.CLUSTER_ID, c.GROUP_ID, c.SNAPSHOT_ID, c.SCENARIO)
 
 
@@ -69,16 +72,27 @@ def committed(rows: DataFrame, runs: DataFrame) -> DataFrame:
 
 
 def current(
-    spark: SparkSession, location: LedgerLocation, table: Table, commits: tuple[Commit, ...] | None = None
+    spark: SparkSession,
+    location: LedgerLocation,
+    table: Table,
+    commits: tuple[Commit, ...] | None = None,
+    attempts: Collection[str] | None = None,
 ) -> DataFrame:
     """The rows of a table that count, as of the moment of this call. Of `runs`: the committed ones.
 
     `commits` are those of a `runs.read_commits`, for several tables as of one moment; without them `runs` is read here.
+    With `attempts`, of the rows that count those that these attempts wrote: no file without any is opened. Not for
+    tables of which the rows of one attempt count by those of others.
     """
+    assert attempts is None or table.name not in _BY_OTHERS
     if table.name == RUNS.name:
         return committed_runs(spark, location)
     seen = read_commits(spark, location).commits if commits is None else commits
-    return _Reader(spark, location, seen).current(table)
+    reader = _Reader(spark, location, seen)
+    if attempts is None:
+        return reader.of(table, reader.rows(table))
+    written = location.rows(spark, table, attempts)
+    return reader.of(table, written.where(F.col(c.ATTEMPT_ID).isin(*attempts) if attempts else F.lit(False)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +103,8 @@ class _Reader:
     location: LedgerLocation
     commits: tuple[Commit, ...]
 
-    def current(self, table: Table) -> DataFrame:
-        rows = self.location.rows(self.spark, table)
+    def of(self, table: Table, rows: DataFrame) -> DataFrame:
+        """Those of the table's rows that count."""
         if table.name in _AS_WRITTEN:
             return self._counted(rows)
         if table.name in _DERIVED:
@@ -105,6 +119,10 @@ class _Reader:
         if table.name == GROUP_SNAPSHOTS.name and any(map(_took_snapshots, self.commits)):
             return self._in_sequence(rows)
         return self._not_refolded(table, rows)
+
+    def rows(self, table: Table) -> DataFrame:
+        """The rows of these commits, and of others."""
+        return self.location.rows(self.spark, table, [commit.attempt_id for commit in self.commits])
 
     def _ownership(self, rows: DataFrame) -> DataFrame:
         """Changes from the log, and of users' tables those of the last attempt that derived the group's."""
@@ -144,12 +162,12 @@ class _Reader:
 
     def _latest(self) -> DataFrame:
         """The attempt that counts for each snapshot and scenario; `rebalances` has a row for each."""
-        rebalances = self.location.rows(self.spark, REBALANCES).select(*_RESULT_KEY, c.ATTEMPT_ID)
+        rebalances = self.rows(REBALANCES).select(*_RESULT_KEY, c.ATTEMPT_ID)
         newest = F.max_by(c.ATTEMPT_ID, c.SEQUENCE).alias(c.ATTEMPT_ID)
         latest = self._stamped(rebalances).groupBy(*_RESULT_KEY).agg(newest)
         if not self._refolds():
             return latest
-        snapshots = self._not_refolded(GROUP_SNAPSHOTS, self.location.rows(self.spark, GROUP_SNAPSHOTS))
+        snapshots = self._not_refolded(GROUP_SNAPSHOTS, self.rows(GROUP_SNAPSHOTS))
         return _matching(latest, snapshots, _RESULT_KEY[:3])
 
     def _not_refolded(self, table: Table, rows: DataFrame) -> DataFrame:
@@ -157,7 +175,7 @@ class _Reader:
         again = self._refolds()
         if not again:
             return self._counted(rows)
-        heads = self.location.rows(self.spark, GROUP_HEADS)
+        heads = self.location.rows(self.spark, GROUP_HEADS, again)
         marks = self._stamped(heads.where(F.col(c.REFOLDED) & F.col(c.ATTEMPT_ID).isin(again)))
         keys = (c.CLUSTER_ID, c.GROUP_ID, c.LOG_PARTITION, c.FROM_OFFSET, c.OFFSET, c.SEQUENCE)
         marks = F.broadcast(marks.select(*keys).alias(_MARK))

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from groupledger.core.digest import digest
 from groupledger.core.moment import iso
 from groupledger.sinks import changes
-from groupledger.sinks.runs import WriteConflict, merged, runs_row
+from groupledger.sinks.runs import WriteConflict, merged, planned_row, runs_frame
 from groupledger.tables import RUNS
 from groupledger.tables import columns as c
 from groupledger.tables.sql_text import literal
@@ -38,7 +38,7 @@ class Lease:
     def take(self, spark: SparkSession, location: LedgerLocation, now: datetime) -> None:
         """Take the lease, or say that it is still held. Raises WriteConflict where another holds it."""
         row = {c.STATUS: F.lit(LEASED), c.FINISHED_AT: F.lit(now + self.length)}
-        mine = runs_row(spark, self.attempt).withColumns(row)
+        mine = runs_frame(spark, [planned_row(self.attempt)]).withColumns(row)
         same = f"t.{c.STATUS} = '{LEASED}' AND t.{c.KIND} = s.{c.KIND}"
         over = f"t.{c.ATTEMPT_ID} = s.{c.ATTEMPT_ID} OR t.{c.FINISHED_AT} <= timestamp_micros({_micros(now)})"
         taking = f" WHEN MATCHED AND ({over}) THEN UPDATE SET *"

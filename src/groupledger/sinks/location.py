@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from groupledger.core.faults import Fault
 from groupledger.core.secrets import without_secrets
+from groupledger.sinks.folder_files import rows_in_files
 from groupledger.tables.sql_text import quoted
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from pyspark.sql import DataFrame, SparkSession
 
     from groupledger.config import LedgerSettings
@@ -55,9 +58,24 @@ class LedgerLocation:
         """The catalog's schema in SQL, every part quoted."""
         return ".".join(quoted(part) for part in str(self.catalog).split("."))
 
-    def rows(self, spark: SparkSession, table: Table) -> DataFrame:
-        """Every row of a table, those of dead attempts too. Readers want `sinks.current.current`."""
-        return spark.table(self.identifier(table))
+    def rows(self, spark: SparkSession, table: Table, attempts: Collection[str] | None = None) -> DataFrame:
+        """Every row of a table, those of dead attempts too. Readers want `sinks.current.current`.
+
+        With `attempts` every row of these: files that have none of them are passed over.
+        """
+        folder = None if attempts is None else self.folder(spark, table)
+        found = None if folder is None or attempts is None else rows_in_files(spark, folder, attempts)
+        return spark.table(self.identifier(table)) if found is None else found
+
+    def folder(self, spark: SparkSession, table: Table) -> Path | None:
+        """The table's folder as delta-rs takes it, where the ledger is one of this machine; else None.
+
+        None, too, through Spark Connect, which has no JVM here, and where the path has a percent sign, which delta-rs
+        takes for the code of another one.
+        """
+        if self.path is None or "%" in self.path or getattr(spark, "_jvm", None) is None:
+            return None
+        return local_folder(f"{with_scheme(spark, self.path).rstrip('/')}/{table.name}")
 
 
 def _absolute(path: str) -> str:
@@ -74,6 +92,15 @@ def scheme(url: str) -> str:
     """The kind of store in lower case: `"s3a://bucket/ledger"` -> `"s3a"`; empty for a plain path."""
     found = _SCHEME.match(url)
     return found[1].lower() if found else ""
+
+
+def with_scheme(spark: SparkSession, path: str) -> str:
+    """A plain path as a URL: it lies on the cluster's default file system, which is this machine's unless it is set."""
+    if has_scheme(path):
+        return path
+    context: Any = spark._jsc
+    default = context.hadoopConfiguration().get("fs.defaultFS")
+    return f"{scheme(default or 'file:/')}:{Path(path).absolute()}"
 
 
 def local_folder(url: str | None) -> Path | None:

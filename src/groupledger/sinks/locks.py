@@ -1,19 +1,22 @@
 """A lock between processes for the writers of one table, in ledgers on a local path.
 
 Delta adds a version to a log on local files by a check and then a rename, so two JVMs can both be told that they wrote
-it, and the work of one is lost. The lock is the kernel's, on `_locks/<table>.lock` beside the table's folder. The
-driver's JVM holds it, not Python: a JVM whose Python was killed runs on for a second and may still commit. The kernel
-releases it when that JVM ends, however it ends. No command holds two of them, so there is no deadlock.
+it, and the work of one is lost. The lock is the kernel's, on `_locks/<table>.lock` beside the table's folder. Whoever
+makes the commit holds it. For a command of Spark's that is the driver's JVM, not Python: a JVM whose Python was killed
+runs on for a second and may still commit. For a commit by delta-rs it is this process. The kernel releases a lock when
+its holder ends, however it ends. No command holds two of them, so there is no deadlock.
 """
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from io import BufferedIOBase
 from pathlib import Path
 from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any
@@ -39,8 +42,8 @@ _threads: defaultdict[Path, Lock] = defaultdict(Lock)
 
 
 @contextmanager
-def table_lock(spark: SparkSession, folder: Path, patience: float = PATIENCE_SECONDS) -> Iterator[None]:
-    """Hold the lock of the table in this folder.
+def table_lock(spark: SparkSession | None, folder: Path, patience: float = PATIENCE_SECONDS) -> Iterator[None]:
+    """Hold the lock of the table in this folder: the session's JVM does, or this process where there is none.
 
     Raises WriteConflict where others hold it for `patience` seconds, Refusal LEDGER_UNWRITABLE where the lock file
     cannot be opened.
@@ -49,6 +52,9 @@ def table_lock(spark: SparkSession, folder: Path, patience: float = PATIENCE_SEC
     try:
         yield
     except (KeyboardInterrupt, SystemExit):
+        if spark is None:  # what was interrupted has ended
+            held.close()
+            raise
         timer = Timer(LINGER_SECONDS, held.close)
         timer.daemon = True
         timer.start()
@@ -59,7 +65,7 @@ def table_lock(spark: SparkSession, folder: Path, patience: float = PATIENCE_SEC
     held.close()
 
 
-def _acquired(spark: SparkSession, file: Path, patience: float) -> ExitStack:
+def _acquired(spark: SparkSession | None, file: Path, patience: float) -> ExitStack:
     """The lock, held until the stack is closed."""
     waits = _waits(file, patience)
     with ExitStack() as held:
@@ -89,13 +95,13 @@ def _waits(file: Path, patience: float) -> Iterator[None]:
     raise WriteConflict(f"{message}; nothing of this run counts; run it again when the other is done")
 
 
-def _opened(spark: SparkSession, file: Path) -> tuple[Any, tuple[int, int]]:
-    """The lock file, opened in the JVM, and which file it is."""
-    jvm: Any = spark._jvm
+def _opened(spark: SparkSession | None, file: Path) -> tuple[Any, tuple[int, int]]:
+    """The lock file, opened by whom the lock is for, and which file it is."""
+    jvm: Any = None if spark is None else spark._jvm
     try:
         _make(file)
         identity = _identity(file)
-        return jvm.java.io.RandomAccessFile(str(file), "rw"), identity
+        return file.open("r+b") if jvm is None else jvm.java.io.RandomAccessFile(str(file), "rw"), identity
     except (OSError, Py4JJavaError) as error:
         reason = str(getattr(error, "java_exception", error))
         what = f"the ledger cannot be written: its lock file {file} cannot be opened: {reason}"
@@ -128,7 +134,13 @@ def _identity(file: Path) -> tuple[int, int]:
 
 
 def _try_lock(opened: Any) -> bool:
-    """Whether the JVM has the lock now: no other process holds it, and no other thread of this JVM."""
+    """Whether it has the lock now: no other process holds it, and no other thread of this JVM."""
+    if isinstance(opened, BufferedIOBase):
+        try:
+            fcntl.lockf(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
     try:
         return opened.getChannel().tryLock() is not None
     except Py4JJavaError as error:

@@ -181,8 +181,7 @@ def _file(error: Exception, text: str, location: LedgerLocation | None) -> Fault
     refused = _UNWRITABLE.search(text)
     if refused:
         what = "the ledger cannot be written" if _names(text, location) else "a file cannot be written"
-        told = f"{what}: {_plain(refused[0])}; nothing of this run counts; mend that, then run it again"
-        return LedgerRefusal("LEDGER_UNWRITABLE", told)
+        return unwritable(_plain(refused[0]), what)
     if _DAMAGED.search(text) is None:
         return None
     if mine is not None:
@@ -205,6 +204,12 @@ def _broken(constraint: str, values: str) -> Fault:
     return LedgerRefusal(
         "CONSTRAINT_BROKEN", f"{what}; nothing of this run counts; what wrote it has a defect: report it"
     )
+
+
+def unwritable(why: str, what: str = "the ledger cannot be written") -> Fault:
+    """The fault of a ledger, or of whatever else, that cannot be written."""
+    told = f"{what}: {why}; nothing of this run counts; mend that, then run it again"
+    return LedgerRefusal("LEDGER_UNWRITABLE", told)
 
 
 def damaged(table: str, what: str) -> Fault:

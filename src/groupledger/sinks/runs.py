@@ -29,6 +29,8 @@ from pyspark.sql import functions as F
 from groupledger.core.digest import canonical, digest
 from groupledger.core.faults import Fault
 from groupledger.sinks import changes
+from groupledger.sinks.folder_runs import TRIES as TRIES
+from groupledger.sinks.folder_runs import folder_runs
 from groupledger.sinks.refusals import ENGINE_ERRORS, is_conflict
 from groupledger.sinks.refusals import WriteConflict as WriteConflict
 from groupledger.tables import RUNS, SCHEMA_VERSION
@@ -37,6 +39,7 @@ from groupledger.tables import columns as c
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from groupledger.sinks.folder_runs import FolderRuns
     from groupledger.sinks.ledger import LedgerLocation
 
 READ = "read"
@@ -47,10 +50,7 @@ in each log partition (`offsets`), and a digest of the topics (`topics`)."""
 PLANNED, COMMITTED, GIVEN_UP = "planned", "committed", "given-up"
 INGEST, CALLS = "ingest", "callbacks"
 """Kinds of runs that readers tell apart: those that bring facts, and those that derive calls and metrics from them."""
-TRIES = 10
-"""Commits of others that may come in between before this one gives up."""
 
-_FOUND = "found"
 REDACTION = "redaction"
 """The guard of a redaction: every attempt yields to it, named or not."""
 LATE_GROUPS = "late_groups"
@@ -112,24 +112,6 @@ class Run:
     schema_version: int = SCHEMA_VERSION
 
 
-_READ = (
-    c.RUN_ID,
-    c.ATTEMPT_ID,
-    c.KIND,
-    c.SEQUENCE,
-    c.GUARDS,
-    c.INPUTS,
-    c.INPUT_DIGEST,
-    c.CONFIG_DIGEST,
-    c.CODE_DIGEST,
-    c.COUNTS_IN,
-    c.COUNTS_OUT,
-    c.RESULT_DIGEST,
-    c.VERDICT,
-    c.SCHEMA,
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Commit:
     """A committed row of `runs` in short: what readers and later commits act on.
@@ -148,10 +130,6 @@ class Commit:
     counts_out: Mapping[str, int]
     read: Mapping[str, Mapping[str, tuple[int, int]]] | None = None
     reached: str | None = None
-
-
-_FROM_INPUTS = (READ, REACHED)
-_SHORT = tuple(each.name for each in fields(Commit) if each.name not in _FROM_INPUTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,12 +165,19 @@ class LedgerView:
 
 def read_commits(spark: SparkSession, location: LedgerLocation, run_id: str | None = None) -> LedgerView:
     """One read of the committed rows, without a shuffle: a run is a short row, and few are ever made."""
-    found = F.when(F.col(c.RUN_ID) == run_id, F.struct(*_READ)) if run_id else F.lit(None)
-    inputs = [F.get_json_object(c.INPUTS, f"$.{name}").alias(name) for name in _FROM_INPUTS]
-    rows = committed_runs(spark, location).select(*_SHORT, *inputs, found.alias(_FOUND)).collect()
+    rows = _read(spark, location, COMMITTED)
     commits = sorted((_commit(row) for row in rows), key=lambda commit: commit.sequence)
-    counted = next((_run(row[_FOUND]) for row in rows if row[_FOUND] is not None), None)
-    return LedgerView(tuple(commits), counted)
+    found = next((_run(row) for row in rows if row[c.RUN_ID] == run_id), None)
+    return LedgerView(tuple(commits), found)
+
+
+def _read(spark: SparkSession, location: LedgerLocation, *statuses: str) -> list[dict[str, Any]]:
+    """The rows with these statuses: by delta-rs where it can."""
+    table = folder_runs(spark, location)
+    if table is not None:
+        return table.read(*statuses)
+    rows = location.rows(spark, RUNS).where(F.col(c.STATUS).isin(*statuses)).collect()
+    return [row.asDict() for row in rows]
 
 
 def counted(spark: SparkSession, location: LedgerLocation, seen: LedgerView, attempt: Attempt) -> Run | None:
@@ -214,8 +199,7 @@ def counted(spark: SparkSession, location: LedgerLocation, seen: LedgerView, att
 
 def history(spark: SparkSession, location: LedgerLocation) -> tuple[Run, ...]:
     """Every run that counts, in the order of the commits."""
-    rows = committed_runs(spark, location).select(*_READ).collect()
-    return tuple(sorted((_run(row) for row in rows), key=lambda run: run.sequence))
+    return tuple(sorted(map(_run, _read(spark, location, COMMITTED)), key=lambda run: run.sequence))
 
 
 def committed_runs(spark: SparkSession, location: LedgerLocation) -> DataFrame:
@@ -225,17 +209,26 @@ def committed_runs(spark: SparkSession, location: LedgerLocation) -> DataFrame:
 
 def removals(spark: SparkSession, location: LedgerLocation) -> dict[str, set[str]]:
     """By table, the committed attempts whose rows `maintain` has removed, or is about to remove, for good."""
-    rows = committed_runs(spark, location).where(F.size(c.REMOVED) > 0).select(c.REMOVED).collect()
     found: defaultdict[str, set[str]] = defaultdict(set)
-    for row in rows:
-        for table, attempts in row[c.REMOVED].items():
+    for row in _read(spark, location, COMMITTED):
+        for table, attempts in (row[c.REMOVED] or {}).items():
             found[table].update(attempts)
     return found
 
 
+def committed_before(spark: SparkSession, location: LedgerLocation, moment: datetime) -> set[str]:
+    """The attempts that were committed before a moment."""
+    rows = committed_runs(spark, location).where(F.col(c.FINISHED_AT) < F.lit(moment)).select(c.ATTEMPT_ID)
+    return {row[c.ATTEMPT_ID] for row in rows.collect()}
+
+
 def plan(spark: SparkSession, location: LedgerLocation, attempt: Attempt) -> None:
     """Say what an attempt is about to do, before it writes any row: what is left of a dead one can be told by it."""
-    changes.append_rows(runs_row(spark, attempt), location, RUNS)
+    row, table = planned_row(attempt), folder_runs(spark, location)
+    if table is not None:
+        table.append(row)
+    else:
+        changes.append_rows(runs_frame(spark, [row]), location, RUNS)
 
 
 def commit(spark: SparkSession, location: LedgerLocation, attempt: Attempt, since: int, outcome: Outcome) -> Run:
@@ -246,8 +239,9 @@ def commit(spark: SparkSession, location: LedgerLocation, attempt: Attempt, sinc
     """
     last = since
     for _ in range(TRIES):
-        if _compare_and_set(spark, location, attempt, last + 1, outcome):
-            return _as_run(attempt, last + 1, outcome)
+        row = _committed_row(attempt, last + 1, outcome)
+        if _compare_and_set(spark, location, row):
+            return _run(row)
         seen = read_commits(spark, location, attempt.run_id)
         committed = counted(spark, location, seen, attempt)
         if committed is not None:
@@ -267,16 +261,16 @@ def _require_unchanged(attempt: Attempt, since: int, seen: LedgerView) -> None:
 
 
 def _require_not_given_up(spark: SparkSession, location: LedgerLocation, attempt: Attempt) -> None:
-    if given_up(spark, location).where(F.col(c.ATTEMPT_ID) == attempt.attempt_id).count():
+    if attempt.attempt_id in given_up(spark, location):
         message = f"run {attempt.run_id!r}: this attempt began {attempt.started_at:%Y-%m-%dT%H:%MZ} and was given up by"
         raise WriteConflict(
             f"{message} `groupledger maintain` (maintain.attempt_hours), its rows removed; run it again"
         )
 
 
-def given_up(spark: SparkSession, location: LedgerLocation) -> DataFrame:
-    """The rows of `runs` of attempts that can no longer commit."""
-    return location.rows(spark, RUNS).where(F.col(c.STATUS) == GIVEN_UP)
+def given_up(spark: SparkSession, location: LedgerLocation) -> set[str]:
+    """The attempts that can no longer commit."""
+    return {row[c.ATTEMPT_ID] for row in _read(spark, location, GIVEN_UP)}
 
 
 def give_up(spark: SparkSession, location: LedgerLocation, began_before: datetime, now: datetime) -> int:
@@ -301,17 +295,36 @@ def give_up(spark: SparkSession, location: LedgerLocation, began_before: datetim
     raise WriteConflict(f"{TRIES} commits of other runs came in between; run it again")
 
 
-def _compare_and_set(
-    spark: SparkSession, location: LedgerLocation, attempt: Attempt, sequence: int, outcome: Outcome
-) -> bool:
-    """Whether the row went in: only where no commit has this number or a later one, and none is of this run."""
+def _compare_and_set(spark: SparkSession, location: LedgerLocation, row: Mapping[str, Any]) -> bool:
+    """Whether the row went in: only where no commit has this number or a later one, and none is of this run.
+
+    Nor where the attempt was given up.
+    """
+    table = folder_runs(spark, location)
+    if table is None:
+        return _set_by_spark(spark, location, row)
+    went_in = _set_by_delta_rs(table, row)
+    if went_in:
+        table.gather(COMMITTED)
+    return went_in
+
+
+def _set_by_delta_rs(table: FolderRuns, row: Mapping[str, Any]) -> bool:
+    def bars(other: Mapping[str, Any]) -> bool:
+        same: bool = other[c.ATTEMPT_ID] == row[c.ATTEMPT_ID]  # given up
+        overtaken = other[c.STATUS] == COMMITTED and (
+            other[c.SEQUENCE] >= row[c.SEQUENCE] or other[c.RUN_ID] == row[c.RUN_ID]
+        )
+        return same or overtaken
+
+    return table.insert(row, bars, COMMITTED, GIVEN_UP)
+
+
+def _set_by_spark(spark: SparkSession, location: LedgerLocation, row: Mapping[str, Any]) -> bool:
     same = f"t.{c.ATTEMPT_ID} = s.{c.ATTEMPT_ID}"  # given up
     overtaken = f"t.{c.STATUS} = '{COMMITTED}' AND (t.{c.SEQUENCE} >= s.{c.SEQUENCE} OR t.{c.RUN_ID} = s.{c.RUN_ID})"
     condition = f"t.{c.STATUS} IN ('{COMMITTED}', '{GIVEN_UP}') AND ({same} OR {overtaken})"
-    return (
-        merged(location, runs_row(spark, attempt, sequence, outcome), f"commit_{digest(attempt.attempt_id)}", condition)
-        == 1
-    )
+    return merged(location, runs_frame(spark, [row]), f"commit_{digest(row[c.ATTEMPT_ID])}", condition) == 1
 
 
 def merged(location: LedgerLocation, rows: DataFrame, name: str, condition: str, matched: str = "") -> int | None:
@@ -333,57 +346,55 @@ def merged(location: LedgerLocation, rows: DataFrame, name: str, condition: str,
         spark.catalog.dropTempView(view)
 
 
-def runs_row(
-    spark: SparkSession, attempt: Attempt, sequence: int | None = None, outcome: Outcome | None = None
-) -> DataFrame:
-    """The row of an attempt: `planned`, or `committed` with its number and what it has to say."""
-    values = {
+def runs_frame(spark: SparkSession, rows: Sequence[Mapping[str, Any]]) -> DataFrame:
+    """Rows of `runs` as a frame."""
+    return spark.createDataFrame([tuple(row[name] for name in RUNS.columns) for row in rows], RUNS.schema)
+
+
+def planned_row(attempt: Attempt) -> dict[str, Any]:
+    """The row that is written before any other of the attempt."""
+    return {
+        **dict.fromkeys(RUNS.columns),
         c.RUN_ID: attempt.run_id,
         c.ATTEMPT_ID: attempt.attempt_id,
         c.KIND: attempt.kind,
-        c.STATUS: PLANNED if outcome is None else COMMITTED,
-        c.SEQUENCE: sequence,
+        c.STATUS: PLANNED,
         c.GUARDS: list(attempt.guards),
         c.INPUTS: canonical(attempt.inputs),
-        c.INPUT_DIGEST: (outcome and outcome.input_digest) or attempt.input_digest,
+        c.INPUT_DIGEST: attempt.input_digest,
         c.CONFIG_DIGEST: attempt.config_digest,
         c.CODE_DIGEST: attempt.code_digest,
-        c.COUNTS_IN: outcome and dict(outcome.counts_in),
-        c.COUNTS_OUT: outcome and dict(outcome.counts_out),
-        c.RESULT_DIGEST: outcome and outcome.result_digest,
-        c.VERDICT: outcome and outcome.verdict,
         c.SCHEMA: SCHEMA_VERSION,
         c.STARTED_AT: attempt.started_at,
-        c.FINISHED_AT: outcome and outcome.finished_at,
-        c.REMOVED: outcome and {table: list(attempts) for table, attempts in outcome.removed.items()},
     }
-    return spark.createDataFrame([tuple(values[name] for name in RUNS.columns)], RUNS.schema)
 
 
-def _as_run(attempt: Attempt, sequence: int, outcome: Outcome) -> Run:
-    return Run(
-        attempt.run_id,
-        attempt.attempt_id,
-        attempt.kind,
-        sequence,
-        attempt.guards,
-        json.loads(canonical(attempt.inputs)),
-        outcome.input_digest or attempt.input_digest,
-        attempt.config_digest,
-        attempt.code_digest,
-        dict(outcome.counts_in),
-        dict(outcome.counts_out),
-        outcome.result_digest,
-        outcome.verdict,
-    )
+def _committed_row(attempt: Attempt, sequence: int, outcome: Outcome) -> dict[str, Any]:
+    """The row that makes the attempt count."""
+    return planned_row(attempt) | {
+        c.STATUS: COMMITTED,
+        c.SEQUENCE: sequence,
+        c.INPUT_DIGEST: outcome.input_digest or attempt.input_digest,
+        c.COUNTS_IN: dict(outcome.counts_in),
+        c.COUNTS_OUT: dict(outcome.counts_out),
+        c.RESULT_DIGEST: outcome.result_digest,
+        c.VERDICT: outcome.verdict,
+        c.FINISHED_AT: outcome.finished_at,
+        c.REMOVED: {table: list(attempts) for table, attempts in outcome.removed.items()},
+    }
 
 
-def _commit(row: Any) -> Commit:
-    values = {name: row[name] for name in _SHORT}
-    read = None if row[READ] is None else json.loads(row[READ])
-    return Commit(**values | {c.GUARDS: tuple(values[c.GUARDS])}, read=read, reached=row[REACHED])
+_SHORT = tuple(each.name for each in fields(Commit) if each.name not in (READ, REACHED))
+_WHOLE = tuple(each.name for each in fields(Run))
 
 
-def _run(row: Any) -> Run:
-    values = row.asDict()
-    return Run(**values | {c.GUARDS: tuple(values[c.GUARDS]), c.INPUTS: json.loads(values[c.INPUTS])})
+def _commit(row: Mapping[str, Any]) -> Commit:
+    inputs = json.loads(row[c.INPUTS])
+    reached = inputs.get(REACHED)
+    values = {name: row[name] for name in _SHORT} | {c.GUARDS: tuple(row[c.GUARDS])}
+    return Commit(**values, read=inputs.get(READ), reached=None if reached is None else canonical(reached))
+
+
+def _run(row: Mapping[str, Any]) -> Run:
+    values = {name: row[name] for name in _WHOLE}
+    return Run(**values | {c.GUARDS: tuple(row[c.GUARDS]), c.INPUTS: json.loads(row[c.INPUTS])})

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pyspark.sql import functions as F
 
 from groupledger.sinks import changes
+from groupledger.sinks.folder_files import count_files
 from groupledger.sinks.refusals import ENGINE_ERRORS, WriteConflict, is_conflict
 from groupledger.sinks.runs import TRIES
 from groupledger.tables import RUNS, TABLES
@@ -88,11 +89,18 @@ def _affected(spark: SparkSession, location: LedgerLocation, table: Table, comma
     return int(changes.run(spark, location, table, command)[0][0])
 
 
-def gather(spark: SparkSession, location: LedgerLocation, table: Table, file_bytes: int) -> None:
-    """Bring the rows into files of this size, by the table's clustering where it has one; what is gathered stays."""
-    with settings(spark, {FILE_BYTES: str(file_bytes), SMALL_BYTES: str(file_bytes)}):
+def gather(spark: SparkSession, location: LedgerLocation, table: Table, file_mb: int) -> None:
+    """Bring the rows into files of this size in MiB, by the table's clustering where it has one; they stay so."""
+    size_bytes = str(file_mb * 2**20)
+    with settings(spark, {FILE_BYTES: size_bytes, SMALL_BYTES: size_bytes}):
         command = f"OPTIMIZE {location.identifier(table)}"
         persistently(partial(changes.run, spark, location, table, command), table)
+
+
+def file_count(spark: SparkSession, location: LedgerLocation, table: Table) -> int | None:
+    """How many files make a table now, without a query; None where only Spark can tell."""
+    folder = location.folder(spark, table)
+    return None if folder is None else count_files(folder)
 
 
 def vacuum(spark: SparkSession, location: LedgerLocation, table: Table, hours: int) -> None:

@@ -20,9 +20,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from groupledger.core.delta_log import AddedFile, added_since, is_read_as_parquet
-from groupledger.sources.files import literal, local_path
+from groupledger.sources.files import local_path
 from groupledger.sources.opening import opened
-from groupledger.tables.sql_text import quoted
+from groupledger.tables.sql_text import literal_path, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -87,7 +87,7 @@ def added(spark: SparkSession, table: DeltaVersion, since: int) -> list[AddedFil
     versions = range(since + 1, table.version + 1)
     if not versions:
         return []
-    names = [literal(f"{table.folder.rstrip('/')}/_delta_log/{version:020d}.json") for version in versions]
+    names = [literal_path(f"{table.folder.rstrip('/')}/_delta_log/{version:020d}.json") for version in versions]
     try:
         log = spark.read.schema(_ACTIONS).option("mode", "FAILFAST").json(names)
         rows = log.select(F.col(_FILE).alias(_VERSION), *log.columns).collect()
@@ -111,7 +111,7 @@ def rows_of(
     by_values: defaultdict[tuple[str | None, ...], list[str]] = defaultdict(list)
     for file in files:
         values = tuple(_value(file.partition_values, name) for name in placed)
-        by_values[values].append(literal(url_of(table.folder, file.path)))
+        by_values[values].append(literal_path(url_of(table.folder, file.path)))
     if not by_values or len(by_values) > MOST_PARTITIONS:
         return None
     inside = StructType([schema[name] for name in schema.names if name in names and name not in placed])

@@ -17,13 +17,13 @@ from pyspark.sql import functions as F
 
 from groupledger.sources.opening import SourceFault, opened
 from groupledger.tables import columns as c
+from groupledger.tables.sql_text import literal_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark.sql import DataFrame, SparkSession
 
-_GLOB = re.compile(r"([\\*?\[\]{}])")
 _LOCAL = re.compile(r"^(?:file:/*(?=/))?(?![a-zA-Z][\w+.-]*:/)")
 _LEFT_BY_SPARK = re.compile(r"_SUCCESS|_(?:started|committed)_.*|\..*\.crc")
 
@@ -66,7 +66,7 @@ class Files:
 
 def list_files(spark: SparkSession, path: str, *, glob: bool = False) -> Files:
     """The files of a path. Raises SourceFault: SOURCE_MISSING, SOURCE_UNREADABLE, FILES_PASSED_OVER."""
-    place = path if glob else literal(path)
+    place = path if glob else literal_path(path)
     reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
     listed = opened(lambda: reader.load(place), path)
     named = listed.select("path", "length", F.unix_micros("modificationTime").alias(c.AT))
@@ -103,11 +103,6 @@ def unreadable(error: str, names: Iterable[str]) -> SourceFault | None:
                 "SOURCE_UNREADABLE", f"{name}: {reason}; nothing was ingested; replace the file, or leave it out"
             )
     return None
-
-
-def literal(path: str) -> str:
-    """The path with each sign that Spark would expand taken as it is."""
-    return _GLOB.sub(r"\\\1", path)
 
 
 def local_path(path: str) -> Path | None:

@@ -1,6 +1,10 @@
-"""Quote names and texts for Spark's SQL, whatever characters they have."""
+"""Quote names, texts and paths for Spark, whatever characters they have."""
 
 from __future__ import annotations
+
+import re
+
+_GLOB = re.compile(r"([\\*?\[\]{}])")
 
 
 def quoted(name: str) -> str:
@@ -12,3 +16,8 @@ def literal(text: str) -> str:
     """Quote a text as a literal."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
+
+
+def literal_path(path: str) -> str:
+    """Escape the characters of a path that Spark would expand."""
+    return _GLOB.sub(r"\\\1", path)

@@ -1,0 +1,18 @@
+"""What delta-rs says of an error, in words for a person."""
+
+from __future__ import annotations
+
+import re
+
+from groupledger.core.secrets import without_secrets
+
+_LAYER = re.compile(r"^(?:DeltaError|DataFusion error|Generic DeltaTable error|[A-Z]\w+ error): ", re.IGNORECASE)
+_WORDS = 400
+
+
+def first_words(error: Exception) -> str:
+    """The first line of an error that means something, without the names of the engine's layers."""
+    text = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    while (shorter := _LAYER.sub("", text)) != text:
+        text = shorter
+    return without_secrets(text if len(text) <= _WORDS else f"{text[:_WORDS]}...")

@@ -1,0 +1,79 @@
+"""Rows of a table in a folder of this machine, from the very files that have them: delta-rs says which these are.
+
+For a table that it has not read before, Delta's own reader runs a job to learn the table's files, and in each query one
+to choose among them. Both take longer than to read the rows of one ingest. What is here reads plain Parquet; where a
+table needs more than that (deletion vectors, renamed columns: a higher reader version), Delta's reader has to.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_left
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
+
+from pyspark.sql.types import StructType
+
+from groupledger.tables import columns as c
+from groupledger.tables.sql_text import literal_path, quoted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from deltalake import DeltaTable
+    from pyspark.sql import DataFrame, SparkSession
+
+_ELSEWHERE = re.compile("[%:]")
+"""In the path of a file: encoded, or that of another table; no writer of ours makes such ones."""
+_BOUNDS = f"min.{c.ATTEMPT_ID}", f"max.{c.ATTEMPT_ID}"
+
+
+def rows_in_files(spark: SparkSession, folder: Path, attempts: Collection[str]) -> DataFrame | None:
+    """Every row of these attempts in the table's latest version, and of others that share a file with one of them.
+
+    None where Delta's reader has to read it, or to say what is wrong with it.
+    """
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError
+
+    try:
+        table = DeltaTable(str(folder))
+        if table.protocol().min_reader_version > 1 or table.metadata().partition_columns:
+            return None
+        names = list(_files(table, sorted(attempts)))
+        schema = StructType.fromJson(json.loads(table.schema().to_json()))
+    except (DeltaError, OSError):
+        return None
+    if any(_ELSEWHERE.search(name) for name in names):
+        return None
+    if names:
+        reader = spark.read.schema(schema).option("recursiveFileLookup", "true")  # no columns from folders like `a=1`
+        return reader.parquet(*(literal_path(f"file:{folder / name}") for name in names))
+    none = (f"cast(NULL AS {field.dataType.simpleString()}) AS {quoted(field.name)}" for field in schema)
+    return spark.range(0).where("false").selectExpr(*none)  # the optimizer sees that there is nothing
+
+
+def count_files(folder: Path) -> int | None:
+    """How many files make the table's latest version; None where delta-rs cannot say."""
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError
+
+    try:
+        return DeltaTable(str(folder)).get_add_actions().num_rows
+    except (DeltaError, OSError):
+        return None
+
+
+def _files(table: DeltaTable, attempts: list[str]) -> Iterator[str]:
+    """The files that may have rows of one of the attempts, by the statistics of their attempts."""
+    added = table.get_add_actions(flatten=True)
+    names = added["path"].to_pylist()
+    if not set(_BOUNDS) <= set(added.column_names):
+        yield from names
+        return
+    least, greatest = (added[name].to_pylist() for name in _BOUNDS)
+    for name, low, high in zip(names, least, greatest, strict=True):
+        at = 0 if low is None else bisect_left(attempts, low)
+        if at < len(attempts) and (high is None or attempts[at] <= high):
+            yield name

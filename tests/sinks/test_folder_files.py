@@ -1,0 +1,93 @@
+"""The rows of some attempts are read from the files that have them, and are those that Delta's reader finds."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from groupledger.sinks import changes
+from groupledger.sinks.folder_files import rows_in_files
+from groupledger.sinks.ledger import LedgerLocation, ddl
+from groupledger.tables import TOPIC_SNAPSHOTS
+from groupledger.tables import columns as c
+from tests.sinks.test_append import write
+from tests.sinks.test_ledger import ODD_FOLDERS
+
+pytestmark = pytest.mark.spark
+
+LONG = "b" * 40
+ATTEMPTS = ("a", LONG, f"{LONG}c", "\u00fc", "z")
+"""Statistics of texts end after 32 signs."""
+MOMENT = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+def made(spark, folder, attempts=("a", "z")):
+    """A table with rows of each attempt in a file of its own."""
+    location = LedgerLocation(path=str(folder))
+    spark.sql(ddl(location, TOPIC_SNAPSHOTS))
+    for attempt in attempts:
+        row = {c.CLUSTER_ID: "dev", c.TOPIC: f"of {attempt}", c.PARTITION_COUNT: 3, c.VALID_FROM: MOMENT}
+        write(spark, location, TOPIC_SNAPSHOTS, [row], attempt)
+    return location
+
+
+@pytest.fixture(scope="module")
+def place(spark, tmp_path_factory):
+    return made(spark, tmp_path_factory.mktemp("files"), ATTEMPTS)
+
+
+def of(rows, attempts):
+    return sorted(tuple(row) for row in rows.collect() if row[c.ATTEMPT_ID] in attempts)
+
+
+@pytest.mark.parametrize("attempts", [(each,) for each in ATTEMPTS] + [("a", "z"), ATTEMPTS, ("none", LONG)])
+def test_the_rows_of_attempts_are_those_that_delta_finds(spark, place, attempts):
+    rows = rows_in_files(spark, place.folder(spark, TOPIC_SNAPSHOTS), attempts)
+    assert rows.columns == TOPIC_SNAPSHOTS.columns
+    assert of(rows, attempts) == of(place.rows(spark, TOPIC_SNAPSHOTS), attempts)
+    assert len(of(rows, attempts)) == len(set(attempts) & set(ATTEMPTS))
+
+
+@pytest.mark.parametrize("attempts", [(), ("of nobody",)])
+def test_attempts_without_rows_have_none(spark, place, attempts):
+    rows = place.rows(spark, TOPIC_SNAPSHOTS, attempts)
+    assert (rows.columns, rows.collect()) == (TOPIC_SNAPSHOTS.columns, [])
+    assert [field.dataType for field in rows.schema] == [field.dataType for field in TOPIC_SNAPSHOTS.schema]
+
+
+def test_files_of_other_attempts_are_not_opened(spark, tmp_path):
+    place = made(spark, tmp_path)
+    mine = rows_in_files(spark, place.folder(spark, TOPIC_SNAPSHOTS), ["z"])
+    names = {Path(name).name for name in mine.inputFiles()}
+    for file in Path(tmp_path, TOPIC_SNAPSHOTS.name).glob("*.parquet"):
+        if file.name not in names:
+            file.unlink()
+    assert len(of(place.rows(spark, TOPIC_SNAPSHOTS, ["z"]), "z")) == 1
+
+
+@pytest.mark.parametrize("folder", [*ODD_FOLDERS, "day=1"])
+def test_a_folder_may_have_any_name(spark, tmp_path, folder):
+    place = made(spark, tmp_path / folder)
+    rows = place.rows(spark, TOPIC_SNAPSHOTS, ["a", "z"])
+    assert rows.columns == TOPIC_SNAPSHOTS.columns, "a folder's name is no column"
+    assert len(of(rows, "az")) == 2
+
+
+def test_rows_that_were_gathered_are_found(spark, tmp_path):
+    place = made(spark, tmp_path)
+    changes.run(spark, place, TOPIC_SNAPSHOTS, f"OPTIMIZE {place.identifier(TOPIC_SNAPSHOTS)}")
+    rows = rows_in_files(spark, place.folder(spark, TOPIC_SNAPSHOTS), ["z"])
+    assert len(rows.inputFiles()) == 1
+    assert len(of(rows, "z")) == 1
+
+
+def test_rows_that_were_deleted_by_a_vector_do_not_come_back(spark, tmp_path):
+    place = made(spark, tmp_path)
+    name = place.identifier(TOPIC_SNAPSHOTS)
+    changes.run(spark, place, TOPIC_SNAPSHOTS, f"OPTIMIZE {name}")
+    vectors = "SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
+    changes.run(spark, place, TOPIC_SNAPSHOTS, f"ALTER TABLE {name} {vectors}")
+    changes.run(spark, place, TOPIC_SNAPSHOTS, f"DELETE FROM {name} WHERE {c.ATTEMPT_ID} = 'z'")
+    assert rows_in_files(spark, place.folder(spark, TOPIC_SNAPSHOTS), ["z"]) is None
+    rows = place.rows(spark, TOPIC_SNAPSHOTS, ["a", "z"]).select(c.ATTEMPT_ID).collect()
+    assert [row[0] for row in rows] == ["a"]

@@ -1,0 +1,157 @@
+"""The table `runs` in a folder is read and written without Spark, beside writers that use Spark."""
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from groupledger.core.faults import Fault
+from groupledger.sinks import changes, folder_runs, ledger, runs
+from groupledger.sinks.folder_runs import FolderRuns
+from groupledger.sinks.ledger import LedgerLocation, check, ddl
+from groupledger.tables import RUNS
+from groupledger.tables import columns as c
+from tests.sinks.test_ledger import ODD_FOLDERS
+from tests.sinks.test_runs import OUTCOME, attempt, committed
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def place(spark, tmp_path):
+    location = LedgerLocation(path=str(tmp_path / "ledger"))
+    spark.sql(ddl(location, RUNS))
+    return location
+
+
+def folder_of(place):
+    return Path(place.path, RUNS.name)
+
+
+def by_spark(monkeypatch):
+    """As an older version writes, which knows no other way."""
+    for module in (runs, ledger):
+        monkeypatch.setattr(module, "folder_runs", lambda *_: None)
+
+
+def test_no_query_of_spark_is_run_for_a_run(spark, place):
+    queries = spark._jsparkSession.sharedState().statusStore()
+    before = queries.executionsCount()
+    check(spark, place)
+    first = attempt("run", "a")
+    runs.plan(spark, place, first)
+    run = runs.commit(spark, place, first, 0, OUTCOME)
+    assert runs.read_commits(spark, place, "run").committed == run
+    assert (runs.given_up(spark, place), runs.removals(spark, place), runs.history(spark, place)) == (set(), {}, (run,))
+    assert queries.executionsCount() == before
+
+
+@pytest.mark.parametrize("folder", ODD_FOLDERS)
+def test_a_folder_may_have_any_name(spark, tmp_path, folder):
+    location = LedgerLocation(path=str(tmp_path / folder))
+    spark.sql(ddl(location, RUNS))
+    found = FolderRuns(tmp_path / folder / RUNS.name)
+    assert folder_runs.folder_runs(spark, location) == (None if "%" in folder else found), "delta-rs decodes it"
+    runs.commit(spark, location, attempt("run", "a"), 0, OUTCOME)
+    assert committed(spark, location) == [(1, "run", "a")]
+
+
+def test_spark_and_delta_rs_read_the_same_of_each_other_s_rows(spark, place, monkeypatch):
+    first, second = attempt("run-1", "a-1", ("dev/log",)), attempt("run-2", "a-2", ("dev/log", "dev/topics"))
+    runs.plan(spark, place, first)
+    runs.commit(spark, place, first, 0, OUTCOME)
+    with monkeypatch.context() as older:
+        by_spark(older)
+        runs.plan(spark, place, second)
+        runs.commit(spark, place, second, 1, OUTCOME)
+        told = runs.history(spark, place), runs.read_commits(spark, place, "run-1")
+    assert (runs.history(spark, place), runs.read_commits(spark, place, "run-1")) == told
+    assert [run.run_id for run in told[0]] == ["run-1", "run-2"]
+
+
+def test_writers_of_both_kinds_count_one_after_another(spark, place):
+    """An older version's MERGE takes the same lock."""
+
+    def numbers(ways):
+        setting, names = ways
+        for name in names:
+            number = 1
+            while not setting(runs._committed_row(attempt(name, name), number, OUTCOME)):
+                number = runs.read_commits(spark, place).sequence + 1
+            yield number
+
+    table = FolderRuns(folder_of(place))
+    older = partial(runs._set_by_spark, spark, place), ("a", "b", "c")
+    newer = partial(runs._set_by_delta_rs, table), ("d", "e", "f", "g", "h")
+    with ThreadPoolExecutor(2) as pool:
+        told = list(pool.map(lambda ways: list(numbers(ways)), (older, newer)))
+    assert sorted(number for numbers in told for number in numbers) == list(range(1, 9))
+    assert [row[0] for row in committed(spark, place)] == list(range(1, 9))
+
+
+def test_a_commit_that_takes_no_lock_is_not_written_over(spark, place):
+    table = FolderRuns(folder_of(place))
+    runs.plan(spark, place, attempt("other", "a-0"))
+    mine = runs._committed_row(attempt("run", "a"), 1, OUTCOME)
+
+    def overtaken(row):
+        assert row[c.RUN_ID] == "other"
+        rows = DeltaTable(str(folder_of(place))).to_pyarrow_table()
+        write_deltalake(str(folder_of(place)), rows, mode="append")
+        return False
+
+    assert table.insert(mine, overtaken, runs.PLANNED) is False
+    assert table.read(runs.COMMITTED) == []
+    assert table.insert(mine, lambda _: False, runs.PLANNED) is True
+
+
+def test_files_of_many_commits_are_made_one(spark, place, monkeypatch):
+    monkeypatch.setattr(folder_runs, "MOST_FILES", 3)
+    for number in range(1, 6):
+        runs.commit(spark, place, attempt(f"run-{number}", f"a-{number}"), number - 1, OUTCOME)
+    assert len(DeltaTable(str(folder_of(place))).file_uris()) == 2, "one of four, and one"
+    assert committed(spark, place) == [(number, f"run-{number}", f"a-{number}") for number in range(1, 6)]
+    assert [run.sequence for run in runs.history(spark, place)] == [1, 2, 3, 4, 5]
+
+
+def killed(*_, **__):
+    raise KeyboardInterrupt
+
+
+def test_what_a_commit_left_that_was_killed_before_its_entry_harms_nobody(spark, place, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(DeltaTable, "create_write_transaction", killed)
+        with pytest.raises(KeyboardInterrupt):
+            runs.commit(spark, place, attempt("run", "a"), 0, OUTCOME)
+    log = folder_of(place) / "_delta_log"
+    (log / "00000000000000000001.json#1").write_text('{"add', encoding="ascii")
+    assert list(folder_of(place).glob("*/*.parquet"))
+    assert runs.read_commits(spark, place).commits == ()
+    assert runs.commit(spark, place, attempt("run", "a"), 0, OUTCOME).sequence == 1
+    assert committed(spark, place) == [(1, "run", "a")]
+
+
+def test_a_table_with_features_that_delta_rs_may_not_know_is_left_to_spark(spark, place):
+    name = place.identifier(RUNS)
+    changes.run(spark, place, RUNS, f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    assert folder_runs.folder_runs(spark, place) is None
+    runs.commit(spark, place, attempt("run", "a"), 0, OUTCOME)
+    assert committed(spark, place) == [(1, "run", "a")]
+
+
+def test_a_damaged_file_is_told_by_its_table(spark, place):
+    runs.commit(spark, place, attempt("run", "a"), 0, OUTCOME)
+    (file,) = folder_of(place).glob("*/*.parquet")
+    file.write_bytes(b"PAR1")
+    with pytest.raises(Fault, match="table runs is damaged") as caught:
+        runs.read_commits(spark, place)
+    assert caught.value.code == "LEDGER_DAMAGED"
+
+
+def test_a_folder_that_cannot_be_written_is_told(spark, place):
+    (folder_of(place) / "status=committed").write_text("in the way", encoding="ascii")
+    with pytest.raises(Fault, match="the ledger cannot be written") as caught:
+        runs.commit(spark, place, attempt("run", "a"), 0, OUTCOME)
+    assert caught.value.code == "LEDGER_UNWRITABLE"
