@@ -1,6 +1,6 @@
 """An ingest every so often: what the 200th of 1,000 new records costs beside the second, warm, in one session.
 
-python -m benchmarks.scheduled_ingest [runs] [--samples 5] [--ledgers FOLDER]
+python -m benchmarks.scheduled_ingest [runs] [--samples 5] [--ledgers FOLDER] [--copied]
 
 Each run brings the next generations of the same 200 groups and of two new ones, in 50 log partitions. A ledger is kept
 as it was after the first run, and as it is after the last but one. Then the second run and the third are done on copies
@@ -8,6 +8,8 @@ of the one, and the last and one more on copies of the other, in turns: seconds 
 counted them. The first of two runs finds a ledger whose Delta logs the session has never read, as a job does that is
 started each time; the second one finds what it has read, as `ingest --follow` does. With
 FOLDER the two ledgers stay, are taken from there the next time, and are gone on with if they are not yet made.
+`--copied` makes the past of the old ledger in a minute, of copies of one ingest (benchmarks/long_past.py): then the
+last run but one is the first of the young ledger, and both ledgers get the same last one.
 `maintain` runs but once, on a copy at the end: how many files all runs left, and how many are left after it. The cause
 is tested without a clock in `tests/pipeline/test_scheduled_ingests.py`.
 """
@@ -29,6 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
+from benchmarks.long_past import with_past
 from groupledger.config import Config, LedgerSettings, SourceSettings, SparkSettings
 from groupledger.core.history import log_partition_of
 from groupledger.engine.session import session
@@ -58,27 +61,28 @@ class Cost(NamedTuple):
     stages: dict[str, float]
 
 
-def main(runs: int, samples: int, ledgers: Path | None) -> None:
+def main(runs: int, samples: int, ledgers: Path | None, *, copied: bool) -> None:
     """Print what the second and the last run cost, and the ratio of the last to the second."""
     with tempfile.TemporaryDirectory() as folder:
         schedule = Schedule(Path(folder))
         kept = ledgers or Path(folder)
         if not (kept / OLD).exists():
-            _made(schedule, kept, runs)
+            (_copied if copied else _made)(schedule, kept, runs)
+        ledger_runs = ((YOUNG, runs if copied else 2), (OLD, runs))
         costs: dict[tuple[str, int], list[Cost]] = {}
         for sample in range(samples + 1):
-            for name, first in ((YOUNG, 2), (OLD, runs)):
+            for name, first in ledger_runs:
                 copy = Path(folder) / f"{name}-{sample}"
                 shutil.copytree(kept / name, copy)
                 for number in (first, first + 1):
                     costs.setdefault((name, number - first), []).append(schedule.run(number, copy))
                 shutil.rmtree(copy)
     for after, words in ((0, "new to the session"), (1, "known to the session")):
-        for name, first in ((YOUNG, 2), (OLD, runs)):
+        for name, first in ledger_runs:
             # the first sample of each warms the session
-            _tell(f"run {first + after}, ledger {words}, median of {samples}", costs[name, after][1:])
+            _tell(f"{name}: run {first + after}, ledger {words}, median of {samples}", costs[name, after][1:])
         old, young = (statistics.median(cost.seconds for cost in costs[name, after][1:]) for name in (OLD, YOUNG))
-        print(f"run {runs + after} / run {2 + after}, ledger {words}: {old / young:.2f}", flush=True)
+        print(f"{OLD} / {YOUNG}, ledger {words}: {old / young:.2f}", flush=True)
     shutil.copytree(kept / OLD, Path(folder) / "maintained")
     schedule.maintain(runs - 1, Path(folder) / "maintained")
 
@@ -99,6 +103,14 @@ def _made(schedule: Schedule, kept: Path, runs: int) -> None:
         if told:
             _tell(f"run {number}, once", [cost])
     ledger.rename(kept / OLD)
+
+
+def _copied(schedule: Schedule, kept: Path, runs: int) -> None:
+    """Both ledgers, by the last run but one, and copies of it."""
+    young = LedgerLocation(path=str(kept / YOUNG))
+    init(schedule.spark, young)
+    schedule.run(runs - 1, kept / YOUNG)
+    with_past(kept / YOUNG, kept / OLD, runs - 2)
 
 
 def _tell(what: str, costs: list[Cost]) -> None:
@@ -209,5 +221,6 @@ if __name__ == "__main__":
     parser.add_argument("runs", type=int, nargs="?", default=200)
     parser.add_argument("--samples", type=int, default=5)
     parser.add_argument("--ledgers", type=Path, help="an empty folder for the two ledgers, or one that has them")
+    parser.add_argument("--copied", action="store_true", help="make the old ledger's past of copies")
     chosen = parser.parse_args()
-    main(chosen.runs, chosen.samples, chosen.ledgers)
+    main(chosen.runs, chosen.samples, chosen.ledgers, copied=chosen.copied)

@@ -1,0 +1,133 @@
+"""A ledger with a long past, made of a young one without ingesting: as if so many ingests had come before its last.
+
+Each older ingest is a copy of the last: the rows of each of its tables at lower offsets, under an attempt of its own,
+in files of their own, and a commit in each table's log, as Spark makes them. What an ingest after it costs is what it
+costs after as many real ones that brought the same groups; what the rows say of groups is not.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable, write_deltalake
+from pyarrow import parquet
+
+from groupledger.sinks.ledger import CHECKPOINT_INTERVAL
+from groupledger.sinks.runs import COMMITTED, PLANNED
+from groupledger.tables import RUNS, TABLES
+from groupledger.tables import columns as c
+
+STEP = 4
+"""Offsets by which each older ingest lies lower: fewer than the rarest group brings."""
+OFFSETS = (c.OFFSET, c.FROM_OFFSET)
+_BOUNDS = ("minValues", "maxValues")
+_NOT_KNOWN = ("txnId", "allFiles", "fileSizeHistogram", "histogramOpt")
+"""Of a version's checksum: what may be left out, and would have to be counted."""
+
+
+def with_past(young: Path, old: Path, ingests: int) -> None:
+    """Copy a ledger to `old`, and give it a past."""
+    shutil.copytree(young, old)
+    for table in TABLES:
+        log = old / table.name
+        if table is not RUNS and DeltaTable(str(log)).get_add_actions().num_rows:
+            grown = _Table(log, DeltaTable(str(log)).version())
+            for number in range(1, ingests + 1):
+                grown.add(number)
+    _add_runs(old / RUNS.name, ingests)
+
+
+def _attempt(number: int) -> str:
+    return f"past-{number:05}-0000-0000-000000000000"
+
+
+@dataclass(frozen=True, slots=False)
+class _Table:
+    """A table whose last commit is copied."""
+
+    folder: Path
+    version: int
+
+    @cached_property
+    def actions(self) -> list[dict[str, Any]]:
+        """The last commit."""
+        lines = self._entry(self.version).read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines]
+
+    @cached_property
+    def files(self) -> list[tuple[dict[str, Any], pa.Table]]:
+        """What it added, and the rows."""
+        added = [action["add"] for action in self.actions if "add" in action]
+        return [(add, parquet.read_table(self.folder / add["path"])) for add in added]
+
+    @cached_property
+    def checksum(self) -> dict[str, Any]:
+        """Of the last version, without what is left out."""
+        found = json.loads(self._entry(self.version, "crc").read_text(encoding="utf-8"))
+        return {name: value for name, value in found.items() if name not in _NOT_KNOWN}
+
+    def add(self, number: int) -> None:
+        """A commit more."""
+        version = self.version + number
+        added = [self._file(add, rows, number, at) for at, (add, rows) in enumerate(self.files)]
+        kept = [action for action in self.actions if "add" not in action]
+        text = "\n".join(json.dumps(action) for action in (*kept, *added))
+        self._entry(version).write_text(f"{text}\n", encoding="utf-8")
+        size = number * sum(add["size"] for add, _ in self.files)
+        told = {"numFiles": self.checksum["numFiles"] + number * len(self.files)}
+        told |= {"tableSizeBytes": self.checksum["tableSizeBytes"] + size}
+        self._entry(version, "crc").write_text(json.dumps(self.checksum | told), encoding="utf-8")
+        if version % CHECKPOINT_INTERVAL == 0:
+            DeltaTable(str(self.folder)).create_checkpoint()
+
+    def _file(self, add: dict[str, Any], rows: pa.Table, number: int, at: int) -> dict[str, Any]:
+        name = f"part-{at:05}-{_attempt(number)}.snappy.parquet"
+        parquet.write_table(_older(rows, number), self.folder / name, store_schema=False)
+        stats = json.loads(add["stats"])
+        for bounds in (stats[each] for each in _BOUNDS):
+            bounds[c.ATTEMPT_ID] = _attempt(number)
+            if c.OFFSET in bounds:
+                bounds[c.OFFSET] -= STEP * number
+        size = (self.folder / name).stat().st_size
+        return {"add": add | {"path": name, "size": size, "stats": json.dumps(stats)}}
+
+    def _entry(self, version: int, kind: str = "json") -> Path:
+        return self.folder / "_delta_log" / f"{version:020}.{kind}"
+
+
+def _older(rows: pa.Table, number: int) -> pa.Table:
+    """The rows at lower offsets, of another attempt."""
+    for name in (each for each in OFFSETS if each in rows.column_names):
+        kind = rows.schema.field(name)
+        lower = pc.subtract(rows[name], pa.scalar(STEP * number, kind.type))
+        rows = rows.set_column(
+            rows.column_names.index(name), kind, pc.if_else(pc.less(rows[name], 0), rows[name], lower)
+        )
+    kind = rows.schema.field(c.ATTEMPT_ID)
+    attempts = pa.array([_attempt(number)] * rows.num_rows, kind.type)
+    return rows.set_column(rows.column_names.index(c.ATTEMPT_ID), kind, attempts)
+
+
+def _add_runs(folder: Path, ingests: int) -> None:
+    table = DeltaTable(str(folder))
+    schema = pa.schema(table.schema().to_arrow())
+    rows = [row for row in table.to_pyarrow_table().to_pylist() if row[c.STATUS] == COMMITTED]
+    last = max(rows, key=lambda row: row[c.SEQUENCE])
+    inputs = json.loads(last[c.INPUTS])
+    for number in range(1, ingests + 1):
+        lower = STEP * number
+        read = {
+            cluster: {partition: [first - lower, end - lower] for partition, (first, end) in partitions.items()}
+            for cluster, partitions in inputs["read"].items()
+        }
+        told = {c.INPUTS: json.dumps(inputs | {"read": read}), c.SEQUENCE: last[c.SEQUENCE] + number}
+        row = last | told | {c.RUN_ID: f"past-{number}", c.ATTEMPT_ID: _attempt(number)}
+        for each in (row | {c.STATUS: PLANNED, c.SEQUENCE: None}, row):
+            write_deltalake(table, pa.Table.from_pylist([each], schema=schema), mode="append")
