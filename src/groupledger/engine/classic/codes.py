@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 from groupledger.core.batch import NONE
 from groupledger.core.kernels import kernel, run
 from groupledger.core.ragged import starts
+from groupledger.engine.classic.log import ByteColumn
 
 if TYPE_CHECKING:
     from groupledger.core.batch import LongArray
@@ -23,7 +25,7 @@ class CodedBytes:
     """Byte strings: each one's code (NONE: null), and the distinct ones by code."""
 
     codes: LongArray
-    values: list[bytes]
+    values: ByteColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class CodedTexts:
 def blobs(data: ByteArray, at: LongArray, size: LongArray) -> CodedBytes:
     """The strings `data[at:at + size]`, null where the size is negative."""
     codes, values = _coded(data, at, size)
-    return CodedBytes(codes, values.to_pylist())
+    return CodedBytes(codes, ByteColumn.of(values))
 
 
 def texts(data: ByteArray, at: LongArray, size: LongArray) -> CodedTexts:
@@ -77,16 +79,31 @@ def _text(value: bytes) -> str | None:
 
 
 def _coded(data: ByteArray, at: LongArray, size: LongArray) -> tuple[LongArray, Any]:
+    coded = strings(data, at, size).dictionary_encode()
+    return coded.indices.fill_null(NONE).to_numpy().astype(np.int64), coded.dictionary
+
+
+def strings(data: ByteArray, at: LongArray, size: LongArray) -> Any:
+    """The strings `data[at:at + size]` as an Arrow column, null where the size is negative."""
     start = starts(np.maximum(size, 0))
     copied = np.empty(int(start[-1]), np.uint8)
     run(copy_strings, data, at, start, copied, cells=len(at))
-    strings = pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(),
-        len(at),
-        [pa.py_buffer(np.packbits(size >= 0, bitorder="little")), *map(pa.py_buffer, (start, copied))],
+    valid = np.packbits(size >= 0, bitorder="little")
+    return pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), len(at), [pa.py_buffer(each) for each in (valid, start, copied)]
     )
-    coded = strings.dictionary_encode()
-    return coded.indices.fill_null(NONE).to_numpy().astype(np.int64), coded.dictionary
+
+
+def written_again(
+    data: ByteArray, start: LongArray, end: LongArray, again: Mapping[int, bytes]
+) -> tuple[ByteArray, LongArray, LongArray]:
+    """Blobs of which some, by index, have other bytes; these stand behind the data."""
+    which = np.array(list(again), np.int64)
+    sizes = np.array([len(each) for each in again.values()], np.int64)
+    start, end = start.copy(), end.copy()
+    start[which] = len(data) + np.cumsum(sizes) - sizes
+    end[which] = start[which] + sizes
+    return np.frombuffer(b"".join([data.data, *again.values()]), np.uint8), start, end
 
 
 @kernel

@@ -11,7 +11,7 @@ from groupledger.core.batch import NONE
 from groupledger.core.findings import DOUBLE_OWNED, REWRITE_DIFFERS, Invariant
 from groupledger.core.history import CoverageRow, FindingRow, gaps, snapshot_id
 from groupledger.core.history.assigned import double_evidence, faults, rewrite_evidence
-from groupledger.core.history.claimed import ClaimPeriod, Disagreement, NumbersByTopic, claimed_by, finding, is_compared
+from groupledger.core.history.claimed import ClaimPeriod, Disagreement, NumbersByTopic, finding
 from groupledger.core.history.steps import (
     BEGINS_DELETED,
     BEGINS_LATE,
@@ -20,6 +20,7 @@ from groupledger.core.history.steps import (
     TOMBSTONE_MISSING,
     UNREADABLE,
 )
+from groupledger.engine.classic.lists import PartitionSets
 
 if TYPE_CHECKING:
     from groupledger.core.batch import LongArray
@@ -105,79 +106,88 @@ class Findings:
 
     def _claims(self, step_of: LongArray) -> Iterator[FindingRow]:
         """Claims that differ from what was held: each pair of a claim and a holding is compared once."""
-        payloads, walked = self.payloads, self.line.walked
-        compared = [is_compared(*each) for each in zip(payloads.said, payloads.assignors, strict=True)]
-        of_said = payloads.of_said
-        some = np.flatnonzero(
-            (of_said != NONE) & (walked.compared[: len(of_said)] == 1) & (step_of[: len(of_said)] != NONE)
-        )
-        some = some[np.array([*compared, False], bool)[of_said[some]]]
+        payloads, walked, line = self.payloads, self.line.walked, self.line
+        of_said, said = payloads.of_said, payloads.said
+        is_compared = np.append(said.is_compared, False)[of_said]
+        some = np.flatnonzero(is_compared & (walked.compared[: len(of_said)] == 1) & (step_of[: len(of_said)] != NONE))
         holder = np.where(walked.before[some] != NONE, walked.before[some], walked.predecessor[some])
-        holdings, of_holder = self._holdings()
-        held = np.where(holder == NONE, NONE, of_holder[holder])
-        pairs, found = np.unique(of_said[some] * (len(holdings) + 1) + held + 1, return_inverse=True)
-        claims = [claimed_by(said) for said in payloads.said]
-        differs = np.array([self._differ(claims, holdings, pair) for pair in pairs.tolist()], bool)
-        for place in np.flatnonzero(differs[found] if len(pairs) else differs).tolist():
-            member = int(some[place])
+        holdings, nothing = self._holdings()
+        of_holder = np.concatenate([payloads.of_told, nothing - len(line.heads.held) + np.arange(len(line.heads.held))])
+        held = np.where(holder == NONE, nothing, of_holder[holder])
+        held[held == NONE] = nothing
+        pairs, found = np.unique(of_said[some] * (nothing + 1) + held, return_inverse=True)
+        claims = PartitionSets.of(said.claim)
+        differs = ~claims.equal(pairs // (nothing + 1), holdings, pairs % (nothing + 1))
+        for place in np.flatnonzero(differs[found]).tolist():
+            member, code = int(some[place]), int(of_said[some[place]])
             step = int(step_of[member])
-            said = int(of_said[member])
-            claim = Disagreement(
-                claims[said],
-                {} if held[place] == NONE else holdings[held[place]],
-                payloads.said[said].claim.generation,
-                walked.before[member] != NONE,
-                walked.predecessor[member] != NONE,
-            )
             last = int(walked.last[step])
-            topics = self.catalogues[self.cluster_ids[self.line.group[step]]]
-            times = int(self.line.time[last]), int(self.line.time[step])
-            broken, severity, evidence = finding(
-                claim, ClaimPeriod(topics, int(self.line.steps.generation[last]), *times)
+            was_member, has_predecessor = walked.before[member] != NONE, walked.predecessor[member] != NONE
+            generation = int(said.generation[code]) if said.has_generation[code] else None
+            claim = Disagreement(
+                self._in_words(claims, code),
+                self._in_words(holdings, int(held[place])),
+                *(generation, bool(was_member), bool(has_predecessor)),
             )
+            topics = self.catalogues[self.cluster_ids[int(line.group[step])]]
+            times = int(line.time[last]), int(line.time[step])
+            broken, severity, evidence = finding(claim, ClaimPeriod(topics, int(line.steps.generation[last]), *times))
             yield self._found(broken, step, evidence, severity=severity, member_id=self._member(member))
 
-    @staticmethod
-    def _differ(claims: list[NumbersByTopic], holdings: list[NumbersByTopic], pair: int) -> bool:
-        said, held = divmod(pair, len(holdings) + 1)
-        return claims[said] != (holdings[held - 1] if held else {})
+    def _holdings(self) -> tuple[PartitionSets, int]:
+        """What each distinct assignment and each member of a head holds, then nothing; and the number of that."""
+        heads = [
+            (owner, name or "", number)
+            for owner, held in enumerate(self.line.heads.held)
+            for _, name, number, _ in held
+        ]
+        number_of = {name: code for code, name in enumerate(self.payloads.names)}
+        named = [number_of.setdefault(name, len(number_of)) for _, name, _ in heads]
+        self.names = list(number_of)
+        owner, number = (np.array([each[field] for each in heads], np.int64) for field in (0, 2))
+        count = len(self.line.heads.held) + 1
+        of_heads = PartitionSets.of_partitions(owner, np.array(named, np.int64), number, count)
+        told = PartitionSets.of(self.payloads.told.lists)
+        return told.and_(of_heads), len(told.start) - 1 + count - 1
 
-    def _holdings(self) -> tuple[list[NumbersByTopic], LongArray]:
-        """What is held, by topic: of each distinct assignment and of each member of a head; and each member's."""
-        told = [{topic: set(numbers) for topic, numbers in each.partitions if numbers} for each in self.payloads.told]
-        heads: list[NumbersByTopic] = []
-        for held in self.line.heads.held:
-            heads.append({})
-            for topic_id, topic, partition, _ in held:
-                heads[-1].setdefault(topic or topic_id or "", set()).add(partition)
-        return told + heads, np.concatenate([self.payloads.of_told, len(told) + np.arange(len(heads))])
+    def _in_words(self, sets: PartitionSets, index: int) -> NumbersByTopic:
+        words: NumbersByTopic = {}
+        for name, number in sets.read(index):
+            words.setdefault(self.names[name], set()).add(number)
+        return words
 
     def _assignments(self, step_of: LongArray) -> Iterator[FindingRow]:
         """Topics that stand twice in an assignment, or that the subscription does not name."""
         payloads = self.payloads
+        said, told = payloads.said, payloads.told
         some = np.flatnonzero((payloads.of_said != NONE) & (step_of[: len(payloads.of_said)] != NONE))
-        count = max(1, len(payloads.told))
+        count = max(1, len(told.code))
         pairs, found = np.unique(payloads.of_said[some] * count + payloads.of_told[some], return_inverse=True)
-        wrong = [list(faults(payloads.said[pair // count], payloads.told[pair % count])) for pair in pairs.tolist()]
-        is_wrong = np.array([bool(each) for each in wrong], bool)
-        for place in np.flatnonzero(is_wrong[found] if len(pairs) else is_wrong).tolist():
+        is_wrong = told.repeated[pairs % count] | payloads.are_beyond(pairs // count, pairs % count)
+        wrong = {
+            pair: list(faults(said.read(int(pairs[pair] // count)), told.read(int(pairs[pair] % count))))
+            for pair in np.flatnonzero(is_wrong).tolist()
+        }
+        for place in np.flatnonzero(is_wrong[found]).tolist():
             member = int(some[place])
-            for broken, topic, evidence in wrong[found[place]]:
+            for broken, topic, evidence in wrong[int(found[place])]:
                 yield self._found(broken, int(step_of[member]), evidence, member_id=self._member(member), topic=topic)
 
     def _rewrites(self) -> Iterator[FindingRow]:
         """Rewrites that move more than a static member's new id explains: the first change that does."""
         line, changes = self.line, self.line.transfers.changes
         rewritten = (line.walked.kind == REWRITE_KIND) & self.facts.good[line.group]
-        settled: dict[int, bool] = {}
+        known: dict[int, dict[int, int]] = {}
+        found: set[int] = set()
         for row in np.flatnonzero(rewritten[changes.step]).tolist():
             step, giver, taker = int(changes.step[row]), int(changes.giver[row]), int(changes.taker[row])
-            if settled.get(step):
+            last = int(line.walked.last[step])
+            for each in (last, step):
+                known[each] = known.get(each) or self._instances(each)
+            before = known[last].get(giver, NONE)
+            if step in found or (before != NONE and before == known[step].get(taker, NONE)):
                 continue
-            before = self._instance(int(line.walked.last[step]), giver)
-            if before is not None and before == self._instance(step, taker):
-                continue
-            settled[step] = True
+            found.add(step)
             slot = int(changes.slot[row])
             topic, partition = line.topics[line.slot_topic[slot]], int(line.slot_partition[slot])
             names = (None if member == NONE else line.members[member] for member in (giver, taker))
@@ -185,15 +195,11 @@ class Findings:
             evidence = rewrite_evidence(number, topic, partition, *names)
             yield self._found(REWRITE_DIFFERS, step, evidence, member_id=None, topic=topic, partition=partition)
 
-    def _instance(self, step: int, member: int) -> int | None:
-        """The instance id, as a code, that a member has at a step; None: it is nobody's, or not there."""
+    def _instances(self, step: int) -> dict[int, int]:
+        """Member -> its instance id, of a step, as codes; NONE: it has none."""
         steps, names = self.line.steps, self.line.names
-        first = int(steps.member_first[step])
-        rows = np.flatnonzero(names.member[first : first + steps.member_count[step]] == member)
-        if member == NONE or not len(rows):
-            return None
-        code = int(names.instance[first + rows[0]])
-        return None if code == NONE else code
+        members = slice(steps.member_first[step], steps.member_first[step] + steps.member_count[step])
+        return dict(zip(names.member[members].tolist(), names.instance[members].tolist(), strict=True))
 
     def _doubles(self) -> Iterator[FindingRow]:
         """Partitions recorded for several members at once, by topic and by who these are."""
@@ -201,10 +207,11 @@ class Findings:
         for step in np.flatnonzero((line.transfers.doubled != 0) & (line.place != NONE) & self.facts.good[line.group]):
             holders: dict[tuple[str, int], list[str]] = {}
             for member in range(steps.member_first[step], steps.member_first[step] + steps.member_count[step]):
-                code = self.payloads.of_told[member]
-                for topic, numbers in self.payloads.told[code].partitions if code != NONE else ():
-                    for number in numbers:
-                        holders.setdefault((topic, number), []).append(self._member(member))
+                code = int(self.payloads.of_told[member])
+                told = self.payloads.told.read(code).partitions if code != NONE else ()
+                for name, partitions in told:
+                    for partition in partitions:
+                        holders.setdefault((name, partition), []).append(self._member(member))
             together: dict[tuple[str, tuple[str, ...]], list[int]] = {}
             for (topic, number), members in holders.items():
                 if len(members) > 1:

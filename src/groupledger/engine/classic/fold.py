@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from groupledger import tables
 from groupledger.core.history import QuarantineRow
@@ -19,9 +20,11 @@ from groupledger.core.history.fold import BEGINNING, OTHER_GROUP, other_group
 from groupledger.core.history.head import read_classic_head
 from groupledger.core.history.roles import ROLES
 from groupledger.core.wire.faults import DecodeFault
+from groupledger.core.wire.offset_commits import COMMIT, OTHER, TOMBSTONE, tell_commits
 from groupledger.core.wire.offsets_log import LogKey, RecordKind, decode_key, decode_value
 from groupledger.engine.classic.findings import Findings
 from groupledger.engine.classic.heads import head_rows
+from groupledger.engine.classic.log import ByteColumn
 from groupledger.engine.classic.payloads import read_payloads
 from groupledger.engine.classic.records import read_records
 from groupledger.engine.classic.tables import FactColumns
@@ -140,6 +143,7 @@ class Besides:
     """Records whose keys are not those of their groups' generations, by record: under what they are counted, why they
     are refused, and those that are a hole, with what cannot be read."""
 
+    commits: LongArray  # [N] of all records of the log
     unused: dict[int, str] = field(default_factory=dict)
     tombstones: dict[int, str] = field(default_factory=dict)
     faults: dict[int, Fault] = field(default_factory=dict)
@@ -147,10 +151,10 @@ class Besides:
 
     @classmethod
     def read(cls, log: LogColumns, fit: BoolArray, settings: FoldSettings) -> Besides:
-        """Read them one by one; a group with a record of another type does not fit."""
-        found, keys = cls(), dict[bytes, LogKey]()
+        """Read them one by one, but for good offset commits; a group with a record of another type does not fit."""
+        found, keys = cls(_commits(log, fit)), dict[bytes, LogKey]()
         owner = log.group
-        for record in np.flatnonzero(~log.is_plain & fit[owner]).tolist():
+        for record in np.flatnonzero(~log.is_plain & (found.commits == OTHER) & fit[owner]).tolist():
             fit[owner[record]] &= found._take(log, record, int(owner[record]), keys, settings)
         return found
 
@@ -194,6 +198,18 @@ class Besides:
         return np.asarray(holes[taken[holes]])
 
 
+def _commits(log: LogColumns, fit: BoolArray) -> LongArray:
+    """What each record is, as far as offset commits are told by columns; OTHER in groups that do not fit."""
+    commits = np.full(len(log.offset), OTHER, np.int64)
+    some = np.flatnonzero(~log.is_plain & fit[log.group])
+    if len(some):
+        names = ByteColumn.of(pa.array(log.group_keys, pa.large_binary()))
+        is_tombstone = log.values.is_null[some].astype(np.int64)
+        spans = log.keys.chosen(some), log.values.chosen(some)
+        commits[some] = tell_commits(*spans, is_tombstone, names.spans, log.group[some])
+    return commits
+
+
 class RecordAccount:
     """What became of the records of the groups that are not `left`."""
 
@@ -228,10 +244,13 @@ class RecordAccount:
 
     def counts(self, tombstones: LongArray, refused: Mapping[int, Fault], besides: Besides) -> Counter[tuple[str, str]]:
         """How many new records became what, by cluster and name."""
-        names = [f"used.{RecordKind.GROUP_METADATA}", f"tombstones.{RecordKind.GROUP_METADATA}"]
+        generation, commit = RecordKind.GROUP_METADATA, RecordKind.OFFSET_COMMIT
+        names = (f"used.{generation}", f"tombstones.{generation}", f"unused.{commit}", f"tombstones.{commit}")
         number = {name: code for code, name in enumerate(names)}
         code = np.zeros(len(self.log.offset), np.int64)
         code[tombstones] = 1
+        code[besides.commits == COMMIT] = 2
+        code[besides.commits == TOMBSTONE] = 3
         told = {record: f"quarantined.{fault.code}" for record, fault in {**refused, **besides.faults}.items()}
         told |= {record: f"unused.{name}" for record, name in besides.unused.items()}
         told |= {record: f"tombstones.{name}" for record, name in besides.tombstones.items()}

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from groupledger.core.batch import LongArray
     from groupledger.core.segments.checksums import ByteArray
+    from groupledger.core.wire.offset_commits import Spans
 
     BoolArray = NDArray[np.bool_]
 
@@ -40,12 +41,22 @@ class ByteColumn:
 
     @classmethod
     def of(cls, column: Any) -> ByteColumn:
-        """The strings of an Arrow column, where they are."""
-        array = _whole(column, pa.large_binary())
+        """The strings of an Arrow column or array, where they are."""
+        array = column if isinstance(column, pa.LargeBinaryArray) else _whole(column, pa.large_binary())
         _, bounds, data = array.buffers()
-        places = np.frombuffer(bounds, np.int64)[array.offset : array.offset + len(array) + 1]
-        held = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+        places = np.zeros(1, np.int64) if not len(array) else np.frombuffer(bounds, np.int64)
+        places = places[array.offset : array.offset + len(array) + 1] if len(array) else places
+        held = np.frombuffer(b"" if data is None else data, np.uint8)
         return cls(held, places[:-1], places[1:], array.is_null().to_numpy(zero_copy_only=False))
+
+    @property
+    def spans(self) -> Spans:
+        """Where they are."""
+        return self.data, self.start, self.end
+
+    def chosen(self, some: LongArray) -> Spans:
+        """Where some of them are."""
+        return self.data, self.start[some], self.end[some]
 
     def __getitem__(self, index: int) -> bytes | None:
         return None if self.is_null[index] else self.data[self.start[index] : self.end[index]].tobytes()

@@ -1,44 +1,121 @@
-"""What classic members said and were told: each distinct blob decoded once, its topics with their ids of each time."""
+"""What classic members said and were told, each distinct blob read once.
+
+Columns hold what they say. What the columns do not read (other forms of user data, bytes that are cut, topics that
+stand twice) is read by the careful decoders, and what these find is written again for the columns.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from groupledger.core.batch import NONE
 from groupledger.core.history.classic import CONSUMER_PROTOCOL
-from groupledger.core.history.payloads import ReadAssignment, ReadSubscription, TopicIds, read_said, read_told
+from groupledger.core.history.payloads import ReadAssignment, ReadSubscription, read_said, read_told
+from groupledger.core.ragged import owners, take
+from groupledger.core.registry import READING_CLAIMS
+from groupledger.core.wire.claims import FIRST_VERSION_WITH_OWNED
+from groupledger.core.wire.consumer_columns import (
+    NO_VERSION,
+    SubscriptionColumns,
+    TopicLists,
+    read_assignments,
+    read_subscriptions,
+)
+from groupledger.core.wire.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    encode_assignment,
+    encode_subscription,
+)
 from groupledger.core.wire.faults import DecodeFault
+from groupledger.core.wire.user_data import COOPERATIVE_STICKY, INT32_BYTES, NO_GENERATION, STICKY
+from groupledger.engine.classic.codes import CodedTexts, strings, texts, written_again
+from groupledger.engine.classic.lists import IdentifiedLists, PartitionLists, TopicTimes, distinct
 
 if TYPE_CHECKING:
     from groupledger.core.batch import LongArray
-    from groupledger.core.history.rows import Assignment
     from groupledger.core.history.topics import TopicHistory
-    from groupledger.core.wire.consumer_protocol import TopicPartitions
-    from groupledger.engine.classic.log import LogColumns
+    from groupledger.core.segments.checksums import ByteArray
+    from groupledger.engine.classic.log import BoolArray, ByteColumn, LogColumns
     from groupledger.engine.classic.records import GroupRecords
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctAssignments:
+    """T distinct assignments, each topic and each partition once, and those in which a topic stood twice."""
+
+    blobs: ByteColumn
+    code: LongArray  # [T] of the blobs
+    lists: PartitionLists
+    repeated: BoolArray
+    faults: dict[int, DecodeFault]
+
+    def read(self, index: int) -> ReadAssignment:
+        """One of them, in words."""
+        return read_told(self.blobs[int(self.code[index])] or b"")
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctSubscriptions:
+    """P distinct pairs of a subscription and the assignor under which it is read."""
+
+    blobs: ByteColumn
+    code: LongArray  # [P] of the blobs
+    assignor: LongArray  # [P] code
+    assignors: list[str | None]
+    version: LongArray  # NO_VERSION for no bytes
+    topics: LongArray  # code of the topics
+    topic_lists: list[tuple[str, ...]]
+    rack: Any  # a string array
+    user_data: Any  # a binary array
+    claim: PartitionLists
+    states_claim: BoolArray
+    is_compared: BoolArray
+    generation: LongArray  # of the claim
+    has_generation: BoolArray
+    subscription_generation: LongArray  # NONE without
+    faults: dict[int, DecodeFault]
+
+    def read(self, index: int) -> ReadSubscription:
+        """One of them, in words."""
+        return read_said(self.blobs[int(self.code[index])] or b"", self.assignors[int(self.assignor[index])])
 
 
 @dataclass(frozen=True, slots=True)
 class Payloads:
     """Codes of M members, NONE where the protocol type is not the consumer's or the record is refused.
 
-    A subscription is read under its group's assignor: `said` are distinct pairs of both. `recorded` and `claimed` are
-    distinct assignments and claims with the topic ids of their times; `claim` is NONE where the member states none.
+    `recorded` and `claimed` are the assignments and claims with the topic ids of their times; the code of a claim is
+    NONE where the member states none. `names` are all topics, in order.
     """
 
     of_said: LongArray
     of_told: LongArray
     recorded_code: LongArray
     claimed_code: LongArray
-    said: list[ReadSubscription]
-    assignors: list[str | None]  # of each of `said`
-    told: list[ReadAssignment]
-    recorded: list[Assignment]
-    claimed: list[Assignment]
+    said: DistinctSubscriptions
+    told: DistinctAssignments
+    names: list[str]
+    recorded: IdentifiedLists
+    claimed: IdentifiedLists
+
+    def are_beyond(self, said: LongArray, told: LongArray) -> BoolArray:
+        """Whether each of these assignments gives partitions of a topic that the subscription beside it leaves out."""
+        number = {name: code for code, name in enumerate(self.names)}
+        lists, told_lists = self.said.topic_lists, self.told.lists
+        of_lists = ((code, number.get(topic)) for code, topics in enumerate(lists) for topic in topics)
+        named = {code * len(number) + topic for code, topic in of_lists if topic is not None}
+        start, topic = take(told_lists.start, told)
+        pair = owners(start)
+        key = self.said.topics[said][pair] * len(number) + told_lists.name[topic]
+        is_named = np.isin(key, np.fromiter(named, np.int64, len(named)))
+        has_any = np.diff(told_lists.number_start)[topic] > 0
+        return np.bincount(pair[~is_named & has_any], minlength=len(said)) > 0
 
 
 def read_payloads(log: LogColumns, records: GroupRecords, catalogues: dict[str, TopicHistory]) -> Payloads:
@@ -47,109 +124,223 @@ def read_payloads(log: LogColumns, records: GroupRecords, catalogues: dict[str, 
     is_read = records.protocol_type.is_(CONSUMER_PROTOCOL)
     is_read &= ~np.isin(records.record, np.fromiter(records.refused, np.int64, len(records.refused)))
     read = is_read[of_record]
+    assignors = [None, *records.protocol.values.to_pylist()]
     protocol = records.protocol.codes[of_record] + 1
-    pairs, of_said = _distinct(records.subscription.codes * (len(records.protocol.values) + 1) + protocol, read)
-    assignments, of_told = _distinct(records.assignment.codes, read)
-    names = [None, *records.protocol.values.to_pylist()]
-    assignors = [names[pair % len(names)] for pair in pairs]
-    texts = [records.subscription.values[pair // len(names)] for pair in pairs]
-    said = [_read(read_said, text, name) for text, name in zip(texts, assignors, strict=True)]
-    told = [_read(read_told, records.assignment.values[code]) for code in assignments]
-    refused = _refuse(records, (of_said, said), (of_told, told))
+    pairs, of_said = distinct(records.subscription.codes * len(assignors) + protocol, read)
+    assignments, of_told = distinct(records.assignment.codes, read)
+    topics = TopicNumbers()
+    told = _read_told(records.assignment.values, assignments, topics)
+    under = pairs % len(assignors), assignors
+    said = _read_said(records.subscription.values, pairs // len(assignors), *under, topics)
+    refused = _refuse(records, (of_said, said.faults), (of_told, told.faults))
     for codes in (of_said, of_told):
         codes[refused[of_record]] = NONE
-    times = TopicTimes(log, records.record, catalogues)
-    recorded_code, recorded = times.with_ids(of_told, of_record, [_partitions_told(each) for each in told])
-    claimed_code, claimed = times.with_ids(of_said, of_record, [_partitions_claimed(each) for each in said])
-    return Payloads(
-        *(of_said, of_told, recorded_code, claimed_code),
-        *(_without_faults(said, _NOTHING_SAID), assignors, _without_faults(told, _NOTHING_TOLD)),
-        *(recorded, claimed),
+    told.lists.name[:], said.claim.name[:] = topics.numbers(told.lists.name), topics.numbers(said.claim.name)
+    times, names = TopicTimes(log, records.record, catalogues), topics.names()
+    of_claim = np.where(np.append(said.states_claim, False)[of_said], of_said, NONE)
+    recorded_code, recorded = times.identified(of_told, of_record, told.lists, names)
+    claimed_code, claimed = times.identified(of_claim, of_record, said.claim, names)
+    return Payloads(of_said, of_told, recorded_code, claimed_code, said, told, names, recorded, claimed)
+
+
+class TopicNumbers:
+    """Topics, numbered as they come, and in the end in order of their names."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+
+    def codes(self, names: CodedTexts) -> LongArray:
+        """The topics as they are numbered so far."""
+        of_code = [self._known.setdefault(name, len(self._known)) for name in names.values.to_pylist()]
+        return np.array([*of_code, NONE], np.int64)[names.codes]
+
+    def names(self) -> list[str]:
+        """All, in order."""
+        return sorted(self._known)
+
+    def numbers(self, codes: LongArray) -> LongArray:
+        """Their places in that order."""
+        place = np.empty(len(self._known), np.int64)
+        place[[self._known[name] for name in self.names()]] = np.arange(len(self._known))
+        return np.asarray(place[codes])
+
+
+def _read_told(blobs: ByteColumn, code: LongArray, topics: TopicNumbers) -> DistinctAssignments:
+    bytes_of = blobs.data, blobs.start[code], blobs.end[code]
+    lists, unread = read_assignments(*bytes_of)
+    names = texts(bytes_of[0], lists.name_at, lists.name_size)
+    doubtful = {*unread.tolist(), *_doubtful(lists, names).tolist()}
+    faults: dict[int, DecodeFault] = {}
+    repeated = np.zeros(len(code), bool)
+    again: dict[int, bytes] = {}
+    for index in sorted(doubtful):
+        told = _careful(read_told, blobs[int(code[index])])
+        if isinstance(told, DecodeFault):
+            faults[index], again[index] = told, b""
+        else:
+            repeated[index] = bool(told.repeated)
+            again[index] = encode_assignment(ConsumerProtocolAssignment(0, told.partitions))
+    if again:
+        bytes_of = written_again(*bytes_of, again)
+        lists, _ = read_assignments(*bytes_of)
+        names = texts(bytes_of[0], lists.name_at, lists.name_size)
+    partitions = PartitionLists(lists.start, topics.codes(names), lists.number_start, lists.number)
+    return DistinctAssignments(blobs, code, partitions, repeated, faults)
+
+
+def _doubtful(lists: TopicLists, names: CodedTexts) -> LongArray:
+    """Assignments in which a topic is no text or stands twice, or a partition is negative or stands twice."""
+    of_topic, topic = owners(lists.start), owners(lists.number_start)
+    order = np.lexsort((names.codes, of_topic))
+    twice = (np.diff(of_topic[order]) == 0) & (np.diff(names.codes[order]) == 0)
+    ordered = np.lexsort((lists.number, topic))
+    again = (np.diff(topic[ordered]) == 0) & (np.diff(lists.number[ordered]) == 0)
+    return np.unique(
+        np.concatenate(
+            [
+                of_topic[names.are_bad],
+                of_topic[order[1:][twice]],
+                of_topic[topic[lists.number < 0]],
+                of_topic[topic[ordered[1:][again]]],
+            ]
+        )
     )
 
 
-class TopicTimes:
-    """The topic listings as of each record: records between two changes of a cluster's topics are of one time."""
+def _read_said(
+    blobs: ByteColumn, code: LongArray, assignor: LongArray, assignors: list[str | None], topics: TopicNumbers
+) -> DistinctSubscriptions:
+    data, start, end = blobs.data, blobs.start[code], blobs.end[code]
+    said, unread = read_subscriptions(data, start, end)
+    cooperative = _is_among(assignor, assignors, {COOPERATIVE_STICKY})
+    carries_more = cooperative & (said.user_data_size > 0) & (said.user_data_size != INT32_BYTES)
+    in_user_data = np.flatnonzero(_is_among(assignor, assignors, {STICKY}) | carries_more)
+    doubtful = sorted({*unread.tolist(), *in_user_data.tolist(), *_no_texts(data, said)})
+    found = {at: _careful(read_said, blobs[int(code[at])], assignors[int(assignor[at])]) for at in doubtful}
+    if found:
+        data, start, end = written_again(data, start, end, {index: _plainly(each) for index, each in found.items()})
+        said, _ = read_subscriptions(data, start, end)
+    careful = {index: each for index, each in found.items() if not isinstance(each, DecodeFault)}
+    which = np.array(list(careful), np.int64)
 
-    def __init__(self, log: LogColumns, record: LongArray, catalogues: dict[str, TopicHistory]) -> None:
-        group = log.group[record]
-        self._ids: list[TopicIds] = []
-        self._of_record = np.zeros(len(record), np.int64)
-        for cluster_id, topics in catalogues.items():
-            mine = np.flatnonzero(np.array([name == cluster_id for name in log.cluster_ids], bool)[group])
-            time = log.time[record[mine]]
-            _, first, code = np.unique(topics.epochs(time), return_index=True, return_inverse=True)
-            self._of_record[mine] = code + len(self._ids)
-            self._ids += [TopicIds(topics, moment) for moment in time[first].tolist()]
+    def with_careful(values: LongArray, absent: int, of: Iterable[int | None]) -> LongArray:
+        values[which] = [absent if value is None else value for value in of]
+        return values
 
-    def with_ids(
-        self, code: LongArray, of_record: LongArray, partitions: list[TopicPartitions | None]
-    ) -> tuple[LongArray, list[Assignment]]:
-        """Each member's partitions with the topic ids of its record's time: codes, and the distinct ones.
-
-        NONE: its code is, or has no partitions to tell."""
-        has = np.array([each is not None for each in partitions], bool)
-        there = code != NONE
-        there[there] = has[code[there]]
-        count = max(1, len(self._ids))
-        pairs, found = _distinct(code * count + self._of_record[of_record], there)
-        known: dict[tuple[int, tuple[str | None, ...]], int] = {}
-        views: list[Assignment] = []
-        of_pair = np.empty(len(pairs) + 1, np.int64)
-        of_pair[-1] = NONE
-        for place, pair in enumerate(pairs):
-            listed, ids = partitions[pair // count] or (), self._ids[pair % count]
-            view = tuple([(ids[topic], topic, numbers) for topic, numbers in listed])
-            key = pair // count, tuple([topic_id for topic_id, _, _ in view])
-            if key not in known:
-                known[key] = len(views)
-                views.append(view)
-            of_pair[place] = known[key]
-        return of_pair[found], views
+    claims = [each.claim for each in careful.values()]
+    carried = _carried(data, said, cooperative)
+    own = np.where(said.generation >= 0, said.generation, NONE)
+    has_generation = np.where(carried == NO_GENERATION, own != NONE, True)
+    generation = np.where(carried == NO_GENERATION, own, carried)
+    has_generation[which] = [each.generation is not None for each in claims]
+    states_claim = said.version >= FIRST_VERSION_WITH_OWNED
+    states_claim[which] = [each.states_claim for each in careful.values()]
+    claim = _claims(data, said, topics)
+    is_compared = (np.diff(claim.start) > 0) | _is_among(assignor, assignors, READING_CLAIMS)
+    return DistinctSubscriptions(
+        blobs,
+        code,
+        assignor,
+        assignors,
+        with_careful(said.version.copy(), NO_VERSION, (each.version for each in careful.values())),
+        *_topic_lists(data, said),
+        _replaced(_racks(data, said), which, [each.rack for each in careful.values()]),
+        _replaced(_user_data(data, said), which, [each.user_data for each in careful.values()]),
+        claim,
+        states_claim,
+        states_claim & is_compared,
+        with_careful(generation, 0, (each.generation for each in claims)),
+        has_generation,
+        with_careful(own, NONE, (each.subscription_generation for each in claims)),
+        {index: each for index, each in found.items() if isinstance(each, DecodeFault)},
+    )
 
 
-def _distinct(codes: LongArray, there: Any) -> tuple[list[int], LongArray]:
-    """The distinct codes where there are any, and each one's place among them; NONE elsewhere."""
-    values, places = np.unique(codes[there], return_inverse=True)
-    found = np.full(len(codes), NONE, np.int64)
-    found[there] = places
-    return values.tolist(), found
+def _is_among(assignor: LongArray, assignors: list[str | None], names: Collection[str]) -> BoolArray:
+    """Whether each assignor is one of these."""
+    return np.array([name in names for name in assignors], bool)[assignor]
 
 
-def _read(read: Callable[..., Any], *data: Any) -> Any:
+def _no_texts(data: ByteArray, said: SubscriptionColumns) -> Iterable[int]:
+    """Those in which a topic or the rack is no UTF-8."""
+    topics = texts(data, said.topic_at, said.topic_size)
+    owned = texts(data, said.owned.name_at, said.owned.name_size)
+    yield from owners(said.topic_start)[topics.are_bad].tolist()
+    yield from owners(said.owned.start)[owned.are_bad].tolist()
+    yield from np.flatnonzero(texts(data, said.rack_at, said.rack_size).are_bad).tolist()
+
+
+def _plainly(said: ReadSubscription | DecodeFault) -> bytes:
+    """Its topics and its claim as bytes that the columns are read from; no bytes for what does not decode."""
+    if isinstance(said, DecodeFault):
+        return b""
+    return encode_subscription(ConsumerProtocolSubscription(1, said.topics, None, said.claim.owned))
+
+
+def _carried(data: ByteArray, said: SubscriptionColumns, cooperative: BoolArray) -> LongArray:
+    """The generation in the user data of Java's cooperative-sticky; NO_GENERATION where there is none."""
+    carried = np.full(len(said.version), NO_GENERATION, np.int64)
+    there = np.flatnonzero(cooperative & (said.user_data_size == INT32_BYTES))
+    places = said.user_data_at[there][:, None] + np.arange(INT32_BYTES)
+    carried[there] = np.ascontiguousarray(data[places]).view(">i4")[:, 0] if len(there) else 0
+    return carried
+
+
+def _claims(data: ByteArray, said: SubscriptionColumns, topics: TopicNumbers) -> PartitionLists:
+    owned = said.owned
+    names = topics.codes(texts(data, owned.name_at, owned.name_size))
+    return PartitionLists(owned.start, names, owned.number_start, owned.number)
+
+
+def _topic_lists(data: ByteArray, said: SubscriptionColumns) -> tuple[LongArray, list[tuple[str, ...]]]:
+    """Of each subscription the code of its topics, and the distinct lists of these."""
+    coded = strings(data, said.list_at, said.list_size).dictionary_encode()
+    code = coded.indices.to_numpy()
+    _, first = np.unique(code, return_index=True)
+    names = texts(data, said.topic_at, said.topic_size)
+    words = names.values.to_pylist()
+    known: dict[tuple[str, ...], int] = {}
+    of_code = []
+    for at in first.tolist():
+        topics = names.codes[said.topic_start[at] : said.topic_start[at + 1]].tolist()
+        of_code.append(known.setdefault(tuple([words[topic] for topic in topics]), len(known)))
+    return np.array(of_code, np.int64)[code], list(known)
+
+
+def _racks(data: ByteArray, said: SubscriptionColumns) -> Any:
+    """The racks; an empty one is none."""
+    racks = texts(data, said.rack_at, np.where(said.rack_size > 0, said.rack_size, NONE))
+    return racks.values.take(pa.array(racks.codes, mask=racks.codes == NONE))
+
+
+def _user_data(data: ByteArray, said: SubscriptionColumns) -> Any:
+    return strings(data, said.user_data_at, said.user_data_size).cast(pa.binary())
+
+
+def _replaced(values: Any, which: LongArray, others: list[Any]) -> Any:
+    """The values, at some places others."""
+    place = np.arange(len(values))
+    place[which] = len(values) + np.arange(len(others))
+    return pa.concat_arrays([values, pa.array(others, values.type)]).take(pa.array(place)) if others else values
+
+
+def _careful(read: Callable[..., Any], data: bytes | None, *more: Any) -> Any:
     """What the bytes say, or the fault in them."""
     try:
-        return read(*data)
+        return read(data or b"", *more)
     except DecodeFault as fault:
         return fault
 
 
-def _refuse(records: GroupRecords, *payloads: tuple[LongArray, list[Any]]) -> Any:
+def _refuse(records: GroupRecords, *payloads: tuple[LongArray, dict[int, DecodeFault]]) -> BoolArray:
     """Refuse records in which a member's bytes do not decode; whether each record is."""
     found: dict[tuple[int, int], DecodeFault] = {}
-    for order, (codes, values) in enumerate(payloads):
-        faulty = np.array([isinstance(value, DecodeFault) for value in values] + [False], bool)
-        found |= {(member, order): values[codes[member]] for member in np.flatnonzero(faulty[codes]).tolist()}
+    for order, (codes, faults) in enumerate(payloads):
+        faulty = np.isin(codes, np.fromiter(faults, np.int64, len(faults)))
+        found |= {(member, order): faults[int(codes[member])] for member in np.flatnonzero(faulty).tolist()}
     refused = np.zeros(len(records.record), bool)
     of_record = records.record_of_member
     for (member, _), fault in sorted(found.items(), key=lambda each: each[0]):
         refused[of_record[member]] = True
         records.refused.setdefault(int(records.record[of_record[member]]), fault)
     return refused
-
-
-def _partitions_told(told: ReadAssignment | DecodeFault) -> TopicPartitions | None:
-    return None if isinstance(told, DecodeFault) else told.partitions
-
-
-def _partitions_claimed(said: ReadSubscription | DecodeFault) -> TopicPartitions | None:
-    return None if isinstance(said, DecodeFault) or not said.states_claim else said.claim.owned
-
-
-_NOTHING_SAID = read_said(b"", None)
-_NOTHING_TOLD = read_told(b"")
-
-
-def _without_faults(values: list[Any], nothing: Any) -> list[Any]:
-    """The values, where no record that counts has one `nothing`."""
-    return [nothing if isinstance(value, DecodeFault) else value for value in values]

@@ -12,12 +12,12 @@ from groupledger.core.ragged import owners
 from groupledger.core.wire import group_metadata as g
 from groupledger.core.wire.faults import DecodeFault
 from groupledger.core.wire.offsets_log import GroupMetadata, RecordKind, decode_value, encode_value
-from groupledger.engine.classic.codes import CodedBytes, CodedTexts, blobs, texts
+from groupledger.engine.classic.codes import CodedBytes, CodedTexts, blobs, texts, written_again
 
 if TYPE_CHECKING:
     from groupledger.core.batch import LongArray
     from groupledger.core.segments.checksums import ByteArray
-    from groupledger.engine.classic.log import LogColumns
+    from groupledger.engine.classic.log import BoolArray, LogColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +55,10 @@ def read_records(log: LogColumns, record: LongArray) -> GroupRecords:
     counts = g.count_members(data, start, end)
     refused: dict[int, DecodeFault] = {}
     odd: list[int] = []
-    again = _decoded(log, record[counts == g.UNREAD], refused, odd)
+    again = _decoded(log, record, counts == g.UNREAD, refused, odd)
     if again:
-        added = np.searchsorted(record, list(again))
-        size = np.array([len(value) for value in again.values()], np.int64)
-        start[added] = len(data) + np.cumsum(size) - size
-        end[added] = start[added] + size
-        data = np.frombuffer(b"".join([data.data, *again.values()]), np.uint8)
+        data, start, end = written_again(data, start, end, again)
+        added = np.array(list(again), np.int64)
         counts[added] = g.count_members(data, start[added], end[added])
     read = counts != g.UNREAD
     found = _columns(data, record[read], g.group_columns(data, start[read], end[read], counts[read]), refused, odd)
@@ -69,10 +66,13 @@ def read_records(log: LogColumns, record: LongArray) -> GroupRecords:
     return found
 
 
-def _decoded(log: LogColumns, record: LongArray, refused: dict[int, DecodeFault], odd: list[int]) -> dict[int, bytes]:
-    """What only the careful decoder reads, as bytes of a version that the columns are read from."""
+def _decoded(
+    log: LogColumns, record: LongArray, unread: BoolArray, refused: dict[int, DecodeFault], odd: list[int]
+) -> dict[int, bytes]:
+    """What only the careful decoder reads, by place, as bytes of a version that the columns are read from."""
     again: dict[int, bytes] = {}
-    for index in record.tolist():
+    for place in np.flatnonzero(unread).tolist():
+        index = int(record[place])
         try:
             _, value = decode_value(RecordKind.GROUP_METADATA, log.values[index])
         except DecodeFault as fault:
@@ -80,7 +80,7 @@ def _decoded(log: LogColumns, record: LongArray, refused: dict[int, DecodeFault]
             continue
         assert isinstance(value, GroupMetadata)
         try:
-            again[index] = _plain(value)
+            again[place] = _plain(value)
         except StructError:  # a text of more bytes than fit behind a short length
             odd.append(index)
     return again

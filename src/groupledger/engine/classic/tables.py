@@ -16,6 +16,7 @@ from groupledger.core.history.roles import GroupType
 from groupledger.core.history.steps import DELETED_KIND, KINDS, REWRITE_KIND
 from groupledger.core.history.writer import SOURCE, snapshot_id
 from groupledger.core.ragged import owners, places, starts
+from groupledger.core.wire.consumer_columns import NO_VERSION
 from groupledger.engine.fold_schema import OUTPUT, arrow_type
 from groupledger.tables import columns as c
 
@@ -118,18 +119,10 @@ class FactColumns:
         return start, places(start) + np.repeat(steps.member_first[step], steps.member_count[step])
 
     @cached_property
-    def _topic_lists(self) -> tuple[LongArray, list[tuple[str, ...]]]:
-        """Of each of `said` the code of its topics, and the distinct lists of them."""
-        codes: dict[tuple[str, ...], int] = {}
-        of_said = [codes.setdefault(said.topics, len(codes)) for said in self.payloads.said]
-        return np.array([*of_said, NONE], np.int64), list(codes)
-
-    @cached_property
     def _shared(self) -> LongArray:
         """The topics that all members of each snapshot subscribe to; NONE: they differ, or there is nobody."""
         start, member = self.members_of_snapshots
-        of_said, _ = self._topic_lists
-        topics = of_said[self.payloads.of_said[member]]
+        topics = self._topics_of(member)
         shared = np.full(len(self.snapshots), NONE, np.int64)
         filled = np.flatnonzero(np.diff(start))
         if len(filled):
@@ -137,12 +130,15 @@ class FactColumns:
             shared[filled] = np.where(least == np.maximum.reduceat(topics, start[:-1][filled]), least, NONE)
         return shared
 
+    def _topics_of(self, member: LongArray) -> LongArray:
+        """The code of what each member subscribes to; NONE: it says nothing that is read."""
+        return np.append(self.payloads.said.topics, NONE)[self.payloads.of_said[member]]
+
     @cached_property
     def _topics_of_snapshots(self) -> tuple[Any, Any]:
         """`shared_topics`, and where there are none `subscribed_topics`."""
         start, member = self.members_of_snapshots
-        of_said, lists = self._topic_lists
-        topics, shared = of_said[self.payloads.of_said[member]], self._shared
+        topics, shared, lists = self._topics_of(member), self._shared, self.payloads.said.topic_lists
         unions: dict[frozenset[int], int] = {}
         union = np.full(len(shared), NONE, np.int64)
         for snapshot in np.flatnonzero(shared == NONE).tolist():
@@ -156,8 +152,7 @@ class FactColumns:
         start, member = self.members_of_snapshots
         step, payloads, records = self.snapshots[owners(start)], self.payloads, self.records
         said, of_said = payloads.said, payloads.of_said[member]
-        of_topics, lists = self._topic_lists
-        own_topics = np.where(self._shared[owners(start)] == NONE, of_topics[of_said], NONE)
+        own_topics = np.where(self._shared[owners(start)] == NONE, self._topics_of(member), NONE)
         return _struct(
             tables.MEMBER_SNAPSHOTS,
             len(member),
@@ -168,16 +163,16 @@ class FactColumns:
                 c.GROUP_INSTANCE_ID: _text(records.instance_id, member),
                 c.CLIENT_ID: _text(records.client_id, member),
                 c.HOST: _text(records.client_host, member),
-                c.RACK_ID: chosen([each.rack for each in said], pa.string(), of_said),
-                c.SUBSCRIPTION_VERSION: chosen([each.version for each in said], pa.int32(), of_said),
-                c.TOPICS: chosen(lists, _TOPICS, own_topics),
-                c.CLAIMED: chosen(payloads.claimed, _HOLDING, payloads.claimed_code[member]),
-                c.CLAIMED_GENERATION: chosen([each.claim.generation for each in said], pa.int32(), of_said),
-                c.SUBSCRIPTION_GENERATION: chosen(
-                    [each.claim.subscription_generation for each in said], pa.int32(), of_said
+                c.RACK_ID: named(said.rack, of_said),
+                c.SUBSCRIPTION_VERSION: numbers(said.version, said.version != NO_VERSION, of_said),
+                c.TOPICS: chosen(said.topic_lists, _TOPICS, own_topics),
+                c.CLAIMED: named(payloads.claimed.arrow(payloads.names), payloads.claimed_code[member]),
+                c.CLAIMED_GENERATION: numbers(said.generation, said.has_generation, of_said),
+                c.SUBSCRIPTION_GENERATION: numbers(
+                    said.subscription_generation, said.subscription_generation != NONE, of_said
                 ),
-                c.USER_DATA: chosen([each.user_data for each in said], pa.binary(), of_said),
-                c.RECORDED: chosen(payloads.recorded, _HOLDING, payloads.recorded_code[member]),
+                c.USER_DATA: named(said.user_data, of_said),
+                c.RECORDED: named(payloads.recorded.arrow(payloads.names), payloads.recorded_code[member]),
             },
         )
 
@@ -211,7 +206,6 @@ _KIND_NAMES = pa.array([kind.value for kind in KINDS], pa.string())
 _STATES = pa.array(["Stable", "Empty", "Dead"], pa.string())
 _TYPES = {field.name: arrow_type(field.dataType) for field in OUTPUT}
 _TOPICS = arrow_type(tables.MEMBER_SNAPSHOTS.schema[c.TOPICS].dataType)
-_HOLDING = arrow_type(tables.MEMBER_SNAPSHOTS.schema[c.RECORDED].dataType)
 
 
 def named(values: Any, codes: LongArray) -> Any:
@@ -222,6 +216,11 @@ def named(values: Any, codes: LongArray) -> Any:
 def chosen(values: Sequence[Any], kind: pa.DataType, codes: LongArray) -> Any:
     """As `named`, of Python values."""
     return named(pa.array(list(values), kind), codes)
+
+
+def numbers(values: LongArray, there: BoolArray, codes: LongArray) -> Any:
+    """The numbers of these codes; null for NONE, and where there is none."""
+    return named(pa.array(values, pa.int32(), mask=~there), codes)
 
 
 def times(ms: LongArray, mask: Any = None) -> Any:

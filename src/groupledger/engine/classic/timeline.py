@@ -22,6 +22,7 @@ from groupledger.core.history.steps import (
 )
 from groupledger.core.history.transfers import OwnedSlots, SlotLists, Transfers, transfer
 from groupledger.core.ragged import lengths, owners, starts, take
+from groupledger.engine.classic.lists import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -245,38 +246,33 @@ def _cells(
     log: LogColumns, groups: LongArray, records: GroupRecords, payloads: Payloads, of_heads: HeadMembers
 ) -> _Cells:
     """A list for each group and distinct assignment in it, and for each member of a head."""
-    named = {name for view in payloads.recorded for _, name, _ in view}
-    ids = {topic_id for view in payloads.recorded for topic_id, _, _ in view}
-    named |= {name for held in of_heads.held for _, name, _, _ in held}
-    ids |= {topic_id for held in of_heads.held for topic_id, _, _, _ in held}
-    topics, topic_ids = (sorted(name for name in names if name is not None) for names in (named, ids))
+    recorded, lists = payloads.recorded, payloads.recorded.lists
+    topics = sorted({*payloads.names, *(name or "" for held in of_heads.held for _, name, _, _ in held)})
     topic_of = {name: code for code, name in enumerate(topics)}
-    id_of: dict[str | None, int] = {name: code for code, name in enumerate(topic_ids)} | {None: NONE}
-    views = [
-        [(topic_of[name or ""], id_of[topic_id], number) for topic_id, name, numbers in view for number in numbers]
-        for view in payloads.recorded
-    ]
-    view_start = starts(np.array([len(view) for view in views], np.int64))
-    flat = np.array([cell for view in views for cell in view], np.int64).reshape(-1, 3)
-    code, count = payloads.recorded_code, max(1, len(views))
+    id_of: dict[str | None, int] = {None: NONE} | {name: code for code, name in enumerate(recorded.topic_ids)}
+    code, count = payloads.recorded_code, max(1, len(lists.start) - 1)
     group = _places(log, groups)[log.group[records.record]][records.record_of_member]
-    pairs, found = np.unique(group[code != NONE] * count + code[code != NONE], return_inverse=True)
-    start, at = take(view_start, pairs % count)
+    pairs, found = distinct(group * count + code, code != NONE)
+    chosen, (_, topic_at) = lists.chosen(pairs % count), take(lists.start, pairs % count)
+    of_number = chosen.topic_of_number
+    number_of_name = np.array([topic_of[name] for name in payloads.names], np.int64)
+    nothing = np.zeros(len(of_number), np.int64)
+    about = (number_of_name[chosen.name], recorded.topic_id[topic_at])
+    cells = np.stack([*(column[of_number] for column in about), chosen.number, nothing, nothing])
     held = [
-        (topic_of[name or ""], id_of[topic_id], number, since or 0, since is not None)
+        (topic_of[name or ""], id_of.setdefault(topic_id, len(id_of) - 1), number, since or 0, since is not None)
         for each in of_heads.held
         for topic_id, name, number, since in each
     ]
-    behind = np.array(held, np.int64).reshape(-1, 5)
-    of_member = np.full(len(code) + len(of_heads.held), NONE, np.int64)
-    of_member[: len(code)][code != NONE] = found
-    of_member[len(code) :] = len(pairs) + np.arange(len(of_heads.held))
-    sizes = np.concatenate([lengths(start), [len(each) for each in of_heads.held]]).astype(np.int64)
-    all_cells = np.concatenate([np.hstack([flat[at], np.zeros((len(at), 2), np.int64)]), behind])
-    topic, topic_id, partition, since, has_since = np.ascontiguousarray(all_cells.T)
-    of_group = np.concatenate([pairs // count, np.array(of_heads.group, np.int64)])
+    behind = np.array(held, np.int64).reshape(-1, 5).T
+    topic, topic_id, partition, since, has_since = np.ascontiguousarray(np.hstack([cells, behind]))
+    of_head = len(pairs) + np.arange(len(of_heads.held))
+    of_lists = np.bincount(chosen.list_of_topic[of_number], minlength=len(pairs))
+    sizes = np.concatenate([of_lists, _longs(map(len, of_heads.held))])
+    of_group = np.concatenate([pairs // count, _longs(of_heads.group)])
     return _Cells(
-        *(of_member, starts(sizes), of_group, topic, topic_id, partition, since, has_since), topics, topic_ids
+        *(np.concatenate([found, of_head]), starts(sizes), of_group, topic, topic_id, partition, since, has_since),
+        *(topics, [name for name in id_of if name is not None]),
     )
 
 
