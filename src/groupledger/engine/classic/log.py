@@ -44,9 +44,11 @@ class ByteColumn:
         """The strings of an Arrow column or array, where they are."""
         array = column if isinstance(column, pa.LargeBinaryArray) else _whole(column, pa.large_binary())
         _, bounds, data = array.buffers()
-        places = np.zeros(1, np.int64) if not len(array) else np.frombuffer(bounds, np.int64)
+        places = np.frombuffer(bounds, np.int64) if len(array) else np.zeros(1, np.int64)
         places = places[array.offset : array.offset + len(array) + 1] if len(array) else places
         held = np.frombuffer(b"" if data is None else data, np.uint8)
+        for each in (places, held):  # some buffers of Arrow can be written to: kernels are compiled for one kind
+            each.flags.writeable = False
         return cls(held, places[:-1], places[1:], array.is_null().to_numpy(zero_copy_only=False))
 
     @property
