@@ -1,15 +1,16 @@
 """What an answer of `show` looks like, from values made by hand."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from groupledger.answers.listings import Listing
 from groupledger.answers.rebalance import MemberMove, Rebalance, Result
-from groupledger.cli.answers import LOWER_BOUND, as_json, tell
+from groupledger.cli.answers import LOWER_BOUND, WHY_EMPTY, as_json, tell
 from groupledger.cli.output import Output
 from groupledger.core.least_moves import LeastMovesCertainty
+from groupledger.core.moment import iso
 
 
 def at(minute):
@@ -62,7 +63,30 @@ def test_a_listing_says_what_it_left_off(capsys):
         capsys, [Listing("groups", ("group_id", "members"), (("pay", 1200),), 7), Listing("runs", ("kind",), (), 0)]
     )
     lines = [" ".join(line.split()) for line in out.splitlines() if line]
-    assert lines == ["groups", "group id members", "pay 1,200", "... and 6 more (--limit)", "runs", "none"]
+    left_off = ["groups", "group id members", "pay 1,200", "... and 6 more (--limit)"]
+    assert lines == [*left_off, "runs", "none: no job has committed anything yet"]
+
+
+@pytest.mark.parametrize("title", set(WHY_EMPTY))
+def test_an_empty_listing_says_why(capsys, title):
+    assert said(capsys, [Listing(title, ("group_id",), (), 0)]).split("none: ")[1].strip() == WHY_EMPTY[title]
+
+
+NEXT_DAY = at(1) + timedelta(days=1)
+TIMES = {
+    "one day": ((at(1), at(2)), "runs (2026-11-21, UTC)", ["14:01:00.000", "14:02:00.000"]),
+    "two days": ((at(1), NEXT_DAY), "runs (UTC)", ["2026-11-21 14:01:00", "2026-11-22 14:01:00"]),
+    "nothing known": ((None, at(2)), "runs (2026-11-21, UTC)", ["-", "14:02:00.000"]),
+}
+
+
+@pytest.mark.parametrize(("moments", "title", "told"), TIMES.values(), ids=TIMES)
+def test_the_date_of_a_listing_is_said_once_where_a_terminal_is_narrow(capsys, monkeypatch, moments, title, told):
+    listing = [Listing("runs", ("at",), tuple((moment,) for moment in moments), len(moments))]
+    in_full = [iso(moment) if moment else "-" for moment in moments]
+    assert said(capsys, listing).split("\n")[1:-1] == ["runs", "at", *in_full]
+    monkeypatch.setenv("COLUMNS", "80")
+    assert said(capsys, listing).split("\n")[1:-1] == [title, "at", *told]
 
 
 @pytest.mark.parametrize("answer", [REBALANCE, [Listing("runs", ("at",), ((at(1),),), 1)]])

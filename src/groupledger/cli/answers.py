@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.rebalance import Rebalance
@@ -9,7 +10,7 @@ from groupledger.answers.spoken import numbered, spans, told_apart
 from groupledger.cli.fitting import Column, room
 from groupledger.cli.output import plain
 from groupledger.core.attributed import NOT_APPLICABLE, Attributed, in_words
-from groupledger.core.moment import iso
+from groupledger.core.moment import clock, iso
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,6 +52,16 @@ RANKS: dict[str, int | tuple[int, int]] = {
 }
 """How soon a column of a listing is left out where there is no room, the greatest first (others never), and the width
 down to which its cells may be broken."""
+WHY_EMPTY = {
+    "clusters": "the ledger holds no record of a group yet, run `groupledger ingest` first",
+    "groups": "the ledger holds no record of a group yet, run `groupledger ingest` first",
+    "runs": "no job has committed anything yet",
+    "findings": "nothing was found in what `ingest` and `assign` judged; `groupledger audit` judges more",
+    "coverage": "the record has no gap, and every topic was listed",
+    "quarantine": "no input was rejected",
+}
+"""What is so where a listing is empty; the history of a group never is."""
+_TO_THE_SECOND = len("2026-11-21 14:03:00")
 CONSTANT = 9
 """The rank of a column that says the same in each of several rows."""
 
@@ -93,14 +104,32 @@ def tell(output: Output, answer: Answer, limit: int | None = None, *, wide: bool
 
 
 def tell_listing(output: Output, listing: Listing, *, wide: bool = False) -> None:
-    """A table; how many rows were left off, and that there are none, is said."""
-    output.title(listing.title)
+    """A table; how many rows were left off, and why there are none, is said. `wide`: times in full, in each row."""
+    wide = wide or room() is None
+    when, rows = ("", listing.rows) if wide else _with_short_times(listing.rows)
+    output.title(listing.title + when)
     if not listing.rows:
-        output.line("none")
+        output.line(f"none: {WHY_EMPTY[listing.title]}")
     columns = [_column(listing, at) for at in range(len(listing.columns))]
-    output.fitted(columns, listing.rows, wide=wide or room() is None)
+    output.fitted(columns, rows, wide=wide)
     if listing.left_off:
         output.line(f"... and {listing.left_off:,} more (--limit)")
+
+
+def _with_short_times(rows: Sequence[Sequence[Any]]) -> tuple[str, Sequence[Sequence[Any]]]:
+    """What to say of all times, and the rows with the time of day, where all are of one day; else to the second."""
+    days = {value.astimezone(UTC).date() for row in rows for value in row if isinstance(value, datetime)}
+    if not days:
+        return "", rows
+    day = min(days) if len(days) == 1 else None
+
+    def told(value: Any) -> Any:
+        if not isinstance(value, datetime):
+            return value
+        return clock(value, day) if day is not None else clock(value, None)[:_TO_THE_SECOND]
+
+    of_all = "UTC" if day is None else f"{day.isoformat()}, UTC"
+    return f" ({of_all})", [[told(value) for value in row] for row in rows]
 
 
 def _column(listing: Listing, at: int) -> Column:
