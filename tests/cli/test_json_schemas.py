@@ -3,6 +3,7 @@
 import inspect
 import json
 import pkgutil
+import shlex
 from importlib import import_module
 
 import pytest
@@ -39,6 +40,10 @@ ASKED = [
     "report static",
     "report stickiness",
     "report rack",
+    "report joins",
+    "report migration",
+    "report html {folder}",
+    "readiness --to consumer",
     "sql",
     "sql 'SELECT group_id, observed_at FROM current_group_snapshots'",
     "openmetrics",
@@ -76,8 +81,7 @@ def place(tmp_path_factory):
 
 
 def printed(words, place):
-    import shlex
-
+    words = words.format(folder=f"{place}-report")
     of_scripts = words.startswith("simulate")
     where = [] if of_scripts else ["--ledger", place]
     ran = CliRunner().invoke(main, [*shlex.split(words), "--json", *where], input=SCRIPT if of_scripts else None)
@@ -107,6 +111,13 @@ def test_every_form_of_every_command_is_asked_for():
     """So that no form goes unseen: as many questions as forms."""
     for command, forms in FORMS.items():
         assert sum(words.split()[0] == command for words in ASKED) >= len(forms), command
+
+
+def test_every_report_has_a_form():
+    names = {form["report"]["const"] for form in FORMS["report"]}
+    report = main.get_command(click.Context(main), "report")
+    assert isinstance(report, click.Group)
+    assert names == {*report.commands}
 
 
 @pytest.mark.parametrize("command", FORMS)

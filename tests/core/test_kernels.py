@@ -51,9 +51,10 @@ def test_a_kernel_that_numba_kept_is_found(monkeypatch, tmp_path):
 def test_a_kernel_whose_types_are_named_anew_is_compiled_anew():
     """numba cannot read a cache that names a type which is gone."""
 
-    def least(a: "Former") -> int:  # noqa: F821
+    def least(a: int) -> int:
         return a
 
-    former, latter = kernels._digest.__wrapped__(least), {**least.__annotations__, "a": "Latter"}
-    least.__annotations__ = latter
+    least.__annotations__ = least.__annotations__ | {"a": "Former"}
+    former = kernels._digest.__wrapped__(least)
+    least.__annotations__ = least.__annotations__ | {"a": "Latter"}
     assert kernels._digest.__wrapped__(least) != former

@@ -2,7 +2,8 @@
 
 import pytest
 
-from groupledger.sources.files import Files, literal, unreadable
+from groupledger.sources.files import Files, unreadable
+from groupledger.tables.sql_text import literal_path
 
 READ = "org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file"
 CUT = "Caused by: java.io.EOFException: Unexpected end of input stream"
@@ -34,8 +35,8 @@ def test_files_of_others_are_none_of_ours(error):
 
 
 def test_a_path_is_no_pattern():
-    assert literal("a[1]/{b,c}*?.x") == "a\\[1\\]/\\{b,c\\}\\*\\?.x"
-    assert literal("plain-1.x") == "plain-1.x"
+    assert literal_path("a[1]/{b,c}*?.x") == "a\\[1\\]/\\{b,c\\}\\*\\?.x"
+    assert literal_path("plain-1.x") == "plain-1.x"
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,13 @@ _VIEWS: Schema = {
         "additionalProperties": False,
     },
 }
+_PAGES: Schema = {
+    "type": "object",
+    "properties": {"index": _TEXT, "pages": _NUMBER, "groups": _NUMBER, "findings": _NUMBER},
+    "required": ["index", "pages", "groups", "findings"],
+    "additionalProperties": False,
+}
+"""`report.html.written.WrittenReport`, which needs libraries for pictures."""
 FORMS: dict[str, tuple[dict[str, Any], ...]] = {
     "who": ({"ownership": "OwnershipAt"}, {"unowned": "UnownedPartitions"}),
     "show": (
@@ -73,6 +80,9 @@ FORMS: dict[str, tuple[dict[str, Any], ...]] = {
         {"report": {"const": "static"}, "static": "StaticMembers"},
         {"report": {"const": "stickiness"}, "stickiness": "Stickinesses"},
         {"report": {"const": "rack"}, "rack": "RackShares"},
+        {"report": {"const": "joins"}, "joins": "Joins"},
+        {"report": {"const": "migration"}, "migration": "Migrations"},
+        {"report": {"const": "html"}, "html": _PAGES},
     ),
     "sql": (
         {"columns": {"type": "array", "items": _TEXT}, "rows": _ROWS, "left_off": _NUMBER},
@@ -80,6 +90,7 @@ FORMS: dict[str, tuple[dict[str, Any], ...]] = {
     ),
     "simulate": ({"comparison": "ScriptComparison"},),
     "diff": ({"difference": "GroupDifference"}, {"scenario_difference": "ScenarioDifference"}),
+    "readiness": ({"to": _TEXT, "readiness": "ReadinessReport"},),
     "openmetrics": ({"file": {"type": ["string", "null"]}, "gauges": "Gauges"},),
 }
 """What each command prints, one of its forms at a time: by key a schema, or the name of an answer."""
@@ -129,12 +140,12 @@ def _form(command: str, form: Mapping[str, Any], definitions: dict[str, Schema])
 def _classes() -> dict[str, Any]:
     """Every class and alias of the answers, by its name: their annotations name them without importing them."""
     from groupledger import answers
-    from groupledger.core import findings
+    from groupledger.core import conversion, findings
     from groupledger.core.protocol import comparison
 
     modules = [import_module(f"{answers.__name__}.{each.name}") for each in pkgutil.iter_modules(answers.__path__)]
     found: dict[str, Any] = {"datetime": datetime}
-    for module in (*modules, findings, comparison):
+    for module in (*modules, conversion, findings, comparison):
         own = {name: value for name, value in vars(module).items() if name[:1].isupper() and not name.isupper()}
         found |= {name: value for name, value in own.items() if getattr(value, "__module__", "") == module.__name__}
         found |= {name: value for name, value in own.items() if typing.get_origin(value) is tuple}
@@ -153,7 +164,7 @@ def _of(kind: Any, definitions: dict[str, Schema]) -> Schema:
     if origin is tuple:
         items = [_of(each, definitions) for each in arguments]
         return {"type": "array", "prefixItems": items, "minItems": len(items), "items": False}
-    if origin is dict:
+    if origin in (dict, Mapping):
         return {"type": "object", "additionalProperties": _of(arguments[1], definitions)}
     if isinstance(kind, type) and issubclass(kind, Enum):
         return {"enum": [each.value for each in kind]}
