@@ -6,6 +6,7 @@ import pkgutil
 import shlex
 from importlib import import_module
 
+import click
 import pytest
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator, FormatChecker
