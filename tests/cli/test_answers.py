@@ -67,7 +67,7 @@ def test_a_listing_says_what_it_left_off(capsys):
     assert lines == [*left_off, "runs", "none: no job has committed anything yet"]
 
 
-@pytest.mark.parametrize("title", set(WHY_EMPTY))
+@pytest.mark.parametrize("title", sorted(WHY_EMPTY))
 def test_an_empty_listing_says_why(capsys, title):
     assert said(capsys, [Listing(title, ("group_id",), (), 0)]).split("none: ")[1].strip() == WHY_EMPTY[title]
 
