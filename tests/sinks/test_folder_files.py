@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from groupledger.sinks import changes
-from groupledger.sinks.folder_files import rows_in_files
+from groupledger.sinks.folder_files import plain_table, rows_in_files
 from groupledger.sinks.ledger import LedgerLocation, ddl
 from groupledger.tables import TOPIC_SNAPSHOTS
 from groupledger.tables import columns as c
@@ -79,6 +79,23 @@ def test_rows_that_were_gathered_are_found(spark, tmp_path):
     rows = rows_in_files(spark, place.folder(spark, TOPIC_SNAPSHOTS), ["z"])
     assert len(rows.inputFiles()) == 1
     assert len(of(rows, "z")) == 1
+
+
+def test_a_log_with_an_empty_entry_is_left_to_delta_s_reader(spark, tmp_path):
+    """delta-rs would pass over it, and its rows with it."""
+    place = made(spark, tmp_path)
+    folder = place.folder(spark, TOPIC_SNAPSHOTS)
+    assert plain_table(folder) is not None
+    (folder / "_delta_log" / f"{1:020}.json").write_bytes(b"")
+    assert (plain_table(folder), rows_in_files(spark, folder, ["a"])) == (None, None)
+
+
+def test_a_file_that_is_gone_is_told_by_delta_s_reader(spark, tmp_path):
+    place = made(spark, tmp_path)
+    folder = place.folder(spark, TOPIC_SNAPSHOTS)
+    for file in folder.glob("*.parquet"):
+        file.unlink()
+    assert rows_in_files(spark, folder, ["a"]) is None
 
 
 def test_rows_that_were_deleted_by_a_vector_do_not_come_back(spark, tmp_path):

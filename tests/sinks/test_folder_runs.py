@@ -141,10 +141,13 @@ def test_a_table_with_features_that_delta_rs_may_not_know_is_left_to_spark(spark
     assert committed(spark, place) == [(1, "run", "a")]
 
 
-def test_a_damaged_file_is_told_by_its_table(spark, place):
+@pytest.mark.parametrize("damage", ["a byte", "all but the beginning"])
+def test_a_damaged_file_is_told_by_its_table(spark, place, damage):
     runs.commit(spark, place, attempt("run", "a"), 0, OUTCOME)
     (file,) = folder_of(place).glob("*/*.parquet")
-    file.write_bytes(b"PAR1")
+    content = bytearray(file.read_bytes())
+    content[content.index(b"run")] ^= 1  # in a page of text: it would be read as another text
+    file.write_bytes(content if damage == "a byte" else content[:4])
     with pytest.raises(Fault, match="table runs is damaged") as caught:
         runs.read_commits(spark, place)
     assert caught.value.code == "LEDGER_DAMAGED"

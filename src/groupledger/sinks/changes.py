@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.errors import AnalysisException
 
@@ -56,24 +56,47 @@ def insert_rows(
     whether they went in: False, too, where a writer that takes no lock was faster.
     """
     from deltalake import DeltaTable
-    from deltalake.exceptions import CommitFailedError
-    from deltalake.transaction import AddAction, CommitProperties
 
     with table_lock(None, folder):
         table = DeltaTable(str(folder))
-        if barred(table):
-            return False
-        columns = table.metadata().partition_columns
-        path, size = _write_file(folder, f"part-{table.version() + 1:020}-{name}.parquet", table, rows)
-        values = {name: rows[0][name] for name in columns}
-        stats = json.dumps({"numRecords": len(rows)})
-        added = AddAction(path, size, values, int(Path(folder, path).stat().st_mtime * 1000), True, stats)
-        once = CommitProperties(max_commit_retries=0)
-        try:
-            table.create_write_transaction([added], "append", table.schema(), columns, commit_properties=once)
-        except CommitFailedError:
-            return False
-        return True
+        return not barred(table) and _added(folder, name, table, rows, "append")
+
+
+def gather_rows(
+    folder: Path,
+    read: Callable[[DeltaTable, Mapping[str, str]], Sequence[Mapping[str, Any]]],
+    partition: Mapping[str, str],
+) -> bool:
+    """Put one file in the place of those of a partition, with the rows that `read` finds in it; whether it was done.
+
+    As `insert_rows`: there is a version with the files before, and one with the file after it.
+    """
+    from deltalake import DeltaTable
+
+    with table_lock(None, folder):
+        table = DeltaTable(str(folder))
+        return _added(folder, "gathered", table, read(table, partition), "overwrite")
+
+
+def _added(
+    folder: Path, name: str, table: DeltaTable, rows: Sequence[Mapping[str, Any]], mode: Literal["append", "overwrite"]
+) -> bool:
+    """Add rows of one partition to it, or put them in the place of its own, as the next version or not at all."""
+    from deltalake.exceptions import CommitFailedError
+    from deltalake.transaction import AddAction, CommitProperties
+
+    columns = table.metadata().partition_columns
+    path, size = _write_file(folder, f"part-{table.version() + 1:020}-{name}.parquet", table, rows)
+    values = {name: rows[0][name] for name in columns}
+    changed, stats = mode == "append", json.dumps({"numRecords": len(rows)})
+    added = AddAction(path, size, values, int(Path(folder, path).stat().st_mtime * 1000), changed, stats)
+    replaced = None if changed else [(name, "=", value) for name, value in values.items()]
+    once = CommitProperties(max_commit_retries=0)
+    try:
+        table.create_write_transaction([added], mode, table.schema(), columns, replaced, commit_properties=once)
+    except CommitFailedError:
+        return False
+    return True
 
 
 def _write_file(folder: Path, name: str, table: DeltaTable, rows: Sequence[Mapping[str, Any]]) -> tuple[str, int]:
@@ -88,20 +111,8 @@ def _write_file(folder: Path, name: str, table: DeltaTable, rows: Sequence[Mappi
     below = Path(*(f"{name}={rows[0][name]}" for name in partitions))
     Path(folder, below).mkdir(parents=True, exist_ok=True)
     place = below / name
-    parquet.write_table(data, folder / place, compression="zstd", store_schema=False)
+    parquet.write_table(data, folder / place, compression="zstd", store_schema=False, write_page_checksum=True)
     return place.as_posix(), Path(folder, place).stat().st_size
-
-
-def gather_files(folder: Path, partition: Mapping[str, str]) -> None:
-    """Bring the rows of one partition into one file; nothing where a writer that takes no lock was faster."""
-    from deltalake import DeltaTable
-    from deltalake.exceptions import CommitFailedError
-    from deltalake.transaction import CommitProperties
-
-    filters = [(name, "=", value) for name, value in partition.items()]
-    once = CommitProperties(max_commit_retries=0)
-    with table_lock(None, folder), suppress(CommitFailedError):
-        DeltaTable(str(folder)).optimize.compact(partition_filters=filters, commit_properties=once)
 
 
 def _alone(spark: SparkSession, location: LedgerLocation, table: Table) -> AbstractContextManager[None]:

@@ -8,6 +8,7 @@ table needs more than that (deletion vectors, renamed columns: a higher reader v
 from __future__ import annotations
 
 import json
+import os
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterator
@@ -34,18 +35,12 @@ def rows_in_files(spark: SparkSession, folder: Path, attempts: Collection[str]) 
 
     None where Delta's reader has to read it, or to say what is wrong with it.
     """
-    from deltalake import DeltaTable
-    from deltalake.exceptions import DeltaError
-
-    try:
-        table = DeltaTable(str(folder))
-        if table.protocol().min_reader_version > 1 or table.metadata().partition_columns:
-            return None
-        names = list(_files(table, sorted(attempts)))
-        schema = StructType.fromJson(json.loads(table.schema().to_json()))
-    except (DeltaError, OSError):
+    table = plain_table(folder)
+    if table is None or table.metadata().partition_columns:
         return None
-    if any(_ELSEWHERE.search(name) for name in names):
+    names = list(_files(table, sorted(attempts)))
+    schema = StructType.fromJson(json.loads(table.schema().to_json()))
+    if any(_ELSEWHERE.search(name) or not (folder / name).is_file() for name in names):
         return None
     if names:
         reader = spark.read.schema(schema).option("recursiveFileLookup", "true")  # no columns from folders like `a=1`
@@ -54,15 +49,29 @@ def rows_in_files(spark: SparkSession, folder: Path, attempts: Collection[str]) 
     return spark.range(0).where("false").selectExpr(*none)  # the optimizer sees that there is nothing
 
 
-def count_files(folder: Path) -> int | None:
-    """How many files make the table's latest version; None where delta-rs cannot say."""
+def plain_table(folder: Path) -> DeltaTable | None:
+    """The latest version of the table in a folder; None where Delta's own reader has to read it.
+
+    That is where its files do not say all of its rows, and where the log is damaged: an entry without a byte, which
+    delta-rs passes over, too.
+    """
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
     try:
-        return DeltaTable(str(folder)).get_add_actions().num_rows
+        with os.scandir(folder / "_delta_log") as entries:
+            if any(entry.name.endswith(".json") and not entry.stat().st_size for entry in entries):
+                return None
+        table = DeltaTable(str(folder))
+        return table if table.protocol().min_reader_version == 1 else None
     except (DeltaError, OSError):
         return None
+
+
+def count_files(folder: Path) -> int | None:
+    """How many files make the table's latest version; None where delta-rs cannot say."""
+    table = plain_table(folder)
+    return None if table is None else table.get_add_actions().num_rows
 
 
 def _files(table: DeltaTable, attempts: list[str]) -> Iterator[str]:

@@ -8,7 +8,7 @@ with features that it does not know) everything goes through Spark. Both kinds o
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from groupledger.core.digest import digest
 from groupledger.core.engine_words import first_words
 from groupledger.core.ledger_version import VERSION_PROPERTY
 from groupledger.sinks import changes
+from groupledger.sinks.folder_files import plain_table
 from groupledger.sinks.refusals import WriteConflict, damaged, unwritable
 from groupledger.tables import RUNS
 from groupledger.tables import columns as c
@@ -58,7 +59,7 @@ class FolderRuns:
             table = DeltaTable(str(self.folder))
         except (DeltaError, OSError) as error:
             raise damaged(RUNS.name, f"its log cannot be read ({first_words(error)})") from error
-        return _rows(table, statuses)
+        return _rows(self.folder, table, statuses)
 
     def append(self, row: RunRow) -> None:
         """Add a row. Raises as `insert`; WriteConflict where writers that take no lock are always faster."""
@@ -73,15 +74,14 @@ class FolderRuns:
         False, too, where a writer that takes no lock was faster. Raises LedgerRefusal: LEDGER_UNWRITABLE,
         LEDGER_DAMAGED.
         """
-        return self._inserted(row, lambda table: any(map(bars, _rows(table, statuses))))
+        return self._inserted(row, lambda table: any(map(bars, _rows(self.folder, table, statuses))))
 
     def _inserted(self, row: RunRow, barred: Callable[[DeltaTable], bool]) -> bool:
         from deltalake.exceptions import DeltaError
 
         try:
             name = digest([row[c.ATTEMPT_ID], row[c.STATUS], row[c.SEQUENCE]])
-            maps = {each: None if row[each] is None else list(row[each].items()) for each in _MAPS}
-            return changes.insert_rows(self.folder, name, [{**row, **maps}], barred)
+            return changes.insert_rows(self.folder, name, [_stored(row)], barred)
         except (DeltaError, OSError) as error:
             raise unwritable(first_words(error)) from error
 
@@ -94,9 +94,11 @@ class FolderRuns:
         from deltalake.exceptions import DeltaError
 
         with suppress(DeltaError, OSError, WriteConflict):
-            files = DeltaTable(str(self.folder)).get_add_actions()
-            if list(files["partition"].to_pylist()).count({c.STATUS: status}) > MOST_FILES:
-                changes.gather_files(self.folder, {c.STATUS: status})
+            if [each for _, each in _files(DeltaTable(str(self.folder)))].count(status) > MOST_FILES:
+                changes.gather_rows(self.folder, self._read_anew, {c.STATUS: status})
+
+    def _read_anew(self, table: DeltaTable, partition: Mapping[str, str]) -> list[dict[str, Any]]:
+        return [_stored(row) for row in _rows(self.folder, table, partition.values())]
 
     def declared(self) -> tuple[StructType, str | None]:
         """The columns as Spark has them, and the schema version, if the table says one."""
@@ -109,31 +111,40 @@ class FolderRuns:
 
 def folder_runs(spark: SparkSession, location: LedgerLocation) -> FolderRuns | None:
     """The table, where delta-rs reads and writes it; None where Spark has to, or has to say what is wrong with it."""
-    from deltalake import DeltaTable
-    from deltalake.exceptions import DeltaError
-
     folder = location.folder(spark, RUNS)
-    if folder is None:
+    table = None if folder is None else plain_table(folder)
+    if folder is None or table is None or table.protocol().min_writer_version > WRITER_VERSION:
         return None
-    try:
-        protocol = DeltaTable(str(folder)).protocol()
-    except (DeltaError, OSError):
-        return None
-    is_plain = protocol.min_reader_version == 1 and protocol.min_writer_version <= WRITER_VERSION
-    return FolderRuns(folder) if is_plain else None
+    return FolderRuns(folder)
 
 
-def _rows(table: DeltaTable, statuses: Sequence[str]) -> list[dict[str, Any]]:
+def _rows(folder: Path, table: DeltaTable, statuses: Collection[str]) -> list[dict[str, Any]]:
+    """The rows, each page held against its checksum, which delta-rs does not do."""
     import pyarrow as pa
-    from deltalake import QueryBuilder
+    from pyarrow import parquet
 
-    named = ", ".join(f"'{status}'" for status in statuses)
-    query = f"SELECT * FROM runs WHERE {c.STATUS} IN ({named})"  # noqa: S608 statuses are words of ours
-    try:
-        found = QueryBuilder().register(RUNS.name, table).execute(query).read_all()
-    except Exception as error:  # the engine has no class of its own for what it meets in files
-        raise damaged(RUNS.name, f"its rows cannot be read ({first_words(error)})") from error
-    rows: list[dict[str, Any]] = pa.table(found).to_pylist()
-    for row in rows:
-        row.update({name: None if row[name] is None else dict(row[name]) for name in _MAPS})
-    return rows
+    found: list[dict[str, Any]] = []
+    for name, status in _files(table):
+        if status in statuses:
+            try:
+                rows = parquet.ParquetFile(folder / name, page_checksum_verification=True).read().to_pylist()
+            except (OSError, pa.ArrowException) as error:
+                raise damaged(RUNS.name, f"{folder / name} cannot be read ({first_words(error)})") from error
+            found += [_row(row, status) for row in rows]
+    return found
+
+
+def _files(table: DeltaTable) -> list[tuple[str, str]]:
+    """The files of the table's version, each with the status of its rows."""
+    added = table.get_add_actions(flatten=True)
+    return list(zip(added["path"].to_pylist(), added[f"partition.{c.STATUS}"].to_pylist(), strict=True))
+
+
+def _stored(row: RunRow) -> dict[str, Any]:
+    """The row with maps as Arrow takes them."""
+    return {**row, **{name: None if row[name] is None else list(row[name].items()) for name in _MAPS}}
+
+
+def _row(row: Mapping[str, Any], status: str) -> dict[str, Any]:
+    values: dict[str, Any] = {name: row.get(name) for name in RUNS.columns} | {c.STATUS: status}
+    return values | {name: None if values[name] is None else dict(values[name]) for name in _MAPS}
