@@ -45,6 +45,11 @@ class Heat:
         """Return where the last column ends."""
         return self.begin + len(self.counts[0]) * self.width
 
+    @property
+    def greatest(self) -> int:
+        """The count of the fullest cell."""
+        return max(max(row) for row in self.counts)
+
 
 def heat(counted: Sequence[Counted], unit: str, most_rows: int = MOST_ROWS, *, in_order: bool = False) -> Heat | None:
     """Count the rows with most, these first or `in_order` of their names; None if nothing happened.
@@ -80,7 +85,7 @@ def heat_picture(of: Heat, names: Iterable[str], what: str) -> Drawing:
         from matplotlib.colors import LogNorm, Normalize
 
         axes = figure.subplots()
-        greatest = max(max(row) for row in of.counts)
+        greatest = of.greatest
         image = axes.imshow(
             [[count or math.nan for count in row] for row in of.counts],
             aspect="auto",
@@ -95,6 +100,8 @@ def heat_picture(of: Heat, names: Iterable[str], what: str) -> Drawing:
         axes.grid(visible=True, axis="y", which="minor", color="#e0e0e0", linewidth=0.5)
         axes.tick_params(which="minor", length=0)
         time_axis(axes, of.begin, of.end)
+        if greatest == 1:  # a scale of colours would say that there are several numbers
+            return
         bar = figure.colorbar(image, ax=axes, pad=0.01, aspect=max(6, 2 * len(labels)))
         ticks = list(_round_numbers(greatest))
         bar.set_ticks(ticks, labels=[f"{tick:,}" for tick in ticks])
@@ -121,13 +128,13 @@ def _told(width: timedelta) -> str:
 def _alt(of: Heat, labels: Sequence[str], what: str) -> str:
     totals = [sum(row) for row in of.counts]
     most = ", ".join(f"{name} {total:,}" for name, total in list(zip(labels, totals, strict=True))[:5])
-    worst = max(max(row) for row in of.counts)
     return (
         f"Heat map of {what} over time, {stretch(of.begin, of.end)} UTC, {len(labels)} rows. "
-        f"Most: {most}. The darkest cell has {worst:,}."
+        f"Most: {most}. The darkest cell has {of.greatest:,}."
     )
 
 
 def _caption(of: Heat, what: str) -> str:
     left = f" {of.left_off:,} more rows with fewer are left off." if of.left_off else ""
-    return f"A column is {_told(of.width)}; white: none; the darker, the more {what}.{left}"
+    dark = f"the darker, the more {what}" if of.greatest > 1 else f"dark: one of the {what}"
+    return f"A column is {_told(of.width)}; white: none; {dark}. A row with none is not here.{left}"
