@@ -22,14 +22,6 @@ CYCLES = {frozenset({PROTOCOL + "leader", PROTOCOL + "planning"})}
 """Files that import one another at run time, one of them inside a function."""
 TYPE_CYCLES = CYCLES | {
     frozenset({NOTEBOOK + "groups", NOTEBOOK + "ledger"}),
-    frozenset(PROTOCOL + each for each in ("timed.application", "timed.group", "timed.member")),
-    frozenset(
-        PROTOCOL + each
-        for each in (
-            *("group", "happening", "settlement", "consumer_group.classic_members", "consumer_group.exchange"),
-            *("consumer_group.happening", "consumer_group.play", "consumer_group.settling"),
-        )
-    ),
 }
 """Those, and files that form a cycle only through imports for type checkers."""
 STILL_TWICE = frozenset(

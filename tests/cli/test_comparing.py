@@ -105,10 +105,10 @@ def test_what_does_not_settle_or_cannot_be_played_is_told_below(simulated):
     joins = [{"event": "join", "member": name, "topics": ["t"], "assignors": [of]} for name, of in ("ab", "br")]
     joins[0]["assignors"], joins[1]["assignors"] = ["sticky"], ["range"]
     script = json.dumps({"id": "g", "topics": {"t": 1}, "events": joins})
-    done = simulated("--compare", "as-written,range,consumer+processing_ms=1", given=f"{script}\nnonsense\n")
+    done = simulated("--compare", "as-written,range,consumer+processing_ms=x", given=f"{script}\nnonsense\n")
     assert done.exit_code == 3
     assert "g, as-written does not settle: event 2, join b: refused: b lists range" in done.stdout
-    assert "g, consumer+processing_ms=1 cannot be played: BAD_VARIANT: processing_ms of" in done.stdout
+    assert "g, consumer+processing_ms=x cannot be played: BAD_SCRIPT: times.processing_ms" in done.stdout
     assert "<stdin>, script 2: BAD_JSON" in done.stdout
     assert done.stderr == "groupledger: 2 scripts could not be played [BAD_LINE]\n"
 

@@ -112,14 +112,13 @@ def test_metrics_of_each_member_and_of_the_group_are_told():
     assert "metrics" not in json.loads(CliRunner().invoke(main, ["simulate"], input=f"{SCRIPT}\n").stdout)
 
 
-def test_metrics_of_a_consumer_group_are_an_error_of_its_line():
+def test_metrics_of_a_consumer_group_are_told_too():
     join = {"event": "join", "member": "a", "topics": ["t"], "group_protocol": "consumer"}
     script = json.dumps({"id": "g", "topics": {"t": 2}, "events": [join]})
-    done = CliRunner().invoke(main, ["simulate", "--metrics"], input=f"{script}\n{SCRIPT}\n")
-    assert done.exit_code == 3
-    refused, classic = map(json.loads, done.stdout.splitlines())
-    assert refused["error"].startswith("NO_METRICS: event 1 happens to a consumer group")
-    assert classic["metrics"]
+    done = CliRunner().invoke(main, ["simulate", "--metrics"], input=script)
+    assert done.exit_code == 0
+    told = {(each["member"], each["name"]): each["value"] for each in json.loads(done.stdout)["metrics"]}
+    assert told["a", "rebalance-total"] == told[None, "rebalance-total"] == 1
 
 
 def test_a_script_with_times_shows_when_calls_returned_and_records_read_twice():

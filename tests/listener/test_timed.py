@@ -29,7 +29,8 @@ JOINED_MS = 60_000
 def hand_over(*events, assignor="cooperative-sticky", rate=10, pace=None, commits_ms=None, partitions=4, **each):
     """a has all; b joins after a minute."""
     times = MemberTimes(round_trip_ms=4, **{"rebalance_timeout_ms": 20_000, "processing_ms": 100, **each})
-    joins = [e.Join(name, ("t",), (assignor,), at_ms=at) for name, at in (("a", 0), ("b", JOINED_MS))]
+    consumer = {"group_protocol": e.GroupProtocol.CONSUMER} if assignor == "consumer" else {"assignors": (assignor,)}
+    joins = [e.Join(name, ("t",), **consumer, at_ms=at) for name, at in (("a", 0), ("b", JOINED_MS))]
     told = Times(times, {}, 3_000, rate, commits_ms)
     return Script({"t": partitions}, [*joins, *events], times=told, pace=pace or Pace())
 
@@ -48,13 +49,13 @@ def convicted(played):
     return {(each.callback.value.removeprefix("onPartitions"), each.did) for each in played.convicted}
 
 
-@pytest.mark.parametrize("assignor", ["cooperative-sticky", "range"])
+@pytest.mark.parametrize("assignor", ["cooperative-sticky", "range", "consumer"])
 @pytest.mark.parametrize(("make", "found"), CONVICTED.values(), ids=CONVICTED.keys())
 def test_each_fault_of_a_listener_is_a_verdict(make, found, assignor):
     assert convicted(rehearse(hand_over(*ZOMBIE, assignor=assignor), make)) == found
 
 
-@pytest.mark.parametrize("assignor", ["cooperative-sticky", "range"])
+@pytest.mark.parametrize("assignor", ["cooperative-sticky", "range", "consumer"])
 def test_a_callback_longer_than_the_rebalance_timeout_is_a_verdict(assignor):
     """The member is expelled while it takes its time, and what it commits then is refused."""
     played = rehearse(hand_over(assignor=assignor), listeners.TooSlow)

@@ -7,11 +7,9 @@ from contextlib import suppress
 from typing import TypeVar
 
 from groupledger.core.custom.group import TopicPartition
+from groupledger.core.protocol.application import Accepts, Application, ClockedGroup, ClockedProcess
 from groupledger.core.protocol.callbacks import LISTENER, Call
 from groupledger.core.protocol.records import Records
-from groupledger.core.protocol.timed.application import Accepts, Application
-from groupledger.core.protocol.timed.group import TimedGroup
-from groupledger.core.protocol.timed.member import TimedProcess
 from groupledger.listener.broker import SimulatedBroker
 from groupledger.listener.errors import CommitFailedError
 from groupledger.listener.hosted import Entry, HostedConsumer
@@ -26,12 +24,12 @@ T = TypeVar("T")
 class TimedBroker(SimulatedBroker):
     """The logs and the committed offsets of a group that has times, as they are now."""
 
-    def __init__(self, group: TimedGroup, records: Records) -> None:
+    def __init__(self, group: ClockedGroup, records: Records) -> None:
         self.group = group
         self.records = records
         self.read_ms: int | None = None  # a poll that is only now looked at
         self._topics: Mapping[str, int] | None = None
-        super().__init__(group.topics)
+        super().__init__(group.partition_counts)
 
     @property
     def now_ms(self) -> int | None:
@@ -44,9 +42,9 @@ class TimedBroker(SimulatedBroker):
 
     def see_topics(self) -> None:
         """Topics that were deleted take their commits along."""
-        if self._topics is not self.group.topics:
-            self._topics = self.group.topics
-            self.set_topics(self.group.topics)
+        if self._topics is not self.group.partition_counts:
+            self._topics = self.group.partition_counts
+            self.set_topics(self.group.partition_counts)
 
     def end_offset(self, partition: TopicPartition) -> int:
         """The offset after the last record."""
@@ -70,7 +68,7 @@ class TimedBroker(SimulatedBroker):
 class TimedConsumer(HostedConsumer):
     """A member whose requests take a round trip, and whose commits only a coordinator takes that knows it."""
 
-    def __init__(self, process: TimedProcess, group_id: str, broker: TimedBroker, accepts: Accepts) -> None:
+    def __init__(self, process: ClockedProcess, group_id: str, broker: TimedBroker, accepts: Accepts) -> None:
         super().__init__(process.name, group_id, broker=broker, process=process.number)
         self.times = process.times
         self.accepts = accepts
@@ -134,7 +132,9 @@ class TimedConsumer(HostedConsumer):
 class RehearsedProcess(Application):
     """One process with a listener of its own; what it does goes into the journal of the group."""
 
-    def __init__(self, group: TimedGroup, process: TimedProcess, consumer: TimedConsumer, broker: TimedBroker) -> None:
+    def __init__(
+        self, group: ClockedGroup, process: ClockedProcess, consumer: TimedConsumer, broker: TimedBroker
+    ) -> None:
         super().__init__(group.pace.callback_ms)
         self.process = process
         self.consumer = consumer
@@ -160,8 +160,8 @@ class RehearsedProcess(Application):
             self.consumer.poll()
 
     def _membership(self) -> GroupMetadata:
-        known = self.process.consumer
-        return GroupMetadata(self.consumer.group_id, known.generation, known.member_id, self.process.instance_id)
+        known = self.process
+        return GroupMetadata(self.consumer.group_id, known.generation, known.member_id, known.instance_id)
 
     def read(self, now_ms: int) -> None:
         """Read all that was there at this time."""
@@ -179,18 +179,18 @@ class RehearsedProcess(Application):
         timeout_ms = self.process.times.rebalance_timeout_ms
         told = f"{call.callback.value} took {ended_ms - started_ms:,} ms, and the group went on without the member"
         error = f"{told}; expected less than its rebalance timeout of {timeout_ms:,} ms"
-        generation = self.process.consumer.generation
+        generation = self.process.generation
         entry = Entry(self.consumer.member, call.callback, EXPELLED, call.partitions, error, (), generation, ended_ms)
         self.consumer.journal.append(entry)
 
 
 def rehearsed(
     make: Callable[[], RebalanceListener], group_id: str, journal: list[Entry]
-) -> Callable[[TimedGroup, TimedProcess, Accepts], Application]:
+) -> Callable[[ClockedGroup, ClockedProcess, Accepts], Application]:
     """What makes the processes of one group, each with a listener of its own; what they do goes into the journal."""
     brokers: list[TimedBroker] = []
 
-    def application(group: TimedGroup, process: TimedProcess, accepts: Accepts) -> Application:
+    def application(group: ClockedGroup, process: ClockedProcess, accepts: Accepts) -> Application:
         if group.records is None:
             raise AssertionError("a listener is rehearsed without records; expected a rate of them")
         if not brokers:

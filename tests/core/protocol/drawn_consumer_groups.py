@@ -13,6 +13,7 @@ from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
 from groupledger.core.protocol.settlement import Pace, Settlement
 from groupledger.core.protocol.simulator import Script, live
+from groupledger.core.protocol.times import Times
 from groupledger.core.step import Form
 
 TOPICS = ("clicks", "orders", "views")
@@ -22,11 +23,11 @@ PATTERNS = ("or.*", "clicks|views", ".*s")
 
 
 class History(Iterator[e.Event]):
-    """The events of one group; `classic`: whether some of its members follow the classic protocol."""
+    """The events of one group; `classic`: whether some of its members follow the classic protocol; `times`: of all."""
 
-    def __init__(self, seed: int, events: int, *, classic: bool) -> None:
+    def __init__(self, seed: int, events: int, *, classic: bool, times: Times | None = None) -> None:
         self.random = Random(seed)  # noqa: S311 - the same seed gives the same history
-        self.left, self.classic = events, classic
+        self.left, self.classic, self.times = events, classic, times
         self.assignors = self.random.choice((("range",), ("cooperative-sticky",)))
         self.topics = {topic: self.random.randint(1, MOST_PARTITIONS) for topic in TOPICS}
         self.started: dict[str, e.Join] = {}
@@ -41,7 +42,7 @@ class History(Iterator[e.Event]):
         pace = Pace(self.random.choice((0, 0, 15)), delays)
         beats_ms, assignor = self.random.choice((1_000, 5_000)), self.random.choice(("uniform", "range"))
         settings = ConsumerGroupSettings(heartbeat_interval_ms=beats_ms, remote_assignor=assignor)
-        return Script(dict(self.topics), self, Form.KIP, pace, consumer_group=settings)
+        return Script(dict(self.topics), self, Form.KIP, pace, times=self.times, consumer_group=settings)
 
     def play(self) -> Iterator[Settlement]:
         """Each event and what came of it."""

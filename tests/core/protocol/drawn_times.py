@@ -8,6 +8,7 @@ from random import Random
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.times import MemberTimes, Times
@@ -155,6 +156,31 @@ def mixed_script(seed: int, events: int, *, zombies: bool) -> Script:
         for each in drawn.events
     ]
     return replace(drawn, events=told)
+
+
+def consumer_script(seed: int, events: int, *, zombies: bool) -> Script:
+    """Such a group of the consumer protocol. An answer takes time: so long one that stood still goes on reading."""
+    random = Random(-1 - seed)  # noqa: S311 - the same seed gives the same members
+    drawn = timed_script(seed, events, zombies=zombies)
+    static = {each.member for each in drawn.events if isinstance(each, e.Join) and each.group_instance_id is not None}
+    told = [_of_consumer_group(each, static) for each in drawn.events]
+    settings = ConsumerGroupSettings(
+        heartbeat_interval_ms=random.choice((500, 5_000)),
+        session_timeout_ms=random.choice((6_000, 45_000)),
+        remote_assignor=random.choice(("uniform", "range")),
+    )
+    times = drawn.times or Times()
+    of = {name: replace(each, round_trip_ms=max(each.round_trip_ms, 1)) for name, each in times.of.items()}
+    return replace(drawn, events=told, times=replace(times, of=of), consumer_group=settings)
+
+
+def _of_consumer_group(event: e.Event, static: set[str]) -> e.Event:
+    """A static member that crashed could not come back before its session is over, so it leaves."""
+    if isinstance(event, e.Crash) and event.member in static:
+        return e.Leave(event.member, at_ms=event.at_ms)
+    if isinstance(event, e.Join):
+        return replace(event, group_protocol=e.GroupProtocol.CONSUMER)
+    return event
 
 
 def names(script: Script) -> list[str]:

@@ -26,6 +26,7 @@ PACE = Pace(round_ms=100, callback_ms={Callback.REVOKED: 40, Callback.ASSIGNED: 
 A, B, C = (e.Join(name, ("t",), at_ms=at) for name, at in (("a", 0), ("b", 60_000), ("c", 120_000)))
 
 
+CONSUMER = e.GroupProtocol.CONSUMER
 HALF_AN_HOUR = Window(0, 1_800_000)
 
 
@@ -89,6 +90,28 @@ def test_history_knows_when_and_how_often_and_says_what_it_cannot_know():
     assert metrics[GROUP, "rebalance-latency-avg"] == (GROUP, "rebalance-latency-avg", None, NO_DURATIONS)
     assert metrics[GROUP, "partitions-lost-latency-max"].reason == NO_DURATIONS
     assert metrics[GROUP, "failed-rebalance-total"].reason == NO_FAILURES
+
+
+def test_a_rebalance_of_the_consumer_protocol_is_an_assignment_that_a_member_takes():
+    """b comes at 10 s; a, whose heartbeats are at 0.2 s and 5 s later each, gives up two and takes nothing: 50 ms."""
+    joins = [replace(A, group_protocol=CONSUMER), replace(B, at_ms=10_000, group_protocol=CONSUMER)]
+    metrics = simulated(*joins, e.Crash("b", at_ms=60_000))
+    assert [metrics[name, "rebalance-total"].value for name in ("a", "b", GROUP)] == [2, 2, 4]
+    assert metrics["a", "rebalance-latency-max"].value == 40 + 10
+    assert metrics["b", "rebalance-latency-max"].value == 10
+    assert metrics["a", "partitions-revoked-latency-max"].value == 40
+    assert metrics["a", "failed-rebalance-total"].value == 0
+
+
+def test_who_is_fenced_before_it_has_taken_its_assignment_has_failed():
+    """a takes a minute to give up two partitions, and may take five seconds."""
+    slow = Pace(callback_ms={Callback.REVOKED: 60_000})
+    joins = [replace(each, group_protocol=CONSUMER, rebalance_timeout_ms=5_000) for each in (A, B)]
+    settled = simulate(Script({"t": 4}, joins, pace=slow))
+    metrics = {(row.member, row.name): row.value for row in of_simulation(settled, HALF_AN_HOUR)}
+    of_members = [metrics[name, "failed-rebalance-total"] for name in "ab"]
+    assert of_members[0] > 0
+    assert metrics[GROUP, "failed-rebalance-total"] == sum(filter(None, of_members))
 
 
 def test_with_a_clock_a_rebalance_of_a_member_takes_from_its_first_callback_to_its_last():

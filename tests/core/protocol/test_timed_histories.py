@@ -12,7 +12,7 @@ from groupledger.core.protocol import events as e
 from groupledger.core.protocol import records
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.simulator import simulate
-from tests.core.protocol.drawn_times import hasty_script, mixed_script, timed_script
+from tests.core.protocol.drawn_times import consumer_script, hasty_script, mixed_script, timed_script
 
 RUNS = int(os.environ.get("GROUPLEDGER_CLOCK_RUNS", "200"))
 EVENTS = 30
@@ -83,6 +83,14 @@ def test_random_histories_of_members_of_all_kinds(first):
     """Eager and cooperative ones in one group, with generations or without: what must hold is the same."""
     for seed in range(first, min(first + BATCH, RUNS // 2)):
         check(seed, zombies=seed % 3 != 0, script=mixed_script)
+
+
+@pytest.mark.usefixtures("_offsets_go_forward")
+@pytest.mark.parametrize("first", range(0, RUNS, BATCH))
+def test_random_histories_of_consumer_groups(first):
+    """Members of the consumer protocol (KIP-848), which has no rounds: what must hold is the same."""
+    for seed in range(first, min(first + BATCH, RUNS)):
+        check(seed, zombies=seed % 3 != 0, script=consumer_script)
 
 
 def test_a_slow_member_that_answers_late_does_not_keep_the_others_rebalancing():

@@ -89,10 +89,6 @@ def test_a_round_takes_a_round_trip_and_no_time_of_its_own():
             "'a' subscribes by the regular expression 't.*'; expected a member of",
         ),
         (
-            [join("a"), e.Join("b", ("t",), group_protocol=e.GroupProtocol.CONSUMER)],
-            "'b' joins by group_protocol 'consumer'; expected the classic protocol where a script has",
-        ),
-        (
             [e.Join("a", ("t",), rebalance_timeout_ms=9_000)],
             "rebalance_timeout_ms of 'a' is 9,000; expected it in times.members",
         ),
@@ -111,13 +107,11 @@ def test_without_times_nobody_hangs(event, group_protocol):
         simulate(Script({"t": 1}, [e.Join("a", ("t",), group_protocol=group_protocol), event]))
 
 
-def test_a_clock_drives_no_consumer_group():
+def test_settings_of_a_consumer_group_are_for_one():
     settings = ConsumerGroupSettings(session_timeout_ms=6_000)
     with pytest.raises(Fault, match="session_timeout_ms=6000") as raised:
         simulate(Script({"t": 1}, [join("a")], times=Times(), consumer_group=settings))
-    assert "expected the classic protocol where a script has times" in raised.value.message
-    with pytest.raises(Fault, match=r"consumer_group is \{\}; expected none beside times"):
-        read_script({"topics": {}, "events": [], "times": {}, "consumer_group": {}})
+    assert "expected members of the consumer protocol (KIP-848)" in raised.value.message
 
 
 def test_a_session_ends_while_a_script_waits():

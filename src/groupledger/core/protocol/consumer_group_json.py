@@ -8,9 +8,8 @@ from typing import Any
 
 from groupledger.core.assignors.server.assign import ASSIGNORS
 from groupledger.core.custom.group import TopicPartition
-from groupledger.core.protocol.consumer_group.process import HeartbeatRow, TargetRow
+from groupledger.core.protocol.consumer_group.coordinated import Coordinated, HeartbeatRow, MemberRow, TargetRow
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings, MigrationPolicy
-from groupledger.core.protocol.consumer_group.settling import Coordinated, MemberRow
 from groupledger.core.protocol.script_checks import require, require_one_of, require_whole
 
 PLACE = "consumer_group"
@@ -48,6 +47,7 @@ def write_coordinated(group: Coordinated) -> dict[str, Any]:
         "members": [_row(each) for each in group.members],
         "heartbeats": [_row(each) for each in group.heartbeats],
         "targets": [_target(each) for each in group.targets],
+        "reconciled": [each._asdict() for each in group.reconciled],
     }
 
 

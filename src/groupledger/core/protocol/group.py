@@ -5,17 +5,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.custom.naming import CustomAssignor
+from groupledger.core.protocol.application import (
+    Application,
+    Applications,
+    Polls,
+    commits_every_ms,
+    make_application,
+)
 from groupledger.core.protocol.callbacks import LISTENER, NOTHING, Call, Callback
 from groupledger.core.protocol.consumer import Consumer, Reaction, View
 from groupledger.core.protocol.coordinator import Coordinator, Registered
 from groupledger.core.protocol.events import Join
-from groupledger.core.protocol.ownership import LiveOwnership
+from groupledger.core.protocol.ownership import Gap, LiveOwnership
+from groupledger.core.protocol.records import Records
 from groupledger.core.protocol.settlement import MemberCall, Pace, Round
 from groupledger.core.protocol.subscription import Subscription
+from groupledger.core.protocol.times import MemberTimes, Times
 from groupledger.core.step import Form
 
 if TYPE_CHECKING:
@@ -23,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Process:
+class Process(Polls):
     """One process and its consumer. `alive`: it has not ended; `talks`: nor is it paused."""
 
     settings: Join
@@ -35,11 +45,41 @@ class Process:
     frozen: bool = False  # learns nothing of topics
     misses: bool = False  # its next assignment
     joins: bool = True  # wants to, or was told to
+    times: MemberTimes = field(default_factory=MemberTimes)
+    application: Application = field(init=False)
+    polled_ms: int = 0
+    poll_started_ms: int = 0
+    commits_next_ms: int = 0
 
     @property
     def name(self) -> str:
         """Of the process."""
         return self.settings.member
+
+    @property
+    def instance_id(self) -> str | None:
+        """`group.instance.id`."""
+        return self.settings.group_instance_id
+
+    @property
+    def member_id(self) -> str | None:
+        """The id that it speaks under."""
+        return self.consumer.member_id
+
+    @property
+    def generation(self) -> int | None:
+        """Its generation."""
+        return self.consumer.generation
+
+    @property
+    def works_ms(self) -> int:
+        """Rounds wait for nobody's work."""
+        return 0
+
+    @property
+    def in_poll(self) -> bool:
+        """Callbacks return before anything else happens."""
+        return False
 
     def registered(self, member_id: str, sent: Subscription) -> Registered:
         """What the coordinator knows of it after a JoinGroup."""
@@ -69,6 +109,53 @@ class Group:
     ended: dict[str, Join] = field(default_factory=dict)  # how each that ended would start again
     returning: Join | None = None  # starts once the group has settled without it
     strangers: dict[str, Stranger] = field(default_factory=dict)  # paused, of the consumer group that it was
+    times: Times | None = None  # of a group in which members of the consumer protocol are, too
+    records: Records | None = None
+    applications: Applications | None = None
+    overlaps: bool = False  # events come before the last one has settled, in a consumer group
+    nobody_since: dict[TopicPartition, int] = field(default_factory=dict)
+
+    @property
+    def now_ms(self) -> int:
+        """What the clock says."""
+        return self.clock_ms
+
+    @property
+    def partition_counts(self) -> View:
+        """Partition counts of the topics that exist."""
+        return self.topics
+
+    def begin(self, process: Process) -> None:
+        """A process starts, or goes on in this group."""
+        process.times = MemberTimes() if self.times is None else self.times.member(process.name)
+        process.application = make_application(self, process, partial(self.accepts, process), self.applications)
+        process.polled_ms = self.clock_ms
+        process.commits_next_ms = self.clock_ms + commits_every_ms(self.times, self.applications)
+
+    def accepts(self, process: Process) -> bool:
+        """Whether the coordinator takes a commit of a process: it is a member of this generation."""
+        seated = process.consumer.member_id in self.coordinator.members
+        return process.talks and seated and process.consumer.generation == self.coordinator.generation
+
+    def commit(self, process: Process) -> None:
+        """Commit before a rebalance or a close, if the process commits by itself."""
+        every_ms = commits_every_ms(self.times, self.applications)
+        if every_ms:
+            process.application.commit()
+            process.commits_next_ms = process.clock_ms + every_ms
+
+    def catch_up(self) -> None:
+        """All processes read, and commit by themselves, what they would have until now."""
+        if self.records is not None:
+            for process in self.processes.values():
+                if process.talks:
+                    process.catch_up(commits_every_ms(self.times, self.applications), process.clock_ms)
+
+    def change_topics(self, topics: View) -> None:
+        """The cluster has these topics, and no others."""
+        self.topics = topics
+        if self.records is not None:
+            self.records.set_topics(topics, self.clock_ms)
 
     @property
     def rebalancing(self) -> bool:
@@ -94,7 +181,8 @@ class Group:
         process.consumer = consumer
         for made in calls:
             started_ms = process.clock_ms
-            process.clock_ms += self.pace.callback_ms.get(made.callback, 0)
+            process.clock_ms += sum(process.application.called(made))
+            process.polled_ms = process.clock_ms
             row = len(self.calls), self.round, process.name, consumer.member_id, made
             who = consumer.generation, process.settings.group_instance_id, process.number
             self.calls.append(MemberCall(*row, started_ms, process.clock_ms, *who))
@@ -144,12 +232,15 @@ class Group:
         joining = tuple(each.name for each in self.processes.values() if each.joins)
         return self.coordinator.leader, self.coordinator.assignor, seats, joining
 
-    def unavailable_ms(self, event_ms: int, wanted: set[TopicPartition]) -> dict[TopicPartition, int]:
-        """How long nobody consumed what is wanted, now or when the event came; before that, what was missed then."""
-        waited = dict.fromkeys(self.missed, event_ms - self.settled_ms)
-        for each, free_ms in self.ownership.uncovered_ms(wanted, event_ms, self.clock_ms).items():
-            waited[each] = waited.get(each, 0) + free_ms
-        return {each: waited[each] for each in sorted(waited) if waited[each] > 0}
+    def gaps(self, event_ms: int, wanted: set[TopicPartition]) -> dict[TopicPartition, list[Gap]]:
+        """When nobody consumed what is wanted, now or when the event came; before that, what was missed then."""
+        found = self.ownership.gaps(wanted, event_ms, self.clock_ms)
+        for each in self.missed if event_ms > self.settled_ms else ():
+            then = found.get(each, [])
+            goes_on = bool(then) and then[0].since_ms == event_ms
+            first = Gap(self.settled_ms, then[0].until_ms if goes_on else event_ms)
+            found[each] = [first, *then[goes_on:]]
+        return found
 
     def latest_ms(self) -> int:
         """When the last of all is done."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from groupledger.core.assignors import ASSIGNORS
-from groupledger.core.custom.group import Protocol
+from groupledger.core.custom.group import Protocol, TopicPartition
 from groupledger.core.custom.naming import SOLVED_ALONE, CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import consumer as c
@@ -33,6 +33,7 @@ def happen(group: Group, event: e.Event) -> str | None:
     Raises Fault: BAD_EVENT for an event about a process that is not there, or is already; UNKNOWN_ASSIGNOR.
     """
     group.set_clocks(max(group.clock_ms, event.at_ms))
+    group.catch_up()
     return _unless_refused(group, lambda: HAPPENS[type(event)](group, event))
 
 
@@ -70,6 +71,7 @@ def _start(group: Group, settings: e.Join) -> None:
     group.strangers.pop(settings.member, None)
     group.born[settings.member] += 1
     process = Process(settings, consumer, group.clock_ms, group.born[settings.member])
+    group.begin(process)
     old = group.processes.pop(settings.member, None)
     if old is not None:
         group.end(old)
@@ -132,6 +134,7 @@ def _take_back(group: Group, process: Process, seat: Registered) -> None:
 
 def _leave(group: Group, event: e.Leave) -> None:
     process = talking(group.processes, event.member, "leave")
+    group.commit(process)
     group.react(process, c.close(process.consumer))
     group.end(process)
     group.set_clocks(process.clock_ms)  # it leaves once its callback has returned
@@ -201,12 +204,15 @@ def _subscribe(group: Group, event: e.Subscribe) -> None:
 
 def _set_partitions(group: Group, event: e.SetPartitions) -> None:
     require_topic_names([event.topic])
-    group.topics = {**group.topics, event.topic: event.partitions}
+    group.change_topics({**group.topics, event.topic: event.partitions})
     _tell(group, event.topic)
 
 
 def _delete_topic(group: Group, event: e.DeleteTopic) -> None:
-    group.topics = {topic: count for topic, count in group.topics.items() if topic != event.topic}
+    gone = [TopicPartition(event.topic, number) for number in range(group.topics.get(event.topic, 0))]
+    for process in group.processes.values():
+        process.application.forget(gone)
+    group.change_topics({topic: count for topic, count in group.topics.items() if topic != event.topic})
     _tell(group, event.topic)
 
 

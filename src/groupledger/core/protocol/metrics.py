@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from groupledger.core.faults import Fault
 from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.consumer_group.coordinated import Reconciled
 from groupledger.core.protocol.recorded import RecordedCall
 from groupledger.core.protocol.settlement import Round, Settlement
 
@@ -72,11 +72,11 @@ def of_simulation(settlements: Iterable[Settlement], window: Window) -> list[Met
     A member's rebalance is a round in which it was answered, and takes from JoinGroup to the end of its last callback,
     and what it spent in onPartitionsLost before (KIP-429, step 0 of both timelines); one in which it got no answer has
     failed. The group's are the rounds. Where a clock ran, a member's begins with its first callback before JoinGroup.
-    Raises Fault("NO_METRICS") where the group was a consumer group (KIP-848), which has no rounds.
+    In a consumer group (KIP-848) it is one assignment that a member takes, from the answer that has it to the end of
+    its last callback, and has failed where it fell out before that; the group's are those of all members.
     """
     played = list(settlements)
-    _require_rounds(played)
-    names = sorted({row.member for settled in played for took in settled.rounds for row in took.members})
+    names = sorted({*_in_rounds(played), *(took.member for settled in played for took in reconciled(settled))})
     seen: dict[str | None, _Seen] = {name: _Seen(took_ms=[], failed=0, calls_ms={}) for name in (GROUP, *names)}
     lost_ms: dict[str, int] = {}
     for settled in played:
@@ -89,19 +89,33 @@ def of_simulation(settlements: Iterable[Settlement], window: Window) -> list[Met
             lost_ms = {}
         if not settled.event.together:
             lost_ms = {}
-        for call in settled.calls:
-            if window.has(call.ended_ms) and call.call.callback in TIMED:
-                for who in (GROUP, call.member):
-                    if who in seen:
-                        _calls(seen[who]).setdefault(call.call.callback, []).append(call.ended_ms - call.started_ms)
+        _count_reconciled(seen, settled, window)
+        _count_calls(seen, settled, window)
     return [metric for name, one in seen.items() for metric in _metrics(name, one, window)]
 
 
-def _require_rounds(played: Iterable[Settlement]) -> None:
-    for number, settled in enumerate(played, 1):
-        if settled.coordinated is not None:
-            told = f"event {number} happens to a consumer group (KIP-848), whose rebalances are no rounds"
-            raise Fault("NO_METRICS", f"{told}; expected a classic group where metrics are asked for")
+def _count_reconciled(seen: Mapping[str | None, _Seen], settled: Settlement, window: Window) -> None:
+    for taken in reconciled(settled):
+        for who in (GROUP, taken.member) if window.has(taken.ended_ms) else ():
+            _count(seen[who], not taken.failed, taken.started_ms, taken.ended_ms)
+
+
+def _count_calls(seen: Mapping[str | None, _Seen], settled: Settlement, window: Window) -> None:
+    """How long the calls of listeners took."""
+    for call in settled.calls:
+        if window.has(call.ended_ms) and call.call.callback in TIMED:
+            for who in (GROUP, call.member):
+                if who in seen:
+                    _calls(seen[who]).setdefault(call.call.callback, []).append(call.ended_ms - call.started_ms)
+
+
+def _in_rounds(played: Iterable[Settlement]) -> set[str]:
+    return {row.member for settled in played for took in settled.rounds for row in took.members}
+
+
+def reconciled(settled: Settlement) -> tuple[Reconciled, ...]:
+    """Assignments that members of a consumer group took."""
+    return () if settled.coordinated is None else settled.coordinated.reconciled
 
 
 def whole(settlements: Iterable[Settlement]) -> Window:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import NamedTuple
@@ -30,6 +30,19 @@ class Consumed(NamedTuple):
     member: str
     since_ms: int
     until_ms: int | None
+
+
+class Gap(NamedTuple):
+    """Nobody consumed a partition from `since_ms` up to `until_ms`."""
+
+    since_ms: int
+    until_ms: int
+
+
+def waited_ms(gaps: Mapping[TopicPartition, Iterable[Gap]]) -> dict[TopicPartition, int]:
+    """For how long nobody consumed each of these partitions, if for any time."""
+    waited = {each: sum(gap.until_ms - gap.since_ms for gap in gaps[each]) for each in sorted(gaps)}
+    return {each: ms for each, ms in waited.items() if ms}
 
 
 @dataclass(slots=True)
@@ -88,18 +101,16 @@ class LiveOwnership:
         """What somebody consumes now."""
         return frozenset(each for each, spans in self._lasting.items() if spans)
 
-    def uncovered_ms(
-        self, partitions: Iterable[TopicPartition], start_ms: int, end_ms: int
-    ) -> dict[TopicPartition, int]:
-        """For how long nobody consumed each of these in that time, which may not begin before the last answer."""
+    def gaps(self, partitions: Iterable[TopicPartition], start_ms: int, end_ms: int) -> dict[TopicPartition, list[Gap]]:
+        """When nobody consumed each of these in that time, which may not begin before the last answer."""
         found = {}
         for each in partitions:
-            free_ms, known_ms = 0, start_ms
+            free, known_ms = [], start_ms
             spans = [*self._ended.get(each, ()), *self._lasting.get(each, ())]
             for span in sorted(spans, key=lambda span: span.since_ms):
-                free_ms += max(min(span.since_ms, end_ms) - known_ms, 0)
+                free.append(Gap(known_ms, min(span.since_ms, end_ms)))
                 known_ms = max(known_ms, end_ms if span.until_ms is None else span.until_ms)
-            found[each] = free_ms + max(end_ms - known_ms, 0)
+            found[each] = [gap for gap in (*free, Gap(known_ms, end_ms)) if gap.since_ms < gap.until_ms]
         return found
 
     def consumed(self) -> tuple[Consumed, ...]:

@@ -23,8 +23,10 @@ def gather(group: Group) -> Question | None:
     """
     group.round, group.round_started_ms = len(group.rounds) + 1, group.clock_ms
     group.ownership.begin_step()
+    group.catch_up()
     for process in group.processes.values():
         if process.talks:
+            group.commit(process)
             _send_join(group, process)
     joined = group.seated()
     for member_id, member in list(group.coordinator.members.items()):
@@ -78,6 +80,7 @@ def _question(group: Group, joined: Mapping[str, Process]) -> Question:
 def spread(group: Group, plan: Plan) -> None:
     """SyncGroup is answered to all; who revokes something joins again, and so does who got no answer."""
     group.ownership.begin_step(answering=True)
+    group.catch_up()
     joined = group.seated()
     before = {member_id: tuple(sorted(each.consumer.owned)) for member_id, each in joined.items()}
     unavailable = _unowned(group, before)

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from groupledger.core.custom.group import Protocol, TopicPartition
 from groupledger.core.protocol.callbacks import Call, Callback
+from groupledger.core.protocol.consumer_group.coordinated import Coordinated
 from groupledger.core.protocol.events import Event
 from groupledger.core.protocol.leader import Sets
 from groupledger.core.protocol.ownership import Consumed, DoubleOwner
 from groupledger.core.protocol.records import Read
-
-if TYPE_CHECKING:
-    from groupledger.core.protocol.consumer_group.settling import Coordinated
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,22 +18,26 @@ from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.custom.naming import CustomAssignor, by_every_name
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
+from groupledger.core.protocol.application import Applications
+from groupledger.core.protocol.clocked_end import timed_end
 from groupledger.core.protocol.consumer import exists
 from groupledger.core.protocol.consumer_group.conversion import refuses, to_classic_group, to_consumer_group
+from groupledger.core.protocol.consumer_group.coordinated import Coordinated
 from groupledger.core.protocol.consumer_group.play import Play
-from groupledger.core.protocol.consumer_group.settling import Coordinated, pass_time, settle, take_coordinated
+from groupledger.core.protocol.consumer_group.settling import Horizon, pass_time, settle, take_coordinated
 from groupledger.core.protocol.consumer_group.targets import ServerQuestion, Targets, find_targets
 from groupledger.core.protocol.consumer_group.topic_table import TopicTable
 from groupledger.core.protocol.coordinator import Coordinator
 from groupledger.core.protocol.group import Group
 from groupledger.core.protocol.happening import come_back, happen
 from groupledger.core.protocol.leader import Plan, Question, plan_all
+from groupledger.core.protocol.ownership import waited_ms
+from groupledger.core.protocol.records import Records
 from groupledger.core.protocol.refusals import require_topic_names
 from groupledger.core.protocol.rounds import gather, spread
 from groupledger.core.protocol.script import MOST_ROUNDS, Script
 from groupledger.core.protocol.settlement import Cycle, Settlement
-from groupledger.core.protocol.timed.application import Applications
-from groupledger.core.protocol.timed.play import play_timed
+from groupledger.core.protocol.timed.play import play_timed, require_consumer_times, require_order
 
 __all__ = ["MOST_ROUNDS", "Script", "live", "play", "simulate", "simulate_all"]
 
@@ -52,8 +56,7 @@ def simulate(
     `applications`: what the processes of a script with times do with their consumers.
     """
     known = by_every_name(custom or {}, ASSIGNORS)
-    playing = play(script, known) if applications is None else play_timed(script, known, applications)
-    return _answered(playing, known)
+    return _answered(play(script, known, applications), known)
 
 
 def simulate_all(
@@ -112,14 +115,32 @@ def _answered(settling: Generator[Asked, Any, T], custom: Mapping[str, CustomAss
         return result
 
 
-def play(script: Script, custom: Mapping[str, CustomAssignor]) -> Playing:
+def play(script: Script, custom: Mapping[str, CustomAssignor], applications: Applications | None = None) -> Playing:
     """One group; yields questions, is sent plans and targets, returns a settlement for each event."""
     if script.times is not None:
-        return (yield from play_timed(script, custom))
+        return (yield from _play_by_clock(replace(script, events=list(script.events)), custom, applications))
     stage = _stage(script, custom)
     settlements = []
     for event in script.events:
         settlements.append((yield from _settle(stage, event)))
+    return settlements
+
+
+def _play_by_clock(script: Script, custom: Mapping[str, CustomAssignor], applications: Applications | None) -> Playing:
+    """A script with times. Where members of both protocols are in it, each event settles before the next one."""
+    events = list(script.events)
+    protocols = {each.group_protocol for each in events if isinstance(each, e.Join)}
+    if e.GroupProtocol.CONSUMER not in protocols:
+        return (yield from play_timed(script, custom, applications))
+    require_order(events)
+    require_consumer_times(script)
+    stage = _stage(script, custom, applications)
+    stage.classic.overlaps = len(protocols) == 1
+    settlements = []
+    for event, following in zip(events, [*events[1:], None], strict=True):
+        horizon = Horizon(None if following is None else following.at_ms)
+        bounded = horizon if following is None or stage.classic.overlaps else None
+        settlements.append((yield from _settle(stage, event, bounded)))
     return settlements
 
 
@@ -133,15 +154,30 @@ class _Stage:
     consumer: Play | None = None
 
 
-def _stage(script: Script, custom: Mapping[str, CustomAssignor]) -> _Stage:
+def _stage(script: Script, custom: Mapping[str, CustomAssignor], applications: Applications | None = None) -> _Stage:
     require_topic_names(script.topics)
     coordinator = Coordinator(known_ids=script.member_ids)
-    group = Group(dict(script.topics), script.form, script.pace, custom, coordinator=coordinator)
+    times, pace = script.times, script.pace
+    rate = None if times is None else times.records_per_second
+    group = Group(
+        dict(script.topics),
+        script.form,
+        pace if times is None else replace(pace, round_ms=times.each.round_trip_ms),
+        custom,
+        coordinator=coordinator,
+        times=times,
+        records=None if rate is None else Records(rate),
+        applications=applications,
+    )
+    group.change_topics(group.topics)
     return _Stage(script, group, TopicTable(known_ids=script.topic_ids))
 
 
-def _settle(stage: _Stage, event: e.Event) -> Settling:
-    """One event of a group of either type, and the change of its type, if that is what it leads to."""
+def _settle(stage: _Stage, event: e.Event, horizon: Horizon | None = None) -> Settling:
+    """One event of a group of either type, and the change of its type, if that is what it leads to.
+
+    `horizon`: of a consumer group that does not settle before the next event.
+    """
     before = None
     if stage.consumer is not None:
         yield from pass_time(stage.consumer, event.at_ms)
@@ -152,7 +188,7 @@ def _settle(stage: _Stage, event: e.Event) -> Settling:
     if stage.consumer is None:
         classic: Settlement = yield from _settle_classic(stage.classic, event)
         return replace(classic, coordinated=before) if before is not None and before.heartbeats else classic
-    settled: Settlement = yield from settle(stage.consumer, event)
+    settled: Settlement = yield from settle(stage.consumer, event, horizon)
     if _leave_consumer_group(stage, event) is None or settled.coordinated is None:
         return settled
     settled = replace(settled, coordinated=replace(settled.coordinated, members=()))
@@ -262,7 +298,8 @@ def _settlement(
     owners = group.owners()
     wanted = group.wanted()
     unowned = tuple(sorted(wanted - owners.keys()))
-    unavailable_ms = group.unavailable_ms(event_ms, wanted)
+    group.catch_up()
+    gaps = group.gaps(event_ms, wanted)
     group.settled_ms, group.missed = group.clock_ms, frozenset(unowned)
     consumed, doubly = group.ownership.consumed(), group.ownership.take_double_owners()
     return Settlement(
@@ -278,5 +315,8 @@ def _settlement(
         running={each.name: each.number for each in group.processes.values() if each.talks},
         consumed=consumed,
         double_owners=tuple(each for each in doubly if exists(each.partition, group.topics)),
-        unavailable_ms=unavailable_ms,
+        unavailable_ms=waited_ms(gaps),
+        timed=None
+        if group.times is None
+        else timed_end(group, gaps, group.nobody_since, rebalancing=group.rebalancing),
     )

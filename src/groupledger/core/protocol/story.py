@@ -77,10 +77,7 @@ def refused_line(name: Any, number: int, fault: Fault) -> dict[str, Any]:
 
 
 def result_of(name: Any, settlements: list[Settlement], *, metrics: bool) -> dict[str, Any]:
-    """The result of a script: what came of each event, and KIP-429's metrics of the whole if they are asked for.
-
-    Raises Fault("NO_METRICS") as `of_simulation` does.
-    """
+    """The result of a script: what came of each event, and KIP-429's metrics of the whole if they are asked for."""
     result: dict[str, Any] = {"id": name, "events": [told(each) for each in settlements]}
     if metrics:
         result["metrics"] = [each._asdict() for each in of_simulation(settlements, whole(settlements))]
@@ -117,8 +114,6 @@ def read_script(found: Mapping[str, Any]) -> Script:
     rounds = "no round_ms beside times: a round takes round_trip_ms"
     require(times is None or not pace.round_ms, "pace.round_ms", pace.round_ms, rounds)
     settings = read_settings(found.get("consumer_group", {}))
-    unset = "none beside times: a clock drives the classic protocol alone"
-    require(times is None or "consumer_group" not in found, "consumer_group", found.get("consumer_group"), unset)
     return Script(dict(topics or {}), told_events, Form(form), pace, times=times, consumer_group=settings)
 
 

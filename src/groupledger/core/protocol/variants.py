@@ -6,7 +6,7 @@ A variant is words joined by `+`: an assignor (`range`), `consumer` for KIP-848,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -15,7 +15,6 @@ from groupledger.core.protocol import events as e
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
 from groupledger.core.protocol.consumer_group_json import read_settings, write_settings
 from groupledger.core.protocol.script import Script
-from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.times import Times
 from groupledger.core.protocol.times_json import MEMBERS, OF_GROUP, OF_MEMBER, read_times, write_times
 
@@ -23,6 +22,7 @@ BAD_VARIANT = "BAD_VARIANT"
 AS_WRITTEN, CONSUMER, STATIC, DYNAMIC = "as-written", "consumer", "static", "dynamic"
 WORDS = (AS_WRITTEN, CONSUMER, STATIC, DYNAMIC)
 OF_BROKER = tuple(each.name for each in fields(ConsumerGroupSettings))
+OF_CLIENT = tuple(each for each in (*OF_MEMBER, *OF_GROUP) if each not in OF_BROKER)
 SETTINGS = tuple(dict.fromkeys((*OF_MEMBER, *OF_GROUP, *OF_BROKER)))
 
 
@@ -103,31 +103,26 @@ def _join(join: e.Join, variant: Variant) -> e.Join:
 def _of_classic_group(script: Script, variant: Variant) -> Script:
     """With times of the variant, for all members; a script without times gets Kafka's own for what is not said."""
     _require_known(variant, (*OF_MEMBER, *OF_GROUP), "a group of classic members")
-    if not variant.settings:
-        return script
-    told = write_times(script.times or Times())
-    of_member = {name: value for name, value in variant.settings.items() if name in OF_MEMBER}
-    members = {name: {**of, **of_member} for name, of in told.pop(MEMBERS, {}).items()}
-    return replace(script, times=read_times({**told, **variant.settings, MEMBERS: members}))
+    return _with_times(script, variant.settings)
 
 
 def _of_consumer_group(script: Script, variant: Variant) -> Script:
-    """With settings of the broker. Such a group has a clock of its own: of a script's times it takes round trips and
-    `max.poll.interval.ms`, and it goes on until the last session has run out, as a group with times does.
-    """
-    _require_known(variant, OF_BROKER, "a group with members of the consumer protocol")
-    settings = read_settings({**write_settings(script.consumer_group), **variant.settings})
-    times = script.times
-    if times is None:
-        return replace(script, consumer_group=settings)
-    events = [_limited(each, times) if isinstance(each, e.Join) else each for each in script.events]
-    end_ms = max((each.at_ms for each in events), default=0) + settings.session_timeout_ms
-    pace = Pace(times.each.round_trip_ms, script.pace.callback_ms)
-    return replace(script, events=[*events, e.Wait(at_ms=end_ms)], pace=pace, times=None, consumer_group=settings)
+    """With settings of the broker, which has heartbeats and sessions of such a group, and with times of its members."""
+    _require_known(variant, (*OF_BROKER, *OF_CLIENT), "a group with members of the consumer protocol")
+    of_broker = {name: value for name, value in variant.settings.items() if name in OF_BROKER}
+    settings = read_settings({**write_settings(script.consumer_group), **of_broker})
+    of_client = {name: value for name, value in variant.settings.items() if name not in OF_BROKER}
+    return replace(_with_times(script, of_client), consumer_group=settings)
 
 
-def _limited(join: e.Join, times: Times) -> e.Join:
-    return replace(join, rebalance_timeout_ms=times.member(join.member).rebalance_timeout_ms)
+def _with_times(script: Script, told: Mapping[str, Any]) -> Script:
+    """With these times, for all members; a script without times gets Kafka's own for what is not said."""
+    if not told:
+        return script
+    known = write_times(script.times or Times())
+    of_member = {name: value for name, value in told.items() if name in OF_MEMBER}
+    members = {name: {**of, **of_member} for name, of in known.pop(MEMBERS, {}).items()}
+    return replace(script, times=read_times({**known, **told, MEMBERS: members}))
 
 
 def _require_known(variant: Variant, names: Sequence[str], of: str) -> None:

@@ -39,6 +39,7 @@ def needs_to_join(group: ConsumerGroup, process: Process, now_ms: int) -> Refusa
 def join_steps(play: Play, process: Process) -> Steps:
     """JoinGroup and SyncGroup until the member need not join again."""
     while process.alive:
+        play.commit(process)
         joining = c.join(_with_topics(play, process))
         process.consumer = joining.consumer
         yield from joining.calls

@@ -11,7 +11,7 @@ from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Call
 from groupledger.core.protocol.consumer_group.classic_members import join_steps
 from groupledger.core.protocol.consumer_group.coordinator import FIRST_EPOCH, ConsumerGroup
-from groupledger.core.protocol.consumer_group.exchange import finish_call
+from groupledger.core.protocol.consumer_group.exchange import begin_call, finish_call, takes_time
 from groupledger.core.protocol.consumer_group.group_member import GroupMember
 from groupledger.core.protocol.consumer_group.play import Play
 from groupledger.core.protocol.consumer_group.process import Due, Process
@@ -48,7 +48,19 @@ def to_consumer_group(group: Group, settings: ConsumerGroupSettings, table: Topi
     old = group.coordinator
     epoch = old.generation if old.members else FIRST_EPOCH
     converted = ConsumerGroup(settings, table, epoch=epoch, assignment_epoch=epoch)
-    play = Play(converted, group.pace, group.form, old.new_member_id, ownership=group.ownership)
+    play = Play(
+        converted,
+        group.pace,
+        group.form,
+        old.new_member_id,
+        ownership=group.ownership,
+        times=group.times,
+        records=group.records,
+        applications=group.applications,
+        overlaps=group.overlaps,
+        nobody_since=group.nobody_since,
+        partition_counts=group.topics,
+    )
     play.born, play.ended, play.returning = group.born, group.ended, group.returning
     play.clock_ms, play.settled_ms, play.calls = group.clock_ms, group.settled_ms, group.calls
     play.wanted_before = frozenset(group.wanted())
@@ -97,7 +109,9 @@ def _go_on(play: Play, process: ClassicProcess) -> None:
     """A classic process in the consumer group: it hears of it with its next heartbeat."""
     moved = Process(process.settings, process.number, consumer=process.consumer)
     moved.alive, moved.talks = process.alive, process.talks
-    play.processes[process.name] = moved
+    play.begin(moved)
+    moved.application.take_over(process.application)
+    moved.commits_next_ms = process.commits_next_ms
     if not process.talks:
         return
     play.send_next(moved)
@@ -130,17 +144,22 @@ def to_classic_group(play: Play, group: Group) -> None:
         )
     new.given = {each.member_id: named(each.assigned) for each in play.group.members.values()}
     new.rebalancing = bool(new.members) or any(each.consumer is not None for each in play.talking)
-    group.processes = {each.name: _back(play, each) for each in play.processes.values() if each.consumer is not None}
+    group.processes = {
+        each.name: _back(play, group, each) for each in play.processes.values() if each.consumer is not None
+    }
     group.topics, group.clock_ms, group.calls = play.group.topics.counts, play.clock_ms, play.calls
     group.settled_ms, group.returning = play.settled_ms, play.returning
     group.set_clocks(play.clock_ms)
 
 
-def _back(play: Play, process: Process) -> ClassicProcess:
+def _back(play: Play, group: Group, process: Process) -> ClassicProcess:
     if process.consumer is None:
         raise AssertionError(f"{process.name} follows the consumer protocol; expected a classic one")
     back = ClassicProcess(process.settings, process.consumer, play.clock_ms, process.number)
     back.alive, back.talks, back.joins = process.alive, process.talks, process.alive
+    group.begin(back)
+    back.application.take_over(process.application)
+    back.commits_next_ms = process.commits_next_ms
     return back
 
 
@@ -152,11 +171,15 @@ def _finish_calls(play: Play, group: Group) -> None:
         if process is None or not process.talks or entry.due is not Due.RETURN or process.doing is None:
             continue
         play.clock_ms = max(play.clock_ms, entry.at_ms)
+        play.catch_up()
+        if takes_time(play, process):
+            continue
         finish_call(play, process)
         step = None if process.steps is None else next(process.steps, None)
         if isinstance(step, Call):
-            process.doing, process.since_ms = step, play.clock_ms
-            play.put(process, Due.RETURN, play.pace.callback_ms.get(step.callback, 0))
+            begin_call(play, process, step)
+            if not takes_time(play, process):
+                play.put(process, Due.RETURN)
     for process in list(play.processes.values()):
         if process.client is not None and process.alive:
             group.strangers[process.name] = process

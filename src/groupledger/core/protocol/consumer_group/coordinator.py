@@ -181,13 +181,16 @@ class ConsumerGroup:
             self._bump(None)
         return changed
 
-    def deadline(self, member_id: str) -> tuple[int, str]:
-        """When a member that says nothing more is fenced, and by which time-out."""
-        ends = [(self.heard_ms[member_id] + self._session_ms(member_id), "session")]
-        if member_id in self.revoking_since_ms:
-            allowed_ms = self.members[member_id].rebalance_timeout_ms
-            ends.append((self.revoking_since_ms[member_id] + allowed_ms, "rebalance"))
-        return min(ends)
+    def deadline(self, member_id: str) -> int:
+        """When a member that says nothing more is fenced."""
+        session_ends_ms = self.heard_ms[member_id] + self._session_ms(member_id)
+        if member_id not in self.revoking_since_ms:
+            return session_ends_ms
+        return min(session_ends_ms, self.revocation_ends_ms(member_id))
+
+    def revocation_ends_ms(self, member_id: str) -> int:
+        """When a member that has to give up partitions is fenced if it has not."""
+        return self.revoking_since_ms[member_id] + self.members[member_id].rebalance_timeout_ms
 
     def static_member(self, group_instance_id: str | None) -> GroupMember | None:
         """The member with this instance id."""

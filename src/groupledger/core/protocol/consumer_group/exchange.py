@@ -10,10 +10,11 @@ from groupledger.core.protocol import consumer as classic
 from groupledger.core.protocol.callbacks import Call, Callback, call
 from groupledger.core.protocol.consumer_group import client as c
 from groupledger.core.protocol.consumer_group.classic_members import join_steps, needs_to_join
+from groupledger.core.protocol.consumer_group.coordinated import HeartbeatRow, Reconciled, TargetRow
 from groupledger.core.protocol.consumer_group.coordinator import Turn
 from groupledger.core.protocol.consumer_group.heartbeat import REJOINS, Answer, Refusal, Request
 from groupledger.core.protocol.consumer_group.play import Play
-from groupledger.core.protocol.consumer_group.process import Backoff, Due, HeartbeatRow, Process, Steps, TargetRow
+from groupledger.core.protocol.consumer_group.process import Backoff, Due, NextPoll, Process, Steps
 from groupledger.core.protocol.consumer_group.targets import ServerQuestion, Targets
 from groupledger.core.protocol.consumer_group.topic_table import TopicIdPartition
 
@@ -22,18 +23,21 @@ Asking = Generator[ServerQuestion, Targets, None]
 
 def take_next(play: Play) -> Asking:
     """Let the next thing happen: a time-out, or the first entry of the queue."""
-    deadline = play.next_deadline(play.group.members)
-    if not play.queue or (deadline is not None and deadline[0] < play.queue[0].at_ms):
-        if deadline is not None:
-            play.clock_ms = max(play.clock_ms, deadline[0])
-            fence(play, deadline[1])
+    over = play.next_time_out()
+    if not play.queue or (over is not None and over[0] < play.queue[0].at_ms):
+        if over is not None:
+            play.move_clock(over[0])
+            time_out(play, over[1])
         return
     entry = heapq.heappop(play.queue)
     process = play.of(entry)
     if process is None:
         return
-    play.clock_ms = max(play.clock_ms, entry.at_ms)
-    if not process.talks:
+    play.move_clock(entry.at_ms)
+    speaks = entry.due in (Due.SEND, Due.ANSWER)
+    if process.cut_off and speaks:
+        return
+    if (process.hung if not speaks else not process.talks) or not (process.talks or process.cut_off):
         process.suspended.append((entry.due, entry.payload))
     elif entry.due is Due.SEND:
         yield from _send(play, process)
@@ -41,6 +45,27 @@ def take_next(play: Play) -> Asking:
         yield from _receive(play, process, entry.payload)
     else:
         yield from _go_on(play, process, entry.payload, returned=entry.due is Due.RETURN)
+
+
+def time_out(play: Play, member_id: str) -> None:
+    """A member's time is over: its process has not polled for too long, or the coordinator gives it up."""
+    late = (each for each in play.processes.values() if each.too_late_ms is not None and each.member_id == member_id)
+    process = next((each for each in late if (each.too_late_ms or 0) <= play.clock_ms), None)
+    if process is None:
+        fence(play, member_id)
+    else:
+        leave_late(play, process)
+
+
+def leave_late(play: Play, process: Process) -> None:
+    """It leaves the group, a static one for now; it finds that all is lost at its next poll."""
+    member_id, process.too_late_ms = process.member_id or "", None
+    if member_id in play.group.members:
+        if process.instance_id is None:
+            _unseat(play, member_id)
+        else:
+            play.group.leave_for_now(member_id)
+    process.fallen = classic.Error.UNKNOWN_MEMBER_ID
 
 
 def fence(play: Play, member_id: str) -> None:
@@ -69,15 +94,19 @@ def _send(play: Play, process: Process) -> Asking:
     if process.waits:
         process.sends_again = True
         return
+    if process.fallen is not None and (process.hung or process.client is not None):
+        yield from carry_on(play, process)  # it is in no group until it has lost everything
+        return
     play.send_next(process)
     if process.client is None:
         yield from _send_classic(play, process)
         return
     process.client, request = c.send(process.client)
     answer = yield from exchange(play, request)
-    if play.pace.round_ms:
+    round_trip_ms = play.round_trip_ms(process)
+    if round_trip_ms:
         process.waits = True
-        play.put(process, Due.ANSWER, play.pace.round_ms, answer)
+        play.put(process, Due.ANSWER, round_trip_ms, answer)
     else:
         yield from _receive(play, process, answer)
 
@@ -186,12 +215,14 @@ def _receive(play: Play, process: Process, answer: Answer) -> Asking:
 
 def carry_on(play: Play, process: Process) -> Asking:
     """What a process does next, unless it is busy: lose all, close, reconcile, in this order."""
-    while process.alive and process.doing is None:
+    while process.alive and process.doing is None and not process.hung:
         if process.fallen is not None:
+            _note_reconciled(play, process, failed=True)
             _begin(process, _fall_steps(play, process, process.fallen))
         elif process.closing and (process.client is not None or process.steps is None):
             _begin(process, _close_steps(play, process))
         elif process.steps is None and process.client is not None and not process.client.reconciled:
+            process.reconciling_ms = play.clock_ms
             _begin(process, _reconcile_steps(play, process))
         if process.steps is None or not (yield from _run(play, process, None)):
             return
@@ -204,8 +235,12 @@ def _begin(process: Process, steps: Steps) -> None:
 
 
 def _go_on(play: Play, process: Process, answer: Answer | None, *, returned: bool) -> Asking:
-    """A call has returned, or a time is over."""
+    """A call has returned, or a time is over. A process that is to do something while it is in a call does it then."""
+    if not returned and process.in_poll:
+        return
     if returned and process.doing is not None:
+        if takes_time(play, process):
+            return
         finish_call(play, process)
     process.doing = None
     interrupted = process.client is not None and (process.fallen is not None or process.closing)
@@ -221,38 +256,63 @@ def _run(play: Play, process: Process, answer: Answer | None) -> Generator[Serve
             step = next(process.steps) if answer is None else process.steps.send(answer)
         except StopIteration:
             process.steps = None
+            if process.reads:
+                process.application.read(play.clock_ms)  # the poll that its callbacks ran in
             return process.alive
         answer = None
         if isinstance(step, Request):
             answer = yield from exchange(play, step)
             continue
-        if isinstance(step, Backoff):
-            process.doing = Call(Callback.USER_DATA)
-            play.put(process, Due.GO_ON, step.ms)
-            return False
-        process.doing, process.since_ms = step, play.clock_ms
-        takes_ms = play.pace.callback_ms.get(step.callback, 0)
-        if takes_ms:
-            play.put(process, Due.RETURN, takes_ms)
+        if isinstance(step, Backoff | NextPoll):
+            wait_ms = step.ms if isinstance(step, Backoff) else process.next_poll_ms(play.clock_ms) - play.clock_ms
+            if wait_ms or isinstance(step, Backoff):
+                process.doing = Call(Callback.USER_DATA)
+                play.put(process, Due.GO_ON, wait_ms)
+                return False
+            continue
+        begin_call(play, process, step)
+        if takes_time(play, process):
             return False
         finish_call(play, process)
     return process.alive
 
 
+def begin_call(play: Play, process: Process, made: Call) -> None:
+    """A process begins a call."""
+    process.doing, process.since_ms, process.poll_started_ms = made, play.clock_ms, play.clock_ms
+    process.seated = process.member_id in play.group.members
+    process.turns = process.application.called(made)
+
+
+def takes_time(play: Play, process: Process) -> bool:
+    """Let a call go on until it spends time (True) or returns (False)."""
+    spent_ms = next((ms for ms in process.turns or () if ms), None)
+    if spent_ms is not None:
+        play.put(process, Due.RETURN, spent_ms)
+    return spent_ms is not None
+
+
 def finish_call(play: Play, process: Process) -> None:
     """The call that a process is in has returned."""
-    made, process.doing = process.doing, None
+    made, process.doing, process.turns = process.doing, None, None
     if made is None:
         raise AssertionError(f"{process.name} returns from no call; expected one under way")
+    process.polled_ms = play.clock_ms
     play.note(process, made)
+    if process.seated and process.member_id not in play.group.members:
+        process.application.expelled(made, process.since_ms, play.clock_ms)
     if process.client is not None and made.callback in {Callback.REVOKED, Callback.LOST}:
         names = set(made.partitions)
         kept = frozenset(each for each in process.client.owns if not names.issuperset(play.group.topics.named([each])))
         process.client = replace(process.client, owned=kept)
+    elif process.client is not None and made.callback is Callback.ASSIGNED:
+        process.client = replace(process.client, owned=process.client.owns | process.taking)
 
 
 def _reconcile_steps(play: Play, process: Process) -> Steps:
     """To what was answered last: revoke, then take, be it nothing; then say what is owned, at once."""
+    yield NextPoll()
+    play.commit(process)
     client = process.client
     if client is None or client.assigned is None:
         return
@@ -260,14 +320,25 @@ def _reconcile_steps(play: Play, process: Process) -> Steps:
     named = play.group.topics.named
     if client.owns - goal:
         yield call(Callback.REVOKED, named(client.owns - goal))
-    yield call(Callback.ASSIGNED, named(goal - client.owns))
+    process.taking = goal - client.owns
+    yield call(Callback.ASSIGNED, named(process.taking))
     if process.client is not None:
         process.client = replace(process.client, owned=goal, stated=None)
+    _note_reconciled(play, process, failed=False)
     play.send_soon(process)
+
+
+def _note_reconciled(play: Play, process: Process, *, failed: bool) -> None:
+    """A reconciliation is over, if one was under way."""
+    if process.reconciling_ms is not None:
+        play.reconciled.append(Reconciled(process.name, process.reconciling_ms, play.clock_ms, failed))
+        process.reconciling_ms = None
 
 
 def _fall_steps(play: Play, process: Process, error: classic.Error) -> Steps:
     """All is lost, and it joins again."""
+    if process.client is not None:
+        yield NextPoll()
     owned = play.owned(process)
     if process.client is not None:
         if owned:
@@ -283,15 +354,17 @@ def _fall_steps(play: Play, process: Process, error: classic.Error) -> Steps:
 
 def _close_steps(play: Play, process: Process) -> Steps:
     """Revoke all, say so, end. A static member keeps its seat; of the classic protocol it says nothing."""
+    play.commit(process)
     owned, member_id = play.owned(process), process.member_id or ""
     if owned:
         yield call(Callback.REVOKED, owned)
     play.end(process)
-    static = process.settings.group_instance_id is not None
-    if member_id not in play.group.members or (static and process.client is None):
-        return
-    if static:
-        play.group.leave_for_now(member_id)
-    else:
-        _unseat(play, member_id)
-        del play.processes[process.name]
+    static = process.instance_id is not None
+    if member_id in play.group.members and not (static and process.client is None):
+        if static:
+            play.group.leave_for_now(member_id)
+        else:
+            _unseat(play, member_id)
+            del play.processes[process.name]
+    for act in process.afterwards:
+        act()

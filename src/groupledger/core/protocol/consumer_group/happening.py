@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from groupledger.core.custom.group import TopicPartition
@@ -13,7 +14,7 @@ from groupledger.core.protocol import events as e
 from groupledger.core.protocol.consumer_group import client as c
 from groupledger.core.protocol.consumer_group.classic_members import join_steps
 from groupledger.core.protocol.consumer_group.client import Client
-from groupledger.core.protocol.consumer_group.exchange import fence
+from groupledger.core.protocol.consumer_group.exchange import leave_late, time_out
 from groupledger.core.protocol.consumer_group.play import Play
 from groupledger.core.protocol.consumer_group.process import Due, Process
 from groupledger.core.protocol.happening import new_consumer
@@ -22,6 +23,7 @@ from groupledger.core.protocol.refusals import (
     alive,
     ended,
     needs_times,
+    no_process,
     require_new,
     require_topic_names,
     talking,
@@ -29,7 +31,16 @@ from groupledger.core.protocol.refusals import (
 
 
 def happen(play: Play, event: e.Event) -> None:
-    """Let an event happen; raises Fault(BAD_EVENT) for one that cannot."""
+    """Let an event happen; raises Fault(BAD_EVENT) for one that cannot.
+
+    Where events do not wait for one another, what comes to a process while it closes waits until it has.
+    """
+    process = play.processes.get(getattr(event, "member", ""))
+    if process is not None and process.alive and process.leaves and not isinstance(event, e.Crash):
+        if not (process.afterwards or isinstance(event, e.Join | e.Restart)):
+            raise no_process(process.name)
+        process.afterwards.append(partial(happen, play, event))
+        return
     HAPPENS[type(event)](play, event)
 
 
@@ -48,12 +59,14 @@ def _join(play: Play, event: e.Join) -> None:
 def _start(play: Play, settings: e.Join) -> None:
     """A process subscribes; it speaks to the coordinator at once."""
     require_topic_names(settings.topics)
+    if play.times is not None:
+        settings = replace(settings, rebalance_timeout_ms=play.times.member(settings.member).rebalance_timeout_ms)
     old = play.processes.pop(settings.member, None)
     if old is not None:
         play.end(old)
     play.born[settings.member] += 1
     process = Process(settings, play.born[settings.member])
-    play.processes[settings.member] = process
+    play.begin(process)
     if settings.group_protocol is e.GroupProtocol.CONSUMER:
         process.client = _client(settings, play.new_id(settings.member))
         play.send_soon(process)
@@ -76,8 +89,8 @@ def _client(settings: e.Join, member_id: str) -> Client:
 
 
 def _leave(play: Play, event: e.Leave) -> None:
-    process = talking(play.processes, event.member, "leave")
-    process.closing = True
+    process = _running(play, event.member, "leave")
+    process.closing = process.leaves = True
     play.put(process, Due.GO_ON)
 
 
@@ -89,17 +102,75 @@ def _crash(play: Play, event: e.Crash) -> None:
 
 
 def _pause(play: Play, event: e.Pause) -> None:
-    play.stop(alive(play.processes, event.member))
+    process = alive(play.processes, event.member)
+    if process.hung or process.cut_off:
+        _running(play, event.member, "pause")
+    play.stop(process)
+    process.stopped_ms = play.clock_ms
+
+
+def _hang(play: Play, event: e.Hang) -> None:
+    """Its next poll does not come: `max.poll.interval.ms` after the last one it leaves the group."""
+    process = _clocked(play, event, "hang")
+    process.too_late_ms = process.last_poll_ms(play.clock_ms) + process.settings.rebalance_timeout_ms
+    process.hung = True
+    play.ownership.begin_step()
+    play.ownership.stop(process.name, play.clock_ms)
+
+
+def _cut_off(play: Play, event: e.CutOff) -> None:
+    """What it sends is lost, and so is what it is answered; it goes on reading what it owns."""
+    process = _clocked(play, event, "be cut off")
+    process.talks, process.cut_off, process.waits = False, True, False
+    if process.client is not None:
+        process.client = c.lose_answer(process.client)
+
+
+def _clocked(play: Play, event: e.Hang | e.CutOff, to: str) -> Process:
+    """The process, where the group has times and it follows the consumer protocol."""
+    process = _running(play, event.member, to)
+    if play.times is None or process.client is None:
+        needs_times(play, event)
+    return process
+
+
+def _running(play: Play, name: str, to: str) -> Process:
+    """The process, if it neither stands still, nor hangs, nor is cut off."""
+    process = alive(play.processes, name)
+    if process.hung or process.cut_off:
+        raise Fault(BAD_EVENT, f"{name!r} is {'hung' if process.hung else 'cut off'}; it cannot {to} before it resumes")
+    return talking(play.processes, name, to)
 
 
 def _resume(play: Play, event: e.Resume) -> None:
-    """What came while it stood still reaches it now; its next heartbeat says whether it is still a member."""
+    """What came while it stood still reaches it now; its next heartbeat says whether it is still a member.
+
+    Where the group has times it reads meanwhile, if the answer takes any.
+    """
     process = alive(play.processes, event.member)
-    process.talks = process.resumes = True
+    if process.talks and not process.hung and play.times is not None:
+        raise Fault(BAD_EVENT, f"{event.member!r} runs; expected one that is paused, hangs or is cut off")
+    if not (process.hung or process.cut_off):
+        _poll_late(play, process)
+        asks_first = play.times is None or play.round_trip_ms(process) == 0
+        process.resumes = process.resumes or asks_first
+    if process.fallen is None and not process.resumes and not process.cut_off:
+        play.ownership.begin_step()
+        play.ownership.take(process.name, play.consumed(process), play.clock_ms)
+    process.talks, process.hung, process.cut_off, process.too_late_ms = True, False, False, None
     for due, payload in process.suspended:
         play.put(process, due, 0, payload)
     process.suspended = []
     play.send_soon(process)
+
+
+def _poll_late(play: Play, process: Process) -> None:
+    """One that stood still for `max.poll.interval.ms` leaves when it goes on, where the group has times."""
+    polled_ms = process.last_poll_ms(process.stopped_ms)
+    if play.times is not None and process.client is not None and not process.in_poll:
+        if play.clock_ms - polled_ms >= process.settings.rebalance_timeout_ms:
+            leave_late(play, process)
+        process.polled_ms = play.clock_ms
 
 
 def _expire(play: Play, event: e.Expire) -> None:
@@ -108,18 +179,22 @@ def _expire(play: Play, event: e.Expire) -> None:
     member_id = next(found, None)
     if member_id is None:
         raise Fault(BAD_EVENT, f"{event.member!r} cannot expire; expected a member that is gone or paused")
-    play.skip_to(max(play.clock_ms, play.group.deadline(member_id)[0]))
-    while (deadline := play.silent_deadline()) is not None and deadline[0] <= play.clock_ms:
-        fence(play, deadline[1])
+    play.skip_to(max(play.clock_ms, play.group.deadline(member_id)))
+    while (over := play.silent_time_out()) is not None and over[0] <= play.clock_ms:
+        time_out(play, over[1])
 
 
 def _restart(play: Play, event: e.Restart) -> None:
     """One that runs closes first, and starts once the group has settled without it; with `together`, at once."""
     process = play.processes.get(event.member)
     runs = process is not None and process.alive
-    if process is not None and process.talks:
+    if process is not None and process.talks and not process.hung:
         _leave(play, e.Leave(event.member))
-        play.returning = replace(process.settings, topics=process.subscription)
+        settings = replace(process.settings, topics=process.subscription)
+        if play.overlaps:
+            process.afterwards.append(partial(_start, play, settings))
+        else:
+            play.returning = settings
         return
     if process is not None and runs:
         play.end(process)
@@ -129,7 +204,7 @@ def _restart(play: Play, event: e.Restart) -> None:
 def _subscribe(play: Play, event: e.Subscribe) -> None:
     """The coordinator hears of it with the next heartbeat of the consumer protocol, or the next JoinGroup."""
     require_topic_names(event.topics)
-    process = talking(play.processes, event.member, "subscribe")
+    process = _running(play, event.member, "subscribe")
     if process.client is not None:
         process.client = c.subscribe(process.client, event.topics)
     elif process.consumer is not None:
@@ -143,6 +218,7 @@ def _set_partitions(play: Play, event: e.SetPartitions) -> None:
     require_topic_names([event.topic])
     play.group.topics.set_partitions(event.topic, event.partitions)
     play.group.topics_changed()
+    play.change_topics()
 
 
 def _delete_topic(play: Play, event: e.DeleteTopic) -> None:
@@ -150,8 +226,10 @@ def _delete_topic(play: Play, event: e.DeleteTopic) -> None:
     play.ownership.begin_step()
     for process in play.processes.values():
         play.ownership.give_up(process.name, gone, play.clock_ms)
+        process.application.forget(gone)
     play.group.topics.delete(event.topic)
     play.group.topics_changed()
+    play.change_topics()
 
 
 def _no_metadata(play: Play, event: e.FreezeMetadata | e.RefreshMetadata) -> None:
@@ -175,8 +253,8 @@ HAPPENS: dict[type[e.Event], Callable[[Play, Any], None]] = {
     e.Leave: _leave,
     e.Crash: _crash,
     e.Pause: _pause,
-    e.Hang: needs_times,
-    e.CutOff: needs_times,
+    e.Hang: _hang,
+    e.CutOff: _cut_off,
     e.Resume: _resume,
     e.Expire: _expire,
     e.Restart: _restart,

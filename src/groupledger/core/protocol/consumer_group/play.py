@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from groupledger.core.custom.group import TopicPartition
+from groupledger.core.protocol.application import Applications, commits_every_ms, make_application
 from groupledger.core.protocol.callbacks import LISTENER, Call, Callback
+from groupledger.core.protocol.consumer_group.coordinated import HeartbeatRow, Reconciled, TargetRow
 from groupledger.core.protocol.consumer_group.coordinator import ConsumerGroup
-from groupledger.core.protocol.consumer_group.group_member import MemberState
-from groupledger.core.protocol.consumer_group.process import Due, HeartbeatRow, Process, TargetRow
+from groupledger.core.protocol.consumer_group.group_member import LEFT_STATIC, MemberState
+from groupledger.core.protocol.consumer_group.process import Due, Process
 from groupledger.core.protocol.consumer_group.settings import CLASSIC_HEARTBEAT_INTERVAL_MS
 from groupledger.core.protocol.events import Join
-from groupledger.core.protocol.ownership import LiveOwnership
+from groupledger.core.protocol.ownership import Gap, LiveOwnership
+from groupledger.core.protocol.records import Records
 from groupledger.core.protocol.settlement import MemberCall, Pace
+from groupledger.core.protocol.times import MemberTimes, Times
 from groupledger.core.step import Form
 
 
@@ -40,7 +45,9 @@ class Entry(NamedTuple):
 class Play:
     """Everything about one group. `calls`, `heartbeats` and `targets` are those since the last `take`.
 
-    `is_classic`: the last member of the consumer protocol is gone, and the group goes on as a classic one.
+    `times`: of its processes, where the script has some; then `records` are counted, if they have a rate. `overlaps`:
+    events come before the last one has settled. `is_classic`:
+    the last member of the consumer protocol is gone, and the group goes on as a classic one.
     """
 
     group: ConsumerGroup
@@ -54,6 +61,7 @@ class Play:
     calls: list[MemberCall] = field(default_factory=list)
     heartbeats: list[HeartbeatRow] = field(default_factory=list)
     targets: list[TargetRow] = field(default_factory=list)
+    reconciled: list[Reconciled] = field(default_factory=list)
     queue: list[Entry] = field(default_factory=list)
     clock_ms: int = 0
     settled_ms: int = 0
@@ -62,7 +70,55 @@ class Play:
     refused: str | None = None
     failure: str | None = None
     is_classic: bool = False
+    times: Times | None = None
+    records: Records | None = None
+    applications: Applications | None = None
+    overlaps: bool = False
+    nobody_since: dict[TopicPartition, int] = field(default_factory=dict)
+    partition_counts: Mapping[str, int] = field(default_factory=dict)
     _order: int = 0
+
+    @property
+    def now_ms(self) -> int:
+        """What the clock says."""
+        return self.clock_ms
+
+    def begin(self, process: Process) -> None:
+        """A process starts, or goes on in this group."""
+        process.times = MemberTimes() if self.times is None else self.times.member(process.name)
+        process.application = make_application(self, process, partial(self.accepts, process), self.applications)
+        process.polled_ms = self.clock_ms
+        process.commits_next_ms = self.clock_ms + self.commits_every_ms
+        self.processes[process.name] = process
+
+    def change_topics(self) -> None:
+        """The cluster has other topics, and these partitions alone are there."""
+        self.partition_counts = self.group.topics.counts
+        if self.records is not None:
+            self.records.set_topics(self.partition_counts, self.clock_ms)
+
+    @property
+    def commits_every_ms(self) -> int:
+        """`auto.commit.interval.ms`; 0: never."""
+        return commits_every_ms(self.times, self.applications)
+
+    def accepts(self, process: Process) -> bool:
+        """Whether the coordinator takes a commit of a process: it is a member, and within reach."""
+        member = self.group.members.get(process.member_id or "")
+        return process.talks and member is not None and member.epoch != LEFT_STATIC and process.fallen is None
+
+    def commit(self, process: Process) -> None:
+        """Commit before a reconciliation or a close, if the process commits by itself."""
+        if self.commits_every_ms:
+            process.application.commit()
+            process.commits_next_ms = self.clock_ms + self.commits_every_ms
+
+    def catch_up(self) -> None:
+        """All processes read, and commit by themselves, what they would have until now."""
+        if self.records is not None:
+            for process in self.processes.values():
+                if process.reads:
+                    process.catch_up(self.commits_every_ms, self.clock_ms)
 
     def put(self, process: Process, due: Due, after_ms: int = 0, payload: Any = None) -> None:
         """Put something that a process will do into the queue."""
@@ -106,7 +162,7 @@ class Play:
 
     def stop(self, process: Process) -> None:
         """A process stands still: it consumes nothing, whatever it believes to own."""
-        process.talks = False
+        process.talks = process.cut_off = process.hung = False
         self.ownership.begin_step()
         self.ownership.stop(process.name, self.clock_ms)
 
@@ -114,7 +170,7 @@ class Play:
         """A process is no more."""
         self.stop(process)
         process.alive = False
-        process.steps = process.doing = None
+        process.steps = process.doing = process.turns = process.too_late_ms = None
         self.ended[process.name] = replace(process.settings, topics=process.subscription)
 
     def owned(self, process: Process) -> tuple[TopicPartition, ...]:
@@ -131,8 +187,13 @@ class Play:
         return self.group.topics.named(each for each in process.client.owns if each.topic_id in living)
 
     def is_seated(self, process: Process) -> bool:
-        """Whether a process talks and is a member."""
-        return process.talks and process.generation is not None and process.member_id in self.group.members
+        """Whether a process talks and polls, and is a member."""
+        return (
+            process.talks
+            and not process.hung
+            and process.generation is not None
+            and process.member_id in self.group.members
+        )
 
     def owners(self) -> dict[TopicPartition, str]:
         """Who owns each partition, of those who talk and are members."""
@@ -145,13 +206,12 @@ class Play:
         names = self.group.subscribed_topics()
         return frozenset(TopicPartition(name, number) for name in names for number in range(counts.get(name, 0)))
 
-    def unavailable_ms(self, event_ms: int) -> dict[TopicPartition, int]:
-        """For how long nobody consumed what is wanted: since the last settlement, or the event that made it wanted."""
-        waited: dict[TopicPartition, int] = {}
+    def gaps(self, event_ms: int) -> dict[TopicPartition, list[Gap]]:
+        """When nobody consumed what is wanted: since the last settlement, or the event that made it wanted."""
         wanted = self.wanted()
-        for some, since_ms in ((wanted & self.wanted_before, self.settled_ms), (wanted - self.wanted_before, event_ms)):
-            waited |= self.ownership.uncovered_ms(some, since_ms, self.clock_ms)
-        return {each: waited[each] for each in sorted(waited) if waited[each] > 0}
+        before, then = wanted & self.wanted_before, wanted - self.wanted_before
+        found = self.ownership.gaps(before, self.settled_ms, self.clock_ms)
+        return found | self.ownership.gaps(then, event_ms, self.clock_ms)
 
     @property
     def is_abandoned(self) -> bool:
@@ -183,6 +243,8 @@ class Play:
         return all(self._is_settled(each) for each in talking)
 
     def _is_settled(self, process: Process) -> bool:
+        if process.hung:
+            return self._is_waiting(process)
         if process.steps is not None or process.closing or process.fallen or process.waits or process.resumes:
             return False
         if process.client is not None and (process.client.has_news or not process.client.reconciled):
@@ -191,31 +253,57 @@ class Play:
         if member is None or member.epoch != self.group.assignment_epoch or member.epoch != process.generation:
             return False
         if member.state is MemberState.UNRELEASED_PARTITIONS:
-            silent = self.silent_members()
-            return all(self.group.holder(each) in silent for each in self.group.missing(member))
+            waits_for = self.silent_members() | {each.member_id for each in self.processes.values() if each.hung}
+            return all(self.group.holder(each) in waits_for for each in self.group.missing(member))
         return member.state is MemberState.STABLE
+
+    def _is_waiting(self, process: Process) -> bool:
+        """Whether heartbeats of a process that hangs bring nothing new: it is fenced, or has to revoke, or is done."""
+        member = self.group.members.get(process.member_id or "")
+        if member is None or process.fallen is not None:
+            return process.fallen is not None
+        return member.epoch == self.group.assignment_epoch or member.state is MemberState.UNREVOKED_PARTITIONS
 
     def silent_members(self) -> set[str]:
         """Member ids of those who say nothing: no process speaks under them."""
-        return self.group.members.keys() - {each.member_id for each in self.talking}
+        heard = (each for each in self.talking if not (each.hung and each.fallen))
+        return self.group.members.keys() - {each.member_id for each in heard}
 
-    def next_deadline(self, members: Iterable[str]) -> tuple[int, str] | None:
-        """The first of these members to be fenced, and when."""
-        return min(((self.group.deadline(each)[0], each) for each in members), default=None)
+    def next_time_out(self) -> tuple[int, str] | None:
+        """The first member whose time is over, and when: it is fenced, or polled too late and leaves."""
+        return min([*self._fenced(self.group.members), *self._polls_too_late()], default=None)
 
-    def silent_deadline(self) -> tuple[int, str] | None:
-        """The first of the silent members to be fenced, and when."""
-        return self.next_deadline(self.silent_members())
+    def silent_time_out(self) -> tuple[int, str] | None:
+        """The first of those that nothing is heard of, or that hang."""
+        hung = [each.member_id or "" for each in self.processes.values() if each.hung]
+        revokes = [(self.group.revocation_ends_ms(each), each) for each in hung if each in self.group.revoking_since_ms]
+        return min([*self._fenced(self.silent_members()), *self._polls_too_late(), *revokes], default=None)
+
+    def _fenced(self, members: Iterable[str]) -> list[tuple[int, str]]:
+        return [(self.group.deadline(each), each) for each in members]
+
+    def _polls_too_late(self) -> list[tuple[int, str]]:
+        processes = self.processes.values()
+        return [(each.too_late_ms, each.member_id or "") for each in processes if each.too_late_ms is not None]
 
     def next_ms(self) -> int | None:
         """When the next thing happens, a time-out or an entry of the queue."""
-        deadline = self.next_deadline(self.group.members)
-        found = [] if deadline is None else [deadline[0]]
+        time_out = self.next_time_out()
+        found = [] if time_out is None else [time_out[0]]
         return min([*found, *(each.at_ms for each in self.queue[:1])], default=None)
+
+    def move_clock(self, to_ms: int) -> None:
+        """Time passes, and records are read in it."""
+        self.clock_ms = max(self.clock_ms, to_ms)
+        self.catch_up()
+
+    def round_trip_ms(self, process: Process) -> int:
+        """From a heartbeat to its answer."""
+        return self.pace.round_ms if self.times is None else process.times.round_trip_ms
 
     def skip_to(self, until_ms: int) -> None:
         """Let time pass in which nothing but heartbeats without news is sent."""
-        self.clock_ms = max(self.clock_ms, until_ms)
+        self.move_clock(until_ms)
         for process in self.talking:
             interval_ms, next_ms = self.interval_ms(process), process.next_send_ms
             if next_ms >= self.clock_ms or process.steps is not None or process.member_id is None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol import consumer as classic
+from groupledger.core.protocol.application import Application, Polls
 from groupledger.core.protocol.callbacks import Call
 from groupledger.core.protocol.consumer_group.client import Client
 from groupledger.core.protocol.consumer_group.heartbeat import Answer, Request
+from groupledger.core.protocol.consumer_group.topic_table import NO_PARTITIONS, IdPartitions
 from groupledger.core.protocol.events import Join
+from groupledger.core.protocol.times import MemberTimes
 
 
 class Due(enum.IntEnum):
@@ -30,21 +32,30 @@ class Backoff(NamedTuple):
     ms: int
 
 
-Steps = Generator[Call | Request | Backoff, Answer | None, None]
+class NextPoll(NamedTuple):
+    """A process goes on when it polls next: callbacks run in a poll."""
+
+
+Steps = Generator[Call | Request | Backoff | NextPoll, Answer | None, None]
 """What a process does one after the other; a request is answered into it."""
 
 
 @dataclass(slots=True)
-class Process:
-    """One process. `alive`: it has not ended; `talks`: nor does it stand still.
+class Process(Polls):
+    """One process. `alive`: it has not ended; `talks`: nor does it stand still, and the coordinator hears of it.
 
     It has a `client` of the consumer protocol or a `consumer` of the classic one. `steps` are under way, the call that
-    it is in began at `since_ms`. `fallen`, `closing`: what it does once that call has returned. `waits` for an answer.
-    `wakes`: those of its entries in the queue count that bear this number.
+    it is in began at `since_ms`, and `turns` is what is left of it. `taking`: what it is given in that call, and owns
+    once it has returned. `reconciling_ms`: when it began to take a new assignment. `fallen`, `closing`: what it does
+    after the call. `waits` for an answer. `wakes`: those of its entries in the queue count that bear this number.
+    `hung`: it polls no more, and leaves by itself at `too_late_ms`. `cut_off`: it polls, and its coordinator is out of
+    reach. `leaves`: it closes.
     """
 
     settings: Join
     number: int
+    times: MemberTimes = field(default_factory=MemberTimes)
+    application: Application = field(init=False)
     client: Client | None = None
     consumer: classic.Consumer | None = None
     alive: bool = True
@@ -53,7 +64,18 @@ class Process:
     resumes: bool = False  # until its next answer
     steps: Steps | None = None
     doing: Call | None = None
+    turns: Iterator[int] | None = None
+    hung: bool = False
+    cut_off: bool = False
+    seated: bool = False  # when the call began that it is in
+    too_late_ms: int | None = None
+    stopped_ms: int = 0
+    polled_ms: int = 0
+    poll_started_ms: int = 0
+    commits_next_ms: int = 0
     since_ms: int = 0
+    taking: IdPartitions = NO_PARTITIONS
+    reconciling_ms: int | None = None
     fallen: classic.Error | None = None
     closing: bool = False
     waits: bool = False
@@ -61,6 +83,8 @@ class Process:
     wakes: int = 0
     next_send_ms: int = 0
     suspended: list[tuple[Due, Any]] = field(default_factory=list)
+    leaves: bool = False
+    afterwards: list[Callable[[], None]] = field(default_factory=list)  # once it has closed
 
     @property
     def name(self) -> str:
@@ -82,37 +106,29 @@ class Process:
         return None if self.consumer is None else self.consumer.generation
 
     @property
+    def instance_id(self) -> str | None:
+        """`group.instance.id`."""
+        return self.settings.group_instance_id
+
+    @property
+    def in_poll(self) -> bool:
+        """Whether a callback, which runs in a poll, has not returned yet."""
+        return self.turns is not None
+
+    @property
+    def works_ms(self) -> int:
+        """Between two polls, while it owns something."""
+        owned = self.client.owns if self.client is not None else self.consumer and self.consumer.owned
+        return self.times.processing_ms if owned else 0
+
+    @property
+    def reads(self) -> bool:
+        """Whether it polls, and is in no callback."""
+        return self.alive and not (self.in_poll or self.hung or self.resumes) and (self.talks or self.cut_off)
+
+    @property
     def subscription(self) -> tuple[str, ...]:
         """The topics it names."""
         if self.client is not None:
             return self.client.topics
         return () if self.consumer is None else self.consumer.topics
-
-
-class HeartbeatRow(NamedTuple):
-    """A heartbeat, or a JoinGroup of a classic member, that said or was answered something new.
-
-    `sent_epoch` and `owned` are what it said (`owned` None: nothing of it), the rest is how its coordinator left it.
-    """
-
-    at_ms: int
-    member: str
-    member_id: str
-    sent_epoch: int
-    owned: tuple[TopicPartition, ...] | None
-    error: str | None
-    epoch: int
-    state: str | None
-    assigned: tuple[TopicPartition, ...]
-    pending: tuple[TopicPartition, ...]  # revocation
-    group_epoch: int
-    assignment_epoch: int
-
-
-class TargetRow(NamedTuple):
-    """A target assignment: when, at which group epoch, by which assignor, and what it gives to each process."""
-
-    at_ms: int
-    epoch: int
-    assignor: str
-    targets: tuple[tuple[str, tuple[TopicPartition, ...]], ...]

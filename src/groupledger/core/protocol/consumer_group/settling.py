@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol import events as e
+from groupledger.core.protocol.clocked_end import timed_end
 from groupledger.core.protocol.consumer import exists
-from groupledger.core.protocol.consumer_group.exchange import fence, take_next
+from groupledger.core.protocol.consumer_group.coordinated import Coordinated, MemberRow
+from groupledger.core.protocol.consumer_group.exchange import take_next, time_out
 from groupledger.core.protocol.consumer_group.happening import come_back, happen
 from groupledger.core.protocol.consumer_group.play import Play
-from groupledger.core.protocol.consumer_group.process import HeartbeatRow, TargetRow
 from groupledger.core.protocol.consumer_group.targets import ServerQuestion, Targets
+from groupledger.core.protocol.ownership import waited_ms
 from groupledger.core.protocol.settlement import Settlement
+
+
+class Horizon(NamedTuple):
+    """When the next event is due in a group that has times; None: there is none, and all time-outs run out."""
+
+    until_ms: int | None
+
 
 MOST_STEPS = 20_000
 """Of one event: a group that does not come to rest is given up."""
@@ -22,40 +29,19 @@ MOST_STEPS = 20_000
 Asking = Generator[ServerQuestion, Targets, None]
 
 
-class MemberRow(NamedTuple):
-    """A member at the end of an event: `member` is its process. Epoch -2: static, and away.
+def settle(
+    play: Play, event: e.Event, horizon: Horizon | None = None
+) -> Generator[ServerQuestion, Targets, Settlement]:
+    """One event, and heartbeats until nothing new comes of them, or until the next event is due, if that is told.
 
-    `away`: no process that runs speaks under this id, be there a younger one of the same name.
+    Raises Fault as `happen`.
     """
-
-    member: str
-    member_id: str
-    protocol: e.GroupProtocol
-    epoch: int
-    state: str
-    away: bool
-    target: tuple[TopicPartition, ...]
-    assigned: tuple[TopicPartition, ...]
-    pending: tuple[TopicPartition, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Coordinated:
-    """What the coordinator of a consumer group did in one event, and how it stands after it."""
-
-    epoch: int
-    assignment_epoch: int
-    members: tuple[MemberRow, ...]
-    heartbeats: tuple[HeartbeatRow, ...]
-    targets: tuple[TargetRow, ...]
-
-
-def settle(play: Play, event: e.Event) -> Generator[ServerQuestion, Targets, Settlement]:
-    """One event, and heartbeats until nothing new comes of them. Raises Fault as `happen`."""
     play.ownership.begin_step()
     happen(play, event)
     event_ms = max(play.settled_ms, event.at_ms)
-    if not event.together:
+    if horizon is not None:
+        yield from pass_time(play, horizon.until_ms)
+    elif not event.together:
         yield from _come_to_rest(play)
         if play.returning is not None and play.failure is None and not play.is_classic:
             come_back(play)
@@ -63,21 +49,26 @@ def settle(play: Play, event: e.Event) -> Generator[ServerQuestion, Targets, Set
     return _settlement(play, event, event_ms)
 
 
-def pass_time(play: Play, until_ms: int) -> Asking:
-    """What comes by itself before an event: sessions that end, and what that leads to."""
-    while play.clock_ms < until_ms and not play.is_classic:
+def pass_time(play: Play, until_ms: int | None) -> Asking:
+    """What comes by itself before an event, or at all: sessions that end, and what that leads to."""
+    steps = 0
+    while (until_ms is None or play.clock_ms < until_ms) and not play.is_classic and play.failure is None:
         if not play.is_quiet():
             upcoming = play.next_ms()
-            if upcoming is None or upcoming > until_ms:
+            if upcoming is None or (until_ms is not None and upcoming > until_ms):
                 break
             yield from take_next(play)
+            steps += 1
+            if steps > MOST_STEPS and play.times is not None:
+                play.failure = f"not at rest after {MOST_STEPS:,} heartbeats, calls and time-outs"
             continue
-        deadline = play.silent_deadline()
-        if deadline is None or deadline[0] > until_ms:
+        over = play.silent_time_out()
+        if over is None or (until_ms is not None and over[0] > until_ms):
             break
-        play.skip_to(deadline[0])
-        fence(play, deadline[1])
-    play.skip_to(until_ms)
+        play.skip_to(over[0])
+        time_out(play, over[1])
+    if until_ms is not None:
+        play.skip_to(until_ms)
 
 
 def _come_to_rest(play: Play) -> Asking:
@@ -89,8 +80,9 @@ def _come_to_rest(play: Play) -> Asking:
 
 
 def _settlement(play: Play, event: e.Event, event_ms: int) -> Settlement:
+    play.catch_up()
     owners, wanted, counts = play.owners(), play.wanted(), play.group.topics.counts
-    unavailable_ms = play.unavailable_ms(event_ms)
+    gaps, rebalancing = play.gaps(event_ms), not play.is_quiet()
     consumed, doubly = play.ownership.consumed(), play.ownership.take_double_owners()
     play.settled_ms, play.wanted_before = play.clock_ms, wanted
     coordinated = take_coordinated(play)
@@ -106,11 +98,12 @@ def _settlement(play: Play, event: e.Event, event_ms: int) -> Settlement:
         failure=failure,
         refused=refused,
         topics=counts,
-        running={each.name: each.number for each in play.talking},
+        running={each.name: each.number for each in play.talking if not each.hung},
         consumed=consumed,
         double_owners=tuple(each for each in doubly if exists(each.partition, counts)),
-        unavailable_ms=unavailable_ms,
+        unavailable_ms=waited_ms(gaps),
         coordinated=coordinated,
+        timed=None if play.times is None else timed_end(play, gaps, play.nobody_since, rebalancing=rebalancing),
     )
 
 
@@ -134,4 +127,5 @@ def take_coordinated(play: Play) -> Coordinated:
     )
     heartbeats, play.heartbeats = tuple(play.heartbeats), []
     targets, play.targets = tuple(play.targets), []
-    return Coordinated(group.epoch, group.assignment_epoch, rows, heartbeats, targets)
+    reconciled, play.reconciled = tuple(play.reconciled), []
+    return Coordinated(group.epoch, group.assignment_epoch, rows, heartbeats, targets, reconciled)

@@ -9,6 +9,7 @@ from functools import partial
 
 from groupledger.core.custom.group import Protocol, TopicPartition
 from groupledger.core.custom.naming import CustomAssignor
+from groupledger.core.protocol.application import Accepts, Application, Applications, commits_every_ms, make_application
 from groupledger.core.protocol.consumer import View
 from groupledger.core.protocol.coordinator import Coordinator
 from groupledger.core.protocol.events import Join
@@ -18,10 +19,9 @@ from groupledger.core.protocol.records import Records
 from groupledger.core.protocol.rounds import NOBODY
 from groupledger.core.protocol.settlement import MemberCall, MemberRound, Pace, Round
 from groupledger.core.protocol.timed.agenda import Act, Agenda, Asking, Due
-from groupledger.core.protocol.timed.application import Accepts, Application, Applications, Reader
 from groupledger.core.protocol.timed.member import Membership, Program, Request, Running, TimedProcess
 from groupledger.core.protocol.timed.outages import Outages
-from groupledger.core.protocol.times import AUTO_COMMIT_MS, Times
+from groupledger.core.protocol.times import Times
 from groupledger.core.step import Form
 
 
@@ -116,8 +116,12 @@ class TimedGroup:
     @property
     def commits_every_ms(self) -> int:
         """`auto.commit.interval.ms`; 0: never."""
-        told = self.times.auto_commit_interval_ms
-        return (AUTO_COMMIT_MS if self.applications is None else 0) if told is None else told
+        return commits_every_ms(self.times, self.applications)
+
+    @property
+    def partition_counts(self) -> View:
+        """Partition counts of the topics that exist."""
+        return self.topics
 
     def wanted(self) -> set[TopicPartition]:
         """Partitions of existing topics that somebody with a seat subscribes to."""
@@ -196,11 +200,7 @@ class TimedGroup:
 
     def application(self, process: TimedProcess, accepts: Accepts) -> Application:
         """What the process does with its consumer."""
-        if self.applications is not None:
-            return self.applications(self, process, accepts)
-        if self.records is not None:
-            return Reader(self.pace.callback_ms, self.records, accepts)
-        return Application(self.pace.callback_ms)
+        return make_application(self, process, accepts, self.applications)
 
     # Records
 
@@ -209,21 +209,7 @@ class TimedGroup:
         if self.records is not None:
             for process in self.processes.values():
                 if process.polls:
-                    self._read(process)
-
-    def _read(self, process: TimedProcess) -> None:
-        """Of several commits since it was last looked at, the last one counts: nothing happened between them."""
-        every_ms, works_ms = self.commits_every_ms, process.works_ms
-        first_ms = process.next_poll_ms(max(process.commits_next_ms, process.polled_ms + 1))
-        if every_ms and first_ms < self.now_ms:
-            apart_ms = -(-every_ms // works_ms) * works_ms if works_ms else every_ms
-            commit_ms = first_ms + (self.now_ms - 1 - first_ms) // apart_ms * apart_ms
-            process.application.read(process.last_poll_ms(commit_ms))
-            process.application.commit()
-            process.commits_next_ms = commit_ms + every_ms
-        last_ms = process.last_poll_ms(self.now_ms)
-        if last_ms > process.polled_ms:
-            process.application.read(last_ms)
+                    process.catch_up(self.commits_every_ms, self.now_ms)
 
     def commit(self, process: TimedProcess) -> None:
         """Commit before a rebalance or a close, if the process commits by itself."""

@@ -7,13 +7,13 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 
 from groupledger.core.custom.group import TopicPartition
+from groupledger.core.protocol.application import Application, Polls
 from groupledger.core.protocol.consumer import Consumer, Error, View
 from groupledger.core.protocol.coordinator import Registered
 from groupledger.core.protocol.events import Join
 from groupledger.core.protocol.leader import Plan, Question
 from groupledger.core.protocol.subscription import Seat, Subscription
 from groupledger.core.protocol.timed.agenda import Act, Due
-from groupledger.core.protocol.timed.application import Application
 from groupledger.core.protocol.times import MemberTimes
 
 Program = Generator[int | Question, Plan | None, None]
@@ -59,7 +59,7 @@ class Joined:
 
 
 @dataclass(slots=True)
-class TimedProcess:
+class TimedProcess(Polls):
     """`rejoins` to `new_id` wait for the next poll; `program` is what a poll is doing."""
 
     settings: Join
@@ -107,6 +107,16 @@ class TimedProcess:
         return self.settings.group_instance_id
 
     @property
+    def member_id(self) -> str | None:
+        """The id that it speaks under."""
+        return self.consumer.member_id
+
+    @property
+    def generation(self) -> int | None:
+        """Its generation."""
+        return self.consumer.generation
+
+    @property
     def heartbeats(self) -> bool:
         """Whether heartbeats of it reach the coordinator."""
         joined = self.membership in (Membership.SYNCING, Membership.STABLE)
@@ -118,6 +128,11 @@ class TimedProcess:
         return self.alive and self.program is None and self.running in (Running.ALL, Running.CUT_OFF)
 
     @property
+    def in_poll(self) -> bool:
+        """Whether a poll has not returned yet."""
+        return self.program is not None
+
+    @property
     def works_ms(self) -> int:
         """Between two polls."""
         return self.times.processing_ms if self.consumer.owned else 0
@@ -125,20 +140,6 @@ class TimedProcess:
     def registered(self, member_id: str, sent: Subscription) -> Registered:
         """What the coordinator knows of it after a JoinGroup."""
         return Registered(self.name, member_id, self.settings.assignors, sent, self.instance_id)
-
-    def next_poll_ms(self, now_ms: int) -> int:
-        """The first poll from now on."""
-        if not self.works_ms:
-            return now_ms
-        return self.polled_ms + -(-(now_ms - self.polled_ms) // self.works_ms) * self.works_ms
-
-    def last_poll_ms(self, now_ms: int) -> int:
-        """The last poll that began before this time; a process without work polls all the time."""
-        if self.program is not None:
-            return self.poll_started_ms
-        if not self.works_ms:
-            return now_ms
-        return self.polled_ms + max((now_ms - self.polled_ms - 1) // self.works_ms, 0) * self.works_ms
 
     def last_heartbeat_ms(self, now_ms: int) -> int:
         """When the last heartbeat that it sent until now reaches the coordinator."""

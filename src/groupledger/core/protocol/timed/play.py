@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from itertools import pairwise
 
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
+from groupledger.core.protocol.application import Applications
 from groupledger.core.protocol.consumer import exists
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
 from groupledger.core.protocol.coordinator import Coordinator
@@ -17,7 +18,6 @@ from groupledger.core.protocol.refusals import BAD_EVENT
 from groupledger.core.protocol.script import MOST_ROUNDS, Script
 from groupledger.core.protocol.settlement import Settlement, TimedEnd
 from groupledger.core.protocol.timed import coordination, sessions
-from groupledger.core.protocol.timed.application import Applications
 from groupledger.core.protocol.timed.group import TimedGroup
 from groupledger.core.protocol.timed.happening import happen
 from groupledger.core.protocol.timed.member import Running
@@ -38,7 +38,7 @@ def play_timed(
     """
     events = list(script.events)
     _require_classic(script, events)
-    _require_order(events)
+    require_order(events)
     group = timed_group(script, custom, applications)
     settlements = []
     for event, following in zip(events, [*events[1:], None], strict=True):
@@ -70,20 +70,33 @@ def timed_group(
 
 
 def _require_classic(script: Script, events: list[e.Event]) -> None:
-    """Raise Fault(BAD_EVENT) for the consumer protocol (KIP-848), which `times` say nothing of."""
-    expected = "the classic protocol where a script has times, or no times: a consumer group has a clock of its own"
+    """Raise Fault(BAD_EVENT) for settings of a consumer group in a script without one, and for times at two places."""
     if script.consumer_group != ConsumerGroupSettings():
+        expected = "members of the consumer protocol (KIP-848), or no consumer_group"
         raise Fault(BAD_EVENT, f"consumer_group is {script.consumer_group}; expected {expected}")
+    require_one_timeout(events)
+
+
+def require_one_timeout(events: Iterable[e.Event]) -> None:
+    """Raise Fault(BAD_EVENT) for `max.poll.interval.ms` of a join where the script has times."""
     for event in events:
-        if isinstance(event, e.Join) and event.group_protocol is not e.GroupProtocol.CLASSIC:
-            told = f"{event.member!r} joins by group_protocol {event.group_protocol.value!r}"
-            raise Fault(BAD_EVENT, f"{told}; expected {expected}")
         if isinstance(event, e.Join) and event.rebalance_timeout_ms != e.MAX_POLL_INTERVAL_MS:
             told = f"rebalance_timeout_ms of {event.member!r} is {event.rebalance_timeout_ms:,}"
             raise Fault(BAD_EVENT, f"{told}; expected it in times.members, where a script has times")
 
 
-def _require_order(events: list[e.Event]) -> None:
+def require_consumer_times(script: Script) -> None:
+    """Raise Fault(BAD_EVENT) for times that a group with members of the consumer protocol does not take."""
+    require_one_timeout(script.events)
+    times = script.times or Times()
+    for of in (times.each, *times.of.values()):
+        if of.processing_ms >= of.rebalance_timeout_ms:
+            told = f"processing_ms is {of.processing_ms:,}, and rebalance_timeout_ms {of.rebalance_timeout_ms:,}"
+            raise Fault(BAD_EVENT, f"{told}; expected less work than that beside members of the consumer protocol")
+
+
+def require_order(events: list[e.Event]) -> None:
+    """Raise Fault(BAD_EVENT) for times that go back."""
     for before, after in pairwise(events):
         if after.at_ms < before.at_ms:
             told = f"at_ms is {after.at_ms:,} after an event at {before.at_ms:,}"

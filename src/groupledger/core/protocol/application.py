@@ -1,0 +1,201 @@
+"""What a process does with its consumer: its callbacks, and the records that it reads between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Protocol
+
+from groupledger.core.custom.group import TopicPartition
+from groupledger.core.protocol.callbacks import Call, Callback
+from groupledger.core.protocol.records import Records
+from groupledger.core.protocol.settlement import Pace
+from groupledger.core.protocol.times import AUTO_COMMIT_MS, MemberTimes, Times
+
+
+class ClockedGroup(Protocol):
+    """A group with a clock, of either protocol, as an application sees it."""
+
+    @property
+    def now_ms(self) -> int:
+        """What the clock says."""
+
+    @property
+    def partition_counts(self) -> Mapping[str, int]:
+        """Partition counts of the topics that exist."""
+
+    @property
+    def pace(self) -> Pace:
+        """What callbacks take."""
+
+    @property
+    def records(self) -> Records | None:
+        """The logs, if they are counted."""
+
+
+class ClockedProcess(Protocol):
+    """A process of such a group."""
+
+    @property
+    def name(self) -> str:
+        """Of the process."""
+
+    @property
+    def number(self) -> int:
+        """Of its processes of this name."""
+
+    @property
+    def times(self) -> MemberTimes:
+        """Its own."""
+
+    @property
+    def instance_id(self) -> str | None:
+        """`group.instance.id`."""
+
+    @property
+    def member_id(self) -> str | None:
+        """The id that it speaks under."""
+
+    @property
+    def generation(self) -> int | None:
+        """Its generation, or member epoch."""
+
+
+class Application:
+    """Callbacks that take the time that the pace says, of a process that counts no records."""
+
+    def __init__(self, callback_ms: Mapping[Callback, int]) -> None:
+        self.callback_ms = callback_ms
+
+    def called(self, call: Call) -> Iterator[int]:
+        """Take a call; each value is a time in which nothing else happens in this process."""
+        yield self.callback_ms.get(call.callback, 0)
+
+    def read(self, now_ms: int) -> None:
+        """A poll: what has been there at this time is read."""
+
+    def commit(self) -> None:
+        """Commit positions, if the coordinator takes that."""
+
+    def expelled(self, call: Call, started_ms: int, ended_ms: int) -> None:
+        """The process lost its seat while this call was made."""
+
+    def forget(self, partitions: Iterable[TopicPartition]) -> None:
+        """These are gone: their topic was deleted."""
+
+    def take_over(self, before: Application) -> None:
+        """Go on where this one stands: the group has become one of the other protocol."""
+
+
+class Reader(Application):
+    """Reads all that it owns, from the committed offset on, else from the beginning (`auto.offset.reset=earliest`)."""
+
+    def __init__(self, callback_ms: Mapping[Callback, int], records: Records, accepts: Callable[[], bool]) -> None:
+        super().__init__(callback_ms)
+        self.records = records
+        self.accepts = accepts
+        self.positions: dict[TopicPartition, int] = {}
+
+    def called(self, call: Call) -> Iterator[int]:
+        """What is assigned is read from when the callback has returned, what is given up until then."""
+        yield from super().called(call)
+        if call.callback is Callback.ASSIGNED:
+            for each in call.partitions:
+                self.positions[each] = self.records.committed.get(each, 0)
+        elif call.callback in (Callback.REVOKED, Callback.LOST):
+            self.forget(call.partitions)
+
+    def read(self, now_ms: int) -> None:
+        """Read each partition to its end."""
+        for each, position in self.positions.items():
+            end = self.records.end(each, now_ms)
+            if position < end:
+                self.records.read(each, position, end)
+                self.positions[each] = end
+
+    def commit(self) -> None:
+        """Commit all positions."""
+        if self.accepts():
+            self.records.committed.update(self.positions)
+
+    def forget(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these no longer."""
+        for each in partitions:
+            self.positions.pop(each, None)
+
+    def take_over(self, before: Application) -> None:
+        """Go on at the positions of the one before."""
+        if isinstance(before, Reader):
+            self.positions = before.positions
+
+
+Accepts = Callable[[], bool]
+"""Whether the coordinator takes a commit of a process now."""
+Applications = Callable[[ClockedGroup, ClockedProcess, Accepts], Application]
+"""One for each process, when it starts."""
+
+
+def commits_every_ms(times: Times | None, applications: Applications | None) -> int:
+    """`auto.commit.interval.ms`; 0: never, as where a listener commits and nobody says anything."""
+    told = None if times is None else times.auto_commit_interval_ms
+    return (AUTO_COMMIT_MS if applications is None else 0) if told is None else told
+
+
+def make_application(
+    group: ClockedGroup, process: ClockedProcess, accepts: Accepts, applications: Applications | None
+) -> Application:
+    """What the process does with its consumer: what was asked for; else it reads, where records are counted."""
+    if applications is not None:
+        return applications(group, process, accepts)
+    if group.records is not None:
+        return Reader(group.pace.callback_ms, group.records, accepts)
+    return Application(group.pace.callback_ms)
+
+
+class Polls:
+    """When a process polls: all the time while it has nothing to do, else an interval of work apart."""
+
+    application: Application
+    polled_ms: int
+    poll_started_ms: int
+    commits_next_ms: int
+
+    @property
+    def works_ms(self) -> int:
+        """Between two polls."""
+        raise AssertionError(f"{type(self).__name__} has no works_ms; expected one of each kind of process")
+
+    @property
+    def in_poll(self) -> bool:
+        """Whether a poll has not returned yet."""
+        raise AssertionError(f"{type(self).__name__} has no in_poll; expected one of each kind of process")
+
+    def next_poll_ms(self, now_ms: int) -> int:
+        """The first poll from now on."""
+        if not self.works_ms:
+            return now_ms
+        return self.polled_ms + -(-(now_ms - self.polled_ms) // self.works_ms) * self.works_ms
+
+    def last_poll_ms(self, now_ms: int) -> int:
+        """The last poll that began before this time; a process without work polls all the time."""
+        if self.in_poll:
+            return self.poll_started_ms
+        if not self.works_ms:
+            return now_ms
+        return self.polled_ms + max((now_ms - self.polled_ms - 1) // self.works_ms, 0) * self.works_ms
+
+    def catch_up(self, every_ms: int, now_ms: int) -> None:
+        """Read, and commit by itself, what it would have until now.
+
+        Of several commits since it was last looked at, the last one counts: nothing happened between them.
+        """
+        works_ms = self.works_ms
+        first_ms = self.next_poll_ms(max(self.commits_next_ms, self.polled_ms + 1))
+        if every_ms and first_ms < now_ms:
+            apart_ms = -(-every_ms // works_ms) * works_ms if works_ms else every_ms
+            commit_ms = first_ms + (now_ms - 1 - first_ms) // apart_ms * apart_ms
+            self.application.read(self.last_poll_ms(commit_ms))
+            self.application.commit()
+            self.commits_next_ms = commit_ms + every_ms
+        last_ms = self.last_poll_ms(now_ms)
+        if last_ms > self.polled_ms:
+            self.application.read(last_ms)

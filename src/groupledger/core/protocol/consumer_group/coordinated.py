@@ -1,0 +1,76 @@
+"""What a consumer group's coordinator did in one event, and how the group stands after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from groupledger.core.custom.group import TopicPartition
+from groupledger.core.protocol.events import GroupProtocol
+
+
+class Reconciled(NamedTuple):
+    """A member took a new assignment: from its answer to the end of its last callback. `failed`: it fell out first."""
+
+    member: str
+    started_ms: int
+    ended_ms: int
+    failed: bool
+
+
+class HeartbeatRow(NamedTuple):
+    """A heartbeat, or a JoinGroup of a classic member, that said or was answered something new.
+
+    `sent_epoch` and `owned` are what it said (`owned` None: nothing of it), the rest is how its coordinator left it.
+    """
+
+    at_ms: int
+    member: str
+    member_id: str
+    sent_epoch: int
+    owned: tuple[TopicPartition, ...] | None
+    error: str | None
+    epoch: int
+    state: str | None
+    assigned: tuple[TopicPartition, ...]
+    pending: tuple[TopicPartition, ...]  # revocation
+    group_epoch: int
+    assignment_epoch: int
+
+
+class TargetRow(NamedTuple):
+    """A target assignment: when, at which group epoch, by which assignor, and what it gives to each process."""
+
+    at_ms: int
+    epoch: int
+    assignor: str
+    targets: tuple[tuple[str, tuple[TopicPartition, ...]], ...]
+
+
+class MemberRow(NamedTuple):
+    """A member at the end of an event: `member` is its process. Epoch -2: static, and away.
+
+    `away`: no process that runs speaks under this id, be there a younger one of the same name.
+    """
+
+    member: str
+    member_id: str
+    protocol: GroupProtocol
+    epoch: int
+    state: str
+    away: bool
+    target: tuple[TopicPartition, ...]
+    assigned: tuple[TopicPartition, ...]
+    pending: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinated:
+    """What the coordinator of a consumer group did in one event, and how it stands after it."""
+
+    epoch: int
+    assignment_epoch: int
+    members: tuple[MemberRow, ...]
+    heartbeats: tuple[HeartbeatRow, ...]
+    targets: tuple[TargetRow, ...]
+    reconciled: tuple[Reconciled, ...] = ()

@@ -1,0 +1,175 @@
+"""Consumer groups (KIP-848) of a script with times: polls, who hangs or is cut off, and what is read twice."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from groupledger.core.faults import Fault
+from groupledger.core.protocol import events as e
+from groupledger.core.protocol import records
+from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
+from groupledger.core.protocol.settlement import Pace
+from groupledger.core.protocol.simulator import Script, simulate
+from groupledger.core.protocol.times import MemberTimes, Times
+from tests.core.protocol.consumer_groups import classic, join
+from tests.core.protocol.drawn_consumer_groups import History
+from tests.core.protocol.test_timed_histories import Forward
+
+MINUTE = 60
+RUNS = int(os.environ.get("GROUPLEDGER_CLOCK_RUNS", "200"))
+BATCH = 20
+EVENTS = 30
+
+
+def played(*events, of=None, rate=100, pace=None, commits_ms=None, broker=None, **each):
+    times = Times(MemberTimes(**each), of or {}, records_per_second=rate, auto_commit_interval_ms=commits_ms)
+    settings = ConsumerGroupSettings(**(broker or {}))
+    return simulate(Script({"t": 4}, events, pace=pace or Pace(), times=times, consumer_group=settings))
+
+
+def calls(settled, member):
+    """`(ms, callback, how many partitions)` of the listener of one member."""
+    made = [each for one in settled for each in one.calls if each.member == member]
+    return [
+        (each.ended_ms, each.call.callback.value.removeprefix("onPartitions"), len(each.call.partitions))
+        for each in made
+    ]
+
+
+def twice(settled):
+    return sum(settled[-1].timed.read.twice.values())
+
+
+def test_a_hand_over_repeats_nothing():
+    """What goes is committed before it is revoked, and not read from then on."""
+    settled = played(join("a"), join("b", at=MINUTE), processing_ms=50, round_trip_ms=4)
+    assert (twice(settled), settled[-1].timed.read.never) == (0, {})
+    ends = settled[-1].timed.read.ends
+    assert all(0 < settled[-1].timed.read.committed[each] <= end for each, end in ends.items())
+
+
+def test_a_crash_repeats_what_was_not_committed():
+    """Auto-commit is every five seconds: b takes two partitions at 62 s, commits at 67 s, and crashes before 72 s."""
+    settled = played(
+        join("a"), join("b", at=MINUTE), e.Crash("b", at_ms=72_000), broker={"heartbeat_interval_ms": 1_000}
+    )
+    assert twice(settled) == 2 * 500
+    committed_by_none = played(join("a"), join("b", at=MINUTE), e.Crash("b", at_ms=72_000), commits_ms=0)
+    assert twice(committed_by_none) > 2 * 6_000
+
+
+def test_callbacks_wait_for_the_next_poll():
+    """a polls every 7 s while it has something: it hears at 65 s that it has to revoke, and polls at 70 s."""
+    settled = played(join("a"), join("b", at=MINUTE), of={"a": MemberTimes(processing_ms=7_000)})
+    assert calls(settled, "a")[1:] == [(70_000, "Revoked", 2), (70_000, "Assigned", 0)]
+
+
+def test_who_hangs_leaves_after_its_longest_poll_interval_and_loses_all_when_it_goes_on():
+    away = [e.Hang("b", at_ms=100_000), e.Resume("b", at_ms=200_000)]
+    settled = played(join("a"), join("b", at=MINUTE), *away, rebalance_timeout_ms=30_000)
+    assert calls(settled[2:3], "a") == [(130_000, "Assigned", 2)]  # its next heartbeat is at 130 s, as b leaves
+    assert calls(settled[3:], "b")[0] == (200_000, "Lost", 2)
+    assert settled[2].running == {"a": 1}
+    assert settled[-1].unowned == ()
+
+
+def test_a_static_member_that_hangs_keeps_its_seat_until_its_session_ends():
+    joins = [join(name, at=at, group_instance_id=name) for name, at in (("a", 0), ("b", MINUTE))]
+    settled = played(*joins, e.Hang("b", at_ms=100_000), e.Wait(at_ms=150_000), rebalance_timeout_ms=30_000)
+    seats = {row.member: row.epoch for row in settled[2].coordinated.members}
+    assert seats["b"] == -2
+    assert len(settled[2].unowned) == 2
+    assert settled[3].unowned == ()  # 45 s after its last heartbeat
+
+
+def test_who_is_cut_off_reads_what_others_have_by_then():
+    away = [e.CutOff("b", at_ms=100_000), e.Resume("b", at_ms=200_000)]
+    settled = played(join("a"), join("b", at=MINUTE), *away, round_trip_ms=4)
+    assert {each.members for each in settled[2].double_owners} == {("b", "a")}
+    assert calls(settled[3:], "b")[0] == (200_004, "Lost", 2)
+    assert twice(settled) > 2 * 50 * 100
+
+
+def test_a_pause_of_less_than_a_session_repeats_nothing():
+    away = [e.Pause("b", at_ms=100_000), e.Resume("b", at_ms=120_000)]
+    settled = played(join("a"), join("b", at=MINUTE), *away, round_trip_ms=4)
+    assert (twice(settled), calls(settled[2:], "b")) == (0, [])
+    assert [each.partition.partition for each in settled[2].timed.outages] == [2, 3]
+
+
+def test_events_happen_at_their_own_moment():
+    """b comes a second after a while a is still in onPartitionsAssigned, and c while b waits."""
+    pace = Pace(callback_ms={Callback.ASSIGNED: 5_000})
+    settled = played(join("a"), join("b", at=1), join("c", at=2), pace=pace)
+    assert [each.timed.at_ms for each in settled[:2]] == [1_000, 2_000]
+    assert [each.timed.rebalancing for each in settled] == [True, True, False]
+    assert settled[-1].unowned == ()
+
+
+def test_what_comes_to_a_process_that_closes_to_restart_waits_until_it_runs_again():
+    pace = Pace(callback_ms={Callback.REVOKED: 2_000})
+    again = [e.Restart("b", at_ms=100_000), e.Subscribe("b", ("u",), at_ms=101_000)]
+    settled = played(join("a"), join("b", at=MINUTE), *again, pace=pace)
+    assert settled[-1].running == {"a": 1, "b": 2}
+    assert [each.call.partitions for each in settled[-1].calls if each.member == "b"][:1] == [(("t", 2), ("t", 3))]
+
+
+def test_a_group_of_both_protocols_counts_its_records_through_both_changes_of_its_type():
+    """One event after the other: classic, then a member of the consumer protocol for a minute, then classic again."""
+    events = [
+        classic("a"),
+        classic("b", at=10),
+        join("c", at=MINUTE),
+        e.Leave("c", at_ms=120_000),
+        e.Wait(at_ms=180_000),
+    ]
+    settled = played(*events)
+    assert [each.coordinated is not None for each in settled] == [False, False, True, True, False]
+    assert twice(settled) == 0
+    assert settled[-1].timed.read.never == {}
+    crash = played(*events[:3], e.Crash("a", at_ms=90_000), e.Wait(at_ms=180_000))
+    assert 0 < twice(crash) <= 2 * 5 * 100
+
+
+@pytest.mark.parametrize(
+    ("events", "each", "message"),
+    [
+        ([join("a"), e.Hang("a"), e.Leave("a")], {}, "'a' is hung; it cannot leave before it resumes"),
+        ([join("a"), e.CutOff("a"), e.Pause("a")], {}, "'a' is cut off; it cannot pause before it resumes"),
+        ([join("a"), e.Resume("a")], {}, "'a' runs; expected one that is paused, hangs or is cut off"),
+        ([join("a"), classic("b"), e.Hang("b")], {}, "'b' is to hang or to be cut off"),
+        ([join("a", at=5), join("b", at=4)], {}, "at_ms is 4,000 after an event at 5,000"),
+        ([join("a", rebalance_timeout_ms=9_000)], {}, "rebalance_timeout_ms of 'a' is 9,000; expected it in times"),
+        ([join("a")], {"processing_ms": 9_000, "rebalance_timeout_ms": 9_000}, "processing_ms is 9,000, and rebal"),
+    ],
+)
+def test_what_cannot_be_is_refused(events, each, message):
+    with pytest.raises(Fault) as refused:
+        played(*events, **each)
+    assert refused.value.message.startswith(message)
+
+
+def test_without_anything_that_takes_time_a_clock_changes_nothing():
+    events = [join("a"), join("b", at=MINUTE), join("c", at=2 * MINUTE), e.Leave("a", at_ms=180_000)]
+    timed, plain = played(*events, rate=None), simulate(Script({"t": 4}, events))
+    assert [each.owners for each in timed] == [each.owners for each in plain]
+    assert [each.unavailable_ms for each in timed[1:]] == [each.unavailable_ms for each in plain[1:]]
+    assert [each.calls for each in timed[1:]] == [each.calls for each in plain[1:]]
+
+
+@pytest.mark.parametrize("first", range(0, RUNS, BATCH))
+def test_no_record_is_passed_over_whatever_protocol_members_follow(first, monkeypatch):
+    """Random histories, half of them with classic members, in which each event settles."""
+    made = records.Records.__init__
+    monkeypatch.setattr(records.Records, "__init__", lambda self, rate: made(self, rate, committed=Forward()))
+    for seed in range(first, min(first + BATCH, RUNS)):
+        each = MemberTimes(round_trip_ms=(0, 4)[seed % 3 == 0], processing_ms=(0, 50, 700)[seed % 5 % 3])
+        history = History(seed, EVENTS, classic=seed % 2 == 0, times=Times(each, records_per_second=9))
+        for settled in history.play():
+            assert settled.failure is None, f"seed {seed}"
+            assert settled.timed.read.never == {}, f"seed {seed}"
+            ends = [(each.since_ms, each.until_ms or settled.timed.at_ms) for each in settled.timed.outages]
+            assert all(since_ms < until_ms for since_ms, until_ms in ends), f"seed {seed}"
