@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 
 import pytest
 from click.testing import CliRunner
@@ -154,3 +155,31 @@ def test_a_yaml_value_that_is_no_text_is_an_error_of_its_script(simulated, tmp_p
     done = simulated("listed.yaml")
     assert done.exit_code == 3
     assert json.loads(done.stdout)["error"].startswith("BAD_SCRIPT: the script is 'just words'")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "&a\nid: x\ntopics: {t: 1}\nevents: *a\n",
+        "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n"
+        + "".join(f"{one}: &{one} [{', '.join(['*' + before] * 10)}]\n" for before, one in pairwise("abcdefghi"))
+        + "topics: {t: 1}\nevents: *i\n",
+    ],
+    ids=["itself", "a bomb"],
+)
+def test_aliases_without_end_are_refused(simulated, tmp_path, text):
+    file = tmp_path / "bomb.yaml"
+    file.write_text(text)
+    done = simulated(str(file), "--summary")
+    assert done.exit_code == 2
+    assert "with its aliases more than 2,000,000 values, or nested over 50 deep" in done.stderr
+    assert done.stderr.endswith("[BAD_YAML]\n")
+
+
+def test_a_key_that_is_no_text_is_one(simulated, tmp_path):
+    file = tmp_path / "numbers.yaml"
+    file.write_text(
+        "topics: {3: 2, 2024-01-01: 1, yes: 1}\nevents: [{event: join, member: a, topics: ['3', '2024-01-01']}]\n"
+    )
+    told = json.loads(simulated(str(file), "--summary", "--json").stdout)
+    assert told["comparison"]["scripts"][0]["variants"][0]["unowned"] == 0

@@ -103,3 +103,13 @@ def test_stopping_all_is_told_with_what_it_costs():
     told = json.loads(run(*arguments, "--json").stdout)["stop_all"]
     assert (told["assignor"], told["unavailable"], told["findings"]) == ("cooperative-sticky", 18, [])
     assert json.loads(run("--from", "range", "--json").stdout)["stop_all"] is None
+
+
+def test_each_member_may_run_a_release_of_its_own():
+    """One single bounce: the member on old byte code leads, and cannot read what the bounced one keeps."""
+    told = json.loads(run("--from", "range", "--client", "java@2.3=1", "--client", "java=1", "--json").stdout)
+    assert [each["member"] for each in told["members"]] == ["java@2.3-1", "java-1"]
+    done = run("--from", "cooperative-sticky", "--to", "range", "--client", "java@2.3=1", "--client", "java=1")
+    assert done.exit_code == 4
+    assert "client-lacks-assignor: java@2.3-1" in done.stdout
+    assert run("--from", "range", "--client", "java@x=1").exit_code == 2

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groupledger.cli.fitting import Column
+from groupledger.cli.from_ledger import RecordedStart
 from groupledger.cli.options import DEFAULT_CONFIG, Job, file_of
 from groupledger.cli.output import Output, plain
 
@@ -30,6 +31,7 @@ _COLUMNS = (
     Column("refused", rank=3),
 )
 _ALONE = "goes with --grid only"
+_OF_LEDGER = "goes with --grid and --from-ledger only"
 _OF_TABLES = "goes with --grid, --compare and --summary only."
 
 
@@ -46,15 +48,18 @@ class GridAsked:
 
 
 def takes_grid(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--grid` and what goes with it: the command gets `grid` (None: not asked for), `output` and `wide`."""
+    """Add `--grid`, `--from-ledger` and what goes with them: the command gets `grid` and `start` (None: not asked for),
+    `output` and `wide`.
+    """
 
     @click.option("--grid", "path", metavar="FILE", help="A grid of assignors and changes; YAML (docs/grid.md).")
     @click.option("--group", "groups", metavar="GROUP", help="With --grid: only this group; `payments-*`: a pattern.")
-    @click.option("--cluster", metavar="CLUSTER", help="With --grid: only this cluster.")
+    @click.option("--from-ledger", metavar="GROUP", help="Scripts go on where this recorded group stands.")
+    @click.option("--cluster", metavar="CLUSTER", help="With --grid and --from-ledger: only this cluster.")
     @click.option("--output", metavar="FOLDER", help="With --grid: write a row a group and cell, as Parquet.")
-    @click.option("--config", "config_file", default=DEFAULT_CONFIG, metavar="FILE", help="With --grid: as elsewhere.")
-    @click.option("--ledger", metavar="FOLDER", help="With --grid: the ledger's folder.")
-    @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="With --grid: override a setting.")
+    @click.option("--config", "config_file", default=DEFAULT_CONFIG, metavar="FILE", help="With both: as elsewhere.")
+    @click.option("--ledger", metavar="FOLDER", help="With both: the ledger's folder.")
+    @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="With both: override a setting.")
     @click.option("--wide", is_flag=True, help="All columns of a table, whatever the terminal's width.")
     @click.option("--json", "as_json", is_flag=True, help="In place of a table: one JSON line on stdout.")
     @functools.wraps(command)
@@ -62,6 +67,7 @@ def takes_grid(command: Callable[..., Any]) -> Callable[..., Any]:
         *,
         path: str | None,
         groups: str | None,
+        from_ledger: str | None,
         cluster: str | None,
         output: str | None,
         config_file: str,
@@ -71,18 +77,32 @@ def takes_grid(command: Callable[..., Any]) -> Callable[..., Any]:
         as_json: bool,
         **options: Any,
     ) -> Any:
-        beside = {"--group": groups, "--cluster": cluster, "--output": output, "--ledger": ledger}
+        of_ledger = {"--cluster": cluster, "--ledger": ledger, "--set": overrides}
         if path is None:
-            alone = [name for name, value in (beside | {"--set": overrides}).items() if value]
-            if alone:
-                raise click.UsageError(f"{alone[0]} {_ALONE}")
-            return command(grid=None, output=_of_scripts(options, wide=wide, as_json=as_json), wide=wide, **options)
+            _require_unused({"--group": groups, "--output": output}, _ALONE)
+            if from_ledger is None:
+                _require_unused(of_ledger, _OF_LEDGER)
+        elif from_ledger is not None:
+            raise click.UsageError("--from-ledger goes with scripts, not with --grid")
         given = {} if ledger is None else {"ledger": {"location": ledger}}
+        if path is None:
+            told = _of_scripts(options, wide=wide, as_json=as_json)
+            start = None
+            if from_ledger is not None:
+                job = Job.configured("simulate", told, file_of(config_file), overrides, given)
+                start = RecordedStart(job, from_ledger, cluster)
+            return command(grid=None, start=start, output=told, wide=wide, **options)
         job = Job.configured("simulate", Output(as_json=as_json), file_of(config_file), overrides, given)
         asked = GridAsked(job, Path(path), groups, cluster, output, wide)
-        return command(grid=asked, output=job.output, wide=wide, **options)
+        return command(grid=asked, start=None, output=job.output, wide=wide, **options)
 
     return run
+
+
+def _require_unused(values: Mapping[str, object], rule: str) -> None:
+    unfit = next((name for name, value in values.items() if value), None)
+    if unfit is not None:
+        raise click.UsageError(f"{unfit} {rule}")
 
 
 def _of_scripts(options: Mapping[str, Any], *, wide: bool, as_json: bool) -> Output:

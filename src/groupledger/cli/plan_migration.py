@@ -44,7 +44,13 @@ DEFAULT_CLIENTS = ("java=3",)
 @click.option(
     "--to", "wanted", default="cooperative-sticky", show_default=True, metavar="NAME", help="The new assignor."
 )
-@click.option("--client", "clients", multiple=True, metavar="LIBRARY=N", help="Members by library; default: java=3.")
+@click.option(
+    "--client",
+    "clients",
+    multiple=True,
+    metavar="LIBRARY=N",
+    help="Members by library: java=3 (default), java@2.3=1.",
+)
 @click.option("--group", metavar="GROUP", help="Take members, topics and assignor from this group in the ledger.")
 @click.option("--cluster", metavar="CLUSTER", help="The cluster of the group, where several have one of that name.")
 @click.option("--before-2.4", "old", is_flag=True, help="Members run byte code before Kafka 2.4 (KIP-429) now.")
@@ -115,10 +121,16 @@ def _made_up(assignors: tuple[str, ...], clients: tuple[str, ...]) -> list[Group
     """Members as the options count them."""
     if not assignors:
         raise click.UsageError("--from says which assignors members list now, or --group which group of the ledger.")
+    from groupledger.core.protocol.client_library import read_client_library
     from groupledger.core.protocol.dangers import GroupClient
 
     members = [(library, at) for each in clients for library, count in [_counted(each)] for at in range(count)]
-    return [GroupClient(f"{library}-{at + 1}", assignors, ("topic",), library) for library, at in members]
+    made = [GroupClient(f"{text}-{at + 1}", assignors, ("topic",), text.partition("@")[0]) for text, at in members]
+    codes = {text: read_client_library(text).byte_code for text, _ in members if "@" in text}
+    return [
+        replace(each, byte_code=codes[text]) if text in codes else each
+        for each, (text, _) in zip(made, members, strict=True)
+    ]
 
 
 def _recorded(
@@ -144,7 +156,7 @@ def _recorded(
 
 
 def _counted(text: str) -> tuple[str, int]:
-    """`java=3` -> ("java", 3)."""
+    """`java=3` -> ("java", 3), `java@2.3=1` -> ("java@2.3", 1)."""
     library, _, count = text.partition("=")
     if not (count.isascii() and count.isdigit() and 0 < int(count) <= 1_000):
         raise Fault("BAD_CLIENT", f"--client is {text!r}; expected LIBRARY=N with N from 1 to 1,000, such as java=3")

@@ -12,6 +12,8 @@ from groupledger.core.faults import Fault
 YAML = (".yaml", ".yml")
 JSON = ".json"
 STDIN = "<stdin>"
+MOST_VALUES, DEEPEST = 2_000_000, 50
+"""Of a YAML file: over a hundred thousand events, and deeper than a script ever is."""
 
 
 class ScriptLines(NamedTuple):
@@ -31,7 +33,9 @@ def read_files(files: Iterable[IO[str]]) -> Iterator[ScriptLines]:
 def _lines(file: IO[str], named: str) -> Iterable[str]:
     suffix = Path(named).suffix.lower()
     if suffix in YAML:
-        return [_as_json(each) for each in _documents(file, named)]
+        documents = _documents(file, named)
+        values = _Values(named)
+        return [json.dumps(values.plain(each)) for each in documents]
     return _objects(file.read()) if suffix == JSON else file
 
 
@@ -57,6 +61,26 @@ def _documents(file: IO[str], named: str) -> list[Any]:
     return [script for each in found for script in (each if isinstance(each, list) else [each])]
 
 
-def _as_json(script: Any) -> str:
-    """A YAML value that JSON does not have, such as a date, is a text."""
-    return json.dumps(script, default=str)
+class _Values:
+    """The values of one YAML file, as JSON has them; what aliases make of it is bounded."""
+
+    def __init__(self, named: str) -> None:
+        self.named = named
+        self.left = MOST_VALUES
+
+    def plain(self, value: Any, depth: int = 0) -> Any:
+        """A value that JSON does not have, such as a date, is a text. Raises Fault("BAD_YAML")."""
+        self.left -= 1
+        if depth > DEEPEST or self.left < 0:
+            told = f"{self.named}: with its aliases more than {MOST_VALUES:,} values, or nested over {DEEPEST} deep"
+            raise Fault("BAD_YAML", f"{told}; expected scripts, with anchors for what they share")
+        if isinstance(value, dict):
+            return {_key(key): self.plain(each, depth + 1) for key, each in value.items()}
+        if isinstance(value, list | tuple | set):
+            return [self.plain(each, depth + 1) for each in value]
+        return value if value is None or isinstance(value, str | bool | int | float) else str(value)
+
+
+def _key(key: Any) -> str:
+    """A topic may be called 3 or 2024-01-01; as JSON has them, they are texts."""
+    return key if isinstance(key, str) else json.dumps(key, default=str).strip('"')

@@ -12,6 +12,7 @@ from groupledger.answers.spoken import numbered, spans
 from groupledger.cli.comparing import ComparisonAsked, takes_comparison, tell_compared
 from groupledger.cli.custom import custom_assignors
 from groupledger.cli.exits import Exit
+from groupledger.cli.from_ledger import RecordedStart, started
 from groupledger.cli.grid import GridAsked, takes_grid, tell_grid
 from groupledger.cli.listeners import rehearse_lines
 from groupledger.cli.output import Output, print_exact
@@ -46,6 +47,7 @@ def simulate(
     listener: str | None,
     metrics: bool,
     grid: GridAsked | None,
+    start: RecordedStart | None,
     custom: tuple[str, ...],
     limits: CustomLimits,
     comparison: ComparisonAsked | None,
@@ -62,7 +64,8 @@ def simulate(
 
     The format is in docs/simulation.md; "times" in a script give its group a clock. --compare plays each script under
     variants: words joined by + are an assignor, consumer (KIP-848), static, dynamic, as-written, or name=value.
-    With --grid, no scripts are read: every group of a ledger meets each change of the grid (docs/grid.md).
+    With --grid, no scripts are read: every group of a ledger meets each change of the grid (docs/grid.md). With
+    --from-ledger, a script's events happen to the members of that group, over its topics.
 
     \b
     groupledger simulate restart.yaml --compare range,cooperative-sticky+static,consumer
@@ -75,7 +78,10 @@ def simulate(
         return
     from groupledger.core.custom.naming import find_all
 
-    files, found = read_files(scripts or (TEXT.convert("-", None, None),)), find_all(custom, limits)
+    files: Iterable[ScriptLines] = read_files(scripts or (TEXT.convert("-", None, None),))
+    found = find_all(custom, limits)
+    if start is not None:
+        files = started(files, start)
     if comparison is not None:
         tell_compared(files, comparison, found)
     else:

@@ -10,6 +10,7 @@ import enum
 from dataclasses import dataclass
 
 from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.registry import JAVA
 
 COOPERATIVE_STICKY = ("cooperative-sticky",)
 MAX_POLL_INTERVAL_MS = 300_000
@@ -41,6 +42,7 @@ class Join(Event):
     `upgrade_from`: Streams' setting of that name, which keeps it eager until everyone runs the new byte code. A member
     of the consumer protocol has no `assignors`, but may ask the broker for one by `remote_assignor`, and may subscribe
     by `topic_regex`. `rebalance_timeout_ms` (`max.poll.interval.ms`) is how long it may take to give up partitions.
+    `library`: as a leader it may assign by an algorithm of its own (librdkafka's cooperative-sticky).
     """
 
     member: str
@@ -53,6 +55,7 @@ class Join(Event):
     remote_assignor: str | None = None
     topic_regex: str | None = None
     rebalance_timeout_ms: int = MAX_POLL_INTERVAL_MS
+    library: str = JAVA
 
 
 @dataclass(frozen=True, slots=True)

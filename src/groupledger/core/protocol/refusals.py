@@ -78,6 +78,11 @@ def require_topic_names(names: Iterable[str]) -> None:
             raise Fault(BAD_EVENT, f"topic is {name[:80]!r}; expected the name of a topic: patterns are not simulated")
 
 
+def no_expiry(event: e.Expire) -> Fault:
+    """Say that a clock ends sessions."""
+    return Fault(BAD_EVENT, f"{event.member!r} is to expire; where a script has times, sessions end by themselves")
+
+
 def needs_times(_: object, event: e.Hang | e.CutOff) -> None:
     """Raise Fault(BAD_EVENT): without a clock no poll and no heartbeat is ever late."""
     expected = "a script with times and classic members"

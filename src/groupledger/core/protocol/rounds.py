@@ -8,6 +8,7 @@ from dataclasses import replace
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol.callbacks import Call, Callback
+from groupledger.core.protocol.client_library import algorithm_of
 from groupledger.core.protocol.group import Group, Process
 from groupledger.core.protocol.leader import Plan, Question, Sets
 from groupledger.core.protocol.settlement import MemberRound, Round
@@ -74,7 +75,8 @@ def _question(group: Group, joined: Mapping[str, Process]) -> Question:
     topics = tuple(sorted({topic for seat in seats for topic in seat.subscription.topics}))
     group.made(leader, (Call(Callback.ASSIGN, owned, topics),), leader.consumer)
     group.planned_view = leader.consumer.view
-    return Question(coordinator.assignor, seats, leader.consumer.view, group.form, leader.settings.byte_code)
+    assignor = algorithm_of(leader.settings.library, coordinator.assignor)
+    return Question(assignor, seats, leader.consumer.view, group.form, leader.settings.byte_code)
 
 
 def spread(group: Group, plan: Plan) -> None:

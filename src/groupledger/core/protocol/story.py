@@ -20,7 +20,8 @@ from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
-from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.protocol.client_library import read_client_library, require_assignors
+from groupledger.core.protocol.compatibility import LIBRARIES, ByteCode
 from groupledger.core.protocol.consumer_group_json import read_settings, write_coordinated, write_settings
 from groupledger.core.protocol.happening import HAPPENS
 from groupledger.core.protocol.metrics import of_simulation, whole
@@ -132,13 +133,28 @@ def _event(found: Any, place: str) -> e.Event:
     name = found.get("event")
     require_one_of(name, EVENTS, f"{place}.event")
     kind = EVENTS[str(name)]
-    values = {key: value for key, value in found.items() if key != "event"}
+    values = _with_client({key: value for key, value in found.items() if key != "event"}, kind, place)
     known = {each.name: each.default is MISSING for each in fields(kind)}
     for key in values:
         require_one_of(key, known, place)
     for key, needed in known.items():
         require(key in values or not needed, f"{place}.{key}", values.get(key), "a value")
     return kind(**{key: _value(key, value, f"{place}.{key}") for key, value in values.items()})
+
+
+def _with_client(values: dict[str, Any], kind: type[e.Event], place: str) -> dict[str, Any]:
+    """`"client": "java@2.3"` of a join says its library and its byte code; it lists what that has."""
+    if kind is not e.Join or "client" not in values:
+        return values
+    told = values.pop("client")
+    require(isinstance(told, str), f"{place}.client", told, "a text")
+    for name in ("byte_code", "library"):
+        require(name not in values, f"{place}.{name}", values.get(name), "none beside client, which says it")
+    client = read_client_library(told)
+    listed = values.get("assignors", list(e.COOPERATIVE_STICKY))
+    if isinstance(listed, list) and values.get("group_protocol", e.GroupProtocol.CLASSIC) == e.GroupProtocol.CLASSIC:
+        require_assignors(client, tuple(each for each in listed if isinstance(each, str)), place)
+    return {**values, "byte_code": client.byte_code.name, "library": client.name}
 
 
 def _value(key: str, value: Any, place: str) -> Any:
@@ -153,6 +169,8 @@ def _value(key: str, value: Any, place: str) -> Any:
     elif key in ENUMS:
         require_one_of(value, ENUMS[key], place)
         return ENUMS[key][value]
+    elif key == "library":
+        require_one_of(value, LIBRARIES, place)
     elif key in FLAGS:
         require(isinstance(value, bool), place, value, "true or false")
     else:

@@ -9,6 +9,7 @@ from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Call
+from groupledger.core.protocol.client_library import algorithm_of
 from groupledger.core.protocol.consumer_group.classic_members import join_steps
 from groupledger.core.protocol.consumer_group.coordinator import FIRST_EPOCH, ConsumerGroup
 from groupledger.core.protocol.consumer_group.exchange import begin_call, finish_call, takes_time
@@ -34,8 +35,12 @@ def refuses(group: Group, settings: ConsumerGroupSettings) -> str | None:
     if not settings.migration_policy.upgrades:
         policy = settings.migration_policy.value
         return f"GROUP_ID_NOT_FOUND: the group is a classic one, and group.consumer.migration.policy is {policy}"
-    if coordinator.assignor in WRITES_USER_DATA and coordinator.given:
-        return f"GROUP_ID_NOT_FOUND: assignments of {coordinator.assignor} have user data that a conversion would lose"
+    leader = coordinator.members.get(coordinator.leader or "")
+    process = None if leader is None else group.processes.get(leader.process)
+    assignor = coordinator.assignor or ""
+    algorithm = assignor if process is None else algorithm_of(process.settings.library, assignor)
+    if algorithm in WRITES_USER_DATA and coordinator.given:
+        return f"GROUP_ID_NOT_FOUND: assignments of {algorithm} have user data that a conversion would lose"
     return None
 
 

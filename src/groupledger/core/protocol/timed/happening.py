@@ -10,7 +10,15 @@ from groupledger.core.faults import Fault
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.happening import new_consumer
-from groupledger.core.protocol.refusals import BAD_EVENT, alive, ended, no_process, require_new, require_topic_names
+from groupledger.core.protocol.refusals import (
+    BAD_EVENT,
+    alive,
+    ended,
+    no_expiry,
+    no_process,
+    require_new,
+    require_topic_names,
+)
 from groupledger.core.protocol.timed import polling, sessions
 from groupledger.core.protocol.timed.agenda import Asking
 from groupledger.core.protocol.timed.group import TimedGroup
@@ -143,7 +151,7 @@ def _heartbeat_at_once(group: TimedGroup, process: TimedProcess) -> None:
 
 def _expire(group: TimedGroup, event: e.Expire) -> None:
     del group
-    raise Fault(BAD_EVENT, f"{event.member!r} is to expire; where a script has times, sessions end by themselves")
+    raise no_expiry(event)
 
 
 def _restart(group: TimedGroup, event: e.Restart) -> Asking | None:

@@ -14,7 +14,7 @@ from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSetti
 from groupledger.core.protocol.coordinator import Coordinator
 from groupledger.core.protocol.leader import Plan, Question
 from groupledger.core.protocol.records import Records
-from groupledger.core.protocol.refusals import BAD_EVENT
+from groupledger.core.protocol.refusals import BAD_EVENT, no_expiry
 from groupledger.core.protocol.script import MOST_ROUNDS, Script
 from groupledger.core.protocol.settlement import Settlement, TimedEnd
 from groupledger.core.protocol.timed import coordination, sessions
@@ -88,6 +88,9 @@ def require_one_timeout(events: Iterable[e.Event]) -> None:
 def require_consumer_times(script: Script) -> None:
     """Raise Fault(BAD_EVENT) for times that a group with members of the consumer protocol does not take."""
     require_one_timeout(script.events)
+    for event in script.events:
+        if isinstance(event, e.Expire):
+            raise no_expiry(event)
     times = script.times or Times()
     for of in (times.each, *times.of.values()):
         if of.processing_ms >= of.rebalance_timeout_ms:

@@ -12,6 +12,7 @@ from functools import partial
 
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol.callbacks import LISTENER, Call, Callback
+from groupledger.core.protocol.client_library import algorithm_of
 from groupledger.core.protocol.leader import Plan, Question
 from groupledger.core.protocol.settlement import MemberCall
 from groupledger.core.protocol.subscription import Subscription
@@ -161,7 +162,8 @@ def _assign(group: TimedGroup, process: TimedProcess, told: Joined) -> Generator
     if told.assignor is None:
         raise AssertionError("members met without a common assignor; expected the last one to have been refused")
     view, byte_code = process.consumer.view, process.settings.byte_code
-    plan = yield Question(told.assignor, told.members, view, group.form, byte_code)
+    assignor = algorithm_of(process.settings.library, told.assignor)
+    plan = yield Question(assignor, told.members, view, group.form, byte_code)
     if plan is None:
         raise AssertionError("a leader's question was not answered; expected a plan")
     if group.round is not None and group.round.number == told.round:
