@@ -21,6 +21,7 @@ def test_a_scale_is_there_where_there_is_more_than_one_number(times, colours, sc
         Counted(("audit",), NOON, 1),
     ]
     of = heat(counted, "minute")
+    assert of is not None
     drawing = heat_picture(of, [name for (name,) in of.rows], "rebalances")
     assert drawing.caption == f"A column is 1 min; white: none; {colours} A row with none is not here."
     assert (b"rebalances in 1 min" in drawing.svg) == scale
