@@ -13,7 +13,7 @@ from groupledger.answers.found import Found, broken, in_order
 from groupledger.answers.recorded_findings import recorded_findings
 from groupledger.answers.recorded_states import measured
 from groupledger.answers.rows import records
-from groupledger.answers.scope import Scope, scope, why_empty
+from groupledger.answers.scope import Scope, gaps, scope, why_empty
 from groupledger.answers.settling import restless
 from groupledger.answers.static_members import SharedId, shared_ids, takeovers
 from groupledger.answers.unowned_stretches import UnownedGroup, told, unowned
@@ -142,3 +142,4 @@ def _notes(reader: Reader, within: Scope, judged: tuple[int, int], found: Sequen
         )
     if not found:
         yield "nothing is wrong with what could be judged: docs/is-it-sound.md says what that is"
+    yield from gaps(reader, within)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from groupledger.answers.causes import CauseKind
 from groupledger.answers.memberships import membership_changes
 from groupledger.answers.rows import records
-from groupledger.answers.scope import Scope, scope, why_empty
+from groupledger.answers.scope import Scope, gaps, scope, why_empty
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -94,7 +94,7 @@ def joins(reader: Reader, asked: Asked, limit: int) -> Joins:
         for key, of_group in groupby(changes, lambda each: (each.cluster_id, each.group_id))
     ]
     found.sort(key=lambda each: (-each.changes, each.cluster_id, each.group_id))
-    notes = () if found else (_why_none(reader, within),)
+    notes = (() if found else (_why_none(reader, within),)) + gaps(reader, within)
     return Joins(within, tuple(found[:limit]), len(found), notes)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.rebalance_causes import MOST_ASKED
 from groupledger.answers.rows import matching, one_of, records
-from groupledger.answers.scope import Scope, scope, why_empty
+from groupledger.answers.scope import Scope, gaps, scope, why_empty
 from groupledger.answers.states import States, states
 from groupledger.answers.ways import GroupWay, Stage, alike, began, changing, is_mixed, stages
 
@@ -109,7 +109,7 @@ def migrations(reader: Reader, asked: Asked, limit: int) -> Migrations:
     shown = found[:limit]
     sides = _sides(reader, shown)
     groups = tuple(_migration(reader, each, sides) for each in shown)
-    notes = () if found else (_why_none(reader, within),)
+    notes = (() if found else (_why_none(reader, within),)) + gaps(reader, within)
     return Migrations(within, groups, len(found), notes)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.generations import CLASSIC
 from groupledger.answers.rows import records
-from groupledger.answers.scope import Scope, scope, why_empty
+from groupledger.answers.scope import Scope, gaps, scope, why_empty
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,7 +74,7 @@ def replayed(reader: Reader, asked: Asked, scenario: str, limit: int) -> Replaye
     gained = _gained(reader, within, scenario)
     groups = sorted((_group(row, gained) for row in _by_group(reader, within, scenario)), key=_order)
     refused = sum(group.refused for group in groups)
-    notes = [] if groups else [_why_empty(reader, within)]
+    notes = [*(() if groups else (_why_empty(reader, within),)), *gaps(reader, within)]
     if refused:
         notes.append(f"{refused:,} rebalances the assignor gives no answer to: `groupledger show --quarantine`")
     return Replayed(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from groupledger.answers.names import require_cluster, unknown_group
 from groupledger.answers.reach import last_moment
 from groupledger.answers.rows import alike, matching, records
+from groupledger.answers.spoken import numbered
 from groupledger.core.faults import Fault
 from groupledger.core.moment import EPOCH, iso
 from groupledger.core.since import placed
@@ -102,3 +103,25 @@ def why_empty(reader: Reader, within: Scope) -> str:
     if first is None or last is None:
         return "the ledger holds no record of a group yet: run `groupledger ingest` first"
     return f"no record lies in this period: the ledger has {number:,}, from {iso(first)} to {iso(last)}"
+
+
+def gaps(reader: Reader, within: Scope) -> tuple[str, ...]:
+    """Say how much of the groups' history the log did not have; nothing where it had all of it.
+
+    Gaps count whenever they were: what went on in one may have lasted into the period.
+    """
+    condition, values = within.of_groups("t.")
+    of_cluster, _ = matching("t.", cluster_id=within.cluster)
+    group = "CASE WHEN t.group_id <> '' THEN concat(t.cluster_id, '/', t.group_id) END"
+    [row] = records(
+        reader,
+        f"SELECT count(*) AS n, count(DISTINCT {group}) AS groups FROM current_coverage t "
+        f"WHERE ({condition}) OR ({of_cluster} AND t.group_id = '')",
+        **values,
+    )
+    if not row["n"]:
+        return ()
+    whose = f" of {numbered(row['groups'], 'group')}" if row["groups"] else ""
+    return (
+        f"{numbered(row['n'], 'gap')} in the history{whose}: what lies in them is not counted; see show --coverage",
+    )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.recorded_states import recorded
 from groupledger.answers.rows import one_of, records
-from groupledger.answers.scope import Scope, scope, why_empty
+from groupledger.answers.scope import Scope, gaps, scope, why_empty
 
 if TYPE_CHECKING:
     from groupledger.answers.recorded_states import Query
@@ -179,7 +179,7 @@ def static_members(reader: Reader, asked: Asked, limit: int) -> StaticMembers:
             each.instance_id,
         )
     )
-    notes = () if told else (_why_no_takeover(reader, within),)
+    notes = (() if told else (_why_no_takeover(reader, within),)) + gaps(reader, within)
     return StaticMembers(within, tuple(told[:limit]), len(told), notes)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from groupledger.answers.balance import CERTAIN, SAME
 from groupledger.answers.generations import CLASSIC
 from groupledger.answers.rows import one_of, records
-from groupledger.answers.scope import Scope, scope, why_empty
+from groupledger.answers.scope import Scope, gaps, scope, why_empty
 from groupledger.answers.states import BASELINE
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def stickiness(reader: Reader, asked: Asked, limit: int) -> Stickinesses:
         reader, f"SELECT g.*, count(*) OVER () AS total FROM ({query}) g ORDER BY {order} LIMIT {limit}", **values
     )
     groups = tuple(Stickiness(**{name: row[name] for name in Stickiness.__slots__}) for row in rows)
-    notes = () if groups else (_why_empty(reader, within),)
+    notes = (() if groups else (_why_empty(reader, within),)) + gaps(reader, within)
     return Stickinesses(within, groups, rows[0]["total"] if rows else 0, notes)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.rebalance_causes import caused
 from groupledger.answers.rows import one_of, records
-from groupledger.answers.scope import Scope, scope, why_empty
+from groupledger.answers.scope import Scope, gaps, scope, why_empty
 from groupledger.answers.view_page import ingest_findings
 from groupledger.core.findings import BY_CODE, BY_RECORDED, Severity
 
@@ -80,7 +80,7 @@ def storms(reader: Reader, asked: Asked, limit: int) -> Storms:
     rows = _ranked(reader, within, limit)
     parts = (rows[begin : begin + TOGETHER] for begin in range(0, len(rows), TOGETHER))
     groups = tuple(storm for some in parts for storm in _storms(reader, within, some))
-    notes = () if groups else (why_empty(reader, within),)
+    notes = (() if groups else (why_empty(reader, within),)) + gaps(reader, within)
     return Storms(within, groups, rows[0]["groups"] if rows else 0, notes)
 
 
