@@ -100,6 +100,15 @@ def test_a_pause_of_less_than_a_session_repeats_nothing():
     assert [each.partition.partition for each in settled[2].timed.outages] == [2, 3]
 
 
+def test_who_leaves_while_it_takes_partitions_gives_them_up():
+    """b is given two at 70 s and takes five seconds over it; it is closed at 72 s, so at 75 s."""
+    pace = Pace(callback_ms={Callback.ASSIGNED: 5_000})
+    settled = played(join("a"), join("b", at=MINUTE), e.Leave("b", at_ms=72_000), pace=pace)
+    assert calls(settled, "b")[1:] == [(75_000, "Assigned", 2), (75_000, "Revoked", 2)]
+    assert [each for one in settled for each in one.double_owners] == []
+    assert {each.member for each in settled[-1].consumed if each.until_ms is None} == {"a"}
+
+
 def test_events_happen_at_their_own_moment():
     """b comes a second after a while a is still in onPartitionsAssigned, and c while b waits."""
     pace = Pace(callback_ms={Callback.ASSIGNED: 5_000})
