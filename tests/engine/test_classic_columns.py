@@ -57,7 +57,7 @@ def test_histories_made_by_hand_fold_alike_at_every_split(name):
         compared(bucket({"payments": rows[cut:]}, heads))
 
 
-@pytest.mark.parametrize("number", [40, pytest.param(1_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [40, pytest.param(400, marks=pytest.mark.slow)])
 def test_drawn_logs_fold_alike_in_every_piece(number):
     settings(deadline=None, max_examples=number)(drawn_logs_fold_alike)()
 
@@ -169,6 +169,10 @@ def test_rare_cases_fold_alike_at_every_split(name):
 def test_what_the_columns_hold_and_what_they_leave():
     left = {name: left_groups(bucket({"payments": case().rows})) for name, case in CASES.items()}
     assert {name for name, number in left.items() if number} == {"twice", "crowded"}
+
+
+def test_a_bucket_without_records_folds_to_nothing():
+    assert compared(bucket({})).num_rows == 0
 
 
 def test_the_judge_sees_a_row_that_is_another():
