@@ -1,6 +1,7 @@
-"""Kafka's client-side assignors over whole batches of groups, list for list what kafka-clients 4.4.0 answers.
+"""Run Kafka's client-side assignors over whole batches of groups; results equal kafka-clients 4.4.0, list for list.
 
-`assign("cooperative-sticky", batch)` is the one entry. A new assignor is a record in `core.registry` and its function.
+`assign("cooperative-sticky", batch)` is the only entry. To add an assignor, add a record to `core.registry` and its
+function.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ Mode = Literal["as-kafka", "safe"]
 def assign(name: str, batch: GroupBatch, *, mode: Mode = "as-kafka") -> AssignmentBatch:
     """Assign every group of the batch with one of ASSIGNORS.
 
-    `as-kafka` answers what Kafka does, its failures included (see `Status`). `safe` first drops claims that cannot
-    be true, see `doubts`, and lets every cooperative group settle in two rounds, see `settle_in_two_rounds`.
+    `as-kafka` returns what Kafka returns, its failures included (see `Status`). `safe` first drops claims that cannot
+    be true (see `doubts`), and makes every cooperative group settle in two rounds (see `settle_in_two_rounds`).
     Raises Fault("UNKNOWN_ASSIGNOR") for a name that is not in ASSIGNORS.
     """
     if name not in ASSIGNORS:

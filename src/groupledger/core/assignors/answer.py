@@ -1,4 +1,4 @@
-"""From a batch to its answer: run a kernel over all groups, look again at those it left, take out what is withheld."""
+"""Run a kernel over all groups, solve the groups that it cannot, and remove withheld partitions from the answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def answer(kernel: Kernel, batch: GroupBatch, cooperative: bool | None) -> AssignmentBatch:
-    """What the assignor of this kernel answers; `cooperative` None for one without a cooperative form."""
+    """Return the answer of this kernel's assignor; `cooperative` is None for one without a cooperative form."""
     lists, status, path = lists_of(kernel, batch, bool(cooperative))
     size = int(lists.start[-1])
     target = lists.start, lists.topic[:size], lists.partition[:size]
@@ -32,7 +32,7 @@ def answer(kernel: Kernel, batch: GroupBatch, cooperative: bool | None) -> Assig
 
 
 def lists_of(kernel: Kernel, batch: GroupBatch, cooperative: bool) -> tuple[TargetLists, IntArray, IntArray]:
-    """What the kernel wrote, with a `Status` and a `Path` a group; only the first `lists.start[-1]` entries count."""
+    """Return the kernel's lists, and a `Status` and `Path` per group; only `lists.start[-1]` entries are valid."""
     lists, status, path = _run(kernel, batch, cooperative, None)
     for group in np.flatnonzero(status == Status.ORDER_NOT_EMULATED):
         lists = _look_again(kernel, batch, cooperative, int(group), lists, status)
@@ -42,7 +42,7 @@ def lists_of(kernel: Kernel, batch: GroupBatch, cooperative: bool) -> tuple[Targ
 def _run(
     kernel: Kernel, batch: GroupBatch, cooperative: bool, told: ExactMapOrders | None
 ) -> tuple[TargetLists, IntArray, IntArray]:
-    """Lists of all members; no group gets more entries than it has partitions and claims."""
+    """Return the lists of all members; no group gets more entries than it has partitions and claims."""
     counts = batch.topic_partitions
     room = int(counts[counts > 0].sum()) + len(batch.claim_topic)
     start = np.zeros(batch.members + 1, np.int64)
@@ -56,7 +56,7 @@ def _run(
 def _without(
     start: LongArray, topic: IntArray, partition: IntArray, withheld: Mask
 ) -> tuple[LongArray, IntArray, IntArray]:
-    """The lists without what is withheld."""
+    """Return the lists without the withheld partitions."""
     count = len(withheld) - int(np.count_nonzero(withheld))
     given = np.empty(len(start), np.int64), np.empty(count, np.int32), np.empty(count, np.int32)
     run(_leave_out, start, topic, partition, withheld, *given, cells=len(topic))
@@ -87,7 +87,7 @@ def _leave_out(
 def _look_again(
     kernel: Kernel, batch: GroupBatch, cooperative: bool, group: int, lists: TargetLists, status: IntArray
 ) -> TargetLists:
-    """Assign one group with crafted ids by orders found key by key, and put its lists in place."""
+    """Assign one group with colliding ids, by orders computed key by key, and put its lists in place."""
     from groupledger.core.assignors.colliding_ids import only, told_orders
 
     alone = only(batch, group)

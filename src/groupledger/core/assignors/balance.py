@@ -1,10 +1,10 @@
-"""Moving partitions for balance, as Kafka's general algorithm does it, without asking before each whether to stop.
+"""Move partitions for balance as Kafka's general algorithm does, without its balance check before every partition.
 
-Kafka stops as soon as the assignment is balanced: no member could take a partition from one that has two more. Where
-nothing is out of order, that is exactly when no partition would move any more, so the question need not be asked. Out
-of order are a kept partition that does not exist, one that was handed out twice, and an older claim of a member that
-takes no part: each makes Kafka's balance check, its early stop and its failures visible in the result, so there
-`pass_strictly` follows Kafka step by step.
+Kafka stops as soon as the assignment is balanced: no member could take a partition from one that has two more. In a
+regular group that is exactly when no partition would move any more, so the check is unnecessary. Three irregularities
+make Kafka's balance check, its early stop and its failures visible in the result: a kept partition that does not
+exist, a partition that was handed out twice, and an older claim of an inactive member. For these, `pass_strictly`
+follows Kafka step by step.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NOBODY = -2
 
 @kernel
 def rebalance(h: Holdings, initializing: bool) -> int:
-    """Move what was handed out, then anything; undo it all if a group that existed is no better off. A Status."""
+    """Move newly assigned partitions, then any; undo all if a group that existed is no better off: a Status."""
     if h.flag[STRICT] == 0 and _spread(h) <= 1:
         return OK
     mv = no_movements(h.slots)
@@ -54,7 +54,7 @@ def rebalance(h: Holdings, initializing: bool) -> int:
 
 @kernel
 def _spread(h: Holdings) -> int:
-    """Most minus least partitions of the members that take part."""
+    """Return the difference between the most and the fewest partitions of active members."""
     least = np.int64(1) << 62
     most = np.int64(0)
     for place in range(len(h.size)):
@@ -66,7 +66,7 @@ def _spread(h: Holdings) -> int:
 
 @kernel
 def heaviest(h: Holdings) -> int:
-    """Most partitions of any member."""
+    """Return the highest number of partitions of any member."""
     most = 0
     for place in range(len(h.size)):
         most = max(most, h.size[place])
@@ -75,7 +75,7 @@ def heaviest(h: Holdings) -> int:
 
 @kernel
 def _score(h: Holdings, size: LongArray) -> int:
-    """Sum of the differences of all pairs of members that take part, in 32 bits as in Java."""
+    """Sum the differences between all pairs of active members, in 32 bits as in Java."""
     sizes = size.copy()
     n = 0
     for place in range(len(size)):
@@ -91,7 +91,7 @@ def _score(h: Holdings, size: LongArray) -> int:
 
 @kernel
 def _reassign(h: Holdings, mv: Movements, only_fresh: bool) -> bool:
-    """Passes over all contended partitions until one moves nothing; whether anything moved."""
+    """Pass over all contended partitions until a pass moves nothing; return whether anything moved."""
     tree = np.empty(4 * len(h.size), np.int64)
     leaf = np.empty(len(h.size), np.int32)
     moved = False
@@ -105,7 +105,7 @@ def _reassign(h: Holdings, mv: Movements, only_fresh: bool) -> bool:
 
 @kernel
 def _pass(h: Holdings, mv: Movements, only_fresh: bool, tree: LongArray, leaf: IntArray) -> int:
-    """One walk over the contended partitions, fewest subscribers first; how many moved."""
+    """Pass once over the contended partitions, fewest subscribers first; return how many moved."""
     n = len(h.size)
     most = heaviest(h)
     moves = 0
@@ -135,7 +135,7 @@ def _pass(h: Holdings, mv: Movements, only_fresh: bool, tree: LongArray, leaf: I
 
 @kernel
 def _better(h: Holdings, slot: int, least: int) -> int:
-    """Who should have the partition instead: its previous owner, or the subscriber with the fewest; else NONE."""
+    """Return the better owner: the previous one, or the subscriber with the fewest partitions; else NONE."""
     n = len(h.size)
     size = h.size[h.owner[slot]]
     if len(h.previous) > 0:
@@ -147,7 +147,7 @@ def _better(h: Holdings, slot: int, least: int) -> int:
 
 @kernel
 def _least(h: Holdings, topic: int) -> int:
-    """Of the topic's subscribers, the lowest size * members + place."""
+    """Return the topic's subscriber with the lowest size * members + place."""
     n = len(h.size)
     least = np.int64(1) << 62
     for at in range(h.heads[topic], h.heads[topic + 1]):
@@ -157,7 +157,7 @@ def _least(h: Holdings, topic: int) -> int:
 
 @kernel
 def _plant(h: Holdings, topic: int, tree: LongArray, leaf: IntArray) -> None:
-    """A tournament of the topic's subscribers: tree[1] is the winner, entrant i stands at tree[count + i]."""
+    """Build a tournament tree of the topic's subscribers: tree[1] is the winner, entrant i is at tree[count + i]."""
     n = len(h.size)
     low = h.heads[topic]
     count = h.heads[topic + 1] - low
@@ -182,7 +182,7 @@ def _update(h: Holdings, topic: int, tree: LongArray, leaf: IntArray, place: int
 
 @kernel
 def shift(h: Holdings, mv: Movements, topic: int, slot: int, target: int) -> int:
-    """Move the partition, or the one that returns in its stead; the place it came from."""
+    """Move the partition, or the one that returns in its place; return the place that it came from."""
     really = to_move_instead(mv, h.base, h.g.topic_hash, topic, slot, h.owner[slot], target)
     source = int(h.owner[really])
     move(h, really, target)
@@ -192,7 +192,7 @@ def shift(h: Holdings, mv: Movements, topic: int, slot: int, target: int) -> int
 
 @kernel
 def pass_strictly(h: Holdings, mv: Movements, only_fresh: bool) -> int:
-    """One walk over the contended partitions; how many moved. A failure stands in flag[STATUS]."""
+    """Pass once over the contended partitions; return how many moved. A failure is written to flag[STATUS]."""
     moves = 0
     for topic in h.topics:
         if h.subscriber_count[topic] < 2:
@@ -215,7 +215,7 @@ def pass_strictly(h: Holdings, mv: Movements, only_fresh: bool) -> int:
 
 @kernel
 def _target(h: Holdings, topic: int, slot: int) -> int:
-    """Where the partition should go; NONE to stay; NOBODY where Kafka asks a member that takes no part, and fails."""
+    """Return the new owner; NONE to stay; NOBODY where Kafka dereferences an inactive member (NullPointerException)."""
     owner = h.owner[slot]
     previous = h.previous[slot] if len(h.previous) > 0 else NONE
     if previous != NONE:
@@ -235,7 +235,7 @@ def _target(h: Holdings, topic: int, slot: int) -> int:
 
 @kernel
 def _first_lighter(h: Holdings, topic: int, slot: int, near: bool) -> int:
-    """The first subscriber in the map's order that has at least two fewer than the owner."""
+    """Return the first subscriber, in the map's order, with at least two partitions fewer than the owner."""
     owner = h.owner[slot]
     for place in h.walk:
         if not subscribes(h, place, topic):
@@ -270,7 +270,7 @@ def _shift(h: Holdings, mv: Movements, topic: int, slot: int, target: int) -> No
 
 @kernel
 def _balanced(h: Holdings) -> bool:
-    """Kafka's check: no member could take a partition from one with two more. A failure stands in flag[STATUS]."""
+    """Run Kafka's check: no member could take from one with two more. A failure is written to flag[STATUS]."""
     order = _lightest_first(h)
     if len(order) == 0:
         h.flag[STATUS] = NO_SUCH_ELEMENT
@@ -294,7 +294,7 @@ def _balanced(h: Holdings) -> bool:
 
 @kernel
 def _could_take(h: Holdings, place: int, holder: IntArray, mine: IntArray) -> int:
-    """The first partition the member could take from one with two more; NONE without."""
+    """Return the first partition that the member could take from one with two more; NONE if there is none."""
     subscription = h.g.subscription[h.member_at[place]]
     for entry in range(h.g.subscription_start[subscription], h.g.subscription_start[subscription + 1]):
         topic = h.g.topics_of[entry]
@@ -311,7 +311,7 @@ def _could_take(h: Holdings, place: int, holder: IntArray, mine: IntArray) -> in
 
 @kernel
 def _lightest_first(h: Holdings) -> IntArray:
-    """The members that take part, by size, then member id."""
+    """Return the active members by size, then member id."""
     places = np.empty(len(h.size), np.int32)
     count = 0
     for place in range(len(h.size)):
@@ -324,7 +324,7 @@ def _lightest_first(h: Holdings) -> IntArray:
 
 @kernel
 def _holders(h: Holdings) -> IntArray:
-    """Of each partition the last member, in the map's order, that takes part and has it; NONE without."""
+    """Return, for each partition, the last active member in the map's order that has it; NONE if there is none."""
     holder = np.full(h.slots, NONE, np.int32)
     for place in h.walk:
         if h.active[place]:

@@ -1,6 +1,6 @@
-"""Whose claim to a partition counts (KIP-792): the higher generation wins, and two of one generation void each other.
+"""Decide whose claim counts (KIP-792): the highest generation wins; two claims of one generation void each other.
 
-Partitions get slots: `base[topic] + partition` where the topic has that partition, and `total + k` for the k-th
+Partitions get slots: `base[topic] + partition` if the topic has that partition, and `total + k` for the k-th
 distinct claimed partition that does not exist ("phantom"), in order of topic name and number.
 """
 
@@ -29,16 +29,16 @@ class Claims(NamedTuple):
     base: LongArray  # [topics + 1], first slot of each topic; topics without subscriber or metadata have no slots
     total: int  # partitions that exist
     phantom: LongArray  # sorted keys of the claimed partitions that do not exist, see `phantom_key`
-    holder: IntArray  # [slots], the member whose claim counts; `voided(m)`: m's was the last, and counts no more; NONE
-    contested: NDArray[np.bool_]  # [slots], two members claimed it in one generation
+    holder: IntArray  # [slots], the member whose claim counts; `voided(m)`: the last claim, by m, is void; NONE
+    contested: NDArray[np.bool_]  # [slots], claimed by two members in one generation
     dropped: NDArray[np.bool_]  # [claims of the group], lost against another claim
-    generation: LongArray  # [members], what each member's own claim is dated
-    max_generation: int  # the highest of all, -1 without any
+    generation: LongArray  # [members], generation of each member's own claim
+    max_generation: int  # the highest of all, -1 without claims
 
 
 @kernel
 def slots(g: GroupView) -> LongArray:
-    """First slot of each topic, [topics + 1]."""
+    """Return the first slot of each topic, [topics + 1]."""
     subscribed = np.zeros(g.topics, np.int32)
     mark_subscribed(g, subscribed)
     base = np.zeros(g.topics + 1, np.int64)
@@ -50,7 +50,7 @@ def slots(g: GroupView) -> LongArray:
 
 @kernel
 def settle(g: GroupView, members: IntArray, cooperative: bool) -> Claims:
-    """Look at all claims in the order in which the leader walks its members."""
+    """Settle all claims, in the order in which the leader iterates over its members."""
     base = slots(g)
     total = base[g.topics]
     generation = _generations(g, cooperative)
@@ -78,7 +78,7 @@ def settle(g: GroupView, members: IntArray, cooperative: bool) -> Claims:
 
 @kernel
 def _generations(g: GroupView, cooperative: bool) -> LongArray:
-    """A cooperative member is dated by its subscription, else by its user data; an eager one by user data alone."""
+    """Date each member: cooperative ones by their subscription, else by user data; eager ones by user data alone."""
     generation = np.empty(g.members, np.int64)
     for member in range(g.members):
         generation[member] = g.claim_generation[member]
@@ -89,7 +89,7 @@ def _generations(g: GroupView, cooperative: bool) -> LongArray:
 
 @kernel
 def voided(member: int) -> int:
-    """Marks a slot whose last claim, by `member`, does not count; its own inverse."""
+    """Mark a slot whose last claim, by `member`, is void. The function is its own inverse."""
     return -2 - member
 
 
@@ -109,7 +109,7 @@ def _settle_member(g: GroupView, claims: Claims, member: int) -> None:
 
 @kernel
 def _contest(g: GroupView, claims: Claims, member: int, claim: int, slot: int) -> None:
-    """A second claim to the slot. The rival is dated by its subscription, never by its user data, as in Kafka."""
+    """Settle a second claim to the slot. As in Kafka, the rival's subscription dates it, never its user data."""
     held = claims.holder[slot] >= 0
     rival = claims.holder[slot] if held else voided(claims.holder[slot])
     mine = claims.generation[member]
@@ -137,7 +137,7 @@ def _drop(g: GroupView, claims: Claims, rival: int, against: int) -> None:
 
 @kernel
 def phantom_topic(g: GroupView, claims: Claims, slot: int) -> int:
-    """Topic of a claimed partition that does not exist."""
+    """Return the topic of a claimed partition that does not exist."""
     rank = claims.phantom[slot - claims.total] >> 32
     for topic in range(g.topics):
         if g.topic_rank[topic] == rank:
@@ -147,13 +147,13 @@ def phantom_topic(g: GroupView, claims: Claims, slot: int) -> int:
 
 @kernel
 def phantom_partition(claims: Claims, slot: int) -> int:
-    """Number of a claimed partition that does not exist."""
+    """Return the number of a claimed partition that does not exist."""
     return int((claims.phantom[slot - claims.total] & 0xFFFFFFFF) - BIAS)
 
 
 @kernel
 def slot_of(g: GroupView, base: LongArray, phantom: LongArray, topic: int, partition: int) -> int:
-    """The slot of a claimed partition; NONE where the topic has no subscriber or no metadata."""
+    """Return the slot of a claimed partition; NONE if the topic has no subscriber or no metadata."""
     count = base[topic + 1] - base[topic]
     if count == 0:
         return NONE
@@ -164,13 +164,13 @@ def slot_of(g: GroupView, base: LongArray, phantom: LongArray, topic: int, parti
 
 @kernel
 def phantom_key(g: GroupView, topic: int, partition: int) -> int:
-    """Sorts by topic name, then partition number."""
+    """Return a key that sorts by topic name, then partition number."""
     return (int(g.topic_rank[topic]) << 32) | (int(partition) + BIAS)
 
 
 @kernel
 def _phantoms(g: GroupView, base: LongArray) -> LongArray:
-    """Distinct keys of claimed partitions that their topic does not have, sorted."""
+    """Return the distinct keys of claimed partitions that their topic does not have, sorted."""
     count = 0
     for claim in range(g.claim_start[0], g.claim_start[g.members]):
         count += 1 if _is_phantom(g, base, claim) else 0

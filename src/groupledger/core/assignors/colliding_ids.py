@@ -1,4 +1,4 @@
-"""Groups with crafted ids: so many in one bucket of Java's hash map that it holds a tree. Found key by key, slowly."""
+"""Find iteration orders, key by key and slowly, for ids chosen to collide: one bucket of Java's hash map is a tree."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PER_MEMBER = (
 
 
 def told_orders(batch: GroupBatch) -> ExactMapOrders:
-    """The orders in which Kafka walks the members and topics of a batch of one group."""
+    """Return the orders in which Kafka iterates over the members and topics of a batch of one group."""
     walk = _walk(batch.member_hash, batch.member_rank, range(batch.members))
     named: dict[int, None] = {}
     for member in walk:
@@ -49,7 +49,7 @@ def _walk(hashes: IntArray, ranks: IntArray, inserted: Iterable[int]) -> list[in
 
 
 def only(batch: GroupBatch, group: int) -> GroupBatch:
-    """The group as a batch of its own. Subscriptions and racks stay whole: they are indexed, not walked."""
+    """Return the group as a batch of its own. Subscriptions and racks stay whole: they are only indexed."""
     m, n = batch.member_start[group], batch.member_start[group + 1]
     t, u = batch.topic_start[group], batch.topic_start[group + 1]
     cut = {field.name: getattr(batch, field.name) for field in fields(batch)}

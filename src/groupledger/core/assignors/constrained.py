@@ -1,7 +1,7 @@
-"""The sticky assignors where all members subscribe to the same topics: keep up to the quota, deal the rest in turns.
+"""Assign sticky groups with equal subscriptions: keep up to the quota, deal the rest in turns.
 
-KIP-54's goals by the faster algorithm of KIP-615. With P partitions and n members each gets P // n, and P % n
-members one more. Members keep their lowest partitions; a list is what was kept, then what is new.
+KIP-54's goals, reached by the faster algorithm of KIP-615. With P partitions and n members each gets P // n, and
+P % n members get one more. Members keep their lowest partitions; a list is what was kept, then what is new.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ NO_UNFILLED_MEMBER = int(Status.NO_UNFILLED_MEMBER)
 
 
 class ConstrainedPlan(NamedTuple):
-    """One group's assignment in the making."""
+    """One group's assignment while it is computed."""
 
     low: int  # quota of each member
-    spare: int  # members that get one more
+    spare: int  # members that get one partition more
     size: LongArray  # [members], partitions so far
-    under: IntArray  # members below the quota, by member id; counts[0] of them
-    exact: IntArray  # members at the quota that may get one more: first those by member id; counts[1] of them
-    counts: LongArray  # [4]: members under, exact, above the quota; above 0 where claims were voided
+    under: IntArray  # members below the quota, by member id; the first counts[0] are valid
+    exact: IntArray  # members at the quota that may get one more, by member id at first; the first counts[1] are valid
+    counts: LongArray  # [4]: members below, at and above the quota; [3] > 0: claims were voided
 
 
 class KeptLists(NamedTuple):
-    """What members keep of what they held: member m's list is start[m]:start[m + 1]."""
+    """What members keep of their claims: member m's list is start[m]:start[m + 1]."""
 
     start: LongArray  # [members + 1]
     topic: IntArray
@@ -48,7 +48,7 @@ class KeptLists(NamedTuple):
 
 @kernel
 def constrained(g: GroupView, members: IntArray, cooperative: bool, out: TargetLists) -> int:
-    """Assign one group; `members` in the order of the leader's map. Returns a Status, the lists in `out`."""
+    """Assign one group; `members` in the order of the leader's map. Return a Status, write the lists to `out`."""
     if g.members == 0:
         return NO_MEMBERS
     claims = settle(g, members, cooperative)
@@ -74,7 +74,7 @@ def constrained(g: GroupView, members: IntArray, cooperative: bool, out: TargetL
 
 @kernel
 def _deal_all(g: GroupView, topics: IntArray, total: int, out: TargetLists) -> None:
-    """Where nobody holds anything: members in the order of their ids take turns until all is dealt."""
+    """Assign a group without claims: members take turns, by id, until everything is dealt."""
     seats = np.empty(g.members, np.int32)
     next_at = np.empty(g.members, np.int64)
     deal_in_turns(g.member_rank, topics, g.topic_partitions, total, seats, next_at, out.start, out.topic, out.partition)
@@ -92,9 +92,9 @@ def deal_in_turns(
     out_topic: IntArray,
     out_partition: IntArray,
 ) -> None:
-    """Deal `total` partitions of the topics to members by rank, one each in turn; the first list begins at `start[0]`.
+    """Deal `total` partitions of the topics to members by rank, one each per turn; the first list begins at `start[0]`.
 
-    Work space, by member: `seats` and `next_at`.
+    Scratch space, by member: `seats` and `next_at`.
     """
     members = len(rank)
     for member in range(members):
@@ -118,7 +118,7 @@ def deal_in_turns(
 
 @kernel
 def topics_by_name(g: GroupView, base: LongArray) -> IntArray:
-    """The subscribed topics that have partitions."""
+    """Return the subscribed topics that have partitions, by name."""
     topics = np.empty(g.topics, np.int32)
     count = 0
     for local in range(g.topics):
@@ -156,7 +156,7 @@ def share_out(
     exact: IntArray,
     counts: LongArray,
 ) -> None:
-    """How many of those it owned each member keeps: the first P % n with more than the quota keep one more.
+    """Decide how many of its owned partitions each member keeps; the first P % n above the quota keep one more.
 
     Fills `size`, and `under`, `exact` and `counts[:3]` as in `ConstrainedPlan`.
     """
@@ -185,7 +185,7 @@ def share_out(
 
 @kernel
 def _count_owned(g: GroupView, claims: Claims, plan: ConstrainedPlan, racked: bool) -> LongArray:
-    """Partitions each member may keep: not claimed twice, and near it where racks matter; the others are voided."""
+    """Count what each member may keep: not claimed twice, and near it if racks matter; the others are voided."""
     holder = claims.holder
     if racked:
         _void_far(g, claims)
@@ -216,7 +216,7 @@ def _void_far(g: GroupView, claims: Claims) -> None:
 
 @kernel
 def _kept_lists(g: GroupView, claims: Claims, plan: ConstrainedPlan, topics: IntArray) -> KeptLists:
-    """The lowest partitions of each member, by number, then topic; the rest of its claims are voided."""
+    """Keep the lowest partitions of each member, by number, then topic; void the rest of its claims."""
     start = np.zeros(g.members + 1, np.int64)
     for member in range(g.members):
         start[member + 1] = start[member] + plan.size[member]
@@ -238,7 +238,7 @@ def _kept_lists(g: GroupView, claims: Claims, plan: ConstrainedPlan, topics: Int
 
 @kernel
 def _gather(g: GroupView, claims: Claims, plan: ConstrainedPlan, place: IntArray, member: int, keys: LongArray) -> int:
-    """Keys of what the member may keep, sorting by number, then topic name; how many."""
+    """Collect keys of what the member may keep, which sort by number, then topic name; return how many."""
     base = claims.base
     dropped = claims.dropped
     claim_topic = g.claim_topic
@@ -274,10 +274,10 @@ def _keep_lowest(g: GroupView, claims: Claims, topics: IntArray, kept: KeptLists
 
 @kernel
 def _free(g: GroupView, claims: Claims, topics: IntArray) -> tuple[IntArray, IntArray]:
-    """What is left to deal, by topic name and number.
+    """Return the partitions left to deal, by topic name and number.
 
-    Kafka walks all partitions beside the sorted kept ones and never gets past one that does not exist: everything
-    after it is dealt, kept or not.
+    Kafka iterates over all partitions beside the sorted kept ones and never gets past a kept one that does not exist:
+    everything after it is dealt, kept or not.
     """
     stuck = _first_kept_phantom(claims)
     topic = np.empty(claims.total, np.int32)
@@ -298,7 +298,7 @@ def _free(g: GroupView, claims: Claims, topics: IntArray) -> tuple[IntArray, Int
 
 @kernel
 def _first_kept_phantom(claims: Claims) -> int:
-    """Key of the first partition that somebody keeps though it does not exist; beyond all keys where there is none."""
+    """Return the key of the first kept partition that does not exist; a key beyond all others if there is none."""
     for at in range(len(claims.phantom)):
         if claims.holder[claims.total + at] >= 0:
             return int(claims.phantom[at])
@@ -309,7 +309,7 @@ def _first_kept_phantom(claims: Claims) -> int:
 def take_turns(
     low: int, size: LongArray, under: IntArray, exact: IntArray, counts: LongArray, taker: IntArray, dealt: int
 ) -> bool:
-    """Members under the quota take turns until they reach it; then each that may have one more gets it."""
+    """Deal in turns to members below the quota until they reach it; then one each to members that may have one more."""
     unfilled = counts[0]
     filled = counts[1]
     while unfilled > 0 and dealt < len(taker):
@@ -343,7 +343,7 @@ def _write_kept(g: GroupView, plan: ConstrainedPlan, kept: KeptLists, out: Targe
         to = out.start[member]
         out.topic[to : to + count] = kept.topic[low : low + count]
         out.partition[to : to + count] = kept.partition[low : low + count]
-        plan.size[member] = to + count  # from here on: where the member's next new partition goes
+        plan.size[member] = to + count  # from here on: position of the member's next new partition
 
 
 @kernel
@@ -356,7 +356,7 @@ def _write_new(
     taker: IntArray,
     out: TargetLists,
 ) -> None:
-    """New partitions in the order dealt; withheld where another member must give the partition back first."""
+    """Write new partitions in the order dealt; withhold those that another member must give up first."""
     for at in range(len(taker)):
         member = taker[at]
         to = plan.size[member]
@@ -375,7 +375,7 @@ def _write_new(
 
 @kernel
 def scarce_first(g: GroupView, members: IntArray, free_topic: IntArray, free_partition: IntArray) -> None:
-    """Sort the free partitions by how many members are near a replica, stable."""
+    """Sort the free partitions by how many members are near a replica; the sort is stable."""
     near = np.empty(len(free_topic), np.int64)
     for at in range(len(free_topic)):
         near[at] = 0
@@ -400,9 +400,9 @@ def _reorder(values: IntArray, order: IntArray) -> None:
 def deal_near(
     g: GroupView, plan: ConstrainedPlan, free_topic: IntArray, free_partition: IntArray, taker: IntArray
 ) -> int:
-    """Deal what can be dealt near a replica within the quotas; reorders the free ones, dealt first, and counts those.
+    """Deal what can be dealt near a replica within the quotas; put dealt partitions first and count them.
 
-    Members under the quota take turns; where none of them is near, the first member at the quota that is.
+    Members below the quota take turns; if none of them is near, the first member at the quota that is near.
     """
     high = plan.low + (1 if plan.spare > 0 else 0)
     turn = 0
@@ -420,7 +420,7 @@ def deal_near(
 
 @kernel
 def _next_near(g: GroupView, line: IntArray, count: int, first: int, topic: int, partition: int) -> int:
-    """Place in line of the first member from `first` on, in a circle, that is near; NONE without one."""
+    """Return the position of the first near member from `first` on, in a circle; NONE if there is none."""
     for step in range(count):
         at = (first + step) % count
         rack = g.member_rack[line[at]]
@@ -431,7 +431,7 @@ def _next_near(g: GroupView, line: IntArray, count: int, first: int, topic: int,
 
 @kernel
 def _give_under(plan: ConstrainedPlan, found: int, high: int, taker: IntArray, at: int) -> int:
-    """Give to a member under the quota; the place in line whose turn is next."""
+    """Give to a member below the quota; return the position of the next turn."""
     member = plan.under[found]
     taker[at] = member
     plan.size[member] += 1
@@ -447,7 +447,7 @@ def _give_under(plan: ConstrainedPlan, found: int, high: int, taker: IntArray, a
 
 @kernel
 def _give_exact(plan: ConstrainedPlan, found: int, high: int, taker: IntArray, at: int) -> None:
-    """Give to a member at the quota; when the last spare partition is gone nobody at the quota gets more."""
+    """Give to a member at the quota; once no spare partition is left, no member at the quota gets more."""
     member = plan.exact[found]
     taker[at] = member
     plan.size[member] += 1
@@ -467,7 +467,7 @@ def _leave(line: IntArray, count: int, found: int) -> None:
 
 @kernel
 def _dealt_first(free_topic: IntArray, free_partition: IntArray, taker: IntArray) -> int:
-    """Put what was dealt before what was not, each in its order; how many were dealt."""
+    """Put dealt partitions before the others, each in their order; return how many were dealt."""
     order = np.empty(len(taker), np.int32)
     dealt = 0
     for at in range(len(taker)):

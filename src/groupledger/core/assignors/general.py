@@ -1,7 +1,7 @@
-"""The sticky assignors where subscriptions differ (KIP-54): keep what may be kept, fill up, then move for balance.
+"""Assign sticky groups with different subscriptions (KIP-54): keep claims, fill up, then move for balance.
 
-Kafka's decisions, one by one, with other data structures: a heap for each topic's subscribers instead of a walk over
-all members, and no balance check before each partition (see `balance`).
+Takes Kafka's decisions one by one, with other data structures: a heap for each topic's subscribers instead of a scan
+of all members, and no balance check before each partition (see `balance`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OK = int(Status.OK)
 
 @kernel
 def general(g: GroupView, members: IntArray, cooperative: bool, out: TargetLists) -> int:
-    """Assign one group; `members` in the order of the leader's map. Returns a Status, the lists in `out`."""
+    """Assign one group; `members` in the order of the leader's map. Return a Status, write the lists to `out`."""
     claims = settle(g, members, cooperative)
     h = _holdings(g, claims, members)
     _keep_owned(g, claims, h)
@@ -95,7 +95,7 @@ def _holdings(g: GroupView, claims: Claims, members: IntArray) -> Holdings:
 
 @kernel
 def _topic_at(base: LongArray, total: int) -> IntArray:
-    """Topic of each slot."""
+    """Return the topic of each slot."""
     topic_at = np.empty(total, np.int32)
     for topic in range(len(base) - 1):
         for slot in range(base[topic], base[topic + 1]):
@@ -105,7 +105,7 @@ def _topic_at(base: LongArray, total: int) -> IntArray:
 
 @kernel
 def _potential(g: GroupView, claims: Claims, member_at: IntArray) -> tuple[IntArray, LongArray]:
-    """How many subscription entries name each topic; how many partitions each member's entries add up to.
+    """Count the subscription entries that name each topic, and the partitions of each member's entries.
 
     A member with as many entries as there are topics is taken to subscribe to all, as Kafka does.
     """
@@ -131,7 +131,7 @@ def _potential(g: GroupView, claims: Claims, member_at: IntArray) -> tuple[IntAr
 
 @kernel
 def _fewest_first(g: GroupView, base: LongArray, subscriber_count: IntArray) -> IntArray:
-    """Topics with partitions: fewest subscribers first, then by name."""
+    """Return topics with partitions: fewest subscribers first, then by name."""
     topics = np.empty(g.topics, np.int32)
     count = 0
     for local in range(g.topics):
@@ -145,7 +145,7 @@ def _fewest_first(g: GroupView, base: LongArray, subscriber_count: IntArray) -> 
 
 @kernel
 def _keep_owned(g: GroupView, claims: Claims, h: Holdings) -> None:
-    """Each member keeps what it rightly claims, is subscribed to and, where racks matter, is near."""
+    """Keep each member's valid claims to subscribed topics, near it if racks matter."""
     if len(claims.holder) == 0:
         return
     stamp = np.full(g.topics, NONE, np.int32)
@@ -169,9 +169,9 @@ def _keep_owned(g: GroupView, claims: Claims, h: Holdings) -> None:
 
 @kernel
 def _mark_fresh(g: GroupView, claims: Claims, h: Holdings) -> None:
-    """What must be handed out: all that nobody keeps, and all after the first kept one that does not exist.
+    """Mark what must be handed out: all unkept partitions, and all after the first kept one that does not exist.
 
-    Kafka walks all partitions beside the sorted kept ones and never gets past one that does not exist.
+    Kafka iterates over all partitions beside the sorted kept ones and never gets past a kept one that does not exist.
     """
     stuck = np.int64(1) << 62
     stuck_topic = NONE
@@ -195,7 +195,7 @@ def _mark_fresh(g: GroupView, claims: Claims, h: Holdings) -> None:
 
 @kernel
 def _note_previous(g: GroupView, claims: Claims, h: Holdings) -> None:
-    """The latest older claim of each partition: where balance allows, the partition goes back there."""
+    """Note the latest older claim of each partition: the partition returns there if balance allows."""
     if len(h.previous) == 0:
         return
     for place in h.walk:
@@ -213,7 +213,7 @@ def _note_previous(g: GroupView, claims: Claims, h: Holdings) -> None:
 
 @kernel
 def _settle_active(g: GroupView, claims: Claims, h: Holdings) -> None:
-    """Members that have all they can have, none of it contended, take no part in reassignment."""
+    """Deactivate members that have all they can have, none of it contended; they take no part in reassignment."""
     for place in range(g.members):
         if h.size[place] < h.most[place]:
             continue
@@ -260,7 +260,7 @@ def _write(g: GroupView, claims: Claims, h: Holdings, out: TargetLists) -> None:
 
 @kernel
 def _withhold(g: GroupView, claims: Claims, h: Holdings, out: TargetLists) -> None:
-    """Mark what a member gains while another that claims it has to give it back (Kafka's cooperative adjustment)."""
+    """Mark what a member gains while another claimant must still revoke it (Kafka's cooperative adjustment)."""
     if len(claims.holder) == 0:
         return
     assigned = np.full(h.slots, NONE, np.int32)
@@ -297,7 +297,7 @@ def _withhold(g: GroupView, claims: Claims, h: Holdings, out: TargetLists) -> No
 
 @kernel
 def fill(h: Holdings) -> None:
-    """Hand out all fresh partitions, topic by topic; where racks matter first near a replica, then anywhere."""
+    """Hand out all fresh partitions, topic by topic; if racks matter, first near a replica, then anywhere."""
     pending = h.fresh
     if h.racked:
         pending = h.fresh.copy()
@@ -313,7 +313,7 @@ def fill(h: Holdings) -> None:
 
 @kernel
 def _fill_topic(h: Holdings, pending: NDArray[np.bool_], topic: int, heap: LongArray) -> None:
-    """A heap of size * members + place: its top is the next to be served."""
+    """Hand out a topic's pending partitions by a heap of size * members + place: the top is served next."""
     n = len(h.member_at)
     for at in range(len(heap)):
         place = h.seats[h.heads[topic] + at]

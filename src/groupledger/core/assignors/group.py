@@ -1,4 +1,4 @@
-"""One group of a batch as the kernels see it: views of its arrays, and what all assignors derive from them first."""
+"""Provide one group of a batch to the kernels: views of its arrays, and what all assignors first derive from them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from groupledger.core.batch import IntArray, LongArray
 
 
-SPARSE = 4  # ranks a thing to sort, above which most of them would be looked at for nothing
+SPARSE = 4  # above this many ranks per item to sort, a counting sort would mostly look at empty ranks
 
 
 class ExactMapOrders(NamedTuple):
-    """Orders of one group that were found outside the kernels, see `colliding_ids`; empty arrays otherwise."""
+    """Orders of one group that were computed outside the kernels, see `colliding_ids`; empty arrays otherwise."""
 
-    walk: IntArray  # members, as the leader's map of subscriptions is walked
-    keep: IntArray  # members, as the map of claims is walked, which is filled in the order of the other
-    topics: IntArray  # topics that have partitions, as `partitionsPerTopic` is walked
+    walk: IntArray  # members, in iteration order of the leader's map of subscriptions
+    keep: IntArray  # members, in iteration order of the map of claims, which is filled in the order of `walk`
+    topics: IntArray  # topics with partitions, in iteration order of `partitionsPerTopic`
 
 
 class Arrays(NamedTuple):
@@ -79,7 +79,7 @@ class GroupView(NamedTuple):
 
 
 def arrays(batch: GroupBatch, told: ExactMapOrders | None = None) -> Arrays:
-    """The batch for a kernel."""
+    """Convert the batch for a kernel."""
     nothing, none = np.zeros(0, np.int64), np.zeros(0, np.int32)
     values: dict[str, Any] = {name: getattr(batch, name, None) for name in Arrays._fields}
     values |= {name: nothing for name in ("rack_start", "rack_topic_start") if values[name] is None}
@@ -89,7 +89,7 @@ def arrays(batch: GroupBatch, told: ExactMapOrders | None = None) -> Arrays:
 
 @kernel
 def group_at(b: Arrays, index: int) -> GroupView:
-    """The views of group `index`."""
+    """Return the views of group `index`."""
     m = b.member_start[index]
     n = b.member_start[index + 1]
     t = b.topic_start[index]
@@ -121,7 +121,7 @@ def group_at(b: Arrays, index: int) -> GroupView:
 
 @kernel
 def walk_members(g: GroupView, order: IntArray) -> int:
-    """Fill `order` with the members as the leader's subscription map is walked; TREE where that is not emulated."""
+    """Fill `order` with members in iteration order of the leader's subscription map; TREE if that is not emulated."""
     if len(g.told.walk) > 0:
         order[:] = g.told.walk
         return 0
@@ -132,7 +132,7 @@ def walk_members(g: GroupView, order: IntArray) -> int:
 
 @kernel
 def walk_topics(g: GroupView, members: IntArray, order: IntArray) -> int:
-    """Fill `order` with the topics that have partitions, as `partitionsPerTopic` is walked; how many, or TREE.
+    """Fill `order` with topics that have partitions, as `partitionsPerTopic` is iterated; return the count or TREE.
 
     Kafka collects all subscribed topics in a hash set, member by member, then copies those with metadata to a map.
     """
@@ -177,7 +177,7 @@ def mark_subscribed(g: GroupView, subscribed: IntArray) -> None:
 
 @kernel
 def sort_by_rank(rank: IntArray, order: IntArray, count: int) -> None:
-    """Sort `order[:count]` by the rank of what it names, stable."""
+    """Sort `order[:count]` by the rank of its entries; the sort is stable."""
     if count > FEW:
         _sort_many(rank, order, count)
         return
@@ -192,7 +192,7 @@ def sort_by_rank(rank: IntArray, order: IntArray, count: int) -> None:
 
 @kernel
 def _sort_many(rank: IntArray, order: IntArray, count: int) -> None:
-    """Each to its place at once where ranks are dense, as ids have them; they are not where few of many are sorted."""
+    """Counting sort if ranks are dense, as they are for ids, else comparison sort (few out of many)."""
     named = rank[order[:count]]
     ranks = named.max() + 1
     if ranks > SPARSE * count or named.min() < 0:
@@ -211,7 +211,7 @@ def _sort_many(rank: IntArray, order: IntArray, count: int) -> None:
 
 @kernel
 def sort_static_first(g: GroupView, order: IntArray) -> None:
-    """Sort members: those with an instance id first, by it; then by member id (Kafka's MemberInfo order), stable."""
+    """Sort members as Kafka's MemberInfo: static members first, by instance id; then by member id; stable."""
     key = np.empty(g.members, np.int64)
     for at in range(g.members):
         member = order[at]

@@ -1,4 +1,4 @@
-"""The general sticky algorithm's working state: who holds what, in which order, and who could."""
+"""Keep the general sticky algorithm's working state: who holds what, in which order, and who could hold it."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 
 class Holdings(NamedTuple):
-    """One group. Members stand at places: their positions in the order of member ids (`member_at`).
+    """The state of one group. A member's place is its position in the order of member ids (`member_at`).
 
-    Slots are partitions as in `claims`; a list entry ("node") is its slot, or, for a partition that Kafka hands out
-    although somebody keeps it, one of the numbers after the slots.
+    Slots are partitions as in `claims`. A list entry ("node") is its slot, or, for a partition that Kafka hands out
+    although a member keeps it, one of the numbers after the slots.
     """
 
     g: GroupView
     member_at: IntArray  # [places]
-    walk: IntArray  # places in the order in which the leader's map is walked
+    walk: IntArray  # places in iteration order of the leader's map
     base: LongArray  # [topics + 1]
     total: int  # partitions that exist
-    slots: int  # those and the phantoms
+    slots: int  # number of those and the phantoms
     topics: IntArray  # fewest subscribers first, then by name
-    subscriber_count: IntArray  # [topics], entries in subscriptions that name it; a topic listed twice counts twice
+    subscriber_count: IntArray  # [topics], subscription entries that name it; a topic listed twice counts twice
     heads: LongArray  # [topics + 1]
     seats: IntArray  # places of the subscribers of each topic, ascending
     most: LongArray  # [places], partitions of all the member's topics
@@ -42,17 +42,17 @@ class Holdings(NamedTuple):
     before: IntArray  # [nodes]
     slot_of_extra: IntArray
     topic_at: IntArray  # [total], topic of each partition
-    owner: IntArray  # [slots], place that got it last
-    kept: NDArray[np.bool_]  # [slots], somebody keeps it
+    owner: IntArray  # [slots], place that received it last
+    kept: NDArray[np.bool_]  # [slots], some member keeps it
     fresh: NDArray[np.bool_]  # [total], to be handed out
-    previous: IntArray  # [total], place of the latest claim of an older generation; empty without any
+    previous: IntArray  # [total], place of the latest claim of an older generation; empty if there is none
     active: NDArray[np.bool_]  # [places], takes part in reassignment
     flag: LongArray  # see below
 
 
-REVOCATION = 0  # a claim was dropped since its member may not keep it
+REVOCATION = 0  # a claim was dropped because its member may not keep it
 EXTRAS = 1  # entries handed out twice so far
-STRICT = 2  # something is out of order: follow Kafka step by step
+STRICT = 2  # the group is irregular: follow Kafka step by step
 STATUS = 3
 
 
@@ -71,13 +71,13 @@ def append(h: Holdings, place: int, node: int) -> None:
 
 @kernel
 def slot_at(h: Holdings, node: int) -> int:
-    """The partition of a list entry."""
+    """Return the partition of a list entry."""
     return node if node < h.slots else int(h.slot_of_extra[node - h.slots])
 
 
 @kernel
 def hand_out(h: Holdings, place: int, slot: int) -> None:
-    """Give a partition to a member, whether or not somebody keeps it."""
+    """Give a partition to a member, whether or not another member keeps it."""
     node = slot
     if h.kept[slot]:
         node = int(h.slots + h.flag[EXTRAS])
@@ -99,7 +99,7 @@ def move(h: Holdings, slot: int, target: int) -> None:
 
 @kernel
 def _find(h: Holdings, place: int, slot: int) -> int:
-    """The first entry of the partition in the member's list."""
+    """Return the first entry of the partition in the member's list."""
     if h.flag[EXTRAS] == 0:
         return slot
     node = h.first[place]
@@ -125,7 +125,7 @@ def _unlink(h: Holdings, place: int, node: int) -> None:
 
 @kernel
 def subscribes(h: Holdings, place: int, topic: int) -> bool:
-    """Whether the member at `place` names the topic."""
+    """Return whether the member at `place` names the topic."""
     high = h.heads[topic + 1]
     at = first_at_least(h.seats, h.heads[topic], high, place)
     return bool(at < high and h.seats[at] == place)

@@ -1,8 +1,8 @@
-"""`constrained-cooperative-sticky`: the assignor of KIP-615, which was rejected; its algorithm went into Kafka's own.
+"""`constrained-cooperative-sticky`: the assignor of KIP-615, which was rejected; Kafka's own adopted its algorithm.
 
-It is built from the KIP's pseudo-code ("Proposed Changes"), and keeps what its javadoc states: counts differ by one
-at most, the same assignment when nothing changed, and partitions in transfer are left out of the answer until they
-are given back. Where the KIP is silent: docs/decisions/0021.
+Built from the KIP's pseudo-code ("Proposed Changes"). It keeps what the KIP's javadoc states: counts differ by one at
+most, the assignment stays the same if nothing changed, and partitions in transfer are left out of the answer until
+they are revoked. For points on which the KIP is silent, see docs/decisions/0021.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ NOBODY = -1
 
 
 class Kip615Plan(NamedTuple):
-    """One group in the making. Partitions are numbered in the KIP's order: t0-0, t1-0, t2-0, t0-1, t1-1, .."""
+    """One group while it is computed. Partitions are numbered in the KIP's order: t0-0, t1-0, t2-0, t0-1, t1-1, .."""
 
     members: IntArray  # by member id
-    size: LongArray  # [members], what each has
+    size: LongArray  # [members], current number of partitions
     owner: IntArray  # [partitions]
-    gained: NDArray[np.bool_]  # [partitions], not owned by its owner before
+    gained: NDArray[np.bool_]  # [partitions], new to its owner
     topic: IntArray  # [partitions]
     number: IntArray  # [partitions]
 
 
 def constrained_cooperative_sticky(batch: GroupBatch) -> AssignmentBatch:
-    """Assign every group whose members all subscribe to the same topics; SUBSCRIPTIONS_DIFFER for another.
+    """Assign every group whose members all subscribe to the same topics; others get SUBSCRIPTIONS_DIFFER.
 
-    Claims that cannot be true are ignored, and so are all of a member whose generation is not the group's highest; yet
-    no partition is given to a member while another claims it.
+    Claims that cannot be true are ignored, as are all claims of a member whose generation is not the group's highest.
+    Even so, no partition is given to a member while another claims it.
     """
     credible = doubts(batch, cooperative=True) == Doubt.NONE
     credible &= _is_current(batch)[ragged.owners(batch.claim_start)]
@@ -55,7 +55,7 @@ def constrained_cooperative_sticky(batch: GroupBatch) -> AssignmentBatch:
 
 
 def _is_current(batch: GroupBatch) -> NDArray[np.bool_]:
-    """Whether each member's claims are of the highest generation in its group (none at all is the lowest)."""
+    """Return whether each member's claims have the highest generation in its group (no generation is the lowest)."""
     dated = np.where(batch.subscription_generation >= 0, batch.subscription_generation, batch.claim_generation)
     group = ragged.owners(batch.member_start)
     highest = np.full(batch.groups, -1, np.int64)
@@ -65,7 +65,7 @@ def _is_current(batch: GroupBatch) -> NDArray[np.bool_]:
 
 @kernel
 def constrained_groups(b: Arrays, cooperative: bool, every: TargetLists, status: IntArray, path: IntArray) -> None:
-    """Assign every group of the batch into `every`, all claims being credible."""
+    """Assign every group of the batch into `every`; all claims must be credible."""
     for index in range(len(b.member_start) - 1):
         g = group_at(b, index)
         out = TargetLists(every.start[b.member_start[index] :], every.topic, every.partition, every.withheld)
@@ -77,7 +77,7 @@ def constrained_groups(b: Arrays, cooperative: bool, every: TargetLists, status:
 
 @kernel
 def _same_topics(g: GroupView) -> bool:
-    """Whether all members name the same topics, in any order."""
+    """Return whether all members name the same topics, in any order."""
     named_by = np.full(g.topics, NOBODY, np.int32)
     for member in range(g.members):
         subscription = g.subscription[member]
@@ -98,7 +98,7 @@ def _same_topics(g: GroupView) -> bool:
 
 @kernel
 def _assign(g: GroupView, out: TargetLists) -> None:
-    """7 partitions over 3 members -> 3, 2, 2; the one more stays with those who had it, else goes by member id."""
+    """Assign 7 partitions over 3 members -> 3, 2, 2; the extra one stays with its owners, else goes by member id."""
     plan = _plan(g)
     floor = len(plan.owner) // g.members
     over = _keep_owned(g, plan, floor)
@@ -134,7 +134,7 @@ def _plan(g: GroupView) -> Kip615Plan:
 
 @kernel
 def _keep_owned(g: GroupView, plan: Kip615Plan, floor: int) -> LongArray:
-    """Members keep the first they own: all below the floor, else floor or ceiling. Returns who is above it."""
+    """Let members keep their first partitions: all below the floor, else floor or ceiling. Return who is above it."""
     claimant = _claimants(g, plan)
     owned = np.zeros(g.members, np.int64)
     for at in range(len(claimant)):
@@ -157,7 +157,7 @@ def _keep_owned(g: GroupView, plan: Kip615Plan, floor: int) -> LongArray:
 
 @kernel
 def _claimants(g: GroupView, plan: Kip615Plan) -> IntArray:
-    """[partitions]: the member that claims it, or NOBODY."""
+    """Return the member that claims each of [partitions], or NOBODY."""
     base = slots(g)
     claimant_of = np.full(len(plan.owner), NOBODY, np.int32)
     for member in range(g.members):
@@ -171,7 +171,7 @@ def _claimants(g: GroupView, plan: Kip615Plan) -> IntArray:
 
 @kernel
 def _fill_to_floor(plan: Kip615Plan, floor: int) -> int:
-    """Member by member, the first free partitions. Returns the first partition that is still free, or their number."""
+    """Give each member the first free partitions. Return the first partition that is still free, or their number."""
     at = 0
     for member in plan.members:
         while plan.size[member] < floor:
@@ -184,7 +184,7 @@ def _fill_to_floor(plan: Kip615Plan, floor: int) -> int:
 
 @kernel
 def _steal(plan: Kip615Plan, floor: int, over: LongArray) -> None:
-    """Nothing is free: each member below the floor in turn gets the last partition of the next one above it."""
+    """Once nothing is free, give each member below the floor the last partition of the next member above it."""
     last = np.full(len(plan.members), NOBODY, np.int64)
     for at in range(len(plan.owner)):
         last[plan.owner[at]] = at
@@ -203,7 +203,7 @@ def _steal(plan: Kip615Plan, floor: int, over: LongArray) -> None:
 
 @kernel
 def _deal_rest(plan: Kip615Plan, floor: int, at: int) -> None:
-    """What is free beyond all floors: one each, by member id, to those still at the floor."""
+    """Deal what is free beyond all floors: one each, by member id, to members still at the floor."""
     for member in plan.members:
         if plan.size[member] == floor and at < len(plan.owner):
             _give(plan, at, member)
@@ -226,7 +226,7 @@ def _give(plan: Kip615Plan, at: int, member: int) -> None:
 
 @kernel
 def _write(plan: Kip615Plan, members: int, out: TargetLists) -> None:
-    """Each list: what was kept, then what is new, both in the order of the partitions."""
+    """Write each list: what was kept, then what is new, both in the order of the partitions."""
     for member in range(members):
         out.start[member + 1] = out.start[member] + plan.size[member]
     to = out.start[:members].copy()

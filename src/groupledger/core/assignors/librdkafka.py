@@ -1,9 +1,9 @@
-"""`librdkafka-cooperative-sticky`: what a librdkafka leader answers where Java's cooperative-sticky answers otherwise.
+"""`librdkafka-cooperative-sticky`: the answers of a librdkafka leader where Java's cooperative-sticky differs.
 
-librdkafka (2.16) follows KIP-54's first algorithm for every group, Java's since KIP-615 only where subscriptions
-differ. Where all subscribe alike, its members therefore give up their lowest partitions, and Java's their highest.
-Known from its published source and held against the captures. Racks (KIP-881) are not modelled; ids and topics
-compare as Java compares them, which differs from librdkafka's bytes only beyond U+FFFF.
+librdkafka (2.16) uses KIP-54's first algorithm for every group; Java, since KIP-615, only if subscriptions differ.
+With equal subscriptions, librdkafka's members therefore give up their lowest partitions, and Java's their highest.
+Derived from its published source and checked against the captures. Racks (KIP-881) are not modelled. Ids and topics
+compare as in Java, which differs from librdkafka's byte order only beyond U+FFFF.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ Partition = tuple[int, int]  # topic's place by name, number: sorts as librdkafk
 
 @dataclass(slots=True)
 class Balance:
-    """One group in the making. Members are numbered by their ids' order, so (size, number) is librdkafka's order."""
+    """One group while it is computed. Members are numbered in id order, so (size, number) is librdkafka's order."""
 
     subscribed: list[set[int]]
     subscribers_of: dict[int, list[int]]  # topic -> its subscribers
     held: list[list[Partition]]
-    owner: dict[Partition, int]  # from the claims: the last claimant, who need not be the one that keeps it
-    previous: dict[Partition, int]  # who claimed it in the generation before the last
+    owner: dict[Partition, int]  # from the claims: the last claimant, not necessarily the one that keeps it
+    previous: dict[Partition, int]  # its claimant in the generation before the last
     active: list[int]  # members that may still gain or lose
-    alike: bool  # all subscribe to the same topics that exist
-    moved: dict[Partition, tuple[int, int]] = field(default_factory=dict)  # from whom to whom; kept when it is back
-    movements: dict[tuple[int, int, int], list[Partition]] = field(default_factory=dict)  # by topic, from whom, to whom
+    alike: bool  # all members subscribe to the same existing topics
+    moved: dict[Partition, tuple[int, int]] = field(default_factory=dict)  # (from, to); kept after a return
+    movements: dict[tuple[int, int, int], list[Partition]] = field(default_factory=dict)  # by topic, from, to
 
     def least(self, topic: int) -> int:
-        """The active subscriber that holds the fewest, the first by id among those."""
+        """Return the active subscriber that holds the fewest, the first by id among equals."""
         return min((len(self.held[m]), m) for m in self.active if topic in self.subscribed[m])[1]
 
     def give(self, partition: Partition, to: int) -> None:
-        """Hand out a partition that nobody holds."""
+        """Hand out a partition that has no owner."""
         self.held[to].append(partition)
         self.owner[partition] = to
 
     def move(self, wanted: Partition, to: int) -> None:
-        """Move a partition, or the one of its topic that came the opposite way and now returns in its stead.
+        """Move a partition, or the one of its topic that moved the opposite way and now returns in its place.
 
-        Of several that came so, the first is struck off the list, and the next one moves: librdkafka points to the
-        first place of the list, where the next one is by then.
+        If several moved the opposite way, the first is removed from the list, and the next one moves: librdkafka points
+        to the head of the list, which is the next one by then.
         """
         source = self.moved.get(wanted, (self.owner[wanted], to))[0]
         opposite = self.movements.get((wanted[0], to, source), ())
@@ -72,7 +72,7 @@ class Balance:
 
 
 def librdkafka_cooperative_sticky(batch: GroupBatch) -> AssignmentBatch:
-    """Target and cooperative answer of every group; a group without members is answered with none."""
+    """Return target and cooperative answer of every group; a group without members gets an empty answer."""
     lists: list[list[Partition]] = []
     for group in range(batch.groups):
         lists += _lists(batch, group)
@@ -85,7 +85,7 @@ def librdkafka_cooperative_sticky(batch: GroupBatch) -> AssignmentBatch:
 
 
 def _lists(batch: GroupBatch, group: int) -> list[list[Partition]]:
-    """The lists of one group's members in their own order, over local topics."""
+    """Return the lists of one group's members in their own order, over local topics."""
     first, last = int(batch.member_start[group]), int(batch.member_start[group + 1])
     low, high = int(batch.topic_start[group]), int(batch.topic_start[group + 1])
     members = sorted(range(first, last), key=lambda member: int(batch.member_rank[member]))
@@ -99,7 +99,7 @@ def _lists(batch: GroupBatch, group: int) -> list[list[Partition]]:
 
 
 def _prepared(batch: GroupBatch, members: list[int], place: dict[int, int], counts: list[int]) -> Balance:
-    """Subscriptions and settled claims. Two claims of one generation void all claims to a partition, later ones too.
+    """Settle subscriptions and claims. Two claims of one generation void all claims to a partition, later ones too.
 
     The latest generation keeps a partition, yet librdkafka looks for it at the last claimant in JoinGroup order.
     """
@@ -152,9 +152,9 @@ def _assign(b: Balance, counts: list[int]) -> None:
 
 
 def _in_turns(b: Balance, there: list[Partition]) -> list[Partition]:
-    """From whoever has most left, its lowest partition, sooner one that another claimed before; then what is new.
+    """Repeatedly take the most loaded member's lowest partition, those with an earlier claimant first; then new ones.
 
-    Whoever is first here is the first to move. New partitions come last to first, as librdkafka walks its map.
+    The first partitions here are the first to move. New partitions come last to first, as librdkafka iterates its map.
     """
     for mine in b.held:
         mine.sort()
@@ -171,7 +171,7 @@ def _in_turns(b: Balance, there: list[Partition]) -> list[Partition]:
 
 
 def _drop_what_cannot_stay(b: Balance, exists: set[Partition]) -> bool:
-    """Take away what is gone or no longer subscribed to; whether there was any of the latter."""
+    """Remove partitions that are gone or no longer subscribed to; return whether any was of the latter kind."""
     revoked = False
     for member, mine in enumerate(b.held):
         for each in list(mine):
@@ -188,7 +188,7 @@ def _takes_part(b: Balance, member: int, counts: list[int]) -> bool:
 
 
 def _reassign(b: Balance, partitions: list[Partition]) -> bool:
-    """Walk the partitions until a walk moves nothing or the group is even; whether anything moved."""
+    """Pass over the partitions until a pass moves nothing or the group is even; return whether anything moved."""
     ever = False
     moving = True
     while moving:
@@ -209,7 +209,7 @@ def _reassign(b: Balance, partitions: list[Partition]) -> bool:
 
 
 def _even(b: Balance) -> bool:
-    """No two active members differ by two, or nobody could take from somebody who has more."""
+    """Return whether no two active members differ by two, or no member could take from one that has more."""
     sizes = [len(b.held[member]) for member in b.active]
     if not sizes or max(sizes) - min(sizes) <= 1:
         return True

@@ -1,4 +1,4 @@
-"""Where kernels write a group's answer: one list a member, back to back."""
+"""Hold a group's answer as kernels write it: one list per member, back to back."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 class TargetLists(NamedTuple):
     """The target of one group: member m's list is start[m]:start[m + 1] of topic and partition."""
 
-    start: LongArray  # view that begins at the group's first member; start[0] is set
+    start: LongArray  # view from the group's first member on; start[0] is set
     topic: IntArray
     partition: IntArray
-    withheld: NDArray[np.bool_]  # in the target, not in a cooperative answer: its owner must give it back first
+    withheld: NDArray[np.bool_]  # in the target, not in a cooperative answer: its owner must revoke it first
 
 
 @kernel
 def clear(out: TargetLists, members: int) -> None:
-    """Empty lists for all members."""
+    """Write empty lists for all members."""
     for member in range(members):
         out.start[member + 1] = out.start[0]

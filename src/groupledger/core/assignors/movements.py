@@ -1,8 +1,8 @@
-"""Which partitions moved between whom in this assignment: Kafka moves another partition back rather than cross two.
+"""Record which partitions moved between which members: Kafka moves another partition back rather than cross two.
 
-For each topic and pair (source, destination) Kafka keeps a hash set of the partitions that moved so. When one is to
-go the opposite way, the set's first partition returns instead. Which is first depends on the set's table: it grows
-with additions and never shrinks.
+For each topic and pair (source, destination) Kafka keeps a hash set of the partitions that moved that way. When one
+is to move the opposite way, the set's first partition returns instead. Which is first depends on the set's table: it
+grows with additions and never shrinks.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from groupledger.core.kernels import kernel
 if TYPE_CHECKING:
     from groupledger.core.batch import IntArray, LongArray
 
-TREE_REMAINS = 6  # a tree with at most so many entries is surely a list again
+TREE_REMAINS = 6  # a tree with at most this many entries is surely a list again
 
 
 class Movements(NamedTuple):
     """Sets are numbered; slots of a set are chained in the order of their addition."""
 
-    bucket: IntArray  # first set of each bucket of our own table, NONE without
+    bucket: IntArray  # first set of each bucket of our own table, NONE if empty
     set_next: IntArray  # next set in the same bucket
     set_topic: IntArray
     set_source: IntArray
@@ -36,12 +36,12 @@ class Movements(NamedTuple):
     set_of: IntArray  # [slots], NONE for a partition that has not moved
     after: IntArray  # [slots]
     before: IntArray  # [slots]
-    state: LongArray  # [3]: sets made, head of the sets to use again, 1 where a set's order is not emulated
+    state: LongArray  # [3]: sets made, head of the free list of sets, 1 if a set's order is not emulated
 
 
 @kernel
 def no_movements(slots: int) -> Movements:
-    """Room for as many sets as there are slots; memory is touched only as partitions move."""
+    """Allocate room for as many sets as there are slots; memory is touched only as partitions move."""
     buckets = 16
     while buckets < slots // 4:
         buckets *= 2
@@ -68,7 +68,7 @@ def no_movements(slots: int) -> Movements:
 def to_move_instead(
     mv: Movements, base: LongArray, topic_hash: IntArray, topic: int, slot: int, source: int, target: int
 ) -> int:
-    """The slot that really moves when `slot` of `topic` is to go from source to target."""
+    """Return the slot that really moves when `slot` of `topic` is to move from source to target."""
     if mv.set_of[slot] != NONE:
         source = mv.set_source[mv.set_of[slot]]
     back = _find(mv, topic, target, source)
@@ -79,7 +79,7 @@ def to_move_instead(
 def record(
     mv: Movements, base: LongArray, topic_hash: IntArray, topic: int, slot: int, source: int, target: int
 ) -> None:
-    """Note that `slot` went from source to target; two moves become one, and none when it is back where it was."""
+    """Record that `slot` moved from source to target; two moves become one, or none if the partition has returned."""
     known = mv.set_of[slot]
     if known != NONE:
         source = mv.set_source[known]
@@ -178,7 +178,7 @@ def _remove(mv: Movements, slot: int) -> None:
 
 @kernel
 def _grow(mv: Movements, base: LongArray, topic_hash: IntArray, into: int, slot: int) -> None:
-    """The table doubles past three quarters, and while it is small where a ninth entry meets in one bucket."""
+    """Double the table past three quarters, or, while it is small, when a bucket gets its ninth entry."""
     capacity = mv.set_capacity[into]
     size = mv.set_size[into]
     if size >= TREE_CHAIN and capacity < TREE_CAPACITY:
@@ -197,14 +197,14 @@ def _grow(mv: Movements, base: LongArray, topic_hash: IntArray, into: int, slot:
 
 @kernel
 def _place(mv: Movements, base: LongArray, topic_hash: IntArray, of: int, slot: int) -> int:
-    """Bucket of a partition in Java's table of the set."""
+    """Return the bucket of a partition in Java's table of the set."""
     topic = mv.set_topic[of]
     return spread(partition_hash(topic_hash[topic], slot - base[topic])) & (int(mv.set_capacity[of]) - 1)
 
 
 @kernel
 def _first(mv: Movements, base: LongArray, topic_hash: IntArray, of: int) -> int:
-    """What Java's iterator gives first: the lowest bucket, there the earliest addition."""
+    """Return what Java's iterator returns first: the earliest addition in the lowest bucket."""
     best = NONE
     lowest = mv.set_capacity[of]
     mates = 0

@@ -1,4 +1,4 @@
-"""How a group's assignment ended, as small integers for the kernels and as Kafka's words for people."""
+"""Encode how a group's assignment ended: small integers for the kernels, Kafka's words for people."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Path(IntEnum):
 
 
 class Status(IntEnum):
-    """OK, one of the ways Kafka's own code fails, or an order that is not emulated."""
+    """OK, one of the ways in which Kafka's own code fails, or an order that is not emulated."""
 
     OK = 0
     NO_MEMBERS_TO_DIVIDE_BY = 1
@@ -24,7 +24,7 @@ class Status(IntEnum):
     NO_SUCH_ELEMENT = 5
     ORDER_NOT_EMULATED = 6
     SUBSCRIPTIONS_DIFFER = 7
-    CUSTOM_REFUSED = 8  # a custom assignor failed; what it did stands with the group
+    CUSTOM_REFUSED = 8  # a custom assignor failed; the details are in the group
 
 
 MESSAGES: dict[Status, str] = {
@@ -46,4 +46,4 @@ MESSAGES: dict[Status, str] = {
     ),
     Status.CUSTOM_REFUSED: "CustomRefused: the custom assignor failed or broke its contract on this group",
 }
-"""What Kafka throws, class and message (kafka-clients 4.4.0 on Java 17), or why we do not answer."""
+"""What Kafka throws, class and message (kafka-clients 4.4.0 on Java 17), or why there is no answer."""

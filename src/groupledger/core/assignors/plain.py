@@ -1,8 +1,8 @@
-"""The sticky assignors on groups with nothing odd about them, decided as `constrained` decides, in fewer steps.
+"""Assign sticky groups with identical subscriptions, no racks and no conflicting claims: `constrained`, but faster.
 
-Plain is a group whose members all send the same list of topics, with no racks, and in which no two claims contradict
-one another nor name a partition that their topic does not have. Most groups are. Their arrays are those of the whole
-batch, and so is the room to work in: a group of five members is done before its own arrays would be made.
+A group is plain if its members all send the same list of topics, without racks, and if no two claims conflict and
+none names a partition that its topic does not have. Most groups are plain. The kernel works on the arrays of the whole
+batch and one scratch space: a group of five members is done before arrays of its own would be allocated.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from groupledger.core.batch import IntArray, LongArray
 
 WORD = 32
-"""Slots a word of a set of them."""
+"""Slots per word of a bit set."""
 FULL = (1 << WORD) - 1
 
 
 class ScratchSpace(NamedTuple):
-    """The batch, room for one group's work, and where its lists go. Members, topics and slots count from 0 there."""
+    """The batch, scratch space for one group, and the output lists. Members, topics and slots count from 0."""
 
     member_start: LongArray
     member_hash: IntArray
@@ -47,21 +47,21 @@ class ScratchSpace(NamedTuple):
     claim_partition: IntArray
     racks: bool
 
-    base: LongArray  # [topics + 1], first slot of each topic; a topic that is not to be dealt has none
-    topics: IntArray  # [topics], those to be dealt, by name
-    place: IntArray  # [topics], of each of those among them
+    base: LongArray  # [topics + 1], first slot of each topic; a topic that is not dealt has none
+    topics: IntArray  # [topics], those that are dealt, by name
+    place: IntArray  # [topics], the position of each among those
     order: IntArray  # [members]
     owned: LongArray  # [members], claims that count
     size: LongArray  # [members], partitions so far
-    kept: LongArray  # [members], how many of those it owned
-    ordered: NDArray[np.bool_]  # [members], all its claims count, and are by number, then topic
+    kept: LongArray  # [members], how many of its owned partitions it keeps
+    ordered: NDArray[np.bool_]  # [members], all its claims count, and are sorted by number, then topic
     under: IntArray  # [members]
     exact: IntArray  # [members]
     counts: LongArray  # see `share_out`
-    held: LongArray  # bit by slot, `WORD` a word: somebody has it, and keeps it
-    given: LongArray  # as `held`: somebody has to give it back
-    giver: IntArray  # [slots], who, where it is `given`
-    taker: IntArray  # [slots], who gets each of those that nobody keeps
+    held: LongArray  # bit set by slot, `WORD` bits a word: a member has it and keeps it
+    given: LongArray  # like `held`: a member must give it up
+    giver: IntArray  # [slots], that member, if the slot is `given`
+    taker: IntArray  # [slots], new owner of each slot that nobody keeps
     keys: LongArray  # [claims of one member]
 
     start: LongArray  # of the lists of all members
@@ -72,7 +72,7 @@ class ScratchSpace(NamedTuple):
 
 @kernel
 def scratch_space(b: Arrays, out: TargetLists) -> ScratchSpace:
-    """Room for the largest group of the batch."""
+    """Allocate room for the largest group of the batch."""
     groups = len(b.member_start) - 1
     members, topics, slots = 0, 0, 0
     for group in range(groups):
@@ -125,7 +125,7 @@ def scratch_space(b: Arrays, out: TargetLists) -> ScratchSpace:
 
 @kernel
 def plain(d: ScratchSpace, group: int) -> bool:
-    """Assign one group if it is plain. If not: False, and nothing is written."""
+    """Assign one group if it is plain; otherwise return False and write nothing."""
     first = d.member_start[group]
     members = d.member_start[group + 1] - first
     if members == 0 or not _alike(d, first, members):
@@ -144,7 +144,7 @@ def plain(d: ScratchSpace, group: int) -> bool:
 
 @kernel
 def _alike(d: ScratchSpace, first: int, members: int) -> bool:
-    """Whether all name the same topics in one order, and none a rack that might matter."""
+    """Return whether all members name the same topics in one order, and no rack that might matter."""
     model = d.subscription[first]
     low = d.subscription_start[model]
     length = d.subscription_start[model + 1] - low
@@ -165,7 +165,7 @@ def _alike(d: ScratchSpace, first: int, members: int) -> bool:
 
 @kernel
 def _lay_out(d: ScratchSpace, group: int, subscription: int) -> int:
-    """Number the slots, and the topics by name; how many topics there are to deal. NONE where one is named twice."""
+    """Number the slots, and the topics by name; return how many topics to deal. NONE if a topic is named twice."""
     row = d.topic_start[group]
     topics = d.topic_start[group + 1] - row
     base = d.base
@@ -189,7 +189,7 @@ def _lay_out(d: ScratchSpace, group: int, subscription: int) -> int:
 
 @kernel
 def _deal_all(d: ScratchSpace, first: int, members: int, topics: IntArray, partitions: IntArray) -> None:
-    """Where nobody holds anything: members in the order of their ids take turns until all is dealt."""
+    """Assign a group without claims: members take turns, by id, until everything is dealt."""
     total = 0
     for topic in topics:
         total += partitions[topic]
@@ -200,7 +200,7 @@ def _deal_all(d: ScratchSpace, first: int, members: int, topics: IntArray, parti
 
 @kernel
 def _settle(d: ScratchSpace, first: int, members: int) -> bool:
-    """Note who holds what; False where two claim the same, or one what its topic does not have."""
+    """Record who holds what; False if two claim the same partition, or one claims a partition that does not exist."""
     base = d.base
     place = d.place
     held = d.held
@@ -232,7 +232,7 @@ def _settle(d: ScratchSpace, first: int, members: int) -> bool:
 
 @kernel
 def _rejoin(d: ScratchSpace, first: int, members: int, topics: IntArray) -> bool:
-    """Keep up to the quota, deal the rest in turns; False where the order of a hash map decides and is not known."""
+    """Keep up to the quota, deal the rest in turns; False if an unknown hash map order decides."""
     total = 0
     for topic in topics:
         total += d.base[topic + 1] - d.base[topic]
@@ -254,7 +254,7 @@ def _rejoin(d: ScratchSpace, first: int, members: int, topics: IntArray) -> bool
 
 @kernel
 def _walk(d: ScratchSpace, first: int, members: int, total: int) -> bool:
-    """Fill `order` with the members as the leader walks them, if that matters: more own enough than may keep more."""
+    """Fill `order` in the leader's iteration order, if it matters: more members could keep an extra one than may."""
     spare = total % members
     ample = 0
     for member in range(members):
@@ -267,12 +267,12 @@ def _walk(d: ScratchSpace, first: int, members: int, total: int) -> bool:
 
 @kernel
 def _keep(d: ScratchSpace, first: int, member: int, topics: IntArray) -> None:
-    """Write the lowest partitions of the member, by number, then topic, and note those that it must give back."""
+    """Write the lowest partitions of the member, by number, then topic, and mark those that it must give up."""
     low = d.claim_start[first + member]
     high = d.claim_start[first + member + 1]
     to = d.start[first + member]
     kept = d.kept[member]
-    d.kept[member] = to + kept  # from here on: where the member's next new partition goes
+    d.kept[member] = to + kept  # from here on: position of the member's next new partition
     if d.ordered[member]:
         for at in range(kept):
             d.topic[to + at] = d.claim_topic[low + at]
@@ -290,7 +290,7 @@ def _keep(d: ScratchSpace, first: int, member: int, topics: IntArray) -> None:
 
 @kernel
 def _sorted_claims(d: ScratchSpace, low: int, high: int) -> LongArray:
-    """(number << 31) | place of the topic, of each claim that counts, ascending."""
+    """Return (number << 31) | place of the topic, for each claim that counts, ascending."""
     count = 0
     for claim in range(low, high):
         topic = d.claim_topic[claim]
@@ -310,7 +310,7 @@ def _give_back(d: ScratchSpace, member: int, slot: int) -> None:
 
 @kernel
 def _add(d: ScratchSpace, topics: IntArray) -> None:
-    """What nobody keeps, by topic name and number, to whom it was dealt; withheld where another must give it back."""
+    """Write unkept partitions, by topic name and number, to their new owners; withhold those another must give up."""
     next_at = d.kept
     dealt = 0
     for topic in topics:

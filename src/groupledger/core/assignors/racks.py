@@ -1,4 +1,4 @@
-"""Racks as KIP-881's leader sees them: which replicas a partition has near whom, and whether it matters at all."""
+"""Match racks as KIP-881's leader does: which partitions have replicas near which member, and whether it matters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @kernel
 def has_replica(g: GroupView, topic: int, partition: int, rack: int) -> bool:
-    """Whether a replica of the partition stands in `rack`; never for a partition the topic does not have."""
+    """Return whether a replica of the partition is in `rack`; False for a partition that does not exist."""
     if partition < 0 or partition >= g.topic_partitions[topic]:
         return False
     at = g.rack_topic_start[topic] + partition
@@ -28,14 +28,14 @@ def has_replica(g: GroupView, topic: int, partition: int, rack: int) -> bool:
 
 @kernel
 def far_from(g: GroupView, member: int, topic: int, partition: int) -> bool:
-    """Whether the member names a rack that has no replica of the partition."""
+    """Return whether the member names a rack that has no replica of the partition."""
     rack = g.member_rack[member]
     return rack != NONE and not has_replica(g, topic, partition, rack)
 
 
 @kernel
 def racks_matter(g: GroupView, consumers: IntArray, consumer_count: int, topics: IntArray, topic_count: int) -> bool:
-    """KIP-881: some consumer shares a rack with some replica, and not every partition is in all of the racks."""
+    """KIP-881: return whether a consumer shares a rack with a replica, and some partition is not in all racks."""
     if len(g.rack_topic_start) == 0:
         return False
     highest = -1
@@ -57,7 +57,7 @@ def racks_matter(g: GroupView, consumers: IntArray, consumer_count: int, topics:
 
 @kernel
 def _rack_bound(g: GroupView, topics: IntArray, topic_count: int) -> int:
-    """One more than the highest rack code of these topics."""
+    """Return the highest rack code of these topics, plus one."""
     bound = 0
     for at in range(topic_count):
         first = g.rack_topic_start[topics[at]]
@@ -69,7 +69,7 @@ def _rack_bound(g: GroupView, topics: IntArray, topic_count: int) -> int:
 
 @kernel
 def _count_racks(g: GroupView, topics: IntArray, topic_count: int, seen: IntArray) -> tuple[int, int]:
-    """How many racks there are in all, and how many the partition with the fewest is in; stamps `seen[rack]`."""
+    """Count the racks in all, and those of the partition in the fewest; stamp `seen[rack]`."""
     total = 0
     least = len(seen)
     stamp = 0

@@ -1,4 +1,4 @@
-"""`range`: topic by topic, each member gets a run of neighbouring partitions; by rack where that matters (KIP-881)."""
+"""`range`: topic by topic, each member gets a run of consecutive partitions; by rack if that matters (KIP-881)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def range_groups(b: Arrays, cooperative: bool, every: TargetLists, status: IntAr
 
 @kernel
 def assign_ranges(g: GroupView, start: LongArray, topic: IntArray, partition: IntArray) -> int:
-    """7 partitions over 3 members -> 3, 2, 2; members first in order get more. Lists follow the map's topic order."""
+    """Assign 7 partitions over 3 members -> 3, 2, 2; the first members get more. Lists follow the map's topic order."""
     for member in range(g.members):
         start[member + 1] = start[0]
     order = np.empty(g.members, np.int32)
@@ -102,14 +102,14 @@ def _write(
 
 
 class RangePlan(NamedTuple):
-    """One group's ranges in the making. Seats are positions in `order`; `at` counts topics as listed in `topics`."""
+    """One group's ranges while they are computed. Seats are positions in `order`; `at` counts topics as in `topics`."""
 
     order: IntArray
     topics: IntArray
     heads: LongArray
     seats: IntArray
     base: LongArray  # [topics + 1], first partition of each topic in `owner`
-    quota: LongArray  # [topics], partitions that each subscriber gets
+    quota: LongArray  # [topics], partitions per subscriber
     more: LongArray  # [topics], subscribers that may still get one more
     owner: IntArray  # seat of each partition, NONE while free
     given: IntArray  # [topics, seats], partitions handed out
@@ -119,7 +119,7 @@ class RangePlan(NamedTuple):
 def topics_where_racks_matter(
     g: GroupView, order: IntArray, topics: IntArray, heads: LongArray, seats: IntArray
 ) -> NDArray[np.bool_]:
-    """For each of `topics`: whether its own subscribers and replicas call for rack matching."""
+    """Return, for each of `topics`, whether its own subscribers and replicas require rack matching."""
     needs = np.zeros(len(topics), np.bool_)
     if len(g.rack_topic_start) > 0:
         for at in range(len(topics)):
@@ -131,7 +131,7 @@ def topics_where_racks_matter(
 
 @kernel
 def any_true(flags: NDArray[np.bool_]) -> bool:
-    """Whether one of the flags is set."""
+    """Return whether any of the flags is set."""
     for flag in flags:
         if flag:
             return True
@@ -160,7 +160,7 @@ def assign_near(
         quota[at] = g.topic_partitions[local] // (heads[local + 1] - heads[local])
         more[at] = g.topic_partitions[local] % (heads[local + 1] - heads[local])
     owner = np.full(base[len(topics)], NONE, np.int32)  # seat of each partition
-    given = np.zeros((len(topics), g.members), np.int32)  # of each topic, to each seat
+    given = np.zeros((len(topics), g.members), np.int32)  # partitions of each topic given to each seat
     plan = RangePlan(order, topics, heads, seats, base, quota, more, owner, given)
     _match_racks(g, plan, needs)
     for at in range(len(topics)):
@@ -170,7 +170,7 @@ def assign_near(
 
 @kernel
 def _match_racks(g: GroupView, plan: RangePlan, needs: NDArray[np.bool_]) -> None:
-    """Topics with the same subscribers and partition count go together, partition by partition; others alone."""
+    """Assign topics with the same subscribers and partition count together, partition by partition; others alone."""
     done = np.zeros(len(plan.topics), np.bool_)
     alike = np.empty(len(plan.topics), np.int32)
     for at in range(len(plan.topics)):
@@ -205,7 +205,7 @@ def _same_shape(plan: RangePlan, one: int, other: int) -> bool:
 
 @kernel
 def _assign_together(g: GroupView, plan: RangePlan, alike: IntArray) -> None:
-    """Partition p of all these topics to the first member that is near to each and has room in each."""
+    """Give partition p of all these topics to the first member that is near each and has room in each."""
     first = plan.topics[alike[0]]
     seats = plan.seats[plan.heads[first] : plan.heads[first + 1]]
     any_rack = False
@@ -236,7 +236,7 @@ def _room(plan: RangePlan, at: int, seat: int) -> int:
 
 @kernel
 def _give(plan: RangePlan, at: int, number: int, seat: int) -> None:
-    """Hand out one partition; the spare one of a member is used up when it passes the quota."""
+    """Hand out one partition; past the quota it uses up the member's extra one."""
     plan.owner[plan.base[at] + number] = seat
     plan.given[at, seat] += 1
     if plan.given[at, seat] == plan.quota[at] + 1:
@@ -245,7 +245,7 @@ def _give(plan: RangePlan, at: int, number: int, seat: int) -> None:
 
 @kernel
 def _fill(g: GroupView, plan: RangePlan, at: int, near: bool) -> None:
-    """Free partitions of one topic in order, to its members in order: only near ones, or all."""
+    """Give free partitions of one topic, in order, to its members, in order: only near ones, or all."""
     local = plan.topics[at]
     low = 0
     for seat in plan.seats[plan.heads[local] : plan.heads[local + 1]]:

@@ -1,4 +1,4 @@
-"""`roundrobin`: partitions in order of topic and number, members in a circle, skipping who does not subscribe."""
+"""`roundrobin`: partitions by topic and number go to members in a circle, skipping those that do not subscribe."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def roundrobin_groups(b: Arrays, cooperative: bool, every: TargetLists, status: 
 
 @kernel
 def roundrobin(g: GroupView, start: LongArray, topic: IntArray, partition: IntArray) -> int:
-    """7 partitions over 3 members -> 3, 2, 2. Members: static ones first, by instance id; then by member id."""
+    """Assign 7 partitions over 3 members -> 3, 2, 2. Members: static ones first, by instance id; then by member id."""
     for member in range(g.members):
         start[member + 1] = start[0]
     if g.members == 0:
@@ -76,7 +76,7 @@ def _topics_by_name(g: GroupView, topics: IntArray) -> int:
 
 @kernel
 def _go_round(g: GroupView, topics: IntArray, heads: LongArray, seats: IntArray, taker: IntArray) -> None:
-    """Who takes each partition, as a seat in the circle: the next subscriber at or after the last taker's neighbour."""
+    """Find the seat that takes each partition: the first subscriber after the last taker, in a circle."""
     at = 0
     hand = 0
     for local in topics:

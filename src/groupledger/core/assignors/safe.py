@@ -1,11 +1,11 @@
-"""Mode `safe`, for planning: claims that cannot be true are dropped first, and groups settle in two rounds.
+"""Mode `safe`, for planning: drop claims that cannot be true, and make groups settle in two rounds.
 
-Kafka trusts claims: one to a partition that is gone makes it fail or hand out partitions twice, an older one may give
-a partition to a member that does not subscribe. What was dropped, and why, is `doubts`.
+Kafka trusts claims: a claim to a partition that is gone makes it fail or hand out partitions twice; an older claim may
+give a partition to a member that does not subscribe. `doubts` tells what was dropped, and why.
 
-Its general algorithm remembers no target: what waits for its revocation is dealt anew in the second round, and another
-partition may move for it, which takes a third. `settle_in_two_rounds` plays the rounds on paper first, and where the
-group would come to want something else, it wants that from the first round on (docs/decisions, 0026).
+Kafka's general algorithm remembers no target: partitions that wait for a revocation are dealt anew in the second
+round, which may move another partition and so need a third round. `settle_in_two_rounds` simulates the rounds first.
+If the group would change its target later, it gets that later target from the first round on (docs/decisions, 0026).
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     Assignor = Callable[[GroupBatch], AssignmentBatch]
 
 PLAYED = 8
-"""Targets tried in which all is given that nobody else claims. Then less is given, until the group keeps that."""
+"""Targets tried that give out everything nobody else claims. Then less is offered, until the group keeps it."""
 
 
 class Doubt(IntEnum):
-    """Why a claim cannot be true; the first that applies."""
+    """Why a claim cannot be true; the first reason that applies."""
 
     NONE = 0
     NO_SUCH_PARTITION = 1
@@ -45,10 +45,10 @@ class Doubt(IntEnum):
 
 
 def assign_safely(assignor: Assignor, batch: GroupBatch, *, cooperative: bool) -> AssignmentBatch:
-    """The assignor's answer without the doubtful claims; a group without members gets none, and no error.
+    """Return the assignor's answer without the doubtful claims; a group without members gets no lists and no error.
 
-    A cooperative answer still withholds whatever anybody else claims, doubtful or not: nothing is handed over before
-    it is given back.
+    A cooperative answer still withholds whatever another member claims, doubtful or not: nothing is handed over before
+    it is revoked.
     """
     credible = doubts(batch, cooperative=cooperative) == Doubt.NONE
     answer = assignor(without_claims(batch, credible))
@@ -58,7 +58,7 @@ def assign_safely(assignor: Assignor, batch: GroupBatch, *, cooperative: bool) -
 
 
 def doubts(batch: GroupBatch, *, cooperative: bool) -> IntArray:
-    """A `Doubt` for each of the C claims."""
+    """Return a `Doubt` for each of the C claims."""
     member = ragged.owners(batch.claim_start)
     topic = _topic_rows(batch, member, batch.claim_topic)
     doubt = np.zeros(len(member), np.int32)
@@ -72,7 +72,7 @@ def doubts(batch: GroupBatch, *, cooperative: bool) -> IntArray:
 
 
 def _rivalry(slot: LongArray, member: LongArray, generation: LongArray) -> IntArray:
-    """Of claims to real partitions: which yield to another claim to the same slot."""
+    """Return the `Doubt` of each claim to an existing partition: REPEATED, DISPUTED or OLDER."""
     doubt = np.zeros(len(slot), np.int32)
     _, first = np.unique(slot * (member.max(initial=0) + 1) + member, return_index=True)
     repeated = np.ones(len(slot), np.bool_)
@@ -88,13 +88,13 @@ def _rivalry(slot: LongArray, member: LongArray, generation: LongArray) -> IntAr
 
 
 def _generation(batch: GroupBatch, cooperative: bool) -> LongArray:
-    """What each member's claims are dated."""
+    """Return the generation of each member's claims."""
     stated = batch.subscription_generation
     return np.where(cooperative & (stated >= 0), stated, batch.claim_generation).astype(np.int64)
 
 
 def _subscribed(batch: GroupBatch, member: LongArray, topic: LongArray) -> NDArray[np.bool_]:
-    """Whether each member names the topic row in its subscription."""
+    """Return whether each member names the topic row in its subscription."""
     start, entry = ragged.take(batch.subscription_start, batch.member_subscription)
     subscriber = ragged.owners(start)
     named = _topic_rows(batch, subscriber, batch.subscription_topic[entry])
@@ -103,7 +103,7 @@ def _subscribed(batch: GroupBatch, member: LongArray, topic: LongArray) -> NDArr
 
 
 def _topic_rows(batch: GroupBatch, member: LongArray, topic: IntArray) -> LongArray:
-    """Local topics of members' groups as rows of the batch's topics."""
+    """Convert local topics of members' groups to rows of the batch's topics."""
     group = ragged.owners(batch.member_start)[member]
     return batch.topic_start[group] + topic
 
@@ -113,7 +113,7 @@ def _key(topic: LongArray, partition: IntArray) -> LongArray:
 
 
 def without_claims(batch: GroupBatch, kept: NDArray[np.bool_]) -> GroupBatch:
-    """The batch with only those of its C claims that are `kept`."""
+    """Return the batch with only those of its C claims that are `kept`."""
     before = ragged.starts(kept.astype(np.int64))
     return replace(
         batch,
@@ -124,7 +124,7 @@ def without_claims(batch: GroupBatch, kept: NDArray[np.bool_]) -> GroupBatch:
 
 
 def withhold_claimed(batch: GroupBatch, answer: AssignmentBatch) -> AssignmentBatch:
-    """The target without what a member gains while another claims it."""
+    """Return the target without what a member gains while another claims it."""
     owner = ragged.owners(answer.target_start)
     claimant = ragged.owners(batch.claim_start)
     gets = _key(_topic_rows(batch, owner, answer.target_topic), answer.target_partition)
@@ -150,18 +150,18 @@ class MemberAssignments(NamedTuple):
     partition: IntArray
 
     def only(self, kept: NDArray[np.bool_]) -> MemberAssignments:
-        """The entries that are `kept`."""
+        """Return the entries that are `kept`."""
         return MemberAssignments(
             ragged.starts(kept.astype(np.int64))[self.start], self.topic[kept], self.partition[kept]
         )
 
     def of(self, members: LongArray) -> MemberAssignments:
-        """The lists of some members."""
+        """Return the lists of some members."""
         start, entry = ragged.take(self.start, members)
         return MemberAssignments(start, self.topic[entry], self.partition[entry])
 
     def replaced(self, members: LongArray, lists: MemberAssignments) -> MemberAssignments:
-        """The same with other lists for some members."""
+        """Return a copy with other lists for some members."""
         owner = ragged.owners(self.start)
         stays = ~np.isin(owner, members)
         owner = np.concatenate([owner[stays], members[ragged.owners(lists.start)]])
@@ -171,7 +171,7 @@ class MemberAssignments(NamedTuple):
         return MemberAssignments(ragged.starts(np.bincount(owner, minlength=len(self.start) - 1)), topic, partition)
 
     def within(self, other: MemberAssignments) -> NDArray[np.bool_]:
-        """Which entries stand in the other's list of the same member as well."""
+        """Return which entries are also in the other's list of the same member."""
         topics = 1 + max(self.topic.max(initial=0), other.topic.max(initial=0))
         partitions = 1 + max(self.partition.max(initial=0), other.partition.max(initial=0))
         shape = len(self.start), topics, partitions
@@ -186,10 +186,10 @@ class MemberAssignments(NamedTuple):
 def settle_in_two_rounds(
     assignor: Assignor, batch: GroupBatch, answer: AssignmentBatch, *, played: int = 1
 ) -> AssignmentBatch:
-    """The answer, with another for each group that would not keep its target when it rejoins with what it is given.
+    """Return the answer, replaced in each group that would change its target when it rejoins with what it is given.
 
-    Only groups that wait for a revocation are played, and not those of the constrained algorithm, which settle. The
-    answer found is one that the assignor gives to a group that owns what is given here.
+    Simulates only groups that wait for a revocation, except those of the constrained algorithm, which always settle.
+    The replacement is an answer that the assignor gives to a group that owns what is given here.
     """
     waiting = np.flatnonzero(_waits(batch, answer))
     if len(waiting) == 0:
@@ -211,9 +211,9 @@ def settle_in_two_rounds(
 
 
 def offer_less_until_stable(assignor: Assignor, batch: GroupBatch, answer: AssignmentBatch) -> AssignmentBatch:
-    """An answer that gives less in the first round: only what no later round takes away again.
+    """Return an answer that gives less in the first round: only what no later round takes away again.
 
-    Ends: each round on paper gives at least one partition less, and a group that was given nothing gives up nothing.
+    Terminates: each simulated round gives at least one partition less, and a group that got nothing loses nothing.
     """
     given = assigned_of(answer)
     while True:
@@ -225,7 +225,7 @@ def offer_less_until_stable(assignor: Assignor, batch: GroupBatch, answer: Assig
 
 
 def rejoined(batch: GroupBatch, given: MemberAssignments) -> GroupBatch:
-    """The batch, in which each member claims what it was given, all in one generation."""
+    """Return the batch in which each member claims what it was given, all in one generation."""
     one = np.zeros(batch.members, np.int32)
     return replace(
         batch,
@@ -238,19 +238,19 @@ def rejoined(batch: GroupBatch, given: MemberAssignments) -> GroupBatch:
 
 
 def taken(answer: AssignmentBatch, groups: LongArray, members: LongArray) -> AssignmentBatch:
-    """The answer of some groups and their members."""
+    """Return the answer of some groups and their members."""
     few = replace(answer, status=answer.status[groups], path=answer.path[groups])
     return _answer(few, assigned=assigned_of(answer).of(members), target=target_of(answer).of(members))
 
 
 def with_lists(answer: AssignmentBatch, members: LongArray, other: AssignmentBatch) -> AssignmentBatch:
-    """The answer with another's lists for some members."""
+    """Return the answer with another's lists for some members."""
     assigned = assigned_of(answer).replaced(members, assigned_of(other))
     return _answer(answer, assigned=assigned, target=target_of(answer).replaced(members, target_of(other)))
 
 
 def _waits(batch: GroupBatch, answer: AssignmentBatch) -> NDArray[np.bool_]:
-    """Groups that are not given all of their target yet, unless the constrained algorithm decided: [G]."""
+    """Mark groups, [G], that do not yet get all of their target, unless the constrained algorithm decided."""
     less = np.diff(answer.assigned_start) < np.diff(answer.target_start)
     groups = ragged.owners(batch.member_start)[less]
     waits = np.zeros(batch.groups, np.bool_)
@@ -259,19 +259,19 @@ def _waits(batch: GroupBatch, answer: AssignmentBatch) -> NDArray[np.bool_]:
 
 
 def _changed(batch: GroupBatch, before: MemberAssignments, after: MemberAssignments) -> LongArray:
-    """Groups in which some member lacks what it had before."""
+    """Return the groups in which some member lacks a partition that it had before."""
     member = ragged.owners(before.start)[~before.within(after)]
     groups: LongArray = np.unique(ragged.owners(batch.member_start)[member])
     return groups
 
 
 def assigned_of(answer: AssignmentBatch) -> MemberAssignments:
-    """What members are given in this round."""
+    """Return what members are given in this round."""
     return MemberAssignments(answer.assigned_start, answer.assigned_topic, answer.assigned_partition)
 
 
 def target_of(answer: AssignmentBatch) -> MemberAssignments:
-    """Where everything is to go."""
+    """Return the target of every member."""
     return MemberAssignments(answer.target_start, answer.target_topic, answer.target_partition)
 
 

@@ -1,4 +1,4 @@
-"""Sorting of 64-bit keys for kernels: numpy's own sorts take numba ten times as long to compile."""
+"""Sort 64-bit keys in kernels: numba takes ten times as long to compile numpy's own sorts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FEW = 24
 
 @kernel
 def sort_by(key: IntArray | LongArray, order: IntArray, count: int) -> None:
-    """Sort `order[:count]` by key[0], key[1], ..: the keys of its entries as they stand now, below 2^32; stable."""
+    """Sort `order[:count]` by key[0], key[1], ..: current keys of its entries, below 2^32; stable."""
     packed = np.empty(count, np.int64)
     for at in range(count):
         packed[at] = (np.int64(key[at]) << 31) | at
@@ -28,7 +28,7 @@ def sort_by(key: IntArray | LongArray, order: IntArray, count: int) -> None:
 
 @kernel
 def sort(keys: LongArray) -> None:
-    """Sort in place, ascending: by insertion where there are few, else by merging the runs that are there."""
+    """Sort in place, ascending: by insertion if there are few keys, else by merging existing runs."""
     if len(keys) > FEW:
         spare = np.empty(len(keys), np.int64)
         while _merge_runs(keys, spare):
@@ -45,7 +45,7 @@ def sort(keys: LongArray) -> None:
 
 @kernel
 def _merge_runs(keys: LongArray, spare: LongArray) -> bool:
-    """Merge each two neighbouring runs; False where there was only one."""
+    """Merge each pair of neighbouring runs; False if there was only one run."""
     low = 0
     while low < len(keys):
         middle = _end_of_run(keys, low)
@@ -76,7 +76,7 @@ def _end_of_run(keys: LongArray, low: int) -> int:
 
 @kernel
 def first_at_least(values: IntArray | LongArray, low: int, high: int, wanted: int) -> int:
-    """Index of the first of the ascending values[low:high] that is at least `wanted`; `high` without one."""
+    """Return the index of the first of the ascending values[low:high] that is at least `wanted`; else `high`."""
     while low < high:
         middle = (low + high) // 2
         if values[middle] < wanted:

@@ -1,4 +1,4 @@
-"""`sticky` (KIP-54) and the target of `cooperative-sticky` (KIP-429): which of Kafka's two algorithms a group gets."""
+"""`sticky` (KIP-54) and the target of `cooperative-sticky` (KIP-429): choose which of Kafka's two algorithms runs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def sticky_groups(b: Arrays, cooperative: bool, every: TargetLists, status: IntA
 
 @kernel
 def subscriptions_equal(g: GroupView, members: IntArray) -> bool:
-    """Kafka's test: each list has as many entries as the first non-empty one has topics, and no other topic.
+    """Test as Kafka does: each list has as many entries as the first non-empty one has topics, and no other topic.
 
     A list that names a topic twice counts it twice; members before the first non-empty list may be without topics.
     """

@@ -1,4 +1,4 @@
-"""Who subscribes to each topic, in a given order of the members."""
+"""List the subscribers of each topic, in a given order of the members."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 @kernel
 def subscribers(g: GroupView, order: IntArray) -> tuple[LongArray, IntArray]:
-    """Seats (positions in `order`) of the subscribers of each topic, ascending: seats[heads[t]:heads[t + 1]].
+    """Return seats (positions in `order`) of the subscribers of each topic, ascending: seats[heads[t]:heads[t + 1]].
 
-    A member that lists a topic twice stands there once.
+    A member that lists a topic twice appears once.
     """
     if _one_list(g):
         return _everybody(g)
@@ -53,7 +53,7 @@ def _one_list(g: GroupView) -> bool:
 
 @kernel
 def _everybody(g: GroupView) -> tuple[LongArray, IntArray]:
-    """The same where all members share one list."""
+    """Return the same for a group whose members all share one list."""
     heads = np.zeros(g.topics + 1, np.int64)
     for entry in range(*_entries(g, 0)):
         heads[g.topics_of[entry] + 1] = g.members

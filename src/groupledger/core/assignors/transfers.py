@@ -1,7 +1,7 @@
-"""What Kafka's sticky assignors tell besides the assignment, of a batch of one group.
+"""Tell what Kafka's sticky assignors report besides the assignment, for a batch of one group.
 
-`transferring` is `partitionsTransferringOwnership()` of kafka-clients 4.4.0: partitions that go to one member while
-another holds them, with no stop between. `is_sticky` is `isSticky()`: no two members swapped partitions of a topic.
+`transferring` is `partitionsTransferringOwnership()` of kafka-clients 4.4.0: partitions given to one
+member while another still holds them. `is_sticky` is `isSticky()`: no two members swapped partitions of a topic.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
     from groupledger.core.batch import AssignmentBatch, GroupBatch
 
-Transfer = tuple[int, int, int]  # local topic, partition, member that is to get it
+Transfer = tuple[int, int, int]  # local topic, partition, new owner
 
 
 def transferring(name: str, batch: GroupBatch, answer: AssignmentBatch, *, mode: str) -> list[Transfer] | None:
-    """The transfers of the group in the order of its target's lists.
+    """Return the transfers of the group in the order of its target's lists.
 
-    None where Kafka has none to tell: assignors that are not sticky, and the general algorithm (what
+    None if Kafka reports none: for assignors that are not sticky, and for the general algorithm (what
     cooperative-sticky withholds there is what its assignment lacks).
     """
     if not BY_NAME[name].sticky or answer.path[0] == Path.GENERAL:
@@ -40,17 +40,17 @@ def transferring(name: str, batch: GroupBatch, answer: AssignmentBatch, *, mode:
 
 
 def is_sticky(name: str) -> bool | None:
-    """True for the sticky assignors, None for the others.
+    """Return True for the sticky assignors, None for the others.
 
-    Kafka's answer would be False where partitions of one topic went from a to b and others from b to a. It cannot be:
-    before a partition goes from a to b, one that went from b to a returns in its stead, and leaves the record
-    (`movements.to_move_instead`). The constrained algorithm moves nothing once it is given.
+    Kafka's answer would be False if partitions of one topic went from a to b and others from b to a. It cannot happen:
+    before a partition goes from a to b, one that went from b to a returns instead and is removed from the record
+    (`movements.to_move_instead`). The constrained algorithm never moves an assigned partition.
     """
     return True if BY_NAME[name].sticky else None
 
 
 def _moving_eagerly(batch: GroupBatch, mode: str) -> NDArray[np.bool_]:
-    """`sticky` hands over at once: the kernel marks what another member claimed."""
+    """Mark transfers of `sticky`, which hands over at once: the kernel marks what another member claimed."""
     if mode == "safe":
         batch = without_claims(batch, doubts(batch, cooperative=False) == Doubt.NONE)
     lists, _, _ = lists_of(sticky_groups, batch, False)
@@ -58,7 +58,7 @@ def _moving_eagerly(batch: GroupBatch, mode: str) -> NDArray[np.bool_]:
 
 
 def _withheld(answer: AssignmentBatch) -> NDArray[np.bool_]:
-    """Which entries of the target are not given yet."""
+    """Return which entries of the target are not given yet."""
     return ~np.isin(
         _keys(answer.target_start, answer.target_topic, answer.target_partition),
         _keys(answer.assigned_start, answer.assigned_topic, answer.assigned_partition),
@@ -66,6 +66,6 @@ def _withheld(answer: AssignmentBatch) -> NDArray[np.bool_]:
 
 
 def _keys(start: NDArray[np.int64], topic: NDArray[np.int32], partition: NDArray[np.int32]) -> NDArray[np.void]:
-    """One comparable key an entry: its member, topic and partition."""
+    """Return one comparable key per entry: its member, topic and partition."""
     columns = np.column_stack([ragged.owners(start), topic, partition]).astype(np.int64)
     return np.ascontiguousarray(columns).view([("member", "i8"), ("topic", "i8"), ("partition", "i8")]).ravel()

@@ -1,7 +1,7 @@
-"""Assignors of client libraries other than Kafka's Java client, one group at a time.
+"""Run assignors of client libraries other than Kafka's Java client, one group at a time.
 
-For attribution (`core.attribution`) and what-ifs: `CLIENT_ASSIGNORS["kafka-python-sticky"].plans(group, None)`. All
-are held against what the libraries themselves answer (tests/data/parity-clients, tests/oracle/libraries). Versions:
+For attribution (`core.attribution`) and what-ifs: `CLIENT_ASSIGNORS["kafka-python-sticky"].plans(group, None)`. Each
+is checked against the library's own answers (tests/data/parity-clients, tests/oracle/libraries). Versions:
 kafka-python 3.0.12, aiokafka 0.14.0, KafkaJS 2.2.4, Sarama 1.61.1, franz-go 1.22.2, kafka-go 0.4.51, librdkafka 2.16.0.
 """
 
@@ -24,10 +24,10 @@ Promise = Callable[[Group, promises.GivenLists], bool]
 
 @dataclass(frozen=True, slots=True)
 class ClientAssignor:
-    """An assignor of a library. `plans` takes a group and its leader's member id; members stand in JoinGroup order.
+    """An assignor of a library. `plans` takes a group and its leader's member id; members are in JoinGroup order.
 
-    Of one that leaves too much to chance no way is tried, so there are no plans, only the promise. `sorts_topics`: the
-    order of topics in an assignment is fixed, so it counts as evidence.
+    An assignor whose answer depends on too many random orders has no plans, only the promise. `sorts_topics`: the order
+    of topics in an assignment is fixed, so it counts as evidence.
     """
 
     library: str
@@ -38,17 +38,17 @@ class ClientAssignor:
 
     @property
     def name(self) -> str:
-        """What it is chosen by."""
+        """Return the name that selects it."""
         return f"{self.library}-{self.protocol.lower().removesuffix('assigner')}"
 
 
 def _one(assign: Callable[[Group, str | None], LeaderPlan]) -> Plans:
-    """The plans of an assignor that has one answer."""
+    """Return the plans of an assignor that has one answer."""
     return lambda group, leader: PossiblePlans(lambda _: assign(group, leader))
 
 
 def _by_chance(group: Group, leader: str | None) -> PossiblePlans:
-    """No plan of all there may be."""
+    """Return no plan, for an assignor with too many possible ones."""
     return PossiblePlans(lambda _: LeaderPlan(), most=0)
 
 

@@ -1,4 +1,4 @@
-"""Where a library walks a map or a set of no fixed order: each order it may walk in, one after the other."""
+"""Enumerate the orders in which a library may iterate over a map or a set without a fixed order."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from groupledger.core.custom.group import Group
 T = TypeVar("T")
 
 MOST_RUNS = 720
-"""Runs of an assignor at most: all orders of six topics."""
+"""Maximum runs of an assignor: all orders of six topics."""
 
 MOST_WORK = 500_000
-"""Members and partitions that all runs together look at, at most: of large groups, few orders are tried."""
+"""Maximum number of members and partitions that all runs together process: large groups get fewer orders."""
 
 
 @dataclass(slots=True)
 class Choices:
-    """One way through all places where the order is open: the first `path` choices as told, the others the first."""
+    """One run through all open choices: `path` decides the first ones; the others take the first candidate."""
 
     path: tuple[int, ...] = ()
     taken: list[int] = field(default_factory=list)
     open: list[int] = field(default_factory=list)
 
     def pick(self, candidates: Sequence[T]) -> T:
-        """The candidate that this way takes."""
+        """Return the candidate that this run takes."""
         if len(candidates) == 1:
             return candidates[0]
         at = len(self.taken)
@@ -36,7 +36,7 @@ class Choices:
         return candidates[self.taken[-1]]
 
     def order(self, candidates: Sequence[T]) -> list[T]:
-        """The candidates in the order that this way takes."""
+        """Return the candidates in the order that this run takes."""
         left = list(candidates)
         ordered: list[T] = []
         while left:
@@ -46,7 +46,7 @@ class Choices:
         return ordered
 
     def following(self) -> Choices | None:
-        """The next way, the last choice varied first; None after the last one."""
+        """Return the next run, which varies the last choice first; None after the last one."""
         for at in reversed(range(len(self.taken))):
             if self.taken[at] + 1 < self.open[at]:
                 return Choices((*self.taken[:at], self.taken[at] + 1))
@@ -54,20 +54,20 @@ class Choices:
 
 
 def most_runs(group: Group) -> int:
-    """How many runs a group of this size may take; one in any case."""
+    """Return how many runs a group of this size may take, at least one."""
     return min(MOST_RUNS, 1 + MOST_WORK // (1 + len(group.members) + sum(group.topics.values())))
 
 
 @dataclass(slots=True)
 class PossiblePlans:
-    """The distinct plans of all ways, of `most` ways where there are more; then `cut` is true after the last one."""
+    """The distinct plans of all runs, at most `most` runs; `cut` is true at the end if there were more."""
 
     assign: Callable[[Choices], LeaderPlan]
     most: int = MOST_RUNS
     cut: bool = False
 
     def __iter__(self) -> Iterator[LeaderPlan]:
-        """Each plan once, in the order of the ways."""
+        """Yield each plan once, in the order of the runs."""
         seen: list[LeaderPlan] = []
         choices = Choices()
         for _ in range(self.most):

@@ -1,8 +1,8 @@
 """`sticky` of kafka-python and aiokafka, and kafka-python's `cooperative-sticky`: KIP-54's first algorithm.
 
-Claims are kept where they may be, what is free goes to the least loaded subscriber, then partitions move one by one
-while that evens the group out. Java left this algorithm for groups of equal subscriptions; these libraries follow it
-for all, and compare subscriptions as lists: the same topics in another order count as different.
+Valid claims are kept, free partitions go to the least loaded subscriber, then partitions move one by one while that
+evens the group out. Java no longer uses this algorithm for groups with equal subscriptions; these libraries use it for
+all, and compare subscriptions as lists: the same topics in another order count as different.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from groupledger.core.wire.user_data import (
 )
 
 StatedClaim = tuple[tuple[TopicPartition, ...], int]
-"""What a member claims, and since which generation; -1: it does not say."""
+"""What a member claims, and its generation; -1: not stated."""
 
 NO_GENERATION = -1
 NOTHING: StatedClaim = (), NO_GENERATION
 
 
 class ConsumerSubscription(NamedTuple):
-    """What aiokafka looks up, and names where it is missing; kafka-python's is a plain pair."""
+    """aiokafka's type of a subscription, named in its error if missing; kafka-python's is a plain pair."""
 
     consumer: str
     partitions: tuple[TopicPartition, ...]
@@ -37,34 +37,34 @@ class ConsumerSubscription(NamedTuple):
 
 @dataclass(slots=True)
 class StickyGroup:
-    """One group in the making. `held` may come to name members that are out of it, as in the libraries."""
+    """One group while it is computed. As in the libraries, `held` may name members that have left the computation."""
 
     wanted: dict[str, list[TopicPartition]]  # by member in JoinGroup order; a topic named twice counts twice
-    takers: dict[TopicPartition, list[str]]  # the same by partition
+    takers: dict[TopicPartition, list[str]]  # the same, keyed by partition
     held: dict[str, list[TopicPartition]]
     owner: dict[TopicPartition, str]
-    previous: dict[TopicPartition, str]  # who claimed it in the generation before
-    choices: Choices  # of elements of a set, which the libraries take as its hash table has them
-    undoes: bool  # kafka-python: gives a partition back whose substitute another member owns
+    previous: dict[TopicPartition, str]  # its claimant in the generation before
+    choices: Choices  # of set elements, which the libraries iterate in hash table order
+    undoes: bool  # kafka-python: gives a partition back if another member owns its substitute
     ranked: set[str] = field(default_factory=set)  # members that may still gain or lose
     movements: NetMoves = field(default_factory=NetMoves)
 
     def rank(self, member_id: str) -> tuple[int, str]:
-        """The order in which members are served."""
+        """Return the key by which members are served."""
         return len(self.held[member_id]), member_id
 
     def first_taker(self, partition: TopicPartition) -> str | None:
-        """The least loaded of the ranked members that want the partition."""
+        """Return the least loaded of the ranked members that want the partition."""
         fitting = [each for each in self.takers[partition] if each in self.ranked]
         return min(fitting, key=self.rank) if fitting else None
 
     def give(self, partition: TopicPartition, to: str) -> None:
-        """Hand out a partition that nobody holds."""
+        """Hand out a partition that has no owner."""
         self.held[to].append(partition)
         self.owner[partition] = to
 
     def reassign(self, partition: TopicPartition, to: str) -> None:
-        """Move a partition, or in its stead the one of its topic that came the opposite way."""
+        """Move a partition, or instead the one of its topic that moved the opposite way."""
         holder = self.owner[partition]
         substitutes = self.movements.opposite(partition, holder, to)
         moving = self.choices.pick(substitutes) if substitutes else partition
@@ -85,19 +85,19 @@ class StickyGroup:
 
 
 def kafka_python_sticky(group: Group, leader: str | None) -> PossiblePlans:
-    """kafka-python 3.0: claims from user data in its own form alone, with the bytes 0001 in front."""
+    """kafka-python 3.0: read claims only from user data in its own form, prefixed with the bytes 0001."""
     claims = {each.member_id: _user_data_claim(each, prefixed=True) for each in group.members}
     return PossiblePlans(lambda choices: _balanced(group, claims, choices, undoes=True), most_runs(group))
 
 
 def aiokafka_sticky(group: Group, leader: str | None) -> PossiblePlans:
-    """aiokafka 0.14: claims from user data, which it cannot read with kafka-python's 0001 in front."""
+    """aiokafka 0.14: read claims from user data; it cannot read kafka-python's prefix 0001."""
     claims = {each.member_id: _user_data_claim(each, prefixed=False) for each in group.members}
     return PossiblePlans(lambda choices: _balanced(group, claims, choices, undoes=False), most_runs(group))
 
 
 def kafka_python_cooperative_sticky(group: Group, leader: str | None) -> PossiblePlans:
-    """kafka-python 3.0: claims from ownedPartitions; what another member claims (the last who does) is held back."""
+    """kafka-python 3.0: read claims from ownedPartitions; withhold what another member (the last claimant) claims."""
     claims = {
         member.member_id: (member.owned, NO_GENERATION if member.generation is None else member.generation)
         for member in group.members
@@ -116,7 +116,7 @@ def kafka_python_cooperative_sticky(group: Group, leader: str | None) -> Possibl
 
 
 def _user_data_claim(member: Member, prefixed: bool) -> StatedClaim:
-    """What the library reads; bytes it cannot read are no claim."""
+    """Return what the library reads; bytes that it cannot read are no claim."""
     sent = decode_user_data(member.user_data, STICKY)
     readable = UserDataForm.PREFIXED_OWNED_GENERATION if prefixed else UserDataForm.OWNED_GENERATION
     if sent.form is not readable or sent.damaged:
@@ -126,7 +126,7 @@ def _user_data_claim(member: Member, prefixed: bool) -> StatedClaim:
 
 
 def _balanced(group: Group, claims: Mapping[str, StatedClaim], choices: Choices, undoes: bool) -> LeaderPlan:
-    """Topics and partitions of each member sorted."""
+    """Balance the group; topics and partitions of each member are sorted."""
     if not group.members:
         return LeaderPlan()
     balance, fresh = _prepared(group, claims, choices, undoes)
@@ -141,7 +141,7 @@ def _balanced(group: Group, claims: Mapping[str, StatedClaim], choices: Choices,
 def _prepared(
     group: Group, claims: Mapping[str, StatedClaim], choices: Choices, undoes: bool
 ) -> tuple[StickyGroup, bool]:
-    """Subscriptions and settled claims, and whether there is no claim at all."""
+    """Return the group with settled claims, and whether there is no claim at all."""
     wanted = {
         member.member_id: [
             TopicPartition(topic, number) for topic in member.topics for number in range(group.topics.get(topic, 0))
@@ -161,9 +161,9 @@ def _prepared(
 
 
 def _settled(claims: Mapping[str, StatedClaim]) -> tuple[dict[str, list[TopicPartition]], dict[TopicPartition, str]]:
-    """Holders in the highest generation, and in the one before it.
+    """Return the owners of the highest generation, and those of the one before it.
 
-    Two claims of one generation: the first in JoinGroup order counts; of generation 0, the last.
+    Of two claims of one generation, the first in JoinGroup order counts; in generation 0, the last.
     """
     by_generation: dict[TopicPartition, dict[int, str]] = {}
     for member_id, (partitions, generation) in claims.items():
@@ -207,7 +207,7 @@ def _assign(b: StickyGroup, fresh: bool) -> None:
 
 
 def _order_of_moves(b: StickyGroup, fresh: bool) -> list[TopicPartition]:
-    """All partitions: first those with few takers; where all subscribe alike, those of the most loaded members."""
+    """Return all partitions: those with few takers first; for equal subscriptions, those of loaded members."""
     order = sorted(b.takers, key=lambda each: (len(b.takers[each]), each))
     if fresh or not (_all_equal(b.wanted.values()) and _all_equal(b.takers.values())):
         return order
@@ -229,7 +229,7 @@ def _all_equal(lists: Iterable[Sequence[object]]) -> bool:
 
 
 def _drop_what_cannot_stay(b: StickyGroup) -> bool:
-    """Take away what is gone or no longer subscribed to; whether there was any of the latter."""
+    """Remove partitions that are gone or no longer subscribed to; return whether any was of the latter kind."""
     revoked = False
     for member_id, partitions in b.held.items():
         staying = [each for each in partitions if each in b.takers and member_id in b.takers[each]]
@@ -246,7 +246,7 @@ def _takes_part(b: StickyGroup, member_id: str, movable: set[TopicPartition]) ->
 
 
 def _move_while_uneven(b: StickyGroup, partitions: list[TopicPartition]) -> bool:
-    """Walk the partitions until a walk moves nothing or the group is even; whether anything moved."""
+    """Pass over the partitions until a pass moves nothing or the group is even; return whether anything moved."""
     ever, moving = False, True
     while moving:
         moving = False
@@ -272,7 +272,7 @@ def _found(member_id: str | None) -> str:
 
 
 def _even(b: StickyGroup) -> bool:
-    """No two ranked members differ by two, or nobody could take from somebody who has more."""
+    """Return whether no two ranked members differ by two, or no member could take from one that has more."""
     sizes = [len(b.held[member_id]) for member_id in b.ranked]
     if max(sizes) - min(sizes) <= 1:
         return True
@@ -287,6 +287,6 @@ def _even(b: StickyGroup) -> bool:
 
 
 def _unevenness(held: Mapping[str, list[TopicPartition]]) -> int:
-    """The differences of all pairs of members."""
+    """Return the sum of the differences between all pairs of members."""
     sizes = sorted(map(len, held.values()))
     return sum(size * (2 * place - len(sizes) + 1) for place, size in enumerate(sizes))

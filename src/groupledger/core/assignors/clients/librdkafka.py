@@ -1,7 +1,7 @@
-"""librdkafka's `cooperative-sticky` as its leader sends it: `assignors.librdkafka`, then its own hand-over.
+"""librdkafka's `cooperative-sticky` as its leader sends it: `assignors.librdkafka`, then its own withholding.
 
-Of a partition that several claim, the last claimant in JoinGroup order counts as its owner. What is claimed and the
-assignor did not hand out (gone, unknown to the leader, subscribed by nobody) is given back to the claimant.
+If several members claim a partition, the last claimant in JoinGroup order counts as its owner. A claimed partition
+that the assignor did not hand out (gone, unknown to the leader, without subscribers) is returned to the claimant.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from groupledger.core.scenario_groups import encode, scenario_of
 
 
 def librdkafka_cooperative_sticky(group: Group, leader: str | None) -> LeaderPlan:
-    """librdkafka 2.16; see `read_by_librdkafka`, and its leader dies if it is left with nobody.
+    """librdkafka 2.16; see `read_by_librdkafka`. Its leader crashes if that leaves no member.
 
     Racks (KIP-881) and other crashes are not modelled.
     """
@@ -51,7 +51,7 @@ def librdkafka_cooperative_sticky(group: Group, leader: str | None) -> LeaderPla
 
 
 def _by_code_point(group: Group, batch: GroupBatch, topics: list[str]) -> GroupBatch:
-    """The batch with members and topics ranked as C compares them; Java's order differs beyond U+FFFF."""
+    """Return the batch with members and topics ranked as C compares them; Java's order differs beyond U+FFFF."""
     ids = [member.member_id for member in group.members]
     return replace(batch, member_rank=_ranks(ids), topic_rank=_ranks(topics))
 

@@ -1,7 +1,7 @@
-"""What a leader of another client library answers for one group, and the orders in which these libraries sort.
+"""Represent what a leader of another client library answers for one group, and how these libraries sort.
 
-Kafka compares strings by UTF-16 code unit. Go and C compare bytes, Python code points, which is the same order; only
-JavaScript compares as Kafka does.
+Kafka compares strings by UTF-16 code unit. Go and C compare bytes, Python compares code points, which is the same
+order; only JavaScript compares as Kafka does.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from groupledger.core.custom.group import Group, Member, TopicPartition
 T = TypeVar("T")
 
 Numbers = Mapping[str, Sequence[int]]
-"""Partition numbers by topic, in the order in which a library writes both."""
+"""Partition numbers by topic, both in the order in which a library writes them."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderPlan:
-    """A leader's answer: the lists of all members it sends an assignment to, in the library's order.
+    """A leader's answer: the lists of all members that it sends an assignment to, in the library's order.
 
-    `failure`: what the leader dies of; it then sends nothing to anybody.
+    `failure`: the error that stops the leader; it then sends nothing to any member.
     """
 
     lists: Mapping[str, tuple[TopicPartition, ...]] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class LeaderPlan:
 
 
 def plan_of(lists: Mapping[str, Numbers]) -> LeaderPlan:
-    """The plan that gives these partitions to these members."""
+    """Return the plan that gives these partitions to these members."""
     pairs = {
         member_id: tuple(TopicPartition(topic, number) for topic, numbers in topics.items() for number in numbers)
         for member_id, topics in lists.items()
@@ -40,12 +40,12 @@ def plan_of(lists: Mapping[str, Numbers]) -> LeaderPlan:
 
 
 def by_topic(topics: Numbers) -> dict[str, Sequence[int]]:
-    """The same partitions with the topics in order of their names."""
+    """Return the same partitions with topics sorted by name."""
     return {topic: topics[topic] for topic in sorted(topics)}
 
 
 def named_topics(members: Iterable[Member]) -> dict[str, list[Member]]:
-    """The members that name each topic, in JoinGroup order; who names a topic twice stands there twice."""
+    """Return the members that name each topic, in JoinGroup order; a member that names a topic twice appears twice."""
     named: dict[str, list[Member]] = {}
     for member in members:
         for topic in member.topics:
@@ -54,24 +54,24 @@ def named_topics(members: Iterable[Member]) -> dict[str, list[Member]]:
 
 
 def known_topics(group: Group) -> dict[str, list[Member]]:
-    """`named_topics` for those topics that the leader knows, in order of their names."""
+    """Return `named_topics` for topics that the leader knows, sorted by name."""
     named = named_topics(group.members)
     return {topic: named[topic] for topic in sorted(named) if topic in group.topics}
 
 
 def member_id_of(member: Member) -> str:
-    """The key of a library that knows no static members."""
+    """Return the sort key of a library without static members."""
     return member.member_id
 
 
 def static_first(member: Member) -> tuple[bool, str]:
-    """The key of franz-go: static members by instance id, then the others by member id."""
+    """Return franz-go's sort key: static members by instance id, then the others by member id."""
     static = member.group_instance_id
     return static is None, member.member_id if static is None else static
 
 
 def last_runs(members: Sequence[Member]) -> list[Member]:
-    """kafka-python's order: the last run of static members, sorted, then the last run of the others, sorted.
+    """Return kafka-python's order: the last run of static members, sorted, then the last run of the others, sorted.
 
     A run is a stretch of the JoinGroup order; members of earlier runs are not in the result. Static A, dynamic B,
     static C -> C, B: A gets nothing.
@@ -82,15 +82,15 @@ def last_runs(members: Sequence[Member]) -> list[Member]:
 
 
 def read_by_librdkafka(group: Group) -> Group:
-    """The group without members that name no topic: librdkafka cannot read their subscription and leaves them out.
+    """Remove members that name no topic: librdkafka cannot read their subscription and leaves them out.
 
-    They are sent no assignment, and what they claim counts for nothing.
+    They are sent no assignment, and their claims are ignored.
     """
     return Group(tuple(member for member in group.members if member.topics), group.topics)
 
 
 def librdkafka_compare(one: Member, other: Member) -> int:
-    """Two static members compare by instance id, any other pair by member id: not transitive in a mixed group."""
+    """Compare two static members by instance id, any other pair by member id: not transitive in a mixed group."""
     both_static = one.group_instance_id is not None and other.group_instance_id is not None
     mine, theirs = (
         (one.group_instance_id or "", other.group_instance_id or "")
@@ -101,7 +101,7 @@ def librdkafka_compare(one: Member, other: Member) -> int:
 
 
 def merge_sort(items: Sequence[T], compare: Callable[[T, T], int]) -> list[T]:
-    """Sort as `qsort` of the GNU C library does: where `compare` contradicts itself, the halves decide."""
+    """Sort as `qsort` of the GNU C library does: the order of merging decides if `compare` contradicts itself."""
     if len(items) < 2:
         return list(items)
     middle = len(items) // 2

@@ -1,7 +1,7 @@
-"""What assignors promise whose answers differ from call to call: Sarama's sticky ones and kafka-go's rack-affinity.
+"""Check the promises of assignors whose answers vary between calls: Sarama's sticky ones, kafka-go's rack-affinity.
 
-They walk Go's maps, which have no order: one group may have hundreds of answers, so an answer can only be held
-against the promise. That others would promise the same is in the nature of it.
+They iterate over Go maps, which have no order: one group may have hundreds of answers, so an answer can only be
+checked against the promise. Other assignors may make the same promise, which cannot be told apart.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ GivenLists = Mapping[str, Sequence[TopicPartition]]
 
 
 def nothing(group: Group, lists: GivenLists) -> bool:
-    """Whether a promise is kept where there is none, as the answer itself can be computed: no."""
+    """Return False: an assignor whose answer can be computed has no promise to check."""
     return False
 
 
 def keeps_sticky(group: Group, lists: GivenLists) -> bool:
-    """Each partition to exactly one subscriber, and balanced (KIP-54).
+    """Check that each partition goes to exactly one subscriber, and that the group is balanced (KIP-54).
 
-    Balanced: of two members, the one with two fewer subscribes to no topic that the other has partitions of.
+    Balanced: if a member has two fewer than another, it subscribes to no topic that the other has partitions of.
     """
     return _given(lists) == Counter(_wanted(group)) and _to_subscribers(group, lists) and _balanced(group, lists)
 
 
 def keeps_cooperative(group: Group, lists: GivenLists) -> bool:
-    """Each partition to one subscriber at most; nothing that another member claims; only what is claimed is left out.
+    """Check: each partition has at most one subscriber, none claimed by another member; only claimed ones are left out.
 
-    The balance shows in the next round only.
+    The balance shows only in the next round.
     """
     given, owners = _given(lists), claimants(group)
     return (
@@ -45,9 +45,9 @@ def keeps_cooperative(group: Group, lists: GivenLists) -> bool:
 
 
 def keeps_sarama_sticky(group: Group, lists: GivenLists) -> bool:
-    """`keeps_sticky`, but for partitions that Sarama moves back to an older claimant that no longer subscribes.
+    """Check `keeps_sticky`, except for partitions that Sarama returns to an older claimant that does not subscribe.
 
-    It may give them to that member, or, where it has set the member aside by then, to nobody.
+    Sarama may give them to that member, or, if it has set the member aside by then, to no member.
     """
     given, as_if = _given(lists), _resubscribed(group, lists)
     returned = _claimed_by_others(group)
@@ -61,19 +61,19 @@ def keeps_sarama_sticky(group: Group, lists: GivenLists) -> bool:
 
 
 def _claimed_by_others(group: Group) -> set[TopicPartition]:
-    """Partitions of several claimants, one of which does not subscribe."""
+    """Return partitions with several claimants, one of which does not subscribe."""
     claims = [(each, each.topic in member.topics) for member in group.members for each in _claimed(member)]
     count = Counter(each for each, _ in claims)
     return {each for each, subscribes in claims if not subscribes and count[each] > 1}
 
 
 def keeps_sarama_cooperative(group: Group, lists: GivenLists) -> bool:
-    """`keeps_cooperative` with the same exception."""
+    """Check `keeps_cooperative` with the same exception."""
     return keeps_cooperative(_resubscribed(group, lists), lists)
 
 
 def _resubscribed(group: Group, lists: GivenLists) -> Group:
-    """The group as if members subscribed to topics of which they, one of several claimants, got a partition back."""
+    """Add topics to members' subscriptions that Sarama returned to them as one of several claimants."""
     claims = {member.member_id: _claimed(member) for member in group.members}
     count = Counter(each for mine in claims.values() for each in mine)
     members = []
@@ -85,16 +85,16 @@ def _resubscribed(group: Group, lists: GivenLists) -> Group:
 
 
 def _claimed(member: Member) -> frozenset[TopicPartition]:
-    """As the member says in its subscription or, of `sticky`, in its user data."""
+    """Return the member's claims, from its subscription or, for `sticky`, from its user data."""
     sent = decode_user_data(member.user_data, STICKY).owned
     told = (TopicPartition(topic, number) for topic, numbers in sent for number in numbers)
     return frozenset(member.owned) or frozenset(told)
 
 
 def keeps_rack_affinity(group: Group, lists: GivenLists) -> bool:
-    """Each partition to exactly one subscriber; of each topic, all of them have equally many, or one more or less.
+    """Check that each partition goes to one subscriber, and that subscribers' counts per topic differ by at most one.
 
-    Who names a topic twice counts twice and takes its share once, so that some of the topic may be left out.
+    A member that names a topic twice counts twice but takes its share once, so some partitions may be left out.
     """
     given = _given(lists)
     if any(count > 1 for count in given.values()) or not _to_subscribers(group, lists):

@@ -1,7 +1,7 @@
-"""`range` as other client libraries answer it: each topic on its own, in stretches.
+"""Implement `range` as other client libraries do: each topic on its own, in runs of consecutive partitions.
 
-All but kafka-go give the first members one partition more where it does not divide evenly. They differ in how they sort
-members, and in what a topic that a member names twice leads to.
+All but kafka-go give the first members one partition more if the count does not divide evenly. They differ in how
+they sort members, and in the effect of a topic that a member names twice.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Order = Callable[[Sequence[Member]], Sequence[Member]]
 
 
 def kafka_python_range(group: Group, leader: str | None) -> LeaderPlan:
-    """kafka-python 3.0: static members before the others, but of each kind only the last run (see `last_runs`)."""
+    """kafka-python 3.0: static members before the others, but only the last run of each kind (see `last_runs`)."""
     return _overwriting(group, last_runs)
 
 
@@ -50,7 +50,7 @@ def sarama_range(group: Group, leader: str | None) -> LeaderPlan:
 
 
 def franz_go_range(group: Group, leader: str | None) -> LeaderPlan:
-    """franz-go 1.22: static members first; who names a topic twice counts twice and gets both shares."""
+    """franz-go 1.22: static members first; a member that names a topic twice counts twice and gets both shares."""
     lists: dict[str, dict[str, Sequence[int]]] = {member.member_id: {} for member in group.members}
     for topic, members in known_topics(group).items():
         for member, numbers in _shares(sorted(members, key=static_first), group.topics[topic]):
@@ -75,9 +75,9 @@ def kafka_go_range(group: Group, leader: str | None) -> LeaderPlan:
 
 
 def librdkafka_range(group: Group, leader: str | None) -> LeaderPlan:
-    """librdkafka 2.16: a member's topics stand by their subscribers, then by partition count, then as in the metadata.
+    """librdkafka 2.16: sort a member's topics by subscribers, then by partition count, then as in the metadata.
 
-    The metadata's order of topics is taken to be that of their names. Racks (KIP-881) are not modelled. See
+    The metadata is assumed to list topics by name. Racks (KIP-881) are not modelled. See
     `read_by_librdkafka`.
     """
     group = read_by_librdkafka(group)
@@ -94,7 +94,7 @@ def librdkafka_range(group: Group, leader: str | None) -> LeaderPlan:
 
 
 def _overwriting(group: Group, order: Order) -> LeaderPlan:
-    """Who names a topic twice counts twice and keeps the second share alone: the first is left out."""
+    """Let a member that names a topic twice count twice and keep only the second share: the first is left out."""
     lists: dict[str, dict[str, Sequence[int]]] = {member.member_id: {} for member in group.members}
     for topic, members in known_topics(group).items():
         for member, numbers in _shares(order(members), group.topics[topic]):
@@ -104,7 +104,7 @@ def _overwriting(group: Group, order: Order) -> LeaderPlan:
 
 
 def _shares(takers: Sequence[T], partitions: int) -> list[tuple[T, range]]:
-    """Stretches of equal length, the first ones longer by one where it does not divide."""
+    """Split into runs of equal length, the first ones longer by one if the count does not divide."""
     least, longer = divmod(partitions, len(takers))
     starts = [place * least + min(place, longer) for place in range(len(takers) + 1)]
     return [(taker, range(*bounds)) for taker, bounds in zip(takers, pairwise(starts), strict=True)]

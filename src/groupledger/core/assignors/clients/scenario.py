@@ -1,7 +1,7 @@
-"""A JSON scenario (see `core.scenario`) answered by the assignor of another client library, such as `sarama-range`.
+"""Solve a JSON scenario (see `core.scenario`) by the assignor of another client library, such as `sarama-range`.
 
-A scenario may name the `leader`, which KafkaJS's assignor asks for. The result tells besides: `absent`, the members the
-leader sends no assignment to; and `several`: true, where the library may give another answer to the same group.
+A scenario may name the `leader`, which KafkaJS's assignor needs. The result adds `absent`, the members that the leader
+sends no assignment to; and `several`: true, if the library may give another answer to the same group.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from groupledger.core.input_codes import ScenarioCode
 from groupledger.core.scenario_groups import group_of
 
 LOOKS = 24
-"""Ways tried for a second answer."""
+"""Runs tried to find a second answer."""
 
 
 def solve(scenario: dict[str, Any]) -> dict[str, Any]:
-    """The result of a scenario whose form is right: the likeliest answer, or what the leader fails with.
+    """Return the result of a well-formed scenario: the likeliest answer, or the leader's failure.
 
-    Raises Fault: UNKNOWN_ASSIGNOR; NO_ANSWER for an assignor whose answer is left to chance; BAD_SCENARIO for a leader
-    that is no member.
+    Raises Fault: UNKNOWN_ASSIGNOR; NO_ANSWER for an assignor whose answer is random; BAD_SCENARIO for a leader
+    that is not a member.
     """
     name, leader = scenario["assignor"], scenario.get("leader")
     known = CLIENT_ASSIGNORS.get(name)

@@ -1,7 +1,7 @@
-"""`roundrobin` as other client libraries answer it, and KafkaJS's RoundRobinAssigner: members take turns.
+"""Implement `roundrobin` as other client libraries do, and KafkaJS's RoundRobinAssigner: members take turns.
 
-Most go on with the next member at the next topic and pass over who does not subscribe. kafka-go starts anew at each
-topic; KafkaJS deals the leader's topics to everybody; kafka-python fails as soon as a member has to be passed over.
+Most continue with the next member at the next topic and skip members that do not subscribe. kafka-go restarts at each
+topic; KafkaJS deals the leader's topics to all members; kafka-python fails as soon as a member must be skipped.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Dealt = dict[str, dict[str, list[int]]]
 
 
 def kafka_python_roundrobin(group: Group, leader: str | None) -> LeaderPlan:
-    """kafka-python 3.0: the members of `last_runs` in turns. One that does not subscribe to a topic is its end.
+    """kafka-python 3.0: deal to the members of `last_runs` in turns; fails at one that does not subscribe to a topic.
 
-    It then looks a pair (instance id, member id) up among member ids.
+    It then looks up a pair (instance id, member id) among member ids.
     """
     members = last_runs(group.members)
     lists: Dealt = {member.member_id: {} for member in group.members}
@@ -57,9 +57,9 @@ def librdkafka_roundrobin(group: Group, leader: str | None) -> LeaderPlan:
 
 
 def sarama_roundrobin(group: Group, leader: str | None) -> LeaderPlan:
-    """Sarama 1.61: partitions sort as the text "topic-number", so t-10 stands before t-2.
+    """Sarama 1.61: sort partitions by the text "topic-number", so t-10 comes before t-2.
 
-    A member without partitions is sent no assignment. Without any topic it fails.
+    A member without partitions is sent no assignment. Without topics it fails.
     """
     partitions = sorted(_sorted_partitions(group), key=lambda each: f"{each.topic}-{each.partition}")
     if not known_topics(group):
@@ -87,8 +87,8 @@ def kafka_go_roundrobin(group: Group, leader: str | None) -> LeaderPlan:
 def kafkajs_roundrobin(group: Group, leader: str | None) -> LeaderPlan:
     """KafkaJS 2.2: the topics that the leader subscribes to, in its order, dealt to all members, subscribed or not.
 
-    Topics of others only are left out. A member without partitions is sent no assignment. Without a leader, the first
-    member is taken for it.
+    Topics that only others subscribe to are left out. A member without partitions is sent no assignment. Without a
+    leader, the first member is assumed to lead.
     """
     members = sorted(group.members, key=lambda member: member.member_id.encode("utf-16-be", "surrogatepass"))
     leaders = [member for member in group.members if member.member_id == leader] or list(group.members[:1])
@@ -101,7 +101,7 @@ def kafkajs_roundrobin(group: Group, leader: str | None) -> LeaderPlan:
 
 
 def _as_keys(topics: Iterable[str]) -> list[str]:
-    """The topics as the keys of a JavaScript object are walked: those that look like an array index first, by value."""
+    """Order topics as a JavaScript object iterates its keys: those that look like an array index first, by value."""
     names = list(topics)
     indices = [name for name in names if name.isascii() and name.isdigit() and str(int(name)) == name]
     indices = [name for name in indices if int(name) < 2**32 - 1]
@@ -109,12 +109,12 @@ def _as_keys(topics: Iterable[str]) -> list[str]:
 
 
 def _sorted_partitions(group: Group) -> list[TopicPartition]:
-    """All partitions that somebody subscribes to, by topic and number."""
+    """Return all subscribed partitions, by topic and number."""
     return [TopicPartition(topic, number) for topic in known_topics(group) for number in range(group.topics[topic])]
 
 
 def _in_turns(group: Group, members: Sequence[Member], partitions: Iterable[TopicPartition]) -> LeaderPlan:
-    """Deal to the next member that subscribes; the one after it is next."""
+    """Deal each partition to the next subscribing member; the turn then passes to the member after it."""
     lists: Dealt = {member.member_id: {} for member in group.members}
     subscribed = [frozenset(member.topics) for member in members]
     turn = 0

@@ -1,8 +1,8 @@
-"""`sticky-stream-join` (KIP-315, never shipped): one consumer gets a number of all joined topics, and keeps it.
+"""`sticky-stream-join` (KIP-315, never shipped): one consumer gets and keeps a partition number of all joined topics.
 
-Numbers are assigned, not topic partitions; a number is eligible below the least partition count of the group's topics.
-What a member claims (`claim_partition`, of whatever topic) are the numbers it had, `claim_generation` is their epoch.
-Where the KIP is silent: docs/decisions/0022.
+Numbers are assigned, not topic partitions; a number is eligible if it is below the least partition count of the
+group's topics. A member's claims (`claim_partition`, of whatever topic) are the numbers it had; `claim_generation` is
+their epoch. For points on which the KIP is silent, see docs/decisions/0022.
 """
 
 from __future__ import annotations
@@ -27,5 +27,5 @@ __all__ = [
 
 
 def sticky_stream_join(batch: GroupBatch) -> AssignmentBatch:
-    """Assign every group; an eager assignor, so the answer is the target. `left_out` says what nobody gets, and why."""
+    """Assign every group; the assignor is eager, so the answer is the target. See `left_out` for the rest."""
     return answer(stream_join_groups, batch, None)

@@ -1,4 +1,4 @@
-"""What a stream join leaves unassigned, as rows with the reason (KIP-315, "Assignment Strategy" 1 and 5)."""
+"""List what a stream join leaves unassigned, as rows with the reason (KIP-315, "Assignment Strategy" 1 and 5)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class LeftOut(NamedTuple):
-    """Rows by group, local topic, partition; `beyond` tells the two reasons apart."""
+    """Rows by group, local topic, partition; `beyond` distinguishes the two reasons."""
 
     group: LongArray
     topic: LongArray
@@ -28,12 +28,12 @@ class LeftOut(NamedTuple):
     beyond: NDArray[np.bool_]
 
     def reason(self, row: int) -> Reason:
-        """The reason of one row."""
+        """Return the reason of one row."""
         return Reason.BEYOND_LEAST_COUNT if self.beyond[row] else Reason.OWNER_NOT_SUBSCRIBED
 
 
 def left_out(batch: GroupBatch, answer: AssignmentBatch) -> LeftOut:
-    """The partitions of subscribed topics that `answer` gives to nobody."""
+    """Return the partitions of subscribed topics that `answer` leaves without an owner."""
     eligible = np.zeros(batch.groups, np.int32)
     run(eligible_counts, arrays(batch), eligible, cells=len(batch.subscription_topic))
     group_of_member = ragged.owners(batch.member_start)
@@ -51,7 +51,7 @@ def left_out(batch: GroupBatch, answer: AssignmentBatch) -> LeftOut:
 
 
 def _subscribed(batch: GroupBatch, group_of_member: LongArray) -> IntArray:
-    """[T]: 1 for topics that a member of their group subscribes to."""
+    """Return [T]: 1 for topics that a member of their group subscribes to."""
     start, entry = ragged.take(batch.subscription_start, batch.member_subscription)
     group = group_of_member[ragged.owners(start)]
     subscribed = np.zeros(len(batch.topic_partitions), np.int32)

@@ -1,8 +1,8 @@
-"""Who gets which partition number (KIP-315, "Assignment Strategy" 1 to 4).
+"""Choose each partition number's consumer (KIP-315, "Assignment Strategy" 1 to 4).
 
-In each round every member takes one number, until none is left, so counts differ by one at most. In a round those
-come first who still have a number of their own to take; then, by member id, the others take an unowned number, or
-steal from whoever has most of its own left. Members subscribed to no topic that exists take no part.
+In each round every member takes one number, until none is left, so counts differ by one at most. Members that still
+have a number of their own to take come first; then, by member id, the others take an unowned number, or steal from
+the member with most of its own left. Members subscribed to no topic that exists take no part.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from groupledger.core.batch import IntArray, LongArray
 
 NOBODY = -1
-LAST_EPOCH = 2**31 - 1  # has no successor, so it is not believed: one member could end the group with it
+LAST_EPOCH = 2**31 - 1  # has no successor, so it is ignored: otherwise one member could stop the group
 
 
 class Own(NamedTuple):
-    """The numbers each member had and nobody has taken yet: numbers[low[m]:high[m]], ascending."""
+    """The numbers that each member had and that are not taken yet: numbers[low[m]:high[m]], ascending."""
 
     numbers: IntArray
     low: LongArray  # [members]
@@ -46,7 +46,7 @@ def stream_join_groups(b: Arrays, cooperative: bool, every: TargetLists, status:
 
 @kernel
 def participants(g: GroupView) -> IntArray:
-    """Members subscribed to a topic that exists, by member id."""
+    """Return the members subscribed to a topic that exists, by member id."""
     members = np.empty(g.members, np.int32)
     count = 0
     for member in range(g.members):
@@ -62,7 +62,7 @@ def participants(g: GroupView) -> IntArray:
 
 @kernel
 def eligible(g: GroupView) -> int:
-    """How many numbers are assigned: the least partition count of the topics that somebody subscribes to."""
+    """Return how many numbers are assigned: the least partition count of all subscribed topics."""
     least = NONE
     for member in range(g.members):
         subscription = g.subscription[member]
@@ -77,14 +77,14 @@ def eligible(g: GroupView) -> int:
 
 @kernel
 def epoch_of(g: GroupView, member: int) -> int:
-    """The epoch of what a member claims, NONE for none."""
+    """Return the epoch of a member's claims, NONE if it has none."""
     epoch = g.claim_generation[member]
     return NONE if epoch == LAST_EPOCH else int(epoch)
 
 
 @kernel
 def _owners(g: GroupView, members: IntArray) -> IntArray:
-    """Who had each eligible number: of several, the one with the highest epoch, then the first by member id."""
+    """Return who had each eligible number; among several, the highest epoch, then the first by member id."""
     owner = np.full(eligible(g), NOBODY, np.int32)
     for member in members:
         for claim in range(g.claim_start[member], g.claim_start[member + 1]):
@@ -115,10 +115,10 @@ def _own(members: int, owner: IntArray) -> Own:
 
 @kernel
 def _select(g: GroupView, members: IntArray, owner: IntArray) -> IntArray:
-    """[eligible numbers]: who takes each; lowest own and unowned numbers first, highest stolen first."""
+    """Return the taker of each [eligible number]; own and unowned ones lowest first, stolen highest first."""
     own = _own(g.members, owner)
     taker = np.full(len(owner), NOBODY, np.int32)
-    stack = np.array([0, (own.high - own.low).max()], np.int64)  # next to be robbed: place in `members`, what it has
+    stack = np.array([0, (own.high - own.low).max()], np.int64)  # next to steal from: place in `members`, its count
     unowned = 0
     left = len(owner)
     served = np.full(g.members, NOBODY, np.int64)
@@ -145,9 +145,9 @@ def _select(g: GroupView, members: IntArray, owner: IntArray) -> IntArray:
 
 @kernel
 def _steal(own: Own, members: IntArray, stack: LongArray) -> int:
-    """The highest number of the member with most of its own left, of several the first by member id.
+    """Take the highest number of the member with most of its own left, the first by member id among equals.
 
-    What members have only shrinks, so the search goes on where it stopped: `stack` holds place and height.
+    Members' own numbers only shrink, so the search resumes where it stopped: `stack` holds place and height.
     """
     while True:
         while stack[0] < len(members):
@@ -162,7 +162,7 @@ def _steal(own: Own, members: IntArray, stack: LongArray) -> int:
 
 @kernel
 def _write(g: GroupView, taker: IntArray, out: TargetLists) -> None:
-    """Each list by number, then by topic name: all topics of the member's subscription that exist."""
+    """Write each list by number, then by topic name: all existing topics of the member's subscription."""
     counts = np.zeros(g.members, np.int64)
     for member in taker:
         counts[member] += 1
@@ -200,7 +200,7 @@ def _topics_by_name(g: GroupView, member: int, topics: IntArray) -> int:
 
 
 def next_epochs(batch: GroupBatch) -> LongArray:
-    """[G]: the epoch of each group's new assignment, one above the highest it was sent; 0 for a group's first."""
+    """Return [G]: each group's new epoch, one above the highest it was sent; 0 for its first assignment."""
     epochs = np.zeros(batch.groups, np.int64)
     run(_next_epochs, arrays(batch), epochs, cells=batch.members)
     return epochs
@@ -216,6 +216,6 @@ def _next_epochs(b: Arrays, epochs: LongArray) -> None:
 
 @kernel
 def eligible_counts(b: Arrays, counts: IntArray) -> None:
-    """`eligible` of each group."""
+    """Fill `counts` with `eligible` of each group."""
     for index in range(len(counts)):
         counts[index] = eligible(group_at(b, index))

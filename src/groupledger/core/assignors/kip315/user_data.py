@@ -1,9 +1,9 @@
-"""KIP-315's user data: what a consumer remembers of its assignment and sends back, and what the leader tells it.
+"""Encode KIP-315's user data: a consumer's remembered assignment, which it sends back, and the leader's epoch.
 
     subscription  version int16 = 0, epoch int32, count int32, partition int32 ..   (ascending)
     assignment    version int16 = 0, epoch int32
 
-Big-endian. A later version may only append, so a reader takes what it knows and ignores the rest.
+Big-endian. A later version may only append fields, so a reader ignores what follows.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ class JoinMemory:
 
 
 def remember(partitions: Iterable[int], assignment_user_data: bytes) -> JoinMemory:
-    """What a consumer keeps on assignment: the numbers of all its partitions, each once, and the leader's epoch."""
+    """Build what a consumer keeps on assignment: the distinct numbers of all its partitions, and the leader's epoch."""
     version, epoch = _unpack(EPOCH, assignment_user_data)
     _require_known(version)
     return JoinMemory(epoch, tuple(sorted(set(partitions))))
 
 
 def write_memory(memory: JoinMemory) -> bytes:
-    """A subscription's user data."""
+    """Encode a subscription's user data."""
     count = len(memory.partitions)
     return MEMORY.pack(VERSION, memory.epoch, count) + struct.pack(f">{count}i", *memory.partitions)
 
 
 def read_memory(subscription_user_data: bytes) -> JoinMemory:
-    """The inverse of `write_memory`; Fault `user-data` for bytes that are not it."""
+    """Decode what `write_memory` encodes; Fault `user-data` for other bytes."""
     version, epoch, count = _unpack(MEMORY, subscription_user_data)
     _require_known(version)
     if not 0 <= count <= (len(subscription_user_data) - MEMORY.size) // 4:
@@ -52,7 +52,7 @@ def read_memory(subscription_user_data: bytes) -> JoinMemory:
 
 
 def write_epoch(epoch: int) -> bytes:
-    """An assignment's user data."""
+    """Encode an assignment's user data."""
     return EPOCH.pack(VERSION, epoch)
 
 

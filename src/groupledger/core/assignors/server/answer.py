@@ -1,4 +1,4 @@
-"""A server-side assignment in words: the coordinator's records, and Kafka's error where it fails."""
+"""Convert a server-side assignment to names: the coordinator's records, and Kafka's error if it fails."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PATHS = {ServerPath.HOMOGENEOUS: "homogeneous", ServerPath.HETEROGENEOUS: "heter
 
 
 def written(batch: ServerBatch, names: Names, result: ServerAssignment, group: int) -> TargetRows:
-    """Each member's topics and partitions in the order of its target record: {"m": [("orders", [0, 2])]}."""
+    """Return each member's topics and partitions in the order of its target record: {"m": [("orders", [0, 2])]}."""
     first_topic = int(batch.topic_start[group])
     records: TargetRows = {}
     for member in range(batch.member_start[group], batch.member_start[group + 1]):
@@ -31,12 +31,12 @@ def written(batch: ServerBatch, names: Names, result: ServerAssignment, group: i
 
 
 def path_word(result: ServerAssignment, group: int) -> str:
-    """`homogeneous` or `heterogeneous`."""
+    """Return `homogeneous` or `heterogeneous`."""
     return PATHS[ServerPath(int(result.path[group]))]
 
 
 def failure(batch: ServerBatch, result: ServerAssignment, group: int) -> str | None:
-    """What Kafka throws, class and message; None where it answers."""
+    """Return the class and message of what Kafka throws; None if it answers."""
     status = ServerStatus(int(result.status[group]))
     if status == ServerStatus.OK:
         return None

@@ -1,4 +1,4 @@
-"""The two server-side assignors over a batch of groups, and the few walks that must be answered key by key."""
+"""Run the two server-side assignors over a batch of groups; rare iteration orders are computed key by key."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Walks(NamedTuple):
-    """What `uniform` meets: members [M], the topics of homogeneous groups [T] and how many [G], current targets."""
+    """Iteration orders for `uniform`: members [M], topics of homogeneous groups [T], how many [G], current targets."""
 
     members: IntArray
     shared: IntArray
@@ -40,13 +40,13 @@ class Walks(NamedTuple):
 def assign(name: str, batch: ServerBatch) -> ServerAssignment:
     """Assign every group of the batch by `uniform` or `range`; KeyError for another name.
 
-    3 partitions over 2 members, nobody owning any -> 2 for the first in the walk, 1 for the other.
+    3 partitions over 2 members without targets -> 2 for the first in iteration order, 1 for the other.
     """
     return ASSIGNORS[name](batch)
 
 
 def uniform(batch: ServerBatch) -> ServerAssignment:
-    """`uniform`: each group by the algorithm of its subscriptions."""
+    """Assign by `uniform`: each group by the algorithm for its subscriptions."""
     groups, members, cells = len(batch.joining), len(batch.member_hash), _cells(batch)
     path, status, bad = _paths(batch), np.zeros(groups, np.int32), np.zeros(groups, np.int64)
     walks = _walks(batch, path)
@@ -75,7 +75,7 @@ def uniform(batch: ServerBatch) -> ServerAssignment:
 
 
 def range_(batch: ServerBatch) -> ServerAssignment:
-    """`range`: a run of neighbouring partitions of each topic for each of its subscribers."""
+    """Assign by `range`: consecutive partitions of each topic for each of its subscribers."""
     groups, members, cells = len(batch.joining), len(batch.member_hash), _cells(batch)
     path = _paths(batch)
     start = np.zeros(members + 1, np.int64)
@@ -94,7 +94,7 @@ ASSIGNORS: dict[str, Callable[[ServerBatch], ServerAssignment]] = {"range": rang
 
 
 def _cells(batch: ServerBatch) -> int:
-    """How much there is to do, for the choice between compiled and plain kernels."""
+    """Return the amount of work, to choose between compiled and plain kernels."""
     wanted = int(np.maximum(batch.topic_partitions, 0).sum())
     return 4 * (wanted + len(batch.target_topic) + len(batch.subscription_topic)) + 8 * len(batch.member_hash)
 
@@ -106,7 +106,7 @@ def _paths(batch: ServerBatch) -> IntArray:
 
 
 def _walks(batch: ServerBatch, path: IntArray) -> Walks:
-    """All walks before the decision; what a tree decides is answered by `exact`."""
+    """Return all iteration orders needed before the decision; `exact` computes those that a tree decides."""
     cells, groups = _cells(batch), len(path)
     order, crowded = np.empty(len(batch.member_hash), np.int32), np.zeros(groups, np.bool_)
     run(walk_members, batch, order, crowded, cells=cells)
@@ -135,7 +135,7 @@ def _owned(batch: ServerBatch) -> CurrentTargets:
 
 
 def _offenders(owned: CurrentTargets, bad: NDArray[np.int64]) -> tuple[IntArray, IntArray]:
-    """Topic and partition of each group's offender, -1 where there is none."""
+    """Return topic and partition that made each group fail, -1 if none did."""
     none = np.full(len(bad), -1, np.int32)
     if not (bad >= 0).any():
         return none, none
@@ -150,7 +150,7 @@ def _write_trees(
     result: ServerAssignment,
     tree: NDArray[np.bool_],
 ) -> None:
-    """Write the records that a tree decides."""
+    """Write the records whose order a tree decides."""
     for member in np.flatnonzero(tree).tolist():
         group = _group_of(batch, member)
         mine = log[rows[group] : rows[group + 1]]

@@ -1,11 +1,11 @@
-"""Who of a topic's subscribers has least and who has most, as partitions move between them.
+"""Track which of a topic's subscribers has the fewest and which the most partitions, as partitions move.
 
-Subscribers stand sorted by what they have. From the left a range grows whose members all have the same number; each
-takes one partition in turn, then the range rises a level and widens. From the right a range does the reverse. A
-member with nothing of the topic to give is put beyond the right range's end.
+Subscribers are sorted by their number of partitions. From the left a range grows whose members all have the same
+number; each takes one partition in turn, then the range rises a level and widens. From the right a range does the
+reverse. A member that has no partition of the topic to give is put beyond the right range's end.
 
-The order of the turns is Kafka's (4.0 to 4.4), and so is what looks like a slip: members to be compared with a level
-are looked up at their present number, which partitions moved meanwhile may have changed.
+The order of the turns is Kafka's (4.0 to 4.4), and so is an apparent bug: a member that is compared with a level is
+looked up at its present number, which moves may have changed in the meantime.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Balancer(NamedTuple):
     """Sorted seats and the two ranges over them; index LEAST or MOST of each array."""
 
     seats: IntArray
-    level: LongArray  # what a member of the range has, before its turn
+    level: LongArray  # number of partitions of the range's members, before their turns
     start: LongArray  # first of the range
     end: LongArray  # behind its last
     turn: LongArray  # whose turn is next
@@ -34,7 +34,7 @@ class Balancer(NamedTuple):
 
 @kernel
 def balancer(seats: IntArray, size: LongArray) -> Balancer:
-    """Subscribers sorted by (what they have, seat), both ranges still empty. `seats` are ascending, at least one."""
+    """Return subscribers sorted by (number of partitions, seat), both ranges empty. `seats` ascend, at least one."""
     count = len(seats)
     keys = np.empty(count, np.int64)
     for at in range(count):
@@ -50,13 +50,13 @@ def balancer(seats: IntArray, size: LongArray) -> Balancer:
 
 @kernel
 def topic_is_level(b: Balancer, size: LongArray) -> bool:
-    """Nobody has two more than another."""
+    """Return whether no subscriber has two more than another."""
     return bool(size[b.seats[len(b.seats) - 1]] - size[b.seats[0]] <= 1)
 
 
 @kernel
 def next_least(b: Balancer, size: LongArray) -> int:
-    """The seat that takes the next partition."""
+    """Return the seat that takes the next partition."""
     if b.turn[LEAST] >= b.end[LEAST]:
         b.level[LEAST] += 1
         while b.end[LEAST] < len(b.seats) and size[b.seats[b.end[LEAST]]] == b.level[LEAST]:
@@ -68,10 +68,10 @@ def next_least(b: Balancer, size: LongArray) -> int:
 
 @kernel
 def next_most(b: Balancer, size: LongArray) -> int:
-    """The seat that gives the next partition, or -1 where none is left."""
+    """Return the seat that gives the next partition, or -1 if none is left."""
     if b.turn[MOST] < b.start[MOST]:
         if b.end[MOST] <= b.start[MOST] and b.start[MOST] > 0:
-            b.level[MOST] = size[b.seats[b.start[MOST] - 1]]  # all of the range were put aside: down to the next level
+            b.level[MOST] = size[b.seats[b.start[MOST] - 1]]  # the whole range was put aside: down to the next level
         else:
             b.level[MOST] -= 1
         while b.start[MOST] > 0 and size[b.seats[b.start[MOST] - 1]] == b.level[MOST]:
@@ -85,7 +85,7 @@ def next_most(b: Balancer, size: LongArray) -> int:
 
 @kernel
 def most_loaded_with(b: Balancer, size: LongArray, first: LongArray, end: LongArray) -> int:
-    """The seat that gives next and has something of the topic (first < end), or -1; others are put aside for good."""
+    """Return the next giver with some of the topic (first < end), or -1; others are put aside for good."""
     giver = next_most(b, size)
     while giver != -1 and end[giver] <= first[giver]:
         last = b.end[MOST] - 1

@@ -1,10 +1,10 @@
-"""How sure a recomputed `uniform` is, when the group was read from `__consumer_offsets`.
+"""Tell how certain a recomputed `uniform` target is, if the group was read from `__consumer_offsets`.
 
-The log shows members, subscriptions and targets in order. It shows how large the group's table once was, and who
-joined before whom, only if it is uncompacted since the coordinator loaded the group. Where it does not, two members
-can stand in either order only if they share a bucket of the HashMap that the assignor walks *and* a slot of the
-smallest TimelineHashMap the group fits in: slots are upper bits of one hash, so a larger table never changes the
-order of two members in different slots. Without such a pair the answer is exact. `range` depends on none of it.
+The log shows members, subscriptions and targets in order. How large the group's table once was, and which member
+joined before which, it shows only if it is uncompacted since the coordinator loaded the group. Otherwise the order of
+two members is unknown only if they share a bucket of the HashMap that the assignor iterates over *and* a slot of the
+smallest TimelineHashMap that fits the group: slots are upper bits of one hash, so a larger table never changes the
+order of two members in different slots. Without such a pair the answer is exact. `range` depends on none of this.
 """
 
 from __future__ import annotations
@@ -31,16 +31,17 @@ if TYPE_CHECKING:
 
 
 class TargetCertainty(Enum):
-    """What may be promised of a recomputed target, given topic ids and partition counts of the right moment."""
+    """What a recomputed target can promise, given topic ids and partition counts of the right moment."""
 
     EXACT = "exact"
     UNLESS_NEIGHBOURS_COMPETE = "exact unless bucket neighbours compete"
 
 
 def certainty(name: str, batch: ServerBatch, history_known: Flags, joining_known: Flags) -> list[TargetCertainty]:
-    """Of each group. `history_known`: all joins and leaves since the load were read; `joining_known`: so was its cause.
+    """Return the certainty of each group's target.
 
-    In a group whose `joining_known` is False the last member may or may not have been in the table already.
+    `history_known`: all joins and leaves since the load were read. `joining_known`: the member whose heartbeat caused
+    the assignment was read as well; if False, the last member may or may not have been in the table already.
     """
     groups = len(batch.joining)
     doubtful = np.zeros(groups, np.bool_)
@@ -63,7 +64,7 @@ def find_doubt(
     joining_known: NDArray[np.bool_],
     doubtful: NDArray[np.bool_],
 ) -> None:
-    """Flag each group in which an order that the log does not show can decide."""
+    """Flag each group whose answer may depend on an order that the log does not show."""
     for index in range(len(doubtful)):
         g = group_at(b, index)
         if g.members < 2:
@@ -82,7 +83,7 @@ def find_doubt(
 
 @kernel
 def _buckets(g: ServerGroupView) -> IntArray:
-    """Each member's bucket in the HashMap of all members; one bucket for all where a tree decides."""
+    """Return each member's bucket in the HashMap of all members; one bucket for all if a tree decides."""
     buckets = np.zeros(g.members, np.int32)
     capacity = after_changes(g.member_hash, np.ones(g.members, np.int32), g.members, LEAST_CAPACITY)
     if capacity != TREE:
@@ -93,7 +94,7 @@ def _buckets(g: ServerGroupView) -> IntArray:
 
 @kernel
 def _share_bucket_and_slot(g: ServerGroupView, buckets: IntArray, settled: int) -> bool:
-    """Whether two of the members meet in a bucket and in a slot of the smallest table for `settled` members."""
+    """Return whether two members share a bucket and a slot of the smallest table for `settled` members."""
     bits = 1
     while 3 * settled > 4 << bits:
         bits += 1
@@ -106,7 +107,7 @@ def _share_bucket_and_slot(g: ServerGroupView, buckets: IntArray, settled: int) 
 
 @kernel
 def _topics_compete(g: ServerGroupView, member: int) -> bool:
-    """Whether the order of a member's own request can decide: two topics share buckets, by name and by id."""
+    """Return whether the order of a member's own request may matter: two topics share buckets, by name and by id."""
     first = g.subscription_start[member]
     count = g.subscription_start[member + 1] - first
     topics = g.subscription_topic[first : first + count]

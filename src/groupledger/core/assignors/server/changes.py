@@ -1,7 +1,7 @@
-"""Current targets as they are walked, and the log of what an assignor does to them.
+"""Hold current targets in iteration order, and the log of what an assignor does to them.
 
-The log has rows (member, topic, partition) in the order of time; a partition that is taken away is logged as its
-complement (~partition, below 0). From it alone `record` knows how Java's maps and sets came to be.
+The log has rows (member, topic, partition) in order of time; a removed partition is logged as its complement
+(~partition, below 0). From the log alone `record` derives the state of Java's maps and sets.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FIRST_ROWS = 1024
 
 
 class CurrentTargets(NamedTuple):
-    """The current targets of a batch, each member's in the order its maps are walked; `target_start` bounds them."""
+    """The current targets of a batch, each member's in iteration order of its maps; `target_start` bounds them."""
 
     topic: IntArray
     partition: IntArray
@@ -27,7 +27,7 @@ class CurrentTargets(NamedTuple):
 
 @kernel
 def with_room(log: IntArray, used: int, more: int) -> IntArray:
-    """The log, or a longer copy of it, with room for `more` rows after the first `used`."""
+    """Return the log, or a longer copy of it, with room for `more` rows after the first `used`."""
     if used + more <= len(log):
         return log
     longer = np.empty((max(2 * len(log), used + more), 3), np.int32)
@@ -37,7 +37,7 @@ def with_room(log: IntArray, used: int, more: int) -> IntArray:
 
 @kernel
 def write(log: IntArray, used: int, member: int, topic: int, partition: int) -> int:
-    """Append a row where there is room; returns the new number of rows."""
+    """Append a row if there is room; return the new number of rows."""
     log[used, 0] = member
     log[used, 1] = topic
     log[used, 2] = partition

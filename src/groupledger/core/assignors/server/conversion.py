@@ -1,7 +1,7 @@
-"""What server-side assignors make of a classic group: the assignment before and after its conversion (KIP-848).
+"""Compute a classic group's assignment before and after its conversion by a server-side assignor (KIP-848).
 
 A coordinator takes the recorded assignment of a classic group as its first target, and computes the next one from it
-when a member joins. Worked example: m1 has orders 0-3 and m2 has nothing; `uniform` leaves two with m1 and moves two.
+when a member joins. Worked example: m1 has orders 0-3 and m2 has none; `uniform` leaves two with m1 and moves two.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ListedTopics = Mapping[str, tuple[str | None, int]]
 
 
 class MemberBefore(NamedTuple):
-    """A member as it is recorded before the conversion."""
+    """A member as recorded before the conversion."""
 
     member_id: str
     group_instance_id: str | None
@@ -31,31 +31,31 @@ class MemberBefore(NamedTuple):
 
 
 class GroupBefore(NamedTuple):
-    """A classic group in the order of its JoinGroup response, and the topics that it subscribes to as listed now."""
+    """A classic group in the order of its JoinGroup response, and its subscribed topics as listed now."""
 
     members: tuple[MemberBefore, ...]
     listed: ListedTopics
 
     def owning_nothing(self) -> GroupBefore:
-        """The same group, as if nothing had been assigned yet."""
+        """Return the same group, as if nothing had been assigned yet."""
         return self._replace(members=tuple(each._replace(owned=frozenset()) for each in self.members))
 
 
 class Converted(NamedTuple):
-    """The assignment after: by member; None with `why` in words where there is none."""
+    """The assignment after the conversion, by member; None if there is none, with `why` in words."""
 
     after: Mapping[str, Owned] | None
     why: str | None = None
 
     def moves(self, group: GroupBefore) -> int:
-        """Partitions that another member has afterwards than the one recorded; those of nobody do not count."""
+        """Count partitions whose owner afterwards is not the recorded one; unowned ones do not count."""
         new = {place: member for member, owned in (self.after or {}).items() for place in owned}
         owned = [(place, member.member_id) for member in group.members for place in member.owned]
         return sum(new.get(place, member) != member for place, member in owned)
 
 
 def convert(assignor: str, groups: Sequence[GroupBefore]) -> list[Converted]:
-    """What `uniform` or `range` answers for each group once its members are all KIP-848 ones."""
+    """Return what `uniform` or `range` answers for each group once all its members use KIP-848."""
     made: list[ServerGroup | str] = [_server_group(group) for group in groups]
     possible = [each for each in made if isinstance(each, ServerGroup)]
     if not possible:
@@ -84,7 +84,7 @@ def _places(record: Sequence[tuple[str, Sequence[int]]]) -> Owned:
 
 
 def _server_group(group: GroupBefore) -> ServerGroup | str:
-    """The group as a coordinator would have it; in words why there is none."""
+    """Return the group as a coordinator would hold it, or why it cannot exist, in words."""
     wanted = {topic for member in group.members for topic in member.topics}
     missing = sorted(wanted - group.listed.keys())
     if missing:
@@ -108,7 +108,7 @@ def _topic(topic_id: str | None, partitions: int) -> Topic:
 
 
 def _target(owned: Owned, topics: Mapping[str, Topic]) -> Iterator[tuple[TopicId, tuple[int, ...]]]:
-    """What a member has of the topics that are there still; of others a coordinator knows no id."""
+    """Return a member's partitions of topics that still exist; a coordinator knows no id of the others."""
     for topic, places in groupby(sorted(owned), key=lambda place: place[0]):
         if topic in topics:
             numbers = tuple(number for _, number in places if number < topics[topic].partitions)

@@ -1,6 +1,6 @@
-"""The walks that a tree inside a bucket decides, key by key on `JavaTable`: slow, rare, and right.
+"""Compute iteration orders that a tree inside a bucket decides, key by key on `JavaTable`: slow, rare, exact.
 
-Striped partitions do it (0, 16, 32, .. of one topic), as do ids made to collide.
+Trees occur with striped partitions (0, 16, 32, .. of one topic), and with ids made to collide.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from groupledger.core.batch import IntArray, LongArray
 
 Pairs = Sequence[tuple[int, int]]
-"""Topic and partition (below 0: ~partition, taken away)."""
+"""Topic and partition (below 0: ~partition, removed)."""
 
 
 class TopicKeys:
@@ -35,7 +35,7 @@ class TopicKeys:
 
 
 def walk_keys(keys: Iterable[HashedKey], capacity: int) -> list[int]:
-    """The names of keys put into a table of `capacity`, as it is walked."""
+    """Return the names of keys put into a table of `capacity`, in iteration order."""
     table = JavaTable(capacity)
     for key in keys:
         table.put(key)
@@ -43,25 +43,25 @@ def walk_keys(keys: Iterable[HashedKey], capacity: int) -> list[int]:
 
 
 def member_order(batch: ServerBatch, group: int, order: IntArray) -> list[int]:
-    """The members as the assignor meets them, from their order in the group's table."""
+    """Return the members in the assignor's iteration order, from their order in the group's table."""
     local = slice(batch.member_start[group], batch.member_start[group + 1])
     keys = _keys(batch.member_hash[local], batch.member_rank[local])
     return walk_keys((keys[member] for member in order.tolist()), LEAST_CAPACITY)
 
 
 def subscription(topics: TopicKeys, named: IntArray) -> list[int]:
-    """A member's topics that exist, as a set of their names is walked."""
+    """Return a member's existing topics, in iteration order of a set of their names."""
     walked = walk_keys((topics.names[topic] for topic in named.tolist()), copy_size(len(named)))
     return [topic for topic in walked if topics.exists[topic]]
 
 
 def shared_topics(topics: TopicKeys, named: IntArray) -> list[int]:
-    """`new HashSet(..)` of the ids of a member's topics, as it is walked."""
+    """Return the ids of a member's topics, in iteration order of `new HashSet(..)`."""
     return walk_keys((topics.ids[topic] for topic in subscription(topics, named)), copy_size(len(named)))
 
 
 def target(topics: TopicKeys, held: Pairs) -> list[tuple[int, int]]:
-    """A target as its maps are walked, from the order of its record."""
+    """Return a target in iteration order of its maps, from the order of its record."""
     sets: dict[int, list[int]] = {}
     for topic, partition in held:
         sets.setdefault(topic, []).append(partition)
@@ -70,7 +70,7 @@ def target(topics: TopicKeys, held: Pairs) -> list[tuple[int, int]]:
 
 
 def range_record(topics: TopicKeys, named: IntArray, capacity: int, given: Pairs) -> list[tuple[int, int]]:
-    """A member's ranges in the order its map is walked; `named`: whose names decide the order of the puts."""
+    """Return a member's ranges in iteration order of its map; `named`: whose names decide the order of the puts."""
     ranges: dict[int, list[int]] = {}
     for topic, partition in given:
         ranges.setdefault(topic, []).append(partition)
@@ -80,7 +80,7 @@ def range_record(topics: TopicKeys, named: IntArray, capacity: int, given: Pairs
 
 
 def record(topics: TopicKeys, held: Pairs, rows: Pairs, fresh: LongArray) -> list[tuple[int, int]]:
-    """A remade target as it is walked, from the walk before and what was done since (see `record.write_record`)."""
+    """Return a changed target in iteration order, from the order before and the changes (`record.write_record`)."""
     sets: dict[int, list[int]] = {}
     for topic, partition in held:
         sets.setdefault(topic, []).append(partition)
@@ -102,7 +102,7 @@ def record(topics: TopicKeys, held: Pairs, rows: Pairs, fresh: LongArray) -> lis
 
 
 def range_capacity(named: int, known: int, *, homogeneous: bool) -> int:
-    """Buckets of the map a range assignor makes for a member."""
+    """Return the number of buckets of the map that the range assignor makes for a member."""
     return table_size(room(known if homogeneous else named))
 
 
@@ -127,11 +127,11 @@ def _set(partitions: Iterable[int], capacity: int) -> list[int]:
 
 
 def pairs(topic: IntArray, partition: IntArray) -> Pairs:
-    """Two arrays as pairs of plain integers."""
+    """Return two arrays as pairs of plain integers."""
     return list(zip(topic.tolist(), partition.tolist(), strict=True))
 
 
 def columns(walked: Pairs) -> tuple[IntArray, IntArray]:
-    """The inverse of `pairs`."""
+    """Return pairs as two arrays, the inverse of `pairs`."""
     both = np.array(walked, np.int32).reshape(-1, 2)
     return both[:, 0], both[:, 1]

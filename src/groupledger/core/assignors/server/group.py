@@ -1,4 +1,4 @@
-"""A KIP-848 group in words, and the arrays of many: where strings and topic ids become integers."""
+"""Represent a KIP-848 group with names, and encode many as arrays: strings and topic ids become integers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TopicIdNumbers = tuple[tuple[TopicId, tuple[int, ...]], ...]
 
 @dataclass(frozen=True, slots=True)
 class ServerMember:
-    """A member as its records say; `topics` in the order of the record (a joining member's: of its request)."""
+    """A member as recorded; `topics` in the order of the record (for a joining member: of its request)."""
 
     member_id: str
     topics: tuple[str, ...]
@@ -44,7 +44,7 @@ class ServerMember:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic of the moment the coordinator computed in."""
+    """A topic at the moment of the coordinator's computation."""
 
     topic_id: TopicId
     partitions: int
@@ -52,13 +52,13 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class ServerGroup:
-    """A group before it is assigned anew.
+    """A group before its new assignment.
 
     `members` in the order in which they joined. `changes`: 1 for each join and -1 for each leave since the coordinator
-    loaded the group, the joining member left out; None: nobody left. `joining`: the member whose heartbeat caused the
-    assignment, where it is not in the group's table yet. `homogeneous`: None derives it from the subscriptions as
-    ConsumerGroup does; a group with a regular expression beside names is heterogeneous. Fault BAD_GROUP for a
-    group that cannot be.
+    loaded the group, without the joining member; None: no member left. `joining`: the member whose heartbeat caused the
+    assignment, if it is not in the group's table yet. `homogeneous`: None derives it from the subscriptions as
+    ConsumerGroup does; a group with a regular expression beside names is heterogeneous. Fault BAD_GROUP for a group
+    that cannot exist.
     """
 
     members: tuple[ServerMember, ...]
@@ -68,7 +68,7 @@ class ServerGroup:
     homogeneous: bool | None = None
 
     def __post_init__(self) -> None:
-        """What the arrays could not say later."""
+        """Check what the arrays could not report later."""
         ids = [member.member_id for member in self.members]
         _require(len(set(ids)) == len(ids), "members hold an id twice", "every member once")
         _require(self.joining is None or self.joining in ids, f"joining is {self.joining!r}", "a member's id")
@@ -95,14 +95,14 @@ def _require(fine: bool, what: str, expected: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names behind a batch's integers: member ids [M], topics [T] (None for an id that has no name now)."""
+    """The names behind a batch's integers: member ids [M], topics [T] (None for an id without a current name)."""
 
     members: tuple[str, ...]
     topics: tuple[str | None, ...]
 
 
 def encode(groups: Sequence[ServerGroup]) -> tuple[ServerBatch, Names]:
-    """Many groups as arrays. Ranks are inside a group; equal groups give equal arrays whatever stands beside them."""
+    """Encode many groups as arrays. Ranks are local to a group, so equal groups give equal arrays in any batch."""
     members = [member for group in groups for member in group.members]
     tables = [_TopicTable.of(group) for group in groups]
     topics = [(name, topic_id) for table in tables for name, topic_id in table.topics]
@@ -145,7 +145,7 @@ def encode(groups: Sequence[ServerGroup]) -> tuple[ServerBatch, Names]:
 
 @dataclass(frozen=True, slots=True)
 class _TopicTable:
-    """The local topics of a group: known ones in the order of their names, then names without one, then lone ids."""
+    """The local topics of a group: known ones by name, then names without a topic, then ids without a name."""
 
     topics: tuple[tuple[str | None, TopicId | None], ...]
     partitions: tuple[int, ...]
@@ -181,14 +181,14 @@ def _timeline_bits(group: ServerGroup) -> int:
 
 
 def _ranks(texts: Iterable[str | None]) -> list[int]:
-    """Dense ranks in Java's order (UTF-16 units); NONE where there is no text."""
+    """Return dense ranks in Java's order (UTF-16 units); NONE if there is no text."""
     keys = [None if text is None else text.encode("utf-16-be", "surrogatepass") for text in texts]
     ranks = {key: rank for rank, key in enumerate(sorted({key for key in keys if key is not None}))}
     return [NONE if key is None else ranks[key] for key in keys]
 
 
 def _id_ranks(ids: Sequence[TopicId | None]) -> list[int]:
-    """Ranks in `Uuid.compareTo` order, which is that of signed longs, the upper first; NONE without an id."""
+    """Return ranks in `Uuid.compareTo` order, that of signed longs, the upper first; NONE without an id."""
     signed = {each: tuple(zip(*(half.tolist() for half in uuid_halves([each])), strict=True)) for each in ids if each}
     ranks = {each: rank for rank, each in enumerate(sorted(signed, key=signed.__getitem__))}
     return [NONE if each is None else ranks[each] for each in ids]

@@ -1,6 +1,6 @@
-"""`uniform` where subscriptions differ: keep all that is subscribed, deal out the rest, then even out topic by topic.
+"""`uniform` for different subscriptions: keep subscribed partitions, deal out the rest, then even out by topic.
 
-Balance comes before stickiness. Topics with the most partitions a subscriber come first, then those with fewer
+Balance comes before stickiness. Topics with the most partitions per subscriber come first, then those with fewer
 subscribers, then by id.
 """
 
@@ -26,7 +26,7 @@ NOBODY = -1
 
 
 class HeterogeneousPlan(NamedTuple):
-    """What the algorithm works on. A seat is a member's place in the walk; ties go to the lower seat."""
+    """Working state of the algorithm. A seat is a member's place in iteration order; ties go to the lower seat."""
 
     order: IntArray  # [members] the member in each seat
     size: LongArray  # [seats] partitions in its target
@@ -40,9 +40,9 @@ class HeterogeneousPlan(NamedTuple):
 def assign_heterogeneous(
     g: ServerGroupView, order: IntArray, owned: CurrentTargets, log: IntArray, used: int
 ) -> tuple[IntArray, int, int, int]:
-    """Members A {t}, B {t, u}, t and u of 2 partitions -> A: t0, t1; B: u0, u1.
+    """Assign members A {t}, B {t, u}, t and u of 2 partitions -> A: t0, t1; B: u0, u1.
 
-    Returns the log, its rows used, a `ServerStatus` and, for OUT_OF_BOUNDS, the place of the offender in `owned`.
+    Returns the log, its rows used, a `ServerStatus` and, for OUT_OF_BOUNDS, the failing position in `owned`.
     """
     plan = _plan(g, order)
     log = with_room(log, used, g.target_start[g.members] - g.target_start[0])
@@ -85,9 +85,9 @@ def _plan(g: ServerGroupView, order: IntArray) -> HeterogeneousPlan:
 def _keep_subscribed(
     g: ServerGroupView, plan: HeterogeneousPlan, owned: CurrentTargets, log: IntArray, used: int
 ) -> tuple[int, int]:
-    """Log what members own without a subscription; where two own a partition, the later seat has it.
+    """Log partitions owned without a subscription; if two members own a partition, the later seat has it.
 
-    Returns the log's rows, and the place of a partition beyond its topic's count (Kafka fails there), else -1.
+    Returns the log's rows, and the position of a partition beyond its topic's count (Kafka fails there), else -1.
     """
     subscriber = np.full(g.topics, NOBODY, np.int32)
     for seat in range(g.members):
@@ -108,7 +108,7 @@ def _keep_subscribed(
 
 @kernel
 def _sorted_topics(g: ServerGroupView, plan: HeterogeneousPlan) -> IntArray:
-    """Subscribed topics: most partitions a subscriber first, then fewest subscribers, then by id."""
+    """Return subscribed topics: most partitions per subscriber first, then fewest subscribers, then by id."""
     count = 0
     topics = np.empty(g.topics, np.int32)
     by_id = np.argsort(g.id_rank, kind="mergesort")
@@ -128,7 +128,7 @@ def _sorted_topics(g: ServerGroupView, plan: HeterogeneousPlan) -> IntArray:
 
 @kernel
 def _deal(plan: HeterogeneousPlan, topic: int, log: IntArray, used: int) -> int:
-    """Give each partition without an owner to the subscriber that has least."""
+    """Give each unowned partition to the subscriber with the fewest."""
     low = plan.owner_start[topic]
     high = plan.owner_start[topic + 1]
     while low < high and plan.owner[low] != NOBODY:
@@ -144,7 +144,7 @@ def _deal(plan: HeterogeneousPlan, topic: int, log: IntArray, used: int) -> int:
 
 @kernel
 def _assign(plan: HeterogeneousPlan, topic: int, at: int, seat: int, log: IntArray, used: int) -> int:
-    """Give the partition at `owner[at]` to a seat, taking it from the one that has it."""
+    """Give the partition at `owner[at]` to a seat, taking it from its owner."""
     partition = at - plan.owner_start[topic]
     before = plan.owner[at]
     if before != NOBODY:
@@ -157,7 +157,7 @@ def _assign(plan: HeterogeneousPlan, topic: int, at: int, seat: int, log: IntArr
 
 @kernel
 def _even_out(plan: HeterogeneousPlan, topics: IntArray, log: IntArray, used: int) -> tuple[IntArray, int]:
-    """Round after round over the topics, until none has moved since its last turn, or the rounds are used up."""
+    """Balance the topics in rounds, until none has moved since its last turn, or the rounds are used up."""
     last = -1
     movable = np.empty(len(topics), np.int32)
     count = 0
@@ -180,7 +180,7 @@ def _even_out(plan: HeterogeneousPlan, topics: IntArray, log: IntArray, used: in
 
 @kernel
 def _level(plan: HeterogeneousPlan, topic: int, log: IntArray, used: int) -> int:
-    """Move a topic's partitions from those who have most to those who have least; each owner gives its last first."""
+    """Move a topic's partitions from the most loaded subscribers to the least; each owner gives its last first."""
     seats = plan.seats[plan.seat_start[topic] : plan.seat_start[topic + 1]]
     low = plan.owner_start[topic]
     owner = plan.owner[low : plan.owner_start[topic + 1]]

@@ -1,4 +1,4 @@
-"""`uniform` where all members subscribe to the same names: keep up to a quota, then hand out what is left."""
+"""`uniform` for equal subscriptions: keep up to a quota, then hand out the rest."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ LEFT_UNASSIGNED = int(ServerStatus.LEFT_UNASSIGNED)
 def assign_homogeneous(
     g: ServerGroupView, order: IntArray, topics: IntArray, owned: CurrentTargets, log: IntArray, used: int
 ) -> tuple[IntArray, int, LongArray, int]:
-    """7 partitions over 3 members -> 3, 2, 2 where nobody owns any; what is owned stays up to these numbers.
+    """Assign 7 partitions over 3 members without targets -> 3, 2, 2; owned partitions stay, up to these numbers.
 
-    `order` and `topics` are walks of the members and of the topics all subscribe to. Returns the log, its rows used,
-    how many partitions each member was still to get (Kafka copies its map then, even if it gets none), and a
+    `order` and `topics` are the members and the topics that all subscribe to, in iteration order. Returns the log, its
+    rows used, how many partitions each member was still to get (Kafka copies its map then, even if it gets none), and a
     `ServerStatus`.
     """
     held = g.target_start[g.members] - g.target_start[0]
@@ -43,7 +43,7 @@ def assign_homogeneous(
 
 @kernel
 def _unassigned(g: ServerGroupView, topics: IntArray, owned: CurrentTargets) -> tuple[IntArray, int, int]:
-    """Pairs (topic, partition) that no target holds, in the order of `topics`, with room for all that may be lost."""
+    """Return (topic, partition) pairs that no target holds, in the order of `topics`, with room for all lost later."""
     first = np.full(g.topics, -1, np.int64)
     total = 0
     for topic in topics:
@@ -77,7 +77,7 @@ def _keep_to_quota(
     log: IntArray,
     used: int,
 ) -> tuple[LongArray, int, int]:
-    """Log and pool what members own beyond their quotas; returns what they still want, the log's and pool's sizes.
+    """Log and pool partitions beyond the quotas; return what members still need, and the log's and pool's sizes.
 
     Since Kafka 4.1 a member that stays below its quota hands its extra partition on while enough members follow.
     """

@@ -1,11 +1,12 @@
-"""A Java HashMap (or HashSet) key by key, trees included: the exact, slow answer where a bucket of a table overflows.
+"""Emulate a Java HashMap (or HashSet) key by key, trees included: exact and slow, for tables with overflowing buckets.
 
 The kernels order a table by sorting on buckets, which holds as long as every bucket is a list. A bucket that gets its
-ninth key (its eighth by `computeIfAbsent`) doubles a table below 64 and becomes a red-black tree above. A tree keeps a
-list beside it, and that list is what is walked: its root stands first, and a new key stands behind its parent. So the
-shape of the tree decides the order, and is kept here as Java 17 keeps it.
+ninth key (its eighth by `computeIfAbsent`) doubles a table below 64 and becomes a red-black tree above. A tree also
+keeps a list, which is what Java iterates over: its root comes first, and a new key follows its parent. So the shape of
+the tree decides the order, and is kept here as Java 17 keeps it.
 
 Worked example: `JavaTable(64)` with 0, 64, 128, .., 512 is walked 192, 0, 64, 128, 256, ..: the root comes first.
+Worked example: `JavaTable(64)` with 0, 64, 128, .., 512 iterates 192, 0, 64, 128, 256, ..: the root comes first.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import Any
 from groupledger.core.assignors.server.redblack import NIL, Leaf, Tree
 from groupledger.core.javaorder import spread
 
-TREE_FROM = 8  # keys in a bucket when one more makes it a tree
-LIST_UPTO = 6  # keys in half a split tree that fall back to a list
+TREE_FROM = 8  # a bucket with this many keys becomes a tree at the next one
+LIST_UPTO = 6  # half of a split tree with at most this many keys becomes a list again
 TREE_CAPACITY = 64
 
 
@@ -32,14 +33,14 @@ class HashedKey:
 
 
 class Bucket:
-    """The keys of one bucket in the order they are walked in, with a tree over them once there were too many."""
+    """The keys of one bucket in iteration order, with a tree over them once there were too many."""
 
     def __init__(self, leaves: list[Leaf]) -> None:
         self.leaves = leaves
         self.tree = Tree()
 
     def is_tree(self) -> bool:
-        """Whether it was planted."""
+        """Return whether the bucket is a tree."""
         return self.tree.root is not NIL
 
     def plant(self) -> None:
@@ -51,13 +52,13 @@ class Bucket:
         self._root_first()
 
     def grow(self, leaf: Leaf) -> None:
-        """Add a key to the tree: behind its parent in the list."""
+        """Add a key to the tree; in the list it follows its parent."""
         parent = self.tree.insert(leaf)
         self.leaves.insert(self.leaves.index(parent) + 1, leaf)
         self._root_first()
 
     def fell(self, leaf: Leaf) -> None:
-        """Remove a key from the tree; a tree that was too small already becomes a list."""
+        """Remove a key from the tree; a tree that was already too small becomes a list."""
         self.leaves.remove(leaf)
         if self.tree.is_small():
             self.tree = Tree()
@@ -75,13 +76,13 @@ class JavaTable:
     """The table of a HashMap made by `new HashMap(capacity)`; `JavaTable(16)` is `new HashMap()`."""
 
     def __init__(self, capacity: int) -> None:
-        """`capacity` is a power of two, as `order.table_size` gives it."""
+        """Make an empty table; `capacity` is a power of two, as from `order.table_size`."""
         self.capacity = capacity
         self.leaves: dict[Any, Leaf] = {}
         self.buckets: dict[int, Bucket] = {}
 
     def __iter__(self) -> Iterator[Any]:
-        """The names of the keys as Java walks them."""
+        """Yield the names of the keys in Java's iteration order."""
         for index in sorted(self.buckets):
             yield from (leaf.key.name for leaf in self.buckets[index].leaves)
 
@@ -92,7 +93,7 @@ class JavaTable:
         return name in self.leaves
 
     def put(self, key: HashedKey) -> None:
-        """`Map.put` or `Set.add`: a new key goes behind its bucket; the table doubles after it, when over full."""
+        """Do `Map.put` or `Set.add`: append a new key to its bucket; the table doubles afterwards if overfull."""
         if key.name in self.leaves:
             return
         self._add(key, behind=True)
@@ -100,14 +101,14 @@ class JavaTable:
             self._double()
 
     def compute_if_absent(self, key: HashedKey) -> None:
-        """`Map.computeIfAbsent`: doubles first, also for a key that is there; a new key goes before its bucket."""
+        """Do `Map.computeIfAbsent`: double first, also for an existing key; a new key goes before its bucket."""
         if 4 * len(self) > 3 * self.capacity:
             self._double()
         if key.name not in self.leaves:
             self._add(key, behind=False)
 
     def remove(self, name: Any) -> None:
-        """`Map.remove`; a table never shrinks."""
+        """Do `Map.remove`; a table never shrinks."""
         leaf = self.leaves.pop(name, None)
         if leaf is None:
             return

@@ -1,7 +1,7 @@
-"""A target that a coordinator wrote, against what its assignor answers: the verdict of a KIP-848 group.
+"""Compare a target that a coordinator wrote with its assignor's answer: the verdict of a KIP-848 group.
 
-The log holds the group a target was computed from, not the topics of that moment: those are given, in several views.
-`judge_snapshots` is the whole way, from a group's records to the verdict of each of its snapshots.
+The log holds the group a target was computed from, but not the topics of that moment: they are given, in several
+views. `judge_snapshots` goes from a group's records to the verdict of each of its snapshots.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class IdentifiedChange(NamedTuple):
 
 
 class TopicView(NamedTuple):
-    """Topics as of some moment, and what equality with the answer among them means."""
+    """Topics as of some moment, and what it means if the answer computed with them equals the record."""
 
     equal: Verdict
     topics: Mapping[str, Topic]
 
 
 class Judgement(NamedTuple):
-    """`certainty` is what was promised of the answer, None: none was made."""
+    """A verdict; `certainty` is the promise made for the answer, None: there was none."""
 
     verdict: Verdict
     certainty: TargetCertainty | None
@@ -50,9 +50,9 @@ class Judgement(NamedTuple):
 def judge_snapshots(
     records: Iterable[Logged], changes: Iterable[IdentifiedChange], offsets: Sequence[int], default: str
 ) -> list[Verdict]:
-    """The verdict on each snapshot of a group, named by its offset: that of the last target complete there.
+    """Return the verdict on each snapshot of a group, named by its offset: that of the last target complete there.
 
-    `records` of the group ascending; `changes` of its topics; `default`: the assignor of members that ask for none.
+    `records` of the group ascend; `changes` are those of its topics; `default` is the assignor if members request none.
     """
     targets = list(follow(records, default))
     known = sorted(changes, key=_in_time)
@@ -67,12 +67,12 @@ def judge_snapshots(
 
 
 def _in_time(change: IdentifiedChange) -> tuple[int, bool]:
-    """At one moment a deletion comes before a creation: a topic made again within one listing."""
+    """Sort by time; at one moment a deletion precedes a creation: a topic recreated within one listing."""
     return change.at, change.partitions is not None
 
 
 def views(changes: Sequence[IdentifiedChange], target: WrittenTarget) -> list[TopicView]:
-    """The target's topics when it was completed, before their last change, before the one before, after the next."""
+    """Return the target's topics at completion, before their last change, before the one before, after the next."""
     named = {topic for member in target.members for topic in member.topics}
     own = [change for change in changes if change.topic in named]
     moments = sorted({change.at for change in own})
@@ -82,7 +82,7 @@ def views(changes: Sequence[IdentifiedChange], target: WrittenTarget) -> list[To
 
 
 def _topics(changes: Sequence[IdentifiedChange], at: int) -> dict[str, Topic]:
-    """The topics that exist at a moment."""
+    """Return the topics that exist at a moment."""
     last = {change.topic: change for change in changes if change.at <= at}
     return {
         topic: Topic(change.topic_id, change.partitions)
@@ -92,10 +92,10 @@ def _topics(changes: Sequence[IdentifiedChange], at: int) -> dict[str, Topic]:
 
 
 def judge(target: WrittenTarget, views: Sequence[TopicView]) -> Judgement:
-    """The first view among which the answer is what was written, else the verdict among the first view's topics.
+    """Return the first view whose answer equals the record, else the verdict with the first view's topics.
 
-    A target is exact in the order of its records too, since that order is the next target's input. Where an order
-    that the log does not show may have decided, equality says so, and a difference tells nothing.
+    Equality includes the order of a target's records, since that order is the next target's input. If an order that the
+    log does not show may have decided, an equal answer says so, and a different one proves nothing.
     """
     if not target.before_known:
         return Judgement(Verdict.CANNOT_TELL_GROUP_BEFORE, None)
@@ -126,10 +126,10 @@ def _different(target: WrittenTarget, view: TopicView) -> Judgement:
 
 
 def _answer(target: WrittenTarget, topics: Mapping[str, Topic]) -> tuple[TargetRecords | None, TargetCertainty]:
-    """What the assignor answers among these topics, None where it fails; and what may be promised of it."""
+    """Return the assignor's answer with these topics, None if it fails; and how certain it is."""
     try:
         batch, names = encode([target.group(topics)])
-    except Fault:  # a target or listing that cannot be: no assignor answers to it
+    except Fault:  # a target or listing that cannot exist: no assignor answers to it
         return None, TargetCertainty.EXACT
     # Its epoch follows the last one seen, so the whole write was read, and with it who was joining.
     (promised,) = certainty(target.assignor, batch, [target.history_known], [True])
@@ -145,7 +145,7 @@ def _answer(target: WrittenTarget, topics: Mapping[str, Topic]) -> tuple[TargetR
 
 
 def _names_all(target: WrittenTarget, topics: Mapping[str, Topic]) -> bool:
-    """Whether the topics of everything that was written are known."""
+    """Return whether all topics in the record are known."""
     ids = {topic.topic_id for topic in topics.values()}
     return all(topic_id in ids for lists in target.after.values() for topic_id, _ in lists)
 

@@ -1,8 +1,8 @@
-"""The targets a coordinator wrote into the log, each beside the group it was computed from (KIP-848).
+"""Read the targets a coordinator wrote to the log, each with the group it was computed from (KIP-848).
 
-`follow` reads one group's records in the order of their offsets. What a target was computed from is the state before
-its records: members in the order they joined, their targets in the order of their records. A member is "joining" if
-its first record stands in the same write as the target: Kafka then puts it behind the members already in its table.
+`follow` reads one group's records in the order of their offsets. A target was computed from the state before its
+records: members in the order they joined, their targets in the order of their records. A member is "joining" if its
+first record is in the same write as the target: Kafka then puts it after the members already in its table.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from groupledger.core.wire.offsets_log import (
 )
 from groupledger.core.wire.primitives import uuid_bytes
 
-FIRST_EPOCH = 2  # of every new group: its first records are those of epoch 2
+FIRST_EPOCH = 2  # of every new group: its first records have epoch 2
 DEFAULT_ASSIGNOR = "uniform"  # the first of group.consumer.assignors, unless the broker is configured otherwise
 
 Logged = tuple[int, int, LogRecord | None]
@@ -31,10 +31,10 @@ Logged = tuple[int, int, LogRecord | None]
 
 @dataclass(frozen=True, slots=True)
 class WrittenTarget:
-    """A target that became complete: `members` with what it was computed from, and `after`, what was written.
+    """A completed target: `members` with what it was computed from, and `after`, what was written.
 
-    `before_known`: nothing it was computed from can be missing. `history_known`: the group was read from its first
-    record on. Group epochs show it: each rests in one key, so compaction leaves no two that follow one another.
+    `before_known`: no record it was computed from can be missing. `history_known`: the group was read from its first
+    record on. Group epochs prove it: each is stored under one key, so compaction leaves no two consecutive ones.
     `has_regex`: a member subscribes by a regular expression, whose topics are not in `members`.
     """
 
@@ -51,28 +51,28 @@ class WrittenTarget:
     has_regex: bool
 
     def group(self, topics: Mapping[str, Topic]) -> ServerGroup:
-        """The group before, among the topics of that moment."""
+        """Return the group before the target, with the topics of that moment."""
         return ServerGroup(self.members, topics, self.changes, self.joining)
 
 
 @dataclass(slots=True)
 class _State:
-    """The group as its last records leave it; `fresh`: new targets that no TargetAssignmentMetadata completed yet."""
+    """The group after its last records; `fresh`: new targets not yet completed by a TargetAssignmentMetadata."""
 
     members: dict[str, MemberMetadata] = field(default_factory=dict)
     targets: dict[str, TopicIdNumbers] = field(default_factory=dict)
     fresh: dict[str, TopicIdNumbers] = field(default_factory=dict)
     changes: list[int] = field(default_factory=list)
-    newcomer: str | None = None  # whose first record stands in the write that goes on
+    newcomer: str | None = None  # its first record is in the current write
     last: tuple[int, int] = (-1, -1)  # offset and timestamp of the group's last record
     epoch: int | None = None
     from_birth: bool = False
     known: bool = False
-    hole: bool = False  # a record could not be read: what it changed is not known until the group is deleted
+    hole: bool = False  # a record could not be read: what it changed is unknown until the group is deleted
 
 
 def follow(records: Iterable[Logged], default: str = DEFAULT_ASSIGNOR) -> Iterator[WrittenTarget]:
-    """Each target that one group's records complete, in order; the records ascend by offset."""
+    """Yield each target that one group's records complete, in order; the records ascend by offset."""
     state = _State()
     for offset, timestamp, record in records:
         if state.last != (offset - 1, timestamp):
@@ -114,7 +114,7 @@ def _complete(state: _State, epoch: int, offset: int, timestamp: int, default: s
 
 
 def _settle(state: _State) -> None:
-    """Targets written for another reason than a new epoch (a static member that came back) simply hold."""
+    """Accept targets written for another reason than a new epoch (a static member that came back)."""
     state.targets |= state.fresh
     state.fresh.clear()
 
@@ -158,7 +158,7 @@ def _delete(state: _State, record: LogRecord) -> None:
 
 
 def _assignor(state: _State, default: str) -> str:
-    """What most members ask for, as ConsumerGroup counts; those that ask for none do not count."""
+    """Return the assignor that most members request, as ConsumerGroup counts; those that request none are ignored."""
     asked = Counter(said.server_assignor for said in state.members.values() if said.server_assignor)
     return asked.most_common(1)[0][0] if asked else default
 

@@ -1,4 +1,4 @@
-"""Orders that only the coordinator's collections have: TimelineHashMap slots, Uuid, tables of a given capacity.
+"""Compute orders specific to the coordinator's collections: TimelineHashMap slots, Uuid, tables of given capacity.
 
 Worked example: `new HashSet(ids)` of 24 ids has 64 buckets on Java 17 (24 / 0.75 + 1 = 33, rounded up), 32 on 21.
 """
@@ -21,13 +21,13 @@ JOINED, LEFT = 1, -1
 
 
 def timeline_keys(hashes: IntArray) -> LongArray:
-    """Upper 31 bits of the multiplied hash; its upper b bits are the slot in a TimelineHashMap of capacity 2^b."""
+    """Return upper 31 bits of the multiplied hash; its upper b bits are the slot in a TimelineHashMap of size 2^b."""
     wide = hashes.astype(np.int64).astype(np.uint64) * np.uint64(GOLDEN)
     return (wide >> np.uint64(33)).astype(np.int64)
 
 
 def timeline_bits(changes: Iterable[int]) -> int:
-    """log2 of a TimelineHashMap's capacity after these joins (1) and leaves (-1); it starts at 2 and never shrinks."""
+    """Return log2 of a TimelineHashMap's capacity after joins (1) and leaves (-1); it starts at 2, never shrinks."""
     bits, size = 1, 0
     for change in changes:
         if change == JOINED and 3 * (size + 1) > 4 << bits:
@@ -37,20 +37,20 @@ def timeline_bits(changes: Iterable[int]) -> int:
 
 
 def uuid_halves(ids: Iterable[bytes]) -> tuple[LongArray, LongArray]:
-    """The signed upper and lower longs of 16-byte ids."""
+    """Return the signed upper and lower longs of 16-byte ids."""
     halves = np.frombuffer(b"".join(ids), ">i8").astype(np.int64).reshape(-1, 2)
     return halves[:, 0], halves[:, 1]
 
 
 def uuid_hashes(upper: LongArray, lower: LongArray) -> IntArray:
-    """`Uuid.hashCode`."""
+    """Compute `Uuid.hashCode`."""
     mixed = upper ^ lower
     return (mixed >> 32).astype(np.int32) ^ mixed.astype(np.int32)
 
 
 @kernel
 def table_size(least: int) -> int:
-    """Buckets of `new HashMap(least)`: the next power of two, at least 1."""
+    """Return the buckets of `new HashMap(least)`: the next power of two, at least 1."""
     size = 1
     while size < least:
         size *= 2
@@ -59,21 +59,21 @@ def table_size(least: int) -> int:
 
 @kernel
 def copy_size(count: int) -> int:
-    """Buckets of `new HashSet(collection)` on Java 17, which is what wrote the gold."""
+    """Return the buckets of `new HashSet(collection)` on Java 17, which wrote the reference data."""
     return table_size(max(room(count), LEAST_CAPACITY))
 
 
 @kernel
 def room(count: int) -> int:
-    """Kafka's and Java's usual request for `count` keys: `(int) (count / 0.75f + 1)`."""
+    """Return Kafka's and Java's usual request for `count` keys: `(int) (count / 0.75f + 1)`."""
     return count * 4 // 3 + 1
 
 
 @kernel
 def after_changes(hashes: IntArray, signs: IntArray, count: int, capacity: int) -> int:
-    """Capacity of a table that began at `capacity` and saw these changes: `put` of a new key (1), `remove` (-1).
+    """Return the capacity after changes to a table of `capacity`: `put` of a new key (1), `remove` (-1).
 
-    `hashes[:count]` stand in the order of time. TREE where a bucket overflows and becomes a tree.
+    `hashes[:count]` are in order of time. TREE if a bucket overflows and becomes a tree.
     """
     chains = np.zeros(4 * max(count, capacity, TREE_CAPACITY // 2) if count > TREE_CHAIN else 0, np.int32)
     size = 0
@@ -99,7 +99,7 @@ def after_changes(hashes: IntArray, signs: IntArray, count: int, capacity: int) 
 
 @kernel
 def after_load(size: int, capacity: int) -> int:
-    """Capacity of a table that began at `capacity` and got `size` keys by `put`, no bucket ever overflowing."""
+    """Return the capacity of a table of `capacity` after `put` of `size` keys, if no bucket ever overflows."""
     while 4 * size > 3 * capacity:
         capacity *= 2
     return capacity
@@ -107,7 +107,7 @@ def after_load(size: int, capacity: int) -> int:
 
 @kernel
 def sort_by_bucket(hashes: IntArray, keys: IntArray, count: int, capacity: int) -> None:
-    """Stable: `keys[:count]` in the order of insertion become the order a table of `capacity` buckets is walked in."""
+    """Turn `keys[:count]` from insertion order into iteration order of a table of `capacity` buckets; stable."""
     if count <= 2 * TREE_CHAIN:
         for at in range(1, count):
             key = keys[at]
@@ -132,7 +132,7 @@ def sort_by_bucket(hashes: IntArray, keys: IntArray, count: int, capacity: int) 
 
 @kernel
 def walk(hashes: IntArray, keys: IntArray, count: int, capacity: int) -> int:
-    """Reorder `keys[:count]` as a table that began at `capacity` is walked; returns its capacity then, or TREE."""
+    """Reorder `keys[:count]` as a table of initial `capacity` iterates; return its final capacity, or TREE."""
     inserted = hashes[keys[:count]]
     capacity = after_changes(inserted, np.ones(count, np.int32), count, capacity)
     if capacity != TREE:
@@ -142,9 +142,9 @@ def walk(hashes: IntArray, keys: IntArray, count: int, capacity: int) -> int:
 
 @kernel
 def walk_added(numbers: IntArray, capacity: int, partition: IntArray) -> bool:
-    """As `walk`, for the partitions of a set, at least one; False for TREE, with nothing promised of the order.
+    """Do as `walk`, for the partitions of a set, at least one; False for TREE, and then no order is promised.
 
-    One run of neighbours, the usual case, needs no look at the buckets.
+    One run of consecutive numbers, the usual case, needs no buckets.
     """
     count = len(numbers)
     ascending = True

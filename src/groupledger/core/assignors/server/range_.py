@@ -1,6 +1,6 @@
-"""`range` of the coordinator: topic by topic, each subscriber gets one run of neighbours; no old target counts.
+"""`range` of the coordinator: each subscriber gets one run of each topic; previous targets do not matter.
 
-Not the client's `range`: members with an instance id come first, by it, then the others by member id, and no racks.
+Unlike the client's `range`: members with an instance id come first, by it, then the others by member id; no racks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Shares(NamedTuple):
-    """What is still to be dealt of each topic, and the share that was dealt last: low:high."""
+    """What is left to deal of each topic, and the share dealt last: low:high."""
 
     quota: IntArray
     extras: IntArray
@@ -50,9 +50,9 @@ def write_ranges(
     partition: IntArray,
     tree: NDArray[np.bool_],
 ) -> None:
-    """Fill each member's part, at start[m]:start[m + 1], in the order its map is walked.
+    """Fill each member's part, at start[m]:start[m + 1], in iteration order of its map.
 
-    `tree` [members] flags those where a tree decides that order; their lists are right as sets.
+    `tree` [members] flags members for which a tree decides that order; their lists are right as sets.
     """
     shares = _shares(g)
     names = np.empty(g.topics, np.int32)
@@ -71,7 +71,7 @@ def write_ranges(
 
 @kernel
 def sorted_members(g: ServerGroupView) -> IntArray:
-    """Members with an instance id first, by it; then the others by member id."""
+    """Return members with an instance id first, by it; then the others by member id."""
     keys = np.empty(g.members, np.int64)
     for member in range(g.members):
         static = g.instance_rank[member] != NONE
@@ -100,7 +100,7 @@ def _shares(g: ServerGroupView) -> Shares:
 
 @kernel
 def _deal(shares: Shares, topic: int) -> int:
-    """The next subscriber's share of the topic: moves low:high on to it, returns its size."""
+    """Advance low:high to the next subscriber's share of the topic; return its size."""
     count = shares.quota[topic]
     if shares.extras[topic] > 0:
         shares.extras[topic] -= 1
@@ -114,7 +114,7 @@ def _deal(shares: Shares, topic: int) -> int:
 def _write(
     g: ServerGroupView, shares: Shares, topics: IntArray, capacity: int, to: int, topic: IntArray, partition: IntArray
 ) -> bool:
-    """Write one member's ranges; False where a tree decides the order of its topics."""
+    """Write one member's ranges; False if a tree decides the order of its topics."""
     given = np.empty(len(topics), np.int32)
     count = 0
     for each in topics:
@@ -132,7 +132,7 @@ def _write(
 
 @kernel
 def count_batch(b: ServerBatch, start: LongArray) -> None:
-    """Set `start` [M+1]: where each member's list begins."""
+    """Set `start` [M+1] to the start of each member's list."""
     start[0] = 0
     for index in range(len(b.joining)):
         first = b.member_start[index]
@@ -145,7 +145,7 @@ def count_batch(b: ServerBatch, start: LongArray) -> None:
 def write_batch(
     b: ServerBatch, path: IntArray, start: LongArray, topic: IntArray, partition: IntArray, tree: NDArray[np.bool_]
 ) -> None:
-    """Fill all lists; `tree` [M] flags members whose order of topics a tree decides."""
+    """Fill all lists; `tree` [M] flags members whose topic order a tree decides."""
     for index in range(len(path)):
         g = group_at(b, index)
         low = b.member_start[index]

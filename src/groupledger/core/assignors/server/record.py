@@ -1,4 +1,4 @@
-"""The order in which the coordinator writes a member's new target: how its maps are walked after the changes.
+"""Compute the order in which the coordinator writes a member's new target: its maps' iteration after the changes.
 
 A member without changes keeps its map. For another, Kafka copies it (`new HashMap(size)`, `new HashSet(set)`) before
 the first change; topics come back by `computeIfAbsent`, which puts new keys before their bucket and doubles a full
@@ -30,7 +30,7 @@ NONE_YET = -1
 
 
 class MemberTarget(NamedTuple):
-    """One member: its target as it is walked, its rows of the log (topic, partition or ~partition) in order of time."""
+    """One member: its target in iteration order, its log rows (topic, partition or ~partition) in order of time."""
 
     owned_topic: IntArray
     owned_partition: IntArray
@@ -39,18 +39,18 @@ class MemberTarget(NamedTuple):
 
 
 class MapSlots(NamedTuple):
-    """The sets of a member's map, those it was copied from first; a topic that is lost and comes back has a new one."""
+    """The sets of a member's map, copied ones first; a topic that is lost and comes back has a new set."""
 
     topic: IntArray
     size: IntArray
-    low: IntArray  # its part of the owned partitions, copied in
+    low: IntArray  # its part of the owned partitions that were copied in
     high: IntArray
     row: IntArray  # [rows] the slot that a row changes
 
 
 @kernel
 def fresh_sizes(g: ServerGroupView, homogeneous: bool) -> LongArray:
-    """Buckets of the set Kafka makes for a topic new to a member: 16, or (heterogeneous) by its fair share."""
+    """Return the buckets of the set Kafka makes for a member's new topic: 16, or (heterogeneous) by its fair share."""
     sizes = np.full(g.topics, LEAST_CAPACITY, np.int64)
     if homogeneous:
         return sizes
@@ -67,9 +67,9 @@ def fresh_sizes(g: ServerGroupView, homogeneous: bool) -> LongArray:
 def write_record(
     id_hash: IntArray, fresh: LongArray, slot_of: IntArray, m: MemberTarget, topic: IntArray, partition: IntArray
 ) -> bool:
-    """Fill `topic`, `partition` with a changed member's target as it is walked; False where a bucket overflows.
+    """Fill `topic`, `partition` with a changed member's target in iteration order; False if a bucket overflows.
 
-    `slot_of` [topics] is scratch, NONE_YET all over before and after.
+    `slot_of` [topics] is scratch, filled with NONE_YET before and after.
     """
     slots, count = _copied(m, slot_of)
     capacity, count = _replay_map(id_hash, slot_of, m, slots, count)
@@ -93,7 +93,7 @@ def write_record(
 
 @kernel
 def _rows_by_slot(slots: MapSlots, count: int) -> tuple[LongArray, LongArray]:
-    """The rows of each slot in the order of time: those of slot s stand at heads[s]:heads[s + 1]."""
+    """Return the rows of each slot in order of time: those of slot s are at heads[s]:heads[s + 1]."""
     heads = np.zeros(count + 1, np.int64)
     for slot in slots.row:
         heads[slot + 1] += 1
@@ -131,7 +131,7 @@ def _copied(m: MemberTarget, slot_of: IntArray) -> tuple[MapSlots, int]:
 
 @kernel
 def _replay_map(id_hash: IntArray, slot_of: IntArray, m: MemberTarget, slots: MapSlots, count: int) -> tuple[int, int]:
-    """The map's capacity (or TREE) and the number of slots after all rows; sets `slots.size` and `slots.row`."""
+    """Return the map's capacity (or TREE) and the number of slots after all rows; set `slots.size` and `slots.row`."""
     hashes = id_hash[slots.topic[:count]]
     capacity = after_changes(hashes, np.ones(count, np.int32), count, table_size(count))
     if capacity == TREE:
@@ -167,7 +167,7 @@ def _replay_map(id_hash: IntArray, slot_of: IntArray, m: MemberTarget, slots: Ma
 
 @kernel
 def _chains(id_hash: IntArray, slots: MapSlots, count: int, capacity: int) -> IntArray:
-    """How many topics each bucket holds."""
+    """Count the topics in each bucket."""
     chains = np.zeros(capacity, np.int32)
     for slot in range(count):
         if slots.size[slot] > 0:
@@ -177,7 +177,7 @@ def _chains(id_hash: IntArray, slots: MapSlots, count: int, capacity: int) -> In
 
 @kernel
 def _walk_map(id_hash: IntArray, slots: MapSlots, count: int, capacity: int) -> IntArray:
-    """The slots in the order of their topics in the map: in a bucket the last computed first, then the copied ones."""
+    """Return the slots in iteration order of their topics: per bucket the last computed first, then copied ones."""
     walked = np.empty(count, np.int32)
     alive = 0
     copied = 0
@@ -197,7 +197,7 @@ def _walk_map(id_hash: IntArray, slots: MapSlots, count: int, capacity: int) -> 
 
 @kernel
 def _write_set(copied: IntArray, changes: IntArray, capacity: int, partition: IntArray) -> bool:
-    """Fill `partition` with a set as it is walked: what was copied in, then changed (~partition: taken out)."""
+    """Fill `partition` with a set in iteration order: copied partitions, then changes (~partition: removed)."""
     numbers = np.concatenate((copied, changes))
     if len(numbers) == len(partition):
         return walk_added(numbers, capacity, partition)
@@ -218,7 +218,7 @@ def _write_set(copied: IntArray, changes: IntArray, capacity: int, partition: In
 
 @kernel
 def _survivors(numbers: IntArray, signs: IntArray) -> IntArray:
-    """Where each partition that is left was put in last, ascending."""
+    """Return the row of each remaining partition's last insertion, ascending."""
     by_number = np.argsort(numbers, kind="mergesort")
     last = np.zeros(len(numbers), np.bool_)
     for at in range(len(numbers)):

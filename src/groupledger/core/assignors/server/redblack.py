@@ -1,6 +1,6 @@
-"""A red-black tree as textbooks have it (Cormen et al., ch. 13), which is the tree inside a bucket of Java's HashMap.
+"""Implement a textbook red-black tree (Cormen et al., ch. 13), the tree inside a bucket of Java's HashMap.
 
-Only its shape matters here: which key is the root, and below which one a new key hangs. Keys are never equal.
+Only its shape matters here: which key is the root, and which is the parent of a new key. Keys are never equal.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ LEFT, RIGHT = 0, 1
 
 
 class Leaf:
-    """A key in a bucket: its place in the tree, if there is one. Keys sort by spread hash, then by `compareTo`."""
+    """A key in a bucket, with its place in the tree, if any. Keys sort by spread hash, then by `compareTo`."""
 
     __slots__ = ("below", "key", "order", "red", "up")
 
@@ -23,18 +23,18 @@ class Leaf:
         self.below = [NIL, NIL]
 
     def uproot(self) -> None:
-        """Out of any tree."""
+        """Detach from any tree."""
         self.red = False
         self.up = NIL
         self.below = [NIL, NIL]
 
     def side(self) -> int:
-        """Which child of its parent this is."""
+        """Return which child of its parent this is."""
         return LEFT if self.up.below[LEFT] is self else RIGHT
 
 
 NIL: Leaf = Leaf.__new__(Leaf)
-"""Stands where there is no leaf; black. Its `up` is scratch for one removal at a time."""
+"""Sentinel for a missing leaf; black. Its `up` is scratch for one removal at a time."""
 NIL.red, NIL.up, NIL.below = False, NIL, [NIL, NIL]
 
 
@@ -45,7 +45,7 @@ class Tree:
         self.root = NIL
 
     def insert(self, leaf: Leaf) -> Leaf:
-        """Hang a leaf in; returns its parent at that moment (NIL for the first)."""
+        """Insert a leaf; return its parent at that moment (NIL for the first)."""
         parent, child, side = NIL, self.root, LEFT
         while child is not NIL:
             parent, side = child, LEFT if leaf.order < child.order else RIGHT
@@ -56,12 +56,12 @@ class Tree:
         return parent
 
     def is_small(self) -> bool:
-        """Java's test for a tree not worth keeping (2 to 6 keys, by its shape), made before a key is removed."""
+        """Run Java's test, made before a removal, for a tree not worth keeping (2 to 6 keys, by its shape)."""
         left, right = self.root.below
         return right is NIL or left is NIL or left.below[LEFT] is NIL
 
     def remove(self, leaf: Leaf) -> None:
-        """Take a leaf out. A leaf with two children first changes places with the next larger one."""
+        """Remove a leaf. A leaf with two children first swaps places with the next larger one."""
         if NIL not in leaf.below:
             self._trade_places(leaf, _least(leaf.below[RIGHT]))
         child = leaf.below[RIGHT] if leaf.below[LEFT] is NIL else leaf.below[LEFT]
@@ -92,7 +92,7 @@ class Tree:
         self._hang(leaf, RIGHT, further)
 
     def _rotate(self, leaf: Leaf, side: int) -> None:
-        """`leaf` goes down to its `side`, its child of the other side comes up."""
+        """Rotate `leaf` down to `side`; its child of the other side moves up."""
         riser = leaf.below[1 - side]
         inner = riser.below[side]
         self._hang(leaf.up, leaf.side(), riser)
@@ -118,7 +118,7 @@ class Tree:
         self.root.red = False
 
     def _repair_remove(self, leaf: Leaf) -> None:
-        """`leaf` (NIL, it may be) hangs where a black leaf is missing."""
+        """Rebalance at `leaf` (possibly NIL), where a black leaf is missing."""
         while leaf is not self.root and not leaf.red:
             parent, side = leaf.up, LEFT if leaf.up.below[LEFT] is leaf else RIGHT
             sibling = parent.below[1 - side]

@@ -1,4 +1,4 @@
-"""A KIP-848 group as one JSON scenario, and its result: what `solve` answers for `server-uniform` and `server-range`.
+"""Solve a KIP-848 group given as one JSON scenario, for `solve` with `server-uniform` and `server-range`.
 
 The format is that of `tests/data/parity/README.md`. `map`, the collection under the group's members, is not an input
 here: production's TimelineHashMap is the only one.
@@ -21,9 +21,9 @@ HOMOGENEOUS = {"homogeneous": True, "heterogeneous": False}
 
 
 def solve(scenario: Mapping[str, Any]) -> dict[str, Any]:
-    """One scenario in, one result out: `assignment` sorted, `order` as the records are written, or Kafka's `error`.
+    """Return a scenario's result: `assignment` sorted, `order` as the records are written, or Kafka's `error`.
 
-    Raises Fault where the scenario is not of the format, or its group cannot be.
+    Raises Fault if the scenario is malformed, or if its group cannot exist.
     """
     batch, names = encode([read(scenario)])
     result = assign(scenario["assignor"].removeprefix(PREFIX), batch)
@@ -40,7 +40,7 @@ def solve(scenario: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read(scenario: Mapping[str, Any]) -> ServerGroup:
-    """The group a scenario describes; Fault BAD_SCENARIO says what is wrong with its form."""
+    """Return the group that a scenario describes; Fault BAD_SCENARIO says what is wrong with its form."""
     require_server_form(scenario, NAMES)
     topics = {name: Topic(_id(fact["id"]), int(fact["partitions"])) for name, fact in scenario["topics"].items()}
     ids = {name: topic.topic_id for name, topic in topics.items()}
@@ -69,6 +69,6 @@ def _id(text: str) -> TopicId:
 
 
 def _pairs(record: Sequence[tuple[str, Sequence[int]]]) -> list[list[Any]]:
-    """Sorted by topic, in Java's order (UTF-16 units), then by partition."""
+    """Return pairs sorted by topic, in Java's order (UTF-16 units), then by partition."""
     by_topic = sorted(record, key=lambda each: each[0].encode("utf-16-be", "surrogatepass"))
     return [[topic, partition] for topic, each in by_topic for partition in sorted(each)]

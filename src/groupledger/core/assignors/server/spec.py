@@ -1,7 +1,7 @@
-"""What a server-side assignor (KIP-848) takes and gives: groups as flat integer arrays, like `core.batch` for clients.
+"""Declare a server-side assignor's input and output (KIP-848): flat integer arrays, like `core.batch` for clients.
 
-It differs from the client's batch in what decides ties: members in the order of their records, a table that remembers
-how large the group once was, topics by id, and the current target in the order of its records.
+It differs from the client's batch in what breaks ties: members in the order of their records, a table that keeps the
+capacity of the group's largest size, topics by id, and the current target in the order of its records.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ServerStatus(IntEnum):
 class ServerBatch(NamedTuple):
     """G groups with M members and T topics in all; kernels take it as it is.
 
-    Members of a group stand in the order in which they joined (of their first metadata records). Topics are local to
+    Members of a group are in the order in which they joined (of their first metadata records). Topics are local to
     a group: subscribed names and the ids in targets. NONE (-1) marks what is absent.
     """
 
@@ -43,7 +43,7 @@ class ServerBatch(NamedTuple):
     timeline_key: LongArray  # [M], upper 31 bits of Kafka's multiplied hash: its slot in a TimelineHashMap
     joining: IntArray  # [G], local member that is not yet in the group's table, or NONE
     timeline_bits: IntArray  # [G], log2 of the capacity of the group's TimelineHashMap
-    same_subscriptions: IntArray  # [G], 1 homogeneous, 0 heterogeneous, NONE: as ConsumerGroup derives it
+    same_subscriptions: IntArray  # [G], 1 homogeneous, 0 heterogeneous, NONE: derived as ConsumerGroup does
 
     topic_start: LongArray  # [G+1]
     name_hash: IntArray  # [T], String.hashCode of the name
@@ -56,18 +56,18 @@ class ServerBatch(NamedTuple):
     subscription_topic: IntArray  # local topics, each once, in the order of the record
 
     target_start: LongArray  # [M+1]
-    target_topic: IntArray  # local topics in the order of the record, those of one topic side by side
+    target_topic: IntArray  # local topics in the order of the record, grouped by topic
     target_partition: IntArray
 
 
 @dataclass(frozen=True, slots=True)
 class ServerAssignment:
-    """The new target a member, in the order in which the coordinator writes its record, and a status a group."""
+    """The new target of each member, in the order of the coordinator's record, and a status per group."""
 
     assigned_start: LongArray  # [M+1]
     assigned_topic: IntArray
     assigned_partition: IntArray
     status: IntArray  # [G], a `ServerStatus`; any other than OK has empty lists
     path: IntArray  # [G], a `ServerPath`
-    bad_topic: IntArray  # [G], local topic and partition that an OUT_OF_BOUNDS is about, else -1
+    bad_topic: IntArray  # [G], local topic and partition that caused OUT_OF_BOUNDS, else -1
     bad_partition: IntArray  # [G]

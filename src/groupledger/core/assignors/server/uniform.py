@@ -1,4 +1,4 @@
-"""`uniform` for a batch: each group by the algorithm of its subscriptions, then every record in its written order."""
+"""Run `uniform` for a batch: each group by the algorithm for its subscriptions, then order every record."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def decide(
     bad: LongArray,
     remade: NDArray[np.bool_],
 ) -> tuple[IntArray, LongArray]:
-    """The log of all groups, and where each group's rows begin [G+1]. Fills `status` [G], `bad` [G], `remade` [M].
+    """Return all groups' log and the start of each group's rows [G+1]; fill `status` [G], `bad` [G], `remade` [M].
 
-    `remade` marks members whose map Kafka makes anew, `bad` the place in `owned` that stops a group (else -1).
+    `remade` marks members whose map Kafka makes anew, `bad` the position in `owned` that stops a group (else -1).
     """
     log = np.empty((FIRST_ROWS, 3), np.int32)
     rows = np.zeros(len(path) + 1, np.int64)
@@ -64,7 +64,7 @@ def decide(
 
 @kernel
 def count_records(b: ServerBatch, log: IntArray, rows: LongArray, status: IntArray, start: LongArray) -> None:
-    """Set `start` [M+1]: where each member's new target begins. A group that failed has none."""
+    """Set `start` [M+1] to the start of each member's new target. A group that failed has none."""
     start[:] = 0
     for index in range(len(status)):
         first = b.member_start[index]
@@ -90,7 +90,7 @@ def write_records(
     partition: IntArray,
     tree: NDArray[np.bool_],
 ) -> None:
-    """Fill every member's new target, at start[m]:start[m + 1]; `tree` [M] flags those a tree decides, left out."""
+    """Fill every member's new target, at start[m]:start[m + 1]; `tree` [M] flags those left out: a tree decides."""
     for index in range(len(path)):
         g = group_at(b, index)
         heads, of = _rows_by_member(log[rows[index] : rows[index + 1]], g.members)
@@ -113,7 +113,7 @@ def write_records(
 
 @kernel
 def _rows_by_member(log: IntArray, members: int) -> tuple[LongArray, LongArray]:
-    """The rows of each member in the order of time: those of member m stand at heads[m]:heads[m + 1]."""
+    """Return the rows of each member in order of time: those of member m are at heads[m]:heads[m + 1]."""
     heads = np.zeros(members + 1, np.int64)
     for row in range(len(log)):
         heads[log[row, 0] + 1] += 1

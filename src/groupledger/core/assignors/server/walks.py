@@ -1,6 +1,6 @@
-"""The orders the coordinator meets a group in, before any decision: members, subscriptions, current targets.
+"""Compute the coordinator's iteration orders before any decision: members, subscriptions, current targets.
 
-A walk that a tree bucket decides is flagged and left in the order of insertion; `exact` answers it key by key.
+An order that a tree bucket decides is flagged and left in insertion order; `exact` computes it key by key.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ServerGroupView(NamedTuple):
 
 @kernel
 def group_at(b: ServerBatch, index: int) -> ServerGroupView:
-    """The views of group `index`."""
+    """Return the views of group `index`."""
     m = b.member_start[index]
     n = b.member_start[index + 1]
     t = b.topic_start[index]
@@ -69,7 +69,7 @@ def group_at(b: ServerBatch, index: int) -> ServerGroupView:
 
 @kernel
 def find_paths(b: ServerBatch, path: IntArray) -> None:
-    """1 for each group whose every subscribed name is subscribed by all members (ConsumerGroup's rule), else 0."""
+    """Set 1 for each group whose subscribed names are all subscribed by all members (ConsumerGroup's rule), else 0."""
     for index in range(len(path)):
         if b.same_subscriptions[index] != NONE:
             path[index] = b.same_subscriptions[index]
@@ -86,9 +86,9 @@ def find_paths(b: ServerBatch, path: IntArray) -> None:
 
 @kernel
 def walk_members(b: ServerBatch, order: IntArray, tree: NDArray[np.bool_]) -> None:
-    """Fill `order` [M] with each group's members as the assignor meets them: out of the group's table into a HashMap.
+    """Fill `order` [M] with members in the assignor's iteration order: from the group's table into a HashMap.
 
-    In a slot of a TimelineHashMap the last to join comes first; a member that is only joining comes after all.
+    In a slot of a TimelineHashMap the last to join comes first; a member that is still joining comes last.
     """
     for index in range(len(tree)):
         g = group_at(b, index)
@@ -106,9 +106,9 @@ def walk_members(b: ServerBatch, order: IntArray, tree: NDArray[np.bool_]) -> No
 
 @kernel
 def walk_subscription(g: ServerGroupView, member: int, topics: IntArray, names: IntArray) -> tuple[int, bool]:
-    """Fill `topics` with a member's topics that exist, as a set of their names is walked; how many, and if by a tree.
+    """Fill `topics` with a member's existing topics, as a set of names iterates; return the count, and if by a tree.
 
-    `names` is scratch. Where a tree decides, the order is left as in the record.
+    `names` is scratch. If a tree decides, the order is left as in the record.
     """
     first = g.subscription_start[member]
     count = g.subscription_start[member + 1] - first
@@ -126,10 +126,10 @@ def walk_subscription(g: ServerGroupView, member: int, topics: IntArray, names: 
 def walk_shared(
     b: ServerBatch, order: IntArray, path: IntArray, shared: IntArray, count: IntArray, tree: NDArray[np.bool_]
 ) -> None:
-    """For each homogeneous group: the ids of its first member's topics, as `new HashSet(..)` of them is walked.
+    """List, for each homogeneous group, its first member's topics as `new HashSet(..)` of their ids iterates.
 
-    They stand at `shared[topic_start[g]:]`, `count[g]` of them; `tree` [G] flags the undecided. The set is sized by
-    the names, also by those without a topic.
+    They are at `shared[topic_start[g]:]`, `count[g]` of them; `tree` [G] flags the undecided. The set is sized by the
+    names, including those without a topic.
     """
     for index in range(len(path)):
         g = group_at(b, index)
@@ -144,7 +144,7 @@ def walk_shared(
 
 @kernel
 def walk_targets(b: ServerBatch, topic: IntArray, partition: IntArray, tree: NDArray[np.bool_]) -> None:
-    """Fill `topic`, `partition` with every member's target as its maps are walked; `tree` [M] flags the undecided."""
+    """Fill `topic`, `partition` with every member's target as its maps iterate; `tree` [M] flags the undecided."""
     for index in range(len(b.member_start) - 1):
         id_hash = b.id_hash[b.topic_start[index] : b.topic_start[index + 1]]
         for member in range(b.member_start[index], b.member_start[index + 1]):

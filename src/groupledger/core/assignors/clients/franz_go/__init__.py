@@ -1,7 +1,7 @@
 """`sticky` and `cooperative-sticky` of franz-go 1.22, an algorithm of its own, for each order of topics it may take.
 
-Claims are kept, what is free goes to the least loaded, then the group is evened out: by `levels` where all subscribe
-alike, by `stealing` and `rotations` otherwise. Racks (an option there) are not modelled.
+Claims are kept, free partitions go to the least loaded, then the group is evened out: by `levels` if subscriptions
+are equal, by `stealing` and `rotations` otherwise. Racks (an option there) are not modelled.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from groupledger.core.custom.group import Group, TopicPartition
 
 
 def franz_go_sticky(group: Group, leader: str | None) -> PossiblePlans:
-    """Claims from user data."""
+    """Assign with claims from user data."""
     return PossiblePlans(lambda choices: _balanced(group, False, choices), most_runs(group))
 
 
 def franz_go_cooperative_sticky(group: Group, leader: str | None) -> PossiblePlans:
-    """Claims from ownedPartitions if they have a generation, else from user data; hand-overs are held back."""
+    """Assign with claims from ownedPartitions if they have a generation, else from user data; withhold hand-overs."""
     return PossiblePlans(lambda choices: _held_back(group, _balanced(group, True, choices)), most_runs(group))
 
 
 def _balanced(group: Group, cooperative: bool, choices: Choices) -> LeaderPlan:
-    """Topics and partitions of each member sorted."""
+    """Balance the group; topics and partitions of each member are sorted."""
     seats = seats_of(group, cooperative, choices)
     if seats.partitions:
         _balance(seats)
@@ -48,9 +48,9 @@ def _balance(seats: Seats) -> None:
 
 
 def _held_back(group: Group, plan: LeaderPlan) -> LeaderPlan:
-    """The plan without what one member is to lose and another to gain.
+    """Return the plan without partitions that one member loses and another gains.
 
-    A claim in a lower generation than another's does not count as having the partition, but as losing it.
+    A claim of a lower generation than another member's counts as losing the partition, not as having it.
     """
     owned = {member.member_id: frozenset(member.owned) for member in group.members}
     generations = {member.member_id: -1 if member.generation is None else member.generation for member in group.members}

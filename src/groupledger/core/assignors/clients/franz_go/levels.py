@@ -1,4 +1,4 @@
-"""franz-go's way to an even group: free partitions to the least loaded, then from the most loaded to the least."""
+"""Even out a group as franz-go does: free partitions to the least loaded, then from the most loaded to the least."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from groupledger.core.assignors.clients.franz_go.seats import NOBODY, Seats
 
 @dataclass(slots=True)
 class Levels:
-    """Members by the number of partitions they hold, in the order in which they came to hold so many."""
+    """Members by the number of partitions they hold, in the order in which they reached that number."""
 
     at: dict[int, list[int]] = field(default_factory=dict)
 
     @property
     def least(self) -> int:
-        """The lowest level with a member."""
+        """Return the lowest level with a member."""
         return min(self.at)
 
     @property
     def most(self) -> int:
-        """The highest level with a member."""
+        """Return the highest level with a member."""
         return max(self.at)
 
     def add(self, member: int, level: int) -> None:
-        """A member comes to a level."""
+        """Add a member to a level."""
         self.at.setdefault(level, []).append(member)
 
     def remove(self, member: int, level: int) -> None:
-        """A member leaves its level, the last of the level fills its place; one without members is gone."""
+        """Remove a member from its level: the last of the level fills its place; an empty level is deleted."""
         members = self.at[level]
         if member in members:
             place, last = members.index(member), members.pop()
@@ -40,7 +40,7 @@ class Levels:
 
 
 def levels_of(seats: Seats) -> Levels:
-    """All members on their levels."""
+    """Return all members on their levels."""
     levels = Levels()
     for member, held in enumerate(seats.held):
         levels.add(member, len(held))
@@ -48,9 +48,9 @@ def levels_of(seats: Seats) -> Levels:
 
 
 def hand_out(seats: Seats) -> None:
-    """Each free partition goes to the least loaded subscriber; a heap decides between equals.
+    """Give each free partition to the least loaded subscriber; a heap decides between equals.
 
-    The heap is made anew for each topic, or once where all subscribe alike.
+    The heap is rebuilt for each topic, or built once if subscriptions are equal.
     """
     heap: list[int] = []
     heap_topic = NOBODY
@@ -71,7 +71,7 @@ def _free(seats: Seats) -> Iterator[int]:
 
 
 def _sink(heap: list[int], place: int, held: Sequence[Sequence[int]]) -> None:
-    """Swap a member with the lighter of the two below it, the left one if equal, while that is lighter than it."""
+    """Swap a member with the lighter of its two children, the left one if equal, while the child is lighter."""
     while True:
         below = [child for child in (2 * place + 1, 2 * place + 2) if child < len(heap)]
         if not below:
@@ -84,9 +84,9 @@ def _sink(heap: list[int], place: int, held: Sequence[Sequence[int]]) -> None:
 
 
 def even_out(seats: Seats) -> None:
-    """Where all subscribe alike: pair the members of the highest level with those of the lowest, until it is even.
+    """With equal subscriptions, pair members of the highest level with those of the lowest until the group is even.
 
-    Who has more gives its highest partition number, over all topics.
+    The more loaded member gives its highest partition number, over all topics.
     """
     levels = levels_of(seats)
     for held in seats.held:

@@ -1,10 +1,10 @@
-"""franz-go's last step where subscriptions differ: exchange partitions in rings until most stay where they were.
+"""franz-go's last step if subscriptions differ: exchange partitions in cycles until most are back with their owners.
 
-How many partitions each member holds is settled by then, but for members one level apart, who may swap loads. Topics
-with the same subscribers are one class. A ring goes from class to member (takes one) and from member to class (gives
-one up); a level joins members above it that give and members below it that take. A ring pays if more partitions are
-at home after it. This is the search for negative cycles of Bellman and Ford, whose order of visits decides which of
-several equally good rings is taken.
+By then it is settled how many partitions each member holds, except that members one level apart may swap loads.
+Topics with the same subscribers form one class. A cycle goes from class to member (which takes one) and from member to
+class (which gives one up); a level joins members above it that give with members below it that take. A cycle pays if it
+leaves more partitions with their previous owners. This is Bellman and Ford's search for negative cycles, whose order
+of visits decides which of several equally good cycles is taken.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import NamedTuple
 from groupledger.core.assignors.clients.franz_go.seats import NOBODY, Seats
 
 NEVER = 1 << 62
-"""The price of giving up what is not held."""
+"""The price of giving up a partition that is not held."""
 
 
 @dataclass(slots=True)
 class Cell:
-    """How many partitions of a class a member holds, and how many it came with."""
+    """How many partitions of a class a member holds, and how many it held before."""
 
     kind: int  # the class
     member: int
@@ -29,23 +29,23 @@ class Cell:
 
     @property
     def gain(self) -> int:
-        """The price of one more: a move, unless the member takes back what it had."""
+        """Return the price of one more: a move, unless the member takes back what it had."""
         return int(self.held >= self.came_with)
 
     @property
     def loss(self) -> int:
-        """The price of one fewer: a move less, if the last one came by a move."""
+        """Return the price of one fewer: minus a move, if the last one came by a move."""
         return NEVER if self.held == 0 else -int(self.held > self.came_with)
 
     def room(self, change: int) -> int:
-        """How many may follow one another in this direction at the same price."""
+        """Return how many steps in this direction have the same price."""
         if change > 0:
             return self.came_with - self.held if self.held < self.came_with else NEVER
         return self.held - self.came_with if self.held > self.came_with else self.held
 
 
 class Edge(NamedTuple):
-    """How a node was reached: from which one, and through which cell (None: a level)."""
+    """How a node was reached: from which node, and through which cell (None: a level)."""
 
     node: int
     cell: Cell | None
@@ -53,14 +53,14 @@ class Edge(NamedTuple):
 
 @dataclass(slots=True)
 class Rings:
-    """The search. Nodes: classes, then members, then the levels on which members stand."""
+    """Search for cycles. Nodes: classes, then members, then the levels of members."""
 
     cells: list[Cell]
     kinds: int
     loads: list[int]
 
     def find(self) -> list[list[tuple[Cell | None, int]]]:
-        """Rings that pay and share no node, each as cells with +1 or -1, or None for a level; none: all is well."""
+        """Return disjoint cycles that pay, as cells with +1 or -1, or None for a level; none: nothing to improve."""
         levels = self._levels()
         nodes = self.kinds + len(self.loads) + len(levels)
         price = [0] * nodes
@@ -74,7 +74,7 @@ class Rings:
         return []
 
     def _levels(self) -> dict[int, int]:
-        """A node for each load above 0, in order of the members."""
+        """Return a node for each load above 0, in order of the members."""
         loads = dict.fromkeys(load for load in self.loads if load > 0)
         return {load: self.kinds + len(self.loads) + at for at, load in enumerate(loads)}
 
@@ -107,7 +107,7 @@ class Rings:
         return ring
 
     def turn(self, ring: list[tuple[Cell | None, int]]) -> None:
-        """Move as many around the ring as have the same price; one, where loads change."""
+        """Move as many partitions around the cycle as have the same price; one, if loads change."""
         cells = [(cell, change) for cell, change in ring if cell is not None]
         count = 1 if len(cells) < len(ring) else min(cell.room(change) for cell, change in cells)
         for cell, change in cells:
@@ -116,7 +116,7 @@ class Rings:
 
 
 def _on_rings(via: list[Edge | None]) -> list[int]:
-    """One node of each ring among the ways nodes were reached."""
+    """Return one node of each cycle among the edges by which nodes were reached."""
     seen: dict[int, int] = {}
     starts = []
     for start in range(len(via)):
@@ -132,7 +132,7 @@ def _on_rings(via: list[Edge | None]) -> list[int]:
 
 
 def bring_home(seats: Seats) -> None:
-    """Rearrange who holds what."""
+    """Rearrange who holds which partitions."""
     kind_of = _kinds(seats)
     cells = _cells(seats, kind_of)
     loads = [0] * len(seats.members)
@@ -149,13 +149,13 @@ def bring_home(seats: Seats) -> None:
 
 
 def _kinds(seats: Seats) -> list[int]:
-    """The class of each topic, numbered in order of the topics."""
+    """Return the class of each topic, numbered in order of the topics."""
     classes: dict[tuple[int, ...], int] = {}
     return [classes.setdefault(tuple(takers), len(classes)) for takers in seats.takers]
 
 
 def _cells(seats: Seats, kind_of: list[int]) -> list[Cell]:
-    """By member, then class; without the classes of no partitions."""
+    """Return cells by member, then class, without classes that have no partitions."""
     cells: dict[tuple[int, int], Cell] = {}
     for member in range(len(seats.members)):
         kinds = {kind for kind, takers in zip(kind_of, seats.takers, strict=True) if member in takers}
@@ -172,7 +172,7 @@ def _cells(seats: Seats, kind_of: list[int]) -> list[Cell]:
 
 
 def _rewrite(seats: Seats, kind_of: list[int], cells: list[Cell]) -> None:
-    """Deal all partitions again by the counts: first everybody takes back what it came with."""
+    """Deal all partitions again by the counts: first every member takes back what it held before."""
     need = {(cell.member, cell.kind): cell.held for cell in cells}
     everything = [partition for held in seats.held for partition in held]
     seats.held = [[] for _ in seats.members]

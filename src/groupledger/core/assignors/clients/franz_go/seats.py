@@ -1,6 +1,6 @@
-"""One group as franz-go's sticky balancers number it: members by instance and member id, partitions by topic.
+"""Number one group as franz-go's sticky balancers do: members by instance and member id, partitions by topic.
 
-The order in which topics are numbered is that of a Go map, so it differs from call to call. It is a choice here.
+Topics are numbered in the order of a Go map, which varies between calls. Here that order is a choice.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ NOBODY = -1
 
 @dataclass(slots=True)
 class Seats:
-    """Members and partitions as numbers; `held` lists stand in the library's order, in which it looks partitions up."""
+    """Members and partitions as numbers; `held` lists are in the library's order, in which it looks partitions up."""
 
     members: list[Member]
     partitions: list[TopicPartition]
     topic_of: list[int]  # of each partition
     takers: list[list[int]]  # of each topic, its subscribers
     held: list[list[int]]
-    owner: list[int]  # of each partition, NOBODY where free
-    came_with: list[int]  # of each partition, who had it before
-    stale: dict[int, int] = field(default_factory=dict)  # partition -> who claims it in an older generation
+    owner: list[int]  # of each partition, NOBODY if free
+    came_with: list[int]  # of each partition, its previous owner
+    stale: dict[int, int] = field(default_factory=dict)  # partition -> its claimant in an older generation
 
     @property
     def alike(self) -> bool:
-        """Whether every member subscribes to every topic."""
+        """Return whether every member subscribes to every topic."""
         return all(len(takers) == len(self.members) for takers in self.takers)
 
     def give(self, partition: int, to: int) -> None:
@@ -47,7 +47,7 @@ class Seats:
 
 
 def seats_of(group: Group, cooperative: bool, choices: Choices) -> Seats:
-    """The group with what its members may keep of their claims."""
+    """Return the group with the claims that its members may keep."""
     members = sorted(group.members, key=static_first)
     topics = choices.order(sorted(known_topics(group)))
     partitions = [TopicPartition(topic, number) for topic in topics for number in range(group.topics[topic])]
@@ -67,7 +67,7 @@ def seats_of(group: Group, cooperative: bool, choices: Choices) -> Seats:
 
 
 def _claimants(seats: Seats, cooperative: bool) -> list[list[int]]:
-    """Of each partition, who claims it in the highest generation, then who does in the next one or the same."""
+    """Return each partition's claimant of the highest generation, then that of the next one or of the same."""
     number = {partition: at for at, partition in enumerate(seats.partitions)}
     latest: list[list[tuple[int, int]]] = [[] for _ in seats.partitions]
     for at, member in enumerate(seats.members):
@@ -83,7 +83,7 @@ def _claimants(seats: Seats, cooperative: bool) -> list[list[int]]:
 
 
 def _claim(member: Member, cooperative: bool) -> tuple[list[TopicPartition], int]:
-    """What a member claims and since when; 0 where it does not say. Bytes that end too early claim nothing."""
+    """Return a member's claims and their generation; 0 if not stated. Truncated bytes claim nothing."""
     if cooperative and member.generation is not None:
         return list(member.owned), member.generation
     sent = decode_user_data(member.user_data, STICKY)
@@ -96,7 +96,7 @@ def _claim(member: Member, cooperative: bool) -> tuple[list[TopicPartition], int
 
 
 def _return_to_stale(seats: Seats, choices: Choices) -> None:
-    """Give a partition back to the older claimant if nobody may keep it, or the one who does has two more."""
+    """Give a partition back to the older claimant if no member may keep it, or if its owner has two more."""
     stale = [each for each, claimant in seats.stale.items() if claimant in seats.takers[seats.topic_of[each]]]
     for partition in choices.order(stale):
         claimant, owner = seats.stale[partition], seats.owner[partition]

@@ -1,4 +1,4 @@
-"""franz-go's way to an even group where subscriptions differ: a member takes a partition over a chain of others.
+"""Even out a group with different subscriptions as franz-go does: take a partition through a chain of members.
 
 A wants what B holds, B wants what C holds, and C has two more than A: C gives to B, and B to A.
 """
@@ -14,7 +14,7 @@ from groupledger.core.assignors.clients.franz_go.seats import Seats
 
 
 class Theft(NamedTuple):
-    """One partition of a chain, from its holder to who wants it."""
+    """One partition of a chain, from its owner to the member that wants it."""
 
     source: int
     to: int
@@ -29,7 +29,7 @@ class Market:
     offers: list[dict[int, list[int]]]  # topic -> owner -> partitions
 
     def trade(self, step: Theft) -> None:
-        """Move a partition; the last of its owner's fills its place."""
+        """Move a partition; the last of its owner's list fills its place."""
         seats, offers = self.seats, self.offers[self.seats.topic_of[step.partition]]
         mine = offers[step.source]
         last = mine.pop()
@@ -40,7 +40,7 @@ class Market:
         seats.give(step.partition, step.to)
 
     def chain(self, member: int) -> list[Theft]:
-        """The steps to somebody who has two more than this member, the richest first; none: it can get no more."""
+        """Return the steps to a member with two more, the most loaded first; none if this one can get no more."""
         seats = self.seats
         base = len(seats.held[member])
         reached: dict[int, Theft | None] = {member: None}
@@ -68,7 +68,7 @@ class Market:
 
 
 def market_of(seats: Seats) -> Market:
-    """Everything that is held."""
+    """Return everything that is held."""
     offers: list[dict[int, list[int]]] = [{} for _ in seats.takers]
     for partition, owner in enumerate(seats.owner):
         if owner >= 0:
@@ -77,7 +77,7 @@ def market_of(seats: Seats) -> Market:
 
 
 def steal(seats: Seats) -> None:
-    """Let the members of the lowest level take what they can; who can take nothing stays out from then on."""
+    """Let members of the lowest level take what they can; a member that can take nothing is out from then on."""
     market, levels = market_of(seats), levels_of(seats)
     while len(levels.at) > 1 and levels.most > levels.least + 1:
         low, high = levels.least, levels.most
