@@ -1,4 +1,4 @@
-"""Custom assignors: the public types, and what answers are held against. See docs/custom-assignors.md."""
+"""Provide the public types of custom assignors, and check their answers. See docs/custom-assignors.md."""
 
 from __future__ import annotations
 

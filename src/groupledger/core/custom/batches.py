@@ -1,4 +1,4 @@
-"""Custom assignors over a batch of groups: arrays to public types, and the answers back to arrays."""
+"""Run custom assignors over a batch of groups: convert arrays to public types, and the answers back to arrays."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """The strings a batch's integers stand for: of each member and of each topic row."""
+    """The strings behind a batch's integers, for each member and each topic row."""
 
     member_ids: Sequence[str]  # [M]
     instance_ids: Sequence[str | None]  # [M]
@@ -33,7 +33,7 @@ class Texts:
     topics: Sequence[str]  # [T]
 
     def of(self, members: LongArray, topics: LongArray) -> Texts:
-        """Of some members and topic rows, in that order."""
+        """Return the texts of some members and topic rows, in that order."""
         whose, which = members.tolist(), topics.tolist()
         lists = (self.member_ids, self.instance_ids, self.racks, self.user_data)
         ids, instances, racks, data = ([each[at] for at in whose] for each in lists)
@@ -43,7 +43,7 @@ class Texts:
 def assign_custom(
     custom: CustomAssignor, batch: GroupBatch, texts: Texts
 ) -> tuple[AssignmentBatch, dict[int, tuple[Complaint, ...]]]:
-    """One call a group. A group with complaints has empty lists and the status CUSTOM_REFUSED."""
+    """Call the assignor once per group. A group with complaints has empty lists and the status CUSTOM_REFUSED."""
     found = examine_all(custom, groups(batch, texts))
     status = np.array([Status.CUSTOM_REFUSED if each.complaints else Status.OK for each in found], np.int32)
     assigned = _arrays(batch, texts, [each.assigned for each in found])
@@ -53,7 +53,7 @@ def assign_custom(
 
 
 def groups(batch: GroupBatch, texts: Texts) -> list[Group]:
-    """Each group in the public types. A member's generation is what its subscription says, else its user data."""
+    """Convert each group to the public types. A member's generation is its subscription's, else its user data's."""
     stated, dated = batch.subscription_generation, batch.claim_generation
     generations = np.where(stated != NONE, stated, dated).tolist()
     begins, topic_begins = batch.member_start.tolist(), batch.topic_start.tolist()
@@ -91,7 +91,7 @@ def _member(batch: GroupBatch, texts: Texts, at: int, names: list[str], generati
 
 
 def _arrays(batch: GroupBatch, texts: Texts, plans: list[Plan]) -> tuple[LongArray, IntArray, IntArray]:
-    """Start, local topic, partition of each member's list."""
+    """Return start, local topic and partition of each member's list."""
     lengths, topics, numbers = [], [], []
     begins, topic_begins = batch.member_start.tolist(), batch.topic_start.tolist()
     for at, plan in enumerate(plans):

@@ -1,6 +1,6 @@
-"""Calls of a custom assignor for one group: answers read into plain values, whatever the function gives or does.
+"""Call a custom assignor for one group and read its answers into plain values, whatever it returns or raises.
 
-`docs/custom-assignors.md` lists what can be complained of. Only answers are read here; `contract` judges them.
+`docs/custom-assignors.md` lists the possible complaints. Answers are only read here; `contract` judges them.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Any, NamedTuple
 from groupledger.core.custom.group import Answer, Group, Member, TopicPartition
 
 Plan = dict[str, tuple[TopicPartition, ...]]
-"""Partitions by member, by topic and number: the order of a custom assignor's lists means nothing."""
+"""Partitions by member, sorted by topic and number: the order of a custom assignor's lists has no meaning."""
 
 WORDS_SHOWN = 200
 MOST_WORDS = 1_000
 MOST_ERROR_BYTES = 2_000
-"""Kept of what code writes to stderr."""
+"""How much of the code's stderr is kept."""
 MORE_THAN_THERE_IS = 10_000
-"""Entries an answer may have beyond four times what the group has; one that goes on is given up."""
+"""Entries an answer may have beyond four times those of the group; a longer answer is abandoned."""
 _ADDRESS = re.compile(r"0x[0-9A-Fa-f]{6,}")
 
 
 class Unusable(Exception):
-    """What cannot be an assignor, in words."""
+    """Says in words why something cannot be an assignor."""
 
 
 class Complaint(NamedTuple):
@@ -37,7 +37,7 @@ class Complaint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a group gets. Where the function failed, or an answer breaks the contract, both plans are empty."""
+    """The result for a group. If the function failed, or an answer breaks the contract, both plans are empty."""
 
     assigned: Plan
     target: Plan
@@ -45,15 +45,15 @@ class Finding:
 
 
 def call_all(name: str, function: Callable[[Group], Any], group: Group) -> Finding:
-    """Call the function, call it again, and with the group in other orders; complain where answers differ."""
+    """Call the function twice, and with the group in other orders; complain if answers differ."""
     found = _call(name, function, group)
     return found if found.complaints else replace(found, complaints=tuple(_changes(name, function, group, found)))
 
 
 def call_twice(name: str, function: Callable[[Group], Any], group: Group, *, again: bool) -> Finding | None:
-    """Half of `call_all`: the group as it is, and in one other order (in another one for `again`).
+    """Do half of `call_all`: the group as it is, and in one other order (in another one for `again`).
 
-    None where there is anything to complain of: then `call_all` says of what.
+    Returns None if there is anything to complain of: `call_all` then finds out what.
     """
     found = _call(name, function, group)
     other = list(_other_orders(group))[again]
@@ -61,28 +61,28 @@ def call_twice(name: str, function: Callable[[Group], Any], group: Group, *, aga
 
 
 def refused(code: str, message: str) -> Finding:
-    """No answer, with the reason."""
+    """Return a finding without an answer, with the reason."""
     return Finding({}, {}, (Complaint(code, printable(message)),))
 
 
 def printable(message: str) -> str:
-    """A message that any table and terminal takes: bounded, and without halves of characters."""
+    """Return a message that every table and terminal accepts: bounded, and without lone surrogates."""
     return message[:MOST_WORDS].encode("utf-8", "backslashreplace").decode()
 
 
 def shown(text: str) -> str:
-    """One line without addresses of this process."""
+    """Return one line without memory addresses of this process."""
     return _ADDRESS.sub("0x..", " ".join(text[: 10 * WORDS_SHOWN].split()))[:WORDS_SHOWN]
 
 
 def last_words(stderr: bytes | bytearray) -> str:
-    """The end of what was written to stderr, as part of a sentence."""
+    """Return the end of the stderr output, as part of a sentence."""
     words = shown(stderr[-WORDS_SHOWN:].decode("utf-8", "replace"))
     return f"; at the end of its stderr: {words}" if words else ""
 
 
 def told(error: BaseException) -> str:
-    """Class and message of an exception; its message may be code of others, too."""
+    """Return class and message of an exception; even its message may run foreign code."""
     try:
         return f"{type(error).__name__}: {error}"
     except BaseException as second:  # noqa: BLE001
@@ -94,7 +94,7 @@ def _call(name: str, function: Callable[[Group], Any], group: Group) -> Finding:
         answer = function(group)
     except MemoryError:
         raise
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # code of others may fail in any way: this group's harm
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # foreign code may fail in any way, in one group
         return refused("ASSIGNOR_RAISED", f"{name} raised {shown(told(error))}; expected an answer for any group")
     most = MORE_THAN_THERE_IS + 4 * (sum(group.topics.values()) + len(group.members))
     try:
@@ -104,7 +104,7 @@ def _call(name: str, function: Callable[[Group], Any], group: Group) -> Finding:
         raise
     except (TypeError, ValueError, AttributeError) as error:
         words = told(error).partition(": ")[2]
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # reading it runs code of others as well
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # reading the answer runs foreign code, too
         words = f"reading it raised {told(error)}"
     return refused(
         "ASSIGNOR_ANSWER_MALFORMED",
@@ -141,14 +141,14 @@ def _partition(pair: Any) -> TopicPartition:
 
 
 def _text(value: Any) -> str:
-    """A plain text, also of a class of others that is one."""
+    """Return a plain str, also for an instance of a foreign subclass."""
     if not isinstance(value, str):
         raise TypeError(f"a name is {value!r}")
     return str.__str__(value)
 
 
 def _changes(name: str, function: Callable[[Group], Any], group: Group, found: Finding) -> Iterator[Complaint]:
-    """Whether the same group, told again and told in other orders, gives another answer."""
+    """Complain if the same group, given again and in other orders, gets another answer."""
     if _call(name, function, group) != found:
         yield Complaint("ASSIGNOR_NOT_PURE", f"{name} gave two answers to the same group; expected the same each time")
         return

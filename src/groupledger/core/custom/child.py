@@ -1,13 +1,13 @@
-"""The process that custom code runs in: it imports one assignor, then forks for the groups it is asked about.
+"""Run custom code in a process of its own, which imports one assignor, then forks for the groups it is asked about.
 
-A fork is a fresh copy of the process as it was after the import: what the code does in it (patches, globals, memory,
-files it opens or closes) is gone with it. It has a pipe of its own for its answer; the pipes to the process that asks
-are closed in it. Here its time is counted, and whatever it started is killed after it.
+A fork is a fresh copy of the process after the import: whatever the code changes in it (patches, globals, memory, open
+files) ends with it. It has a pipe of its own for its answer; the pipes to the requesting process are closed in it. The
+process here limits the fork's time, and afterwards kills whatever it started.
 
-Two forks answer for some groups together, one of them backwards: a group that harms those behind it harms others in
-each. Where the two do not agree on all of them there is no answer, and each group is asked about alone.
+Two forks answer for a batch of groups, one of them in reverse order: a group that affects those after it affects
+different groups in each. Unless the two agree on all groups there is no answer, and each group is asked about alone.
 
-None of that keeps out somebody with the rights of this user who means to do harm.
+None of that keeps out a malicious user with the rights of this user.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ from groupledger.core.custom.limits import CustomLimits
 from groupledger.core.custom.messages import dumped, line, parsed, read_group, write_finding
 
 REQUESTS_ENDED = 64
-"""Exit status where nobody asks any more."""
+"""Exit status if the requesting process has closed its pipe."""
 MOST_ANSWER_BYTES = 64 << 20
-"""Of one group; each partition is a few bytes, so this is many more than any group has."""
+"""Limit for one group; a partition takes a few bytes, so this is many more than any group has."""
 MOST_PROCESSES = 32
-"""That code may run at once for one group."""
+"""Processes that the code may run at once for one group."""
 GLANCE_MS = 50
-"""How often a fork that takes its time is looked after."""
+"""How often a slow fork is checked."""
 
 _READ = 1 << 16
 _MEGABYTE = 1 << 20
 
 
 def main() -> NoReturn:
-    """Serve until the other end is closed: descriptors of requests and answers are the last two arguments."""
+    """Serve until the other end is closed; the last two arguments are the descriptors of requests and answers."""
     requests, answers = (int(each) for each in sys.argv[-2:])
     with os.fdopen(requests, "rb") as reader, os.fdopen(answers, "wb", buffering=0) as writer:
         settings = parsed(reader.readline())
@@ -62,7 +62,7 @@ def main() -> NoReturn:
         _limit_memory(limits)
         try:
             function, described = _load(settings["source"], digest=settings["digest"])
-        except BaseException as error:  # noqa: BLE001  # a module of others may fail in any way while it is imported
+        except BaseException as error:  # noqa: BLE001  # a foreign module may fail in any way during its import
             words = str(error) if isinstance(error, Unusable) else f"cannot import {settings['source']}: {told(error)}"
             writer.write(line({"nonce": settings["nonce"], "fault": words}))
             os._exit(0)
@@ -75,13 +75,13 @@ def main() -> NoReturn:
 def _limit_memory(limits: CustomLimits) -> None:
     size = limits.memory_mb * _MEGABYTE
     for kind in (resource.RLIMIT_AS, resource.RLIMIT_FSIZE):
-        with contextlib.suppress(ValueError, OSError):  # a harder limit is set already; or a system that has none
+        with contextlib.suppress(ValueError, OSError):  # a lower limit is already set, or the system has none
             resource.setrlimit(kind, (size, size))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _load(source: str, *, digest: bool) -> tuple[Callable[..., Any], dict[str, Any]]:
-    """The function of `module:function`, and what it says of itself."""
+    """Return the function of `module:function`, and what it declares."""
     module, _, attribute = source.partition(":")
     function = getattr(importlib.import_module(module), attribute)
     if not callable(function):
@@ -100,7 +100,7 @@ def _load(source: str, *, digest: bool) -> tuple[Callable[..., Any], dict[str, A
 
 
 def _digest(function: Callable[..., Any]) -> str:
-    """Of the source of its module."""
+    """Return the digest of its module's source."""
     import hashlib
 
     return hashlib.sha256(_text_of(function).encode("utf-8", "surrogatepass")).hexdigest()
@@ -111,7 +111,7 @@ def _text_of(function: Callable[..., Any]) -> str:
 
     try:
         return inspect.getsource(sys.modules[function.__module__])
-    except (OSError, TypeError, AttributeError, KeyError):  # compiled, or no plain function
+    except (OSError, TypeError, AttributeError, KeyError):  # compiled, or not a plain function
         return repr(type(function))
 
 
@@ -130,9 +130,9 @@ def _serve(name: str, function: Callable[..., Any], limits: CustomLimits, reader
 def _together(
     name: str, function: Callable[..., Any], limits: CustomLimits, groups: list[Group], pipes: tuple[int, int]
 ) -> bytes:
-    """The answers of two forks, of which one is asked in the order of the groups and the other backwards.
+    """Return the answers of two forks, one asked in the order of the groups, the other in reverse.
 
-    Null unless both give the same: then some group failed, or changed what another was answered.
+    Null unless both agree: otherwise some group failed, or changed another group's answer.
     """
     answers: list[bytes] = []
     for backwards in (False, True):
@@ -158,7 +158,7 @@ def _together(
 def _alone(
     name: str, function: Callable[..., Any], limits: CustomLimits, groups: list[Group], pipes: tuple[int, int]
 ) -> bytes:
-    """The answer of a fork for one group, or what became of it instead."""
+    """Return a fork's answer for one group, or why there is none."""
     (group,) = groups
     fork = _Fork(name, limits, pipes[0])
     if fork.pid == 0:
@@ -185,10 +185,10 @@ def _key(name: str) -> str:
 
 
 class _Fork:
-    """A copy of this process that answers for some groups: in itself (`answer`), and as it is listened to from here."""
+    """A copy of this process that answers for some groups: `answer` runs in the fork, the rest in this process."""
 
     def __init__(self, name: str, limits: CustomLimits, asked_by: int) -> None:
-        """`asked_by`: the pipe of requests; where it is closed, nobody waits any more."""
+        """`asked_by`: the pipe of requests; if it is closed, nobody waits for the answer any more."""
         self.name, self.limits, self.asked_by = name, limits, asked_by
         self.text, self.errors = bytearray(), bytearray()
         self.status: int | None = None
@@ -199,7 +199,7 @@ class _Fork:
         self.pid = os.fork()
 
     def answer(self, work: Callable[[], Any], others: tuple[int, ...]) -> NoReturn:
-        """In the fork: do the work, write what it gives as one line, end."""
+        """Run in the fork: do the work, write its result as one line, exit."""
         status = 1
         try:
             os.setsid()
@@ -220,7 +220,7 @@ class _Fork:
             return work()
         except MemoryError:
             return write_finding(refused("ASSIGNOR_OUT_OF_MEMORY", self._too_much()))
-        except BaseException as error:  # noqa: BLE001  # KeyboardInterrupt and whatever else others invent
+        except BaseException as error:  # noqa: BLE001  # KeyboardInterrupt and whatever else foreign code raises
             words = f"{self.name} raised {shown(told(error))}; expected an answer for any group"
             return write_finding(refused("ASSIGNOR_RAISED", words))
 
@@ -228,7 +228,7 @@ class _Fork:
         return f"{self.name} needed more than {self.limits.memory_mb:,} MB; expected less, or raise {_key('memory_mb')}"
 
     def listened(self) -> tuple[bytes, tuple[str, str] | None]:
-        """The line of the fork; or code and words of why there is none. Now it has ended, and all it started."""
+        """Return the fork's line, or code and words if there is none, once the fork and all it started have ended."""
         os.close(self.own_pipe)
         os.close(self.own_stderr)
         os.set_blocking(self.stderr, False)
@@ -246,7 +246,7 @@ class _Fork:
         return b"", (code, words + last_words(self.errors))
 
     def _heard(self) -> tuple[str, str] | None:
-        """Read until there is a line; code and words of why there is none."""
+        """Read until there is a line; return code and words if there is none."""
         poll = select.poll()
         for each in (self.pipe, self.stderr):
             poll.register(each, select.POLLIN)
@@ -273,7 +273,7 @@ class _Fork:
                 return refusal
 
     def _is_time(self) -> bool:
-        """Whether the last look at it was a while ago."""
+        """Return whether the last check was a while ago."""
         now = time.monotonic()
         due = now >= self.next_glance
         if due:
@@ -281,13 +281,13 @@ class _Fork:
         return due
 
     def _read(self) -> bool:
-        """Take what there is; False at the end, or where it is too much."""
+        """Read what is available; False at the end, or if it is too much."""
         some = os.read(self.pipe, _READ)
         self.text += some
         return len(some) > 0 and len(self.text) <= MOST_ANSWER_BYTES
 
     def _read_stderr(self) -> bool:
-        """Keep the end of it; False once it is closed."""
+        """Keep the end of stderr; False once it is closed."""
         try:
             some = os.read(self.stderr, _READ)
         except BlockingIOError:
@@ -297,16 +297,16 @@ class _Fork:
         return len(some) > 0
 
     def _malformed(self) -> tuple[str, str] | None:
-        """Only code that found the pipe writes more than one line."""
+        """Complain of more than one line: only code that found the pipe writes more."""
         if b"\n" not in self.text[:-1]:
             return None
         return "ASSIGNOR_DIED", f"the process of {self.name} wrote something else than an answer"
 
     def _looked_after(self) -> tuple[str, str] | None:
-        """What a fork that takes its time has done wrong."""
+        """Check a slow fork; return code and words of what it has done wrong."""
         if self._has_ended():
             return None if select.select([self.pipe], [], [], 0)[0] else self._ended()
-        descendants.signal_group(self.pid, signal.SIGSTOP)  # so that no more of them come while they are counted
+        descendants.signal_group(self.pid, signal.SIGSTOP)  # no new processes while they are counted
         running = descendants.descendants(os.getpid())
         if len(running) > MOST_PROCESSES:
             words = f"{self.name} started more than {MOST_PROCESSES} processes; expected a function that starts none"
@@ -323,7 +323,7 @@ class _Fork:
         return self.status is not None
 
     def _ended(self) -> tuple[str, str]:
-        """What to say of one that closed its pipe without a line."""
+        """Explain why a fork closed its pipe without a line."""
         if len(self.text) > MOST_ANSWER_BYTES:
             words = f"{self.name} answered more than {MOST_ANSWER_BYTES >> 20} MB; expected partitions by member id"
             return "ASSIGNOR_ANSWER_MALFORMED", words

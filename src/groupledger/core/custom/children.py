@@ -1,8 +1,8 @@
-"""Custom assignors in processes of their own, as this process sees them: one for each, started when it is needed.
+"""Manage the processes of custom assignors: one for each, started when it is first needed.
 
-A process serves many groups, and ends when this one closes its pipe or ends itself. What it answers is data: a line of
-JSON that carries the word the request was sent with. One that is gone, hangs or writes something else is killed with
-all that it started, and the next group is answered by a new one.
+A process serves many groups, and ends when this one closes its pipe or ends itself. Its answers are data: a line of
+JSON that carries the nonce of the request. A process that has ended, hangs or writes anything else is killed with all
+that it started, and a new one answers for the next group.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from groupledger.core.custom.limits import CustomLimits
 from groupledger.core.custom.messages import line, parsed, read_findings, write_group
 
 START_SECONDS, GRACE_SECONDS = 5, 20
-"""How long the process may take beyond what the code in it may: to start; to read large groups and to clean up."""
+"""Extra time for the process beyond the limit for its code: to start; to read large groups and to clean up."""
 MOST_LINE_BYTES = 80 << 20
 AHEAD = 2
-"""Batches a process is told of before it has answered: it need not wait for us."""
+"""Batches sent before the process has answered, so that it need not wait for us."""
 MOST_TOGETHER, MOST_SIZE_TOGETHER = 32, 10_000
-"""Groups of a batch, and their members, subscriptions and claims."""
+"""Groups in a batch, and the sum of their members, subscriptions and claims."""
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-"""Set to 1 where nothing is: a process is forked for each group, and threads do not survive that."""
+"""Set to 1 if unset: a process is forked for each group, and threads do not survive a fork."""
 
 _READ = 1 << 16
 _START = (
@@ -43,15 +43,15 @@ _START = (
 
 
 class Gone(Exception):
-    """The process does not answer any more, and why."""
+    """The process does not answer any more; the message says why."""
 
 
 class Hung(Gone):
-    """It was not heard of in time, which is long after its own clock should have rung."""
+    """No answer in time, long after the process's own time limit should have ended it."""
 
 
 class Described(NamedTuple):
-    """What a function says of itself, and the SHA-256 of its module's source."""
+    """What a function declares about itself, and the SHA-256 of its module's source."""
 
     protocols: tuple[Protocol, ...]
     name: str | None
@@ -59,10 +59,10 @@ class Described(NamedTuple):
 
 
 class Child:
-    """One process with one assignor in it. Raises Gone wherever it does not answer, Unusable for its import."""
+    """One process with one assignor in it. Raises Gone if it does not answer, Unusable if its import fails."""
 
     def __init__(self, name: str, source: str, limits: CustomLimits, *, digest: bool = False) -> None:
-        """`digest`: that of the module's source is wanted, too."""
+        """`digest`: whether the digest of the module's source is wanted, too."""
         self.limits = limits
         self.unsent, self.received, self.errors = bytearray(), bytearray(), bytearray()
         theirs, self.requests = os.pipe()
@@ -91,9 +91,9 @@ class Child:
             raise
 
     def ask_each(self, batches: Sequence[Sequence[Group]]) -> Iterator[list[Finding] | None]:
-        """What the function gives for each group of each batch, in their order; None: each is to be asked about alone.
+        """Yield the function's findings for each group of each batch, in order; None: ask about each group alone.
 
-        Some are told ahead.
+        Some batches are sent ahead.
         """
         waiting: deque[tuple[str, int]] = deque()
         rest = iter(batches)
@@ -112,13 +112,13 @@ class Child:
             yield found
 
     def _send(self, message: dict[str, Any]) -> str:
-        """Have a message sent; gives the word that its answer is to carry."""
+        """Queue a message to be sent; return the nonce that its answer must carry."""
         nonce = secrets.token_hex(8)
         self.unsent += line({"nonce": nonce, **message})
         return nonce
 
     def _receive(self, nonce: str, grace_seconds: int) -> dict[str, Any]:
-        """The next answer."""
+        """Return the next answer."""
         text = self._next_line(self.limits.seconds + grace_seconds)
         try:
             told = parsed(text)
@@ -129,7 +129,7 @@ class Child:
         return told
 
     def _next_line(self, seconds: int) -> bytes:
-        """Read a line, and write what is to be sent, whatever stands in their way."""
+        """Read a line while writing what is queued, so that neither side blocks the other."""
         deadline = time.monotonic() + seconds
         poll = select.poll()
         poll.register(self.answers, select.POLLIN)
@@ -154,17 +154,17 @@ class Child:
         return text
 
     def _write(self) -> bool:
-        """Send what the pipe takes; False where nothing is left."""
+        """Write what the pipe takes; False if nothing is left."""
         try:
             del self.unsent[: os.write(self.requests, self.unsent[:_READ])]
         except BlockingIOError:
             return True
-        except BrokenPipeError:  # the pipe of answers says so as well
+        except BrokenPipeError:  # the pipe of answers shows it as well
             self.unsent.clear()
         return len(self.unsent) > 0
 
     def _drain(self) -> bool:
-        """Keep the end of what came on stderr; False once it is closed."""
+        """Keep the end of stderr; False once it is closed."""
         try:
             some = os.read(self.stderr, _READ)
         except BlockingIOError:
@@ -180,7 +180,7 @@ class Child:
             return "closed the pipe for its answers"
 
     def close(self) -> None:
-        """Kill it with all that it started."""
+        """Kill the process and all that it started."""
         descendants.end_all(self.process.pid)
         descendants.kill(self.process.pid)
         self.process.wait()
@@ -205,7 +205,7 @@ def _described(told: dict[str, Any], source: str) -> Described:
 
 
 class _Key(NamedTuple):
-    process: int  # this one: a fork of it has children of its own
+    process: int  # this process's id: a fork of it has children of its own
     name: str
     source: str
     digest: str
@@ -217,7 +217,7 @@ _lock = threading.RLock()
 
 
 def describe(name: str, source: str, limits: CustomLimits) -> Described:
-    """What the function of `module:function` says of itself, from a process that ends with this. Raises Unusable."""
+    """Return what the function of `module:function` declares, using a process that ends afterwards. Raises Unusable."""
     try:
         child = Child(name, source, limits, digest=True)
     except Gone as gone:
@@ -227,7 +227,7 @@ def describe(name: str, source: str, limits: CustomLimits) -> Described:
 
 
 def ask_all(name: str, source: str, digest: str, limits: CustomLimits, groups: Sequence[Group]) -> list[Finding]:
-    """What the assignor gives for each group, or what became of its process instead where it failed."""
+    """Return the assignor's findings for each group, or what happened to its process if it failed."""
     key = _Key(os.getpid(), name, source, digest, limits)
     found: list[Finding | None] = []
     with _lock:
@@ -240,7 +240,7 @@ def ask_all(name: str, source: str, digest: str, limits: CustomLimits, groups: S
 
 
 def _asked(key: _Key, batches: Sequence[Sequence[Group]]) -> list[list[Finding | None]]:
-    """Of each batch what its groups get; None for those that were not answered."""
+    """Return the findings of each batch's groups; None for those without an answer."""
     found: list[list[Finding | None]] = []
     while len(found) < len(batches):
         try:
@@ -263,7 +263,7 @@ def _unanswered(batch: Sequence[Group]) -> list[Finding | None]:
 
 
 def _batches(groups: Sequence[Group]) -> Iterator[list[Group]]:
-    """Groups that are asked about together: so many that a fork costs little, so few that one can be asked again."""
+    """Form batches of groups: large enough that a fork costs little, small enough to ask again about one group."""
     batch: list[Group] = []
     size = 0
     for group in groups:
@@ -278,7 +278,7 @@ def _batches(groups: Sequence[Group]) -> Iterator[list[Group]]:
 
 
 def _alone(key: _Key, group: Group) -> Finding:
-    """In a new process: what an earlier group left behind is not this one's harm."""
+    """Ask in a new process, so that nothing left behind by an earlier group affects this one."""
     try:
         answered = next(_child(key).ask_each([[group]]))
     except Unusable as error:
@@ -287,12 +287,12 @@ def _alone(key: _Key, group: Group) -> Finding:
         return _lost(key, "ASSIGNOR_TIMED_OUT", hung)
     except Gone as gone:
         return _lost(key, "ASSIGNOR_DIED", gone)
-    assert answered is not None  # of one group there is always an answer
+    assert answered is not None  # one group always has an answer
     return answered[0]
 
 
 def _lost(key: _Key, code: str, gone: Gone) -> Finding:
-    """Say what became of the process, and see to its end."""
+    """Report what happened to the process, and end it."""
     forget(key.name)
     return refused(code, f"the process of {key.name} {gone}; expected an answer for any group")
 
@@ -307,14 +307,14 @@ def _child(key: _Key) -> Child:
 
 
 def forget(name: str) -> None:
-    """End the process of an assignor, if it has one; of a process that this was forked from, it is not ours to end."""
+    """End the process of an assignor, if it has one; after a fork, the parent's process is not ours to end."""
     key, child = _known.pop(name, (None, None))
     if child is not None and key is not None and key.process == os.getpid():
         child.close()
 
 
 def forget_all() -> None:
-    """End them all."""
+    """End all processes."""
     for name in list(_known):
         forget(name)
 

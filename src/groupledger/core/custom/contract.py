@@ -1,7 +1,7 @@
-"""A custom assignor's answer for one group, held against what any assignor must keep to.
+"""Check a custom assignor's answer for one group against the contract of any assignor.
 
-Each partition goes to one member at most, which exists and subscribes to its topic; nothing is handed over before its
-owner has given it up (cooperative); the same group gives the same answer, in whatever order it is told.
+Each partition goes to at most one member, which exists and subscribes to its topic; nothing is handed over before its
+owner has revoked it (cooperative); the same group gets the same answer, in whatever order it is given.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from groupledger.core.custom.naming import CustomAssignor
 
 
 def examine(custom: CustomAssignor, group: Group) -> Finding:
-    """`examine_all` of one group."""
+    """Examine one group as `examine_all` does."""
     return examine_all(custom, [group])[0]
 
 
 def examine_all(custom: CustomAssignor, groups: Sequence[Group]) -> list[Finding]:
-    """Call the assignor for each group, in a process of its own, and hold its answers against the contract.
+    """Call the assignor for each group, in a process of its own, and check its answers against the contract.
 
-    A group of nobody gets nothing.
+    A group without members gets nothing.
     """
     heard = iter(_heard(custom, [group for group in groups if group.members]))
     return [_judged(custom, group, next(heard)) if group.members else Finding({}, {}) for group in groups]
 
 
 def _heard(custom: CustomAssignor, groups: Sequence[Group]) -> list[Finding]:
-    """What the function answers, and what is wrong with its calls."""
+    """Return the function's answers, and what is wrong with its calls."""
     if custom.function is not None:
         return [call_all(custom.name, custom.function, group) for group in groups]
     from groupledger.core.custom import children  # most runs need no process of custom code
@@ -49,7 +49,7 @@ def _judged(custom: CustomAssignor, group: Group, found: Finding) -> Finding:
 
 
 def _breaches(custom: CustomAssignor, group: Group, found: Finding) -> Iterator[Complaint]:
-    """Of the target and of what is given now: each rule that is broken, once, with the first case."""
+    """Check the target and this round's assignment: yield each broken rule once, with the first case."""
     subscribed = {member.member_id: set(member.topics) for member in group.members}
     for plan in (found.target, found.assigned) if found.target != found.assigned else (found.assigned,):
         broken = [*_strangers(group, subscribed, plan), *_twice(plan)]
@@ -85,9 +85,9 @@ def _twice(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _early(custom: CustomAssignor, group: Group, found: Finding) -> Iterator[Complaint]:
-    """Cooperative: no hand-over before revocation; and what is given follows from the target (KIP-429).
+    """Check cooperative rules: no hand-over before revocation; the assignment follows from the target (KIP-429).
 
-    A claim that is out of date may be set aside or respected (KIP-792, decision 0119).
+    An outdated claim may be set aside or respected (KIP-792, decision 0119).
     """
     owners = claimants(group, stale=False) if custom.cooperative else {}
     claimed = claimants(group)
@@ -112,8 +112,10 @@ def _early(custom: CustomAssignor, group: Group, found: Finding) -> Iterator[Com
 
 
 def _steps(group: Group, found: Finding) -> bool:
-    """Whether the step of the target is given: all that it gives with stale claims and without them, and of what only
-    one of the two ways gives some or all or nothing, in the target's order.
+    """Return whether the assignment is a valid cooperative step of the target.
+
+    It must give everything that the step gives both with and without stale claims; of what only one of the two gives,
+    it may give all, some or nothing. The target's order is kept.
     """
     one, other = (_stepped(group, found, set_stale_aside=aside) for aside in (False, True))
     for member_id in {*found.assigned, *one, *other}:
@@ -127,7 +129,7 @@ def _steps(group: Group, found: Finding) -> bool:
 
 
 def _stepped(group: Group, found: Finding, *, set_stale_aside: bool) -> Plan:
-    """What the cooperative step gives of its target."""
+    """Return the cooperative step of the finding's target."""
     lists = cooperative_step(group, found.target, set_stale_aside=set_stale_aside).assigned
     given = ((member_id, tuple(TopicPartition(*each) for each in lists[member_id])) for member_id in lists)
     return {member_id: partitions for member_id, partitions in given if partitions}

@@ -1,4 +1,4 @@
-"""Processes that a process has started, and those that these have; on Linux by /proc, elsewhere by group alone."""
+"""Find and kill a process's descendants; on Linux by /proc, elsewhere by process group only."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _PROC = Path("/proc")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _ENDED = ("Z", "X")
 _MOST_SWEEPS, _PAUSE = 500, 0.002
-"""One that cannot be killed now (it waits for a disk) is left to the kernel after a second."""
-_SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36  # of Linux' prctl(2)
+"""A process that cannot be killed now (it waits for a disk) is left to the kernel after a second."""
+_SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36  # of Linux's prctl(2)
 
 
 def adopt_orphans() -> None:
-    """Become the parent of descendants whose own parents end, so that none is lost."""
+    """Become the parent of descendants whose own parents end, so that none is missed."""
     _prctl(_SET_CHILD_SUBREAPER, 1)
 
 
@@ -30,16 +30,16 @@ def end_with_parent() -> None:
 
 
 def _prctl(option: int, value: int) -> None:
-    with contextlib.suppress(AttributeError, OSError):  # no Linux
+    with contextlib.suppress(AttributeError, OSError):  # not Linux
         _C.prctl(option, value, 0, 0, 0)
 
 
 def descendants(root: int) -> dict[int, int]:
-    """Memory in bytes by process id, of those that have not ended."""
+    """Map the process ids of running descendants to their memory in bytes."""
     children: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for entry in _PROC.glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError, IndexError):  # it has ended meanwhile
-            # pid (name, any text) state parent ..: after the last bracket, the 22nd value is the resident pages
+            # pid (name, any text) state parent ..: after the last bracket, the 22nd value counts resident pages
             values = entry.read_text(errors="replace").rpartition(")")[2].split()
             if values[0] not in _ENDED:
                 children[int(values[1])].append((int(entry.parent.name), int(values[21]) * _PAGE))
@@ -53,7 +53,7 @@ def descendants(root: int) -> dict[int, int]:
 
 
 def end_all(root: int) -> None:
-    """Kill what a process has started, whatever of it starts more meanwhile; the process itself goes on."""
+    """Kill what a process has started, including what starts meanwhile; the process itself continues."""
     for _ in range(_MOST_SWEEPS):
         if not (left := descendants(root)):
             return
@@ -63,7 +63,7 @@ def end_all(root: int) -> None:
 
 
 def reap() -> bool:
-    """Take leave of all children that have ended; whether others go on."""
+    """Reap all children that have ended; return whether others still run."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -73,13 +73,13 @@ def reap() -> bool:
 
 
 def kill(pid: int) -> None:
-    """SIGKILL to a process and to its group, if it leads one."""
+    """Send SIGKILL to a process and, if it leads one, to its group."""
     signal_group(pid, signal.SIGKILL)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, signal.SIGKILL)
 
 
 def signal_group(pid: int, number: signal.Signals) -> None:
-    """A signal to all processes of the group that a process leads, at once."""
+    """Send a signal to all processes of the group that a process leads, at once."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, number)

@@ -1,4 +1,4 @@
-"""What a custom assignor is given and what it gives: one consumer group in plain Python values.
+"""Define a custom assignor's input and output: one consumer group in plain Python values.
 
     from groupledger.core.custom import Group, assignor
 
@@ -7,8 +7,8 @@
         first = min(member.member_id for member in group.members)
         return {first: list(group.partitions(first))}
 
-The function must be pure: no clock, no I/O, nothing kept between calls. The order of members, topics and owned
-partitions means nothing, and must not change the answer.
+The function must be pure: no clock, no I/O, no state between calls. The order of members, topics and owned partitions
+has no meaning, and must not change the answer.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 class Protocol(enum.StrEnum):
-    """How members rejoin (KIP-429): after giving everything up, or keeping what they own."""
+    """How members rejoin (KIP-429): after revoking everything, or keeping what they own."""
 
     EAGER = "EAGER"
     COOPERATIVE = "COOPERATIVE"
 
 
 class TopicPartition(NamedTuple):
-    """One partition of a topic; a plain pair is as good."""
+    """One partition of a topic; a plain pair works as well."""
 
     topic: str
     partition: int
@@ -38,7 +38,7 @@ class TopicPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member as it joined. `owned` is what it says it owns, in its `generation` (KIP-792; None: not said)."""
+    """A member as it joined. `owned` is what it claims to own, in its `generation` (KIP-792; None: not stated)."""
 
     member_id: str
     topics: tuple[str, ...]
@@ -51,17 +51,17 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """All members, and the partition count of each subscribed topic; one without metadata is not in `topics`."""
+    """All members, and the partition count of each subscribed topic; topics without metadata are not in `topics`."""
 
     members: tuple[Member, ...]
     topics: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """A view that cannot be changed, of a copy."""
+        """Make `topics` a read-only copy."""
         object.__setattr__(self, "topics", MappingProxyType(dict(self.topics)))
 
     def partitions(self, member_id: str) -> Iterator[TopicPartition]:
-        """All partitions of the topics a member subscribes to, topics in order of their names."""
+        """Yield all partitions of the topics that a member subscribes to, topics sorted by name."""
         for topic in sorted(
             {topic for member in self.members if member.member_id == member_id for topic in member.topics}
         ):
@@ -69,19 +69,19 @@ class Group:
 
 
 Lists = Mapping[str, Iterable[tuple[str, int]]]
-"""Partitions by member id; a member that is missing gets none."""
+"""Partitions by member id; a missing member gets none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What this round gives, and where the group is to be at last. A function may give plain `Lists` for both."""
+    """The assignment of this round, and the target. A function may return plain `Lists` for both."""
 
     assigned: Lists
     target: Lists
 
 
 class Overlap(NamedTuple):
-    """A partition that several members say they own. `owner`: who said so in the highest generation, if only one."""
+    """A partition with several claimants. `owner`: the only one that claims it in the highest generation, if any."""
 
     partition: TopicPartition
     claimants: tuple[str, ...]
@@ -91,9 +91,9 @@ class Overlap(NamedTuple):
 def assignor(
     *, name: str | None = None, supported_protocols: Iterable[Protocol] = (Protocol.EAGER,)
 ) -> Callable[[F], F]:
-    """Say of a function by which name members join with it (None: no record is held against it), and how they rejoin.
+    """Declare the name that members join with (None: records are not checked against it), and how they rejoin.
 
-    Of both protocols, members would choose COOPERATIVE. A function that is not marked is EAGER and has no name.
+    If both protocols are given, members choose COOPERATIVE. An unmarked function is EAGER and has no name.
     """
 
     def mark(function: F) -> F:
@@ -105,9 +105,9 @@ def assignor(
 
 
 def validate_subscription(members: Iterable[Member]) -> tuple[Overlap, ...]:
-    """The overlaps of what all members say they own, by partition (KIP-792, "validateSubscription"); none: sound.
+    """Return the overlaps of all members' claims, by partition (KIP-792, "validateSubscription"); empty if sound.
 
-    A claims t-0 in generation 4, B in generation 5 -> Overlap(t-0, ("A", "B"), "B"): the claim of A is stale.
+    A claims t-0 in generation 4, B in generation 5 -> Overlap(t-0, ("A", "B"), "B"): A's claim is stale.
     """
     claims: dict[TopicPartition, dict[str, int]] = {}
     for member in members:
@@ -128,10 +128,10 @@ def _highest(by_member: Mapping[str, int]) -> str | None:
 
 
 def cooperative_step(group: Group, target: Lists, *, set_stale_aside: bool = False) -> Answer:
-    """The target, and of it what can be given now: nothing that another member claims and its new one does not.
+    """Return the target, and what can be given now: nothing that others claim and the new owner does not.
 
-    KIP-429, step 2.4. A owns t-0 and the target gives it to B -> nobody gets it in this round, then A rejoins.
-    With `set_stale_aside` what stale members claim is given at once, though they consume it until they are answered.
+    KIP-429, step 2.4. A owns t-0 and the target gives it to B -> no member gets it in this round, then A rejoins.
+    With `set_stale_aside`, claims of stale members are given away at once, though they consume until they are answered.
     """
     owners = claimants(group, stale=not set_stale_aside)
     wanted = {member_id: tuple(partitions) for member_id, partitions in target.items()}
@@ -143,9 +143,9 @@ def cooperative_step(group: Group, target: Lists, *, set_stale_aside: bool = Fal
 
 
 def stale_members(group: Group) -> frozenset[str]:
-    """Members whose claims are out of date (KIP-792): of a lower generation than another member states.
+    """Return the members with outdated claims (KIP-792): a lower generation than another member states.
 
-    A states 4, B 5, C none -> A: it missed an assignment. C may be on older byte code, and is believed.
+    A states 4, B 5, C none -> A: it missed an assignment. C may run older code, and its claims count.
     """
     stated = {member.member_id: member.generation for member in group.members if member.generation is not None}
     latest = max(stated.values(), default=0)
@@ -153,7 +153,7 @@ def stale_members(group: Group) -> frozenset[str]:
 
 
 def claimants(group: Group, *, stale: bool = True) -> dict[tuple[str, int], set[str]]:
-    """Who says to own each partition; without `stale`, of those whose claims are not out of date."""
+    """Map each partition to its claimants, or, without `stale`, only to those whose claims are not outdated."""
     out_of_date = frozenset() if stale else stale_members(group)
     owners: dict[tuple[str, int], set[str]] = {}
     for member in (each for each in group.members if each.member_id not in out_of_date):
@@ -163,6 +163,6 @@ def claimants(group: Group, *, stale: bool = True) -> dict[tuple[str, int], set[
 
 
 def is_handed_over(owners: Mapping[tuple[str, int], set[str]], member_id: str, partition: tuple[str, int]) -> bool:
-    """Whether the member would get what others still claim, and it does not."""
+    """Return whether the member would get what others still claim and it does not."""
     claimed_by = owners.get((partition[0], partition[1]), ())
     return bool(claimed_by) and member_id not in claimed_by

@@ -1,6 +1,6 @@
-"""What passes between this process and the one that custom code runs in: JSON of plain values, read strictly.
+"""Encode the messages between this process and the one that runs custom code: JSON of plain values, read strictly.
 
-What comes back is data of a stranger: whatever has another form than expected raises ValueError, and nothing else.
+What comes back is untrusted: any unexpected form raises ValueError, and nothing else.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ CALL_CODES = frozenset(
         "ASSIGNOR_DIED",
     }
 )
-"""What the other process may complain of; the rest of the contract is judged here."""
+"""Complaints that the other process may make; the rest of the contract is checked here."""
 
 
 def dumped(value: Any) -> bytes:
-    """Plain values as ASCII."""
+    """Encode plain values as ASCII."""
     return json.dumps(value, separators=(",", ":")).encode()
 
 
 def line(message: dict[str, Any]) -> bytes:
-    """One message as one line."""
+    """Encode one message as one line."""
     return dumped(message) + b"\n"
 
 
 def parsed(text: bytes) -> dict[str, Any]:
-    """The message of a line; ValueError where it is none."""
+    """Return the message of a line; ValueError if it is none."""
     try:
         message = json.loads(text)
     except RecursionError as error:
@@ -50,7 +50,7 @@ def parsed(text: bytes) -> dict[str, Any]:
 
 
 def write_group(group: Group) -> dict[str, Any]:
-    """The group as plain values."""
+    """Convert the group to plain values."""
     return {"members": [_write_member(each) for each in group.members], "topics": dict(group.topics)}
 
 
@@ -61,7 +61,7 @@ def _write_member(member: Member) -> list[Any]:
 
 
 def read_group(told: dict[str, Any]) -> Group:
-    """The group of `write_group`."""
+    """Read a group written by `write_group`."""
     return Group(tuple(_read_member(*each) for each in told["members"]), told["topics"])
 
 
@@ -80,7 +80,7 @@ def _read_member(
 
 
 def write_finding(found: Finding) -> dict[str, Any]:
-    """What the calls gave, topic by topic; a target that is no other than what is assigned stands once."""
+    """Convert a finding to plain values, topic by topic; a target equal to the assignment is written once."""
     assigned = _write_plan(found.assigned)
     target = None if found.target == found.assigned else _write_plan(found.target)
     return {"assigned": assigned, "target": target, "complaints": found.complaints}
@@ -96,7 +96,7 @@ def _write_plan(plan: Plan) -> dict[str, dict[str, list[int]]]:
 
 
 def read_findings(told: Any, groups: int) -> list[Finding]:
-    """The findings of so many groups; ValueError where a stranger wrote something else."""
+    """Read one finding per group; ValueError for anything else."""
     if len(_list(told)) != groups:
         raise ValueError(f"{len(told)} answers for {groups} groups")
     return [_read_finding(_object(each)) for each in told]

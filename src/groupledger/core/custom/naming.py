@@ -1,6 +1,6 @@
-"""Custom assignors by name: an entry point of the group `groupledger.assignors`, or `module:function`.
+"""Find custom assignors by name: an entry point of the group `groupledger.assignors`, or `module:function`.
 
-Names come from configuration or code, never from data: a record that says `os:system` imports nothing.
+Names come from configuration or code, never from data: a record that names `os:system` imports nothing.
 """
 
 from __future__ import annotations
@@ -21,41 +21,41 @@ if TYPE_CHECKING:
 ENTRY_POINTS = "groupledger.assignors"
 NOT_FOUND = "ASSIGNOR_NOT_FOUND"
 SOLVED_ALONE = "those of other client libraries, such as kafka-python-sticky, only in `groupledger solve`"
-"""What a what-if says of them: it would have to make up the bytes that their members send (docs/scenarios.md)."""
+"""What a what-if says of these: it would have to invent the bytes that their members send (docs/scenarios.md)."""
 ON_THE_PATH = "a module on the Python path of this process, and of every Spark worker"
 _MODULE_FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class CustomAssignor:
-    """An assignor that is not ours, under the name it was asked for by. It can be pickled: code is named, not held."""
+    """A custom assignor, under the name it was requested by. It can be pickled: it names its code."""
 
     name: str
-    function: Callable[..., Any] | None  # one that runs in this process; None: `source` runs in one of its own
+    function: Callable[..., Any] | None  # runs in this process; None: `source` runs in a process of its own
     supported_protocols: frozenset[Protocol]
-    protocol_name: str | None  # by which members join; None: no record is of this assignor
+    protocol_name: str | None  # the name by which members join; None: no record is of this assignor
     source: str = ""  # module:function
     digest: str = ""  # of the module's source
     limits: CustomLimits = DEFAULT
 
     @property
     def cooperative(self) -> bool:
-        """Whether members keep what they own while they rejoin."""
+        """Return whether members keep what they own while they rejoin."""
         return Protocol.COOPERATIVE in self.supported_protocols
 
 
 def may_be_custom(name: str) -> bool:
-    """Whether a name has the form `module:function`, or is an installed entry point; nothing is imported."""
+    """Return whether a name has the form `module:function` or is an installed entry point; nothing is imported."""
     return _MODULE_FUNCTION.fullmatch(name) is not None or len(_entry_points(name)) > 0
 
 
 def find_all(names: Iterable[str], limits: CustomLimits = DEFAULT) -> dict[str, CustomAssignor]:
-    """`find`, by name."""
+    """Map each name to what `find` returns."""
     return {name: find(name, limits) for name in names}
 
 
 def find(name: str, limits: CustomLimits = DEFAULT) -> CustomAssignor:
-    """What an assignor says of itself. Its module is imported in another process, never in this one.
+    """Return what an assignor declares about itself. Its module is imported in another process, never in this one.
 
     Raises Fault("ASSIGNOR_NOT_FOUND"), which says what could not be imported.
     """
@@ -76,9 +76,9 @@ def find(name: str, limits: CustomLimits = DEFAULT) -> CustomAssignor:
 
 
 def by_every_name(found: Mapping[str, CustomAssignor], ours: Collection[str]) -> dict[str, CustomAssignor]:
-    """Each under the name it was asked for by, and under the one by which members join with it.
+    """Map each assignor's requested name, and the name by which members join with it, to the assignor.
 
-    A name among `ours` stays ours. Raises Fault("ASSIGNOR_AMBIGUOUS") where two go by one name.
+    A name among `ours` stays ours. Raises Fault("ASSIGNOR_AMBIGUOUS") if two share a name.
     """
     known = dict(found)
     for custom in found.values():
@@ -92,7 +92,7 @@ def by_every_name(found: Mapping[str, CustomAssignor], ours: Collection[str]) ->
 
 
 def source_digests(found: Mapping[str, CustomAssignor]) -> dict[str, str]:
-    """SHA-256 of the source of each one's module, by name: another code is another run."""
+    """Map each name to the SHA-256 of its module's source: changed code makes another run."""
     return {name: found[name].digest for name in sorted(found)}
 
 

@@ -1,4 +1,4 @@
-"""A JSON scenario (see `core.scenario`) answered by a custom assignor."""
+"""Solve a JSON scenario (see `core.scenario`) by a custom assignor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from groupledger.core.scenario_groups import group_of
 
 
 def solve(custom: CustomAssignor, scenario: dict[str, Any]) -> dict[str, Any]:
-    """The result of a scenario whose form is right; `violations` holds code and message of each broken rule."""
+    """Return the result of a well-formed scenario; `violations` holds code and message of each broken rule."""
     found = examine(custom, group_of(scenario))
     if found.complaints:
         first = found.complaints[0]

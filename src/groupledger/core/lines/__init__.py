@@ -1,6 +1,6 @@
-"""Lines of text into rows, strictly: a line is one record, or it is rejected with the reason.
+"""Parse lines of text into rows, strictly: a line is one record, or it is rejected with the reason.
 
-Each parser takes the bytes of one physical line and gives the fields of a row and, last, its problem: None,
+Each parser takes the bytes of one physical line and returns the fields of a row and, last, its problem: None,
 OTHER_TOPIC, or `CODE: message`. It never raises, whatever the bytes are.
 """
 

@@ -1,6 +1,6 @@
-"""A record of `__consumer_offsets` from a line: partition, offset, timestamp (ms), key and value (base64, or null).
+"""Parse a record of `__consumer_offsets` from a line: partition, offset, timestamp (ms), base64 key and value, or null.
 
-The names may be others (`core.log_layouts`), and the timestamp a date and time with its zone, as Spark writes it.
+The names may differ (`core.log_layouts`), and the timestamp may be a date and time with its zone, as Spark writes it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from groupledger.core.log_layouts import layout_of_line, value_at
 
 TOPIC = "__consumer_offsets"
 OFFSET_COMMIT_LEFT_OUT = "offset commit left out"
-"""A kind of unused record: told by the first bytes of its key, and read no further."""
+"""A kind of unused record: recognised by the first bytes of its key, and not read further."""
 OFFSET_COMMITS = (b"\x00\x00", b"\x00\x01")
-"""How the keys of offset commits begin: the record types 0 and 1."""
+"""How the keys of offset commits begin: record types 0 and 1."""
 
 _FORMATTED = re.compile(rb'\s*\{\s*"key"\s*:\s*\{\s*"(version|type)"\s*:')
 _NO_POSITION = (
@@ -31,7 +31,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class LogLine(NamedTuple):
-    """What a line says; a field that is wrong or missing is None, and `problem` says what is wrong first."""
+    """The fields of a line; a wrong or missing field is None, and `problem` describes the first defect."""
 
     partition: int | None
     offset: int | None
@@ -45,10 +45,10 @@ LOG_FIELDS = LogLine._fields
 
 
 def log_record(line: bytes, folder: Mapping[str, Any] = NO_VALUES, columns: Mapping[str, str] = NO_VALUES) -> LogLine:
-    """The record of a line, or why it is none: BAD_PARTITION, BAD_OFFSET, BAD_TIMESTAMP, BAD_BASE64, BAD_TOPIC,
+    """Return the record of a line, or why it is none: BAD_PARTITION, BAD_OFFSET, BAD_TIMESTAMP, BAD_BASE64, BAD_TOPIC,
     NO_POSITION, MALFORMED_LINE.
 
-    `columns` gives by field the key that holds it, where it has another name.
+    `columns` maps a field to the key that holds it, if it has another name.
     """
     if _FORMATTED.match(line):
         return LogLine(None, None, None, None, None, f"NO_POSITION: {_NO_POSITION}")
@@ -78,7 +78,7 @@ def _number(found: dict[str, Any], name: str, bound: NumberRange, problems: list
 
 
 def _moment(found: dict[str, Any], name: str, problems: list[str]) -> int | None:
-    """Milliseconds since 1970, or the same as a date and time with its zone."""
+    """Return milliseconds since 1970, given as such or as a date and time with its zone."""
     value = found.get(name)
     if type(value) is not str:
         return _number(found, name, RECORD_TIME, problems)
@@ -109,7 +109,7 @@ def _bytes(found: dict[str, Any], name: str, problems: list[str]) -> bytes | Non
 
 
 def _from_base64(text: str) -> bytes | None:
-    """The bytes; the text may come in lines, or without the padding at its end."""
+    """Decode base64 text, which may be broken into lines or lack its padding."""
     if len(text) % 4 or not text.isalnum():
         text = "".join(text.split())
         if not text.endswith("="):

@@ -1,4 +1,4 @@
-"""One JSON object from one line, and nothing else: no second value, no key twice, no NaN, no broken UTF-8."""
+"""Parse exactly one JSON object from one line: no second value, no duplicate key, no NaN, no broken UTF-8."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from groupledger.core.faults import Fault
 
 OTHER_TOPIC = "OTHER_TOPIC"
-"""The problem of a record of another topic than `__consumer_offsets`: no fault, it is counted and left out."""
+"""The problem of a record of another topic than `__consumer_offsets`: not a fault, it is counted and left out."""
 
 NO_VALUES: Mapping[str, Any] = MappingProxyType({})
 _BOM = b"\xef\xbb\xbf"
@@ -19,30 +19,30 @@ _SHOWN = 100
 
 
 class Fraction(str):
-    """A number with a point or an exponent, as it stands in the line: no field of ours is one."""
+    """A number with a point or an exponent, as written in the line: none of our fields is one."""
 
     __slots__ = ()
 
 
 def is_blank(line: bytes) -> bool:
-    """Whether a line holds nothing but white space, or the mark that some editors put at the start of a file."""
+    """Return whether a line holds only white space, or the byte order mark that some editors put first."""
     return not line.removeprefix(_BOM).strip(_WHITE)
 
 
 def as_text(line: bytes) -> str:
-    """The line as text; bytes that are no UTF-8 stand as \\xff."""
+    """Return the line as text; bytes that are not UTF-8 appear as \\xff."""
     return line.decode("utf-8", "backslashreplace")
 
 
 def parse_object(line: bytes, folder: Mapping[str, Any] = NO_VALUES) -> dict[str, Any]:
-    """The object of a line, with the values of its file's folder (`partition=3`) for keys it has not.
+    """Return the object of a line, with the values of its file's folder (`partition=3`) for missing keys.
 
-    Raises Fault MALFORMED_LINE with what is wrong.
+    Raises Fault MALFORMED_LINE, which says what is wrong.
     """
     try:
         text = line.removeprefix(_BOM).strip(_WHITE).decode("utf-8")
         found, end = _DECODER.raw_decode(text)
-    except (ValueError, RecursionError) as error:  # no JSON or UTF-8, 5,000 digits, brackets 1,000 deep
+    except (ValueError, RecursionError) as error:  # not JSON or UTF-8, 5,000 digits, brackets 1,000 deep
         raise malformed(str(error)[:_SHOWN]) from None
     if end != len(text):
         raise malformed(f"text stands behind it, from character {end + 1} on")
@@ -52,12 +52,12 @@ def parse_object(line: bytes, folder: Mapping[str, Any] = NO_VALUES) -> dict[str
 
 
 def malformed(what: str) -> Fault:
-    """The fault of a line that is not one JSON object."""
+    """Return the fault of a line that is not one JSON object."""
     return Fault("MALFORMED_LINE", f"the line is not one JSON object: {what}; expected exactly one object on the line")
 
 
 def got(value: object) -> str:
-    """A value as a complaint quotes it: JSON, cut after a hundred characters."""
+    """Return a value as an error message quotes it: JSON, cut after a hundred characters."""
     if value is None:
         return "missing"
     text = str(value) if isinstance(value, Fraction) else json.dumps(value, default=str)
@@ -65,7 +65,7 @@ def got(value: object) -> str:
 
 
 def is_text(value: object) -> bool:
-    """Whether a value is a text that UTF-8 can say: half of a surrogate pair is none."""
+    """Return whether a value is text that UTF-8 can encode: a lone surrogate is not."""
     if type(value) is not str:
         return False
     try:

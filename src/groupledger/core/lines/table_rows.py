@@ -1,4 +1,4 @@
-"""A row of a user's table from a line: each column's value as text, lists as JSON; its type is checked later."""
+"""Parse a row of a user's table from a line: each column's value as text, lists as JSON; types are checked later."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from groupledger.core.lines.strict_json import NO_VALUES, Fraction, got, is_text
 
 
 def table_row(line: bytes, folder: Mapping[str, Any] = NO_VALUES, *, columns: Sequence[str]) -> tuple[str | None, ...]:
-    """The columns' values, then the problem: MALFORMED_LINE, or BAD_VALUE for a text that UTF-8 cannot say."""
+    """Return the columns' values, then the problem: MALFORMED_LINE, or BAD_VALUE for text that UTF-8 cannot encode."""
     try:
         found = parse_object(line, folder)
     except Fault as fault:

@@ -1,4 +1,4 @@
-"""A topic as a line of a listing names it: ts (ms), topic, topic_id, partitions, racks."""
+"""Parse a topic from a line of a listing: ts (ms), topic, topic_id, partitions, racks."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Racks = list[list[str | None]]
 
 
 class ListedTopic(NamedTuple):
-    """What a line says. `racks`: of each partition's replicas; `rack`: the one that stands for all partitions.
+    """The content of a line. `racks`: of each partition's replicas; `rack`: one that applies to all partitions.
 
-    A line with a problem still says that the topic was there, where it has a moment and a name.
+    A line with a problem still says that the topic existed, if it has a moment and a name.
     """
 
     ts: int | None
@@ -32,7 +32,7 @@ LISTING_FIELDS = ListedTopic._fields
 
 
 def listed_topic(line: bytes, folder: Mapping[str, Any] = NO_VALUES) -> ListedTopic:
-    """The topic of a line; BAD_MOMENT, BAD_TOPIC, BAD_PARTITION_COUNT, BAD_TOPIC_ID, BAD_RACKS, MALFORMED_LINE."""
+    """Parse a line's topic; BAD_MOMENT, BAD_TOPIC, BAD_PARTITION_COUNT, BAD_TOPIC_ID, BAD_RACKS, MALFORMED_LINE."""
     try:
         found = parse_object(line, folder)
     except Fault as fault:
@@ -60,7 +60,7 @@ def listed_topic(line: bytes, folder: Mapping[str, Any] = NO_VALUES) -> ListedTo
 
 
 def listing_line(ts: int, topic: str, topic_id: str | None, racks: Sequence[Sequence[str | None]]) -> bytes:
-    """The line that names a topic with these racks of each partition's replicas; the inverse of `listed_topic`."""
+    """Write the line of a topic with these racks of each partition's replicas; the inverse of `listed_topic`."""
     found: dict[str, Any] = {"ts": ts, "topic": topic, "topic_id": topic_id, "partitions": len(racks)}
     if any(rack is not None for replicas in racks for rack in replicas):
         found["racks"] = [list(replicas) for replicas in racks]
@@ -68,7 +68,7 @@ def listing_line(ts: int, topic: str, topic_id: str | None, racks: Sequence[Sequ
 
 
 def _racks(racks: Any) -> tuple[Racks | None, list[str | None] | None, bool]:
-    """Racks by partition, the one rack of the topic, and whether they have a form we know."""
+    """Return racks by partition, the one rack of the topic, and whether their form is known."""
     if racks is None:
         return None, None, True
     if type(racks) is not list:

@@ -1,7 +1,7 @@
-"""Segments of a log partition as a broker keeps them on its disk: record batches into records.
+"""Read segments of a log partition from a broker's disk: record batches into records.
 
-Format: Kafka's documentation, "Message Format" (record batches of magic 2). Pure code over the bytes of files that
-others open; who decompresses is an argument.
+Format: Kafka's documentation, "Message Format" (record batches of magic 2). Pure code over bytes of files opened
+elsewhere; the decompressor is an argument.
 """
 
 from groupledger.core.segments.batches import NO_UPPER

@@ -1,8 +1,9 @@
-"""Headers of record batches: where each batch of a window stands, and what its header says.
+"""Read headers of record batches: where each batch of a window begins, and what its header says.
 
-A header has 61 bytes: base offset (8), length of what follows (4), leader epoch (4), magic (1), CRC-32C (4) of all that
+A header has 61 bytes: base offset (8), length of the rest (4), leader epoch (4), magic (1), CRC-32C (4) of all that
 follows it, attributes (2), last offset delta (4), base and max timestamp (8, 8), producer id (8), producer epoch (2),
 base sequence (4), number of records (4). Base offset, length, leader epoch and magic are under no checksum.
+sequence (4), number of records (4). No checksum covers base offset, length, leader epoch and magic.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ if TYPE_CHECKING:
 
 HEADER = 61
 BEFORE_LENGTH = 12
-"""Bytes that the length of a batch does not count: the base offset and the length itself."""
+"""Bytes that a batch's length does not count: the base offset and the length itself."""
 LEAST_LENGTH = HEADER - BEFORE_LENGTH
 LEAST_OLD_LENGTH = 14
 """Length of the smallest message of magic 0."""
 MAGIC_AT, CRC_AT, CHECKED_FROM = 16, 17, 21
 MAGIC = 2
 MOST_BYTES = 128 << 20
-"""The longest batch that is held in memory."""
+"""The longest batch that is read into memory."""
 NO_UPPER = 1 << 62
-"""No offset is as high."""
+"""Above every offset."""
 _UNSIGNED = 0xFFFFFFFF
 
 POSITION, BYTES, BASE, LAST_DELTA, ATTRIBUTES, BASE_TIME, MAX_TIME, PRODUCER, COUNT = range(9)
@@ -39,14 +40,14 @@ CODEC, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20
 """Bits of the attributes."""
 PLAIN = 0
 WHOLE, MORE, ZEROS, OLD_MAGIC, BAD_MAGIC, BAD_LENGTH, BACKWARD, BEYOND, BAD_HEADER, BAD_CRC = range(10)
-"""Why marking stopped: at the end of the window, before a batch that the window does not hold whole, or at damage."""
+"""Why marking stopped: at the end of the window, before a batch that is only partly in the window, or at damage."""
 
 
 def mark(data: bytes | memoryview, first: int, end: int, least: int, upper: int) -> tuple[LongArray, int, int]:
-    """A row of COLUMNS for each batch from byte `first` on, where the first other byte is, and why it stopped there.
+    """Return a row of COLUMNS per batch from byte `first`, the first byte after them, and why marking stopped there.
 
-    Those batches have the right checksum. The file ends at byte `end`, counted as in `data`; base offsets are `least`
-    or more, all offsets below `upper`.
+    The batches have correct checksums. The file ends at byte `end`, counted as in `data`; base offsets are at least
+    `least`, and all offsets are below `upper`.
     """
     table = np.empty(((len(data) - first) // HEADER + 1, COLUMNS), np.int64)
     view = np.frombuffer(data, np.uint8)
@@ -58,7 +59,7 @@ def mark(data: bytes | memoryview, first: int, end: int, least: int, upper: int)
 def mark_batches(
     data: ByteArray, position: int, end: int, least: int, upper: int, table: LongArray
 ) -> tuple[int, int, int]:
-    """Fill `table`; (rows, position of the first byte that no row covers, status)."""
+    """Fill `table`; return (rows, position of the first byte that no row covers, status)."""
     count = 0
     filled = len(data)
     while position < filled:
@@ -109,7 +110,7 @@ def _fill(data: ByteArray, position: int, row: LongArray) -> None:
 
 @kernel
 def big_endian(data: ByteArray, position: int, size: int) -> int:
-    """A signed integer of so many bytes."""
+    """Read a signed integer of `size` bytes."""
     value = np.int64(data[position])
     if value >= 128:
         value -= 256
@@ -119,20 +120,20 @@ def big_endian(data: ByteArray, position: int, size: int) -> int:
 
 
 def base_at(data: bytes | memoryview, position: int) -> int:
-    """The base offset of the batch at a position."""
+    """Return the base offset of the batch at a position."""
     return int.from_bytes(data[position : position + 8], "big", signed=True)
 
 
 def length_at(data: bytes | memoryview, position: int) -> int:
-    """What the batch says of its length."""
+    """Return the length that the batch states."""
     return int.from_bytes(data[position + 8 : position + BEFORE_LENGTH], "big", signed=True)
 
 
 def next_size(data: bytes | memoryview, position: int) -> int:
-    """How many bytes have to be seen of the batch at a position: all, once its header is there."""
+    """Return the bytes needed to judge the batch at a position: all of it, once its header is there."""
     return size_at(data, position) if len(data) - position >= HEADER else HEADER
 
 
 def size_at(data: bytes | memoryview, position: int) -> int:
-    """All bytes of the batch, by what it says."""
+    """Return the size of the batch in bytes, as it states."""
     return BEFORE_LENGTH + length_at(data, position)

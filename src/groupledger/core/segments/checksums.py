@@ -1,7 +1,7 @@
-"""CRC-32C of a stretch of bytes, the checksum of record batches, as a kernel that others call for each batch.
+"""Compute CRC-32C of a range of bytes, the checksum of record batches, as a kernel that others call for each batch.
 
-Interpreted, it is the library's. Batches of offset commits are small, and a call from Python for each costs several
-times what it computes; so a compiled kernel computes it on the spot, by the processor's own instruction.
+Interpreted, it is the library's function. Batches of offset commits are small, and a call from Python for each costs
+several times the computation itself, so a compiled kernel computes it inline, by the processor's own instruction.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ TABLE = _table()
 
 
 def _compiled_form() -> Callable[..., Any]:
-    """`crc32c` by instructions where the processor that numba compiles for has them, else by a table."""
+    """Compile `crc32c` with instructions if the processor that numba compiles for has them, else with a table."""
     instructions = _instructions()
     return compiled(by_table, cached=False) if instructions is None else _by_instructions(*instructions)
 
 
 @compiled_as(_compiled_form)
 def crc32c(data: ByteArray, start: int, end: int) -> int:
-    """The checksum of the bytes from `start` to before `end`."""
+    """Return the checksum of the bytes from `start` to before `end`."""
     return int(google_crc32c.value(data[start:end].tobytes()))
 
 
 @kernel
 def by_table(data: ByteArray, start: int, end: int) -> int:
-    """As `crc32c`, a byte at a time."""
+    """Compute `crc32c` a byte at a time."""
     crc = np.int64(_ONES)
     for at in range(start, end):
         crc = (crc >> 8) ^ TABLE[(crc ^ np.int64(data[at])) & 255]
@@ -80,7 +80,7 @@ def _by_instructions(of_word: Any, of_byte: Any) -> Callable[..., Any]:
 
 
 def _instructions() -> tuple[Any, Any] | None:
-    """Functions of (sum, bytes, position) for the next eight bytes and the next one; None where there are none."""
+    """Return functions of (sum, bytes, position) for the next eight bytes and the next one; None if unavailable."""
     config: Any = importlib.import_module("numba.core.config")
     binding: Any = importlib.import_module("llvmlite.binding")
     if config.CPU_NAME is not None or config.CPU_FEATURES is not None:  # compiled for another processor

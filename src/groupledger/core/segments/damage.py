@@ -1,4 +1,4 @@
-"""What can be wrong with a segment, each with a code to count by and a message that names file and byte."""
+"""Describe damage to a segment, each kind with a code to count by and a message that names file and byte."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from groupledger.core.faults import Code
 
 
 class SegmentCode(Code):
-    """Why bytes of a segment are no records."""
+    """Why bytes of a segment are not records."""
 
     OLD_MAGIC = "OLD_MAGIC", "messages of magic 0 or 1, of before Kafka 0.11; a run of them is one row"
     BAD_MAGIC = "BAD_MAGIC", "the header of a batch names a magic that Kafka does not have"
@@ -27,7 +27,7 @@ class SegmentCode(Code):
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A stretch of a file, from byte `start` to before `end`, that gave no record. `offset`: the least it may hold."""
+    """Bytes of a file, from `start` to before `end`, that yielded no record. `offset`: the least they may hold."""
 
     code: SegmentCode
     file: str
@@ -39,12 +39,12 @@ class Damage:
 
     @property
     def message(self) -> str:
-        """What, where, got, expected, and where reading went on."""
+        """Say what is damaged, where, got, expected, and where reading continued."""
         where = f"{self.file}, bytes {self.start} to {self.end - 1}"
         return f"{where}: got {self.got}; expected {self.expected}; the records before and behind are read"
 
     def and_then(self, other: Damage) -> Damage | None:
-        """Both as one where `other` is the same at the next byte; None where it is not."""
+        """Merge with `other` if it is the same damage at the next byte; otherwise return None."""
         if (self.code, self.file, self.end) != (other.code, other.file, other.start):
             return None
         return replace(self, end=other.end)

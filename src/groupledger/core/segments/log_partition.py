@@ -1,8 +1,8 @@
-"""A log partition from its segments: records that count, damage, and how many of everything else there were.
+"""Read a log partition from its segments: valid records, damage, and counts of everything else.
 
-One pass. A batch is believed if its checksum is right and its offsets follow those before it and precede the next
-segment's. What is damaged ends at the next batch that can be believed, or with its segment. The end of the last segment
-may be torn: the broker died while it wrote.
+One pass. A batch is accepted if its checksum is correct and its offsets follow those before it and precede the next
+segment's. Damage ends at the next acceptable batch, or with its segment. The end of the last segment may be torn: the
+broker died while it wrote.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ if TYPE_CHECKING:
     from groupledger.core.batch import LongArray
 
 Decompress = Callable[[int, bytes], bytes]
-"""Decompresses the records of batches: number of the codec, bytes. ValueError where the codec did not write them."""
+"""Decompresses the records of batches, given the codec's number and bytes. ValueError for bytes not of the codec."""
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 JOINED = (1, 3, 4)
-"""Codecs whose outputs, one behind another, decompress to all their inputs."""
+"""Codecs whose concatenated outputs decompress to their concatenated inputs."""
 JOINED_BYTES = 256 << 10
 MARKERS = "transaction marker"
 ABORTED, UNDECIDED = "aborted transaction", "undecided transaction"
 TORN_TAIL = "torn tail"
 LEFT_OUT = (OFFSET_COMMIT_LEFT_OUT, MARKERS, ABORTED, UNDECIDED, TORN_TAIL)
-"""What is no damage and gives no record: kinds of unused records in an account. A torn tail counts as one. A
+"""What is neither damage nor a record: kinds of unused records in an account. A torn tail counts as one. A
 transaction is undecided if it is open at the end of the log, or if its marker may have been lost by damage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A segment file; its name is the offset that it begins with, `offset`."""
+    """A segment file, named by its first offset, `offset`."""
 
     name: str
     offset: int
@@ -67,7 +67,7 @@ class Segment:
 class LogReader:
     """Reads the segments of one log partition, in the order of their offsets.
 
-    `entries` counts what there is: records by the headers of believed batches, a stretch of damage and a torn tail as
+    `entries` counts everything: records by the headers of accepted batches, and a range of damage and a torn tail as
     one each. `left_out` counts by LEFT_OUT. Both are complete once `read` has ended: entries = records given + damage
     given + left_out.
     """
@@ -87,7 +87,7 @@ class LogReader:
         self._transactions = Transactions()
 
     def read(self) -> Iterator[RecordColumns | Damage]:
-        """Records that count, and damage. Of a transaction, once its marker has come."""
+        """Yield valid records, and damage. Records of a transaction follow once its marker has been read."""
         pending: Damage | None = None
         uppers = [segment.offset for segment in self._segments[1:]] + [None]
         for segment, upper in zip(self._segments, uppers, strict=True):
@@ -124,7 +124,7 @@ class LogReader:
             self.entries += walk.torn
 
     def _batches(self, walk: _Walk, data: memoryview, table: LongArray) -> Iterator[RecordColumns | Damage]:
-        """The records of believed batches, which begin at the walk's position."""
+        """Yield the records of accepted batches, which begin at the walk's position."""
         kinds = table[:, ATTRIBUTES] & (CODEC | TRANSACTIONAL | CONTROL)
         if kinds.any():
             yield from self._not_plain(walk, data, table, kinds)
@@ -140,7 +140,7 @@ class LogReader:
     def _not_plain(
         self, walk: _Walk, data: memoryview, table: LongArray, kinds: LongArray
     ) -> Iterator[RecordColumns | Damage]:
-        """The records of batches that are compressed, transactional or of control records."""
+        """Yield the records of batches that are compressed, transactional or control batches."""
         joined = np.isin(kinds, JOINED)
         for codec in JOINED if joined.any() else ():
             yield from self._joined(walk, data, table[kinds == codec], codec)
@@ -148,7 +148,7 @@ class LogReader:
             yield from self._special(walk, data, row)
 
     def _joined(self, walk: _Walk, data: memoryview, table: LongArray, codec: int) -> Iterator[RecordColumns | Damage]:
-        """The records of compressed batches, many decompressed at once; one by one where that fails."""
+        """Yield the records of compressed batches, many decompressed at once; one by one if that fails."""
         parts = np.cumsum(table[:, BYTES]) // JOINED_BYTES
         for part in np.unique(parts):
             some = table[parts == part]
@@ -169,7 +169,7 @@ class LogReader:
         yield from found.records
 
     def _special(self, walk: _Walk, data: memoryview, row: LongArray) -> Iterator[RecordColumns | Damage]:
-        """One batch that is compressed, transactional or of control records."""
+        """Yield the records of one batch that is compressed, transactional or a control batch."""
         codec, payload = int(row[ATTRIBUTES] & CODEC), _payload(data, row.tolist())
         if codec >= len(CODECS):
             known = ", ".join(f"{number} ({name})" for number, name in enumerate(CODECS))
@@ -208,7 +208,7 @@ class LogReader:
 
 
 class _Walk:
-    """The way through one segment: where it is, and which offset comes next."""
+    """The pass through one segment: the position, and which offset comes next."""
 
     def __init__(self, segment: Segment, upper: int | None, window: FileWindow) -> None:
         self.segment, self.is_last, self.window = segment, upper is None, window
@@ -218,7 +218,7 @@ class _Walk:
         self.torn = 0
 
     def stretches(self) -> Iterator[tuple[memoryview, LongArray, Damage | None]]:
-        """Bytes of the window, the believed batches among them that come next, and the damage behind these."""
+        """Yield bytes of the window, the accepted batches that come next in them, and the damage after these."""
         window, need = self.window, HEADER
         while self.position < window.size:
             failed = window.fails_to_hold(self.position, need)
@@ -247,17 +247,17 @@ class _Walk:
             yield data[:0], table[:0], damage
 
     def damage(self, code: SegmentCode, end: int, got: str, expected: str) -> Damage:
-        """Damage from the position to `end`."""
+        """Return the damage from the position to `end`."""
         return Damage(code, self.segment.name, self.position, end, self.least, got, expected)
 
 
 def _believed(
     data: memoryview, marked: tuple[LongArray, int, int], least: int, *, keep_last: bool
 ) -> tuple[LongArray, int, int]:
-    """What of `mark` holds, with the last batch left for the next window.
+    """Return the accepted part of what `mark` found, with the last batch left for the next window.
 
-    That one is only believed beside the next: base offsets are under no checksum, and of two that contradict each
-    other the one that does not follow on what was before is wrong.
+    The last batch is only accepted together with the next: no checksum covers base offsets, and of two that contradict
+    each other, the one that does not continue the sequence is wrong.
     """
     table, stop, status = marked
     if status == batches.BACKWARD and len(table):

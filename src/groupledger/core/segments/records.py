@@ -1,6 +1,6 @@
-"""Records of a batch: varint structures behind its header. Only those that are wanted are copied.
+"""Parse records of a batch: varint structures after its header. Only the wanted ones are copied.
 
-A record: length, attributes (1 byte), timestamp delta, offset delta, key, value (each behind its length, -1 for null),
+A record: length, attributes (1 byte), timestamp delta, offset delta, key, value (each after its length, -1 for null),
 headers. All numbers are zigzag varints.
 """
 
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
 OFFSET, TIME, KEY, KEY_END, VALUE, VALUE_END = range(6)
 SPANS = 6
-"""Columns of what marks a record: offset, timestamp (ms), begin and end of key and value (begin -1: null)."""
+"""Columns that mark a record: offset, timestamp (ms), begin and end of key and value (begin -1: null)."""
 LEAST_RECORD = 7
 """Bytes of the smallest record: length, attributes, two deltas, two nulls, no headers."""
 LATEST_TIME = 1 << 61
-"""Beyond it a time in ms is no time, and sums of two would not fit."""
+"""A later time in ms is invalid, and sums of two would overflow."""
 ROOM = 1 << 16
 OK = -1
 _NULL = -1
@@ -51,7 +51,7 @@ _NULL = -1
 
 @dataclass(frozen=True, slots=True)
 class Blobs:
-    """Byte strings, one behind another: number i is `data[start[i]:start[i + 1]]`, or null."""
+    """Byte strings, one after another: number i is `data[start[i]:start[i + 1]]`, or null."""
 
     data: ByteArray
     start: LongArray
@@ -76,16 +76,16 @@ class RecordColumns:
         return len(self.offsets)
 
     def __iter__(self) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
-        """Offset, timestamp, key, value."""
+        """Yield offset, timestamp, key, value."""
         return zip(self.offsets.tolist(), self.times.tolist(), self.keys, self.values, strict=True)
 
 
 @dataclass(frozen=True, slots=True)
 class FoundRecords:
-    """What a run of batches holds: the wanted records, and how many offset commits were passed over.
+    """Records found in a run of batches: the wanted ones, and how many offset commits were skipped.
 
-    `bad` is the index of a batch that ends the run since its records are not as they should be, at byte `at` of the
-    data; None where all were read.
+    `bad` is the index of a batch that ends the run because its records are malformed, at byte `at` of the data; None if
+    all were read.
     """
 
     records: tuple[RecordColumns, ...]
@@ -95,7 +95,7 @@ class FoundRecords:
 
 
 def plain_records(data: memoryview, table: LongArray, *, keep_commits: bool) -> FoundRecords:
-    """The records of the batches that are neither compressed nor transactional nor control batches."""
+    """Return the records of batches that are not compressed, transactional or control batches."""
     view = np.frombuffer(data, np.uint8)
     most = min(int(table[:, COUNT].max(initial=0)), len(data) // LEAST_RECORD)
     found: list[RecordColumns] = []
@@ -113,7 +113,7 @@ def plain_records(data: memoryview, table: LongArray, *, keep_commits: bool) -> 
 
 
 def batch_records(payload: bytes, header: LongArray, *, keep_commits: bool) -> FoundRecords:
-    """The records of one batch, decompressed; `header` is its row of `mark`."""
+    """Return the records of one decompressed batch; `header` is its row of `mark`."""
     view = np.frombuffer(payload, np.uint8)
     count = int(header[COUNT])
     spans = np.empty((min(count, len(payload) // LEAST_RECORD), SPANS), np.int64)
@@ -126,7 +126,7 @@ def batch_records(payload: bytes, header: LongArray, *, keep_commits: bool) -> F
 
 
 def joined_records(payload: bytes, table: LongArray, *, keep_commits: bool) -> FoundRecords | None:
-    """The records of batches that were decompressed together; None where they are not as they should be."""
+    """Return the records of batches decompressed together; None if they are malformed."""
     view = np.frombuffer(payload, np.uint8)
     spans = np.empty((min(int(table[:, COUNT].sum()), len(payload) // LEAST_RECORD), SPANS), np.int64)
     kept, commits, good = map(int, run(mark_joined, view, table, keep_commits, spans, cells=len(payload)))
@@ -136,7 +136,7 @@ def joined_records(payload: bytes, table: LongArray, *, keep_commits: bool) -> F
 
 
 def _copied(view: ByteArray, spans: LongArray) -> RecordColumns:
-    """The records that `spans` mark, a row of SPANS each, apart from the bytes they stand in."""
+    """Copy the records that `spans` marks, a row of SPANS each, out of the bytes that hold them."""
     return RecordColumns(
         spans[:, OFFSET].copy(), spans[:, TIME].copy(), _blobs(view, spans, KEY), _blobs(view, spans, VALUE)
     )
@@ -152,7 +152,7 @@ def _blobs(view: ByteArray, spans: LongArray, begin: int) -> Blobs:
 
 @kernel
 def copy_blobs(view: ByteArray, spans: LongArray, begin: int, start: LongArray, data: ByteArray) -> None:
-    """Copy what stands between the columns `begin` and the next of `spans` to its place in `data`."""
+    """Copy the bytes between columns `begin` and the next of `spans` to their place in `data`."""
     for index in range(len(spans)):
         first = spans[index, begin]
         if first >= 0:
@@ -165,7 +165,7 @@ def mark_plain(
 ) -> tuple[int, int, int, int]:
     """Mark records from batch `first` on, until `spans` is full or a batch is bad.
 
-    (the batch to go on with, records in `spans`, offset commits passed over, byte of what is bad or OK).
+    Returns (batch to continue with, records in `spans`, offset commits skipped, byte of the defect or OK).
     """
     kept = 0
     dropped = 0
@@ -187,7 +187,7 @@ def mark_plain(
 
 @kernel
 def mark_joined(data: ByteArray, table: LongArray, keep_commits: bool, spans: LongArray) -> tuple[int, int, bool]:
-    """Mark the records of batches, one behind another: (rows of `spans`, offset commits passed over, all are good)."""
+    """Mark the records of consecutive batches: (rows of `spans`, offset commits skipped, all are good)."""
     kept = 0
     dropped = 0
     position = 0
@@ -205,7 +205,7 @@ def mark_records(
 ) -> tuple[int, int, int, bool]:
     """Mark the records of a batch.
 
-    (rows of `spans` filled by now, offset commits passed over, byte behind the records or of what is bad, all good).
+    Returns (rows of `spans` filled so far, offset commits skipped, byte after the records or of the defect, all good).
     """
     position = start
     dropped = 0
@@ -245,7 +245,7 @@ def mark_records(
 
 @kernel
 def varint(data: ByteArray, position: int, end: int) -> tuple[int, int]:
-    """A zigzag varint of at most 63 bits and the position behind it; position -1 where there is none."""
+    """Read a zigzag varint of at most 63 bits; return it and the position after it, -1 if there is none."""
     if position < 0 or position >= end:
         return 0, -1
     value = np.int64(data[position])
@@ -261,7 +261,7 @@ def varint(data: ByteArray, position: int, end: int) -> tuple[int, int]:
 
 @kernel
 def long_varint(data: ByteArray, position: int, end: int) -> tuple[int, int]:
-    """As `varint`, of any length: apart, so that the short ones, which are almost all, are compiled in place."""
+    """Read a `varint` of any length, in its own function so that the common short ones are inlined."""
     value = np.int64(0)
     shift = 0
     while position < end and shift < 63:
@@ -276,7 +276,7 @@ def long_varint(data: ByteArray, position: int, end: int) -> tuple[int, int]:
 
 @kernel
 def blob(data: ByteArray, position: int, end: int) -> tuple[int, int]:
-    """Where the bytes behind a length begin (-1: null) and end (-1: they do not fit)."""
+    """Return where the bytes after a length begin (-1: null) and end (-1: they do not fit)."""
     length, start = varint(data, position, end)
     if start < 0 or length < _NULL or length > end - start:
         return -1, -1
@@ -287,7 +287,7 @@ def blob(data: ByteArray, position: int, end: int) -> tuple[int, int]:
 
 @kernel
 def skip_headers(data: ByteArray, position: int, end: int) -> int:
-    """The position behind a record's headers; -1 where they do not fit."""
+    """Return the position after a record's headers; -1 if they do not fit."""
     count, position = varint(data, position, end)
     if position < 0 or count < 0 or count > end - position:
         return -1

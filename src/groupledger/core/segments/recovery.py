@@ -1,4 +1,4 @@
-"""Where reading goes on behind bytes that are no batch, and whether they are a torn tail rather than damage."""
+"""Find where reading continues after bytes that are no batch, and whether they are a torn tail or damage."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from groupledger.core.segments.damage import SegmentCode
 from groupledger.core.segments.window import FileWindow
 
 MOST_CHECKED = 256 << 20
-"""Bytes that a search checks the sums of, in a segment: bytes made to look like batches must not take for ever."""
+"""Bytes whose checksums a search may compute per segment: bytes forged to look like batches must not take forever."""
 LEAST_ZEROS = 16
-"""Zero bytes at the end of a file that show that what stands before them was cut: a batch may well end in a few."""
+"""Zero bytes at the end of a file that show that what precedes them was cut: a batch may well end in a few."""
 SECTOR = 512
-"""Where the file ends with the batch, zeros were left by a disk, which writes so many bytes at once."""
+"""If the file ends with the batch, a disk left the zeros, as it writes this many bytes at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Torn:
-    """The end of what the broker wrote: so many `bytes` of a batch; 0 where only allocated bytes follow."""
+    """The end of what the broker wrote: `bytes` of an incomplete batch; 0 if only allocated bytes follow."""
 
     bytes: int
 
@@ -61,7 +61,7 @@ _CODES = {
 
 
 def judge(window: FileWindow, position: int, status: int, least: int, upper: int, *, is_last: bool) -> Torn | Lost:
-    """What the bytes at `position` are, at which marking stopped with `status`."""
+    """Classify the bytes at `position`, where marking stopped with `status`."""
     left = window.size - position
     header = window.peek(position, HEADER)
     if status in (batches.BACKWARD, batches.BEYOND, batches.BAD_HEADER) and not _is_sound(window, position, header):
@@ -78,14 +78,14 @@ def judge(window: FileWindow, position: int, status: int, least: int, upper: int
 
 
 def _torn(window: FileWindow, position: int, status: int, header: bytes) -> Torn | None:
-    """The tail, if the broker's death explains it: the file ends, or zeros begin, within the batch."""
+    """Return the tail, if the broker's death explains it: the file ends, or zeros begin, within the batch."""
     written = window.written_end(position)
     left, zeros = window.size - position, window.size - written
     if len(header) < HEADER or written == position:
         return Torn(written - position)
     size = size_at(header, 0)
     if status == batches.BAD_LENGTH and left <= batches.MOST_BYTES and _sum_is_right(window.peek(position, left)):
-        return None  # the batch is whole: its length is wrong
+        return None  # the batch is complete: its length is wrong
     missing = position + size - written
     in_zeros = missing >= LEAST_ZEROS and (size < left or written // SECTOR < (position + size - 1) // SECTOR)
     if zeros >= LEAST_ZEROS and (written - position < HEADER or in_zeros):
@@ -95,10 +95,10 @@ def _torn(window: FileWindow, position: int, status: int, header: bytes) -> Torn
 
 
 def _next(window: FileWindow, position: int, status: int, least: int, upper: int) -> int:
-    """The first position behind it to go on at; the end of the file where there is none.
+    """Return the first position after it to continue at; the end of the file if there is none.
 
-    Where this one's length leads to what looks like a batch, that is the next one, whether it is sound or not: bytes
-    within a damaged batch that look like one are none. Else it is the first that is sound, wherever it begins.
+    If this batch's length leads to what looks like a batch, that is the next one, sound or not: bytes within a damaged
+    batch that only look like a batch do not count. Otherwise it is the first sound batch, wherever it begins.
     """
     following = position
     while window.size - following >= HEADER:
@@ -123,7 +123,7 @@ def _is_sound(window: FileWindow, position: int, header: bytes) -> bool:
 
 
 def _searched(window: FileWindow, position: int, least: int, upper: int) -> int:
-    """The first batch from `position` on, wherever it begins. Its magic is looked for."""
+    """Return the first batch from `position` on, wherever it begins, by searching for its magic."""
     while window.size - position >= HEADER:
         magic = window.find(MAGIC, window.hold(position, HEADER) + MAGIC_AT)
         start = magic - MAGIC_AT
@@ -142,7 +142,7 @@ def _searched(window: FileWindow, position: int, least: int, upper: int) -> int:
 
 
 def _looks_like_batch(data: bytes | memoryview, start: int, left: int, least: int, upper: int) -> bool:
-    """Whether a header stands at `start` that `mark` would take."""
+    """Return whether `start` holds a header that `mark` would accept."""
     if len(data) - start < HEADER or data[start + MAGIC_AT] != MAGIC:
         return False
     length = length_at(data, start)
@@ -163,7 +163,7 @@ def _said_sum(data: bytes) -> int:
 
 
 def _described(header: bytes, status: int, left: int, least: int, upper: int) -> tuple[str, str]:
-    """What was got, and what was expected."""
+    """Say what was found, and what was expected."""
     base = base_at(header, 0)
     most = min(left - BEFORE_LENGTH, batches.MOST_BYTES)
     return {

@@ -1,4 +1,4 @@
-"""A part of a file in memory, which moves forward: never the whole of a large segment."""
+"""Hold a part of a file in memory, which moves forward: never the whole of a large segment."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ WINDOW = 4 << 20
 class FileWindow:
     """`data` are the bytes of a file from `start` on. `size` is the file's when it was opened: a broker may append.
 
-    The memory of `data` is used again: what is kept beyond the next move is copied.
+    The memory of `data` is reused: copy what must survive the next move.
     """
 
     def __init__(self, file: BufferedIOBase, size: int) -> None:
         self.size = size
         self.start = 0
-        self.searched = 0  # bytes whose sums were checked in search of a batch
+        self.searched = 0  # bytes whose checksums were computed in search of a batch
         self.data = memoryview(b"")
         self._file = file
         self._memory = bytearray()
 
     @property
     def at_end(self) -> bool:
-        """Whether the file ends where the window does."""
+        """Return whether the window reaches the end of the file."""
         return self.start + len(self.data) == self.size
 
     def hold(self, position: int, least: int) -> int:
-        """Where in `data` the byte at `position` is, with `least` bytes from it on, or all to the end of the file.
+        """Return the index in `data` of the byte at `position`, with `least` bytes from it on, or all up to the end.
 
-        OSError where the file has become shorter, or the disk does not give the bytes.
+        OSError if the file has become shorter, or if the disk does not return the bytes.
         """
         least = min(least, self.size - position)
         at = position - self.start
@@ -38,7 +38,7 @@ class FileWindow:
             wanted = min(max(WINDOW, least), self.size - position)
             try:
                 self._read(held, position, wanted)
-            except OSError:  # it may lie behind what is needed
+            except OSError:  # the unreadable part may be beyond what is needed
                 self._read(held, position, least)
             at = 0
         if at + least > len(self.data):
@@ -46,7 +46,7 @@ class FileWindow:
         return at
 
     def fails_to_hold(self, position: int, least: int) -> OSError | None:
-        """As `hold`, with the error instead of raising it; the bytes held before stay."""
+        """Do as `hold`, but return the error instead of raising it; the bytes held before stay."""
         try:
             self.hold(position, least)
         except OSError as error:
@@ -54,7 +54,7 @@ class FileWindow:
         return None
 
     def _read(self, held: bytes, position: int, size: int) -> None:
-        """Move to `position`, with `size` bytes or as many as the file has; with the first, `held`, if it fails."""
+        """Move to `position`, with `size` bytes or as many as the file has; keep the first, `held`, if it fails."""
         if len(self._memory) < size:
             self._memory = bytearray(size)
         memory = memoryview(self._memory)
@@ -65,16 +65,16 @@ class FileWindow:
         self.data = memory[: len(held) + count].toreadonly()
 
     def find(self, byte: int, at: int) -> int:
-        """Where in `data`, from `at` on, the byte is; -1 where it is not."""
+        """Return the index of the byte in `data` from `at` on; -1 if absent."""
         return self._memory.find(byte, at, len(self.data))
 
     def peek(self, position: int, size: int) -> bytes:
-        """So many bytes at `position`, or those there are."""
+        """Return up to `size` bytes at `position`."""
         at = self.hold(position, size)
         return bytes(self.data[at : at + size])
 
     def written_end(self, position: int) -> int:
-        """Where, from `position` on, nothing but zero bytes follows: what a broker allocated and did not write."""
+        """Return where, from `position` on, only zero bytes follow: allocated but not written by the broker."""
         found = position
         while position < self.size:
             at = self.hold(position, 1)
