@@ -1,1 +1,1 @@
-"""What groupledger knows without Spark: decoders, assignors, step, history."""
+"""Implement everything that needs no Spark: decoders, assignors, step, history."""

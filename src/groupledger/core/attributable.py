@@ -1,7 +1,7 @@
-"""Of many records, those whose algorithm is known without asking, those that cannot be attributed, and the others.
+"""Divide many records: those attributed without asking any assignor, those that cannot be attributed, and the rest.
 
-What the assignor that ran gives list for list is its own, unless the leader's bytes are another library's: 100,000
-groups of Java clients ask no other assignor. `core.attribution` has the answer for one group.
+An answer of the assignor that ran, if equal list for list, is attributed to it unless the leader's bytes are another
+library's: 100,000 groups of Java clients ask no other assignor. `core.attribution` decides for one group.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from groupledger.core.snapshots import Snapshots
 
 DEALING = frozenset({"range", "roundrobin", "RoundRobinAssigner"})
-"""Protocols whose assignors deal partitions out in one pass; those of others search."""
+"""Protocols whose assignors deal partitions in one pass; other assignors search."""
 MOST_DEALT, MOST_SEARCHED = 1_000_000, 250_000
-"""Pairs of a member and a partition of its topics, at most: about a second for each assignor that is asked."""
+"""Maximum pairs of a member and a partition of its topics: about a second for each assignor that is asked."""
 MOST_ENTRIES = 200_000
-"""Partitions that were recorded or claimed, at most."""
+"""Maximum partitions recorded or claimed."""
 BYTES_A_CLAIM = 4
-"""Of user data, at least."""
+"""At least, of user data."""
 
 
 AttributedTo = tuple[Attributed, tuple[str, ...]]
-"""What is known of one record, and the names of the assignors."""
+"""How a record is attributed, and the names of the assignors."""
 
 OF_AGREEMENT = {
     Agreement.LISTS: Attributed.EXACT,
@@ -52,13 +52,13 @@ UNASKED = {
     Verdict.CANNOT_TELL_INCOMPLETE: Attributed.INCOMPLETE_SNAPSHOT,
     Verdict.CANNOT_TELL_PROTOCOL_TYPE: Attributed.OTHER_PROTOCOL_TYPE,
 }
-"""Verdicts on records of leaders that no assignor is asked about."""
+"""Verdicts on records of leaders for which no assignor is asked."""
 EQUAL = frozenset({*UNLESS_NEIGHBOURS, Verdict.TOPIC_UNKNOWN_TO_LEADER})
 """Verdicts by which the assignor that ran gives the recorded partitions to the recorded members."""
 
 
 class Judged(NamedTuple):
-    """What of G judged snapshots decides whether they are attributed."""
+    """What decides whether G judged snapshots are attributed."""
 
     verdict: IntArray  # [G] `Verdict`
     peopled: Mask  # [G]
@@ -68,7 +68,7 @@ class Judged(NamedTuple):
 
 
 def settled(judged: Judged) -> IntArray:
-    """`Attributed` of each group that is known without asking any assignor, NONE for the others: [G]."""
+    """Return the `Attributed` of each group that is decided without asking an assignor, NONE for the others: [G]."""
     by_verdict = np.full(len(Verdict), NONE, np.int32)
     by_verdict[list(UNASKED)] = list(UNASKED.values())
     found = by_verdict[judged.verdict]
@@ -80,19 +80,19 @@ def settled(judged: Judged) -> IntArray:
 
 
 class Sizes(NamedTuple):
-    """What the assignors would have to look at, of each of G groups."""
+    """What the assignors would have to process, of each of G groups."""
 
-    pairs: LongArray  # members and partitions of their topics, at the moment with most
-    entries: LongArray  # partitions that were recorded or claimed
+    pairs: LongArray  # members and partitions of their topics, at the moment with the most
+    entries: LongArray  # partitions recorded or claimed
 
     def too_large(self, group: int, protocol: str | None) -> bool:
-        """Whether assignors of this protocol would take too long."""
+        """Return whether assignors of this protocol would take too long."""
         most = MOST_DEALT if protocol in DEALING else MOST_SEARCHED
         return bool(self.pairs[group] > most or self.entries[group] > MOST_ENTRIES)
 
 
 def sizes(snapshots: Snapshots, user_data_bytes: LongArray) -> Sizes:
-    """Of each group; `user_data_bytes` [M] of each member."""
+    """Return the sizes of each group; `user_data_bytes` [M] of each member."""
     batch, topics, group = snapshots.batch, snapshots.topics, snapshots.member_group
     counts = topics.now, topics.before, topics.before_that, topics.after
     most = 1 + np.max(counts, axis=0, initial=0).astype(np.int64)
@@ -110,27 +110,27 @@ def sizes(snapshots: Snapshots, user_data_bytes: LongArray) -> Sizes:
 
 
 def is_foreign(protocol: str | None, version: int | None, user_data: bytes | None) -> bool:
-    """Whether other libraries than Java are known to write what a leader wrote as a member, and Java is not."""
+    """Return whether other libraries than Java are known to write what a leader wrote as a member, and Java is not."""
     wrote = libraries(protocol, version, user_data)
     return bool(wrote) and JAVA_LIBRARY not in wrote
 
 
 def is_javas(assignor: str) -> bool:
-    """Whether an assignor that ran is one of Kafka's own."""
+    """Return whether an assignor that ran is one of Kafka's own."""
     return assignor in JAVA_NAMES
 
 
 def name_of(assignor: str) -> str:
-    """What an assignor that ran is named in an attribution: `range` -> `java-range`."""
+    """Return the name in an attribution of an assignor that ran: `range` -> `java-range`."""
     return JAVA_NAMES.get(assignor, assignor)
 
 
 def attributed(
     happened: RecordedRound, views: Sequence[Mapping[str, int]], verdict: Verdict, ran: str | None
 ) -> AttributedTo:
-    """Ask the assignors, under the views of the topics that the leader may have had, likeliest first.
+    """Ask the assignors, with the topic views that the leader may have had, likeliest first.
 
-    Where they agree less with the record than the one that ran does by its verdict, that one is named: it knows racks.
+    If they agree less with the record than the assignor that ran, by its verdict, that one is named: it knows racks.
     """
     found = attribution(happened, views)
     code = OF_AGREEMENT[found.agreement]
@@ -140,7 +140,7 @@ def attributed(
 
 
 def unless_it_ran(found: Attributed, verdict: Verdict, ran: str | None, names: tuple[str, ...] = ()) -> AttributedTo:
-    """What was found, or the assignor that ran where its verdict says more."""
+    """Return what was found, or the assignor that ran if its verdict says more."""
     of_verdict = Attributed.EXACT if verdict is Verdict.EXACT else Attributed.EQUAL_SETS
     if ran is not None and verdict in EQUAL and of_verdict < found:
         return of_verdict, (name_of(ran),)

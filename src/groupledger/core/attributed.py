@@ -1,4 +1,4 @@
-"""What the ledger says of whose algorithm a record was: its words, for those that compute them and those that read."""
+"""Define the ledger's words for attributions, shared by the code that computes them and the code that reads them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Sequence
 
 
 class Attributed(enum.IntEnum):
-    """What is known of whose algorithm a record was. `text` is what the ledger says."""
+    """How a record was attributed to an assignor. `text` is what the ledger says."""
 
     EXACT = 0  # list for list
     EQUAL_SETS = 1
-    PERHAPS = 2  # it has too many answers for each to be computed, and the record keeps what it promises
+    PERHAPS = 2  # it has too many answers to compute each, and the record keeps its promise
     NO_KNOWN_ASSIGNOR = 3
-    REWRITE = 4  # not computed from what stands beside it
-    NO_LEADER = 5  # a coordinator's target
+    REWRITE = 4  # not computed from its own row
+    NO_LEADER = 5  # a coordinator's target: no leader
     NO_MEMBERS = 6
-    NOT_COMPARED = 7  # another assignor ran than the recorded one, or none
+    NOT_COMPARED = 7  # another assignor than the recorded one ran, or none
     NO_RECORD = 8
     NO_ASSIGNOR_RECORDED = 9
     INCOMPLETE_SNAPSHOT = 10
@@ -27,7 +27,7 @@ class Attributed(enum.IntEnum):
 
     @property
     def text(self) -> str:
-        """As users read it."""
+        """Return the text that users read."""
         name = self.name.lower().replace("_", "-")
         return name if self <= Attributed.NO_KNOWN_ASSIGNOR else f"{NOT_APPLICABLE}{name}"
 
@@ -41,7 +41,7 @@ _AS = {
 
 
 def in_words(attribution: str | None, attributed_to: Sequence[str] | None) -> str:
-    """The two columns as a person reads them: `exact as kafka-python-sticky or aiokafka-sticky`."""
+    """Join the two columns for a reader: `exact as kafka-python-sticky or aiokafka-sticky`."""
     if attribution is None:
         return "not known: an older groupledger computed this; `groupledger assign` computes it again"
     if attribution in _AS:

@@ -1,7 +1,7 @@
-"""Whose algorithm was it: the assignors, of Java and of other libraries, that give exactly what a leader recorded.
+"""Find the assignors, of Java and of other libraries, that give exactly what a leader recorded.
 
-A record that Java does not give is often another library's: computed with that library's assignor it comes out equal
-list for list, and the order of the lists is evidence, too. Where several libraries give the same, all are named. A
+A record that differs from Java's answer often comes from another library: computed with that library's assignor it is
+equal list for list, and the order of the lists is evidence, too. If several libraries give the same, all are named. A
 library whose bytes differ from what the leader wrote as a member is left out (`protocol.handwriting`).
 """
 
@@ -21,24 +21,24 @@ from groupledger.core.protocol.handwriting import HANDS, libraries
 from groupledger.core.scenario_groups import encode, scenario_of
 
 MOST_WORK = 10_000
-"""Members and partitions that all ways of one assignor together look at, at most; one way is tried in any case."""
+"""Maximum members and partitions processed by all runs of one assignor; one run is tried in any case."""
 
 Recorded = Mapping[str, Sequence[TopicPartition]]
-"""What each member was given, in the order in which it stands in the record."""
+"""Partitions of each member, in the order of the record."""
 
 
 class Agreement(StrEnum):
-    """How far a record is what an assignor gives."""
+    """How closely a record agrees with an assignor."""
 
-    LISTS = "lists"  # partition for partition, in its order
+    LISTS = "lists"  # each partition, in its order
     SETS = "sets"  # the same partitions to the same members, in another order
-    PROMISE = "promise"  # the assignor may have given it: it keeps what it promises, and has no order to follow
+    PROMISE = "promise"  # the assignor may have given it: it keeps the promise, and no order is fixed
     NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """The assignors that agree best with a record, by name, and how far they do."""
+    """The assignors that agree best with a record, by name, and how closely."""
 
     agreement: Agreement
     names: tuple[str, ...] = ()
@@ -46,9 +46,9 @@ class Attribution:
 
 @dataclass(frozen=True, slots=True)
 class RecordedRound:
-    """A classic generation as its leader saw it, members in JoinGroup order, and what it gave.
+    """A classic generation as its leader saw it, members in JoinGroup order, and its answer.
 
-    `writers`: the libraries that write what the leader wrote as a member; none: no library we know the bytes of.
+    `writers`: the libraries that write what the leader wrote as a member; empty: none whose bytes are known.
     """
 
     protocol: str
@@ -59,7 +59,7 @@ class RecordedRound:
 
 
 def recorded_round(snapshot: GroupSnapshotRow, members: Iterable[MemberSnapshotRow]) -> RecordedRound:
-    """A snapshot of a classic group of consumers with its members."""
+    """Build the round from a snapshot of a classic group of consumers and its members."""
     rows = sorted(members, key=lambda row: row.member_order)
     leader = next((row for row in rows if row.member_id == snapshot.leader), None)
     wrote = leader and libraries(snapshot.assignor, leader.subscription_version, leader.user_data)
@@ -73,10 +73,10 @@ def recorded_round(snapshot: GroupSnapshotRow, members: Iterable[MemberSnapshotR
 
 
 def attribution(happened: RecordedRound, views: Iterable[Mapping[str, int]]) -> Attribution:
-    """The best agreement over all views of the topics that the leader may have had, likeliest first.
+    """Return the best agreement over all topic views that the leader may have had, likeliest first.
 
-    A view has partition counts by name. The first under which an assignor gives the recorded lists decides. Of groups
-    of one member most assignors give the same.
+    A view has partition counts by name. The first with which an assignor gives the recorded lists decides. In groups of
+    one member most assignors give the same.
     """
     best = Attribution(Agreement.NONE)
     for view in possible_views(happened, views) if happened.members else ():
@@ -89,7 +89,7 @@ def attribution(happened: RecordedRound, views: Iterable[Mapping[str, int]]) -> 
 
 
 def possible_views(happened: RecordedRound, views: Iterable[Mapping[str, int]]) -> Iterator[dict[str, int]]:
-    """The views, each once, of the topics that members name, under which there are all partitions of the record."""
+    """Yield each distinct view of the topics that members name, if it has all partitions of the record."""
     least: dict[str, int] = {}
     for topic, number in (each for mine in happened.recorded.values() for each in mine):
         least[topic] = max(least.get(topic, 0), number + 1)
@@ -111,7 +111,7 @@ def _under(happened: RecordedRound, group: Group) -> Attribution:
 
 
 def _candidates(happened: RecordedRound) -> Iterator[ClientAssignor]:
-    """The assignors of the protocol, but for libraries that are known to write other bytes than the leader's."""
+    """Yield the protocol's assignors, except libraries known to write other bytes than the leader's."""
     known = {hand.library for hand in HANDS} if happened.writers else frozenset()
     for each in (*JAVA, *CLIENT_ASSIGNORS.values()):
         if each.protocol == happened.protocol and (each.library in happened.writers or each.library not in known):
@@ -119,7 +119,7 @@ def _candidates(happened: RecordedRound) -> Iterator[ClientAssignor]:
 
 
 def _agreement(happened: RecordedRound, candidate: ClientAssignor, group: Group, most: int) -> Agreement:
-    """Of the plans that `most` ways lead to; the assignor's promise counts only where there are more ways."""
+    """Compare with the plans of at most `most` runs; the assignor's promise counts only if there are more."""
     best = Agreement.NONE
     plans = candidate.plans(group, happened.leader)
     plans = replace(plans, most=min(plans.most, most))
@@ -145,7 +145,7 @@ def _as_lists(recorded: Recorded, plan: LeaderPlan, topics_too: bool) -> bool:
 
 
 def _in_topics(partitions: Sequence[TopicPartition], topics_too: bool) -> list[tuple[str, list[int]]]:
-    """Partition numbers by topic, as an assignment is written; the topics sorted unless their order counts."""
+    """Return partition numbers by topic, as an assignment is written; topics sorted unless their order counts."""
     topics: dict[str, list[int]] = {}
     for topic, number in partitions:
         topics.setdefault(topic, []).append(number)
@@ -153,7 +153,7 @@ def _in_topics(partitions: Sequence[TopicPartition], topics_too: bool) -> list[t
 
 
 def _java(protocol: str) -> ClientAssignor:
-    """Kafka's own assignor of this name."""
+    """Return Kafka's own assignor of this name."""
 
     def plan(group: Group) -> LeaderPlan:
         encoded = encode(scenario_of(group, protocol))

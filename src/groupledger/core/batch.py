@@ -1,8 +1,8 @@
-"""Many consumer groups as flat integer arrays: what an assignor takes, and what it gives.
+"""Represent many consumer groups as flat integer arrays: an assignor's input and output.
 
-Strings became integers before (`core.javaorder` gives hashes and ranks), so that one kernel call serves a whole
+Strings are already integers (`core.javaorder` gives hashes and ranks), so that one kernel call serves a whole
 Arrow batch of groups. A group is a segment: members `member_start[g]:member_start[g + 1]`, topics likewise.
-Inside a group, topics are numbered from 0 ("local topic"), in the order first named by its members.
+Inside a group, topics are numbered from 0 ("local topic"), in the order in which its members first name them.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ else:
     IntArray = LongArray = Any
 
 NONE = -1
-"""Inside the arrays only: no generation, no instance id, no rack, no metadata for a topic."""
+"""Inside the arrays only: no generation, instance id, rack, or topic metadata."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupBatch:
     """G groups with M members, T topics, S subscriptions and C claimed partitions in all.
 
-    Members of a group stand in JoinGroup order (KIP-429's leader sees them so; that order is an input).
+    Members of a group are in JoinGroup order (as KIP-429's leader sees them; that order is an input).
     Ranks are by UTF-16 code unit and comparable within a group; hashes are Java's `String.hashCode`.
-    Claims to a topic that nobody subscribes to may be left out, or name a topic no subscription names.
+    Claims to a topic without subscribers may be left out, or name a topic that no subscription names.
     """
 
     member_start: LongArray  # [G+1]
@@ -47,7 +47,7 @@ class GroupBatch:
 
     member_subscription: LongArray  # [M], index into the S subscriptions; equal lists of a group may share one
     subscription_start: LongArray  # [S+1]
-    subscription_topic: IntArray  # local topics in the member's own order; a topic listed twice stands twice
+    subscription_topic: IntArray  # local topics in the member's own order; a topic listed twice appears twice
 
     claim_start: LongArray  # [M+1]
     claim_topic: IntArray  # [C] local topic, in the order the member sent them
@@ -59,21 +59,21 @@ class GroupBatch:
 
     @property
     def groups(self) -> int:
-        """Number of groups."""
+        """Return the number of groups."""
         return len(self.member_start) - 1
 
     @property
     def members(self) -> int:
-        """Number of members of all groups."""
+        """Return the number of members of all groups."""
         return len(self.member_hash)
 
 
 @dataclass(frozen=True, slots=True)
 class AssignmentBatch:
-    """What an assignor answers: a list a member, in the order of Kafka's own lists, and a status a group.
+    """An assignor's answer: a list per member, in the order of Kafka's own lists, and a status per group.
 
-    `assigned` is Kafka's answer. `target` is where the assignor wants the group to be: the same arrays, but for
-    cooperative-sticky, whose answer withholds each partition that its owner must first give back (KIP-429).
+    `assigned` is Kafka's answer. `target` is the assignment that the assignor aims for: the same arrays, except for
+    cooperative-sticky, whose answer withholds each partition that its owner must first revoke (KIP-429).
     """
 
     assigned_start: LongArray  # [M+1]

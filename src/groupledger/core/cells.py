@@ -1,4 +1,4 @@
-"""A value as a table for a person shows it, on a terminal and in a page."""
+"""Format a value for a table, on a terminal or in a page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from groupledger.core.visible_text import visible
 
 
 def cell(value: object) -> str:
-    """None as '-', a moment in UTC to the millisecond, True as 'yes', all on one line and without a secret."""
+    """Return None as '-', a moment in UTC to the millisecond, True as 'yes', all on one line and without a secret."""
     match value:
         case None:
             return "-"

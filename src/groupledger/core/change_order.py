@@ -1,4 +1,4 @@
-"""The order of one topic's changes. Apart from `listings`, since answers need it and no arrays."""
+"""Order one topic's changes. Separate from `listings`, because answers need it without arrays."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ ChangeOrder = tuple[int, bool, str, int]
 
 
 def change_order(since: int, topic_id: str | None, partition_count: int | None) -> ChangeOrder:
-    """Order the changes of one topic: by time, at one moment a deletion before a creation, since that is a topic made
-    again within one listing; then by id and count, so that no order of rows decides."""
+    """Return the sort key of one topic's changes: by time, then deletions before creations, then by id and count.
+
+    A deletion comes before a creation at the same moment, since that is a topic recreated within one listing. Id and
+    count make the order independent of the order of rows.
+    """
     return since, partition_count is not None, topic_id or "", partition_count or 0

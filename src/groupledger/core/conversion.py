@@ -1,4 +1,4 @@
-"""What stands between a classic group and KIP-848: every reason with its stable code and effect, declared once.
+"""Declare every obstacle between a classic group and KIP-848, with its stable code and effect.
 
 Read from kafka-group-coordinator 4.4.0: a coordinator converts a classic group where the first KIP-848 member joins,
 if `group.consumer.migration.policy` allows it, the protocol type is `consumer`, every subscription decodes, the group
@@ -13,11 +13,11 @@ from enum import StrEnum
 
 
 class Effect(StrEnum):
-    """What a reason does to the conversion, the gravest first."""
+    """An obstacle's effect on the conversion, the gravest first."""
 
-    BLOCKS = "blocks"  # it is refused, or a member cannot take part
+    BLOCKS = "blocks"  # the conversion is refused, or a member cannot take part
     UNKNOWN = "unknown"  # the ledger does not show whether it works
-    CAUTION = "caution"  # it works; see to this first
+    CAUTION = "caution"  # it works; take care of this first
 
 
 class Readiness(StrEnum):
@@ -26,12 +26,12 @@ class Readiness(StrEnum):
     BLOCKED = "blocked"
     UNKNOWN = "unknown"
     READY = "ready"
-    CONVERTED = "converted"  # its coordinator assigns already
+    CONVERTED = "converted"  # its coordinator already assigns
 
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """One reason by its code; `what` says it for every group that has it."""
+    """One obstacle by its code; `what` describes it for any group that has it."""
 
     code: str
     effect: Effect
@@ -116,12 +116,12 @@ OBSTACLES = (
     *(EMPTY_NOW, MIXED_MEMBERS, REBALANCE_STORM, STATIC_MEMBERS, COPARTITIONED, SEVERAL_ASSIGNORS),
     *(SUBSCRIPTIONS_DIFFER, MAY_BE_A_PATTERN),
 )
-"""All of them, the gravest first."""
+"""All obstacles, the gravest first."""
 BY_CODE = {each.code: each for each in OBSTACLES}
 
 
 def readiness(obstacles: Iterable[Obstacle]) -> Readiness:
-    """The state that reasons amount to: BLOCKED by one that blocks, else UNKNOWN by one that hides it, else READY."""
+    """Combine obstacles: BLOCKED if one blocks, else UNKNOWN if one hides the outcome, else READY."""
     effects = {each.effect for each in obstacles}
     if Effect.BLOCKS in effects:
         return Readiness.BLOCKED

@@ -1,7 +1,7 @@
-"""What a Delta table gained since a version, from the actions of its commits (the `_delta_log` of Delta's protocol).
+"""Find what a Delta table gained since a version, from the actions of its commits (Delta's `_delta_log`).
 
-A row of the table as it is now that was not there at that version lies in a file that was added since. Not all of those
-hold such rows: a file that only rearranges older rows (OPTIMIZE) or drops some of them (a deletion vector) does not.
+A row of the current table that was not in that version is in a file added since. Not every added file has such rows: a
+file that only rearranges older rows (OPTIMIZE) or drops some of them (a deletion vector) does not.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ READ_AS_PARQUET = frozenset(
         *("v2Checkpoint", "vacuumProtocolCheck", "clustering", "inCommitTimestamp"),
     )
 )
-"""Features of tables whose files are plain Parquet, but for deletion vectors (told by file) and a column mapping (told
+"""Features of tables whose files are plain Parquet, except for deletion vectors (marked per file) and a column mapping
 by a property)."""
 _MAPPING = "delta.columnMapping.mode"
 
@@ -29,14 +29,14 @@ class AddedFile(NamedTuple):
 
 
 def is_read_as_parquet(features: Collection[str], properties: Mapping[str, str]) -> bool:
-    """Whether the files of a table with these features and properties say all there is to say of their rows."""
+    """Return whether the files of a table with these features and properties tell all about their rows."""
     return set(features) <= READ_AS_PARQUET and properties.get(_MAPPING, "none") == "none"
 
 
 def added_since(commits: Iterable[Iterable[Mapping[str, Any]]]) -> list[AddedFile] | None:
-    """The files to read for all rows that these commits, in their order, added and left there.
+    """Return the files to read for all rows that these commits, in their order, added and kept.
 
-    They may hold older rows as well. None where the commits do not tell: the table's schema or protocol changed, or a
+    They may hold older rows as well. None if the commits do not tell: the table's schema or protocol changed, or a
     file to be read has a deletion vector.
     """
     fresh: dict[str, tuple[AddedFile, bool]] = {}

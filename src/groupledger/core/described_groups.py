@@ -1,9 +1,9 @@
-"""Groups as an admin client describes them at one moment, as lines of a user's snapshot tables.
+"""Convert groups as an admin client describes them at one moment to lines of a user's snapshot tables.
 
-A description says who is assigned what. It says nothing of subscriptions, generations or claims, and between two of
-them anything may have happened: a snapshot of it is not complete, so that no verdict rests on it. Only a Stable group
-is what it says; while it rebalances, a broker gives assignments of before, of after, or none. That a group is Empty now
-is worth a line where the ledger has members of it.
+A description says which member is assigned what, but nothing of subscriptions, generations or claims, and anything may
+have happened between two descriptions: a snapshot from it is incomplete and supports no verdict. Only a Stable group
+is reliable; during a rebalance, a broker returns assignments from before, from after, or none. An Empty group gets a
+line only if the ledger has members of it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from groupledger.core.moment import from_millis, iso
 
 STABLE, EMPTY = "Stable", "Empty"
 PREFIX = "admin/"
-"""What the ids of these snapshots begin with."""
+"""Prefix of these snapshots' ids."""
 TOPIC_IDS = Mapping[str, str | None]
 
 
 class DescribedMember(NamedTuple):
-    """A member, with the partitions (topic, number) that the coordinator has for it."""
+    """A member, with the partitions (topic, number) that the coordinator has assigned to it."""
 
     member_id: str
     group_instance_id: str | None
@@ -34,7 +34,7 @@ class DescribedMember(NamedTuple):
 
 
 class DescribedGroup(NamedTuple):
-    """A group. `group_type` is classic or consumer; `state` is in Kafka's words."""
+    """A group. `group_type` is classic or consumer; `state` uses Kafka's words."""
 
     group_id: str
     group_type: str
@@ -44,13 +44,13 @@ class DescribedGroup(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """The same members with the same partitions, in any order, give the same digest."""
+        """Return a digest that is equal for the same members with the same partitions, in any order."""
         members = sorted((*each[:-1], sorted(each.partitions)) for each in self.members)
         return digest([self.group_type, self.assignor, members])[:16]
 
 
 class LastDescribed(NamedTuple):
-    """The last snapshot that the ledger has of a group from an admin client: its position, and the group's digest."""
+    """The ledger's last snapshot of a group from an admin client: its position, and the group's digest."""
 
     position: int
     digest: str
@@ -68,9 +68,9 @@ class DescribedLines:
 def described_lines(
     groups: Iterable[DescribedGroup], before: Mapping[str, LastDescribed], topic_ids: TOPIC_IDS, at_ms: int
 ) -> DescribedLines:
-    """Lines for the groups that differ from what the ledger has of them: Stable ones, and those that became Empty.
+    """Return lines for groups that differ from the ledger: Stable ones, and those that became Empty.
 
-    The position of a snapshot is its moment, milliseconds; where the clock went back, the one behind the group's last.
+    A snapshot's position is its moment in milliseconds; if the clock went back, the position after the group's last.
     """
     group_lines, member_lines, left_out = list[bytes](), list[bytes](), Counter[str]()
     for group in sorted(groups):
@@ -89,7 +89,7 @@ def described_lines(
 
 
 def described_in(snapshot_id: str) -> LastDescribed:
-    """What a snapshot id that `described_lines` made says."""
+    """Parse a snapshot id written by `described_lines`."""
     _, position, told, _ = snapshot_id.split("/", 3)
     return LastDescribed(int(position), told)
 

@@ -1,4 +1,4 @@
-"""Digests that say whether two things are the same, whatever order they came in and whenever they were computed."""
+"""Compute digests that tell whether two things are equal, independent of their order and of the time."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from typing import Any
 
 
 def canonical(value: Any) -> str:
-    """JSON with sorted keys and no blanks, ASCII only: `{"b": 1, "a": None}` -> `{"a":null,"b":1}`.
+    """Return JSON with sorted keys and no blanks, ASCII only: `{"b": 1, "a": None}` -> `{"a":null,"b":1}`.
 
-    Raises TypeError for what JSON does not have, ValueError for NaN and the infinities.
+    Raises TypeError for what JSON cannot express, ValueError for NaN and the infinities.
     """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
 def digest(value: Any) -> str:
-    """SHA-256 of the canonical JSON, as hexadecimal text."""
+    """Return the SHA-256 of the canonical JSON, as hexadecimal text."""
     return hashlib.sha256(canonical(value).encode()).hexdigest()
 
 
 def rows_digest(count: int, sums: Iterable[int]) -> str:
-    """Digest of a bag of rows from their number and the sums of their hashes: no order is left in it."""
+    """Return the digest of a multiset of rows from their number and the sums of their hashes, independent of order."""
     return digest([count, *sums])
 
 
 def result_digest(by_table: Mapping[str, str]) -> str:
-    """Digest of a whole result from the digests of its tables."""
+    """Return the digest of a whole result from the digests of its tables."""
     return digest(dict(by_table))
 
 
 def short_digest(text: str) -> int:
-    """The first 60 bits of a digest in hexadecimal, as a number that a count has room for."""
+    """Return the first 60 bits of a hexadecimal digest, as a number that fits into a count."""
     return int(text[:15], 16)
 
 
 def code_digest(package: Traversable, version: str) -> str:
-    """`<version>+<digest of every Python and JSON file of the package>`, as in `0.1.0+9f86d081884c7d65`."""
+    """Return `<version>+<digest of every Python and JSON file of the package>`, as in `0.1.0+9f86d081884c7d65`."""
     files = {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in _files(package, "")}
     return f"{version}+{digest(files)[:16]}"
 

@@ -1,4 +1,4 @@
-"""What delta-rs says of an error, in words for a person."""
+"""Shorten delta-rs's errors for a person."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _WORDS = 400
 
 
 def first_words(error: Exception) -> str:
-    """The first line of an error that means something, without the names of the engine's layers."""
+    """Return the first meaningful line of an error, without the names of the engine's layers."""
     text = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
     while (shorter := _LAYER.sub("", text)) != text:
         text = shorter

@@ -1,7 +1,7 @@
-"""The one base error of groupledger, and the codes a rejected input can carry.
+"""Define groupledger's one base error, and the codes of rejected input.
 
-A fault is about the *input*: it becomes a quarantine row (one record, one group) or one line for the
-person who asked. A bug of ours is any other exception and is never caught.
+A fault is about the *input*: it becomes a quarantine row (one record, one group) or one line for the person who
+asked. A bug of ours is any other exception and is never caught.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Code(StrEnum):
     what: str
 
     def __new__(cls, code: str, what: str) -> Code:
-        """Make the member: its value is the code alone."""
+        """Make the member: its value is only the code."""
         member = str.__new__(cls, code)
         member._value_ = code
         member.what = what
@@ -25,9 +25,9 @@ class Code(StrEnum):
 
 
 class Fault(Exception):
-    """An input that cannot be used: `code` for counting, `message` for a person (what, got, expected, what to do).
+    """An unusable input: `code` for counting, `message` for a person (what, got, expected, what to do).
 
-    A message holds no secret: one that the input had stands in it as `***`.
+    A message holds no secret: one in the input appears as `***`.
     """
 
     def __init__(self, code: str, message: str) -> None:

@@ -1,6 +1,6 @@
-"""What can be wrong with a recorded rebalance: every invariant with its stable code and severity, declared once.
+"""Declare every invariant of a recorded rebalance, with its stable code and severity.
 
-`INGEST` and `ASSIGN` write rows of the table `violations` under `recorded_as`; `AUDIT` is judged when somebody asks.
+`INGEST` and `ASSIGN` write rows of the table `violations` under `recorded_as`; `AUDIT` is judged on request.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from groupledger.core.faults import Fault
 
 
 class Severity(StrEnum):
-    """How much a finding matters, the gravest first."""
+    """How serious a finding is, the gravest first."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -22,7 +22,7 @@ class Severity(StrEnum):
 
 
 class Judge(StrEnum):
-    """Which command judges an invariant."""
+    """The command that judges an invariant."""
 
     INGEST = "ingest"
     ASSIGN = "assign"
@@ -31,10 +31,10 @@ class Judge(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Invariant:
-    """One thing that must hold, by the code under which its breach is found.
+    """An invariant, by the code under which its breach is found.
 
-    `severity` is the gravest one of its findings. `recorded_as` is its code in the table `violations`, where that is
-    another one: codes in tables stay what they were.
+    `severity` is the gravest of its findings. `recorded_as` is its code in the table `violations`, if that differs:
+    codes in tables never change.
     """
 
     code: str
@@ -121,15 +121,15 @@ INVARIANTS = (
     *(COPARTITION_BROKEN, OFFSET_REWRITTEN, STALE_CLAIM, REPEATED_TOPIC, LEFT_OUT, REWRITE_DIFFERS, CLAIM_DIFFERS),
     *(UNBALANCED, EXCESS_MOVES),
 )
-"""All of them, the gravest first."""
+"""All invariants, the gravest first."""
 BY_CODE = {each.code: each for each in INVARIANTS}
 BY_RECORDED = {each.recorded_as: each for each in INVARIANTS}
 
 
 def failing(words: Iterable[str]) -> frozenset[str]:
-    """Codes and severities as a person lists them (`UNOWNED,error`) -> codes and severities, in their own case.
+    """Parse a person's list of codes and severities (`UNOWNED,error`) into codes and severities, in their own case.
 
-    A code of the table `violations` stands for its invariant. Raises Fault("UNKNOWN_CODE") for any other word.
+    A code of the table `violations` selects its invariant. Raises Fault("UNKNOWN_CODE") for any other word.
     """
     found = set()
     for word in filter(None, (each.strip() for text in words for each in text.split(","))):

@@ -1,7 +1,7 @@
-"""Codes of rejected lines, rows, snapshots and groups, with their meanings; those of bytes stand with the decoders.
+"""Declare the codes of rejected lines, rows, snapshots and groups; the decoders declare their own.
 
-`wire.faults.DecodeCode` and `segments.damage.SegmentCode` are the others; docs/custom-assignors.md has those of custom
-assignors. A test holds them against the source; docs/codes.md is made of them.
+The others are `wire.faults.DecodeCode` and `segments.damage.SegmentCode`; docs/custom-assignors.md has those of custom
+assignors. A test compares the codes with the source; docs/codes.md is generated from them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class LineCode(Code):
 
 
 class SnapshotCode(Code):
-    """Why a snapshot of your own tables cannot be used, with all its rows."""
+    """Why a snapshot of a user's own tables cannot be used, with all its rows."""
 
     BAD_VALUE = "BAD_VALUE", "a value that is not of the column's type or range"
     MISSING_VALUE = "MISSING_VALUE", "a required column is null"
@@ -55,7 +55,7 @@ class GroupCode(Code):
 
 
 class ScenarioCode(Code):
-    """Why a scenario of `groupledger solve` has no result; Kafka's own failures have the names of its exceptions."""
+    """Why a scenario of `groupledger solve` has no result; Kafka's own failures are named after its exceptions."""
 
     BAD_JSON = "BAD_JSON", "a line that is no JSON"
     BAD_SCENARIO = "BAD_SCENARIO", "a line that is not of the form of a scenario"
@@ -66,7 +66,7 @@ class ScenarioCode(Code):
 
 
 class RecordStandsCode(Code):
-    """Why a state is `NOT_RECOMPUTED`: its record stands, and nothing is wrong with it."""
+    """Why a state is `NOT_RECOMPUTED`: its record is kept, and nothing is wrong with it."""
 
     UNKNOWN_ASSIGNOR = "UNKNOWN_ASSIGNOR", "its assignor is not one of ours; `assign.overrides` can name a custom one"
     NO_ASSIGNOR = "NO_ASSIGNOR", "the record names no assignor"

@@ -1,9 +1,9 @@
-"""Java's orders as numbers: String.hashCode, comparison by UTF-16 unit, and the order a HashMap is walked in.
+"""Compute Java's orders: String.hashCode, comparison by UTF-16 unit, and the iteration order of a HashMap.
 
-Kafka's assignors let hash maps decide ties (who keeps the extra partition, which topic comes first in a list), so
-their answers depend on these orders. Everything is 32-bit and deterministic: equal input, equal order.
+In Kafka's assignors, hash maps decide ties (which member keeps the extra partition, which topic comes first in a list),
+so their answers depend on these orders. Everything is 32-bit and deterministic: equal input, equal order.
 
-Worked example: "Aa" and "BB" both hash to 2112, so a map holds them in one bucket, in the order of insertion.
+Worked example: "Aa" and "BB" both hash to 2112, so a map holds them in one bucket, in insertion order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from groupledger.core.batch import IntArray, LongArray
 
 LEAST_CAPACITY = 16
-TREE_CHAIN = 8  # a bucket that holds this many and gets one more becomes a tree (or doubles a small table)
+TREE_CHAIN = 8  # a bucket with this many keys becomes a tree at the next one (or doubles a small table)
 TREE_CAPACITY = 64
 TREE = -1
 
@@ -31,19 +31,19 @@ POWER_8 = 31**8 & 0xFFFFFFFF
 
 
 def hash_texts(texts: Sequence[str]) -> IntArray:
-    """`String.hashCode` of each text."""
+    """Compute `String.hashCode` of each text."""
     return hash_utf8(*utf8(texts))
 
 
 def rank_texts(texts: Sequence[str]) -> IntArray:
-    """Dense rank of each text in Java's order (by UTF-16 unit); equal texts share a rank."""
+    """Return the dense rank of each text in Java's order (by UTF-16 unit); equal texts share a rank."""
     keys = [text.encode("utf-16-be", "surrogatepass") for text in texts]
     ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
     return np.array([ranks[key] for key in keys], np.int32)
 
 
 def rank_present(texts: Sequence[str | None], absent: int) -> IntArray:
-    """The same for texts of which some are missing; those get `absent`."""
+    """Rank texts like `rank_texts`; missing ones get `absent`."""
     ranks = np.full(len(texts), absent, np.int32)
     present = [at for at, text in enumerate(texts) if text is not None]
     ranks[present] = rank_texts([text for text in texts if text is not None])
@@ -51,7 +51,7 @@ def rank_present(texts: Sequence[str | None], absent: int) -> IntArray:
 
 
 def utf8(texts: Sequence[str]) -> tuple[LongArray, NDArray[np.uint8]]:
-    """Offsets [n+1] and bytes, as Arrow lays strings out."""
+    """Return offsets [n+1] and bytes, in Arrow's layout of strings."""
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     offsets = np.zeros(len(encoded) + 1, np.int64)
     np.cumsum([len(each) for each in encoded], out=offsets[1:])
@@ -59,14 +59,14 @@ def utf8(texts: Sequence[str]) -> tuple[LongArray, NDArray[np.uint8]]:
 
 
 def hash_utf8(offsets: LongArray, data: NDArray[np.uint8]) -> IntArray:
-    """`String.hashCode` of strings laid out as offsets [n+1] and UTF-8 bytes."""
+    """Compute `String.hashCode` of strings laid out as offsets [n+1] and UTF-8 bytes."""
     hashes = np.empty(len(offsets) - 1, np.int32)
     run(_hash_all, offsets, data, hashes, cells=len(data))
     return hashes
 
 
 def rank_utf8(offsets: LongArray, data: NDArray[np.uint8], segment_start: LongArray) -> IntArray:
-    """Dense rank by UTF-16 unit of each string inside its segment (a group); equal strings share a rank."""
+    """Return the dense rank by UTF-16 unit of each string inside its segment (a group); equal strings share a rank."""
     ranks = np.empty(len(offsets) - 1, np.int32)
     run(rank_all, offsets, data, segment_start, ranks, cells=len(data))
     return ranks
@@ -81,7 +81,7 @@ def _hash_all(offsets: LongArray, data: NDArray[np.uint8], hashes: IntArray) -> 
 
 @kernel
 def _hash(data: NDArray[np.uint8], at: int, end: int) -> int:
-    """As an unsigned 32-bit number; eight ASCII characters at once, which need not wait for one another."""
+    """Return the hash as an unsigned 32-bit number; eight ASCII characters at once, independent of each other."""
     hashed = 0
     while at < end:
         lead = int(data[at])
@@ -115,7 +115,7 @@ def _is_ascii(data: NDArray[np.uint8], at: int) -> bool:
 
 @kernel
 def _hash_8(data: NDArray[np.uint8], at: int) -> int:
-    """Eight characters weighed by the powers of 31."""
+    """Sum eight characters weighted by powers of 31."""
     high = int(data[at]) * 27512614111 + int(data[at + 1]) * 887503681 + int(data[at + 2]) * 28629151
     middle = int(data[at + 3]) * 923521 + int(data[at + 4]) * 29791 + int(data[at + 5]) * 961
     return high + middle + int(data[at + 6]) * 31 + int(data[at + 7])
@@ -123,16 +123,16 @@ def _hash_8(data: NDArray[np.uint8], at: int) -> int:
 
 @kernel
 def spread(hashed: int) -> int:
-    """HashMap's bits of a hash code: the upper half folded onto the lower, unsigned."""
+    """Apply HashMap's spread of a hash code: the upper half folded onto the lower, unsigned."""
     unsigned = int(hashed) & 0xFFFFFFFF
     return unsigned ^ (unsigned >> 16)
 
 
 @kernel
 def map_capacity(hashes: IntArray, keys: IntArray, count: int) -> int:
-    """Table size of a HashMap that got `count` distinct keys in this order; TREE where a bucket became a tree.
+    """Return the table size of a HashMap after `count` distinct keys in this order; TREE if a bucket became a tree.
 
-    It doubles past three quarters full, and also when a ninth key meets in one bucket of a table below 64.
+    The table doubles past three quarters full, and also when a bucket of a table below 64 gets its ninth key.
     """
     capacity = LEAST_CAPACITY
     if count <= TREE_CHAIN:
@@ -157,9 +157,9 @@ def map_capacity(hashes: IntArray, keys: IntArray, count: int) -> int:
 
 @kernel
 def map_order(hashes: IntArray, keys: IntArray, count: int) -> int:
-    """Reorder `keys[:count]` from the order of insertion to the order a HashMap is walked in; returns its capacity.
+    """Reorder `keys[:count]` from insertion order to a HashMap's iteration order; return its capacity.
 
-    Keys are indices into `hashes`. TREE is returned, and nothing promised of the order, where a bucket became a tree.
+    Keys are indices into `hashes`. If a bucket became a tree, TREE is returned, and the order is undefined.
     """
     capacity = map_capacity(hashes, keys, count)
     if capacity == TREE:
@@ -182,10 +182,10 @@ def map_order(hashes: IntArray, keys: IntArray, count: int) -> int:
 
 @kernel
 def computed_map_order(hashes: IntArray, keys: IntArray, count: int, called_again: bool) -> None:
-    """The same for a HashMap filled by `computeIfAbsent`, as Kafka's sticky user data is.
+    """Do the same for a HashMap filled by `computeIfAbsent`, as Kafka's sticky user data is.
 
-    That method puts a newcomer in front of its bucket, and doubles a full table when it is called next, be it for a
-    key that is there: `called_again` says whether it was after the last new key.
+    That method puts a new key in front of its bucket, and doubles a full table at its next call, even for an existing
+    key: `called_again` says whether it was called after the last new key.
     """
     capacity = map_capacity(hashes, keys, count if called_again else max(count - 1, 0))
     keys[:count] = keys[:count][::-1].copy()
@@ -206,5 +206,5 @@ def _insertion_sort(hashes: IntArray, keys: IntArray, count: int, capacity: int)
 
 @kernel
 def partition_hash(topic_hash: int, partition: int) -> int:
-    """`TopicPartition.hashCode`, as an unsigned 32-bit number."""
+    """Compute `TopicPartition.hashCode`, as an unsigned 32-bit number."""
     return (31 * (31 + int(partition)) + int(topic_hash)) & 0xFFFFFFFF

@@ -1,4 +1,4 @@
-"""What a Kafka client's errors mean for a person: one line, with what to do."""
+"""Explain a Kafka client's errors to a person: one line, with what to do."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ TLS = frozenset({"_SSL"})
 RIGHTS = frozenset(
     {"TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED", "DELEGATION_TOKEN_AUTHORIZATION_FAILED"}
 )
-"""Not that of groups: librdkafka looks for the coordinator of the group that its consumer never joins."""
+"""Without group errors: librdkafka looks for the coordinator of the group that its consumer never joins."""
 HOPELESS = LOGIN | TLS | RIGHTS
-"""Errors that no retry mends: a wrong password that is sent again may lock the account."""
+"""Errors that no retry fixes: sending a wrong password again may lock the account."""
 PASSING = frozenset({"_ALL_BROKERS_DOWN", "GROUP_AUTHORIZATION_FAILED"})
-"""Errors that say nothing of why nobody answers."""
+"""Errors that do not say why no broker answers."""
 UNSETTLED = frozenset(
     {
         *("UNKNOWN_LEADER_EPOCH", "FENCED_LEADER_EPOCH", "NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE"),
@@ -29,9 +29,9 @@ UNSETTLED = frozenset(
         *("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "_TRANSPORT", "_WAIT_COORD"),
     }
 )
-"""Errors of a cluster whose broker has just started, or whose leader has just changed: asked again, it answers."""
+"""Errors of a cluster whose broker has just started, or whose leader has just changed: it answers on retry."""
 LOST = "_AUTO_OFFSET_RESET"
-"""Error of a read that begins where the log no longer is."""
+"""Error of a read that begins at offsets that are gone from the log."""
 _NO_ANSWER = frozenset({"_TRANSPORT", "_TIMED_OUT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_TIMED_OUT_QUEUE", "_WAIT_COORD"})
 _HANDSHAKE = "SSL handshake failed"
 _AFTER = re.compile(r"\s*\(after [^)]*\)|\s*\(\d+ identical error\(s\) suppressed\)")
@@ -40,7 +40,7 @@ RIGHTS_ENOUGH = "Describe and Read on the topic __consumer_offsets, and Describe
 
 
 def kafka_fault(name: str, text: str, bootstrap: str, doing: str) -> Fault:
-    """The fault of an error by librdkafka's or the protocol's name of it.
+    """Return the fault for an error, by librdkafka's or the protocol's name of it.
 
     KAFKA_REFUSED (login or TLS), KAFKA_NOT_ALLOWED (a right is missing), KAFKA_UNREACHABLE, KAFKA_FAILED.
     """
@@ -61,12 +61,12 @@ def kafka_fault(name: str, text: str, bootstrap: str, doing: str) -> Fault:
 
 
 def log_moved(said: str) -> Fault:
-    """The fault of a read that meets the log's start, which moved on since it was planned."""
+    """Return the fault of a read at the log start, which has moved since the read was planned."""
     return Fault("LOG_MOVED", f"{said}: the log start moved on, or the log was cut; run it again")
 
 
 def unreachable(bootstrap: str, said: str | None, doing: str, seconds: float | None) -> Fault:
-    """The fault of a cluster that did not answer, with the last reason that is known."""
+    """Return the fault of a cluster that did not answer, with the last known reason."""
     within = "" if seconds is None else f" within {seconds:g} s (timeout_seconds)"
     reason = f": {_PREFIX.sub('', _AFTER.sub('', ' '.join(said.split())))}" if said else ""
     way_out = "check the address, the port, the network, and the option security.protocol"

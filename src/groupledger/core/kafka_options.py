@@ -1,4 +1,4 @@
-"""Options of a Kafka client: as Kafka's Java tools and as librdkafka spell them, into librdkafka's."""
+"""Convert options of a Kafka client, in the spelling of Kafka's Java tools or of librdkafka, to librdkafka's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OURS = {
     "isolation.level": "the reader, which takes the log as it is",
     "allow.auto.create.topics": "the reader, which never writes",
 }
-"""Options that are not a user's, and whose they are."""
+"""Options that a user may not set, and who sets them."""
 _JAVA_ONLY = frozenset(
     {
         *("key.deserializer", "value.deserializer", "key.serializer", "value.serializer"),
@@ -55,7 +55,7 @@ _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def properties(text: str) -> dict[str, str]:
-    """The names and values of a Java properties file, such as Kafka's tools take with `--command-config`."""
+    """Parse a Java properties file, such as Kafka's tools take with `--command-config`."""
     found = {}
     lines = iter(text.splitlines())
     for line in lines:
@@ -71,9 +71,9 @@ def properties(text: str) -> dict[str, str]:
 
 
 def bootstrap_servers(text: str, options: Mapping[str, str]) -> str:
-    """The addresses of a list in one form. Raises Fault KAFKA_OPTION for what a client would misread.
+    """Normalise a list of addresses. Raises Fault KAFKA_OPTION for what a client would misread.
 
-    librdkafka takes port 70000 for 4464, and passes over what it does not understand. `"PLAINTEXT://a, b:9093,"` ->
+    librdkafka takes port 70000 for 4464, and ignores what it does not understand. `"PLAINTEXT://a, b:9093,"` ->
     `"a:9092,b:9093"`
     """
     found = []
@@ -82,7 +82,7 @@ def bootstrap_servers(text: str, options: Mapping[str, str]) -> str:
         port = int(match[3] or _PORT) if match else 0
         if match is None or not 0 < port <= _MOST_PORTS:
             said = "expected host:port, or several separated by commas, with ports of 1 to 65535"
-            shown = given if "@" not in given else f"...@{given.rpartition('@')[2]}"  # before it may be a password
+            shown = given if "@" not in given else f"...@{given.rpartition('@')[2]}"  # a password may come first
             raise Fault("KAFKA_OPTION", f"bootstrap has {shown!r}; {said}")
         asked, named = (match[1] or "").upper(), options.get("security.protocol", "PLAINTEXT").upper()
         if asked and asked not in _PROTOCOLS:
@@ -97,10 +97,10 @@ def bootstrap_servers(text: str, options: Mapping[str, str]) -> str:
 
 
 def client_options(given: Mapping[str, str]) -> dict[str, str]:
-    """The same options for librdkafka. Raises Fault KAFKA_OPTION for one that is not a user's or cannot be said there.
+    """Return the options for librdkafka. Raises Fault KAFKA_OPTION for one that users may not set or it cannot express.
 
     `sasl.jaas.config` of the plain and SCRAM modules becomes `sasl.username` and `sasl.password`; stores in PEM become
-    librdkafka's; what only a Java client heeds is left out.
+    librdkafka's; options that only a Java client uses are left out.
     """
     for name in given:
         if name in OURS:
@@ -122,7 +122,7 @@ def client_options(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def java_options(given: Mapping[str, str]) -> dict[str, str]:
-    """The same options for a Java client. Raises Fault KAFKA_OPTION for one that cannot be said there.
+    """Return the options for a Java client. Raises Fault KAFKA_OPTION for one that it cannot express.
 
     `sasl.username` and `sasl.password` become `sasl.jaas.config`, files in PEM the stores of that type.
     """

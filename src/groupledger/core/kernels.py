@@ -1,8 +1,8 @@
-"""One source, two ways to run it: loops over integers, compiled by numba for much work, plain Python otherwise.
+"""Run loops over integers from one source: compiled by numba if there is much work, as plain Python otherwise.
 
-A kernel is a module-level function over numpy arrays, numbers and named tuples of them. It stays an ordinary Python
-function; `run` compiles it and the kernels it calls on first need. `import numba` costs 0.65 s and the compiler
-seconds once a machine, so a handful of groups is not worth it.
+A kernel is a module-level function over numpy arrays, numbers and named tuples of them. It remains an ordinary Python
+function; `run` compiles it and the kernels it calls when first needed. `import numba` costs 0.65 s, and compilation
+takes seconds once per machine, so a handful of groups is not worth it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from typing import Any, TypeVar
 F = TypeVar("F", bound=Callable[..., Any])
 
 WORTH_LOADING = 20_000
-"""Array cells touched from which loading kernels that were compiled before (about a second) beats the interpreter."""
+"""Array cells above which loading already compiled kernels (about a second) is faster than the interpreter."""
 
 WORTH_COMPILING = 2_000_000
-"""Array cells touched, in all calls, from which it pays to compile a kernel that never was on this machine (up to a
+"""Array cells, in all calls, above which it pays to compile a kernel for the first time on this machine (up to a
 minute)."""
 
 ERROR_MODEL = "numpy"  # kernels never divide by zero
@@ -35,18 +35,19 @@ ERROR_MODEL = "numpy"  # kernels never divide by zero
 _KERNELS: set[Any] = set()
 _COMPILED_AS: dict[Any, Callable[[], Callable[..., Any]]] = {}
 _INTERPRETED: Counter[Any] = Counter()
-"""Cells by kernel that was not compiled on this machine when this process first asked."""
+"""Cells by kernel, for kernels not compiled on this machine when this process first asked."""
 
 
 def kernel(function: F) -> F:
-    """Mark a function as compilable; it may call other kernels, no other Python code."""
+    """Mark a function as compilable; it may call only other kernels, no other Python code."""
     _KERNELS.add(function)
     return function
 
 
 def compiled_as(make: Callable[[], Callable[..., Any]]) -> Callable[[F], F]:
-    """Mark a function as a kernel that compiles to what `make` gives, for what no loop says: calls of a library where
-    it is interpreted, an instruction of the processor where it is compiled. Other kernels call it.
+    """Mark a function as a kernel that compiles to what `make` returns, for what a loop cannot express.
+
+    Interpreted, it calls a library; compiled, it uses an instruction of the processor. Other kernels call it.
     """
 
     def mark(function: F) -> F:
@@ -57,15 +58,17 @@ def compiled_as(make: Callable[[], Callable[..., Any]]) -> Callable[[F], F]:
 
 
 def run(function: Callable[..., Any], *arguments: Any, cells: int) -> Any:
-    """Call a kernel that will touch about `cells` array cells; same result compiled or not."""
+    """Call a kernel that will touch about `cells` array cells; the result is the same compiled or not."""
     if not runs_compiled(function, cells):
         return function(*arguments)
     return compiled(function)(*arguments)
 
 
 def runs_compiled(function: Callable[..., Any], cells: int) -> bool:
-    """Whether a kernel runs compiled on work of this size: never without numba; once numba is loaded, whatever was
-    compiled before does. One that never was is compiled by a process that has had work enough for it, call by call.
+    """Return whether a kernel runs compiled on work of this size: never without numba.
+
+    Once numba is loaded, whatever was compiled before runs compiled. A kernel that never was is compiled by a process
+    whose calls add up to enough work.
     """
     wish = os.environ.get("GROUPLEDGER_KERNELS", "auto")
     if wish in ("python", "numba") or not _numba_found():
@@ -92,7 +95,7 @@ def _numba_found() -> bool:
 
 @functools.cache
 def compiled(function: Callable[..., Any], *, cached: bool = True) -> Callable[..., Any]:
-    """The numba dispatcher of a kernel, its callees compiled into it, cached on disk under a digest of all of them."""
+    """Return the numba dispatcher of a kernel with its callees, cached on disk under a digest of all of them."""
     if function in _COMPILED_AS:
         return _COMPILED_AS[function]()
     numba: Any = importlib.import_module("numba")
@@ -117,9 +120,10 @@ def _is_named_tuple(candidate: Any) -> bool:
 
 @functools.cache
 def _struct(named_tuple: Any) -> Any:
-    """A heap struct with the same fields. Kernels that build a named tuple build this instead when compiled: it is
-    passed on as one pointer, where a tuple of twenty arrays is passed as two hundred values (and compiles ten times
-    as long).
+    """Return a heap struct with the same fields, which kernels build instead of a named tuple when compiled.
+
+    It is passed on as one pointer, where a tuple of twenty arrays is passed as two hundred values (and takes ten times
+    as long to compile).
     """
     types: Any = importlib.import_module("numba.core.types")
     structref: Any = importlib.import_module("numba.experimental.structref")
@@ -135,7 +139,7 @@ def _globals(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _callees(function: Callable[..., Any]) -> list[tuple[str, Any]]:
-    """The kernels that a kernel calls, under the names it calls them by."""
+    """Return the kernels that a kernel calls, with the names that it uses for them."""
     known = _globals(function)
     named = [(name, known[name]) for name in function.__code__.co_names if name in known]
     return [(name, value) for name, value in named if isinstance(value, FunctionType) and value in _KERNELS]
@@ -143,9 +147,9 @@ def _callees(function: Callable[..., Any]) -> list[tuple[str, Any]]:
 
 @functools.cache
 def _digest(function: Callable[..., Any]) -> str:
-    """Of a kernel's code, constants and callees: numba's own cache does not notice that a callee has changed.
+    """Return the digest of a kernel's code, constants and callees: numba's own cache does not notice a changed callee.
 
-    And of the types that it takes, by name: a cache that names one that is gone cannot be read at all.
+    It includes the names of the types that it takes: a cache that names a missing type cannot be read at all.
     """
     code, known = function.__code__, _globals(function)
     constants = [(name, known[name]) for name in code.co_names if isinstance(known.get(name), int)]
@@ -157,7 +161,7 @@ def _digest(function: Callable[..., Any]) -> str:
 
 
 def _source_digest(function: Callable[..., Any]) -> str:
-    """Of the module that gives a kernel its compiled form."""
+    """Return the digest of the module that gives a kernel its compiled form."""
     return hashlib.sha256(inspect.getsource(sys.modules[function.__module__]).encode()).hexdigest()
 
 

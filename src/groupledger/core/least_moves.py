@@ -1,8 +1,8 @@
-"""The fewest partitions of a group that must move to reach a balance, whatever the assignor (decision 0111).
+"""Compute the fewest partitions of a group that must move to reach a balance, whatever the assignor (decision 0111).
 
-Balanced, as StickyAssignor's documentation and KIP-54 say it: no member has two or more partitions fewer than another
-that is assigned a partition of one of its topics. A move is a partition that a member held and another is assigned;
-what nobody in the group held costs nothing. Racks are left aside.
+Balanced, as defined by StickyAssignor's documentation and KIP-54: no member has two or more partitions fewer than
+another that is assigned a partition of one of its topics. A move is a partition that a member held and another is
+assigned; partitions that no member held cost nothing. Racks are ignored.
 """
 
 from __future__ import annotations
@@ -27,58 +27,58 @@ if TYPE_CHECKING:
     from groupledger.core.snapshots import Subscribed
 
 MOST_CELLS = 200_000
-"""Members x topics of a group; of a larger one not even the problem is written down."""
+"""Members x topics of a group; for a larger one the problem is not even built."""
 
 Holders = dict[tuple[int, tuple[int, ...]], int]
 """Partitions by class and the members that hold them."""
 
 
 class LeastMovesCertainty(enum.IntEnum):
-    """What is known of the least moves of a group."""
+    """How certain the least moves of a group are."""
 
     EXACT = 0
     LOWER_BOUND = 1
     NO_MEMBERS = 2
-    TOPIC_UNKNOWN = 3  # no listing counts the partitions of a topic that somebody subscribes to
+    TOPIC_UNKNOWN = 3  # no listing counts the partitions of a subscribed topic
     REJECTED = 4
 
     @property
     def text(self) -> str:
-        """As users read it."""
+        """Return the text that users read."""
         name = self.name.lower().replace("_", "-")
         return name if self <= LeastMovesCertainty.LOWER_BOUND else f"{NOT_APPLICABLE}{name}"
 
 
 class LeastMoves(NamedTuple):
-    """Of each group: [G]. `least` is 0 where there is no answer."""
+    """The least moves of each group: [G]. `least` is 0 if there is no answer."""
 
     least: LongArray
     certainty: IntArray  # `LeastMovesCertainty`
 
     @property
     def applies(self) -> Mask:
-        """Groups with an answer, be it a bound."""
+        """Return the groups with an answer, even if only a bound."""
         answered: Mask = self.certainty <= LeastMovesCertainty.LOWER_BOUND
         return answered
 
 
 class Moving(NamedTuple):
-    """What the least moves of G groups depend on. Lists are `distinct`."""
+    """The input for the least moves of G groups. Lists are `distinct`."""
 
     party: GroupMembership
     slots: Slots
     held: Lists
     subscribed: Subscribed
-    known: Mask  # [G], the listings say how many partitions each subscribed topic has
+    known: Mask  # [G], the listings tell the partition count of each subscribed topic
     rejected: Mask  # [G], the group's input was refused
 
     @property
     def groups(self) -> int:
-        """G."""
+        """Return G."""
         return len(self.known)
 
     def per_group(self, slot: LongArray) -> LongArray:
-        """How many of some slots each group has: [G]."""
+        """Count the given slots in each group: [G]."""
         return np.bincount(self.slots.group[slot], minlength=self.groups)
 
 
@@ -104,16 +104,16 @@ def least_moves(moving: Moving, target: Lists) -> LeastMoves:
 
 
 def fewest_rounds(incremental: Mask, fewest: LeastMoves) -> LongArray:
-    """Count the fewest rebalances in which each group can reach a balance, 0 where there is no answer: [G].
+    """Count the fewest rebalances in which each group can reach a balance, 0 if there is no answer: [G].
 
-    Whoever revokes everything before it rejoins needs one. A group whose members keep what they own needs a second
-    one where a partition moves, as its owner must give it back first (KIP-429).
+    A group whose members revoke everything before they rejoin needs one. A group whose members keep what they own needs
+    a second one if a partition moves, as its owner must revoke it first (KIP-429).
     """
     return np.where(fewest.applies, np.where(incremental & (fewest.least > 0), 2, 1), 0)
 
 
 def _keepable(moving: Moving, equal: Mask) -> Lists:
-    """Take what members hold and may keep: what is wanted, and where subscriptions differ, what they subscribe to."""
+    """Take what members hold and may keep: wanted partitions and, if subscriptions differ, of their own topics."""
     held, slots = moving.held, moving.slots
     kept = slots.wanted[held.slot]
     if not equal.all():
@@ -123,7 +123,7 @@ def _keepable(moving: Moving, equal: Mask) -> Lists:
 
 
 def _bound(moving: Moving, keepable: Lists, equal: Mask) -> tuple[LongArray, Mask]:
-    """Compute a lower bound, and where it is exact: one subscription, and no partition that two members hold."""
+    """Compute a lower bound, and whether it is exact: one subscription, and no partition held by two members."""
     held, slots, groups = moving.held, moving.slots, moving.groups
     kept = _most_kept_if_equal(moving, keepable)
     if not equal.all():
@@ -137,7 +137,7 @@ def _bound(moving: Moving, keepable: Lists, equal: Mask) -> tuple[LongArray, Mas
 
 
 def _most_kept_if_equal(moving: Moving, keepable: Lists) -> LongArray:
-    """Count the most partitions that stay where any member may have any, loads one apart at most: [G]."""
+    """Count the most partitions that can stay if any member may have any, loads at most one apart: [G]."""
     party, groups = moving.party, moving.groups
     wanted = moving.per_group(np.flatnonzero(moving.slots.wanted))
     members = np.maximum(ragged.lengths(party.member_start), 1)
@@ -148,11 +148,11 @@ def _most_kept_if_equal(moving: Moving, keepable: Lists) -> LongArray:
 
 
 def _most_kept(moving: Moving, keepable: Lists) -> LongArray:
-    """An upper bound on the partitions that can stay: [G].
+    """Compute an upper bound on the partitions that can stay: [G].
 
-    Whoever keeps one of a topic with s subscribers has at most one partition more than each of them, so at most
-    ceil(P / s) of the group's P: the topic's share. A member that keeps topics down to some share has no more than
-    that share, and no more than it holds of topics with this share or a larger one.
+    A member that keeps a partition of a topic with s subscribers has at most one partition more than each of them, so
+    at most ceil(P / s) of the group's P: the topic's share. A member that keeps topics down to some share has no more
+    than that share, and no more than it holds of topics with this share or a larger one.
     """
     party, slots = moving.party, moving.slots
     if len(keepable.slot) == 0:
@@ -188,7 +188,7 @@ def is_balanced(moving: Moving, lists: Lists) -> Mask:
 
 
 def _solve(moving: Moving, keepable: Lists, least: LongArray, proven: Mask) -> None:
-    """Write the least moves of each group that is not proven yet, in place; of very large ones the bound remains."""
+    """Write the least moves of each group not proven yet, in place; very large groups keep the bound."""
     small = ragged.lengths(moving.party.member_start) <= MOST_ARCS
     small &= moving.per_group(np.flatnonzero(moving.slots.wanted)) <= MOST_PARTITIONS
     rows = np.flatnonzero(~proven & small)
@@ -217,8 +217,8 @@ def _of_group(moving: Moving, lists: Lists, group: int) -> Lists:
 def _problem(table: Mask, size: LongArray, held: Lists, topic: LongArray) -> MoveProblem:
     """Reduce one group to numbers of partitions; members without a partition to subscribe to are left out.
 
-    `table` says which of its members subscribes to which of its topics, `size` how many partitions each topic has,
-    `topic` which one each partition that is held is of.
+    `table` says which of its members subscribes to which of its topics, `size` how many partitions each topic has, and
+    `topic` the topic of each held partition.
     """
     there = (size > 0) & table.any(axis=0)
     columns, class_of = np.unique(table[:, there], axis=1, return_inverse=True)

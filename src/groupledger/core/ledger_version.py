@@ -1,7 +1,7 @@
-"""The version of a ledger's tables, for those that read them with Spark and those that do not."""
+"""Define the version of a ledger's tables, for readers with and without Spark."""
 
 SCHEMA_VERSION = 5
-"""Version of all declarations together; stands in `runs` and in the ledger's table properties.
+"""The version of all declarations together; stored in `runs` and in the ledger's table properties.
 
 2: `runs.removed`; statistics of moments; constraints. 4: previous_member_epoch, member_state, subscribed_regex and
 tasks of `member_snapshots`. 5: least_moves_certainty, fewest_rounds, attributed_to and attribution of `rebalances`.
@@ -11,7 +11,7 @@ VERSION_PROPERTY = "groupledger.schemaVersion"
 
 
 def version_problem(place: str, got: int) -> tuple[str, str] | None:
-    """What is wrong with a ledger of this version, as a code and a message; None where nothing is."""
+    """Return what is wrong with a ledger of this version, as a code and a message; None if nothing is."""
     if got > SCHEMA_VERSION:
         message = f"the ledger at {place} has schema version {got}, this groupledger knows {SCHEMA_VERSION}"
         return "LEDGER_NEWER", f"{message}: use a groupledger that knows version {got}"
@@ -22,5 +22,5 @@ def version_problem(place: str, got: int) -> tuple[str, str] | None:
 
 
 def no_ledger(place: str, table: str) -> tuple[str, str]:
-    """What to say where a table of a ledger is not there, as a code and a message."""
+    """Return the code and message for a ledger in which a table is missing."""
     return "LEDGER_MISSING", f"there is no ledger at {place} (no table {table}): `groupledger init` makes one"

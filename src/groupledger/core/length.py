@@ -1,4 +1,4 @@
-"""Lengths and stretches of time as a person reads them."""
+"""Format lengths and periods of time for a person."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 
 def length(of: timedelta) -> str:
-    """`3 d 2 h`, `4 min 10 s`, `1.250 s`: the two largest units."""
+    """Format a length by its two largest units: `3 d 2 h`, `4 min 10 s`, `1.250 s`."""
     seconds = of.total_seconds()
     if seconds < 60:
         return f"{seconds:.3f} s"
@@ -20,7 +20,7 @@ def length(of: timedelta) -> str:
 
 
 def stretch(first: datetime, last: datetime) -> str:
-    """`2026-11-21 13:46:49 - 13:51:02`: to the second, in UTC, the date said once where it is one."""
+    """Format a period to the second, in UTC, with one date if both are equal: `2026-11-21 13:46:49 - 13:51:02`."""
     begin, end = (moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S") for moment in (first, last))
     if begin == end:
         return begin

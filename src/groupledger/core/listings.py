@@ -1,4 +1,4 @@
-"""What topic listings say, as integers: each topic's changes in order of time, and what they amount to at a moment."""
+"""Look up topics over time in listings, as integers: each topic's changes, and partition counts at a given time."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
 
 
 def last_change(since: Sequence[int], record_ms: int) -> int:
-    """Index of the change in force at a record's time, of changes that rise in microseconds; NONE: before the first."""
+    """Return the index of the change in force at a record's time; `since` ascends, in us; NONE: before the first."""
     return last_at(since, 0, len(since), record_ms * MICROS_A_MILLI)
 
 
 @dataclass(frozen=True, slots=True)
 class Listings:
-    """The changes of K topics, C in all; those of a topic stand together, in order of time."""
+    """The C changes of K topics, grouped by topic, in order of time."""
 
     start: LongArray  # [K+1]
     since: LongArray  # [C] when the change was first listed, microseconds
     count: IntArray  # [C] partition count from then on; NONE: deleted
 
     def at(self, topic: LongArray, moment: LongArray) -> LongArray:
-        """The change in force, for each pair of a topic (NONE: not a listed one) and a moment; NONE: none was yet."""
+        """Return the change in force for each pair of a topic (NONE: not listed) and a moment; NONE: no change yet."""
         change = np.empty(len(topic), np.int64)
         run(in_force, self.start, self.since, topic, moment, change, cells=4 * len(topic))
         return change
 
     def views(self, topic: LongArray, change: LongArray) -> TopicViews:
-        """What there is around the change in force, or before the first one."""
+        """Return the topic views around the change in force, or before the first one."""
         known = topic != NONE
         first = np.where(known, self.start[topic], 0)
         end = np.where(known, self.start[topic + 1], 0)
@@ -67,7 +67,7 @@ class Listings:
 
 @kernel
 def in_force(start: LongArray, since: LongArray, topic: LongArray, moment: LongArray, change: LongArray) -> None:
-    """Fill `change` with the last one of the topic at or before the moment, NONE where there is none."""
+    """Fill `change` with the topic's last one at or before the moment, NONE if there is none."""
     for each in range(len(topic)):
         change[each] = NONE
         if topic[each] == NONE:
@@ -77,9 +77,9 @@ def in_force(start: LongArray, since: LongArray, topic: LongArray, moment: LongA
 
 @kernel
 def last_at(since: LongArray | Sequence[int], first: int, end: int, moment: int) -> int:
-    """Index of the last of `since[first:end]`, which rises, at or before the moment; NONE where there is none.
+    """Return the index of the last of ascending `since[first:end]` at or before the moment; NONE if there is none.
 
-    Every look-up of topics over time compares here, in microseconds.
+    Every lookup of topics over time compares here, in microseconds.
     """
     low, high = first, end
     while low < high:

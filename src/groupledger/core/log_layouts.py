@@ -1,7 +1,7 @@
-"""Which column of a table, or key of a line, is which field of a record of `__consumer_offsets`.
+"""Map the columns of a table, or the keys of a line, to the fields of a record of `__consumer_offsets`.
 
-Where the configuration does not say it, the names are looked for that Spark's Kafka source and common sinks write. A
-name with dots is a column of that name, or a field in a struct.
+Names that the configuration does not give are searched among those that Spark's Kafka source and common sinks write.
+A name with dots is a column of that name, or a field in a struct.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from groupledger.core.faults import Fault
 
 FIELDS = ("partition", "offset", "timestamp", "key", "value", "topic")
 REQUIRED = FIELDS[:-1]
-"""All but the topic: a table without one holds only `__consumer_offsets`."""
+"""All except the topic: a table without a topic column holds only `__consumer_offsets`."""
 
 _PLACED = ("kafka_{}", "_kafka_metadata_{}", "_kafka_metadata.{}", "metadata.{}")
-"""Names of Kafka Connect's InsertField as its users choose them, Iceberg's KafkaMetadataTransform (flat and nested),
-and the envelope of the Lenses sinks."""
+"""Names that users commonly choose for Kafka Connect's InsertField, those of Iceberg's KafkaMetadataTransform (flat
+and nested), and of the envelope of the Lenses sinks."""
 _CONTENT = ("kafka_{}",)
 _KNOWN = {
     field: tuple(form.format(field) for form in ("{}", *(_CONTENT if field in ("key", "value") else _PLACED)))
@@ -29,14 +29,14 @@ _ALIKE = {
     "timestamp": ("timestamp", "ts", "time"),
     "value": ("value", "payload", "body", "message"),
 }
-"""What a name may hold, to be proposed for a field."""
+"""Parts of names that make a column a candidate for a field."""
 _SHOWN = 30
 
 
 def columns_of(given: Mapping[str, str], there: Collection[str]) -> dict[str, str]:
-    """By field, the column that holds it: as the configuration says, else one that is known; the topic may be missing.
+    """Map each field to its column: as configured, else a known name; the topic may be missing.
 
-    Raises Fault FOREIGN_SCHEMA where a column is not there, or where one or several are known for a field.
+    Raises Fault FOREIGN_SCHEMA if a column does not exist, or if a field has no known column or several.
     """
     for field, name in given.items():
         if name not in there:
@@ -55,7 +55,7 @@ def columns_of(given: Mapping[str, str], there: Collection[str]) -> dict[str, st
 
 
 def layout_of_line(given: Mapping[str, str], line: Mapping[str, Any]) -> dict[str, str]:
-    """By field, the key of one JSON object, as `columns_of`; the field's own name where none or several are known."""
+    """Map fields to keys of one JSON object, as `columns_of`; a field with no known key, or several, keeps its name."""
     if "offset" in line and "partition" in line:
         return {field: given.get(field, field) for field in FIELDS}
     there = {*line, *(f"{name}.{field}" for name, inner in line.items() if type(inner) is dict for field in inner)}
@@ -64,7 +64,7 @@ def layout_of_line(given: Mapping[str, str], line: Mapping[str, Any]) -> dict[st
 
 
 def value_at(line: Mapping[str, Any], name: str) -> Any:
-    """The value of a key, or of a key in an object below it; None where there is none."""
+    """Return the value of a key, or of a key in a nested object; None if absent."""
     if name in line:
         return line[name]
     for at, sign in enumerate(name):
@@ -82,7 +82,7 @@ def _known(field: str, there: Collection[str], *, plain: bool) -> list[str]:
 
 
 def _proposed(field: str, known: list[str], there: Collection[str]) -> str:
-    """The likeliest column; three points where there is none."""
+    """Return the likeliest column, or three dots if there is none."""
     if known:
         return known[0]
     for word in _ALIKE.get(field, (field,)):

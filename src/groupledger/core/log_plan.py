@@ -1,4 +1,4 @@
-"""Which offsets of a log an ingest reads: from where the last committed one stopped to the end as it is now."""
+"""Plan which offsets of a log an ingest reads: from the end of the last committed ingest to the current end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LogEnds(NamedTuple):
 
 
 class OffsetRange(NamedTuple):
-    """Offsets of one log partition, from `first` up to but without `end`."""
+    """Offsets of one log partition, from `first` to before `end`."""
 
     partition: int
     first: int
@@ -26,7 +26,7 @@ class OffsetRange(NamedTuple):
 
 
 class LogGap(NamedTuple):
-    """Offsets of a log partition that no ingest read, and that are gone: from `expected` up to but without `start`."""
+    """Offsets of a log partition that were deleted before any ingest read them: from `expected` to before `start`."""
 
     partition: int
     expected: int
@@ -35,7 +35,7 @@ class LogGap(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogPlan:
-    """What an ingest reads. `reached`: the offset after it in every log partition; `left`: offsets left for later."""
+    """What an ingest reads. `reached`: the next offset in every log partition; `left`: offsets left for later."""
 
     stretches: tuple[OffsetRange, ...]
     gaps: tuple[LogGap, ...]
@@ -43,7 +43,7 @@ class LogPlan:
     left: int
 
     def pieces(self, most: int) -> tuple[OffsetRange, ...]:
-        """The stretches, each cut evenly into pieces of at most so many offsets.
+        """Split the ranges evenly into pieces of at most `most` offsets.
 
         `(0, 0, 10)` in pieces of at most 4 -> `(0, 0, 4), (0, 4, 7), (0, 7, 10)`
         """
@@ -51,10 +51,10 @@ class LogPlan:
 
 
 def planned(before: Mapping[int, int], ends: Mapping[int, LogEnds], most: int | None) -> LogPlan:
-    """The plan of an ingest that goes on at `before`, the offsets reached by the last committed one.
+    """Plan an ingest that continues at `before`, the offsets reached by the last committed one.
 
-    A log partition that no ingest read begins at its log start. At most `most` offsets are read, shared as evenly as
-    there is something to read. Raises Fault LOG_WENT_BACK where the log ends before what was read of it.
+    A log partition that no ingest has read begins at its log start. At most `most` offsets are read, shared as evenly
+    as possible. Raises Fault LOG_WENT_BACK if the log ends before the offset already reached.
     """
     _require_same_log(before, ends)
     gaps = [
@@ -83,7 +83,7 @@ def _require_same_log(before: Mapping[int, int], ends: Mapping[int, LogEnds]) ->
 
 
 def _shares(sizes: Mapping[int, int], most: int | None) -> dict[int, int]:
-    """How much of each is taken: `{0: 2, 1: 9, 2: 9}`, at most 10 -> `{0: 2, 1: 4, 2: 4}`."""
+    """Return how much of each size is taken: `{0: 2, 1: 9, 2: 9}`, at most 10 -> `{0: 2, 1: 4, 2: 4}`."""
     left = sum(sizes.values()) if most is None else most
     shares = {}
     for position, (size, partition) in enumerate(sorted((size, partition) for partition, size in sizes.items())):

@@ -1,4 +1,4 @@
-"""Moments: how a person writes one, how the log counts one (milliseconds since 1970), how we print one (UTC)."""
+"""Parse moments as people write them, convert them to the log's milliseconds since 1970, print them in UTC."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ MILLISECOND = timedelta(milliseconds=1)
 MICROSECOND = timedelta(microseconds=1)
 MICROS_A_MILLI = 1_000
 LEAST_MILLIS = 10**11
-"""March 1973. Fewer digits are seconds, a date without hyphens or a length of time without its unit."""
+"""March 1973. Fewer digits are seconds, a date without hyphens, or a length of time without its unit."""
 
 
 def parse(text: str) -> tuple[datetime, bool]:
-    """ISO 8601 or epoch milliseconds -> (moment in UTC, whether UTC was assumed for want of a zone).
+    """Parse ISO 8601 or epoch milliseconds -> (moment in UTC, whether UTC was assumed because no zone was given).
 
     `2026-11-21T14:03Z`, `2026-11-21 15:03+01:00`, `2026-11-21T14:03` (UTC assumed), `1795262898320`. A number from 1 to
     LEAST_MILLIS is refused: taken for milliseconds, `--since 24` would ask about everything.
@@ -35,40 +35,40 @@ def parse(text: str) -> tuple[datetime, bool]:
 
 
 def millis(moment: datetime) -> int:
-    """Milliseconds since 1970, rounded down."""
+    """Return milliseconds since 1970, rounded down."""
     return (moment - EPOCH) // MILLISECOND
 
 
 def from_millis(value: int) -> datetime:
-    """The moment in UTC."""
+    """Return the moment in UTC."""
     return EPOCH + value * MILLISECOND
 
 
 def micros(moment: datetime) -> int:
-    """Microseconds since 1970: the unit in which times are stored and compared."""
+    """Return microseconds since 1970, the unit in which times are stored and compared."""
     return (moment - EPOCH) // MICROSECOND
 
 
 def from_micros(value: int) -> datetime:
-    """The moment in UTC."""
+    """Return the moment in UTC."""
     return EPOCH + value * MICROSECOND
 
 
 def iso(moment: datetime) -> str:
-    """`2026-11-21T14:03:00.000Z`."""
+    """Format as `2026-11-21T14:03:00.000Z`."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def clock(moment: datetime, day: date | None) -> str:
-    """`12:08:46.424` on this day, `2026-11-21 12:08:46.424` on another; in UTC."""
+    """Format as `12:08:46.424` on this day, `2026-11-21 12:08:46.424` on another; in UTC."""
     text = iso(moment).removesuffix("Z").replace("T", " ")
     return text.partition(" ")[2] if moment.astimezone(UTC).date() == day else text
 
 
 def dates_once(moments: Sequence[datetime]) -> tuple[str, list[str]]:
-    """The date of all of them, where it is one; and each with its date where the one before it is of another day.
+    """Return the date, if all moments share one, and each moment, dated if it is not on the day of the one before.
 
-    All are as wide: the times stand below one another.
+    All have the same width, so that times align in a column.
     """
     days = {moment.astimezone(UTC).date() for moment in moments}
     day: date | None = min(days) if len(days) == 1 else None

@@ -1,4 +1,4 @@
-"""What decides how few partitions of one group must move, and a balanced assignment that is found without a search.
+"""State how few partitions of one group must move as a problem, and solve it greedily, without a search.
 
 Partitions are told apart only by who subscribes to their topic (a "class") and by who holds them.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 MOST_LOOKS = 500_000
-"""Of `kept_by_repair`, arcs x steps: about a tenth of a second."""
+"""Arcs x steps of `kept_by_repair`: about a tenth of a second."""
 
 
 class Class(NamedTuple):
@@ -21,7 +21,7 @@ class Class(NamedTuple):
 
 
 class SharedHolding(NamedTuple):
-    """Partitions of one class that the same members hold: one, or several that contradict one another."""
+    """Partitions of one class that the same members hold: one, or several with conflicting claims."""
 
     of_class: int
     members: tuple[int, ...]
@@ -38,35 +38,35 @@ class MoveProblem:
 
     @property
     def partitions(self) -> int:
-        """All partitions."""
+        """Return the number of all partitions."""
         return sum(each.partitions for each in self.classes)
 
     @property
     def held(self) -> int:
-        """Partitions that somebody holds who may keep them."""
+        """Return the number of partitions with a holder that may keep them."""
         return sum(each.partitions for each in self.holdings)
 
     @property
     def arcs(self) -> int:
-        """Pairs of a class and a member that subscribes to it, and of a holding and a holder."""
+        """Count the pairs of a class and a subscribing member, and of a holding and a holder."""
         return sum(self.subscribers) + sum(len(each.members) for each in self.holdings)
 
     @property
     def switches(self) -> int:
-        """Pairs of a class and a kind, of classes that several kinds subscribe to: what a search decides."""
+        """Count the pairs of a class and a kind, in classes that several kinds subscribe to: what a search decides."""
         return sum(len(each.kinds) for each in self.classes if len(each.kinds) > 1)
 
     @property
     def subscribers(self) -> list[int]:
-        """Members that subscribe to each class."""
+        """Count the members that subscribe to each class."""
         size = Counter(self.kinds)
         return [sum(size[kind] for kind in each.kinds) for each in self.classes]
 
 
 def kept_by_repair(problem: MoveProblem) -> int | None:
-    """Count what a greedy balanced assignment keeps: all stay, then some move until nobody has two more.
+    """Count what a greedy balanced assignment keeps: all stay, then some move until no member has two more.
 
-    Each step takes the cheapest partitions there are, and lowers the sum of the squares of the loads. None: it takes
+    Each step moves the cheapest partitions, and lowers the sum of the squares of the loads. None: it takes
     too many steps. 4 partitions with A, B new -> 2 move, 2 are kept.
     """
     steps = MOST_LOOKS // max(problem.arcs, 1)
@@ -99,7 +99,7 @@ def kept_by_repair(problem: MoveProblem) -> int | None:
 
 
 def _items(problem: MoveProblem) -> list[SharedHolding]:
-    """List the holdings, and what nobody holds of each class."""
+    """List the holdings, and the unheld partitions of each class."""
     free = [each.partitions for each in problem.classes]
     for of_class, _, partitions in problem.holdings:
         free[of_class] -= partitions
@@ -109,7 +109,7 @@ def _items(problem: MoveProblem) -> list[SharedHolding]:
 def _cheapest(
     items: list[SharedHolding], placed: list[dict[int, int]], lightest: list[int], load: list[int]
 ) -> tuple[int, int, int] | None:
-    """Find the step that costs least, of those the one between the most unequal loads: item, from, to."""
+    """Find the cheapest step, among equals the one between the most unequal loads: item, from, to."""
     best: tuple[int, int, int, int, int] | None = None
     for number, (item, having) in enumerate(zip(items, placed, strict=True)):
         target = lightest[item.of_class]

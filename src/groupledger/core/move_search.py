@@ -1,11 +1,12 @@
-"""The most partitions that can stay with their holder in a balanced assignment of one group, by integer programming.
+"""Find the most partitions that can stay in place in a balanced assignment of one group, by integer programming.
 
-Members with one subscription have loads that differ by at most one: whoever has two more could pass one on. So each
+Members with one subscription have loads that differ by at most one: a member with two more could pass one on. So each
 kind of member has a base load, and some of its members have one more. With L the least load of a class's subscribers,
 a member may be assigned partitions of the class only while its own load is at most L + 1. That is all that makes the
 problem more than a flow; the solver (HiGHS) branches on it.
 
 Worked example: A subscribes to t, B to t and u; A holds all 4 of t, nobody the 1 of u. B gets u and one of t: 1 move.
+Worked example: A subscribes to t, B to t and u; A holds all 4 of t, nobody the 1 of u. B gets u, one of t: 1 move.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ MOST_WORK = 10_000
 """Arcs x switches. Larger problems are not solved: at this size it takes a second or two of CPU."""
 
 MOST_PARTITIONS = 20_000
-"""Likewise: the solver's tolerances are for numbers of moderate size."""
+"""A similar limit: the solver's tolerances are for numbers of moderate size."""
 
 MOST_NODES = 200
-"""Of the solver's search tree. A count, not a time: the same problem gives the same answer however slow the machine."""
+"""Limit of the solver's search tree. Not a time: the same problem gives the same answer on a slow machine."""
 
-TOLERANCE = 1e-4  # counts of partitions are whole; the solver's are within about 1e-6 of them
+TOLERANCE = 1e-4  # counts of partitions are whole numbers; the solver's are within about 1e-6 of them
 
 
 class Kept(NamedTuple):
-    """Partitions that a balanced assignment keeps: one that is known keeps `found`, none keeps more than `most`."""
+    """Partitions that a balanced assignment keeps: a known one keeps `found`, none keeps more than `most`."""
 
     found: int
     most: int
@@ -43,7 +44,7 @@ class Kept(NamedTuple):
 class _Bounds(NamedTuple):
     base: list[int]  # of each kind, least load
     most: list[int]  # of each kind, most load of any member
-    share: list[int]  # of each class, most load of a member that is assigned one of it
+    share: list[int]  # of each class, most load of a member that is assigned one of its partitions
     floor: list[int]  # of each class, the most that its least loaded subscriber can have
 
 
@@ -70,13 +71,13 @@ class _Model:
 
 
 def is_small(problem: MoveProblem) -> bool:
-    """Whether `search` takes a second or two at most."""
+    """Return whether `search` takes a second or two at most."""
     arcs = problem.arcs
     return arcs <= MOST_ARCS and arcs * problem.switches <= MOST_WORK and problem.partitions <= MOST_PARTITIONS
 
 
 def most_kept(problem: MoveProblem) -> Kept:
-    """Find how many partitions can stay; of a large problem, what the repair keeps and a bound."""
+    """Find how many partitions can stay; for a large problem, what the repair keeps and a bound."""
     if is_small(problem):
         return search(problem)
     return Kept(kept_by_repair(problem) or 0, problem.held - _least_gained(problem))
@@ -84,10 +85,10 @@ def most_kept(problem: MoveProblem) -> Kept:
 
 @functools.lru_cache(maxsize=4_000)  # of small problems, about 10 kB each
 def search(problem: MoveProblem) -> Kept:
-    """Find how many partitions can stay; `found` and `most` differ where the search ends before the proof does.
+    """Find how many partitions can stay; `found` and `most` differ if the search ends before the proof.
 
-    The solver is asked only for an assignment that keeps more than one that is already known. Mostly there is none,
-    which it sees at once; to find the known one anew takes it ten times as long.
+    The solver is asked only for an assignment that keeps more than a known one. Usually there is none, which it sees at
+    once; finding the known one again would take it ten times as long.
     """
     held = problem.held
     known = (kept_by_repair(problem) or 0) if held > 0 else 0
@@ -101,7 +102,7 @@ def search(problem: MoveProblem) -> Kept:
 
 
 def _least_gained(problem: MoveProblem) -> int:
-    """Bound the moves from below by what members must gain to have their least load, beyond what nobody holds."""
+    """Bound the moves from below by what members must gain to reach their least load, beyond unheld partitions."""
     having = [0] * len(problem.kinds)
     for _, members, partitions in problem.holdings:
         for member in members:
@@ -114,7 +115,7 @@ def _least_gained(problem: MoveProblem) -> int:
 def _base(problem: MoveProblem) -> list[int]:
     """Compute the least load of each kind in any balanced assignment.
 
-    A class of n partitions leaves each of its s subscribers at least n // s, else its holders had two more than one.
+    A class of n partitions leaves each of its s subscribers at least n // s, else a holder had two more than one.
     """
     base = [0] * (max(problem.kinds) + 1)
     for each, subscribers in zip(problem.classes, problem.subscribers, strict=True):
@@ -126,7 +127,7 @@ def _base(problem: MoveProblem) -> list[int]:
 def _bounds(problem: MoveProblem) -> _Bounds:
     """Bound the loads of balanced assignments.
 
-    A holder with load L leaves each other subscriber at least L - 1, and all of them together have no more than the
+    A holder with load L leaves each other subscriber at least L - 1. All of them together have no more than the
     partitions of the classes that any of them subscribes to, and leave the others their least loads.
     """
     base = _base(problem)
@@ -145,9 +146,9 @@ def _bounds(problem: MoveProblem) -> _Bounds:
 
 
 def _model(problem: MoveProblem, least_kept: int) -> _Model:
-    """Write the program down: each member has the base load of its kind or one more, and as much as possible is kept.
+    """Build the program: each member has the base load of its kind or one more, and as much as possible is kept.
 
-    An assignment that keeps less than `least_kept` is none.
+    An assignment that keeps less than `least_kept` is not accepted.
     """
     model, bounds = _Model(), _bounds(problem)
     base = [model.column(low, high, whole=True) for low, high in zip(bounds.base, bounds.most, strict=True)]
@@ -172,7 +173,7 @@ def _model(problem: MoveProblem, least_kept: int) -> _Model:
 
 
 def _given(model: _Model, problem: MoveProblem, number: int, share: int) -> dict[int, int]:
-    """Add columns: how many of a class each subscriber is assigned. All of the class are."""
+    """Add columns: how many of a class each subscriber is assigned. The whole class is assigned."""
     partitions, kinds = problem.classes[number]
     given = {
         member: model.column(0, min(partitions, share)) for member, kind in enumerate(problem.kinds) if kind in kinds
@@ -216,7 +217,7 @@ def _restrict(
 
 
 def _keep(model: _Model, problem: MoveProblem, given: list[dict[int, int]], least_kept: int) -> None:
-    """Add columns: how many of a holding each holder keeps, of those that it is assigned."""
+    """Add columns: how many of a holding each holder keeps, of the partitions that it is assigned."""
     kept: dict[int, list[int]] = {}
     for number, members, partitions in problem.holdings:
         columns = [model.column(0, partitions, cost=-1.0) for _ in members]
@@ -229,9 +230,9 @@ def _keep(model: _Model, problem: MoveProblem, given: list[dict[int, int]], leas
 
 
 def _solved(model: _Model) -> tuple[float, float] | None:
-    """Run HiGHS: the most kept that was found, and the most that can be; None: less than the model asks for.
+    """Run HiGHS; return the most kept that was found, and an upper bound; None: less than the model asks for.
 
-    The two are less than one apart where the proof is complete.
+    The two differ by less than one if the proof is complete.
     """
     highs: Any = importlib.import_module("highspy")
     program = highs.HighsLp()

@@ -15,7 +15,7 @@ Labels = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """A family of samples: a value for each set of labels. A `unit` is what the name ends in."""
+    """A family of samples: a value for each set of labels. The name ends in the `unit`, if there is one."""
 
     name: str
     help: str
@@ -23,7 +23,7 @@ class Gauge:
     unit: str | None = None
 
     def __post_init__(self) -> None:
-        """Names and units are ours: a wrong one is a bug."""
+        """Check names and units, which are ours: a wrong one is a bug."""
         labels = {label for labels in self.values for label, _ in labels}
         assert all(_NAME.match(name) for name in (self.name, *labels))
         assert self.unit is None or self.name.endswith(f"_{self.unit}")
@@ -31,7 +31,7 @@ class Gauge:
 
 
 def exposition(gauges: Iterable[Gauge]) -> str:
-    """All of them as text, samples in order of their labels; it ends in `# EOF` and a line feed."""
+    """Return all gauges as text, samples sorted by labels; it ends in `# EOF` and a line feed."""
     return "".join(f"{line}\n" for line in _lines(gauges))
 
 

@@ -1,15 +1,15 @@
-"""A topic partition as people write it."""
+"""Parse a topic partition as people write it."""
 
 from __future__ import annotations
 
 from groupledger.core.faults import Fault
 
 MOST = 2**31 - 1
-"""Of Kafka's protocol: a partition is an int32."""
+"""Kafka's limit: a partition is an int32."""
 
 
 def topic_partition(text: str) -> tuple[str, int]:
-    """`orders-eu-7` -> ("orders-eu", 7): a topic's name may hold '-' and digits, so the last '-' divides."""
+    """Parse `orders-eu-7` -> ("orders-eu", 7): a topic's name may hold '-' and digits, so the last '-' divides."""
     topic, _, number = text.rpartition("-")
     if not topic or not (number.isascii() and number.isdigit()):
         raise Fault("BAD_PARTITION", f"a partition is TOPIC-NUMBER, such as orders-7; got {text!r}")

@@ -1,7 +1,7 @@
-"""Which offsets of a log were read before, from the first and last offset that each read says of a log partition.
+"""Track which offsets of a log were read, from the first and last offset of each read of a log partition.
 
-Ranges say too much, never too little: between first and last there may be offsets that were not read. Adjacent ranges
-are one, so a log that is read piece by piece has few.
+Ranges overstate, never understate: offsets between first and last may not have been read. Adjacent ranges
+are merged, so a log that is read piece by piece has few.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ Range = tuple[int, int]
 Ranges = Mapping[LogPlace, Range]
 
 MOST_RANGES = 64
-"""Ranges kept of a log partition; the smallest gaps between them are closed."""
+"""Ranges kept per log partition; beyond that, the smallest gaps between them are closed."""
 
 
 def united(reads: Iterable[Ranges]) -> dict[LogPlace, tuple[Range, ...]]:
-    """All that was read, in rising ranges that do not touch.
+    """Unite all reads into ascending ranges that do not touch.
 
     `[{p: (0, 9)}, {p: (10, 19)}, {p: (40, 44)}]` -> `{p: ((0, 19), (40, 44))}`
     """
@@ -34,7 +34,7 @@ def united(reads: Iterable[Ranges]) -> dict[LogPlace, tuple[Range, ...]]:
 
 
 def overlapping(reads: Mapping[str, Ranges], wanted: Ranges) -> set[str]:
-    """The names of the reads with a range that meets a wanted one of the same log partition."""
+    """Return the names of reads with a range that overlaps a wanted one of the same log partition."""
     return {
         name
         for name, read in reads.items()

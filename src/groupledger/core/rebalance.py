@@ -1,4 +1,4 @@
-"""Snapshots in, rebalances out: the assignor's target, the step towards it, and the verdict on what was recorded."""
+"""Compute rebalances from snapshots: the assignor's target, the step towards it, and the verdict on the record."""
 
 from __future__ import annotations
 
@@ -36,27 +36,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What runs on each group. Indices into `names`; NONE in `chosen`: no assignor, the step goes to the record."""
+    """What runs on each group. Indices into `names`; NONE in `chosen`: no assignor, the step leads to the record."""
 
     names: tuple[str, ...]
     chosen: IntArray  # [G]
-    recorded: IntArray  # [G] assignor of the record, NONE: not one of `names`
+    recorded: IntArray  # [G] assignor of the record, NONE: not among `names`
     prejudged: IntArray  # [G] a `Verdict` that needs no comparison, NONE otherwise
     form: Form
     custom: Mapping[str, CustomAssignor] = field(default_factory=dict)  # those of `names` that are not ours
-    texts: Texts | None = None  # where any of `custom` is chosen
-    carried: bool = False  # what members held is no record, but what the chosen assignor gave them before; so a row is
-    # no round, but the rebalance until it has settled
+    texts: Texts | None = None  # required if any of `custom` is chosen
+    carried: bool = False  # what members held is not recorded: the chosen assignor gave it to them before; so a row is
+    # not a round, but the rebalance until it has settled
 
     @property
     def what_if(self) -> Mask:
-        """Groups that run another assignor than they had, or go on from its own answers: members own what they held."""
+        """Mark groups with another assignor than recorded, or continued from its answers: members own what they had."""
         differs: Mask = (self.chosen != NONE) & (self.carried | (self.chosen != self.recorded))
         return differs
 
     @property
     def cooperative(self) -> Mask:
-        """Groups whose chosen assignor is made for members that keep what they own.
+        """Mark groups whose chosen assignor is made for members that keep what they own.
 
         Used for what-ifs only; history shows actual behaviour.
         """
@@ -69,7 +69,7 @@ class Choice:
 
     @property
     def plans(self) -> Mask:
-        """Groups whose answer is a plan and no evidence: in the KIP's form, what-ifs are assigned in mode `safe`."""
+        """Mark groups whose answer is a plan, not evidence: in the KIP's form, what-ifs are assigned in mode `safe`."""
         ours = np.array([name not in self.custom for name in (*self.names, "")])[self.chosen]
         planned: Mask = self.what_if & ours & (self.form is Form.KIP)
         return planned
@@ -77,7 +77,7 @@ class Choice:
     def run(
         self, name: str, mode: Mode, part: GroupBatch, member: LongArray, topic: LongArray
     ) -> tuple[AssignmentBatch, dict[int, tuple[Complaint, ...]]]:
-        """One assignor on some groups; what a custom one did wrong, by group of the part."""
+        """Run one assignor on some groups; return its answer, and complaints about a custom one by group."""
         if name not in self.custom:
             return assign(name, part, mode=mode), {}
         if self.texts is None:
@@ -87,7 +87,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Rebalances:
-    """One round of each group. Lists of members stand topic by topic."""
+    """One round of each group. Lists of members are grouped by topic."""
 
     party: GroupMembership
     slots: Slots
@@ -96,9 +96,9 @@ class Rebalances:
     step: Step
     status: IntArray  # [G] `assignors.Status`
     verdict: IntArray  # [G] `Verdict`
-    breaches: Breaches  # of groups whose record is judged by its invariants
+    breaches: Breaches  # of groups whose record is judged by invariants
     subscribed: Subscribed
-    complaints: Mapping[int, tuple[Complaint, ...]]  # by group: what its custom assignor did wrong
+    complaints: Mapping[int, tuple[Complaint, ...]]  # by group: the defects of its custom assignor's answer
 
 
 def rebalance(snapshots: Snapshots, choice: Choice) -> Rebalances:
@@ -122,7 +122,7 @@ def rebalance(snapshots: Snapshots, choice: Choice) -> Rebalances:
 
 
 def _reasons(snapshots: Snapshots, choice: Choice, step: Step, slots: Slots, subscribed: Subscribed) -> IntArray:
-    """Why partitions are unassigned; of a stream join, which of its two rules left one out (KIP-315)."""
+    """Return why partitions are unassigned; for a stream join, which of its two rules left one out (KIP-315)."""
     group, count = slots.group[step.unassigned], snapshots.topics.now
     joins = np.array([name == STREAM_JOIN.name for name in (*choice.names, "")])[choice.chosen[group]]
     joins &= step.reason == Reason.ASSIGNOR_LEFT_OUT
@@ -139,11 +139,11 @@ def _reasons(snapshots: Snapshots, choice: Choice, step: Step, slots: Slots, sub
 def _assigned(
     choice: Choice, party: GroupMembership, slots: Slots, owned: Lists, lists: _Numbered, target: Lists
 ) -> Lists:
-    """What this round assigns: as Kafka's own code adjusts the target, or as the KIP derives it from (owned, target).
+    """Return this round's assignment: as Kafka's code adjusts the target, or by the KIP from (owned, target).
 
-    The two agree but where members contradict one another: of a partition that two of them claim, or one with a claim
-    of an earlier generation, Kafka's code goes by what its algorithm left behind. A plan may hold more back, so that
-    the group settles in two rounds (`assignors.safe`).
+    The two differ only if members contradict one another: for a partition that two of them claim, or one with a claim
+    of an earlier generation, Kafka's code uses its algorithm's internal state. A plan may withhold more, so that the
+    group settles in two rounds (`assignors.safe`).
     """
     given = lists.assigned
     if choice.form is Form.KIP:
@@ -156,7 +156,7 @@ def _assigned(
 @dataclass(frozen=True, slots=True)
 class _Answers:
     target: NamedLists
-    assigned: NamedLists  # Kafka's own answer: cooperative-sticky withholds in it
+    assigned: NamedLists  # Kafka's own answer: cooperative-sticky withholds partitions in it
     status: IntArray
     complaints: Mapping[int, tuple[Complaint, ...]]
 
@@ -183,7 +183,7 @@ class _Case:
 
 
 def _basis(snapshots: Snapshots, choice: Choice, subscribed: Subscribed) -> NamedLists:
-    """What the assignor is told that members own: their claims as sent; in a what-if, what they held and still may."""
+    """Return the claims that the assignor sees: as sent; in a what-if, what members held and may still have."""
     what_if = choice.what_if[snapshots.member_group]
     claims = snapshots.claims
     if not what_if.any():
@@ -204,7 +204,7 @@ def _joined(one: NamedLists, other: NamedLists) -> NamedLists:
 
 
 def _with_claims(snapshots: Snapshots, basis: NamedLists, choice: Choice) -> GroupBatch:
-    """The batch with `basis` as claims; what-if claims are all of one generation."""
+    """Return the batch with `basis` as claims; what-if claims are all of one generation."""
     batch = snapshots.batch
     local = basis.topic - batch.topic_start[snapshots.member_group[basis.member]]
     what_if = choice.what_if[snapshots.member_group]
@@ -238,7 +238,7 @@ def _answers(batch: GroupBatch, choice: Choice) -> _Answers:
 
 
 def _modes(choice: Choice) -> tuple[tuple[Mode, Mask], ...]:
-    """Which groups are assigned as Kafka does it, and which so that they settle in two rounds."""
+    """Return the groups to assign as Kafka does, and those to assign so that they settle in two rounds."""
     plans = choice.plans
     return ("as-kafka", ~plans), ("safe", plans)
 
@@ -246,7 +246,7 @@ def _modes(choice: Choice) -> tuple[tuple[Mode, Mask], ...]:
 def _scattered(
     batch: GroupBatch, parts: list[tuple[GroupBatch, LongArray, LongArray, AssignmentBatch]], which: str
 ) -> NamedLists:
-    """One of the two lists of all parts, put back at their members."""
+    """Return one of the two lists of all parts, put back in place of their members."""
     length = np.zeros(batch.members, np.int64)
     for _, member, _, answer in parts:
         length[member] = np.diff(getattr(answer, f"{which}_start"))
@@ -265,7 +265,7 @@ def _scattered(
 def _number(
     snapshots: Snapshots, subscribed: Subscribed, basis: NamedLists, answer: _Answers
 ) -> tuple[Slots, _Numbered]:
-    """Slots for everything anybody names; lists topic by topic, without repetitions."""
+    """Number slots for everything that is named; return lists grouped by topic, without repetitions."""
     views = snapshots.topics
     topics = Topics(snapshots.topic_group, views.now, views.gone, subscribed.any())
     named = [basis, snapshots.held, snapshots.recorded, snapshots.goal, answer.target, answer.assigned]
@@ -278,7 +278,7 @@ def _number(
 
 
 def _grouped(lists: Lists, slots: Slots) -> Lists:
-    """The same lists, each topic by topic, as the wire has them."""
+    """Group each list by topic, as on the wire."""
     topic = slots.topic[lists.slot]
     order = np.empty(len(topic), np.int64)
     topics = int(slots.topic.max(initial=-1)) + 1
@@ -288,7 +288,7 @@ def _grouped(lists: Lists, slots: Slots) -> Lists:
 
 
 def _merged(wanted: Mask, one: Lists, other: Lists) -> Lists:
-    """The lists of `one` for the members in the mask, of `other` for the rest."""
+    """Take the lists of `one` for the members in the mask, of `other` for the rest."""
     if wanted.all():
         return one
     if not wanted.any():
@@ -299,7 +299,7 @@ def _merged(wanted: Mask, one: Lists, other: Lists) -> Lists:
 
 
 def _owned(snapshots: Snapshots, choice: Choice, lists: _Numbered) -> tuple[GroupMembership, Lists]:
-    """What members keep while they rejoin, and which groups are incremental: by what members did, not by a name.
+    """Return what members keep while they rejoin, and which groups are incremental, by behaviour rather than by name.
 
     A claim that is a memory (KIP-54) was revoked before it was sent. In a what-if the assignor's own protocol counts.
     """
@@ -313,7 +313,7 @@ def _owned(snapshots: Snapshots, choice: Choice, lists: _Numbered) -> tuple[Grou
 
 
 def _judge(snapshots: Snapshots, choice: Choice, case: _Case) -> tuple[IntArray, Breaches]:
-    """A verdict a group; the invariants are counted only where an answer differs."""
+    """Return a verdict per group; invariants are counted only if an answer differs."""
     judged = (choice.chosen != NONE) & ~choice.what_if & (choice.prejudged == NONE)
     found = compare(case.party, case.slots, case.lists.recorded, case.lists.assigned)
     verdict = np.where(found.exact, Verdict.EXACT, Verdict.EQUAL_SETS)
@@ -330,7 +330,7 @@ def _judge(snapshots: Snapshots, choice: Choice, case: _Case) -> tuple[IntArray,
 
 
 def _breaches(case: _Case, differs: Mask) -> Breaches:
-    """Breaches of the groups whose record differs; most batches have none to look at."""
+    """Return breaches of groups whose record differs; most batches have none."""
     if not differs.any():
         return Breaches(*np.zeros((4, len(differs)), np.int64))
     broken = breaches(case.party, case.slots, case.subscribed, case.owned, case.lists.recorded)
@@ -338,7 +338,7 @@ def _breaches(case: _Case, differs: Mask) -> Breaches:
 
 
 def _without_counts(snapshots: Snapshots, case: _Case) -> Mask:
-    """Groups whose record gives partitions of a topic that no listing knows."""
+    """Return groups whose record has partitions of a topic that no listing knows."""
     unknown = (snapshots.topics.now == NONE) & ~snapshots.topics.gone
     entries = case.lists.recorded
     named = unknown[case.slots.topic[entries.slot]]
@@ -347,7 +347,7 @@ def _without_counts(snapshots: Snapshots, case: _Case) -> Mask:
 
 
 def _tried(snapshots: Snapshots, choice: Choice, case: _Case, groups: LongArray) -> list[tuple[LongArray, Verdict]]:
-    """Groups whose record is the answer under another view of the topics, and which; later entries weigh more."""
+    """Find groups whose record equals the answer under another topic view, and which; later entries weigh more."""
     if len(groups) == 0:
         return []
     moments = other_moments(snapshots.topics, snapshots.topic_group, case.subscribed.any(), len(choice.chosen))
@@ -357,7 +357,7 @@ def _tried(snapshots: Snapshots, choice: Choice, case: _Case, groups: LongArray)
 
 
 def _agreeing(snapshots: Snapshots, choice: Choice, case: _Case, groups: LongArray, counts: IntArray) -> LongArray:
-    """Those of `groups` whose record is the answer with `counts`; only groups whose topics differ are tried."""
+    """Return those of `groups` whose record is the answer with `counts`; only groups whose topics differ are tried."""
     changed = np.bincount(snapshots.topic_group, weights=counts != snapshots.topics.now, minlength=len(choice.chosen))
     tried = groups[changed[groups] > 0]
     if len(tried) == 0:

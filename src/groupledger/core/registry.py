@@ -1,8 +1,8 @@
-"""The classic assignors that can be chosen, a record each: the one place for what is known of them by name.
+"""Declare the classic assignors that can be chosen, one record each: the only place for facts about them by name.
 
-A new one is a record here and its function in `core.assignors`. Configuration, main job, scenarios and what-ifs derive
-their lists from these records. Assignors of KIP-848's coordinators are in `core.assignors.server`, other libraries'
-own, by which records are recognised, in `core.assignors.clients`. Loads no numpy, for the configuration.
+To add one, add a record here and its function in `core.assignors`. Configuration, main job, scenarios and what-ifs
+derive their lists from these records. Assignors of KIP-848's coordinators are in `core.assignors.server`; those of
+other libraries, which identify records, in `core.assignors.clients`. Loads no numpy, for the configuration.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ JAVA, LIBRDKAFKA = "java", "librdkafka"
 
 
 class ClaimsRead(Enum):
-    """Where an assignor reads what a member says it owns."""
+    """Where an assignor reads a member's claims."""
 
     NOWHERE = "it asks nobody"
     OWNED_PARTITIONS = "in the subscription (KIP-429)"
@@ -27,33 +27,33 @@ class ClaimsRead(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AssignorRecord:
-    """One assignor: the rebalance protocols it supports, and the client library that ships it (None: a KIP alone)."""
+    """One assignor: its rebalance protocols, and the client library that ships it (None: only in a KIP)."""
 
     name: str
     protocols: tuple[Protocol, ...]
     library: str | None
     claims: ClaimsRead = ClaimsRead.NOWHERE
     joined_by: str = ""
-    """The protocol's name in the log, where it is another's; `protocol_name` gives it always."""
+    """The protocol's name in the log, if it differs; `protocol_name` is always set."""
 
     @property
     def protocol_name(self) -> str:
-        """The name by which members join."""
+        """Return the name by which members join."""
         return self.joined_by or self.name
 
     @property
     def cooperative(self) -> bool:
-        """Whether members may keep what they own while they rejoin."""
+        """Return whether members may keep what they own while they rejoin."""
         return Protocol.COOPERATIVE in self.protocols
 
     @property
     def sticky(self) -> bool:
-        """Whether it leaves partitions with their owners by KIP-54's goals."""
+        """Return whether it leaves partitions with their owners, by KIP-54's goals."""
         return self.claims in (ClaimsRead.OWNED_PARTITIONS, ClaimsRead.USER_DATA)
 
     @property
     def always_safe(self) -> bool:
-        """Never shipped, so it has no failures to reproduce: it ignores claims that cannot be true in any mode."""
+        """Return whether it ignores impossible claims in any mode: never shipped, it has no failures to reproduce."""
         return self.library is None
 
 
@@ -68,9 +68,9 @@ LIBRDKAFKAS = AssignorRecord(
 STREAM_JOIN = AssignorRecord("sticky-stream-join", EAGER, None, ClaimsRead.PARTITION_NUMBERS)
 
 RECORDS = (RANGE, ROUNDROBIN, STICKY, COOPERATIVE_STICKY, CONSTRAINED, LIBRDKAFKAS, STREAM_JOIN)
-"""In the order in which users are told of them."""
+"""In the order in which users see them."""
 BY_NAME = {each.name: each for each in RECORDS}
 READING_CLAIMS = frozenset(each.protocol_name for each in RECORDS if each.sticky and each.library)
 """Protocols of recorded groups whose assignors read claims."""
 REMEMBERING = frozenset(each.protocol_name for each in RECORDS if each.claims is ClaimsRead.USER_DATA)
-"""Protocols whose members tell what they had (KIP-54), after they have revoked it."""
+"""Protocols whose members state what they had (KIP-54), after they have revoked it."""

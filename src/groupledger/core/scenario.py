@@ -1,10 +1,10 @@
-"""One group as a JSON scenario, one assignment as a JSON result: the format of the parity files, without Spark.
+"""Solve one group given as a JSON scenario, with one assignment as a JSON result: the format of the parity files.
 
-A scenario: {"id", "assignor", "topics": {name: partitions}, "members": [{"id", "instance_id", "topics", "owned",
-"generation", "rack", "user_data"}], "racks": {name: [[rack or null of each replica], ..]} (optional)}; members in
-the order of the JoinGroup response. A result: {"id", "assignment": {member: [[topic, partition], ..]}, "path"} or
-{"id", "error": "ExceptionClass: message"}. A scenario may ask for more with `"transferring": true` and `"is_sticky":
-true`: what Kafka's sticky assignors tell besides, see `assignors.transfers`.
+Works without Spark. A scenario: {"id", "assignor", "topics": {name: partitions}, "members": [{"id", "instance_id",
+"topics", "owned", "generation", "rack", "user_data"}], "racks": {name: [[rack or null of each replica], ..]}
+(optional)}; members in the order of the JoinGroup response. A result: {"id", "assignment": {member: [[topic,
+partition], ..]}, "path"} or {"id", "error": "ExceptionClass: message"}. A scenario may ask for more with
+`"transferring": true` and `"is_sticky": true`: other reports of Kafka's sticky assignors, see `assignors.transfers`.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from groupledger.core.scenario_groups import ClaimedPartition, EncodedScenario, 
 from groupledger.core.visible_text import json_text
 
 MOST_ROUNDS = 4
-"""Rounds that a group is given to settle in; cooperative assignors need two or three."""
+"""Rounds in which a group must settle; cooperative assignors need two or three."""
 
 
 def solve(
     scenario: dict[str, Any], *, mode: Mode = "as-kafka", custom: Mapping[str, CustomAssignor] | None = None
 ) -> dict[str, Any]:
-    """The result of one scenario; a scenario that cannot be used raises Fault.
+    """Return the result of one scenario; an unusable scenario raises Fault.
 
-    `custom` are the custom assignors a scenario may name: it cannot have any other imported.
-    `server-uniform` and `server-range` (KIP-848) have a format and a result of their own: `assignors.server.scenario`;
-    assignors of other client libraries a result of their own: `assignors.clients.scenario`.
+    `custom` are the custom assignors that a scenario may name; it cannot import any other.
+    `server-uniform` and `server-range` (KIP-848) have their own format and result: `assignors.server.scenario`;
+    assignors of other client libraries have their own result: `assignors.clients.scenario`.
     """
     if str(scenario.get("assignor")).startswith("server-"):
         from groupledger.core.assignors.server.scenario import solve as solve_server
@@ -60,9 +60,9 @@ def solve(
 
 
 def targets(scenario: dict[str, Any]) -> dict[str, list[ClaimedPartition]]:
-    """Where the members of a scenario are to be at last: a cooperative assignor's target, not its first round.
+    """Return the final partitions of a scenario's members: a cooperative assignor's target, not its first round.
 
-    Raises Fault: as `solve`, and ASSIGNOR_FAILS with what the assignor fails with.
+    Raises Fault as `solve` does, and ASSIGNOR_FAILS with the assignor's failure.
     """
     name = scenario["assignor"]
     if name in ASSIGNORS:
@@ -80,7 +80,7 @@ def targets(scenario: dict[str, Any]) -> dict[str, list[ClaimedPartition]]:
 
 
 def _settled(scenario: dict[str, Any]) -> dict[str, Any]:
-    """The result after as many rounds as it takes: of an assignor that gives this round's answer and no target."""
+    """Return the result after all rounds, for an assignor that gives each round's answer but no target."""
     result = solve(scenario)
     for _ in range(MOST_ROUNDS):
         if "error" in result or scenario["assignor"].startswith("server-"):
@@ -97,7 +97,7 @@ def _settled(scenario: dict[str, Any]) -> dict[str, Any]:
 def solve_lines(
     lines: Iterable[str], *, mode: Mode = "as-kafka", custom: Mapping[str, CustomAssignor] | None = None
 ) -> Iterator[str]:
-    """One result line for each scenario line; a bad line becomes an error result with its number, the others go on."""
+    """Yield one result line per scenario line; a bad line gives an error result with its number."""
     for number, line in enumerate(lines, 1):
         yield json_text(_solve_line(number, line, mode, custom))
 
@@ -115,7 +115,7 @@ def _solve_line(number: int, line: str, mode: Mode, custom: Mapping[str, CustomA
 def _parsed(line: str) -> dict[str, Any]:
     try:
         scenario = json.loads(line)
-    except (ValueError, RecursionError) as error:  # no JSON, a number of 5,000 digits, brackets 1,000 deep
+    except (ValueError, RecursionError) as error:  # not JSON, a number of 5,000 digits, brackets 1,000 deep
         raise Fault(ScenarioCode.BAD_JSON, f"{error}; expected one JSON object a line") from error
     if not isinstance(scenario, dict):
         raise Fault(ScenarioCode.BAD_SCENARIO, f"the line holds a {type(scenario).__name__}; expected a JSON object")
@@ -142,7 +142,7 @@ def _listed(
     topic: np.ndarray,
     partition: np.ndarray,
 ) -> dict[str, Any]:
-    """Lists of the answer by member and name, or Kafka's error."""
+    """Return the answer's lists by member and name, or Kafka's error."""
     status = Status(int(answer.status[0]))
     if status is not Status.OK:
         return {"id": scenario.get("id"), "error": MESSAGES[status]}
@@ -154,7 +154,7 @@ def _listed(
 
 
 def _told(scenario: dict[str, Any], encoded: EncodedScenario, answer: AssignmentBatch, mode: Mode) -> dict[str, Any]:
-    """What the scenario asks for besides: `transferring` as [topic, partition, to_member] by name and number."""
+    """Return what else the scenario asks for: `transferring` as [topic, partition, to_member] by name and number."""
     told: dict[str, Any] = {}
     if answer.status[0] != Status.OK:
         return told
@@ -169,7 +169,7 @@ def _told(scenario: dict[str, Any], encoded: EncodedScenario, answer: Assignment
 
 
 def _stream_join(encoded: EncodedScenario, answer: AssignmentBatch) -> dict[str, Any]:
-    """What KIP-315 answers besides: the epoch its members are to remember, and what nobody gets, with the reason."""
+    """Return KIP-315's extra results: its members' new epoch, and what is left unassigned, with the reason."""
     rows = left_out(encoded.batch, answer)
     pairs = zip(rows.topic.tolist(), rows.partition.tolist(), strict=True)
     unassigned = [[encoded.topics[t], p, rows.reason(row).text] for row, (t, p) in enumerate(pairs)]
@@ -177,7 +177,7 @@ def _stream_join(encoded: EncodedScenario, answer: AssignmentBatch) -> dict[str,
 
 
 def _unreadable(scenario: dict[str, Any]) -> dict[str, Any]:
-    """Of each member whose user data is not KIP-315's, why: it counts as one that remembers nothing (decision 0022)."""
+    """Explain why members' user data is not KIP-315's: they count as remembering nothing (decision 0022)."""
     told = {}
     for member in scenario["members"]:
         try:

@@ -1,4 +1,4 @@
-"""Whether a JSON object has the form of a scenario; a complaint says where, what it got, and what is expected."""
+"""Check whether a JSON object has the form of a scenario; a complaint says where, what it got, and what is expected."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from groupledger.core.input_codes import ScenarioCode
 from groupledger.core.wire.primitives import uuid_bytes
 
 MOST_PARTITIONS = 10_000_000
-"""Of one scenario: more is a slip of the pen, and would end the process for want of memory."""
+"""Limit for one scenario: more is a typing error, and would end the process for lack of memory."""
 
 INT32 = range(-(2**31), 2**31)
 
 
 def require_form(scenario: dict[str, Any]) -> None:
-    """Nothing where the object is a scenario; else a `Fault` BAD_SCENARIO about the first thing that is wrong."""
+    """Accept a scenario; otherwise raise a `Fault` BAD_SCENARIO about the first defect."""
     _text(scenario.get("assignor"), "assignor")
     topics = _object(scenario.get("topics"), "topics")
     for topic, count in topics.items():
@@ -39,7 +39,7 @@ def require_form(scenario: dict[str, Any]) -> None:
 
 
 def require_server_form(scenario: Mapping[str, Any], assignors: Sequence[str]) -> None:
-    """As `require_form`, for a KIP-848 group: topics have ids, members have `assigned` in the place of `owned`."""
+    """Do as `require_form` for a KIP-848 group: topics have ids, members have `assigned` instead of `owned`."""
     _one_of(scenario.get("assignor"), assignors, "assignor")
     ids: dict[str, Any] = {}
     for topic, fact in _object(scenario.get("topics"), "topics").items():

@@ -1,4 +1,4 @@
-"""A JSON scenario (see `core.scenario`) as one group: in plain values, or as a batch for the assignors; and back."""
+"""Convert a JSON scenario (see `core.scenario`) to one group, in plain values or as a batch, and back."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ClaimedPartition = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class EncodedScenario:
-    """A batch of one group, and the topic names its local topics stand for."""
+    """A batch of one group, and the names of its local topics."""
 
     batch: GroupBatch
     topics: list[str]
 
 
 def encode(scenario: dict[str, Any]) -> EncodedScenario:
-    """The scenario as a batch of one group."""
+    """Encode the scenario as a batch of one group."""
     members = scenario["members"]
     claims = [read_claim(scenario["assignor"], member) for member in members]
     names = list(dict.fromkeys(topic for member in members for topic in member["topics"]))
@@ -59,7 +59,7 @@ def encode(scenario: dict[str, Any]) -> EncodedScenario:
 
 
 def group_of(scenario: dict[str, Any]) -> Group:
-    """A scenario whose form is right as one group in plain values, with the topics that somebody subscribes to."""
+    """Convert a well-formed scenario to one group in plain values, with the subscribed topics."""
     members = tuple(
         Member(
             member_id=told["id"],
@@ -77,7 +77,7 @@ def group_of(scenario: dict[str, Any]) -> Group:
 
 
 def scenario_of(group: Group, assignor: str) -> dict[str, Any]:
-    """The group as a scenario."""
+    """Return the group as a scenario."""
     members = [
         {
             "id": member.member_id,
@@ -94,7 +94,7 @@ def scenario_of(group: Group, assignor: str) -> dict[str, Any]:
 
 
 def read_claim(assignor: str, member: dict[str, Any]) -> tuple[list[ClaimedPartition], int | None]:
-    """What Kafka's assignor takes the member to own, and of which generation."""
+    """Return what Kafka's assignor takes as the member's claims, and their generation."""
     data = member.get("user_data")
     raw = None if data is None else base64.b64decode(data)
     owned = [(topic, partition) for topic, partition in member.get("owned") or []]
@@ -111,7 +111,7 @@ def read_claim(assignor: str, member: dict[str, Any]) -> tuple[list[ClaimedParti
 
 
 def _stream_join_memory(member: dict[str, Any], raw: bytes) -> tuple[list[ClaimedPartition], int | None]:
-    """KIP-315: partition numbers of whatever topic, and their epoch; what cannot be read claims nothing."""
+    """Read KIP-315's partition numbers, of whatever topic, and their epoch; unreadable bytes claim nothing."""
     try:
         memory = read_memory(raw)
     except Fault:
@@ -120,7 +120,7 @@ def _stream_join_memory(member: dict[str, Any], raw: bytes) -> tuple[list[Claime
 
 
 def through_user_data(owned: list[ClaimedPartition]) -> list[ClaimedPartition]:
-    """The claims in the order in which StickyAssignor writes them: by topic, as its hash map of topics is walked."""
+    """Order claims as StickyAssignor writes them: by topic, in iteration order of its hash map of topics."""
     names = list(dict.fromkeys(topic for topic, _ in owned))
     order = np.arange(len(names), dtype=np.int32)
     called_again = bool(owned) and owned[-1][0] in {topic for topic, _ in owned[:-1]}
@@ -129,13 +129,13 @@ def through_user_data(owned: list[ClaimedPartition]) -> list[ClaimedPartition]:
 
 
 def stated_generation(member: dict[str, Any]) -> int | None:
-    """The generation of the member's subscription; a negative one is none, as Kafka reads it."""
+    """Return the generation of the member's subscription; None for a negative one, as Kafka reads it."""
     generation = member.get("generation")
     return None if generation is None or generation < 0 else int(generation)
 
 
 def _racks(scenario: dict[str, Any], names: list[str]) -> dict[str, Any]:
-    """Replica racks of all partitions of all topics, as the batch lays them out; nothing without racks."""
+    """Return replica racks of all partitions of all topics, in the batch's layout; empty without racks."""
     racks = scenario.get("racks")
     if not racks:
         return {}
@@ -152,7 +152,7 @@ def _racks(scenario: dict[str, Any], names: list[str]) -> dict[str, Any]:
 
 
 def _rack_codes(scenario: dict[str, Any]) -> tuple[dict[str, int], np.ndarray]:
-    """A number for each rack, and the rack of each member: an empty one is none."""
+    """Return a number for each rack, and the rack of each member; an empty one is none."""
     replicas = [rack for topic in (scenario.get("racks") or {}).values() for each in topic for rack in each]
     mine = [member.get("rack") or None for member in scenario["members"]]
     codes = {rack: code for code, rack in enumerate(sorted({rack for rack in replicas + mine if rack is not None}))}

@@ -1,13 +1,13 @@
-"""Secrets that configurations hold, kept out of whatever is written down: messages, logs, tables.
+"""Keep secrets of configurations out of everything that is written: messages, logs, tables.
 
-A secret is known by its name (`password=...`, `fs.s3a.secret.key: ...`, a JAAS configuration), by its place (before the
-`@` of a URL, after `Bearer`), and by itself: the values of secret settings of every configuration that was loaded are
-remembered, and hidden wherever they turn up, also escaped or encoded. What is meant for a reader passes through here;
-what is meant for Spark does not.
+A secret is recognised by its name (`password=...`, `fs.s3a.secret.key: ...`, a JAAS configuration), by its place
+(before the `@` of a URL, after `Bearer`), and by its value: the values of secret settings of every loaded
+configuration are remembered, and hidden wherever they appear, also escaped or encoded. Text for a reader passes
+through here; text for Spark does not.
 
-A value is sought by itself if it has at least 4 characters and is no number of less than 6 digits and no plain word
-such as `true`; one of less than 8 characters only where it stands as a word of its own. Others are hidden where name
-or place tell them: a password `1` must not blank every 1.
+A value is searched for by itself if it has at least 4 characters and is neither a number of less than 6 digits nor a
+plain word such as `true`; if it has less than 8 characters, only as a whole word. Others are hidden only by name or
+place: a password `1` must not blank every 1.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from urllib.parse import unquote
 HIDDEN = "***"
 LEAST_SOUGHT, LEAST_INSIDE_WORDS, LEAST_DIGITS = 4, 8, 6
 PLAIN = frozenset({"true", "false", "none", "null", "auto", "default", "simple", "kerberos", "anonymous", "secret"})
-"""Values that say nothing, though a setting with a secret's name has them."""
+"""Values that are no secrets, even if a setting with a secret's name has them."""
 
 SENSITIVE = (
     r"password|passwd|passphrase|pwd|secret|token|credential|jaas|bearer|authorization|api[._-]?key"
     r"|(?:access|private|account|shared|encryption|master)[._-]?key|signature|\bsig\b"
 )
-"""Names of settings that hold one, as an expression that Python and Java both read, in any case."""
+"""Names of secret settings, as an expression that Python and Java both read, in any case."""
 _NAMED = re.compile(SENSITIVE, re.IGNORECASE)
 _QUOTED = (
     r"(?P<open>['\"])(?:(?P=open)(?P=open)|\\.|(?!(?P=open))[^\\])*+(?:(?P=open)|$)"
@@ -59,11 +59,11 @@ _ESCAPED = {
     **{" ": (r"\+",), "\n": (r"\\{1,16}n",), "\t": (r"\\{1,16}t",), "&": ("&amp;",), "<": ("&lt;",), ">": ("&gt;",)},
     **{"'": ("&apos;", "&#39;"), '"': ("&quot;", "&#34;")},
 }
-"""What else stands for a character, as expressions."""
+"""Escaped forms of characters, as expressions."""
 
 
 class _Remembered:
-    """Values of secret settings, as one pattern. Made anew where a value is added, read by any thread."""
+    """Values of secret settings, as one pattern. Rebuilt when a value is added, read by any thread."""
 
     def __init__(self) -> None:
         self.values: frozenset[str] = frozenset()
@@ -80,22 +80,22 @@ _remembered = _Remembered()
 
 
 def is_secret(name: str) -> bool:
-    """Whether a setting of this name holds a secret: `spark.hadoop.fs.s3a.secret.key` does."""
+    """Return whether a setting of this name holds a secret: `spark.hadoop.fs.s3a.secret.key` does."""
     return _NAMED.search(name) is not None
 
 
 def remember(values: Iterable[str]) -> None:
-    """Hide these values from now on, wherever they turn up in this process."""
+    """Hide these values from now on, wherever they appear in this process."""
     _remembered.add(values)
 
 
 def without_values(text: str) -> str:
-    """The same text with each remembered value as `***`; for what may look like a secret and is data."""
+    """Replace each remembered value by `***`, in text that may look like a secret but is data."""
     return text if _remembered.pattern is None else _remembered.pattern.sub(HIDDEN, text)
 
 
 def without_secrets(text: str) -> str:
-    """The same text with each secret as `***`: `s3a://key:word@bucket/x?token=t` -> `s3a://***@bucket/x?token=***`."""
+    """Replace each secret by `***`: `s3a://key:word@bucket/x?token=t` -> `s3a://***@bucket/x?token=***`."""
     text = without_values(text)
     if "@" in text:
         text = _IN_URL.sub(HIDDEN, text)
@@ -118,9 +118,9 @@ def _is_bare(value: str) -> bool:
 
 
 def secrets_in(name: str, value: str) -> Iterator[str]:
-    """The secrets that a setting holds: its value if its name is secret, and those that stand in the value.
+    """Yield the secrets of a setting: its value if its name is secret, and those inside the value.
 
-    Of `fs.s3a.secret.key` all; of a JAAS configuration all, and its password; of a URL what stands before the `@`.
+    All of `fs.s3a.secret.key`; all of a JAAS configuration, and its password; the part of a URL before the `@`.
     """
     if is_secret(name):
         yield value
@@ -141,9 +141,9 @@ def _is_sought(value: str) -> bool:
 
 
 def _sought(value: str) -> str:
-    """An expression for the value as it is, as URLs, JSON, SQL, Python and XML write it, however often, and in base64.
+    """Return an expression for the value, plain, escaped as URLs, JSON, SQL, Python or XML do, repeatedly, or base64.
 
-    One of few characters only as a word of its own.
+    A short value is matched only as a whole word.
     """
     written = "".join(map(_written, re.sub(r"\\+", r"\\", value)))
     written = written if len(value) >= LEAST_INSIDE_WORDS else rf"(?<!\w){written}(?!\w)"
@@ -153,7 +153,7 @@ def _sought(value: str) -> str:
 
 
 def _written(character: str) -> str:
-    """An expression for one character, escaped or not."""
+    """Return an expression for one character, escaped or not."""
     if character == "\\":
         plain = r"\\{1,16}"
     elif character == "'":

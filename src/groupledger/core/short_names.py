@@ -1,4 +1,4 @@
-"""Member ids for a person: the UUID in them cut to what tells them apart."""
+"""Shorten member ids for a person: cut the UUID in them to what distinguishes them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _UUID = re.compile(r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{
 
 
 def shortened(names: Iterable[str]) -> dict[str, str]:
-    """Each name, and the same with its UUID cut to 8 digits, where no other name is then the same.
+    """Map each name to itself with its UUID cut to 8 digits, if that is unique.
 
     `app-1-3f2504e0-4f89-11d3-9a0c-0305e82c3301` -> `app-1-3f2504e0`
     """
@@ -22,7 +22,7 @@ def shortened(names: Iterable[str]) -> dict[str, str]:
 
 
 def common_start(names: Iterable[str]) -> str:
-    """What all of several names begin with, up to a `-`, `_` or `.`; nothing where a name would be left empty.
+    """Return the common start of several names, up to a `-`, `_` or `.`; empty if a name would be left empty.
 
     `app-1-3f2504e0`, `app-2-9a0c0305` -> `app-`
     """

@@ -1,4 +1,4 @@
-"""A bound of a period as a person writes it: a moment, or how long before the newest moment that the ledger has."""
+"""Parse a bound of a period: a moment, or a length of time before the ledger's newest moment."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from groupledger.core.faults import Fault
 from groupledger.core.moment import EPOCH, parse
 
 Bound = datetime | timedelta
-"""A moment, or how long before the newest one."""
+"""A moment, or a length of time before the newest one."""
 
 Point = int | Bound
-"""A generation or group epoch, a moment, or how long before the newest one."""
+"""A generation or group epoch, a moment, or a length of time before the newest one."""
 
 GREATEST_GENERATION = 2**31 - 1
 MOST_DIGITS = len(str(GREATEST_GENERATION))
@@ -21,7 +21,7 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 
 
 def bound(text: str) -> tuple[Bound, bool]:
-    """`24h`, `90m`, `7d` -> how long; else a moment as `moment.parse` reads it, and whether UTC was assumed."""
+    """Parse `24h`, `90m`, `7d` as a length, else a moment by `moment.parse`; return whether UTC was assumed."""
     found = _DURATION.fullmatch(text.strip())
     if found is not None:
         return timedelta(**{_UNITS[found[2]]: int(found[1])}), False
@@ -34,7 +34,7 @@ def bound(text: str) -> tuple[Bound, bool]:
 
 
 def point(text: str) -> tuple[Point, bool]:
-    """`12` -> the generation; else as `bound`: a number that no generation can have counts milliseconds since 1970."""
+    """Parse `12` as a generation, else as `bound`: a number too large for one is milliseconds since 1970."""
     number = text.strip()
     if number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS and int(number) <= GREATEST_GENERATION:
         return int(number), False
@@ -45,7 +45,7 @@ def point(text: str) -> tuple[Point, bool]:
 
 
 def placed(of: Bound, newest: datetime) -> datetime:
-    """The moment that a bound names in a ledger whose newest moment this is; no length of time reaches behind 1970."""
+    """Return the moment of a bound in a ledger with this newest moment; a length of time never goes before 1970."""
     if isinstance(of, datetime):
         return of
     return EPOCH if of > newest - EPOCH else newest - of

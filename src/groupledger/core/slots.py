@@ -1,7 +1,7 @@
-"""The partitions of a batch of groups as dense numbers ("slots"), so that a set of partitions is a mask.
+"""Number the partitions of a batch of groups densely ("slots"), so that a set of partitions is a mask.
 
-Topics of all groups stand in one row ("topic row": a topic of one group). Each partition that a topic has is a slot;
-so is each partition that somebody merely names (a claim can name anything), so that no name costs more than itself.
+Topics of all groups are numbered in one sequence ("topic row": a topic of one group). Each existing partition is a
+slot, and so is each partition that is only named (a claim can name anything), so that a name costs no more than itself.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 class Topics(NamedTuple):
-    """The topic rows of a batch, as a source of topic listings knows them."""
+    """The topic rows of a batch, as topic listings know them."""
 
     group: LongArray  # [T]
-    partitions: IntArray  # [T], NONE: no listing says
-    gone: Mask  # [T], deleted as far as the listings say
+    partitions: IntArray  # [T], NONE: unknown to the listings
+    gone: Mask  # [T], deleted according to the listings
     subscribed: Mask  # [T], at least one member of the group subscribes to it
 
 
 class Naming(NamedTuple):
-    """Partitions that somebody names: topic row, partition, and whether an earlier topic of that name is meant."""
+    """Partitions as named: topic row, partition, and whether an earlier topic of that name is meant."""
 
     topic: LongArray
     partition: IntArray
@@ -41,13 +41,13 @@ class Naming(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """N slots: first those that the topics have, topic row by topic row, then those that are only named."""
+    """N slots: first those of existing partitions, by topic row, then those that are only named."""
 
     topic: LongArray  # [N] topic row
     partition: IntArray  # [N]
     group: LongArray  # [N]
-    exists: Mask  # [N], false: the listings say there is no such partition (any more)
-    wanted: Mask  # [N], exists for sure, and its topic is subscribed to: somebody should be assigned it
+    exists: Mask  # [N], false: the listings say that there is no such partition (any more)
+    wanted: Mask  # [N], certainly exists, and its topic is subscribed to: some member should be assigned it
 
     def __len__(self) -> int:
         return len(self.topic)
@@ -62,26 +62,26 @@ class Lists:
 
     @property
     def member(self) -> LongArray:
-        """For each entry, the member whose list it is in."""
+        """Return the member of each entry's list."""
         return ragged.owners(self.start)
 
     def only(self, wanted: Mask) -> Lists:
-        """The entries where the mask is true, order kept."""
+        """Return the entries where the mask is true, order kept."""
         kept = np.concatenate(([0], np.cumsum(wanted)))
         return Lists(kept[self.start], self.slot[wanted])
 
     def mask(self, slots: int) -> Mask:
-        """Which slots occur in any list: [N]."""
+        """Return which slots occur in any list: [N]."""
         occurs = np.zeros(slots, np.bool_)
         occurs[self.slot] = True
         return occurs
 
     def holders(self, slots: int) -> IntArray:
-        """In how many lists each slot stands: [N]. Lists are `distinct`."""
+        """Count the lists that hold each slot: [N]. Lists are `distinct`."""
         return np.bincount(self.slot, minlength=slots).astype(np.int32)
 
     def distinct(self, slots: int) -> Lists:
-        """Each list without repetitions, first occurrence kept."""
+        """Return each list without repetitions, first occurrence kept."""
         if len(self.slot) == 0 or np.bincount(self.slot, minlength=slots).max() <= 1:
             return self
         _, first = np.unique(self.member * slots + self.slot, return_index=True)
@@ -91,7 +91,7 @@ class Lists:
 
 
 def number(topics: Topics, namings: Sequence[Naming]) -> tuple[Slots, list[LongArray]]:
-    """Number all partitions of `topics` and of `namings`; gives the slots, and the slot of each naming's entries."""
+    """Number all partitions of `topics` and of `namings`; return the slots, and the slot of each naming's entries."""
     counts = np.maximum(topics.partitions, 0).astype(np.int64)
     first = ragged.starts(counts)
     inside = [_inside(counts, naming) for naming in namings]
@@ -107,7 +107,7 @@ def _inside(counts: LongArray, naming: Naming) -> Mask:
 
 
 def _key(naming: Naming) -> LongArray:
-    """One number for each name outside: topic row, earlier or not, partition (as 32 unsigned bits)."""
+    """Return one number per name of a partition that does not exist: topic row, earlier or not, partition (32 bits)."""
     earlier = 0 if naming.earlier is None else naming.earlier.astype(np.int64)
     key: LongArray = (naming.topic.astype(np.int64) * 2 + earlier) << 32
     return key | (naming.partition.astype(np.int64) & 0xFFFFFFFF)

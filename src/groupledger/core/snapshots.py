@@ -1,7 +1,7 @@
-"""Group snapshots as flat arrays: what members said, what was recorded, what they held, and which topics there were.
+"""Represent group snapshots as flat arrays: members' claims, the record, what members held, and the topics.
 
-A `GroupBatch` is what an assignor takes; this is the rest that the step and the verdict need, over the same groups,
-members and topics ("topic row": index into the topics of all groups).
+A `GroupBatch` is an assignor's input; this adds what the step and the verdict need, over the same groups, members and
+topics ("topic row": index into the topics of all groups).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NamedLists:
-    """A list of (topic row, partition) for each of M members, as somebody wrote it: it may name anything."""
+    """A list of (topic row, partition) for each of M members, as written: it may name anything."""
 
     start: LongArray  # [M+1]
     topic: LongArray  # topic rows
@@ -30,20 +30,20 @@ class NamedLists:
     earlier: Mask | None = None  # an earlier topic of that name is meant (its id is another)
 
     def only(self, wanted: Mask) -> NamedLists:
-        """The entries where the mask is true."""
+        """Return the entries where the mask is true."""
         kept = np.concatenate(([0], np.cumsum(wanted)))
         earlier = None if self.earlier is None else self.earlier[wanted]
         return NamedLists(kept[self.start], self.topic[wanted], self.partition[wanted], earlier)
 
     @property
     def member(self) -> LongArray:
-        """The member of each entry."""
+        """Return the member of each entry."""
         return ragged.owners(self.start)
 
 
 @dataclass(frozen=True, slots=True)
 class TopicViews:
-    """What topic listings say, per topic row, at the snapshot and at the changes around it (NONE: no such topic)."""
+    """Topic listings, per topic row, at the snapshot and at the changes around it (NONE: no such topic)."""
 
     now: IntArray  # [T] partition count
     before: IntArray  # [T] before the last change
@@ -52,7 +52,7 @@ class TopicViews:
     changed: LongArray  # [T] when the last change was seen; LEAST: never
     changed_before: LongArray  # [T] the change before
     changed_after: LongArray  # [T] the next; GREATEST: none
-    gone: Mask  # [T] deleted at the snapshot, as far as listings say
+    gone: Mask  # [T] deleted at the snapshot, according to listings
 
 
 LEAST = -(2**62)
@@ -65,7 +65,7 @@ class Snapshots:
 
     batch: GroupBatch  # claims as sent
     topics: TopicViews
-    held: NamedLists  # recorded for the member by the snapshot before
+    held: NamedLists  # recorded for the member in the snapshot before
     recorded: NamedLists  # the leader's answer; of a KIP-848 member, what it holds
     goal: NamedLists  # KIP-848: the target assignment; otherwise as recorded
     memory: Mask  # [M], the claim is a memory of what the member had, not what it still owns
@@ -73,17 +73,17 @@ class Snapshots:
 
     @property
     def member_group(self) -> LongArray:
-        """The group of each member: [M]."""
+        """Return the group of each member: [M]."""
         return ragged.owners(self.batch.member_start)
 
     @property
     def topic_group(self) -> LongArray:
-        """The group of each topic row: [T]."""
+        """Return the group of each topic row: [T]."""
         return ragged.owners(self.batch.topic_start)
 
     @property
     def claims(self) -> NamedLists:
-        """What members said they own, with topic rows."""
+        """Return members' claims, with topic rows."""
         batch = self.batch
         first = batch.topic_start[self.member_group]
         topic = np.repeat(first, ragged.lengths(batch.claim_start)) + batch.claim_topic
@@ -91,10 +91,10 @@ class Snapshots:
 
 
 class Subscribed:
-    """Which subscription names which topic: a lookup in constant time."""
+    """Look up in constant time which subscription names which topic."""
 
     def __init__(self, batch: GroupBatch) -> None:
-        """Cells: for each subscription, one for each topic of its group."""
+        """Allocate one cell per subscription and topic of its group."""
         group = np.zeros(len(batch.subscription_start) - 1, np.int64)
         group[batch.member_subscription] = ragged.owners(batch.member_start)
         self._first = ragged.starts(np.diff(batch.topic_start)[group])
@@ -104,7 +104,7 @@ class Subscribed:
         self._group = group
 
     def names(self, member: LongArray, topic: LongArray) -> Mask:
-        """For each (member, topic row) of one group: does the member subscribe to the topic?"""
+        """Return, for each (member, topic row) of one group, whether the member subscribes to the topic."""
         subscription = self._batch.member_subscription[member]
         found: Mask = self._cells[
             self._first[subscription] + topic - self._batch.topic_start[self._group[subscription]]
@@ -112,7 +112,7 @@ class Subscribed:
         return found
 
     def any(self) -> Mask:
-        """Which topic rows somebody subscribes to: [T]."""
+        """Return which topic rows have a subscriber: [T]."""
         wanted = np.zeros(len(self._batch.topic_hash), np.bool_)
         batch = self._batch
         first = batch.topic_start[self._group[ragged.owners(batch.subscription_start)]]
@@ -120,7 +120,7 @@ class Subscribed:
         return wanted
 
     def subscribers(self) -> LongArray:
-        """How many members subscribe to each topic row: [T]."""
+        """Count the members that subscribe to each topic row: [T]."""
         batch = self._batch
         members = np.bincount(batch.member_subscription, minlength=len(self._group))
         topic, subscription = self._pairs()
@@ -128,7 +128,7 @@ class Subscribed:
         return found.astype(np.int64)
 
     def least(self, load: LongArray) -> LongArray:
-        """Least load of the members that subscribe to each topic row: [T]; GREATEST where nobody does."""
+        """Return the least load of the subscribers of each topic row: [T]; GREATEST without subscribers."""
         batch = self._batch
         of_subscription = np.full(len(self._group), GREATEST, np.int64)
         np.minimum.at(of_subscription, batch.member_subscription, load)
@@ -138,7 +138,7 @@ class Subscribed:
         return found
 
     def table(self, group: int) -> tuple[slice, Mask]:
-        """The topic rows of a group, and which of them each of its members subscribes to: [members, topics]."""
+        """Return the topic rows of a group, and which of them each of its members subscribes to: [members, topics]."""
         batch = self._batch
         topics = slice(*batch.topic_start[group : group + 2].tolist())
         members = slice(*batch.member_start[group : group + 2].tolist())
@@ -147,13 +147,13 @@ class Subscribed:
         return topics, table
 
     def _pairs(self) -> tuple[LongArray, LongArray]:
-        """Topic row and subscription of each pair of them."""
+        """Return topic row and subscription of each pair of them."""
         cell = np.flatnonzero(self._cells)
         subscription = ragged.owners(self._first)[cell]
         return self._batch.topic_start[self._group[subscription]] + cell - self._first[subscription], subscription
 
     def equal(self) -> Mask:
-        """In which groups all members have one subscription (as sets): [G]."""
+        """Return the groups in which all members have one subscription (as sets): [G]."""
         batch = self._batch
         used = np.bincount(batch.member_subscription, minlength=len(self._group)) > 0
         size = np.add.reduceat(np.append(self._cells, False).astype(np.int64), self._first)[:-1]
@@ -166,7 +166,7 @@ class Subscribed:
 
 
 def select(batch: GroupBatch, groups: LongArray) -> tuple[GroupBatch, LongArray, LongArray]:
-    """The batch of some groups, in that order; the members and the topic rows taken."""
+    """Return the batch of some groups, in that order, with the members and the topic rows taken."""
     member_start, member = ragged.take(batch.member_start, groups)
     topic_start, topic = ragged.take(batch.topic_start, groups)
     used, subscription = np.unique(batch.member_subscription[member], return_inverse=True)
@@ -195,7 +195,7 @@ def select(batch: GroupBatch, groups: LongArray) -> tuple[GroupBatch, LongArray,
 
 
 def _with_racks(taken: GroupBatch, batch: GroupBatch, topic: LongArray) -> GroupBatch:
-    """`taken` with the racks of its topic rows. A topic without metadata has no partitions there."""
+    """Add the racks of its topic rows to `taken`. A topic without metadata has no partitions there."""
     if batch.rack_topic_start is None or batch.rack_start is None or batch.rack_code is None:
         return taken
     topic_start, partition = ragged.take(batch.rack_topic_start, topic)
@@ -207,10 +207,10 @@ def _with_racks(taken: GroupBatch, batch: GroupBatch, topic: LongArray) -> Group
 def number_topics(
     start: LongArray, code: IntArray, seen: IntArray, row: LongArray, topic_row: LongArray, topic_code: IntArray
 ) -> int:
-    """Number the distinct topics of each group from the lists that name them; how many in all.
+    """Number the distinct topics of each group from the lists that name them; return how many in all.
 
     `start` [K, G+1]: where list k of group g begins in `code`. Filled: `topic_row` as long as `code`, and `topic_code`
-    of each topic row. Work space, by topic code: `seen` (NONE) and `row`.
+    of each topic row. Scratch space, by topic code: `seen` (NONE) and `row`.
     """
     rows = 0
     for group in range(start.shape[1] - 1):
@@ -227,9 +227,9 @@ def number_topics(
 
 @kernel
 def by_topic(start: LongArray, topic: LongArray, seen: LongArray, place: LongArray, order: LongArray) -> None:
-    """Fill `order` so that each list's entries stand topic by topic, topics and partitions in order of appearance.
+    """Fill `order` so that each list's entries are grouped by topic, topics and partitions in order of appearance.
 
-    Work space, by topic row: `seen` (NONE) and `place`.
+    Scratch space, by topic row: `seen` (NONE) and `place`.
     """
     first = np.empty(len(seen), np.int64)
     for member in range(len(start) - 1):

@@ -1,4 +1,4 @@
-"""Which Spark goes with which Delta: the one table. Jars, doctor, messages and docs/spark-versions.md rest on it."""
+"""Declare which Spark goes with which Delta, for jars, doctor, messages and docs/spark-versions.md."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from dataclasses import dataclass
 from groupledger.core.faults import Fault
 
 EXTRA = "local"
-"""The extra of groupledger that brings a Spark; without it none is installed, or replaced."""
+"""The extra of groupledger that installs a Spark; without it none is installed or replaced."""
 SCALA = "2.13"
 LEAST, BELOW = "4.0", "4.3"
-"""Versions of pyspark: from which on, and below which."""
+"""Versions of pyspark: the least supported, and the first that is not."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparkRelease:
-    """A minor version of Spark with what belongs to it."""
+    """A minor version of Spark and the versions that belong to it."""
 
     minor: str
-    pyspark: str  # what `make sparks` runs
+    pyspark: str  # the version that `make sparks` runs
     delta: str
-    hadoop: str  # jars of stores beside Spark must have this version
+    hadoop: str  # jars of stores used with Spark must have this version
 
     @property
     def delta_artifact(self) -> str:
-        """Name of the Delta jar for this Spark, as Maven has it."""
+        """Return the name of the Delta jar for this Spark in Maven."""
         return f"delta-spark_{self.minor}_{SCALA}"
 
     def jar_set(self, name: str) -> str:
-        """The set of jars called `name` that fits: `delta` is `delta-4.0` for Spark 4.0."""
+        """Return the set of jars called `name` for this release: `delta` is `delta-4.0` for Spark 4.0."""
         return f"{name}-{self.minor}"
 
 
@@ -41,7 +41,7 @@ NEWEST = RELEASES[-1]
 
 
 def release_of(version: str) -> SparkRelease:
-    """What belongs to this version of pyspark. Raises Fault: SPARK_UNSUPPORTED."""
+    """Return the release of this version of pyspark. Raises Fault: SPARK_UNSUPPORTED."""
     for release in RELEASES:
         if numbers(version)[:2] == numbers(release.minor):
             return release
@@ -53,7 +53,7 @@ def release_of(version: str) -> SparkRelease:
 
 
 def spark_missing() -> Fault:
-    """What to say where there is no pyspark."""
+    """Return the fault for a missing pyspark."""
     return Fault(
         "SPARK_MISSING",
         f"pyspark is not installed here; expected {LEAST} or newer, below {BELOW}: on a cluster use its own Python,"
@@ -62,12 +62,12 @@ def spark_missing() -> Fault:
 
 
 def bring_spark() -> str:
-    """The command that installs a Spark beside groupledger."""
+    """Return the command that installs a Spark for groupledger."""
     return f"pip install 'groupledger[{EXTRA}]'"
 
 
 def numbers(text: str) -> tuple[int, ...]:
-    """`"4.2.0rc1"` -> (4, 2, 0): the leading numbers of a version."""
+    """Return the leading numbers of a version: `"4.2.0rc1"` -> (4, 2, 0)."""
     parts = []
     for part in text.split("."):
         digits = part[: len(part) - len(part.lstrip("0123456789"))]

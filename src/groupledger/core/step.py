@@ -1,8 +1,8 @@
-"""The leader's part of an incremental cooperative rebalance (KIP-429, "Proposed changes", step 2), for many groups.
+"""Compute the leader's part of an incremental cooperative rebalance (KIP-429, "Proposed changes", step 2), in bulk.
 
-What members own and what an assignor wants give three exclusive sets of partitions; from them, what each member is
-assigned in this round, what it gains and gives up, and what waits until its old owner has revoked it. The step is
-derived from (owned, target) alone, never from what an algorithm left behind.
+Members' partitions and an assignor's target give three exclusive sets of partitions; from them follow what each member
+is assigned in this round, what it gains and revokes, and what waits until its old owner has revoked it. The step is
+derived from (owned, target) alone, never from an algorithm's internal state.
 
 Worked example: A owns t-0 and t-1, the target gives t-1 to B. t-1 is *maybe revoking* and changes its owner, so B
 does not get it yet: A is assigned t-0 and revokes t-1, B awaits t-1, and a further rebalance must follow.
@@ -25,29 +25,29 @@ if TYPE_CHECKING:
 
 
 class Form(enum.StrEnum):
-    """Two readings of the step: the KIP's text, and what Kafka's own client does."""
+    """Two readings of the step: the KIP's text, and the behaviour of Kafka's own client."""
 
-    KIP = "kip"  # unknown-but-owned partitions are given back to whoever claimed them
+    KIP = "kip"  # unknown-but-owned partitions are given back to their claimant
     AS_KAFKA = "as-kafka"  # they are not: only maybe-revoking partitions are adjusted
 
 
 class Reason(enum.IntEnum):
-    """Why a partition of a subscribed topic is assigned to nobody in this round."""
+    """Why a partition of a subscribed topic has no owner in this round."""
 
     AWAITING_REVOCATION = 0
     ASSIGNOR_LEFT_OUT = 1
-    TOPIC_UNKNOWN = 2  # of a topic without metadata no partition can be named
+    TOPIC_UNKNOWN = 2  # no partition can be named of a topic without metadata
     BEYOND_LEAST_COUNT = 3  # KIP-315: a topic of the join has fewer partitions
     OWNER_NOT_SUBSCRIBED = 4  # KIP-315: the member that has this number does not subscribe to the topic
 
     @property
     def text(self) -> str:
-        """As written in the ledger."""
+        """Return the text written to the ledger."""
         return self.name.lower().replace("_", "-")
 
 
 class Sets(NamedTuple):
-    """KIP-429's three exclusive sets, as masks over the slots: [N] each. Their union is owned or targeted."""
+    """KIP-429's three exclusive sets, as masks over the slots: [N] each. Their union: owned or targeted."""
 
     maybe_revoking: Mask
     ready_to_migrate: Mask
@@ -55,28 +55,28 @@ class Sets(NamedTuple):
 
 
 class GroupMembership(NamedTuple):
-    """Who takes part: G groups, M members."""
+    """The members of each group: G groups, M members."""
 
     member_start: LongArray  # [G+1]
     incremental: Mask  # [G], true: members keep what they own while they rejoin, whatever the protocol's name
 
     @property
     def group(self) -> LongArray:
-        """The group of each member: [M]."""
+        """Return the group of each member: [M]."""
         return ragged.owners(self.member_start)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one round does. Of each member: assigned = kept + added; held = kept + revoked + lost."""
+    """The effect of one round. For each member: assigned = kept + added; held = kept + revoked + lost."""
 
     assigned: Lists  # given in this round, in the target's order
-    added: Lists  # assigned, and not held (eager: all that is assigned)
-    revoked: Lists  # held, and not assigned (eager: all that was held)
+    added: Lists  # assigned, but not held (eager: all that is assigned)
+    revoked: Lists  # held, but not assigned (eager: all that was held)
     awaiting: Lists  # in the target, withheld until another member has revoked it
-    lost: Lists  # held, not assigned, and it no longer exists: gone without a revocation
-    follow_up: Mask  # [G], a member gives up what it said it owned: it will join again
-    unassigned: LongArray  # slots that nobody is assigned, ascending
+    lost: Lists  # held, not assigned, and no longer existing: gone without a revocation
+    follow_up: Mask  # [G], a member revokes what it claimed to own: it will join again
+    unassigned: LongArray  # slots without an owner, ascending
     reason: IntArray  # of each of them, a `Reason`
 
 
@@ -88,15 +88,15 @@ def three_sets(owned: Lists, target: Lists, slots: Slots) -> Sets:
 
 
 def withhold(owned: Lists, target: Lists, slots: Slots) -> Lists:
-    """The target less what another member owns and its new owner does not (KIP-429, step 2.4)."""
+    """Remove from the target what another member owns and its new owner does not (KIP-429, step 2.4)."""
     free = owned.holders(len(slots))[target.slot] == 0
     return target.only(free | contains(owned, target.member, target.slot, slots))
 
 
 def give_back(owned: Lists, target: Lists, assigned: Lists, slots: Slots) -> Lists:
-    """`assigned`, and each unknown-but-owned partition back to its one owner (KIP-429, step 2.6).
+    """Add to `assigned` each unknown-but-owned partition of its one owner (KIP-429, step 2.6).
 
-    Where two members claim it, one of the claims is wrong and nobody gets it.
+    If two members claim it, one of the claims is wrong and no member gets it.
     """
     unknown = three_sets(owned, target, slots).unknown_but_owned
     back = owned.only(unknown[owned.slot] & (owned.holders(len(slots))[owned.slot] == 1))
@@ -104,24 +104,24 @@ def give_back(owned: Lists, target: Lists, assigned: Lists, slots: Slots) -> Lis
 
 
 def assign_round(form: Form, owned: Lists, target: Lists, slots: Slots) -> Lists:
-    """What the leader may assign in this round, in one of the two forms. Lists are `distinct`."""
+    """Return what the leader may assign in this round, in one of the two forms. Lists are `distinct`."""
     assigned = withhold(owned, target, slots)
     return give_back(owned, target, assigned, slots) if form is Form.KIP else assigned
 
 
 def hold_back(assigned: Lists, target: Lists, offered: Lists, slots: Slots) -> Lists:
-    """`assigned` without what the target gives a member and the assignor does not offer it yet.
+    """Remove from `assigned` what the target gives a member but the assignor does not offer yet.
 
-    In mode `safe` an assignor may offer less than nobody owns, so that no later round takes it away again.
+    In mode `safe` an assignor may offer less than all unowned partitions, so that no later round takes any away again.
     """
     wanted = contains(target, assigned.member, assigned.slot, slots)
     return assigned.only(~wanted | contains(offered, assigned.member, assigned.slot, slots))
 
 
 def measure(party: GroupMembership, slots: Slots, held: Lists, owned: Lists, target: Lists, assigned: Lists) -> Step:
-    """What a round means for each member: `held` is what moves are measured from, `owned` what members kept.
+    """Measure a round for each member: moves are measured from `held`; `owned` is what members kept.
 
-    A member that owned nothing any more when it rejoined has revoked everything first (KIP-429, "Eager"), also in a
+    A member that owned nothing any more when it rejoined has revoked everything first (KIP-429, "Eager"), even in a
     group where others are incremental. In an eager group all `owned` lists are empty.
     """
     kept = _kept(slots, held, owned, assigned)
@@ -142,22 +142,22 @@ def measure(party: GroupMembership, slots: Slots, held: Lists, owned: Lists, tar
 
 
 def settled(first: Step, last: Step, held: Lists, slots: Slots) -> Step:
-    """A rebalance from its first round to its last, in which everybody has the target.
+    """Measure a rebalance from its first round to its last, in which every member has its target.
 
-    `added` is what a member had not held, whatever the protocol lets go of in between. `follow_up`: it took a second.
+    `added` is what a member had not held, whatever the protocol revokes in between. `follow_up`: it took two rounds.
     """
     fresh = last.assigned.only(~contains(held, last.assigned.member, last.assigned.slot, slots))
     return replace(last, added=fresh, follow_up=first.follow_up)
 
 
 def _kept(slots: Slots, held: Lists, owned: Lists, assigned: Lists) -> Lists:
-    """Held before, assigned now, by a member that did not let go of everything in between."""
+    """Return what was held before and is assigned now, by a member that did not revoke everything in between."""
     stated = ragged.lengths(owned.start) > 0
     return assigned.only(stated[assigned.member] & contains(held, assigned.member, assigned.slot, slots))
 
 
 def _follow_up(party: GroupMembership, slots: Slots, owned: Lists, assigned: Lists) -> Mask:
-    """A consumer that must revoke something it owns rejoins (KIP-429, step 3.3)."""
+    """Mark groups in which a consumer must revoke something it owns and so rejoins (KIP-429, step 3.3)."""
     leaves = ~contains(assigned, owned.member, owned.slot, slots)
     counted = np.bincount(party.group[owned.member[leaves]], minlength=len(party.incremental))
     return counted > 0
@@ -170,11 +170,11 @@ def _unassigned(slots: Slots, assigned: Lists, awaiting: Lists) -> tuple[LongArr
 
 
 def contains(lists: Lists, member: LongArray, slot: LongArray, slots: Slots) -> Mask:
-    """For each (member, slot): does that member's list hold that slot?"""
+    """Return, for each (member, slot), whether that member's list holds that slot."""
     last = np.full(len(slots), -1, np.int64)
     last[lists.slot] = lists.member
     found: Mask = last[slot] == member
-    shared = lists.holders(len(slots)) > 1  # several claim it: `last` knows one of them
+    shared = lists.holders(len(slots)) > 1  # with several claimants `last` knows only one of them
     doubtful = shared[slot] & ~found if shared.any() else np.zeros(0, np.bool_)
     if doubtful.any():
         among = shared[lists.slot]
@@ -184,19 +184,19 @@ def contains(lists: Lists, member: LongArray, slot: LongArray, slots: Slots) -> 
 
 
 def moves(party: GroupMembership, slots: Slots, held: Lists, target: Lists) -> LongArray:
-    """Of each group, partitions whose target is another member than the one that holds it: [G]."""
+    """Count, per group, partitions whose target is not the member that holds them: [G]."""
     elsewhere = held.holders(len(slots))[target.slot] > 0
     elsewhere &= ~contains(held, target.member, target.slot, slots)
     return by_group(party, target.only(elsewhere))
 
 
 def by_group(party: GroupMembership, lists: Lists) -> LongArray:
-    """Entries of all members of each group: [G]."""
+    """Count the entries of all members of each group: [G]."""
     return np.diff(lists.start[party.member_start])
 
 
 def load_range(party: GroupMembership, target: Lists) -> tuple[LongArray, LongArray]:
-    """Least and most partitions of a member of each group: [G], [G]. Groups without members: 0, 0."""
+    """Return the least and the most partitions of a member of each group: [G], [G]. Groups without members: 0, 0."""
     load = ragged.lengths(target.start)
     least, most = (np.zeros(len(party.incremental), np.int64) for _ in range(2))
     peopled = np.flatnonzero(ragged.lengths(party.member_start) > 0)
@@ -208,7 +208,7 @@ def load_range(party: GroupMembership, target: Lists) -> tuple[LongArray, LongAr
 
 
 def _joined(one: Lists, other: Lists) -> Lists:
-    """Each member's list of `one`, then of `other`."""
+    """Concatenate each member's lists of `one` and of `other`."""
     member = np.concatenate((one.member, other.member))
     order = np.argsort(member, kind="stable")
     return Lists(one.start + other.start, np.concatenate((one.slot, other.slot))[order])

@@ -1,8 +1,8 @@
-"""Names that stand for other names, and that Kafka's assignors cannot tell from them.
+"""Replace names by surrogates that Kafka's assignors cannot distinguish from them.
 
-An assignor sees of a member id only whether it equals another, where it stands among the others in Java's order (by
-UTF-16 unit), and its 32-bit `String.hashCode`, which decides the order of hash maps. A surrogate keeps these three and
-nothing else: a number that stands where the name stood, and seven characters that bring the hash about.
+An assignor sees of a member id only whether it equals another, its position among the others in Java's order (by
+UTF-16 unit), and its 32-bit `String.hashCode`, which decides the order of hash maps. A surrogate preserves these three
+and nothing else: a number for the position, and seven characters that produce the hash.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from collections.abc import Iterable
 from groupledger.core.javaorder import hash_texts
 
 MARK = "~"
-"""What every surrogate begins with."""
+"""First character of every surrogate."""
 
 _WIDTH = 8
 _LOWEST = ord("0")
-_BASE = 31  # what String.hashCode multiplies by: 31 characters in a row are the digits of a number, `0` to `N`
-_DIGITS = 7  # the least with 31 ** 7 >= 2 ** 32: every hash has its digits
+_BASE = 31  # String.hashCode multiplies by this: 31 consecutive characters are the digits of a number, `0` to `N`
+_DIGITS = 7  # the least with 31 ** 7 >= 2 ** 32: enough digits for every hash
 
 
 def surrogates(names: Iterable[str], series: int) -> dict[str, str]:
-    """A surrogate for each name: same hash code, same order among themselves, no two alike.
+    """Return a surrogate for each name: same hash code, same order among themselves, all distinct.
 
-    Surrogates of another `series` (at least 0) are others. `{"b": "~0-00000002-...", "a": "~0-00000001-..."}`
+    Surrogates of another `series` (at least 0) differ. `{"b": "~0-00000002-...", "a": "~0-00000001-..."}`
     """
     in_order = sorted(set(names), key=lambda name: name.encode("utf-16-be", "surrogatepass"))
     hashes = hash_texts(in_order)
@@ -32,7 +32,7 @@ def surrogates(names: Iterable[str], series: int) -> dict[str, str]:
 
 
 def _with_hash(stem: str, code: int) -> str:
-    """The stem and seven characters more, with this hash code. The stem is ASCII."""
+    """Append seven characters to the ASCII stem so that the result has this hash code."""
     reached = 0
     for character in stem + chr(_LOWEST) * _DIGITS:
         reached = reached * _BASE + ord(character)

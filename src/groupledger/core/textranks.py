@@ -1,6 +1,6 @@
-"""Dense ranks of texts by UTF-16 unit, as Java compares strings, from their UTF-8 bytes.
+"""Rank texts densely by UTF-16 unit, as Java compares strings, from their UTF-8 bytes.
 
-Texts are sorted by machine words, seven bytes at a time: members' ids mostly share a prefix and differ soon after it.
+Texts are sorted by machine words, seven bytes at a time: members' ids mostly share a prefix and differ soon after.
 UTF-8 sorts by code point; UTF-16 puts surrogates (lead F0-F4) below U+E000 (EE, EF). So those two leads count as
 higher than any other, and the end of a text as lower than any byte.
 """
@@ -26,22 +26,22 @@ DIGITS = 512
 
 
 class Sorting(NamedTuple):
-    """Work arrays, as long as the longest segment. Stretches of texts not told apart yet wait on a stack."""
+    """Work arrays, as long as the longest segment. Runs of texts not yet distinguished wait on a stack."""
 
     text: LongArray  # the texts of a segment, in the order found so far
     word: LongArray
     other_text: LongArray
     other_word: LongArray
     differs: NDArray[np.bool_]  # from the text before
-    low: LongArray  # where a stretch begins,
+    low: LongArray  # where a run begins,
     high: LongArray  # and ends,
-    depth: LongArray  # and how many bytes all its texts are known to share
+    depth: LongArray  # and how many leading bytes all its texts are known to share
     tally: LongArray  # [DIGITS + 1], of the symbols of one digit
 
 
 @kernel
 def rank_all(offsets: LongArray, data: Bytes, segment_start: LongArray, ranks: IntArray) -> None:
-    """Fill `ranks`: of each text inside its segment, from 0; equal texts share one."""
+    """Fill `ranks` with the rank of each text inside its segment, from 0; equal texts share one."""
     s = _room(segment_start)
     for segment in range(len(segment_start) - 1):
         low = segment_start[segment]
@@ -98,7 +98,7 @@ def _sort(offsets: LongArray, data: Bytes, s: Sorting, texts: int) -> None:
 
 @kernel
 def _shared(offsets: LongArray, data: Bytes, text: LongArray, depth: int) -> int:
-    """How many bytes all the texts begin with; `depth` of them are known."""
+    """Return how many leading bytes the texts share; `depth` of them are known."""
     first = offsets[text[0]]
     shared = offsets[text[0] + 1] - first
     for at in range(1, len(text)):
@@ -113,7 +113,7 @@ def _shared(offsets: LongArray, data: Bytes, text: LongArray, depth: int) -> int
 
 @kernel
 def _word(offsets: LongArray, data: Bytes, text: int, depth: int) -> int:
-    """The symbols behind the first `depth` bytes; texts that go on the same way have the same word."""
+    """Return the symbols after the first `depth` bytes; texts that continue equally have the same word."""
     first = offsets[text] + depth
     last = min(first + WORD, offsets[text + 1])
     word = 0
@@ -141,7 +141,7 @@ def _sort_few(text: LongArray, word: LongArray) -> None:
 def _sort_by_digits(
     text: LongArray, word: LongArray, other_text: LongArray, other_word: LongArray, count: LongArray
 ) -> None:
-    """By the last symbol first, each time stable; a symbol that is the same in all texts takes no moving."""
+    """Sort stably by each symbol, the last one first; a symbol that is the same in all texts moves nothing."""
     texts = len(text)
     for digit in range(WORD):
         shift = 9 * digit
@@ -164,7 +164,7 @@ def _sort_by_digits(
 
 @kernel
 def _note_equal(s: Sorting, low: int, high: int, depth: int, waiting: int) -> int:
-    """Put stretches of one word on the stack, if others were there: texts that all share one word there are equal."""
+    """Put runs with equal words on the stack if their texts continue; texts that end there are equal."""
     begin = low
     for at in range(low + 1, high + 1):
         if at < high and s.word[at] == s.word[begin]:

@@ -1,4 +1,4 @@
-"""Code that is not ours, imported when it is needed: users' own by the name `module:name`, and client libraries.
+"""Import code that is not ours when it is needed: users' own by the name `module:name`, and client libraries.
 
 A name comes from configuration or a command, never from data.
 """
@@ -12,19 +12,19 @@ from groupledger.core.faults import Fault
 
 
 def imported(name: str, code: str, expected: str) -> Any:
-    """What `module:name` stands for. Raises Fault(code), which says what failed and what was `expected`."""
+    """Return the object named `module:name`. Raises Fault(code), which says what failed and what was `expected`."""
     module, _, attribute = name.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)
-    except Exception as error:  # a module of others may fail in any way while it is imported
+    except Exception as error:  # a foreign module may fail in any way during its import
         told = f"{type(error).__name__}: {error}"
         raise Fault(code, f"cannot import {name}: {told}; expected {expected}") from error
 
 
 def client_module(name: str, package: str, extra: str | None = None) -> Any:
-    """A client library, imported now. Raises Fault("CLIENT_MISSING") where it is not installed.
+    """Return a client library, imported now. Raises Fault("CLIENT_MISSING") if it is not installed.
 
-    `extra`: the extra of groupledger that brings it.
+    `extra`: the extra of groupledger that installs it.
     """
     try:
         return importlib.import_module(name)

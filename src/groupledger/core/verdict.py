@@ -1,8 +1,8 @@
-"""What a leader recorded, against what the named assignor answers to the same input: a verdict a group.
+"""Compare a leader's record with the named assignor's answer to the same input: a verdict per group.
 
 The recorded bytes hold the assignor's name, the subscriptions and the answer, but not the topics as the leader saw
-them. So an answer that differs is tried again with the topics before their last changes, after the next one, and
-without the topics the leader gave nothing of. What still differs is judged by what any assignor must keep to.
+them. So if an answer differs, it is tried again with the topics before their last changes, after the next one, and
+without topics that the leader assigned nothing of. Remaining differences are judged by rules for any assignor.
 """
 
 from __future__ import annotations
@@ -25,37 +25,37 @@ if TYPE_CHECKING:
 
 
 class Verdict(enum.IntEnum):
-    """Recorded against recomputed. `text` is what the ledger says."""
+    """The result of comparing the record with the recomputed answer. `text` is what the ledger says."""
 
     EXACT = 0  # the same partitions in the same order inside each topic
     EQUAL_SETS = 1
-    EXACT_OLDER_TOPICS = 2  # equal, with the topics as they were before
+    EXACT_OLDER_TOPICS = 2  # equal, with earlier topics
     EXACT_NEWER_TOPICS = 3
-    TOPIC_UNKNOWN_TO_LEADER = 4  # equal, without the topics the leader gave nothing of
-    REWRITE = 5  # same generation written again: carries the verdict of its first record, not recomputed
-    VALID_DIFFERENT = 6  # another answer, which keeps to what any assignor must keep to
+    TOPIC_UNKNOWN_TO_LEADER = 4  # equal, without the topics that the leader assigned nothing of
+    REWRITE = 5  # same generation written again: has the verdict of its first record, not recomputed
+    VALID_DIFFERENT = 6  # another answer, which keeps the rules for any assignor
     INVALID = 7
-    NOT_COMPARED = 8  # nobody is in the group, or another assignor ran than the recorded one, or none
+    NOT_COMPARED = 8  # a group without members, or another assignor than the recorded one ran, or none
     CANNOT_TELL_ASSIGNOR = 9
     CANNOT_TELL_NO_COUNTS = 10
     CANNOT_TELL_INCOMPLETE = 11
     CANNOT_TELL_NO_RECORD = 12
     CANNOT_TELL_PROTOCOL_TYPE = 13
     CANNOT_TELL_ASSIGNOR_FAILS = 14  # Kafka's own code fails on this input, yet something was recorded
-    EXACT_UNLESS_NEIGHBOURS = 15  # of a coordinator's target: an order that the log does not show might decide
+    EXACT_UNLESS_NEIGHBOURS = 15  # a coordinator's target: an order that the log does not show might decide
     EQUAL_SETS_UNLESS_NEIGHBOURS = 16
     EXACT_OLDER_TOPICS_UNLESS_NEIGHBOURS = 17
     EXACT_NEWER_TOPICS_UNLESS_NEIGHBOURS = 18
     CANNOT_TELL_NEIGHBOURS = 19
-    CANNOT_TELL_GROUP_BEFORE = 20  # compaction or the end of a read took what the target was computed from
+    CANNOT_TELL_GROUP_BEFORE = 20  # compaction or the end of a read removed what the target was computed from
     CANNOT_TELL_REGULAR_EXPRESSION = 21
     CANNOT_TELL_NO_ASSIGNOR = 22
-    CANNOT_TELL_SHARE_GROUP = 23  # their coordinators' assignors are not modelled
+    CANNOT_TELL_SHARE_GROUP = 23  # the assignors of their coordinators are not modelled
     CANNOT_TELL_STREAMS_GROUP = 24
 
     @property
     def text(self) -> str:
-        """`cannot-tell` is followed by its reason."""
+        """Return the text; `cannot-tell` is followed by its reason."""
         plain, unless, _ = self.name.lower().replace("_", "-").partition("-unless-neighbours")
         return _TEXTS.get(self) or plain + (", unless bucket neighbours compete" if unless else "")
 
@@ -66,7 +66,7 @@ UNLESS_NEIGHBOURS = {
     Verdict.EXACT_OLDER_TOPICS: Verdict.EXACT_OLDER_TOPICS_UNLESS_NEIGHBOURS,
     Verdict.EXACT_NEWER_TOPICS: Verdict.EXACT_NEWER_TOPICS_UNLESS_NEIGHBOURS,
 }
-"""What equality means where the answer is exact unless bucket neighbours compete (`server.certainty`)."""
+"""The meaning of equality if the answer is exact unless bucket neighbours compete (`server.certainty`)."""
 
 _TEXTS = {
     Verdict.CANNOT_TELL_NEIGHBOURS: "cannot-tell: bucket neighbours compete",
@@ -84,33 +84,33 @@ _TEXTS = {
 }
 
 TRIED = (Verdict.EXACT_OLDER_TOPICS, Verdict.EXACT_OLDER_TOPICS, Verdict.EXACT_NEWER_TOPICS)
-"""What equality means under each of `other_moments`."""
+"""The meaning of equality under each of `other_moments`."""
 
 
 class Comparison(NamedTuple):
-    """Of each group: [G]. `exact` implies `equal`."""
+    """The result for each group: [G]. `exact` implies `equal`."""
 
     exact: Mask
     equal: Mask
 
 
 class Breaches(NamedTuple):
-    """Entries or partitions of each group that break a rule any assignor must keep: [G] counts."""
+    """Entries or partitions of each group that break a rule for any assignor: [G] counts."""
 
     assigned_twice: LongArray
     not_subscribed: LongArray
-    left_out: LongArray  # partitions of a topic that others were given partitions of
-    handed_over: LongArray  # given to a new owner while another said it owns it
+    left_out: LongArray  # partitions of a topic of which others were assigned
+    handed_over: LongArray  # given to a new owner while another claimed to own it
 
     @property
     def any(self) -> Mask:
-        """Groups with a breach."""
+        """Return the groups with a breach."""
         found: Mask = np.sum(self, axis=0) > 0
         return found
 
 
 def compare(party: GroupMembership, slots: Slots, recorded: Lists, answer: Lists) -> Comparison:
-    """Whether two answers give the same partitions to the same members, and in the same order inside each topic.
+    """Compare whether two answers give the same partitions to the same members, in the same order inside each topic.
 
     The wire groups partitions by topic, so the order across topics is not recorded. Lists are grouped by topic.
     """
@@ -129,7 +129,7 @@ def compare(party: GroupMembership, slots: Slots, recorded: Lists, answer: Lists
 
 
 def _place_in_topic(lists: Lists, slots: Slots) -> LongArray:
-    """Of each entry, its place among the entries of its member and topic."""
+    """Return each entry's position among the entries of its member and topic."""
     topic, member = slots.topic[lists.slot], lists.member
     begins = np.ones(len(topic), np.bool_)
     begins[1:] = (topic[1:] != topic[:-1]) | (member[1:] != member[:-1])
@@ -137,7 +137,7 @@ def _place_in_topic(lists: Lists, slots: Slots) -> LongArray:
 
 
 def other_moments(topics: TopicViews, topic_group: LongArray, subscribed: Mask, groups: int) -> list[IntArray]:
-    """Partition counts [T] just before a group's last change of topics, before the one before, and after the next."""
+    """Return partition counts [T] just before a group's last topic change, before the one before, after the next."""
     last = _extreme(np.maximum, LEAST, topics.changed, topic_group, subscribed, groups)[topic_group]
     changed = (topics.changed == last) & (last > LEAST)
     older = np.where(changed, topics.before, topics.now)
@@ -159,14 +159,14 @@ def _extreme(
 
 
 def without_unrecorded(counts: IntArray, slots: Slots, recorded: Lists) -> IntArray:
-    """Partition counts [T] with NONE for each topic of which nothing was recorded."""
+    """Return partition counts [T] with NONE for each topic of which nothing was recorded."""
     given = np.zeros(len(counts), np.bool_)
     given[slots.topic[recorded.slot]] = True
     return np.where(given, counts, NONE).astype(np.int32)
 
 
 def breaches(party: GroupMembership, slots: Slots, subscribed: Subscribed, owned: Lists, recorded: Lists) -> Breaches:
-    """Hold a recorded answer against what any assignor must keep to. Withheld partitions are no breach."""
+    """Count where a recorded answer breaks the rules for any assignor. Withheld partitions are no breach."""
     groups = len(party.incremental)
     given = recorded.mask(len(slots))
     topic_given = np.zeros(int(slots.topic.max(initial=-1)) + 1, np.bool_)

@@ -1,8 +1,8 @@
-r"""Text that others wrote, safe for a terminal and exact for a program.
+r"""Make foreign text safe for a terminal and exact for a program.
 
-Ids of groups, members and topics may hold anything: escape sequences, a bell, marks that turn the direction of
-writing. What a person reads shows each of them as `\x1b`, `\u202e`; JSON escapes them its own way, so that whoever
-decodes it has the very id.
+Ids of groups, members and topics may hold anything: escape sequences, a bell, marks that change the direction of
+writing. A person sees each of them as `\x1b`, `\u202e`; JSON escapes them in its own way, so that a decoder gets the
+exact id.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 
 
 def visible(text: str) -> str:
-    r"""Escape all that has no shape of its own: controls, format and bidirectional marks, separators, lone surrogates.
+    r"""Escape invisible characters: controls, format and bidirectional marks, separators, lone surrogates.
 
-    `"a\x1b[2J"` -> `a\x1b[2J` in plain characters. Letters of every script, and the blank, stay.
+    `"a\x1b[2J"` -> `a\x1b[2J` in plain characters. Letters of every script, and the blank, are kept.
     """
     if text.isprintable():
         return text
@@ -22,7 +22,7 @@ def visible(text: str) -> str:
 
 
 def json_text(value: Any) -> str:
-    """The value as one line of JSON, in which the same characters as in `visible` are escaped as JSON does it."""
+    """Return the value as one line of JSON, which escapes the same characters as `visible`, in JSON's way."""
     text = json.dumps(value, ensure_ascii=False)
     if text.isprintable():
         return text
