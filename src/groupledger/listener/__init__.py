@@ -1,4 +1,4 @@
-"""Rebalance listeners of KIP-1306 in Python, and hosts to run them before they meet production."""
+"""Provide KIP-1306's rebalance listeners in Python, and hosts to rehearse them before production."""
 
 from groupledger.listener.errors import (
     CommitFailedError,

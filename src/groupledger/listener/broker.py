@@ -1,6 +1,6 @@
-"""The broker of a rehearsed group: topics, logs and committed offsets, shared by its consumers.
+"""Simulate a rehearsed group's broker: topics, logs and committed offsets, shared by its consumers.
 
-The log of a partition begins at 0, empty when the topic is made, and grows at the same pace as all others.
+The log of a partition begins at 0, is empty when the topic is created, and grows at the same rate as all others.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from groupledger.listener.view import OffsetAndMetadata, OffsetAndTimestamp
 
 
 class LastRead(NamedTuple):
-    """Where the last owner of a partition stopped reading, and whether it was asked to give it up."""
+    """Where the last owner of a partition stopped reading, and whether it was asked to revoke it."""
 
     offset: int
     revoked: bool
@@ -23,22 +23,22 @@ class LastRead(NamedTuple):
 class SimulatedBroker:
     """The cluster as one group sees it, in memory.
 
-    `exact`: the logs are what members read. If not, nobody knows how long they were, so an offset proves nothing.
+    `exact`: the logs are what members read. Otherwise their real length is unknown, so an offset proves nothing.
     """
 
     def __init__(self, topics: Mapping[str, int] | None = None, *, exact: bool = True) -> None:
         self.exact = exact
-        self.now_ms: int | None = None  # nobody knows
+        self.now_ms: int | None = None  # unknown
         self.topics: dict[str, int] = {}
         self.committed: dict[TopicPartition, OffsetAndMetadata] = {}
         self.last_read: dict[TopicPartition, LastRead] = {}
-        self._made: dict[str, list[int]] = {}  # of each partition: records of the oldest log when it was made
+        self._made: dict[str, list[int]] = {}  # per partition: records in the oldest log at its creation
         self._times: list[int] = []  # of appends, in ms
         self._ends: list[int] = []  # of the oldest log after each append
         self.set_topics(topics or {})
 
     def set_topics(self, topics: Mapping[str, int]) -> None:
-        """These are all topics now; of those that are gone, logs and committed offsets go too."""
+        """Replace the topics; logs and committed offsets of missing ones are deleted."""
         for topic in [topic for topic, count in self.topics.items() if topics.get(topic, 0) < count]:
             kept = topics.get(topic, 0)
             del self._made[topic][kept:]
@@ -51,7 +51,7 @@ class SimulatedBroker:
         self.topics = dict(topics)
 
     def see(self, partitions: Iterable[TopicPartition]) -> None:
-        """Somebody names these partitions, so they exist."""
+        """Note that these partitions were named, so they exist."""
         topics = dict(self.topics)
         for topic, number in partitions:
             topics[topic] = max(topics.get(topic, 0), number + 1)
@@ -59,25 +59,25 @@ class SimulatedBroker:
             self.set_topics(topics)
 
     def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """A member commits these."""
+        """Record offsets committed by a member."""
         self.committed.update(offsets)
 
     def note_read(self, partition: TopicPartition, first: int, end: int) -> None:
-        """A member reads these records."""
+        """Record what a member has read."""
 
     def append(self, records: int, at_ms: int) -> None:
-        """Each partition gets so many records, of this time or, if that is later, of the last ones' time."""
+        """Append `records` to each partition, with this timestamp, or the last ones' if that is later."""
         if records > 0:
             self._times.append(max(at_ms, self._times[-1] if self._times else at_ms))
             self._ends.append(self._end + records)
 
     def end_offset(self, partition: TopicPartition) -> int:
-        """The offset after the last record; 0 where there is no such partition."""
+        """Return the offset after the last record; 0 for a partition that does not exist."""
         made = self._made_at(partition)
         return 0 if made is None else self._end - made
 
     def first_since(self, partition: TopicPartition, at_ms: int) -> OffsetAndTimestamp | None:
-        """The first record of this time or later."""
+        """Return the first record with this timestamp or a later one."""
         made = self._made_at(partition)
         if made is None:
             return None

@@ -1,4 +1,4 @@
-"""KIP-1306 over confluent-kafka (librdkafka)."""
+"""Provide KIP-1306 over confluent-kafka (librdkafka)."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from groupledger.listener.view import (
 )
 
 BEGINNING, END = -2, -1
-"""librdkafka's offsets for the ends of a log."""
+"""librdkafka's special offsets for the ends of a log."""
 GROUP_METADATA = b"CGMDv2:"
 COOPERATIVE_STICKY = "cooperative-sticky"
 DEFAULT_SECONDS = 30.0
 
 
 class ConfluentConsumer(LiveConsumer[Any]):
-    """A `confluent_kafka.Consumer` made from this configuration; a poll gives its message.
+    """A `confluent_kafka.Consumer` with this configuration; a poll returns its message.
 
-    librdkafka assigns after its callback and can neither seek nor pause before that: what a listener seeks and pauses
-    in `on_partitions_assigned` is applied with the assignment.
+    librdkafka assigns after its callback, and can neither seek nor pause before that. What a listener seeks and pauses
+    in `on_partitions_assigned` is therefore applied with the assignment.
     """
 
     client_name = "confluent-kafka"
@@ -47,11 +47,11 @@ class ConfluentConsumer(LiveConsumer[Any]):
         self._incremental = strategy == COOPERATIVE_STICKY or protocol == "consumer"
         self._assigned: set[TopicPartition] = set()
         self._paused: set[TopicPartition] = set()
-        self._sought: dict[TopicPartition, OffsetAndMetadata] = {}  # while its assignment was made
+        self._sought: dict[TopicPartition, OffsetAndMetadata] = {}  # during its assignment
         self._assigning: set[TopicPartition] = set()
 
     def subscribe(self, topics: Iterable[str], listener: RebalanceListener | None = None) -> None:
-        """`subscribe`: without a listener the one that is set stays."""
+        """Do `subscribe`; without a listener the current one stays."""
         if listener is not None:
             warn_of_subscribe()
             self.set_rebalance_listener(listener)
@@ -62,7 +62,7 @@ class ConfluentConsumer(LiveConsumer[Any]):
         return self._consumer.poll(timeout)
 
     def _close(self) -> None:
-        """The listener first: while librdkafka closes it answers no question any more."""
+        """Close the listener first: while librdkafka closes it answers no requests."""
         if self._assigned:
             self._on_revoke(None, [self._native(each) for each in sorted(self._assigned)])
         self.set_rebalance_listener(None)
@@ -114,9 +114,9 @@ class ConfluentConsumer(LiveConsumer[Any]):
         return self._library.TopicPartition(*named, told.offset, **known)
 
     def _sound(self, answered: Iterable[Any] | None) -> list[Any]:
-        """What librdkafka answered for each partition; raises KafkaException with the first partition's error.
+        """Return librdkafka's result for each partition; raise KafkaException with the first partition's error.
 
-        That a partition has no offset to commit is none.
+        A partition without an offset to commit is not an error.
         """
         found = list(answered or ())
         for each in found:
@@ -124,11 +124,11 @@ class ConfluentConsumer(LiveConsumer[Any]):
                 raise self._library.KafkaException(each.error)
         return found
 
-    # What a view does
+    # Operations of a view
 
     def commit_sync(self, offsets: Offsets | None = None, *, timeout: float | None = None) -> None:
-        """Commit and wait; nothing to commit is no error, but one partition's failure among others is."""
-        del timeout  # librdkafka has none of its own here
+        """Commit and wait; nothing to commit is not an error, but one partition's failure among others is."""
+        del timeout  # librdkafka has no timeout of its own here
         if offsets is None and not self._assigned:
             return
         try:
@@ -138,7 +138,7 @@ class ConfluentConsumer(LiveConsumer[Any]):
                 raise
 
     def commit_async(self, offsets: Offsets | None = None, callback: OnCommit | None = None) -> None:
-        """Commit without waiting; a callback for one commit is what librdkafka does not have."""
+        """Commit without waiting; librdkafka has no callback for a single commit."""
         if callback is not None:
             message = f"{self.client_name} has no commit_async with a callback; expected on_commit in its configuration"
             raise UnsupportedOperationError("UNSUPPORTED_OPERATION", message)
@@ -152,15 +152,16 @@ class ConfluentConsumer(LiveConsumer[Any]):
     def committed(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """The committed offsets."""
+        """Return the committed offsets."""
         asked = [self._native(each) for each in partitions]
         found = self._sound(self._consumer.committed(asked, timeout=timeout or DEFAULT_SECONDS))
         told = {_name(each): OffsetAndMetadata(each.offset, each.metadata or "", each.leader_epoch) for each in found}
         return {each: None if offset.offset < 0 else offset for each, offset in told.items()}
 
     def position(self, partition: TopicPartition, *, timeout: float | None = None) -> int:
-        """What was consumed since the assignment, else where that was sought to, else what is committed, else the
-        log's beginning.
+        """Return the offset after the last record consumed since the assignment.
+
+        Without one: the offset sought during the assignment, else the committed offset, else the log's beginning.
         """
         self._require("position", [partition])
         (found,) = self._consumer.position([self._native(partition)])
@@ -175,7 +176,7 @@ class ConfluentConsumer(LiveConsumer[Any]):
         )
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-        """Go on from there; with the assignment, if that is being made."""
+        """Continue from there; applied with the assignment, if one is in progress."""
         self._require("seek", [partition])
         wanted = OffsetAndMetadata(offset) if isinstance(offset, int) else offset
         if partition in self._assigning:
@@ -184,21 +185,21 @@ class ConfluentConsumer(LiveConsumer[Any]):
             self._consumer.seek(self._native(partition, wanted))
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition]) -> None:
-        """To the beginning of each log."""
+        """Seek to the beginning of each log."""
         for each in partitions:
             self.seek(each, BEGINNING)
 
     def seek_to_end(self, partitions: Iterable[TopicPartition]) -> None:
-        """To the end of each log."""
+        """Seek to the end of each log."""
         for each in partitions:
             self.seek(each, END)
 
     def assignment(self) -> set[TopicPartition]:
-        """What is assigned, new partitions included while they are being assigned."""
+        """Return the assigned partitions, including new ones while they are being assigned."""
         return set(self._assigned)
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Pause; with the assignment, if that is being made."""
+        """Pause; applied with the assignment, if one is in progress."""
         wanted = set(partitions)
         self._require("pause", wanted)
         self._paused |= wanted
@@ -212,19 +213,19 @@ class ConfluentConsumer(LiveConsumer[Any]):
         self._consumer.resume([self._native(each) for each in sorted(wanted - self._assigning)])
 
     def paused(self) -> set[TopicPartition]:
-        """What was paused here and not resumed."""
+        """Return what was paused here and not resumed."""
         return set(self._paused)
 
     def beginning_offsets(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """The first offset of each log."""
+        """Return the first offset of each log."""
         return {each: self._watermarks(each, timeout)[0] for each in partitions}
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """The offset after the last of each log."""
+        """Return the offset after the last record of each log."""
         return {each: self._watermarks(each, timeout)[1] for each in partitions}
 
     def _watermarks(self, partition: TopicPartition, timeout: float | None) -> tuple[int, int]:
@@ -234,22 +235,22 @@ class ConfluentConsumer(LiveConsumer[Any]):
     def offsets_for_times(
         self, timestamps_ms: Mapping[TopicPartition, int], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record at or after each time; librdkafka does not tell that record's own."""
+        """Return the first record at or after each time; librdkafka does not return that record's own timestamp."""
         asked = [self._native(each, OffsetAndMetadata(at_ms)) for each, at_ms in sorted(timestamps_ms.items())]
         found = self._sound(self._consumer.offsets_for_times(asked, timeout=timeout or DEFAULT_SECONDS))
         return {_name(each): None if each.offset < 0 else OffsetAndTimestamp(each.offset, None) for each in found}
 
     def current_lag(self, partition: TopicPartition) -> int | None:
-        """Records to the end, as far as the client has heard."""
+        """Return the number of records to the end, as far as the client knows."""
         _, high = self._consumer.get_watermark_offsets(self._native(partition), cached=True)
         return None if high < 0 else max(int(high) - self.position(partition), 0)
 
     def partitions_for(self, topic: str, *, timeout: float | None = None) -> list[PartitionInfo]:
-        """Partitions of a topic."""
+        """Return the partitions of a topic."""
         return self.list_topics(timeout=timeout).get(topic, [])
 
     def list_topics(self, *, timeout: float | None = None) -> dict[str, list[PartitionInfo]]:
-        """All topics."""
+        """Return all topics."""
         found = self._consumer.list_topics(timeout=timeout or DEFAULT_SECONDS).topics
         return {
             topic: [
@@ -260,15 +261,15 @@ class ConfluentConsumer(LiveConsumer[Any]):
         }
 
     def group_metadata(self) -> GroupMetadata:
-        """The group, the generation as librdkafka hands it to a transactional producer, and the member."""
+        """Return group, member, and the generation as librdkafka passes it to a transactional producer."""
         generation = generation_of(self._consumer.consumer_group_metadata())
         return GroupMetadata(self._group_id, generation, self._consumer.memberid() or None, self._group_instance_id)
 
 
 def generation_of(metadata: object) -> int | None:
-    """The generation in librdkafka's serialized group metadata; None where there is none, or in another format.
+    """Parse the generation in librdkafka's serialized group metadata; None without one, or in another format.
 
-    `CGMDv2:`, the generation as an int32 of this machine, the group and the member.
+    Format: `CGMDv2:`, the generation as an int32 in this machine's byte order, the group and the member.
     """
     start, end = len(GROUP_METADATA), len(GROUP_METADATA) + struct.calcsize("=i")
     if not isinstance(metadata, bytes) or not metadata.startswith(GROUP_METADATA) or len(metadata) < end:

@@ -1,4 +1,4 @@
-"""What can go wrong in a listener, by name: `Fault`s with a code."""
+"""Define the errors of listeners by name: `Fault`s with a code."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class IllegalArgumentError(Fault):
 
 
 class CommitFailedError(Fault):
-    """The broker refuses a commit: the member does not own these partitions (any more)."""
+    """The broker refuses a commit: the member does not (or no longer) own these partitions."""
 
 
 class UnsupportedOperationError(Fault):
-    """The client underneath cannot do what the view offers."""
+    """The client does not support an operation of the view."""
 
 
 class WakeupError(Fault):
-    """Java's WakeupException: somebody woke the consumer; it passes through a callback to the caller of poll."""
+    """Java's WakeupException: the consumer was woken up; it passes through a callback to the caller of poll."""
 
 
 class InterruptError(Fault):
@@ -33,7 +33,7 @@ class InterruptError(Fault):
 
 
 def raise_one(errors: Sequence[BaseException]) -> None:
-    """Raise what the caller of poll gets of several: that somebody woke or interrupted it, else the first; if any."""
+    """Raise one of several errors to the caller of poll: a wakeup or interrupt, else the first; nothing if none."""
     if not errors:
         return
     passing = next((each for each in errors if isinstance(each, WakeupError | InterruptError)), errors[0])
@@ -43,5 +43,5 @@ def raise_one(errors: Sequence[BaseException]) -> None:
 
 
 def named(partitions: Iterable[TopicPartition]) -> str:
-    """`t-0, t-1`."""
+    """Format partitions as `t-0, t-1`."""
     return ", ".join(f"{topic}-{number}" for topic, number in sorted(partitions))

@@ -1,7 +1,7 @@
-"""A consumer whose rebalances come from a simulation or from recorded history: a host for listeners, without a broker.
+"""Host listeners without a broker: a consumer whose rebalances come from a simulation or from recorded history.
 
-It keeps positions and paused partitions, and a journal of all that a listener did; logs and committed offsets are the
-broker's.
+It keeps positions and paused partitions, and a journal of all that a listener did; the broker keeps logs and committed
+offsets.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ SKIPPED = "skips"
 
 
 class Entry(NamedTuple):
-    """Something a listener did, or what became of it: `error` is None where it went well.
+    """An action of a listener, or its consequence: `error` is None if it succeeded.
 
-    `offsets` are those of a commit or a seek, in the order of `partitions`. What becomes of a hand-over stands there as
-    `did` too: "left uncommitted" where the callback returned and what was read was not committed; "reads again" and
-    "skips" where the next owner does not go on where the last one stopped.
+    `offsets` are those of a commit or a seek, in the order of `partitions`. Consequences of a hand-over have a `did` of
+    their own: "left uncommitted" if the callback returned without committing what was read; "reads again" and "skips"
+    if the next owner does not continue where the last one stopped.
     """
 
     member: str
@@ -48,11 +48,11 @@ class Entry(NamedTuple):
     error: str | None = None
     offsets: tuple[OffsetAndMetadata, ...] = ()
     generation: int | None = None
-    at_ms: int | None = None  # where the group has times
+    at_ms: int | None = None  # if the group has times
 
 
 class HostedConsumer:
-    """One member. `feed` takes the calls of a rebalance; the next `poll` makes them.
+    """One member. `feed` queues the calls of a rebalance; the next `poll` makes them.
 
     Members of one group share a `broker`.
     """
@@ -67,7 +67,7 @@ class HostedConsumer:
         broker: SimulatedBroker | None = None,
         process: int = 1,
     ) -> None:
-        """`process` counts the processes of this name, each with a client instance id of its own."""
+        """`process` numbers the processes of this name, each with a client instance id of its own."""
         self.member = member
         self.group_id = group_id
         self.process = process
@@ -76,31 +76,31 @@ class HostedConsumer:
         self.positions: dict[TopicPartition, int] = {}
         self._assigned: set[TopicPartition] = set()
         self._paused: set[TopicPartition] = set()
-        self._read: dict[TopicPartition, bool] = {}  # since it was assigned; whether it was committed after that
-        self._sought: set[TopicPartition] = set()  # when it was assigned: its offsets are kept elsewhere
+        self._read: dict[TopicPartition, bool] = {}  # since its assignment; whether it was committed after that
+        self._sought: set[TopicPartition] = set()  # during its assignment: its offsets are stored elsewhere
         self._counts = Counter({"commit-total": 0, "rebalance-total": 0, "records-consumed-total": 0})
         self._listener: RebalanceListener | None = None
         self._waiting: list[tuple[Call, GroupMetadata]] = []
         self._within: Callback | None = None
         self._membership = GroupMetadata(group_id, member_id=member)
 
-    # What an application does
+    # Operations of an application
 
     def subscribe(self, topics: Iterable[str], listener: RebalanceListener | None = None) -> None:
-        """`subscribe`: without a listener the one that is set stays (KIP-1306 sets it before subscribing)."""
-        del topics  # which ones were subscribed to is in the calls
+        """Do `subscribe`; without a listener the current one stays (KIP-1306 sets it before subscribing)."""
+        del topics  # the calls contain the subscribed topics
         if listener is not None:
             warn_of_subscribe()
             self.set_rebalance_listener(listener)
 
     def set_rebalance_listener(self, listener: RebalanceListener | None) -> None:
-        """`setRebalanceListener`: the last one set before a poll is called in it; None removes it."""
+        """Do `setRebalanceListener`: the last one set before a poll is called in it; None removes it."""
         self._listener = checked(listener)
 
     def feed(self, calls: Iterable[Call], membership: GroupMetadata | None = None) -> None:
-        """The next poll finds that these calls are due; calls of the assignor are nothing to a listener.
+        """Queue calls for the next poll; calls of the assignor do not concern a listener.
 
-        `membership`: as what the coordinator knows the member while it is called; None: as before.
+        `membership`: the member as the coordinator knows it during the calls; None: unchanged.
         """
         told = self._membership if membership is None else membership
         self._waiting += ((each, told) for each in calls if each.callback in LISTENER)
@@ -121,9 +121,9 @@ class HostedConsumer:
                 self.broker.last_read[each] = LastRead(end if last is None else max(end, last.offset), revoked=False)
 
     def poll(self) -> None:
-        """Make all calls that are due, whatever some raise; when the rebalance is complete, raise one of the errors.
+        """Make all due calls, whatever some raise; then raise one of the errors.
 
-        That somebody woke or interrupted the consumer comes first, then whatever was raised first.
+        A wakeup or interrupt of the consumer takes precedence, then the first error.
         """
         listener, due, self._waiting = self._listener, self._waiting, []
         errors: list[BaseException] = []
@@ -137,7 +137,7 @@ class HostedConsumer:
         raise_one(errors)
 
     def _call(self, listener: RebalanceListener | None, due: Call) -> None:
-        """Lost partitions are gone before their callback, revoked ones after it, assigned ones are there before it."""
+        """Remove lost partitions before their callback, revoked ones after it; add assigned ones before it."""
         self._within = due.callback
         if due.callback is Callback.ASSIGNED:
             self._counts["rebalance-total"] += 1
@@ -156,7 +156,7 @@ class HostedConsumer:
                 self._take(due.partitions)
 
     def _take(self, partitions: Iterable[TopicPartition]) -> None:
-        """What is taken is no longer paused either."""
+        """Remove partitions; they are no longer paused, either."""
         for known in (self._assigned, self._paused, self._sought):
             known.difference_update(partitions)
         for each in partitions:
@@ -164,7 +164,7 @@ class HostedConsumer:
             self._read.pop(each, None)
 
     def _give_up(self, partitions: Iterable[TopicPartition]) -> None:
-        """Note where it stopped; what it read and did not commit, the next owner reads again."""
+        """Note where reading stopped; the next owner reads uncommitted records again."""
         for each in (each for each in partitions if each in self._assigned):
             position, committed = self.position(each), self.broker.committed.get(each)
             self.broker.last_read[each] = LastRead(position, revoked=True)
@@ -177,7 +177,7 @@ class HostedConsumer:
                 self._note(UNCOMMITTED, {each: OffsetAndMetadata(position)}, f"{told}; {expected}")
 
     def _take_over(self, partitions: Iterable[TopicPartition]) -> None:
-        """Hold where it goes on against where the last owner stopped, if that was asked to give it up."""
+        """Compare the start position with where the last owner stopped, if it was asked to revoke the partition."""
         for each in partitions:
             position, last = self.position(each), self._last_read(each)
             if last is not None and last.revoked and position < last.offset:
@@ -187,17 +187,17 @@ class HostedConsumer:
         return self.broker.last_read.get(partition) if self.broker.exact else None
 
     def _judge(self, did: str, partition: TopicPartition, last_offset: int, records: int) -> None:
-        """Note that a partition that was assigned does not go on where its last owner stopped."""
+        """Note that an assigned partition does not continue where its last owner stopped."""
         position = self.position(partition)
         told = f"{named([partition])} goes on at offset {position}, and was read up to offset {last_offset}"
         within, self._within = self._within, Callback.ASSIGNED
         self._note(did, {partition: OffsetAndMetadata(position)}, f"{told}: {did} {records:,} records")
         self._within = within
 
-    # What a view does
+    # Operations of a view
 
     def commit_sync(self, offsets: Offsets | None = None, *, timeout: float | None = None) -> None:
-        """Commit; refused for what is not assigned."""
+        """Commit; refused for partitions that are not assigned."""
         del timeout  # nothing waits here
         self._commit(self._all_positions() if offsets is None else dict(offsets))
 
@@ -213,7 +213,7 @@ class HostedConsumer:
         self._note("commit", wanted)
 
     def commit_async(self, offsets: Offsets | None = None, callback: OnCommit | None = None) -> None:
-        """Commit; what went wrong is told to the callback, if there is one."""
+        """Commit; errors go to the callback, if there is one."""
         wanted = self._all_positions() if offsets is None else dict(offsets)
         failed: Exception | None = None
         try:
@@ -226,12 +226,12 @@ class HostedConsumer:
     def committed(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What any member of the group committed last."""
+        """Return the last commits of any member of the group."""
         del timeout
         return {each: self.broker.committed.get(each) for each in partitions}
 
     def position(self, partition: TopicPartition, *, timeout: float | None = None) -> int:
-        """The offset of the next record: at first what is committed, else 0."""
+        """Return the offset of the next record: initially the committed one, else 0."""
         del timeout
         self._require("position", [partition])
         committed = self.broker.committed.get(partition)
@@ -248,85 +248,85 @@ class HostedConsumer:
         self._note("seek", {partition: wanted})
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition]) -> None:
-        """To offset 0."""
+        """Seek to offset 0."""
         for each in partitions:
             self.seek(each, 0)
 
     def seek_to_end(self, partitions: Iterable[TopicPartition]) -> None:
-        """To the offset after the last record."""
+        """Seek to the offset after the last record."""
         for each in partitions:
             self.seek(each, self.broker.end_offset(each))
 
     def assignment(self) -> set[TopicPartition]:
-        """What is assigned now."""
+        """Return the current assignment."""
         return set(self._assigned)
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Pause what is assigned."""
+        """Pause assigned partitions."""
         wanted = tuple(partitions)
         self._require("pause", wanted)
         self._paused.update(wanted)
         self._note("pause", wanted)
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        """Resume what is assigned."""
+        """Resume assigned partitions."""
         wanted = tuple(partitions)
         self._require("resume", wanted)
         self._paused.difference_update(wanted)
         self._note("resume", wanted)
 
     def paused(self) -> set[TopicPartition]:
-        """What is paused now."""
+        """Return the paused partitions."""
         return set(self._paused)
 
     def beginning_offsets(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """Logs begin at 0 here."""
+        """Return 0 for each log: they begin there."""
         del timeout
         return dict.fromkeys(partitions, 0)
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """The offset after the last record of each log."""
+        """Return the offset after the last record of each log."""
         del timeout
         return {each: self.broker.end_offset(each) for each in partitions}
 
     def offsets_for_times(
         self, timestamps_ms: Mapping[TopicPartition, int], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record of each partition at or after its time."""
+        """Return the first record of each partition at or after its time."""
         del timeout
         return {each: self.broker.first_since(each, at_ms) for each, at_ms in timestamps_ms.items()}
 
     def current_lag(self, partition: TopicPartition) -> int | None:
-        """Records from the position to the end."""
+        """Return the number of records from the position to the end."""
         self._require("current_lag", [partition])
         return max(self.broker.end_offset(partition) - self.position(partition), 0)
 
     def partitions_for(self, topic: str, *, timeout: float | None = None) -> list[PartitionInfo]:
-        """Partitions by the counts that the broker has; leaders and replicas are not known."""
+        """Return partitions by the broker's counts; leaders and replicas are unknown."""
         del timeout
         return [PartitionInfo(topic, number) for number in range(self.broker.topics.get(topic, 0))]
 
     def list_topics(self, *, timeout: float | None = None) -> dict[str, list[PartitionInfo]]:
-        """All topics."""
+        """Return all topics."""
         del timeout
         return {topic: self.partitions_for(topic) for topic in sorted(self.broker.topics)}
 
     def metrics(self) -> dict[str, Any]:
-        """What is counted here, under Kafka's names."""
+        """Return what is counted here, under Kafka's names."""
         return {"assigned-partitions": len(self._assigned), **self._counts}
 
     def client_instance_id(self, *, timeout: float | None = None) -> str:
-        """An id of the process, in Kafka's form; the same in every run."""
+        """Return an id of the process in Kafka's form; it is the same in every run."""
         del timeout
         named_by = "\n".join((self.group_id, self.member, str(self.process)))
         return urlsafe_b64encode(uuid5(NAMESPACE_OID, named_by).bytes).decode().rstrip("=")
 
     def group_metadata(self) -> GroupMetadata:
-        """The group and the member, as the coordinator knows it while it is called."""
+        """Return the group and the member, as the coordinator knows it during the call."""
         return self._membership
 
     def _all_positions(self) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -358,7 +358,7 @@ class HostedConsumer:
 
 
 def method_of(listener: RebalanceListener, callback: Callback) -> Callable[[Any, Any], None]:
-    """The listener's method for a callback of Kafka's."""
+    """Return the listener's method for a callback of Kafka's."""
     methods = {
         Callback.ASSIGNED: listener.on_partitions_assigned,
         Callback.REVOKED: listener.on_partitions_revoked,

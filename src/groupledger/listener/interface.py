@@ -1,4 +1,4 @@
-"""KIP-1306's listeners in Python: `RebalanceListener`, and the older form whose callbacks take partitions alone.
+"""Define KIP-1306's listeners in Python: `RebalanceListener`, and the older form without a consumer argument.
 
 class Committing(RebalanceListener):
     def on_partitions_assigned(self, partitions, consumer):
@@ -25,23 +25,23 @@ Partitions = Sequence[TopicPartition]
 
 
 class RebalanceListener(ABC):
-    """Called on the polling thread while a rebalance goes on (`RebalanceListener`).
+    """Called on the polling thread during a rebalance (`RebalanceListener`).
 
     `consumer` is a restricted view of the consumer, valid until the callback returns.
     """
 
     @abstractmethod
     def on_partitions_assigned(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
-        """New partitions, which may be none (`onPartitionsAssigned`); they are in the assignment already."""
+        """Receive new partitions, possibly none (`onPartitionsAssigned`); they are already in the assignment."""
 
     @abstractmethod
     def on_partitions_revoked(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
-        """Partitions about to go (`onPartitionsRevoked`); they are in the assignment until the callback returns."""
+        """Give up partitions (`onPartitionsRevoked`); they are in the assignment until the callback returns."""
 
     def on_partitions_lost(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
-        """Partitions that are gone already (`onPartitionsLost`); as if revoked, unless a listener says otherwise.
+        """Handle partitions already lost (`onPartitionsLost`); by default as if revoked.
 
-        They are not in the assignment any more, so commit, position and seek fail for them.
+        They are no longer in the assignment, so commit, position and seek fail for them.
         """
         self.on_partitions_revoked(partitions, consumer)
 
@@ -49,74 +49,74 @@ class RebalanceListener(ABC):
 class ConsumerRebalanceListener(RebalanceListener):
     """The older form (`ConsumerRebalanceListener`, deprecated by KIP-1306): callbacks without a consumer.
 
-    Java overloads one name; here the callbacks that take partitions alone have names of their own. Each callback with
-    a consumer does what the one without does, so a class may override either.
+    Java overloads one name; here the callbacks that take only partitions have names of their own. Each callback with
+    a consumer calls the one without, so a class may override either.
     """
 
     @abstractmethod
     def partitions_assigned(self, partitions: Partitions) -> None:
-        """`onPartitionsAssigned(partitions)`."""
+        """Do `onPartitionsAssigned(partitions)`."""
 
     @abstractmethod
     def partitions_revoked(self, partitions: Partitions) -> None:
-        """`onPartitionsRevoked(partitions)`."""
+        """Do `onPartitionsRevoked(partitions)`."""
 
     def partitions_lost(self, partitions: Partitions) -> None:
-        """`onPartitionsLost(partitions)`."""
+        """Do `onPartitionsLost(partitions)`."""
         self.partitions_revoked(partitions)
 
     def on_partitions_assigned(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
-        """`onPartitionsAssigned(partitions, consumer)`."""
+        """Do `onPartitionsAssigned(partitions, consumer)`."""
         self.partitions_assigned(partitions)
 
     def on_partitions_revoked(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
-        """`onPartitionsRevoked(partitions, consumer)`."""
+        """Do `onPartitionsRevoked(partitions, consumer)`."""
         self.partitions_revoked(partitions)
 
     def on_partitions_lost(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
-        """`onPartitionsLost(partitions, consumer)`; never by way of `on_partitions_revoked`."""
+        """Do `onPartitionsLost(partitions, consumer)`; never calls `on_partitions_revoked`."""
         self.partitions_lost(partitions)
 
 
 class Adapted(ConsumerRebalanceListener):
-    """A listener of kafka-python's form: an object whose `on_partitions_*` take partitions alone."""
+    """Adapts a listener of kafka-python's form: an object whose `on_partitions_*` take only partitions."""
 
     def __init__(self, listener: Any) -> None:
         self.listener = listener
 
     def partitions_assigned(self, partitions: Partitions) -> None:
-        """The object's `on_partitions_assigned`."""
+        """Call the object's `on_partitions_assigned`."""
         self.listener.on_partitions_assigned(partitions)
 
     def partitions_revoked(self, partitions: Partitions) -> None:
-        """The object's `on_partitions_revoked`."""
+        """Call the object's `on_partitions_revoked`."""
         self.listener.on_partitions_revoked(partitions)
 
     def partitions_lost(self, partitions: Partitions) -> None:
-        """The object's `on_partitions_lost` if it has one, else its `on_partitions_revoked`."""
+        """Call the object's `on_partitions_lost` if it has one, else its `on_partitions_revoked`."""
         lost: Callable[[Partitions], None] | None = getattr(self.listener, "on_partitions_lost", None)
         (lost or self.partitions_revoked)(partitions)
 
 
 class CompositeRebalanceListener(RebalanceListener):
-    """Several listeners as one, called in their order; all are called, then one of their errors is raised.
+    """Several listeners as one, called in order; after all calls, one of their errors is raised.
 
-    Beyond KIP-1306, which names it as future work.
+    Goes beyond KIP-1306, which names it as future work.
     """
 
     def __init__(self, *listeners: RebalanceListener) -> None:
         self.listeners = tuple(checked(each) or each for each in listeners)
 
     def on_partitions_assigned(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
-        """Of each listener."""
+        """Call each listener."""
         call_all([each.on_partitions_assigned for each in self.listeners], partitions, consumer)
 
     def on_partitions_revoked(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
-        """Of each listener."""
+        """Call each listener."""
         call_all([each.on_partitions_revoked for each in self.listeners], partitions, consumer)
 
     def on_partitions_lost(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
-        """Of each listener."""
+        """Call each listener."""
         call_all([each.on_partitions_lost for each in self.listeners], partitions, consumer)
 
 
@@ -125,7 +125,7 @@ def call_all(
     partitions: Partitions,
     consumer: RebalanceConsumer,
 ) -> None:
-    """Call all of them, whatever some raise; then raise one of the errors, as a poll does."""
+    """Make all calls, whatever some raise; then raise one of the errors, as a poll does."""
     errors: list[BaseException] = []
     for callback in callbacks:
         try:
@@ -136,9 +136,9 @@ def call_all(
 
 
 def checked(listener: object) -> RebalanceListener | None:
-    """The listener that a consumer is to call; of the older form with a warning, and only if it is one.
+    """Return the listener that a consumer shall call; warn if it has the older form.
 
-    Raises IllegalArgumentError for an object that is no `RebalanceListener`.
+    Raises IllegalArgumentError for an object that is not a `RebalanceListener`.
     """
     if listener is not None and not isinstance(listener, RebalanceListener):
         told = f"listener is {type(listener).__name__}; expected a RebalanceListener or None: Adapted makes one of an"
@@ -151,6 +151,6 @@ def checked(listener: object) -> RebalanceListener | None:
 
 
 def warn_of_subscribe() -> None:
-    """Say that `subscribe` with a listener goes on working, and that KIP-1306 deprecates it."""
+    """Warn that `subscribe` with a listener still works, but is deprecated by KIP-1306."""
     told = "subscribe with a listener is deprecated by KIP-1306: expected set_rebalance_listener"
     warnings.warn(told, DeprecationWarning, stacklevel=3)

@@ -1,4 +1,4 @@
-"""KIP-1306 over kafka-python 3."""
+"""Provide KIP-1306 over kafka-python 3."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from groupledger.listener.view import (
 )
 
 PAUSE_SECONDS = 0.01
-"""Between two looks at whether a listener is done."""
+"""Between two checks whether a listener is done."""
 
 Records = Mapping[Any, list[Any]]
 
 
 class KafkaPythonConsumer(LiveConsumer[Records]):
-    """A `kafka.KafkaConsumer` made with these settings; a poll gives its records by partition.
+    """A `kafka.KafkaConsumer` with these settings; a poll returns its records by partition.
 
-    kafka-python calls listeners on its own thread, where no answer of the broker can be waited for. Ours run on a
-    thread of their own while that one goes on, heartbeats included; the poll waits for them.
+    kafka-python calls listeners on its own thread, where they cannot wait for a broker's answer. Ours run on a thread
+    of their own while that one continues, heartbeats included; the poll waits for them.
     """
 
     client_name = "kafka-python"
@@ -42,11 +42,11 @@ class KafkaPythonConsumer(LiveConsumer[Records]):
         self._gone: set[TopicPartition] = set()
 
     def subscribe(self, topics: Iterable[str], listener: RebalanceListener | None = None) -> None:
-        """`subscribe`: without a listener the one that is set stays."""
+        """Do `subscribe`; without a listener the current one stays."""
         if listener is not None:
             warn_of_subscribe()
             self.set_rebalance_listener(listener)
-        self._library.AsyncConsumerRebalanceListener.register(_Callbacks)  # it asks for one of its own
+        self._library.AsyncConsumerRebalanceListener.register(_Callbacks)  # it requires its own type
         self._consumer.subscribe(list(topics), listener=_Callbacks(self))
 
     def _poll(self, timeout: float) -> Records | None:
@@ -56,7 +56,7 @@ class KafkaPythonConsumer(LiveConsumer[Records]):
         self._consumer.close()
 
     async def called(self, callback: Callback, partitions: Iterable[Any]) -> None:
-        """Run the listener on a thread, and leave the client's own to the client meanwhile."""
+        """Run the listener on a thread, so that the client's own thread continues meanwhile."""
         named = _named(partitions)
         self._gone = named if callback is Callback.LOST else set()
         thread = threading.Thread(target=self._tell, args=(callback, named), daemon=True)
@@ -71,7 +71,7 @@ class KafkaPythonConsumer(LiveConsumer[Records]):
     def _natives(self, partitions: Iterable[TopicPartition]) -> list[Any]:
         return [self._native(each) for each in sorted(partitions)]
 
-    # What a view does
+    # Operations of a view
 
     def commit_sync(self, offsets: Offsets | None = None, *, timeout: float | None = None) -> None:
         """Commit and wait."""
@@ -99,31 +99,31 @@ class KafkaPythonConsumer(LiveConsumer[Records]):
     def committed(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """The committed offsets."""
+        """Return the committed offsets."""
         wait = {"metadata": True, "timeout_ms": _millis(timeout)}
         found = {each: self._consumer.committed(self._native(each), **wait) for each in partitions}
         return {each: None if told is None else _told(told) for each, told in found.items()}
 
     def position(self, partition: TopicPartition, *, timeout: float | None = None) -> int:
-        """The offset of the next record."""
+        """Return the offset of the next record."""
         self._require("position", [partition])
         return int(self._consumer.position(self._native(partition), timeout_ms=_millis(timeout)))
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-        """Go on from there."""
+        """Continue from there."""
         self._require("seek", [partition])
         self._consumer.seek(self._native(partition), offset if isinstance(offset, int) else offset.offset)
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition]) -> None:
-        """To the beginning of each log."""
+        """Seek to the beginning of each log."""
         self._consumer.seek_to_beginning(*self._natives(partitions))
 
     def seek_to_end(self, partitions: Iterable[TopicPartition]) -> None:
-        """To the end of each log."""
+        """Seek to the end of each log."""
         self._consumer.seek_to_end(*self._natives(partitions))
 
     def assignment(self) -> set[TopicPartition]:
-        """What is assigned; what is being lost is gone."""
+        """Return the assignment, without partitions that are being lost."""
         return _named(self._consumer.assignment()) - self._gone
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
@@ -139,27 +139,27 @@ class KafkaPythonConsumer(LiveConsumer[Records]):
         self._consumer.resume(*self._natives(wanted))
 
     def paused(self) -> set[TopicPartition]:
-        """What is paused."""
+        """Return the paused partitions."""
         return _named(self._consumer.paused())
 
     def beginning_offsets(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """The first offset of each log."""
+        """Return the first offset of each log."""
         found = self._consumer.beginning_offsets(self._natives(partitions), timeout_ms=_millis(timeout))
         return {_name(each): int(offset) for each, offset in found.items()}
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """The offset after the last of each log."""
+        """Return the offset after the last record of each log."""
         found = self._consumer.end_offsets(self._natives(partitions), timeout_ms=_millis(timeout))
         return {_name(each): int(offset) for each, offset in found.items()}
 
     def offsets_for_times(
         self, timestamps_ms: Mapping[TopicPartition, int], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record at or after each time."""
+        """Return the first record at or after each time."""
         asked = {self._native(each): moment for each, moment in timestamps_ms.items()}
         found = self._consumer.offsets_for_times(asked, timeout_ms=_millis(timeout))
         return {
@@ -168,28 +168,28 @@ class KafkaPythonConsumer(LiveConsumer[Records]):
         }
 
     def current_lag(self, partition: TopicPartition) -> int | None:
-        """Records to the end, as far as the client has heard."""
+        """Return the number of records to the end, as far as the client knows."""
         high = self._consumer.highwater(self._native(partition))
         return None if high is None else max(int(high) - self.position(partition), 0)
 
     def partitions_for(self, topic: str, *, timeout: float | None = None) -> list[PartitionInfo]:
-        """Partitions of a topic, by number."""
-        del timeout  # kafka-python has none here
+        """Return the partitions of a topic, by number."""
+        del timeout  # kafka-python has no timeout here
         return [PartitionInfo(topic, number) for number in sorted(self._consumer.partitions_for_topic(topic) or ())]
 
     def list_topics(self, *, timeout: float | None = None) -> dict[str, list[PartitionInfo]]:
-        """All topics."""
+        """Return all topics."""
         return {topic: self.partitions_for(topic, timeout=timeout) for topic in sorted(self._consumer.topics())}
 
     def group_metadata(self) -> GroupMetadata:
-        """The member as the client knows it."""
+        """Return the member as the client knows it."""
         told = self._consumer.group_metadata()
         generation = None if told.generation_id < 0 else told.generation_id
         return GroupMetadata(told.group_id, generation, told.member_id or None, told.group_instance_id)
 
 
 class _Callbacks:
-    """kafka-python's async listener, in form."""
+    """Has the form of kafka-python's async listener."""
 
     def __init__(self, consumer: KafkaPythonConsumer) -> None:
         self._consumer = consumer
@@ -213,7 +213,7 @@ def _told(native: Any) -> OffsetAndMetadata:
 
 
 def _epoch(native: Any) -> int | None:
-    """The leader epoch, where there is one: kafka-python has -1 for none."""
+    """Return the leader epoch, None for kafka-python's -1."""
     epoch = getattr(native, "leader_epoch", None)
     return None if epoch is None or epoch < 0 else int(epoch)
 

@@ -1,6 +1,6 @@
-"""A live consumer as a host for listeners: what KIP-1306 adds to the callbacks that a client library has.
+"""Host listeners in a live consumer: add what KIP-1306 adds to a client library's callbacks.
 
-`ConfluentConsumer` stands over confluent-kafka, `KafkaPythonConsumer` over kafka-python; neither is a dependency.
+`ConfluentConsumer` wraps confluent-kafka, `KafkaPythonConsumer` wraps kafka-python; neither is a dependency.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class LiveConsumer(ABC, Generic[Polled]):
         self._kept: list[Polled] = []
 
     def set_rebalance_listener(self, listener: RebalanceListener | None) -> None:
-        """`setRebalanceListener`: the last one set before a poll is called in it; None removes it."""
+        """Do `setRebalanceListener`: the last one set before a poll is called in it; None removes it."""
         self._set = checked(listener)
 
     def poll(self, timeout: float = 0.0) -> Polled | None:
-        """One poll of the client, in seconds; raises a listener's error once the rebalance is complete (`raise_one`).
+        """Poll the client once, in seconds; raise a listener's error once the rebalance is complete (`raise_one`).
 
         What the client returned in that poll is not lost: the next poll returns it.
         """
@@ -50,7 +50,7 @@ class LiveConsumer(ABC, Generic[Polled]):
         return polled
 
     def close(self) -> None:
-        """Leave the group; the listener is told of what is revoked."""
+        """Leave the group; the listener gets the revocation."""
         self._called = self._set
         self._close()
         self._raise_one()
@@ -60,7 +60,7 @@ class LiveConsumer(ABC, Generic[Polled]):
         raise_one(errors)
 
     def _tell(self, callback: Callback, partitions: Iterable[TopicPartition]) -> None:
-        """Call the listener, if there is one; what it raises waits until the client has finished the rebalance."""
+        """Call the listener, if there is one; its error waits until the client has finished the rebalance."""
         if self._called is None:
             return
         try:
@@ -77,11 +77,11 @@ class LiveConsumer(ABC, Generic[Polled]):
 
     @abstractmethod
     def assignment(self) -> set[TopicPartition]:
-        """What is assigned now."""
+        """Return the current assignment."""
 
     @abstractmethod
     def _poll(self, timeout: float) -> Polled | None:
-        """One poll of the client."""
+        """Poll the client once."""
 
     @abstractmethod
     def _close(self) -> None:

@@ -1,4 +1,4 @@
-"""A user's listener by name: `module:Class`. Names come from the command line or code, never from data."""
+"""Find a user's listener by name: `module:Class`. Names come from the command line or code, never from data."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ REQUIRED = ("on_partitions_assigned", "on_partitions_revoked")
 
 
 def find_listener(name: str) -> Callable[[], RebalanceListener]:
-    """What makes a listener for each member; a class of kafka-python's form is adapted.
+    """Return a function that makes a listener for each member; a class of kafka-python's form is adapted.
 
-    Raises Fault("LISTENER_NOT_FOUND"), which says what could not be imported or is missing; what is returned raises
-    Fault("LISTENER_NOT_MADE") where the class cannot be called without arguments.
+    Raises Fault("LISTENER_NOT_FOUND"), which says what could not be imported or is missing; the function raises
+    Fault("LISTENER_NOT_MADE") if the class cannot be called without arguments.
     """
     if _MODULE_CLASS.fullmatch(name) is None:
         raise Fault(NOT_FOUND, f"listener is {name!r}; expected module:Class")
@@ -36,6 +36,6 @@ def find_listener(name: str) -> Callable[[], RebalanceListener]:
 def _made(name: str, kind: Callable[[], Any]) -> Any:
     try:
         return kind()
-    except Exception as error:  # a constructor of others may fail in any way
+    except Exception as error:  # a foreign constructor may fail in any way
         told = f"{name}() raised {type(error).__name__}: {error}"
         raise Fault(NOT_MADE, f"{told}; expected a class that is made without arguments") from error

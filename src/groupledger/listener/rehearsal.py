@@ -1,7 +1,7 @@
-"""A user's listener driven over a simulated group or over recorded history; what it did, and what went wrong.
+"""Rehearse a user's listener over a simulated group or recorded history; report what it did and what went wrong.
 
-Between two events, or two recorded generations, each partition gets some records, and every member that runs reads all
-that it has: what is read and not committed when a partition is given up is a finding.
+Between two events, or two recorded generations, each partition gets some records, and every running member reads all
+that it has. Records read but not committed when a partition is revoked are a finding.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from groupledger.listener.timed import rehearsed
 from groupledger.listener.view import GroupMetadata
 
 Make = Callable[[], RebalanceListener]
-"""A listener for each member: usually its class."""
+"""Makes a listener for each member: usually its class."""
 
 SIMULATED = "simulated-group"
 RECORDS = 1
-"""Of each partition, between two events; a second, where the group has times."""
+"""Per partition between two events, or per second if the group has times."""
 
 
 class Rehearsal(NamedTuple):
-    """A script that was played with listeners: what came of each event, and what the listeners did, call by call."""
+    """A script played with listeners: the outcome of each event, and what the listeners did, call by call."""
 
     settlements: list[Settlement]
     journal: list[Entry]
 
     @property
     def convicted(self) -> list[Entry]:
-        """What went wrong, in its order."""
+        """Return what went wrong, in order."""
         return [entry for entry in self.journal if entry.error is not None]
 
 
@@ -50,11 +50,11 @@ def rehearse(
     custom: Mapping[str, CustomAssignor] | None = None,
     group_id: str = SIMULATED,
 ) -> Rehearsal:
-    """Play a script whose members all have such a listener. Raises Fault as `simulate` does.
+    """Play a script in which every member has such a listener. Raises Fault as `simulate` does.
 
-    With times the listeners run inside the group: their callbacks hold up its rounds by what they `spend`, and one
-    record a second arrives in each partition if the script has no rate of its own. Nobody commits but they, unless the
-    script has an interval for auto-commit. Without times: as `rehearse_simulation`.
+    With times the listeners run inside the group: what their callbacks `spend` delays its rounds, and one record a
+    second arrives in each partition if the script has no rate of its own. Only listeners commit, unless the script has
+    an interval for auto-commit. Without times: as `rehearse_simulation`.
     """
     if script.times is None:
         settled = simulate(script, custom)
@@ -68,10 +68,10 @@ def rehearse(
 def rehearse_simulation(
     settlements: Iterable[Settlement], make: Make, *, group_id: str = SIMULATED, records: int = RECORDS
 ) -> list[Entry]:
-    """What the listeners of all members did, call by call; members by the name of the process.
+    """Return what the listeners of all members did, call by call; members by the name of the process.
 
-    Each partition gets `records` between two events. A process that is started again has a consumer and a listener of
-    its own; one that ended or stands still reads nothing.
+    Each partition gets `records` between two events. A restarted process has a new consumer and a new listener; one
+    that has ended or hangs reads nothing.
     """
     group = _RehearsedGroup(make, group_id, SimulatedBroker())
     journal: list[Entry] = []
@@ -95,10 +95,10 @@ def _membership(group_id: str, called: MemberCall) -> GroupMetadata:
 
 
 def rehearse_history(calls: Iterable[RecordedCall], make: Make, *, records: int = RECORDS) -> list[Entry]:
-    """The same over the calls that history records, snapshot by snapshot; members by their member id.
+    """Do the same over the calls in recorded history, snapshot by snapshot; members by their member id.
 
-    History knows no records: each partition that a member was assigned gets some before each snapshot, and it counts
-    whether something was committed, not which offset. Instance ids and topics that nobody was assigned are not known.
+    History has no records: each assigned partition gets some before each snapshot, and only whether a commit was made
+    counts, not its offset. Instance ids, and topics that were never assigned, are unknown.
     """
     groups: dict[tuple[str, str], _RehearsedGroup] = {}
     journal: list[Entry] = []
@@ -124,8 +124,8 @@ def _snapshot(each: RecordedCall) -> tuple[str, str, str]:
 class _RehearsedGroup:
     """One group: its broker, and the consumer of each member that was called.
 
-    Calls are made in their order, which is that of the protocol: under an eager assignor all members give up before
-    anybody is assigned. Those of one member that follow one another are due at one poll.
+    Calls are made in the protocol's order: under an eager assignor all members revoke before any is assigned.
+    Successive calls of one member are due at one poll.
     """
 
     def __init__(self, make: Make, group_id: str, broker: SimulatedBroker) -> None:
@@ -136,7 +136,7 @@ class _RehearsedGroup:
         self.generations: dict[str, int | None] = {}
 
     def pass_time(self, records: int, at_ms: int, running: Mapping[str, int]) -> list[Entry]:
-        """The logs grow, and these members read them."""
+        """Let the logs grow and these members read them."""
         self.broker.append(records, at_ms)
         journal: list[Entry] = []
         for member, process in sorted(running.items()):
@@ -148,13 +148,13 @@ class _RehearsedGroup:
         return journal
 
     def enter(self, called: RecordedCall) -> GroupMetadata:
-        """As what the coordinator knows a member: it enters the generation of a snapshot when it joins."""
+        """Return the member as the coordinator knows it: it enters the generation of a snapshot when it joins."""
         if called.call.callback is Callback.USER_DATA:
             self.generations[called.member_id] = called.generation
         return GroupMetadata(self.group_id, self.generations.get(called.member_id), called.member_id)
 
     def poll(self, member: str, calls: Iterable[tuple[Call, GroupMetadata]], process: int = 1) -> list[Entry]:
-        """One poll of a member; what its listener raises is in the journal. A new process has a new consumer."""
+        """Poll a member once; its listener's errors are in the journal. A new process has a new consumer."""
         consumer = self.consumers.get(member)
         if consumer is None or consumer.process != process:
             consumer = HostedConsumer(member, self.group_id, broker=self.broker, process=process)

@@ -1,4 +1,4 @@
-"""Listeners inside a simulated group that has times: what their callbacks take holds up the group."""
+"""Run listeners inside a simulated group with times: the duration of their callbacks delays the group."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ T = TypeVar("T")
 
 
 class TimedBroker(SimulatedBroker):
-    """The logs and the committed offsets of a group that has times, as they are now."""
+    """The current logs and committed offsets of a group with times."""
 
     def __init__(self, group: ClockedGroup, records: Records) -> None:
         self.group = group
         self.records = records
-        self.read_ms: int | None = None  # a poll that is only now looked at
+        self.read_ms: int | None = None  # time of an earlier poll that is only now processed
         self._topics: Mapping[str, int] | None = None
         super().__init__(group.partition_counts)
 
     @property
     def now_ms(self) -> int | None:
-        """What the clock says."""
+        """Return the time on the clock."""
         return self.group.now_ms
 
     @now_ms.setter
     def now_ms(self, told: int | None) -> None:
-        """Nobody sets the clock."""
+        """Ignore the value: the clock cannot be set."""
 
     def see_topics(self) -> None:
         """Topics that were deleted take their commits along."""
@@ -47,26 +47,26 @@ class TimedBroker(SimulatedBroker):
             self.set_topics(self.group.partition_counts)
 
     def end_offset(self, partition: TopicPartition) -> int:
-        """The offset after the last record."""
+        """Return the offset after the last record."""
         return self.records.end(partition, self.group.now_ms if self.read_ms is None else self.read_ms)
 
     def first_since(self, partition: TopicPartition, at_ms: int) -> OffsetAndTimestamp | None:
-        """The first record of this time or later."""
+        """Return the first record with this timestamp or a later one."""
         found = self.records.first_since(partition, at_ms, self.group.now_ms)
         return None if found is None else OffsetAndTimestamp(*found)
 
     def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """A member commits these."""
+        """Record offsets committed by a member."""
         super().commit(offsets)
         self.records.committed.update({each: told.offset for each, told in offsets.items()})
 
     def note_read(self, partition: TopicPartition, first: int, end: int) -> None:
-        """A member reads these records."""
+        """Record what a member has read."""
         self.records.read(partition, first, end)
 
 
 class TimedConsumer(HostedConsumer):
-    """A member whose requests take a round trip, and whose commits only a coordinator takes that knows it."""
+    """A member whose requests take a round trip, and whose commits are accepted only if the coordinator knows it."""
 
     def __init__(self, process: ClockedProcess, group_id: str, broker: TimedBroker, accepts: Accepts) -> None:
         super().__init__(process.name, group_id, broker=broker, process=process.number)
@@ -83,7 +83,7 @@ class TimedConsumer(HostedConsumer):
             spend(self.times.from_broker_ms)
 
     def auto_commit(self) -> None:
-        """Commit all positions, as `enable.auto.commit` does, if the coordinator takes it."""
+        """Commit all positions, as `enable.auto.commit` does, if the coordinator accepts it."""
         if self.accepts():
             self._commit(self._all_positions())
 
@@ -94,7 +94,7 @@ class TimedConsumer(HostedConsumer):
         super()._commit(wanted)
 
     def _give_up(self, partitions: Iterable[TopicPartition]) -> None:
-        """Where a member stopped that had been expelled says nothing to who owns its partitions by now."""
+        """Ignore where an expelled member stopped: its partitions may have new owners by now."""
         known = dict(self.broker.last_read)
         super()._give_up(partitions)
         if not self.accepts():
@@ -103,23 +103,23 @@ class TimedConsumer(HostedConsumer):
     def committed(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What any member of the group had committed when the coordinator was asked."""
+        """Return the group's commits at the time of the request."""
         return self._asked(lambda: super(TimedConsumer, self).committed(partitions, timeout=timeout))
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """The offset after the last record of each log, as it was when the broker was asked."""
+        """Return the offset after the last record of each log, at the time of the request."""
         return self._asked(lambda: super(TimedConsumer, self).end_offsets(partitions, timeout=timeout))
 
     def offsets_for_times(
         self, timestamps_ms: Mapping[TopicPartition, int], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record of each partition at or after its time."""
+        """Return the first record of each partition at or after its time."""
         return self._asked(lambda: super(TimedConsumer, self).offsets_for_times(timestamps_ms, timeout=timeout))
 
     def list_topics(self, *, timeout: float | None = None) -> dict[str, list[PartitionInfo]]:
-        """All topics."""
+        """Return all topics."""
         return self._asked(lambda: super(TimedConsumer, self).list_topics(timeout=timeout))
 
     def _asked(self, ask: Callable[[], T]) -> T:
@@ -130,7 +130,7 @@ class TimedConsumer(HostedConsumer):
 
 
 class RehearsedProcess(Application):
-    """One process with a listener of its own; what it does goes into the journal of the group."""
+    """One process with a listener of its own, which writes to the group's journal."""
 
     def __init__(
         self, group: ClockedGroup, process: ClockedProcess, consumer: TimedConsumer, broker: TimedBroker
@@ -141,22 +141,22 @@ class RehearsedProcess(Application):
         self.broker = broker
 
     def called(self, call: Call) -> Iterator[int]:
-        """What the pace says, then what the listener spends; whatever it raises is in the journal."""
+        """Yield the pace's time, then what the listener spends; its errors are in the journal."""
         yield from super().called(call)
         if call.callback in LISTENER:
             self.broker.see_topics()
             self.consumer.feed([call], self._membership())
             turns = in_turns(self._poll)
             try:
-                for spent_ms in turns:  # noqa: UP028 - `yield from` would let the thread go on before it counts for nobody
+                for spent_ms in turns:  # noqa: UP028 - `yield from` would resume the thread before it is cancelled
                     yield spent_ms
-            except GeneratorExit:  # the process ended in its callback: what that does now counts for nobody
+            except GeneratorExit:  # the process ended in its callback: what the callback does now is ignored
                 self.consumer.journal, self.consumer.broker = [], SimulatedBroker()
                 turns.close()
                 raise
 
     def _poll(self) -> None:
-        with suppress(Exception):  # a listener is a user's code; the journal has what it raised
+        with suppress(Exception):  # a listener is a user's code; its error is in the journal
             self.consumer.poll()
 
     def _membership(self) -> GroupMetadata:
@@ -171,11 +171,11 @@ class RehearsedProcess(Application):
         self.broker.read_ms = None
 
     def commit(self) -> None:
-        """As `enable.auto.commit` does."""
+        """Commit as `enable.auto.commit` does."""
         self.consumer.auto_commit()
 
     def expelled(self, call: Call, started_ms: int, ended_ms: int) -> None:
-        """A verdict: the callback took so long that the group went on without the member."""
+        """Report that the callback took so long that the group continued without the member."""
         timeout_ms = self.process.times.rebalance_timeout_ms
         told = f"{call.callback.value} took {ended_ms - started_ms:,} ms, and the group went on without the member"
         error = f"{told}; expected less than its rebalance timeout of {timeout_ms:,} ms"

@@ -1,4 +1,4 @@
-"""Callbacks that take simulated time: each runs on a thread of its own, and only ever one of all threads goes on.
+"""Let callbacks take simulated time: each runs on a thread of its own, and only one thread at a time continues.
 
 from groupledger.listener import spend
 
@@ -22,13 +22,13 @@ _SPEND: ContextVar[Spend | None] = ContextVar("spend", default=None)
 
 
 class _EndedError(BaseException):
-    """The process was killed in this callback; no listener is to catch that."""
+    """The process was killed in this callback; a listener must not catch it."""
 
 
 def spend(ms: int) -> None:
-    """Let so many milliseconds pass in a callback that is rehearsed with times; in any other host, do nothing.
+    """Let `ms` milliseconds pass in a callback that is rehearsed with times; in any other host, do nothing.
 
-    Raises Fault("BAD_TIME") for what is no whole number of 0 or more.
+    Raises Fault("BAD_TIME") for anything but a whole number of 0 or more.
     """
     if type(ms) is not int or ms < 0:
         raise Fault("BAD_TIME", f"time to spend is {ms!r}; expected a whole number of milliseconds from 0")
@@ -38,7 +38,7 @@ def spend(ms: int) -> None:
 
 
 def in_turns(act: Callable[[], None]) -> Generator[int, None, None]:
-    """Do something that may `spend`: each value is such a time, after which it goes on; raises what it raised."""
+    """Run a function that may `spend`: yield each such time, after which it continues; raise what it raised."""
     spent: SimpleQueue[int | BaseException | None] = SimpleQueue()
     goes_on: SimpleQueue[bool] = SimpleQueue()
     thread = Thread(target=_run, args=(act, spent, goes_on), daemon=True)
@@ -66,7 +66,7 @@ def _run(act: Callable[[], None], spent: SimpleQueue[int | BaseException | None]
     _SPEND.set(wait)
     try:
         act()
-    except BaseException as error:  # noqa: BLE001 - told to whoever waits for it
+    except BaseException as error:  # noqa: BLE001 - passed on to the waiting thread
         spent.put(error)
     else:
         spent.put(None)

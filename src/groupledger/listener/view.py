@@ -1,7 +1,7 @@
-"""The restricted view of a consumer that a callback is given (KIP-1306, `RebalanceConsumer`).
+"""Provide the restricted view of a consumer that a callback receives (KIP-1306, `RebalanceConsumer`).
 
-What is dangerous in a rebalance is not there: poll, close, subscribe, unsubscribe, assign, wakeup, enforce_rebalance,
-metrics and (un)registering them. A type checker says so before anything runs.
+It lacks what is dangerous in a rebalance: poll, close, subscribe, unsubscribe, assign, wakeup, enforce_rebalance,
+metrics and (un)registering them. A type checker reports their use before anything runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class OffsetAndMetadata(NamedTuple):
 
 
 class OffsetAndTimestamp(NamedTuple):
-    """The first record at or after a time; `timestamp_ms` is the record's, None where the client does not tell it."""
+    """The first record at or after a time; `timestamp_ms` is the record's, None if the client does not return it."""
 
     offset: int
     timestamp_ms: int | None
@@ -31,7 +31,7 @@ class OffsetAndTimestamp(NamedTuple):
 
 
 class PartitionInfo(NamedTuple):
-    """A partition as metadata has it; brokers by id."""
+    """A partition's metadata; brokers by id."""
 
     topic: str
     partition: int
@@ -54,7 +54,7 @@ OnCommit = Callable[[Offsets, Exception | None], None]
 
 
 class Client(Protocol):
-    """Anything with some of the view's operations, under the same names; one it lacks raises a named error."""
+    """Any object with some of the view's operations, under the same names; a missing one raises a named error."""
 
     client_name: str
 
@@ -72,88 +72,88 @@ class RebalanceConsumer:
         self._valid = True
 
     def commit_sync(self, offsets: Offsets | None = None, *, timeout: float | None = None) -> None:
-        """`commitSync`: commit these offsets, or the positions of all that is assigned."""
+        """Do `commitSync`: commit these offsets, or the positions of all assigned partitions."""
         self._do("commit_sync", offsets, timeout=timeout)
 
     def commit_async(self, offsets: Offsets | None = None, callback: OnCommit | None = None) -> None:
-        """`commitAsync`: the same without waiting."""
+        """Do `commitAsync`: the same without waiting."""
         self._do("commit_async", offsets, callback)
 
     def committed(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """`committed`: the last committed offset of each; None where there is none."""
+        """Do `committed`: return the last committed offset of each partition; None without one."""
         return dict(self._do("committed", tuple(partitions), timeout=timeout))
 
     def position(self, partition: TopicPartition, *, timeout: float | None = None) -> int:
-        """`position`: the offset of the next record."""
+        """Do `position`: return the offset of the next record."""
         return int(self._do("position", partition, timeout=timeout))
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-        """`seek`: go on from there."""
+        """Do `seek`: continue from there."""
         self._do("seek", partition, offset)
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition]) -> None:
-        """`seekToBeginning`."""
+        """Do `seekToBeginning`."""
         self._do("seek_to_beginning", tuple(partitions))
 
     def seek_to_end(self, partitions: Iterable[TopicPartition]) -> None:
-        """`seekToEnd`."""
+        """Do `seekToEnd`."""
         self._do("seek_to_end", tuple(partitions))
 
     def assignment(self) -> frozenset[TopicPartition]:
-        """`assignment`."""
+        """Do `assignment`."""
         return frozenset(self._do("assignment"))
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """`pause`: deliver nothing of these until `resume`, also after the callback."""
+        """Do `pause`: deliver nothing of these until `resume`, even after the callback."""
         self._do("pause", tuple(partitions))
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        """`resume`."""
+        """Do `resume`."""
         self._do("resume", tuple(partitions))
 
     def paused(self) -> frozenset[TopicPartition]:
-        """`paused`."""
+        """Do `paused`."""
         return frozenset(self._do("paused"))
 
     def beginning_offsets(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """`beginningOffsets`."""
+        """Do `beginningOffsets`."""
         return dict(self._do("beginning_offsets", tuple(partitions), timeout=timeout))
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """`endOffsets`."""
+        """Do `endOffsets`."""
         return dict(self._do("end_offsets", tuple(partitions), timeout=timeout))
 
     def offsets_for_times(
         self, timestamps_ms: Mapping[TopicPartition, int], *, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """`offsetsForTimes`."""
+        """Do `offsetsForTimes`."""
         return dict(self._do("offsets_for_times", dict(timestamps_ms), timeout=timeout))
 
     def partitions_for(self, topic: str, *, timeout: float | None = None) -> list[PartitionInfo]:
-        """`partitionsFor`."""
+        """Do `partitionsFor`."""
         return list(self._do("partitions_for", topic, timeout=timeout))
 
     def list_topics(self, *, timeout: float | None = None) -> dict[str, list[PartitionInfo]]:
-        """`listTopics`."""
+        """Do `listTopics`."""
         return dict(self._do("list_topics", timeout=timeout))
 
     def client_instance_id(self, *, timeout: float | None = None) -> str:
-        """`clientInstanceId`, which the KIP has in the interface and forgets in the list (decision 0123)."""
+        """Do `clientInstanceId`, which the KIP has in the interface but omits from the list (decision 0123)."""
         return str(self._do("client_instance_id", timeout=timeout))
 
     def current_lag(self, partition: TopicPartition) -> int | None:
-        """`currentLag`: records behind the end; None where it is not known."""
+        """Do `currentLag`: return the number of records behind the end; None if unknown."""
         lag = self._do("current_lag", partition)
         return None if lag is None else int(lag)
 
     def group_metadata(self) -> GroupMetadata:
-        """`groupMetadata`."""
+        """Do `groupMetadata`."""
         found: GroupMetadata = self._do("group_metadata")
         return found
 
@@ -170,7 +170,7 @@ class RebalanceConsumer:
 
 @contextmanager
 def view_of(client: Client) -> Iterator[RebalanceConsumer]:
-    """A view for one callback; it expires when the callback returns or raises."""
+    """Make a view for one callback; it expires when the callback returns or raises."""
     view = RebalanceConsumer(client)
     try:
         yield view
