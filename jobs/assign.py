@@ -1,4 +1,4 @@
-"""The command `groupledger assign` for spark-submit, which needs the jars Spark lacks:
+"""Run the command `groupledger assign` with spark-submit, which needs the jars that Spark lacks:
 
 spark-submit --jars "$(groupledger jars)" jobs/assign.py --config conf/cluster.yaml
 """

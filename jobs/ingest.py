@@ -1,4 +1,4 @@
-"""The command `groupledger ingest` for spark-submit, which needs the jars Spark lacks:
+"""Run the command `groupledger ingest` with spark-submit, which needs the jars that Spark lacks:
 
 spark-submit --jars "$(groupledger jars)" jobs/ingest.py --config conf/cluster.yaml
 """

@@ -1,1 +1,1 @@
-"""Reading what users have: the raw offsets log, topic listings, tables of snapshots."""
+"""Read users' data: the raw offsets log, topic listings, tables of snapshots."""

@@ -1,4 +1,4 @@
-"""The bounds of `core.bounds` as Spark columns: a number is checked before it is cast, so that no cast overflows."""
+"""Apply the bounds of `core.bounds` to Spark columns: numbers are checked before the cast, so that none overflows."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _MICROS = 1_000
 
 
 def within(number: Column, bound: NumberRange) -> Column:
-    """The whole number where it is in the range, else null."""
+    """Return the whole number if it is in the range, else null."""
     return F.when(number.between(bound.least, bound.most), number)
 
 
 def moment(value: Column, kind: DataType, bound: NumberRange) -> Column:
-    """A timestamp, or milliseconds since 1970, as a timestamp; null where it is outside of the range.
+    """Convert a timestamp, or milliseconds since 1970, to a timestamp; null outside the range.
 
-    One without a zone is in UTC, whatever the session's zone is.
+    A timestamp without a zone is in UTC, whatever the session's zone.
     """
     if isinstance(kind, IntegralType):
         return F.timestamp_millis(within(value.cast("bigint"), bound))
@@ -37,6 +37,6 @@ def moment(value: Column, kind: DataType, bound: NumberRange) -> Column:
 
 
 def _without_zone(millis: int) -> str:
-    """Milliseconds since 1970 as a date and time in UTC."""
+    """Format milliseconds since 1970 as a date and time in UTC."""
     at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=millis)
     return at.replace(tzinfo=None).isoformat(" ", "milliseconds")

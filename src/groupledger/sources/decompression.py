@@ -1,4 +1,4 @@
-"""Kafka's codecs of record batches: gzip, snappy (framed as xerial's Java library does, or raw), lz4 frames, zstd."""
+"""Decompress Kafka's codecs: gzip, snappy (framed as xerial's Java library does, or raw), lz4 frames, zstd."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 MOST_BYTES = 256 << 20
-"""What may come of one piece of data: bytes made to grow without end must not fill a worker's memory."""
+"""Limit of the output for one input: a decompression bomb must not fill a worker's memory."""
 
 _CODECS = {1: "gzip", 3: "lz4", 4: "zstd"}
 _SNAPPY = 2
@@ -18,7 +18,7 @@ _LENGTH = 4
 
 
 def decompressed(codec: int, data: bytes) -> bytes:
-    """The records of a batch; `codec` as in its attributes. ValueError where the codec did not write them."""
+    """Return the records of a batch; `codec` as in its attributes. ValueError for bytes not of that codec."""
     try:
         if codec == _SNAPPY:
             return _snappy(data)
@@ -51,7 +51,7 @@ def _snappy(data: bytes) -> bytes:
 
 
 def _block(data: bytes) -> bytes:
-    """One raw block: its length stands before it."""
+    """Decompress one raw block, which its length precedes."""
     size = shift = 0
     for byte in data[:5]:
         size |= (byte & 0x7F) << shift

@@ -1,7 +1,7 @@
-"""Delta tables that grow: which version is there, and the rows that came since another one.
+"""Read Delta tables that grow: the current version, and the rows added since another one.
 
-These rows are read from the files that the table's log names, which are plain Parquet (`core.delta_log` says where
-not). Where the log cannot be read so, or no longer reaches back, nothing is said, and the whole table is to be read.
+These rows are read from the files that the table's log names, which are plain Parquet (see `core.delta_log` for the
+exceptions). If the log cannot be read that way, or no longer reaches back, the answer is None: read the whole table.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MOST_COMMITS, MOST_FILES = 10_000, 10_000
 MOST_PARTITIONS = 100
-"""Where more commits, files or values of partition columns are new, the whole table is read."""
+"""With more new commits, files or values of partition columns than this, the whole table is read."""
 _UNREADABLE = (PySparkException, Py4JJavaError)
 _ACTIONS = (
     "add struct<path: string, dataChange: boolean, partitionValues: map<string,string>, "
@@ -42,7 +42,7 @@ _VERSION, _FILE = "_version", "_metadata.file_name"
 
 @dataclass(frozen=True, slots=True)
 class DeltaVersion:
-    """A Delta table at a version. `name` is what SQL calls it, `folder` a URL; `plain`: its files are plain Parquet."""
+    """A Delta table at a version. `name` is its name in SQL, `folder` a URL; `plain`: its files are plain Parquet."""
 
     name: str
     table_id: str
@@ -53,13 +53,13 @@ class DeltaVersion:
 
 
 def delta_path(path: str) -> str:
-    """What SQL calls the Delta table in a folder; it knows whole paths only."""
+    """Return the SQL name of the Delta table in a folder; SQL requires absolute paths."""
     place = local_path(path)
     return f"delta.{quoted(str(place.absolute()) if place is not None and place.exists() else path)}"
 
 
 def present_version(spark: SparkSession, name: str) -> DeltaVersion | None:
-    """The version that a table has now; None where it is none of Delta's."""
+    """Return the current version of a table; None if it is not a Delta table."""
     try:
         version = spark.sql(f"DESCRIBE HISTORY {name} LIMIT 1").collect()[0]["version"]
         found = spark.sql(f"DESCRIBE DETAIL {name}").collect()[0].asDict()
@@ -73,7 +73,7 @@ def present_version(spark: SparkSession, name: str) -> DeltaVersion | None:
 
 
 def whole(spark: SparkSession, table: DeltaVersion) -> DataFrame:
-    """All rows of that version."""
+    """Return all rows of that version."""
     return opened(
         lambda: spark.sql(f"SELECT * FROM {table.name} VERSION AS OF {table.version}"),  # noqa: S608 - quoted
         table.name,
@@ -81,7 +81,7 @@ def whole(spark: SparkSession, table: DeltaVersion) -> DataFrame:
 
 
 def added(spark: SparkSession, table: DeltaVersion, since: int) -> list[AddedFile] | None:
-    """The files that hold all rows which came since a version; None where the log does not tell."""
+    """Return the files that hold all rows added since a version; None if the log does not tell."""
     if not table.plain or not 0 <= table.version - since <= MOST_COMMITS:
         return None
     versions = range(since + 1, table.version + 1)
@@ -91,7 +91,7 @@ def added(spark: SparkSession, table: DeltaVersion, since: int) -> list[AddedFil
     try:
         log = spark.read.schema(_ACTIONS).option("mode", "FAILFAST").json(names)
         rows = log.select(F.col(_FILE).alias(_VERSION), *log.columns).collect()
-    except _UNREADABLE:  # a commit is gone (the log is kept for some weeks), or the folder may not be read
+    except _UNREADABLE:  # a commit is gone (the log is kept for some weeks), or the folder is not readable
         return None
     commits: dict[int, list[dict[str, Any]]] = {version: [] for version in versions}
     for row in rows:
@@ -103,9 +103,9 @@ def added(spark: SparkSession, table: DeltaVersion, since: int) -> list[AddedFil
 def rows_of(
     spark: SparkSession, table: DeltaVersion, schema: StructType, files: Sequence[AddedFile], names: Sequence[str]
 ) -> DataFrame | None:
-    """The rows of these files, with those of the table's columns that are in `names`.
+    """Return the rows of these files, with the table's columns that are in `names`.
 
-    None where they have too many values of its partition columns. Raises SourceFault where one of them is gone.
+    None if they have too many values of its partition columns. Raises SourceFault if one of the files is gone.
     """
     placed = [name for name in table.partition_columns if name in names]
     by_values: defaultdict[tuple[str | None, ...], list[str]] = defaultdict(list)
@@ -125,7 +125,7 @@ def rows_of(
 
 
 def url_of(folder: str, path: str) -> str:
-    """Where a file of the table is: the log has its path relative to the table or whole, with signs as in URLs.
+    """Return the location of a table's file: the log has a relative or absolute path, escaped as in URLs.
 
     >>> url_of("file:/data/log", "date=2026-11-21/part%20a.parquet")
     'file:/data/log/date=2026-11-21/part a.parquet'
@@ -135,4 +135,4 @@ def url_of(folder: str, path: str) -> str:
 
 
 def _value(values: Mapping[str, str | None], name: str) -> str | None:
-    return values.get(name) or None  # in Delta's log an empty text is a null
+    return values.get(name) or None  # in Delta's log, empty text means null

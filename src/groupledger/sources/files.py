@@ -1,7 +1,7 @@
-"""Which files a path stands for: names are taken literally, folders with all that lies below them.
+"""Resolve a path to files: names are taken literally, folders with everything below them.
 
-Names that begin with `_` or `.` inside a folder are passed over, as Spark does (`_SUCCESS`, `.part-0.crc`). A path with
-files below it of which none would be read is a fault: nothing is passed over in silence.
+Names in a folder that begin with `_` or `.` are skipped, as Spark does (`_SUCCESS`, `.part-0.crc`). A path with files
+of which none would be read is a fault: nothing is skipped silently.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _REASONS = {
     "CSV header does not conform": "its header is not that of the other files",
     "Permission denied": "permission denied",
 }
-"""What Spark's errors say of a file, and the same for a person."""
+"""What Spark's errors say of a file, mapped to words for a person."""
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """A path as Spark has to be given it, and the files it stands for: (name, bytes, time of change in us)."""
+    """A path as Spark needs it, and its files: (name, bytes, modification time in us)."""
 
     path: str
     place: str
@@ -54,18 +54,18 @@ class Files:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to read in them."""
+        """Return whether the files have no content."""
         return not any(size for _, size, _ in self.found)
 
     @property
     def is_partitioned(self) -> bool:
-        """Whether folders such as `date=2026-11-21` hold values of columns."""
+        """Return whether folders such as `date=2026-11-21` hold values of columns."""
         root = _plain(self.path).rstrip("/")
         return any("=" in folder for name, *_ in self.found for folder in _below(_plain(name), root).split("/")[:-1])
 
 
 def list_files(spark: SparkSession, path: str, *, glob: bool = False) -> Files:
-    """The files of a path. Raises SourceFault: SOURCE_MISSING, SOURCE_UNREADABLE, FILES_PASSED_OVER."""
+    """List the files of a path. Raises SourceFault: SOURCE_MISSING, SOURCE_UNREADABLE, FILES_PASSED_OVER."""
     place = path if glob else literal_path(path)
     reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
     listed = opened(lambda: reader.load(place), path)
@@ -81,7 +81,7 @@ def list_files(spark: SparkSession, path: str, *, glob: bool = False) -> Files:
 
 
 def whole(rows: DataFrame, files: Files) -> DataFrame:
-    """The rows, of all files. Raises SourceFault FILES_PASSED_OVER where Spark would read some of them only."""
+    """Return the rows of all files. Raises SourceFault FILES_PASSED_OVER if Spark would read only some of them."""
     if files.is_partitioned:
         read = len(opened(rows.inputFiles, files.path))
         if read != len(files.found):
@@ -92,7 +92,7 @@ def whole(rows: DataFrame, files: Files) -> DataFrame:
 
 
 def unreadable(error: str, names: Iterable[str]) -> SourceFault | None:
-    """The fault of the first file that an error of Spark names and that is one of `names`; None without one."""
+    """Return the fault of the first file among `names` that an error of Spark names; None without one."""
     known = {spelt: _plain(name) for name in names for spelt in (_plain(name), unquote(_plain(name)))}
     for match in _NAMED.finditer(error):
         said = _plain(match[1] or match[2])
@@ -106,7 +106,7 @@ def unreadable(error: str, names: Iterable[str]) -> SourceFault | None:
 
 
 def local_path(path: str) -> Path | None:
-    """Where a path leads on this machine, `file:` or not; None in another store."""
+    """Return the local path, with or without `file:`; None in another store."""
     local = _LOCAL.match(path)
     return Path(path[local.end() :]) if local else None
 
@@ -116,7 +116,7 @@ def _rows(listed: Any, path: str) -> list[Any]:
 
 
 def _expect_nothing(path: str, *, glob: bool) -> None:
-    """Fault where a path that Spark finds empty holds files all the same."""
+    """Raise a fault if a path that Spark finds empty contains files."""
     hidden = [path] if _is_hidden(path) and not glob else []
     root = local_path(path)
     if root is not None and not glob:
@@ -136,10 +136,10 @@ def _is_hidden(path: str) -> bool:
 
 
 def _plain(name: str) -> str:
-    """A local file without `file:`."""
+    """Remove `file:` from a local file's name."""
     return re.sub(r"^file:/+", "/", name)
 
 
 def _below(name: str, root: str) -> str:
-    """The part of a name below the source's folder; all of it where the folder is spelt in another way."""
+    """Return the part of a name below the source's folder; all of it if the folder is spelt differently."""
     return name.split("/" + root.removeprefix("./").lstrip("/") + "/", 1)[-1]

@@ -1,8 +1,8 @@
-"""One table as a user gives it, in the types of its declaration.
+"""Read one table of a user, in the types of its declaration.
 
 Parquet and Delta have types: a column of another kind is a fault of the whole table. JSON and CSV are read as text
-(lists as JSON text): a value that does not fit is a fault of its row. CSV names its columns in a header; a line of JSON
-in its keys, so that a required one that is missing is a fault of the line.
+(lists as JSON text): a value that does not fit is a fault of its row. CSV names its columns in a header; each line of
+JSON names them in its keys, so that a missing required one is a fault of the line.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ _LINE = "_line_problem"
 
 @dataclass(frozen=True, slots=True)
 class GivenTable:
-    """One table of a user: `rows` have every column a user may give, ROW (their text) and PROBLEM.
+    """One table of a user: `rows` have every column that a user may provide, ROW (their text) and PROBLEM.
 
-    `arrivals` counts them; `files` are what was read.
+    `arrivals` counts them; `files` are the files read.
     """
 
     rows: DataFrame
@@ -62,7 +62,7 @@ class GivenTable:
 def read_given(
     spark: SparkSession, folder: str, form: GivenForm, kind: str, *, optional: bool = False, glob: bool = False
 ) -> GivenTable | None:
-    """The table `<folder>/<name>`, or that with the ending `.<kind>`; None where it is optional and not there.
+    """Read the table `<folder>/<name>`, or `<name>.<kind>`; None if it is optional and missing.
 
     Raises SourceFault: SOURCE_MISSING, SOURCE_UNREADABLE, FILES_PASSED_OVER, or FOREIGN_SCHEMA with table, column, got
     and expected.
@@ -81,7 +81,7 @@ def read_given(
 
 
 def of_lines(lines: DataFrame, files: Files, form: GivenForm) -> GivenTable:
-    """A table of lines as `read_text` gives them."""
+    """Read a table of lines from `read_text`."""
     texts = StructType([StructField(name, StringType()) for name in form.columns])
     raw = parsed(lines, texts, partial(table_row, columns=form.columns)).withColumnRenamed(PROBLEM, _LINE)
     told = raw.where(F.col(_LINE).isNull() | (F.col(_LINE) != BLANK))
@@ -100,7 +100,7 @@ def _of_columns(spark: SparkSession, files: Files, form: GivenForm, kind: str, f
         words = "MALFORMED_LINE: the line has other columns than the header; expected the columns that the header names"
         line, text = F.when(F.col(CORRUPT).isNotNull(), F.lit(words)), F.coalesce(CORRUPT, text)
     rows = _typed(raw.withColumn(_LINE, line), form, text)
-    arrived = raw.select(F.lit(None).cast("string").alias(PROBLEM))  # blank lines of CSV are none of its rows
+    arrived = raw.select(F.lit(None).cast("string").alias(PROBLEM))  # blank lines of CSV are not rows
     return GivenTable(rows, Arrivals(raw, arrived, of_lines=False), files)
 
 
@@ -109,7 +109,7 @@ def _named(form: GivenForm, raw: DataFrame) -> list[str]:
 
 
 def _find(spark: SparkSession, path: str, kind: str, *, glob: bool) -> Files:
-    """The files at the first of the two places that has something."""
+    """Return the files at the first of the two places that has any."""
     try:
         return table_files(spark, path, kind, glob=glob)
     except SourceFault as fault:
@@ -147,7 +147,7 @@ def _foreign(form: GivenForm, folder: str, name: str, got: str, expected: DataTy
 
 
 def _fits(got: DataType, expected: DataType) -> bool:
-    """Whether values of one type can be read as the other."""
+    """Return whether values of one type can be read as the other."""
     if isinstance(got, NullType):
         return True
     if isinstance(expected, ArrayType):
@@ -165,7 +165,7 @@ def _fits(got: DataType, expected: DataType) -> bool:
 
 
 def _typed(raw: DataFrame, form: GivenForm, text: Column) -> DataFrame:
-    """Every column of the form in its type, null where a value does not fit, and what is wrong with the row."""
+    """Return every column of the form in its type, null for values that do not fit, and the row's problem."""
     given = _named(form, raw)
     columns = [_converted(raw, form, name).alias(name) for name in form.columns]
     kept = [F.col(name).alias(_GOT.format(name)) for name in given]
@@ -181,17 +181,17 @@ def _converted(raw: DataFrame, form: GivenForm, name: str) -> Column:
 
 
 def _as(value: Column, got: DataType, expected: DataType) -> Column:
-    """The value in the expected type; null where it does not fit."""
+    """Convert the value to the expected type; null if it does not fit."""
     if isinstance(expected, TimestampType):
         return _moment(value, got)
     if got.simpleString() == expected.simpleString():
         return value
     if isinstance(expected, ArrayType) and isinstance(got, StringType):
-        return F.when(F.try_parse_json(value).isNotNull(), F.from_json(value, expected))  # it passes over text behind
+        return F.when(F.try_parse_json(value).isNotNull(), F.from_json(value, expected))  # it ignores trailing text
     if isinstance(expected, ArrayType | StructType) or isinstance(got, ArrayType | StructType | MapType):
         return _nested(value, got, expected)
     if isinstance(expected, IntegralType) and not isinstance(got, IntegralType | StringType):
-        return F.lit(None).cast(expected)  # a cast would cut 1.5 to 1 without a word
+        return F.lit(None).cast(expected)  # a cast would silently truncate 1.5 to 1
     if isinstance(expected, BinaryType) and isinstance(got, StringType):
         return F.try_to_binary(value, F.lit("base64"))
     if isinstance(expected, StringType | BooleanType | IntegralType):
@@ -200,7 +200,7 @@ def _as(value: Column, got: DataType, expected: DataType) -> Column:
 
 
 def _nested(value: Column, got: DataType, expected: DataType) -> Column:
-    """A list, or a struct by the names of its fields: part by part, since a list may have millions of parts."""
+    """Convert a list, or a struct by field names: element by element, since a list may have millions of elements."""
     if isinstance(got, ArrayType) and isinstance(expected, ArrayType):
         inner = (got.elementType, expected.elementType)
         return F.transform(value, lambda part: _as(part, *inner))
@@ -217,7 +217,7 @@ def _field(value: Column, got: StructType, expected: StructField) -> Column:
 
 
 def _moment(value: Column, got: DataType) -> Column:
-    """A timestamp, milliseconds since 1970, or the text of either; null beyond what can be kept."""
+    """Convert a timestamp, milliseconds since 1970, or the text of either; null outside the valid range."""
     if not isinstance(got, StringType):
         return moment(value, got, MOMENT)
     millis = moment(value.try_cast("bigint"), LongType(), MOMENT)
@@ -225,7 +225,7 @@ def _moment(value: Column, got: DataType) -> Column:
 
 
 def _problem(form: GivenForm, given: list[str]) -> Column:
-    """The first thing wrong with a row: `CODE: message`; null where nothing is."""
+    """Return the first problem of a row: `CODE: message`; null if there is none."""
     chosen = F.when(F.col(_LINE).isNotNull(), F.col(_LINE))
     for name in given:
         got, kind = F.col(_GOT.format(name)), form.table.schema[name].dataType
@@ -243,7 +243,7 @@ def _as_text(value: Column) -> Column:
 
 
 def _has_holes(value: Column, kind: DataType) -> Column:
-    """Whether a list has a null where its declaration allows none."""
+    """Return whether a list has a null that its declaration does not allow."""
     if not isinstance(kind, ArrayType):
         return F.lit(False)
     if isinstance(kind.elementType, StructType):

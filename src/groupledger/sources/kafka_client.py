@@ -1,7 +1,7 @@
-"""A running cluster, asked through confluent-kafka's admin client: its id, the ends of its log, its topics.
+"""Query a running cluster through confluent-kafka's admin client: its id, the ends of its log, its topics.
 
-Nothing here joins a group, commits or writes. A question that is not answered in time, or that no retry could have
-answered, is a Fault of one line.
+Nothing here joins a group, commits or writes. A request that is not answered in time, or that no retry could fix, is a
+Fault of one line.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ _POLL_SECONDS, _AGAIN_SECONDS = 0.05, 0.2
 _NAMES_A_QUESTION = 500
 _GONE = "UNKNOWN_TOPIC_OR_PART"
 _NOT_DESCRIBED = frozenset({"GROUP_ID_NOT_FOUND", "GROUP_AUTHORIZATION_FAILED", "UNSUPPORTED_VERSION"})
-"""Of a group: it is gone, it may not be seen, or it is of a type that this client cannot describe."""
+"""Errors of a group that is gone, may not be seen, or has a type that this client cannot describe."""
 Answer = TypeVar("Answer")
 TopicListing = tuple[str, str | None, tuple[tuple[str | None, ...], ...]]
-"""A topic: name, id, and of each partition the racks of its replicas."""
+"""A topic: name, id, and the racks of each partition's replicas."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a cluster is, how to log in (never shown), and how long an answer may take."""
+    """Where a cluster is, how to log in (never shown), and the timeout of a request."""
 
     bootstrap: str
     options: Mapping[str, str] = field(repr=False)
     timeout_seconds: float
 
     def client(self, kind: str, library: str = "confluent_kafka", **ours: Any) -> Any:
-        """A client of the library. Raises Fault: CLIENT_MISSING, KAFKA_OPTION where it takes no such options.
+        """Make a client of the library. Raises Fault: CLIENT_MISSING, KAFKA_OPTION if it rejects the options.
 
-        It writes no log of its own: what it would say there is said in faults.
+        It writes no log of its own: faults say what it would log.
         """
         module = client_module(library, *PACKAGE)
         quiet = logging.getLogger("groupledger.kafka")
@@ -60,7 +60,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """A cluster at one moment. `ends`: of each partition of its log; empty where no group was ever there."""
+    """A cluster at one moment. `ends`: of each partition of its log; empty if it never had a group."""
 
     cluster_id: str
     ends: Mapping[int, LogEnds]
@@ -68,12 +68,12 @@ class ClusterState:
 
     @property
     def topics_digest(self) -> str:
-        """The same topics, with the same ids, partitions and racks, give the same digest."""
+        """Return a digest that is equal for the same topics with the same ids, partitions and racks."""
         return digest(self.topics)
 
 
 class _UnsettledError(Exception):
-    """A question was answered with an error that passes; the fault that it is if it does not."""
+    """A request was answered with a transient error; holds the fault to raise if it persists."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.message)
@@ -81,7 +81,7 @@ class _UnsettledError(Exception):
 
 
 class Cluster:
-    """Questions to a cluster. `seconds` is a monotonic clock."""
+    """Requests to a cluster. `seconds` is a monotonic clock."""
 
     def __init__(self, address: Address, seconds: Callable[[], float]) -> None:
         self.address, self._seconds = address, seconds
@@ -92,34 +92,34 @@ class Cluster:
         self._admin = address.client("AdminClient", "confluent_kafka.admin", error_cb=self._errors.append)
 
     def state(self) -> ClusterState:
-        """Everything an ingest has to know: the ends of the log are those of before the topics are listed."""
+        """Return everything that an ingest needs; the log's ends are read before the topics are listed."""
         cluster_id = self.cluster_id()
         log_partitions = self.partitions().get(TOPIC, 0)
         if not log_partitions:
-            self.described_topics([TOPIC])  # it is not there, or we may not see it: that is a Fault
+            self.described_topics([TOPIC])  # if it is missing or not visible to us, this raises a Fault
         ends = self._ends(log_partitions)
-        return ClusterState(cluster_id, ends, self.topics())  # their names, too, are asked for after the ends
+        return ClusterState(cluster_id, ends, self.topics())  # even topic names are requested after the ends
 
     def topics(self) -> tuple[TopicListing, ...]:
-        """The topics that we may see."""
+        """Return the topics visible to us."""
         return self._listed(sorted(self.partitions()))
 
     def cluster_id(self) -> str:
-        """The cluster's own id: the first question, which shows whether anybody answers."""
+        """Return the cluster's own id: the first request, which shows whether a broker answers."""
         return str(self.described().cluster_id)
 
     def described(self, *, rights: bool = False) -> Any:
-        """The cluster's description."""
+        """Return the cluster's description."""
         settings = self._timeout | ({"include_authorized_operations": True} if rights else {})
         return self._settled(lambda: self._answer(self._admin.describe_cluster(**settings), "describing the cluster"))
 
     def partitions(self) -> dict[str, int]:
-        """Number of partitions of each topic that we may see."""
+        """Return the number of partitions of each topic visible to us."""
         found = self._settled(self._metadata)
         return {name: len(topic.partitions) for name, topic in found.topics.items()}
 
     def described_topics(self, names: Iterable[str], *, rights: bool = False) -> list[Any]:
-        """The descriptions of those topics that are still there."""
+        """Return the descriptions of those topics that still exist."""
         settings = self._timeout | ({"include_authorized_operations": True} if rights else {})
         wanted, found = list(names), []
         for at in range(0, len(wanted), _NAMES_A_QUESTION):
@@ -130,7 +130,7 @@ class Cluster:
         return found
 
     def groups(self) -> tuple[list[DescribedGroup], list[str]]:
-        """The groups as they are described, and the ids of those that are not."""
+        """Return the groups' descriptions, and the ids of groups without one."""
         wanted = sorted(each.group_id for each in self._settled(self._listed_groups))
         found, left_out = list[DescribedGroup](), list[str]()
         for at in range(0, len(wanted), _NAMES_A_QUESTION):
@@ -156,7 +156,7 @@ class Cluster:
         return tuple(sorted(found, key=lambda each: each[0]))
 
     def _ends(self, partitions: int) -> dict[int, LogEnds]:
-        """Log start and end of each log partition, the end as a reader of uncommitted records sees it."""
+        """Return log start and end of each log partition, the end as seen by a reader of uncommitted records."""
         starts, ends = (self._offsets(partitions, spec) for spec in ("earliest", "latest"))
         return {partition: LogEnds(starts[partition], ends[partition]) for partition in range(partitions)}
 
@@ -185,7 +185,7 @@ class Cluster:
         return listed.valid
 
     def _settled(self, question: Callable[[], Answer]) -> Answer:
-        """The answer; asked again, within the timeout of one question, where a leader has changed or just started."""
+        """Ask, and retry within the timeout of one request while a leader has changed or just started."""
         self._until = self._seconds() + self.address.timeout_seconds
         while True:
             try:
@@ -198,13 +198,13 @@ class Cluster:
     def _answers(
         self, ask: Callable[[], Mapping[Any, Any]], doing: str, unless: Collection[str] = ()
     ) -> dict[Any, Any]:
-        """The answers to a question about several things, by thing."""
+        """Return the answers to a request about several things, by thing."""
         return self._settled(
             lambda: {about: self._answer(told, f"{doing} {_name(about)}", unless) for about, told in ask().items()}
         )
 
     def _answer(self, future: Any, doing: str, unless: Collection[str] = ()) -> Any:
-        """The answer to a question; None where it is one of the errors `unless`."""
+        """Return the answer to a request; None for one of the errors `unless`."""
         while not future.done():
             self._admin.poll(_POLL_SECONDS)
             hopeless = next((error for error in self._errors if error.name() in HOPELESS), None)
@@ -220,7 +220,7 @@ class Cluster:
             raise self._fault(error, doing) from error
 
     def _fault(self, error: Any, doing: str) -> Exception:
-        """What an error is; it may pass."""
+        """Return the exception for an error, which may be transient."""
         cause = error.args[0]
         fault = kafka_fault(cause.name(), cause.str(), self.address.bootstrap, doing)
         if fault.code == "KAFKA_UNREACHABLE":
@@ -229,7 +229,7 @@ class Cluster:
 
 
 def _name(about: Any) -> str:
-    """What is asked about: a partition of a topic, or what has its name alone."""
+    """Return the name of what is requested: a partition of a topic, or something with a name."""
     return about if isinstance(about, str) else f"{about.topic} partition {about.partition}"
 
 
@@ -245,12 +245,12 @@ def _group(group: Any) -> DescribedGroup:
         for each in group.members
     )
     state = "".join(word.capitalize() for word in group.state.name.split("_"))
-    kind = "consumer" if group.type.name == "CONSUMER" else "classic"  # a broker of before KIP-848 does not say
+    kind = "consumer" if group.type.name == "CONSUMER" else "classic"  # a broker older than KIP-848 does not say
     return DescribedGroup(group.group_id, kind, state, group.partition_assignor or None, members)
 
 
 def silence(address: Address, errors: Iterable[Any], doing: str) -> Fault:
-    """The fault of a cluster that gave no answer in time, by what its client heard meanwhile."""
+    """Return the fault of a cluster that did not answer in time, by the errors that its client reported meanwhile."""
     heard = [error for error in errors if error.name() not in PASSING]
     hopeless = [error for error in heard if error.name() in HOPELESS]
     for error in (*hopeless, *heard[-1:]):

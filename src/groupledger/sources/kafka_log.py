@@ -1,4 +1,4 @@
-"""The log of a running cluster as a data source of Spark's: a partition for each stretch of a log partition."""
+"""Read a running cluster's log as a Spark data source: one Spark partition per range of a log partition."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ _FAULT = re.compile(rf"{_MARK}(\[\"\w+\", \".*\"\])\s*$", re.MULTILINE)
 
 
 def frame(spark: SparkSession, reader: StretchReader, stretches: Sequence[OffsetRange], cluster_id: str) -> DataFrame:
-    """The records of these stretches and their counts (`kafka_records`), read when the frame is.
+    """Return the records of these ranges and their counts (`kafka_records`), read lazily.
 
-    What the reader needs travels inside the source, not as options of Spark's: those stand in plans and event logs.
+    The reader's settings travel inside the source, not as Spark options, which appear in plans and event logs.
     """
-    name = f"{_NAME}_{digest(cluster_id)[:16]}"  # such names know no upper case
+    name = f"{_NAME}_{digest(cluster_id)[:16]}"  # Spark lower-cases such names
     source = type("KafkaLog", (_KafkaLog,), {"label": name, "log": reader, "stretches": tuple(stretches)})
     spark.dataSource.register(source)
     return spark.read.format(name).load()
 
 
 def fault_of(error: str) -> Fault | None:
-    """The fault that a task ended with, from the words of Spark's error; None where it was something else."""
+    """Return the fault that ended a task, parsed from Spark's error; None for anything else."""
     found = _FAULT.search(error)
     return None if found is None else Fault(*json.loads(found[1]))
 
 
 class _KafkaLog(DataSource):
-    """A source whose class holds what is read."""
+    """A source whose class holds what is to be read."""
 
     label: str
     log: StretchReader
@@ -59,19 +59,19 @@ class _KafkaLog(DataSource):
         return FIELDS
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        del schema  # it is FIELDS
+        del schema  # always FIELDS
         return _Reader(self.log, self.stretches)
 
 
 class _Task(InputPartition):
-    """One stretch."""
+    """One range."""
 
     def __init__(self, stretch: OffsetRange) -> None:
         super().__init__(tuple(stretch))
 
 
 class _Reader(DataSourceReader):
-    """Reads each stretch in a task of its own."""
+    """Reads each range in a task of its own."""
 
     def __init__(self, log: StretchReader, stretches: tuple[OffsetRange, ...]) -> None:
         self._log, self._stretches = log, stretches
@@ -80,7 +80,7 @@ class _Reader(DataSourceReader):
         return [_Task(stretch) for stretch in self._stretches]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        if partition is None:  # Spark asks once even where there are no partitions
+        if partition is None:  # Spark calls once even without partitions
             return
         try:
             yield from self._log.read(OffsetRange(*partition.value))

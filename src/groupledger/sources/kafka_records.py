@@ -1,6 +1,6 @@
-"""Records of a stretch of `__consumer_offsets`, read by a consumer that is assigned to it and belongs to no group.
+"""Read a range of `__consumer_offsets` with a consumer that is assigned to it and belongs to no group.
 
-Runs in the tasks of a Spark job: everything it needs is handed over, and nothing here knows Spark.
+Runs in the tasks of a Spark job: everything it needs is passed in, and nothing here depends on Spark.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from groupledger.sources.kafka_client import PACKAGE, Address, silence
 from groupledger.sources.opening import ENTRIES, NUMBER, PROBLEM
 
 NO_GROUP = "groupledger-reads-without-a-group"
-"""librdkafka wants a name of a group before it lets anybody consume; it is neither joined nor committed to."""
+"""librdkafka requires a group name before it consumes; the group is neither joined nor committed to."""
 CONSUMER: dict[str, Any] = {
     "group.id": NO_GROUP,
     "enable.auto.commit": False,
@@ -35,7 +35,7 @@ CONSUMER: dict[str, Any] = {
 }
 _AT_ONCE = 10_000
 _ROWS, _BYTES = 5_000, 8 * 2**20
-"""Of a batch: at most so many rows, and no further one above so many bytes."""
+"""Of a batch: maximum rows, and the bytes above which no row is added."""
 _POLL_SECONDS = 0.2
 _END = "_PARTITION_EOF"
 _KEY = methodcaller("key")
@@ -51,19 +51,19 @@ BATCH = pa.schema(
         (NUMBER, pa.int64()),
     ]
 )
-"""A row is a record but for the last two of a stretch: the NUMBER of records that were consumed for it (PROBLEM is
-ENTRIES), and that of the offset commits among them that were left out."""
+"""A row is a record, except the last two of a range: the NUMBER of records consumed for it (PROBLEM is ENTRIES), and
+the number of offset commits among them that were left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class StretchReader:
-    """How stretches of a log are read. `offset_commits`: whether they are kept."""
+    """How ranges of a log are read. `offset_commits`: whether they are kept."""
 
     address: Address
     offset_commits: bool
 
     def read(self, stretch: OffsetRange) -> Iterator[pa.RecordBatch]:
-        """The records, in order, then their count. Raises Fault where the cluster does not give all of them."""
+        """Yield the records, in order, then their count. Raises Fault if the cluster does not return all of them."""
         errors: list[Any] = []
         consumer = self.address.client("Consumer", error_cb=errors.append, **CONSUMER)
         try:
@@ -77,12 +77,12 @@ class StretchReader:
 def batches(
     reader: StretchReader, stretch: OffsetRange, consumer: Any, errors: list[Any], seconds: Callable[[], float]
 ) -> Iterator[pa.RecordBatch]:
-    """What a consumer that stands at the stretch's first offset gives, up to its end, and last the count."""
+    """Yield what a consumer positioned at the range's first offset returns, up to its end, and last the count."""
     taking = _Taking(reader, stretch)
     until = seconds() + reader.address.timeout_seconds
     while not taking.done:
         before = taking.consumed
-        yield from taking.take(consumer.consume(min(_AT_ONCE, taking.left), _POLL_SECONDS))  # waits for so many
+        yield from taking.take(consumer.consume(min(_AT_ONCE, taking.left), _POLL_SECONDS))  # waits for that many
         if taking.consumed > before:
             until = seconds() + reader.address.timeout_seconds
         elif not taking.done and seconds() > until:
@@ -93,10 +93,10 @@ def batches(
 
 
 class _Taking:
-    """A stretch being read.
+    """A range being read.
 
-    Its end is reached with the record just before it, with one that lies at or after it, or where the broker says that
-    its log ends there: offsets have gaps. Control records are not among what a consumer gives.
+    Its end is reached with the record just before it, with one at or after it, or when the broker reports the end of
+    its log: offsets have gaps. A consumer does not return control records.
     """
 
     def __init__(self, reader: StretchReader, stretch: OffsetRange) -> None:
@@ -107,7 +107,7 @@ class _Taking:
         self.done = False
 
     def take(self, messages: list[Any]) -> Iterator[pa.RecordBatch]:
-        """Count every record; give the full batches of those that are kept."""
+        """Count every record; yield the full batches of those that are kept."""
         others = None if self._reader.offset_commits else self._without_commits(messages)
         if others is None:
             yield from self._each(messages)
@@ -116,17 +116,17 @@ class _Taking:
             self._reached(messages[-1].offset())
 
     def _without_commits(self, messages: list[Any]) -> list[Any] | None:
-        """Count the offset commits, and give the others; None where each message has to be looked at.
+        """Count the offset commits, and return the rest; None if each message must be examined.
 
-        Offset commits are almost all there is: nothing but their keys is asked for, and no Python code runs for each.
-        An event has no key, and offsets rise: where all have one, and the last lies before the end, all are records of
-        the stretch.
+        Nearly all messages are offset commits: only their keys are read, and no Python code runs per commit. An event
+        has no key, and offsets ascend: if all messages have a key, and the last one is before the end, all are records
+        of the range.
         """
         try:
             if not messages or messages[-1].offset() >= self._stretch.end:
                 return None
             are_commits = list(map(bytes.startswith, map(_KEY, messages), repeat(OFFSET_COMMITS)))
-        except TypeError:  # no key, or an event that has no offset
+        except TypeError:  # no key, or an event without an offset
             return None
         number = sum(are_commits)
         self.consumed += number
@@ -155,7 +155,7 @@ class _Taking:
         self.done = not self.left
 
     def _ends(self, error: Any, offset: int) -> bool:
-        """Whether an event says that the stretch ends here. Raises Fault for an error that does not pass by itself."""
+        """Return whether an event says that the range ends here. Raises Fault for an error that is not transient."""
         name, bootstrap = error.name(), self._reader.address.bootstrap
         if name == _END:
             return offset >= self._stretch.end
@@ -168,7 +168,7 @@ class _Taking:
 
 
 class _Columns:
-    """Rows of a batch to be."""
+    """Rows of the next batch."""
 
     def __init__(self, partition: int) -> None:
         self._partition = partition
@@ -176,7 +176,7 @@ class _Columns:
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """Return the number of rows."""
         return len(self._offsets)
 
     def _clear(self) -> None:
@@ -187,7 +187,7 @@ class _Columns:
         self._bytes = 0
 
     def add(self, message: Any, key: bytes | None) -> bool:
-        """Add a record; whether the batch is full."""
+        """Add a record; return whether the batch is full."""
         value = message.value()
         self._offsets.append(message.offset())
         self._timestamps.append(message.timestamp()[1])
@@ -197,7 +197,7 @@ class _Columns:
         return self.rows >= _ROWS or self._bytes >= _BYTES
 
     def taken(self) -> pa.RecordBatch:
-        """The batch, which begins anew."""
+        """Return the batch, and start a new one."""
         nothing = [None] * self.rows
         columns = [[self._partition] * self.rows, self._offsets, self._timestamps, self._keys, self._values]
         arrays = [

@@ -1,4 +1,4 @@
-"""Files of lines: every physical line becomes one row, read by a parser of `core.lines`."""
+"""Read files of lines: every physical line becomes one row, parsed by a parser of `core.lines`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _EMPTY = StructType([StructField(VALUE, BinaryType()), StructField(FOLDER, Strin
 
 
 def read_text(spark: SparkSession, files: Files) -> DataFrame:
-    """Each line as bytes (only a line feed ends one), and what folders such as `partition=3` say of it, as JSON."""
+    """Read each line as bytes (only a line feed ends one), and the values of folders such as `partition=3`, as JSON."""
     if files.is_empty:
         return spark.createDataFrame([], _EMPTY)
     reader = spark.read.option("recursiveFileLookup", str(not files.is_partitioned).lower())
@@ -37,12 +37,12 @@ def read_text(spark: SparkSession, files: Files) -> DataFrame:
 
 
 def given_lines(spark: SparkSession, lines: list[bytes]) -> DataFrame:
-    """Lines that are no file's, as `read_text` gives them."""
+    """Return lines that are not from a file, in the form of `read_text`."""
     return spark.createDataFrame([(bytearray(line), None) for line in lines], _EMPTY)
 
 
 def parsed(lines: DataFrame, fields: StructType, parser: Callable[..., tuple[Any, ...]]) -> DataFrame:
-    """The fields of each line, its PROBLEM (null, BLANK, OTHER_TOPIC or `CODE: message`), and the text of a bad one."""
+    """Parse each line into fields, its PROBLEM (null, BLANK, OTHER_TOPIC or `CODE: message`), and a bad one's text."""
     text = [StructField(name, StringType()) for name in (PROBLEM, c.ROW)]
     schema = StructType([*fields, *text])
     kinds = [to_arrow_type(field.dataType) for field in schema]

@@ -1,7 +1,7 @@
-"""Records of `__consumer_offsets` from files and tables, with the group their key names.
+"""Read records of `__consumer_offsets` from files and tables, with the group that their key names.
 
 Every source has the columns partition, offset, timestamp (ms, or a timestamp), key and value (bytes, or their base64),
-by these names or by others (`core.log_layouts`). A null value is a tombstone. Where there is a column topic, records of
+by these names or by others (`core.log_layouts`). A null value is a tombstone. If there is a column topic, records of
 other topics are counted and left out.
 """
 
@@ -65,7 +65,7 @@ _ALLOWED = {
 
 
 def read_json(spark: SparkSession, files: Files, cluster_id: str, columns: Mapping[str, str] = NO_VALUES) -> Rows:
-    """JSON lines, gzipped or not; a line that is no record is rejected with its text. `columns`: keys by field."""
+    """Read JSON lines, gzipped or not; an invalid line is rejected with its text. `columns`: keys by field."""
     assert tuple(COLUMNS) == LOG_FIELDS[:-1], "the parser gives the fields in this order"
     lines = read_text(spark, files)
     watched, watch = watched_scan(lines)
@@ -82,14 +82,16 @@ def read_json(spark: SparkSession, files: Files, cluster_id: str, columns: Mappi
 def read_table(
     spark: SparkSession, files: Files, kind: str, cluster_id: str, columns: Mapping[str, str] = NO_VALUES
 ) -> Rows:
-    """A `parquet` or `delta` folder; `columns` by field, where they have other names. Raises as `of_table`."""
+    """Read a `parquet` or `delta` folder; `columns` by field, if they have other names. Raises as `of_table`."""
     found = open_table(spark, files, kind)
     return of_table(spark.createDataFrame([], FIELDS) if found is None else found, files.path, cluster_id, columns)
 
 
 def of_table(found: DataFrame, source: str, cluster_id: str, columns: Mapping[str, str] = NO_VALUES) -> Rows:
-    """The rows of a table. Those of other topics are counted by a query of its own that reads nothing but the topic:
-    where they lie in files of their own, no other column of these is read.
+    """Return the rows of a table.
+
+    Those of other topics are counted by a separate query that reads only the topic column: if they are in files of
+    their own, no other column of these files is read.
 
     Raises SourceFault FOREIGN_SCHEMA where a column is missing or of another type.
     """
@@ -106,7 +108,7 @@ def of_table(found: DataFrame, source: str, cluster_id: str, columns: Mapping[st
 
 
 def fields_of(schema: StructType, source: str, columns: Mapping[str, str] = NO_VALUES) -> dict[str, str]:
-    """By field, the column of a table that holds it. Raises SourceFault FOREIGN_SCHEMA."""
+    """Map each field to the table's column for it. Raises SourceFault FOREIGN_SCHEMA."""
     there = paths(schema)
     try:
         names = columns_of(columns, list(there))
@@ -122,19 +124,19 @@ def fields_of(schema: StructType, source: str, columns: Mapping[str, str] = NO_V
 
 
 def _by_field(found: DataFrame, source: str, columns: Mapping[str, str]) -> DataFrame:
-    """The columns of a table under the names of the fields they hold."""
+    """Rename the table's columns to the fields that they hold."""
     there = paths(found.schema)
     names = fields_of(found.schema, source, columns)
     return found.select(*(there[name].column.alias(field) for field, name in names.items()))
 
 
 def of_stretches(stretches: DataFrame, source: str, cluster_id: str) -> Rows:
-    """What `kafka_log.frame` reads of a cluster: its records, and tallies of what it consumed and left out."""
+    """Return what `kafka_log.frame` reads of a cluster: its records, and counts of what it consumed and left out."""
     return _of_cluster(stretches, F.col(PROBLEM).isNull(), tallied(OFFSET_COMMIT_LEFT_OUT), source, cluster_id)
 
 
 def of_topic(found: DataFrame, source: str, cluster_id: str, *, offset_commits: bool) -> Rows:
-    """What `spark_kafka_log.frame` reads of a cluster: all its records; without `offset_commits` they are left out."""
+    """Return what `spark_kafka_log.frame` reads of a cluster: all its records; offset commits only if requested."""
     starts = [F.lit(start) for start in OFFSET_COMMITS]
     is_commit = F.coalesce(F.substring(c.KEY, 1, 2).isin(*starts), F.lit(False))
     is_kept = F.lit(True) if offset_commits else ~is_commit
@@ -152,7 +154,7 @@ def _of_cluster(found: DataFrame, is_kept: Column, counts: Mapping[str, Column],
 
 
 def _typed(given: DataFrame) -> DataFrame:
-    """The rows of a table in the types of FIELDS, null where a value does not fit, and what is wrong with them."""
+    """Convert the rows of a table to the types of FIELDS, null for values that do not fit, with their problem."""
     schema = given.schema
     values = {
         c.PARTITION: within(F.col(c.PARTITION).cast("bigint"), PARTITION).cast("int"),
@@ -167,7 +169,7 @@ def _typed(given: DataFrame) -> DataFrame:
 
 
 def records(rows: DataFrame, source: str, cluster_id: str) -> Rows:
-    """`log_records` without the attempt, and what is no record, from rows of FIELDS with PROBLEM and `row`."""
+    """Split rows of FIELDS with PROBLEM and `row` into `log_records` without the attempt, and rejected rows."""
     good = {
         c.CLUSTER_ID: F.lit(cluster_id),
         c.LOG_PARTITION: F.col(c.PARTITION),
@@ -184,7 +186,7 @@ def records(rows: DataFrame, source: str, cluster_id: str) -> Rows:
 
 
 def group_id(key: Column) -> Column:
-    """The group a record's key names: every type of key begins int16 type, int16 length, the group id in UTF-8."""
+    """Return the group in a record's key: every type of key begins int16 type, int16 length, the group id in UTF-8."""
     length = F.conv(F.hex(F.substring(key, 3, 2)), 16, 10).cast("int")
     name = F.substring(key, F.lit(5), length)
     whole = (F.length(key) >= 4) & (F.length(name) == length)
@@ -202,7 +204,7 @@ def _as_text(schema: StructType, name: str) -> Column:
 
 
 def _problem() -> Column:
-    """The first thing wrong with a row, as `CODE: message`; null where nothing is."""
+    """Return the first problem of a row, as `CODE: message`; null if there is none."""
     problems = []
     for name, bound in ((c.PARTITION, PARTITION), (c.OFFSET, OFFSET), (c.TIMESTAMP, RECORD_TIME)):
         text = problem(f"BAD_{name.upper()}", name, F.col(_GOT.format(name)), bound.words)

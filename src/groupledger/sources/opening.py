@@ -1,4 +1,4 @@
-"""Opening a file or table: what is not there, or has other columns, is said before anything runs."""
+"""Open a file or table: a missing one, or wrong columns, are reported before anything runs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ T = TypeVar("T")
 CORRUPT = "_corrupt"
 PROBLEM = "_problem"
 BLANK = "BLANK"
-"""The problem of a line with nothing on it: no fault, it is counted and left out."""
+"""The problem of an empty line: not a fault, it is counted and left out."""
 ENTRIES, NUMBER = "ENTRIES", "_number"
-"""The problem of a row that says how many entries there are, and the column that says it."""
+"""The problem of a row that holds the number of entries, and the column with that number."""
 
 _ARRIVED, _REJECTED, _BLANK, _OTHER, _GOOD = "arrived", "rejected", "blank", "other_topic", "good"
 _NO_TABLE = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE", "PARSE_SYNTAX_ERROR")
@@ -41,7 +41,7 @@ class SourceFault(Fault):
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """What came of a source: how many lines or rows were there, and what became of them in its reader."""
+    """The account of a source: how many lines or rows it had, and what its reader did with them."""
 
     entries: int
     good: int
@@ -52,18 +52,18 @@ class Arrived:
 
     @property
     def balanced(self) -> bool:
-        """Whether everything that was there came out of the reader."""
+        """Return whether the reader returned everything that was there."""
         became = self.good + self.rejected + self.blank + self.other_topic + sum(self.left_out.values())
         return self.entries == became
 
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """Both ends of a reader: `scan` has a row for each line or row there is, `sorted_out` has its PROBLEM.
+    """Both ends of a reader: `scan` has a row for each line or row of the source, `sorted_out` has its PROBLEM.
 
-    `watches` (of both, in this order) saw them pass; without them they are counted by a query of its own. `counts` says
-    how entries are counted in `scan`; None: each row is one. `others` are rows of other topics
-    beside these, which are only counted.
+    `watches` (of both, in this order) count them in passing; without them a separate query counts. `counts` says how
+    entries are counted in `scan`; None: each row is one. `others` are additional rows of other topics, which are only
+    counted.
     """
 
     scan: DataFrame
@@ -74,14 +74,14 @@ class Arrivals:
     others: DataFrame | None = None
 
     def observed(self) -> Arrived:
-        """As they passed, once what comes of the source has been read; a task that ran again counted again."""
+        """Return the counts taken in passing, once the source's rows have been read; a retried task counts again."""
         before, behind = (None, None) if self.watches is None else map(seen, self.watches)
         if before is None or behind is None:
             return self.counted()
         return _arrived(before, behind, self._others())
 
     def counted(self) -> Arrived:
-        """By two queries of their own, which know no task's past."""
+        """Count with two separate queries, unaffected by retried tasks."""
         (there,) = self.scan.agg(*_named(self.counts)).collect()
         (found,) = self.sorted_out.agg(*_fates()).collect()
         return _arrived(there.asDict(), found.asDict(), self._others())
@@ -92,9 +92,9 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What a source holds: rows that can be used, and rows of `quarantine` (without the attempt) that cannot.
+    """The content of a source: usable rows, and unusable ones as rows of `quarantine` (without the attempt).
 
-    `watches` say once `good` has been read whether there are any of the others: a second pass is rarely needed.
+    After `good` has been read, `watches` tell whether there are unusable rows: a second pass is rarely needed.
     """
 
     good: DataFrame
@@ -103,9 +103,9 @@ class Rows:
     arrivals: Arrivals | None = None
 
     def rejections(self) -> int:
-        """How many rows `rejected` holds; asked after an action on `good`. Without a watch they are counted.
+        """Count the rows of `rejected`, after an action on `good`. Without a watch a query counts them.
 
-        A watch counts once more what a lost task had seen: only none and some can be told apart.
+        A watch counts the rows of a retried task again: it only tells none from some.
         """
         found = [seen(watch) for watch in self.watches]
         known = [each[_REJECTED] for each in found if each is not None]
@@ -113,7 +113,7 @@ class Rows:
 
 
 def seen(watch: Observation) -> dict[str, int] | None:
-    """What a watch saw; None where Spark left out the part of a query that it stood in, beside one without rows."""
+    """Return what a watch counted; None if Spark removed its part of the query, next to one without rows."""
     try:
         return watch.get or None
     except Py4JJavaError as error:
@@ -123,7 +123,7 @@ def seen(watch: Observation) -> dict[str, int] | None:
 
 
 def opened(read: Callable[[], T], path: str) -> T:
-    """What `read` gives. Raises SourceFault where there is nothing, or something Spark cannot read."""
+    """Return what `read` returns. Raises SourceFault if there is nothing, or something Spark cannot read."""
     try:
         frame = read()
         getattr(frame, "schema", None)  # a lazy session looks for the file only now
@@ -146,9 +146,9 @@ def opened(read: Callable[[], T], path: str) -> T:
 
 
 def split(rows: DataFrame, good: list[Column], source: str, rejected: dict[str, Column]) -> Rows:
-    """Rows without a PROBLEM (`CODE: message`, or null), and quarantine rows of the others.
+    """Split rows into those without a PROBLEM (`CODE: message`, or null), and quarantine rows of the others.
 
-    What is BLANK or of OTHER_TOPIC is in neither.
+    Rows that are BLANK or of OTHER_TOPIC are in neither.
     """
     watch = Observation()
     usable = observed(rows, watch).where(F.col(PROBLEM).isNull()).select(*good)
@@ -156,9 +156,9 @@ def split(rows: DataFrame, good: list[Column], source: str, rejected: dict[str, 
 
 
 def rejections(rows: DataFrame, source: str, known: dict[str, Column]) -> DataFrame:
-    """Rows of `quarantine`, without the attempt, of those with a PROBLEM.
+    """Return rows of `quarantine`, without the attempt, for rows with a PROBLEM.
 
-    `known` gives the columns of `quarantine` that are known beside source, code and message.
+    `known` provides columns of `quarantine` other than source, code and message.
     """
     columns = {
         c.SOURCE: F.lit(without_secrets(source)),
@@ -172,20 +172,20 @@ def rejections(rows: DataFrame, source: str, known: dict[str, Column]) -> DataFr
 
 
 def watched_scan(scan: DataFrame, counts: Mapping[str, Column] | None = None) -> tuple[DataFrame, Observation]:
-    """The lines or rows as they are there, and who counts them; `counts` as in `Arrivals`."""
+    """Return the lines or rows of the source, and the observation that counts them; `counts` as in `Arrivals`."""
     watch = Observation()
     return scan.observe(watch, *_named(counts)), watch
 
 
 def each_row(left_out: Mapping[str, Column]) -> dict[str, Column]:
-    """Counts of a scan in which each row is an entry; `left_out`: by kind, which of them are not kept."""
+    """Return counts of a scan in which each row is an entry; `left_out`: by kind, which of them are not kept."""
     return {_ARRIVED: F.count(F.lit(1))} | {kind: F.count_if(which) for kind, which in left_out.items()}
 
 
 def tallied(*kinds: str) -> dict[str, Column]:
-    """Counts of a scan with rows that stand for a NUMBER of entries.
+    """Return counts of a scan with rows that stand for a NUMBER of entries.
 
-    That is of all there are where PROBLEM is ENTRIES, and of those that the reader left out where it is one of `kinds`.
+    The NUMBER counts all entries if PROBLEM is ENTRIES, and those that the reader left out if it is one of `kinds`.
     """
     named = {_ARRIVED: ENTRIES} | {kind: kind for kind in kinds}
     sums = {name: F.sum(F.when(F.col(PROBLEM) == kind, F.col(NUMBER))) for name, kind in named.items()}
@@ -193,12 +193,12 @@ def tallied(*kinds: str) -> dict[str, Column]:
 
 
 def observed(rows: DataFrame, watch: Observation) -> DataFrame:
-    """The rows, and in `watch` how many have which kind of PROBLEM."""
+    """Return the rows, and count in `watch` the rows of each kind of PROBLEM."""
     return rows.observe(watch, *_fates())
 
 
 def problem(code: str, what: str, got: Column, expected: str) -> Column:
-    """The text of PROBLEM: `CODE: what is got; expected ...`."""
+    """Return the text of PROBLEM: `CODE: what is got; expected ...`."""
     return F.concat(
         F.lit(f"{code}: {what} is "), F.coalesce(got.cast("string"), F.lit("missing")), F.lit(f"; expected {expected}")
     )
@@ -213,7 +213,7 @@ def _named(counts: Mapping[str, Column] | None) -> list[Column]:
 
 
 def _fates() -> list[Column]:
-    """How many rows have which kind of PROBLEM."""
+    """Return the number of rows of each kind of PROBLEM."""
     fates = {
         _GOOD: F.col(PROBLEM).isNull(),
         _REJECTED: _is_rejected(),

@@ -1,7 +1,7 @@
-"""Segments of `__consumer_offsets` from a broker's disk: `__consumer_offsets-<N>/<first offset>.log`.
+"""Read segments of `__consumer_offsets` from a broker's disk: `__consumer_offsets-<N>/<first offset>.log`.
 
-They are listed here and read by the workers, a task for each log partition, so the folder must have the same path on
-every machine that reads. Nothing but those files is needed: indexes are not, and the cluster may be gone.
+They are listed here and read by the workers, in one task per log partition, so the folder must have the same path on
+every machine that reads. Only those files are needed, no indexes, and the cluster may be gone.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 OTHER_TOPIC, SET_ASIDE = "other topic", "log set aside by the broker"
-"""Kinds of folders that are passed over. A broker renames those it is about to delete or to replace."""
+"""Kinds of folders that are skipped. A broker renames those that it is about to delete or replace."""
 TALLIES = (*LEFT_OUT, OTHER_TOPIC, SET_ASIDE)
 SCHEMA = StructType(
     [
@@ -69,7 +69,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class LogFolders:
-    """The log partitions of a path, largest first, their files, and how many other folders lie beside them, by kind."""
+    """The log partitions of a path, largest first, their files, and how many other folders are there, by kind."""
 
     files: Files
     partitions: tuple[LogPartition, ...]
@@ -77,7 +77,7 @@ class LogFolders:
 
 
 def list_segments(path: str, *, glob: bool = False) -> LogFolders:
-    """The segments of a path. Raises SourceFault: SOURCE_MISSING, SOURCE_UNREADABLE, NO_SEGMENTS, NOT_LOCAL."""
+    """List the segments of a path. Raises SourceFault: SOURCE_MISSING, SOURCE_UNREADABLE, NO_SEGMENTS, NOT_LOCAL."""
     root = local_path(path)
     if root is None:
         words = "log segments are read from a folder; copy them to one, or mount the store"
@@ -101,7 +101,7 @@ def list_segments(path: str, *, glob: bool = False) -> LogFolders:
 
 
 def read(spark: SparkSession, found: LogFolders, cluster_id: str, *, offset_commits: bool = False) -> Rows:
-    """Every record that counts, and a rejected row for each stretch of damage; committed offsets only on request."""
+    """Read every valid record, and a rejected row for each range of damage; committed offsets only on request."""
     number = len(found.partitions)
     tasks = spark.range(0, number, 1, number)
     raw = tasks.mapInArrow(_reader(found.partitions, found.passed_over, offset_commits=offset_commits), SCHEMA)
@@ -112,14 +112,14 @@ def read(spark: SparkSession, found: LogFolders, cluster_id: str, *, offset_comm
 
 
 def _typed(raw: DataFrame) -> DataFrame:
-    """Records and damage, without the rows that count."""
+    """Return records and damage, without the rows that hold counts."""
     is_tally = F.coalesce(F.col(PROBLEM).isin(ENTRIES, *TALLIES), F.lit(False))
     rows = raw.where(~is_tally).drop(NUMBER)
     return rows.withColumn(c.TIMESTAMP, moment(F.col(c.TIMESTAMP), LongType(), RECORD_TIME))
 
 
 def _expanded(pattern: Path) -> list[Path]:
-    """The folders that a pattern with * ? [ ] { } names."""
+    """Return the folders that a pattern with * ? [ ] { } matches."""
     braces = re.search(r"\{([^{}]*)\}", str(pattern))
     if braces is not None:
         before, behind = str(pattern)[: braces.start()], str(pattern)[braces.end() :]
@@ -130,7 +130,7 @@ def _expanded(pattern: Path) -> list[Path]:
 
 
 def _folders(root: Path, path: str, passed_over: Counter[str]) -> list[tuple[int, Path]]:
-    """The folders of log partitions: the path itself, or those in it."""
+    """Return the folders of log partitions: the path itself, or those in it."""
     if not root.is_dir():
         raise SourceFault("NO_SEGMENTS", f"{path}: {root} is a file; {_EXPECTED}")
     here = _PARTITION.fullmatch(root.resolve().name)
@@ -149,7 +149,7 @@ def _folders(root: Path, path: str, passed_over: Counter[str]) -> list[tuple[int
 
 
 def _segments(folder: Path) -> list[tuple[str, int, int, int]]:
-    """(name, first offset, bytes, time of change in us) of each segment."""
+    """Return (name, first offset, bytes, modification time in us) of each segment."""
     found = []
     for file in sorted(folder.glob("*.log")):
         named = _SEGMENT.fullmatch(file.name)
@@ -169,7 +169,7 @@ def _segments(folder: Path) -> list[tuple[str, int, int, int]]:
 def _reader(
     partitions: tuple[LogPartition, ...], passed_over: dict[str, int], *, offset_commits: bool
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What a task does with the numbers of its log partitions; the first one also tells what was passed over."""
+    """Return a task's function from numbers of log partitions to rows; the first task also reports what was skipped."""
 
     def read_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -182,7 +182,7 @@ def _reader(
 
 
 def partition_rows(number: int, reader: LogReader, passed_over: dict[str, int]) -> Iterator[pa.RecordBatch]:
-    """Rows of SCHEMA: records, damage, and at last how many of everything there were."""
+    """Yield rows of SCHEMA: records, damage, and last the counts of everything."""
     for found in reader.read():
         if isinstance(found, Damage):
             place = {"file": found.file, "byte": found.start, "bytes": found.end - found.start}
@@ -195,7 +195,7 @@ def partition_rows(number: int, reader: LogReader, passed_over: dict[str, int]) 
 
 
 def _of_records(number: int, records: RecordColumns) -> pa.RecordBatch:
-    """Records as they are; a time that is none is a problem of its row."""
+    """Convert records; an invalid time is a problem of its row."""
     times = records.times
     is_time = (times >= RECORD_TIME.least) & (times <= RECORD_TIME.most)
     problems = rows = pa.nulls(len(records), pa.string())
@@ -230,7 +230,7 @@ def _of_rows(rows: list[Row]) -> pa.RecordBatch:
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Parts of at most ROWS_A_BATCH rows, and of BYTES_A_BATCH bytes where that is more than one row."""
+    """Split into parts of at most ROWS_A_BATCH rows, and of BYTES_A_BATCH bytes unless that is a single row."""
     if batch.num_rows <= 1 or (batch.num_rows <= ROWS_A_BATCH and batch.nbytes <= BYTES_A_BATCH):
         yield batch
         return
@@ -240,7 +240,7 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def arrow_batches(parts: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Small batches brought together, up to ROWS_A_BATCH rows and BYTES_A_BATCH bytes."""
+    """Combine small batches, up to ROWS_A_BATCH rows and BYTES_A_BATCH bytes."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for part in parts:
@@ -261,8 +261,8 @@ def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
 
 
 def opened(name: str) -> BufferedIOBase:
-    """A segment to be read. OSError that names it."""
+    """Open a segment for reading. OSError names it."""
     try:
         return Path(name).open("rb")
-    except OSError as error:  # Spark's own words, by which the fault of a source is known
+    except OSError as error:  # Spark's own words, by which the fault of a source is recognised
         raise OSError(f"while reading file {quote(name)} : {error.strerror}") from error

@@ -1,7 +1,7 @@
-"""Users' own `group_snapshots`, `member_snapshots` and `topic_snapshots`, as facts.
+"""Read users' own `group_snapshots`, `member_snapshots` and `topic_snapshots`, as facts.
 
-`groupledger.tables.given` says which columns they have. A snapshot whose rows contradict each other goes to quarantine
-as a whole, its group row and its member rows; no other snapshot is harmed.
+`groupledger.tables.given` declares their columns. A snapshot whose rows contradict each other goes to quarantine as a
+whole, its group row and its member rows; other snapshots are unaffected.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _PARTITION_LISTS = (c.CLAIMED, c.RECORDED, c.TARGET, c.PENDING_REVOCATION)
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRows:
-    """Rows of the three tables and of `quarantine`, all without the attempt. `topics` is None where none are given.
+    """Rows of the three tables and of `quarantine`, all without the attempt. `topics` is None if not provided.
 
-    `arrivals` and `files` are those of the tables there are.
+    `arrivals` and `files` are those of the existing tables.
     """
 
     groups: Rows
@@ -54,11 +54,11 @@ class SnapshotRows:
     files: tuple[Files, ...] = ()
 
     def parts(self) -> list[Rows]:
-        """The tables there are."""
+        """Return the existing tables."""
         return [rows for rows in (self.groups, self.members, self.topics) if rows is not None]
 
     def rejected(self) -> DataFrame:
-        """What could not be used, of all three."""
+        """Return the rejected rows of all three."""
         return reduce(lambda left, right: left.unionByName(right), [rows.rejected for rows in self.parts()])
 
 
@@ -71,9 +71,9 @@ def read(
     most_claims: int = MOST_CLAIMS,
     glob: bool = False,
 ) -> SnapshotRows:
-    """The tables in a folder; `kind` is parquet, delta, json or csv; `cluster_id` where a row names no cluster.
+    """Read the tables in a folder; `kind` is parquet, delta, json or csv; `cluster_id` is the default cluster of rows.
 
-    A snapshot whose members claim more than `most_claims` partitions between them is rejected. Raises SourceFault as
+    A snapshot whose members together claim more than `most_claims` partitions is rejected. Raises SourceFault as
     `read_given` does.
     """
     groups = read_given(spark, folder, GROUPS, kind, glob=glob)
@@ -87,7 +87,7 @@ def read(
 def described(
     spark: SparkSession, lines: DescribedLines, place: str, cluster_id: str, *, most_claims: int = MOST_CLAIMS
 ) -> SnapshotRows:
-    """Snapshots of groups as an admin client describes them; `place` stands for the folder in quarantine rows."""
+    """Return snapshots of groups described by an admin client; `place` replaces the folder in quarantine rows."""
     files = Files(place, place, ())
     groups = of_lines(given_lines(spark, list(lines.groups)), files, GROUPS)
     members = of_lines(given_lines(spark, list(lines.members)), files, MEMBERS)
@@ -110,18 +110,18 @@ def _judged_together(
 
 
 def table_path(folder: str, form: GivenForm) -> str:
-    """What quarantine rows call a table."""
+    """Return a table's name in quarantine rows."""
     return f"{folder.rstrip('/')}/{form.table.name}"
 
 
 def _named(rows: DataFrame) -> DataFrame:
-    """Snapshot ids say where they come from: `table/<cluster>/<the user's id>`."""
+    """Add the source to snapshot ids: `table/<cluster>/<the user's id>`."""
     ids = [name for name in (c.SNAPSHOT_ID, c.PREVIOUS_SNAPSHOT_ID, c.FIRST_SNAPSHOT_ID) if name in rows.columns]
     return rows.withColumns({name: F.concat(F.lit(f"{SOURCE_KIND}/"), c.CLUSTER_ID, F.lit("/"), name) for name in ids})
 
 
 def _in_order(members: DataFrame) -> DataFrame:
-    """Members in the given order; where none is given, by member id."""
+    """Order members as given; without a given order, by member id."""
     by_id = Window.partitionBy(c.SNAPSHOT_ID).orderBy(c.MEMBER_ID)
     return members.withColumn(c.MEMBER_ORDER, F.coalesce(c.MEMBER_ORDER, F.row_number().over(by_id) - 1))
 
@@ -136,7 +136,7 @@ def _filled_groups(groups: DataFrame, cluster_id: str) -> DataFrame:
 
 
 def _judged(groups: DataFrame, members: DataFrame, most_claims: int) -> DataFrame:
-    """Group rows with what their members say, and their PROBLEM or that of a member."""
+    """Return group rows with counts of their members, and their PROBLEM or that of a member."""
     counted = groups.join(_member_counts(members), c.SNAPSHOT_ID, "left").fillna(0, [_COUNT, _IDS, _PLACES, _CLAIMS])
     same = Window.partitionBy(c.SNAPSHOT_ID)
     position = Window.partitionBy(c.CLUSTER_ID, c.GROUP_ID, c.OFFSET)
@@ -145,7 +145,7 @@ def _judged(groups: DataFrame, members: DataFrame, most_claims: int) -> DataFram
 
 
 def _member_counts(members: DataFrame) -> DataFrame:
-    """For each snapshot: rows, different members and places, all topics, and the first problem of a row."""
+    """Return, per snapshot, counts of rows, distinct members, places and all topics, and a row's first problem."""
     topics = F.array_sort(F.array_distinct(F.flatten(F.collect_set(c.TOPICS))))
     return members.groupBy(c.SNAPSHOT_ID).agg(
         F.count(F.lit(1)).alias(_COUNT),
@@ -158,7 +158,7 @@ def _member_counts(members: DataFrame) -> DataFrame:
 
 
 def _partitions_in(lists: str) -> Column:
-    """How many partitions the lists of a member name; null where there are none."""
+    """Count the partitions in the member's lists; null without lists."""
     return F.aggregate(lists, F.lit(0).cast("bigint"), lambda total, topic: total + F.size(topic[c.PARTITIONS]))
 
 
@@ -169,7 +169,7 @@ def _over_limit(most_claims: int) -> Column:
 
 
 def _member_problem() -> Column:
-    """A negative partition, or a negative place."""
+    """Report a negative partition, or a negative place."""
     negative = F.lit(False)
     for name in _PARTITION_LISTS:
         negative |= F.coalesce(F.exists(name, _has_negative), F.lit(False))
@@ -183,7 +183,7 @@ def _has_negative(topic: Column) -> Column:
 
 
 def _group_problem(same_id: Column, same_position: Column) -> Column:
-    """The first thing in which the rows of a snapshot contradict each other, or null."""
+    """Return the first contradiction between the rows of a snapshot, or null."""
     rows, ids, places = (F.col(name).cast("string") for name in (_COUNT, _IDS, _PLACES))
     told = F.col(c.MEMBERS)
     alive = ~F.col(c.STATE).isin(*_EMPTY_STATES) & (F.coalesce(told, F.lit(1)) != 0)
@@ -233,7 +233,7 @@ def _groups(judged: DataFrame, source: str) -> Rows:
 
 
 def _members(members: DataFrame, judged: DataFrame, source: str, cluster_id: str) -> Rows:
-    """Member rows under the group, the position and the problem of their snapshot."""
+    """Return member rows with the group, the position and the problem of their snapshot."""
     names = (c.CLUSTER_ID, c.GROUP_ID, c.OFFSET)
     wrong = F.coalesce(F.min(PROBLEM), F.lit("")).alias(_WRONG)
     snapshots = judged.groupBy(c.SNAPSHOT_ID).agg(*(F.min(name).alias(name) for name in names), wrong)
@@ -266,6 +266,6 @@ def _topics(topics: DataFrame, source: str, cluster_id: str) -> Rows:
 
 def _split(rows: DataFrame, form: GivenForm, source: str, known: Iterable[str]) -> Rows:
     kinds = {field.name: field.dataType for field in form.table.schema if field.name != c.ATTEMPT_ID}
-    values = {name: F.col(name) if name in rows.columns else F.lit(None) for name in kinds}  # no user gives tasks
+    values = {name: F.col(name) if name in rows.columns else F.lit(None) for name in kinds}  # users provide no tasks
     good = [values[name].cast(kind.simpleString()).alias(name) for name, kind in kinds.items()]
     return split(rows, good, source, {c.STAGE: F.lit(STAGE), **{name: F.col(name) for name in known}})

@@ -1,7 +1,7 @@
-"""The log of a running cluster through Spark's own Kafka source: no Python touches a record on its way in.
+"""Read a running cluster's log through Spark's own Kafka source, so that no Python code runs per record.
 
-Its partitions are assigned, never subscribed to: a subscription would make the reader a member of a group, and write
-into the log that it reads.
+Its partitions are assigned, never subscribed to: a subscription would make the reader a member of a group, and write to
+the log that it reads.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from groupledger.sources.kafka_client import Address
 
 GROUP_PREFIX = "groupledger-reads-without-a-group"
-"""Of the group ids that Kafka's Java consumer wants for its name; no such group is joined or committed to."""
+"""Prefix of the group ids that Kafka's Java consumer requires; no such group is joined or committed to."""
 _INTERNAL_TOPICS_TOO = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
-"""Without it Spark asks an admin client, which leaves internal topics out: no row, and no error."""
+"""Without it Spark asks an admin client, which omits internal topics: no rows, and no error."""
 _NO_SOURCE = "Failed to find data source: kafka"
-"""What Spark says, without a condition, of a source that it knows of and that is not on its class path."""
+"""Spark's message, without an error condition, for a known source that is not on its class path."""
 _LOST = re.compile(r"KAFKA_DATA_LOSS|data may have been lost|Cannot fetch (?:offset|record)|OffsetOutOfRangeException")
 _ERROR = re.compile(r"org\.apache\.kafka\.common\.errors\.(\w+)Exception(?:: ?([^\n]*))?")
 _PARTITION = re.compile(rf"{TOPIC}-(\d+)")
@@ -47,9 +47,9 @@ _NAMES = {
 
 
 def frame(spark: SparkSession, address: Address, stretches: Sequence[OffsetRange], tasks: int) -> DataFrame:
-    """All records of these stretches, in `tasks` tasks or more. The options of `address` are those of a Java client.
+    """Return all records of these ranges, in `tasks` tasks or more. `address` has the options of a Java client.
 
-    Raises Fault READER_MISSING where Spark has no Kafka source.
+    Raises Fault READER_MISSING if Spark has no Kafka source.
     """
     spark.conf.set(_INTERNAL_TOPICS_TOO, "true")
     milliseconds = str(int(1000 * address.timeout_seconds))
@@ -87,7 +87,7 @@ def _loaded(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
 
 
 def fault_of(error: str, bootstrap: str) -> Fault | None:
-    """The fault of a read that failed, from the words of Spark's error; None where they are not of Kafka."""
+    """Return the fault of a failed read, parsed from Spark's error; None if it is not one of Kafka's."""
     if _LOST.search(error):
         partition = _PARTITION.search(error)
         which = f"partition {partition[1]} of {TOPIC}" if partition else TOPIC

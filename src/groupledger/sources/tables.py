@@ -1,4 +1,4 @@
-"""Opening Parquet and Delta tables as they lie in their folders."""
+"""Open Parquet and Delta tables in folders."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PlacedColumn(NamedTuple):
 
 
 def table_files(spark: SparkSession, path: str, kind: str, *, glob: bool = False) -> Files:
-    """The files of a table; of a Delta table those of its present version."""
+    """Return the files of a table; for a Delta table those of its current version."""
     if kind != "delta":
         return list_files(spark, path, glob=glob)
     names = opened(lambda: spark.read.format(kind).load(path).inputFiles(), path)
@@ -31,10 +31,10 @@ def table_files(spark: SparkSession, path: str, kind: str, *, glob: bool = False
 
 
 def open_table(spark: SparkSession, files: Files, kind: str) -> DataFrame | None:
-    """The rows of a Parquet or Delta table; None where Parquet has no file that holds any.
+    """Return the rows of a Parquet or Delta table; None if no Parquet file has any.
 
     Folders such as `date=2026-11-21` give columns, as Spark reads them; below other folders all files are read.
-    Raises SourceFault FILES_PASSED_OVER where Spark would read some files only.
+    Raises SourceFault FILES_PASSED_OVER if Spark would read only some files.
     """
     if kind == "delta":
         return opened(lambda: spark.read.format(kind).load(files.path), files.path)
@@ -45,7 +45,7 @@ def open_table(spark: SparkSession, files: Files, kind: str) -> DataFrame | None
 
 
 def paths(schema: StructType) -> dict[str, PlacedColumn]:
-    """Every column, and every field in a struct, by its name with dots: a column `a.b` hides field b of struct a."""
+    """Map dotted names to every column and struct field: a column `a.b` hides field b of struct a."""
     found = {field.name: PlacedColumn(F.col(quoted(field.name)), field.dataType) for field in schema}
     below = list(found.items())
     while below:

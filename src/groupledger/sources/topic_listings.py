@@ -1,7 +1,7 @@
-"""Listings of topics into changes of topics.
+"""Convert listings of topics to changes of topics.
 
-A listing is a moment (`ts`, ms) with every topic there is then: topic, topic_id, partitions, racks. A topic that a
-later listing leaves out was deleted by then. A name that comes back has another id: it is another topic.
+A listing is a moment (`ts`, ms) with every topic that exists then: topic, topic_id, partitions, racks. A topic missing
+from a later listing was deleted by then. A name that returns with another id is another topic.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ FIELDS = StructType(
 STAGE = "topics"
 STATE, NEXT = "state", "next_ts"
 BEFORE = -1
-"""The moment of what is known already: before every listing."""
+"""The moment of what is already known: before every listing."""
 
 
 def read_json(spark: SparkSession, files: Files, cluster_id: str) -> Rows:
-    """The listed topics, one row a moment and topic: `ts`, cluster_id, topic, and its state (null: said wrongly).
+    """Read the listed topics, one row per moment and topic: `ts`, cluster_id, topic, and its state (null: invalid).
 
-    A row with a wrong partition count is rejected, and still says that the topic was there.
+    A row with a wrong partition count is rejected, but still shows that the topic existed.
     """
     return of_lines(read_text(spark, files), files.path, cluster_id)
 
 
 def of_lines(lines: DataFrame, source: str, cluster_id: str) -> Rows:
-    """As `read_json`, of lines as `sources.lines` reads them."""
+    """Read lines from `sources.lines` as `read_json` does."""
     assert tuple(FIELDS.names) == LISTING_FIELDS[:-1], "the parser gives the fields in this order"
     watched, watch = watched_scan(lines)
     rows = parsed(watched, FIELDS, listed_topic)
@@ -70,11 +70,11 @@ def of_lines(lines: DataFrame, source: str, cluster_id: str) -> Rows:
 
 
 def changes(listed: DataFrame, known: DataFrame) -> DataFrame:
-    """Rows of `topic_snapshots` (without the attempt) that `listed` adds to `known`, the rows that count already."""
+    """Return rows of `topic_snapshots` (without the attempt) that `listed` adds to the already valid rows, `known`."""
     told = listed.unionByName(_known_before(listed, known))
     everything = told.groupBy(c.CLUSTER_ID, MOMENT, c.TOPIC).agg(
         F.max(STATE).alias(STATE)
-    )  # of two, whatever the order
+    )  # picks one of two, in any order
     moments = everything.select(c.CLUSTER_ID, MOMENT).distinct()
     following = moments.withColumn(NEXT, F.lead(MOMENT).over(Window.partitionBy(c.CLUSTER_ID).orderBy(MOMENT)))
     by_topic = Window.partitionBy(c.CLUSTER_ID, c.TOPIC).orderBy(MOMENT)
@@ -92,7 +92,7 @@ def changes(listed: DataFrame, known: DataFrame) -> DataFrame:
 
 
 def _known_before(listed: DataFrame, known: DataFrame) -> DataFrame:
-    """What was known just before the first moment of `listed`, as a listing of its own."""
+    """Return what was known just before the first moment of `listed`, as a listing."""
     first = listed.groupBy(c.CLUSTER_ID).agg(F.timestamp_millis(F.min(MOMENT)).alias(NEXT))
     earlier = known.join(F.broadcast(first), c.CLUSTER_ID).where(F.col(c.VALID_FROM) < F.col(NEXT))
     state = F.struct(c.TOPIC_ID, c.PARTITION_COUNT, c.RACKS)
@@ -115,7 +115,7 @@ def _rows(rows: DataFrame, moment: str, count: Column, racks: Column) -> DataFra
 
 
 def _new(found: DataFrame, known: DataFrame) -> DataFrame:
-    """Those that no attempt has said before: the same listings read again change nothing."""
+    """Remove rows that are already known: reading the same listings again changes nothing."""
     names = [c.CLUSTER_ID, c.TOPIC_ID, c.TOPIC, c.PARTITION_COUNT, c.VALID_FROM]
     left, right = found.alias("found"), known.alias("known")
     same = [F.col(f"found.{name}").eqNullSafe(F.col(f"known.{name}")) for name in names]
@@ -126,17 +126,17 @@ def _new(found: DataFrame, known: DataFrame) -> DataFrame:
 
 
 def canonical_topic_id(topic_id: Column) -> Column:
-    """Kafka's own, url-safe spelling, as `core.history.canonical_topic_id`."""
+    """Return Kafka's own, URL-safe spelling, as `core.history.canonical_topic_id`."""
     return F.rtrim(F.translate(topic_id, "+/", "-_"), F.lit("="))
 
 
 def _racks() -> Column:
-    """Racks of each partition's replicas; the one rack of a topic stands for all of its partitions."""
+    """Return racks of each partition's replicas; the one rack of a topic applies to all of its partitions."""
     count = F.col(c.PARTITIONS)
     each = F.when(count.between(1, MOST_RACKED_PARTITIONS), F.array_repeat(RACK, _repeated(count)))
     return F.coalesce(c.RACKS, F.when(F.col(RACK).isNotNull(), each))
 
 
 def _repeated(count: Column) -> Column:
-    """Never more than may be repeated, in whatever order Spark evaluates."""
+    """Limit the count to what may be repeated, in whatever order Spark evaluates."""
     return F.least(count, F.lit(MOST_RACKED_PARTITIONS))
