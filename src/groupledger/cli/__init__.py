@@ -1,4 +1,4 @@
-"""The command `groupledger`. Nothing heavy is imported until a command runs: `--help` answers at once."""
+"""Provide the command `groupledger`. Nothing heavy is imported until a command runs, so `--help` answers at once."""
 
 from groupledger.cli.commands import main
 

@@ -1,4 +1,4 @@
-"""The answers of `show` in words and tables."""
+"""Print the answers of `show` in words and tables."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ WHY_EMPTY = {
 """What is so where a listing is empty; the history of a group never is."""
 _TO_THE_SECOND = len("2026-11-21 14:03:00")
 CONSTANT = 9
-"""The rank of a column that says the same in each of several rows."""
+"""The rank of a column that has the same value in several rows."""
 
 NOT_COMPARED = Attributed.NOT_COMPARED.text
 LOWER_BOUND = "lower-bound"
@@ -83,7 +83,7 @@ Answer = Rebalance | list["Listing"]
 
 
 def as_json(answer: Answer) -> dict[str, Any]:
-    """The answer in what JSON has; a listing's rows as objects."""
+    """Convert the answer to JSON values; a listing's rows become objects."""
     if isinstance(answer, list):
         return {listing.title: _listing_json(listing) for listing in answer}
     return {"rebalance": plain(answer)}
@@ -141,7 +141,7 @@ def _column(listing: Listing, at: int) -> Column:
 
 
 def tell_rebalance(output: Output, answer: Rebalance, limit: int | None = None, *, wide: bool = False) -> None:
-    """Who had what, who was given what, and what our own run says; of many members those that gain or lose first."""
+    """Print who had what, who was assigned what, and our own result; in large groups, changed members come first."""
     output.title(answer.title)
     output.line(f"{iso(answer.observed_at)}  {answer.state}  {answer.snapshot_kind}  [{answer.snapshot_id}]")
     if not answer.complete:
@@ -188,7 +188,7 @@ def _tell_members(output: Output, members: Sequence[MemberMove], limit: int | No
 
 
 def least(result: Result) -> int | str | None:
-    """The least moves; in words where they are a bound (`4 or more`) or there is no number (`topic unknown`)."""
+    """Return the least moves; in words if they are a bound (`4 or more`) or unknown (`topic unknown`)."""
     certainty = result.least_moves_certainty
     if result.least_moves is None and certainty is not None:
         return certainty.removeprefix(NOT_APPLICABLE).replace("-", " ")

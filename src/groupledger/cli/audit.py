@@ -1,4 +1,4 @@
-"""`groupledger audit`: every recorded rebalance judged, and an exit code for a gate."""
+"""`groupledger audit`: judge every recorded rebalance, with an exit code for a gate."""
 
 from __future__ import annotations
 
@@ -26,9 +26,11 @@ WHEN = "when (UTC)"
 
 @click.command(short_help="Judge every recorded rebalance; findings by code and group.")
 @takes_scope
-@click.option("--fail-on", multiple=True, metavar="CODES", help="Codes or severities that end it with 4: UNOWNED,error")
-@click.option("--joined", metavar="TOPIC,TOPIC", help="Topics whose partitions of one number belong to one member.")
-@click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Most groups of a code.")
+@click.option(
+    "--fail-on", multiple=True, metavar="CODES", help="Exit with 4 on these codes or severities: UNOWNED,error"
+)
+@click.option("--joined", metavar="TOPIC,TOPIC", help="Topics whose equal partition numbers need one owner.")
+@click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Maximum groups per code.")
 @takes_config
 def audit(job: Job, *, asked: Asked, fail_on: tuple[str, ...], joined: str | None, limit: int) -> None:
     """Judge what the ledger has recorded: partitions without an owner, stale claims, groups that never settle, ...
@@ -74,7 +76,7 @@ def _topics(joined: str | None) -> tuple[str, ...]:
 
 
 def tell(output: Output, answer: Audit, limit: int) -> None:
-    """Print it for a person: a table a code, with the evidence of each group below."""
+    """Print it for a person: one table per code, with the evidence of each group below."""
     output.line(
         f"{numbered(answer.records, 'record')} of {numbered(answer.groups, 'group')} judged, "
         f"{answer.computed:,} of them recomputed"

@@ -1,4 +1,4 @@
-"""`groupledger callbacks`: who was called for what in all recorded history, and the metrics of it, as tables."""
+"""`groupledger callbacks`: write all recorded history's listener calls, and their metrics, to tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from groupledger.cli.summaries import run_title, tell_rows, tell_timings
 MOST_HOURS = 366 * 24
 
 
-@click.command(short_help="Keep the calls members got, and KIP-429's metrics, as tables.")
+@click.command(short_help="Write members' calls, and KIP-429's metrics, to tables.")
 @click.option(
     "--hours", type=click.IntRange(1, MOST_HOURS), default=24, show_default=True, help="Length of the metrics' windows."
 )
@@ -20,7 +20,7 @@ MOST_HOURS = 366 * 24
 @takes_config
 def callbacks(job: Job, *, hours: int, run_id: str | None, timings: bool) -> None:
     """Derive from all recorded history which listener and assignor calls each member of a classic group got, and
-    KIP-429's client metrics by window. Both are one run, whose rows take the place of those of the run before.
+    KIP-429's client metrics by window. Both belong to one run, whose rows replace those of the previous run.
 
     \b
     groupledger callbacks --hours 1

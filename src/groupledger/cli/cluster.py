@@ -1,4 +1,4 @@
-"""A running cluster on the command line, in place of the configured sources."""
+"""Take a running cluster on the command line, instead of the configured sources."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BOOTSTRAP, OPTIONS, FILE = "bootstrap", "kafka_options", "command_config"
 
 
 def takes_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--bootstrap`, `--kafka-option` and `--command-config`: the cluster is the only source then."""
+    """Add `--bootstrap`, `--kafka-option` and `--command-config`, which make the cluster the only source."""
     for option in (
         click.option(
             "--command-config", FILE, metavar="FILE", help="Client options in a properties file, as for Kafka's tools."
@@ -20,14 +20,14 @@ def takes_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--kafka-option", OPTIONS, multiple=True, metavar="NAME=VALUE", help="An option of the Kafka client."
         ),
-        click.option("--bootstrap", metavar="HOST:PORT,..", help="Read this cluster itself; no --config is needed."),
+        click.option("--bootstrap", metavar="HOST:PORT,..", help="Read this running cluster; needs no --config."),
     ):
         command = option(command)
     return command
 
 
 def cluster_given(options: dict[str, Any]) -> dict[str, Any]:
-    """The configuration that the options of `takes_cluster` stand for; they are taken out of `options`."""
+    """Convert the options of `takes_cluster` to configuration, and remove them from `options`."""
     bootstrap, named, file = (options.pop(name, None) for name in (BOOTSTRAP, OPTIONS, FILE))
     if bootstrap is None:
         if named or file:

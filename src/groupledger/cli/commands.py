@@ -1,4 +1,4 @@
-"""The group of commands. Each is imported when it is asked for, and imports what it needs when it runs."""
+"""Define the group of commands. Each is imported when it is looked up, and imports what it needs when it runs."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ MODULES = {
     "jars": "setup",
     "schema": "json_schemas",
 }
-"""The module of each command, in the order of a first session; in it the command has its own name."""
+"""The module of each command, in the order of a first session; the command has its own name there."""
 
 
 class _Imported(MutableMapping[str, click.Command]):
-    """Commands by name, each imported when it is looked up: all of them take as long as a small answer."""
+    """Commands by name, each imported when looked up: importing all takes as long as a small answer."""
 
     def __init__(self, modules: Mapping[str, str]) -> None:
         self._commands: dict[str, click.Command | str] = dict(modules)

@@ -1,4 +1,4 @@
-"""`groupledger simulate --compare` and `--summary`: what scripts cost, a line for each under each variant."""
+"""`groupledger simulate --compare` and `--summary`: print the cost of scripts, one line per script and variant."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _SHORT = ("rounds", "moves", "revoked", "lost", "partition-rounds", "partition-m
 
 @dataclass(frozen=True, slots=True)
 class ComparisonAsked:
-    """What is to be compared, and how it is told."""
+    """What to compare, and how to print it."""
 
     variants: str
     summary: bool
@@ -57,10 +57,10 @@ class ComparisonAsked:
 
 
 def takes_comparison(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--compare` and what goes with it; the command gets `comparison`, None where none was asked for."""
+    """Add `--compare` and its related options; the command gets `comparison`, None if it is not requested."""
 
-    @click.option("--compare", metavar="VARIANTS", help="What a script costs under range,cooperative-sticky,consumer.")
-    @click.option("--summary", is_flag=True, help="What each script costs, in a line.")
+    @click.option("--compare", metavar="VARIANTS", help="Costs of a script under range,cooperative-sticky,consumer.")
+    @click.option("--summary", is_flag=True, help="One line per script: its costs.")
     @click.option("--difference", is_flag=True, help="With --compare A,B: by event, what B costs more than A.")
     @click.option("--from-ms", type=click.IntRange(0), default=0, help="With both: count events from this time on.")
     @click.option(
@@ -100,7 +100,7 @@ def takes_comparison(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def tell_compared(files: Iterable[ScriptLines], asked: ComparisonAsked, custom: Mapping[str, CustomAssignor]) -> None:
-    """Play all scripts under all variants; one table, or one JSON line, and the exit code of the worst."""
+    """Play all scripts under all variants; print one table, or one JSON line; exit with the code of the worst."""
     with asked.output.status("playing the scripts"):
         found = _compared(files, asked, custom)
     _tell(asked, found)
@@ -116,7 +116,7 @@ def tell_compared(files: Iterable[ScriptLines], asked: ComparisonAsked, custom: 
 def _compared(
     files: Iterable[ScriptLines], asked: ComparisonAsked, custom: Mapping[str, CustomAssignor]
 ) -> ScriptComparison:
-    """Every script of these files under the variants asked for. Raises Fault("BAD_VARIANT")."""
+    """Play every script of these files under the requested variants. Raises Fault("BAD_VARIANT")."""
     from groupledger.core.assignors import ASSIGNORS
     from groupledger.core.custom.naming import by_every_name
     from groupledger.core.protocol.comparison import BadScript, ScriptComparison, compare
@@ -139,14 +139,14 @@ def _compared(
 
 
 def _named(name: object, place: str) -> str:
-    """The script's id as text; where it has none, its place among the files."""
+    """Return the script's id as text, or its position among the files if it has none."""
     if name is None:
         return place
     return name if isinstance(name, str) else json.dumps(name)
 
 
 def _tell(asked: ComparisonAsked, found: ScriptComparison) -> None:
-    """A table of all scripts and variants, then what cannot be played or does not settle, and differences."""
+    """Print a table of all scripts and variants, then what cannot be played or does not settle, and differences."""
     output = asked.output
     since = f", from {found.from_ms:,} ms on" if found.from_ms else ""
     rows = [_row(script, each, asked) for script in found.scripts for each in script.variants]
@@ -177,7 +177,7 @@ def _exit(found: ScriptComparison) -> None:
 
 
 def _row(script: ComparedScript, each: ComparedVariant, asked: ComparisonAsked) -> tuple[object, ...]:
-    """Zeros where they are what is hoped for are not told."""
+    """Return a row without the zeros that are the desired result."""
     variant = None if asked.summary else each.variant
     if each.cost is None:
         return (script.id, variant, *(None for _ in _COLUMNS[2:]))
@@ -189,12 +189,12 @@ def _row(script: ComparedScript, each: ComparedVariant, asked: ComparisonAsked) 
 
 
 def _waited(cost: Cost) -> int | None:
-    """Milliseconds, unless no time ever passed: then rounds are what there is to count."""
+    """Return milliseconds, or None if no time ever passed: then rounds are counted."""
     return cost.unavailable_ms or (None if cost.unavailable_rounds is not None else 0)
 
 
 def _told(each: ComparedVariant) -> list[str]:
-    """What cannot be played, and the first event that did not settle."""
+    """Return what cannot be played, and the first event that did not settle."""
     if each.error is not None:
         return [f"cannot be played: {each.error}"]
     first = next((row for row in each.events if row.failure is not None), None)
@@ -202,7 +202,7 @@ def _told(each: ComparedVariant) -> list[str]:
 
 
 def _tell_difference(output: Output, script: ComparedScript) -> None:
-    """The second variant less the first, for each event in which they differ."""
+    """Print the second variant minus the first, for each event in which they differ."""
     first, second = script.variants
     if first.cost is None or second.cost is None:
         return

@@ -1,4 +1,4 @@
-"""Options of commands whose lines may name custom assignors."""
+"""Add options to commands whose lines may name custom assignors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def custom_assignors(command: F) -> F:
-    """Add `--assignor` and its limits; the command is given `custom` (names) and `limits`."""
+    """Add `--assignor` and its limits; the command gets `custom` (names) and `limits`."""
 
     @functools.wraps(command)
     def with_limits(*args: Any, custom_seconds: int, custom_memory_mb: int, **options: Any) -> Any:
@@ -25,7 +25,11 @@ def custom_assignors(command: F) -> F:
         _limit("--custom-memory-mb", 64, MEMORY_MB, "Memory of the process a custom assignor runs in, in MiB."),
         _limit("--custom-seconds", 1, SECONDS, "Seconds a custom assignor may take for one group."),
         click.option(
-            "--assignor", "custom", multiple=True, metavar="MODULE:FUNCTION", help="A custom assignor lines may name."
+            "--assignor",
+            "custom",
+            multiple=True,
+            metavar="MODULE:FUNCTION",
+            help="A custom assignor that lines may name.",
         ),
     ):
         told = option(told)

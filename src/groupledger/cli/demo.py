@@ -1,4 +1,4 @@
-"""`groupledger demo`: the main job on real Kafka data, with a summary to read."""
+"""`groupledger demo`: run the main job on real Kafka data, and print a summary."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ NEXT = (
     "show --findings --cluster edge",
     "assign --assignor cooperative-sticky --snapshots every",
 )
-"""What to try on the demo's ledger."""
+"""Commands to try on the demo's ledger."""
 
 
-@click.command(short_help="Four captured logs through the whole pipeline, and what came out.")
+@click.command(short_help="Run the whole pipeline on four captured logs, and show the result.")
 @takes_timings
 @takes_sample
 def demo(job: Job, *, timings: bool) -> None:
-    """Run init, ingest and assign on logs captured from a real broker, in one Spark session, and sum up.
+    """Run init, ingest and assign on logs captured from a real broker, in one Spark session, and print a summary.
 
-    Run again, it finds its work committed and shows the same.
+    A second run finds its work committed and shows the same.
     """
     from groupledger.pipeline.demo import demo as run
 
@@ -48,7 +48,7 @@ def demo(job: Job, *, timings: bool) -> None:
 
 
 def tell_demo(job: Job, summary: DemoSummary) -> None:
-    """The account of the records, the groups, the verdicts, and where to go from here."""
+    """Print the account of the records, the groups, the verdicts, and what to try next."""
     from groupledger.pipeline.verdicts import total
 
     output = job.output

@@ -1,4 +1,4 @@
-"""`groupledger diff`: what differs between two states of a group, or between two results for one."""
+"""`groupledger diff`: compare two states of a group, or two results for one state."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from groupledger.core.since import Point
 
 MOST_NAMED = 3
-"""Partitions without an owner that are named in a cell; more are counted."""
+"""Unowned partitions named in a cell; the others are only counted."""
 _POINT = "A generation or group epoch, a moment, or a length of time (24h) before the newest one"
 _EITHER = "--from (with or without --to), or --scenarios (with or without --generation)"
 
 
-@click.command(short_help="What differs between two states of a group, or two scenarios.")
+@click.command(short_help="Compare two states of a group, or two scenarios.")
 @click.argument("group")
 @click.option("--from", "begin", metavar="POINT", help=f"{_POINT}.")
-@click.option("--to", "end", metavar="POINT", help="Likewise; default: the last state.")
-@click.option("--scenarios", metavar="A,B", help="Two results for one state: what `assign` gave under either name.")
-@click.option("--generation", type=int, metavar="N", help="With --scenarios: of which state; default: the last.")
+@click.option("--to", "end", metavar="POINT", help="Same format; default: the last state.")
+@click.option("--scenarios", metavar="A,B", help="Compare two results of `assign` for one state, by name.")
+@click.option("--generation", type=int, metavar="N", help="With --scenarios: the state; default: the last.")
 @click.option("--cluster", metavar="CLUSTER", help="Only this cluster.")
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Most members.")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum members.")
 @click.option("--wide", is_flag=True, help="All columns, and ids in full.")
 @takes_config
 def diff(
@@ -47,7 +47,7 @@ def diff(
     limit: int,
     wide: bool,
 ) -> None:
-    """Say who gained and lost what, which members came and went, and what else changed between two states of a group.
+    """Show what members gained and lost, who joined and left, and what else changed between two states of a group.
 
     \b
     groupledger diff payments --from 12 --to 15
@@ -134,7 +134,7 @@ def _nobody(side: ComparedState) -> str:
 
 
 def tell_scenarios(output: Output, answer: ScenarioDifference, limit: int = 50, *, wide: bool = False) -> None:
-    """Print it for a person: the two results, then who would have what instead."""
+    """Print it for a person: the two results, then each partition with another owner."""
     one, other = answer.before, answer.after
     output.title(f"{answer.group_id} (cluster {answer.cluster_id}), generation {answer.generation}: two results")
     output.line(f"{iso(answer.observed_at)}  [{answer.snapshot_id}]")

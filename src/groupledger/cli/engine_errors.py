@@ -1,4 +1,4 @@
-"""Errors of Spark, of its JVM and of the machine, as one line: what failed, and where all of it can be read."""
+"""Report errors of Spark, its JVM and the machine as one line: what failed, and where the full error is."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from groupledger.config import LedgerSettings
 
 LEDGER, JVM_OUTPUT = "groupledger.ledger", "groupledger.jvm_output"
-"""Keys in click's `meta`: settings of the ledger the command is about, and the file that its JVM writes to."""
+"""Keys in click's `meta`: the settings of the command's ledger, and the file that its JVM writes to."""
 
 LOGGED = frozenset({"JVM_GONE", "OUT_OF_MEMORY"})
-"""Faults whose cause only the JVM's own words can tell."""
+"""Faults whose cause only the JVM's output can tell."""
 MOST_OF_LOG = 2**20
 
 
 def foreign_errors() -> tuple[type[Exception], ...]:
-    """What may be raised that is no bug of ours: errors of the machine, and of Spark where it was started at all."""
+    """Return exceptions that are not bugs of ours: errors of the machine, and of Spark if it was started."""
     if "pyspark.sql" not in sys.modules:
         return (OSError, ModuleNotFoundError)
     from groupledger.sinks.refusals import ENGINE_ERRORS, JVM_GONE
@@ -35,7 +35,7 @@ def foreign_errors() -> tuple[type[Exception], ...]:
 
 
 def explained(error: Exception, meta: Mapping[str, Any]) -> Fault | None:
-    """The error as a fault; None where it is a bug of ours."""
+    """Convert the error to a fault; None if it is a bug of ours."""
     if isinstance(error, ModuleNotFoundError):
         return spark_missing() if (error.name or "").partition(".")[0] in ("pyspark", "py4j") else None
     if isinstance(error, OSError) and not isinstance(error, ConnectionError):
@@ -57,7 +57,7 @@ def explained(error: Exception, meta: Mapping[str, Any]) -> Fault | None:
 
 
 def _written(error: Exception, jvm_output: IO[bytes] | None) -> str:
-    """Write the whole error, and what the JVM said, to a file of its own; give its name."""
+    """Write the whole error and the JVM's output to a file of its own; return its name."""
     number, name = tempfile.mkstemp(prefix="groupledger-", suffix=".log")
     told = "".join(traceback.format_exception(error))
     if jvm_output is not None:

@@ -1,4 +1,4 @@
-"""Exit codes, and the one place where whatever ends a command becomes a line on stderr."""
+"""Define the exit codes, and turn whatever ends a command into a line on stderr."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from groupledger.core.faults import Fault
 
 
 class Exit(IntEnum):
-    """What a scheduler can tell apart. A bug of ours is a traceback and 1."""
+    """What a scheduler can distinguish. A bug of ours is a traceback and 1."""
 
     DONE = 0
     USAGE = 2
@@ -34,14 +34,14 @@ EXIT_BY_CODE = {
     "BAD_LINE": Exit.QUARANTINE,
     "INTERRUPTED": Exit.INTERRUPTED,
 }
-"""Faults that are not the caller's to mend; every other one is usage or configuration."""
+"""Faults that the caller cannot fix; every other one is usage or configuration."""
 
 
 class Commands(click.Group):
-    """Commands in the order of a first session; whatever ends one of them early becomes a line and an exit code."""
+    """Commands in the order of a first session; whatever ends one early becomes a line and an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of definition."""
+        """List commands in the order of definition."""
         return list(self.commands)
 
     def main(  # type: ignore[override]  # click's own is overloaded
@@ -52,7 +52,7 @@ class Commands(click.Group):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run a command line; under `--json`, a complaint about it is a JSON line as well."""
+        """Run a command line; with `--json`, a usage error is a JSON line as well."""
         arguments = list(sys.argv[1:] if args is None else args)
         run = functools.partial(super().main, arguments, prog_name, standalone_mode=False, **extra)
         return sys.exit(self._code(arguments, run)) if standalone_mode else run()
@@ -61,7 +61,7 @@ class Commands(click.Group):
         as_json = "--json" in arguments
         try:
             code = run()
-            if sys.stdout is not None:  # None where it was closed before the command began
+            if sys.stdout is not None:  # None if it was closed before the command began
                 sys.stdout.flush()
         except click.exceptions.NoArgsIsHelpError as error:
             error.show()
@@ -72,7 +72,7 @@ class Commands(click.Group):
             return _told(Fault("INTERRUPTED", "interrupted; an unfinished run counts for nothing"), as_json=as_json)
         except Fault as fault:
             return _told(fault, as_json=as_json)
-        except (OutputClosedError, BrokenPipeError, SystemExit):  # the last one is click's, which tells it by itself
+        except (OutputClosedError, BrokenPipeError, SystemExit):  # click raises the last one, which it reports itself
             return _pipe_closed()
         return code if isinstance(code, int) else Exit.DONE
 
@@ -88,14 +88,14 @@ class Commands(click.Group):
 
 
 def _usage(error: click.ClickException) -> str:
-    """The complaint with the command whose help says more."""
+    """Return the error message with the command whose help explains more."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     more = f" See `{context.command_path} --help`." if context else ""
     return error.format_message() + more
 
 
 def _told(fault: Fault, *, as_json: bool) -> int:
-    """One line on stderr and, under `--json`, the one JSON line on stdout; gives the exit code."""
+    """Print one line on stderr and, with `--json`, the one JSON line on stdout; return the exit code."""
     message = " ".join(fault.message.split())
     if as_json:
         print_json({"status": "failed", "code": fault.code, "message": message})
@@ -104,6 +104,6 @@ def _told(fault: Fault, *, as_json: bool) -> int:
 
 
 def _pipe_closed() -> int:
-    """Whoever read the output has enough: nothing more is written, and that is no error worth a word."""
+    """Handle a closed output: nothing more is written, and it is not reported as an error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return Exit.PIPE_CLOSED

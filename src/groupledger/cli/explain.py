@@ -1,4 +1,4 @@
-"""`groupledger explain`: why a group rebalanced, and what came of it."""
+"""`groupledger explain`: explain why a group rebalanced, and with what effect."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 MOST_SHOWN = 20
 
 
-@click.command(short_help="Why a group rebalanced: the cause, what moved, what nobody had.")
+@click.command(short_help="Explain a rebalance: the cause, moves, unowned partitions.")
 @click.argument("group")
 @click.option(
-    "--generation", type=int, metavar="N", help="The rebalance that led to it (or group epoch); else the last."
+    "--generation", type=int, metavar="N", help="The rebalance to this generation or group epoch; default: the last."
 )
 @click.option("--cluster", metavar="CLUSTER", help="Only this cluster.")
 @takes_config
 def explain(job: Job, *, group: str, generation: int | None, cluster: str | None) -> None:
-    """Say what led to a generation: members that joined, are gone or came back, and what else changed.
+    """Explain what led to a generation: members that joined, left or returned, and other changes.
 
-    The log holds states, not reasons: whether a member left, crashed or timed out it does not say.
+    The log holds states, not reasons: it does not say whether a member left, crashed or timed out.
 
     \b
     groupledger explain payments
@@ -47,7 +47,7 @@ def explain(job: Job, *, group: str, generation: int | None, cluster: str | None
 
 
 def tell(output: Output, answer: Explanation) -> None:
-    """Print it for a person: cause, moves, what nobody had, how it settled."""
+    """Print it for a person: cause, moves, unowned partitions, how it settled."""
     told, before = answer.rebalance, answer.before
     output.title(told.title)
     output.line(f"{iso(told.observed_at)}  {told.state}  [{told.snapshot_id}]")
@@ -73,7 +73,7 @@ def tell(output: Output, answer: Explanation) -> None:
 
 
 def _tell_unowned(output: Output, answer: Explanation) -> None:
-    """A line for all partitions that nobody had from one moment to another."""
+    """Print one line for all partitions without an owner from one moment to another."""
     from groupledger.answers.spoken import spans
 
     together: dict[tuple[datetime, datetime | None], list[tuple[str, int]]] = {}
@@ -88,7 +88,7 @@ def _tell_unowned(output: Output, answer: Explanation) -> None:
 
 
 def _tell_moves(output: Output, answer: Explanation) -> None:
-    """A line for each pair of members between which partitions moved."""
+    """Print one line per pair of members between which partitions moved."""
     from groupledger.answers.spoken import NOBODY, spans, told_apart
     from groupledger.cli.answers import least
 

@@ -1,4 +1,4 @@
-"""Which columns of a table a terminal has room for."""
+"""Choose which columns of a table fit into a terminal."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dataclasses import dataclass
 GAP = 2
 """Blanks between two columns."""
 WIDE = 10
-"""Columns of this rank or a greater one are for those who ask for all."""
+"""Columns of this rank or above are shown only on request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: `rank` 0 is never left out, of the others the greatest goes first; WIDE ones are not there unasked.
+    """A column: rank 0 is never dropped, among the others the highest goes first; WIDE ones need a request.
 
-    `least`: the width down to which its cells may be broken into lines; None, for what is to stay in one piece.
+    `least`: the width down to which its cells may be wrapped; None if they must stay in one piece.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Column:
 
 
 def fitting(columns: Sequence[Column], widths: Sequence[int], room: int, *, breaking: bool = True) -> list[int]:
-    """The places of the columns that fit, in order; without `breaking`, cells need all their width."""
+    """Return the indices of the columns that fit, in order; without `breaking`, cells need their full width."""
     needed = [
         width if column.least is None or not breaking else min(width, max(column.least, len(column.name)))
         for column, width in zip(columns, widths, strict=True)
@@ -44,7 +44,7 @@ def fitting(columns: Sequence[Column], widths: Sequence[int], room: int, *, brea
 
 
 def worth_telling(columns: Sequence[Column], rows: Sequence[Sequence[object]], *, wide: bool) -> list[int]:
-    """The places of the columns in which something stands, without those that nobody asked for; `wide`: of all."""
+    """Return the indices of non-empty columns, without those shown only on request; `wide`: of all columns."""
     return [
         at
         for at, column in enumerate(columns)
@@ -53,15 +53,15 @@ def worth_telling(columns: Sequence[Column], rows: Sequence[Sequence[object]], *
 
 
 NARROW = (14, 8)
-"""Up to this width a column of a table stays in one piece; the cells of a wider one may be broken into lines as narrow.
-Where there is no room even so, the second one holds."""
+"""Up to this width a column of a table stays in one piece; cells of a wider one may be wrapped down to it. If there is
+still no room, the second number applies."""
 
 
 def shared_widths(widths: Sequence[int], least: Sequence[int | None], room: int) -> list[int] | None:
-    """The width of each column where they have so much room together; None where there is none even so.
+    """Return each column's width if they fit into `room` together; None if they do not fit even so.
 
-    `least`: the width down to which cells may be broken; None: not at all. What is left goes to the narrow ones first,
-    an equal share each.
+    `least`: the width down to which cells may be wrapped; None: not at all. Remaining room goes to the narrow columns
+    first, in equal shares.
     """
     given = [width if low is None else min(width, low) for width, low in zip(widths, least, strict=True)]
     left = room - GAP * (len(widths) - 1) - sum(given)
@@ -76,7 +76,7 @@ def shared_widths(widths: Sequence[int], least: Sequence[int | None], room: int)
 
 
 def table_widths(widths: Sequence[int], numbers: Sequence[bool], room: int) -> list[int] | None:
-    """The width of each column of a table of which all columns are shown, numbers in one piece."""
+    """Return the widths of a table's columns if all are shown, numbers in one piece."""
     for narrow in NARROW:
         least = [None if number or width <= narrow else narrow for width, number in zip(widths, numbers, strict=True)]
         if (shared := shared_widths(widths, least, room)) is not None:
@@ -85,7 +85,7 @@ def table_widths(widths: Sequence[int], numbers: Sequence[bool], room: int) -> l
 
 
 def cell_lines(text: str, width: int) -> list[str]:
-    """A cell in lines of that width: broken at a blank, else behind one of `,-/`, and where there is none, anywhere."""
+    """Wrap a cell to the width: at a blank, else after one of `,-/`, and otherwise anywhere."""
     lines = []
     while len(text) > width:
         blank, joint = text.rfind(" ", 0, width + 1), max(text.rfind(sign, 0, width) + 1 for sign in ",-/")
@@ -96,13 +96,13 @@ def cell_lines(text: str, width: int) -> list[str]:
 
 
 _LABEL = re.compile(r" *(?:- |[^ ]+(?: [^ ]+){0,2}:? {2,})?")
-"""What the lines that follow stand under: the text behind `- `, or behind a label and its blanks."""
+"""The indent of continuation lines: the text after `- `, or after a label and its blanks."""
 _LEAST = 20
-"""Characters that must remain behind a label."""
+"""Characters that must remain after a label."""
 
 
 def in_lines(text: str, width: int) -> list[str]:
-    """The text in lines of that width, broken between words; a longer word stays in one piece, to be copied."""
+    """Wrap text to the width, between words; a longer word stays in one piece, so that it can be copied."""
     if len(text) <= width:
         return [text]
     label = _LABEL.match(text)
@@ -119,7 +119,7 @@ def in_lines(text: str, width: int) -> list[str]:
 
 
 def room() -> int | None:
-    """The width of the terminal, or what COLUMNS says; None where the output goes to a file or a program."""
+    """Return the terminal's width, or COLUMNS; None if the output goes to a file or a program."""
     if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal():
         return shutil.get_terminal_size().columns
     return None

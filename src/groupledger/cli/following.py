@@ -1,4 +1,4 @@
-"""`groupledger ingest --follow`: its options, the signals that end it, and what it tells of each run."""
+"""`groupledger ingest --follow`: its options, its stop signals, and the report of each run."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """The options of `--follow`: seconds from one ingest to the next, and failures in a row that are borne."""
+    """The options of `--follow`: seconds between ingests, and tolerated consecutive failures."""
 
     every: float
     failures: int
 
     def run(self, job: Job, once: Callable[[], IngestSummary], told: Callable[[IngestSummary], bool]) -> bool:
-        """Ingest until a signal ends it, and tell of each run that read something; whether `told` was true of any."""
+        """Ingest until a signal, and report each run that read something; return whether `told` was ever true."""
         from groupledger.pipeline.follow import FollowPace, follow
 
         def failed(fault: Fault) -> None:
@@ -52,12 +52,15 @@ class Following:
 def takes_follow(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--follow`, `--every` and `--failures`; the command gets `following`, None without `--follow`."""
 
-    @click.option("--follow", is_flag=True, help="Ingest again and again until SIGTERM or Ctrl-C.")
+    @click.option("--follow", is_flag=True, help="Ingest repeatedly until SIGTERM or Ctrl-C.")
     @click.option(
-        "--every", type=click.FloatRange(min=0), metavar="SECONDS", help="With --follow: between two ingests. [60]"
+        "--every", type=click.FloatRange(min=0), metavar="SECONDS", help="With --follow: time between ingests. [60]"
     )
     @click.option(
-        "--failures", type=click.IntRange(min=0), metavar="N", help="With --follow: failed tries in a row. [10]"
+        "--failures",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="With --follow: tolerated consecutive failures. [10]",
     )
     @functools.wraps(command)
     def run(*arguments: Any, follow: bool, every: float | None, failures: int | None, **options: Any) -> Any:
@@ -71,7 +74,7 @@ def takes_follow(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def _asked_to_stop() -> Iterator[threading.Event]:
-    """An event that SIGTERM and SIGINT set: what is under way is finished first. A second one does as usual."""
+    """Return an event that SIGTERM and SIGINT set: current work is finished first. A second signal acts as usual."""
     asked = threading.Event()
     before = {number: signal.getsignal(number) for number in SIGNALS}
 

@@ -1,4 +1,4 @@
-"""`groupledger simulate --grid`: what changes would do to all groups of a ledger, in one table."""
+"""`groupledger simulate --grid`: print what changes would do to all groups of a ledger, in one table."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _OF_TABLES = "goes with --grid, --compare and --summary only."
 
 @dataclass(frozen=True, slots=True)
 class GridAsked:
-    """The grid, and what it is about."""
+    """The grid, and the groups that it applies to."""
 
     job: Job
     path: Path
@@ -61,7 +61,7 @@ def takes_grid(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--ledger", metavar="FOLDER", help="With both: the ledger's folder.")
     @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="With both: override a setting.")
     @click.option("--wide", is_flag=True, help="All columns of a table, whatever the terminal's width.")
-    @click.option("--json", "as_json", is_flag=True, help="In place of a table: one JSON line on stdout.")
+    @click.option("--json", "as_json", is_flag=True, help="One JSON line on stdout instead of a table.")
     @functools.wraps(command)
     def run(
         *,
@@ -106,14 +106,14 @@ def _require_unused(values: Mapping[str, object], rule: str) -> None:
 
 
 def _of_scripts(options: Mapping[str, Any], *, wide: bool, as_json: bool) -> Output:
-    """Where a comparison of scripts goes; what scripts alone give has a form of its own."""
+    """Return the output of a comparison of scripts; the result of scripts alone has another form."""
     if (wide or as_json) and not (options["compare"] or options["summary"]):
         raise click.UsageError(f"{'--wide' if wide else '--json'} {_OF_TABLES}")
     return Output(as_json=as_json)
 
 
 def tell_grid(asked: GridAsked) -> None:
-    """Compute the grid, and print a line a cell."""
+    """Compute the grid, and print one line per cell."""
     from groupledger.config.grid import load_grid
     from groupledger.pipeline.grid import grid
 

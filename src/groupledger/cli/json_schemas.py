@@ -1,4 +1,4 @@
-"""JSON schemas of what `--json` prints, made from the dataclasses of the answers; and the command that prints them."""
+"""Make JSON schemas of `--json` output from the dataclasses of the answers; define the command that prints them."""
 
 from __future__ import annotations
 
@@ -93,10 +93,10 @@ FORMS: dict[str, tuple[dict[str, Any], ...]] = {
     "readiness": ({"to": _TEXT, "readiness": "ReadinessReport"},),
     "openmetrics": ({"file": {"type": ["string", "null"]}, "gauges": "Gauges"},),
 }
-"""What each command prints, one of its forms at a time: by key a schema, or the name of an answer."""
+"""The output of each command, one entry per form: by key a schema, or the name of an answer."""
 
 
-@click.command(short_help="The JSON schema of what a command prints with --json.")
+@click.command(short_help="Print the JSON schema of a command's --json output.")
 @click.argument("command", type=click.Choice(list(FORMS)))
 def schema(command: str) -> None:
     """Print the JSON schema of COMMAND's `--json`; docs/schemas has all of them.
@@ -108,12 +108,12 @@ def schema(command: str) -> None:
 
 
 def as_text(command: str) -> str:
-    """The schema as it is printed."""
+    """Return the schema as it is printed."""
     return json.dumps(schema_of(command), indent=2, ensure_ascii=False)
 
 
 def schema_of(command: str) -> Schema:
-    """The schema of what a command prints with `--json`."""
+    """Return the schema of a command's `--json` output."""
     definitions: dict[str, Schema] = {}
     forms = [_form(command, form, definitions) for form in FORMS[command]]
     return {
@@ -125,7 +125,7 @@ def schema_of(command: str) -> Schema:
 
 
 def _form(command: str, form: Mapping[str, Any], definitions: dict[str, Schema]) -> Schema:
-    """An object with the keys of the form, and no other."""
+    """Return an object with exactly the keys of the form."""
     properties: dict[str, Schema] = {"status": {"const": "done"}, "command": {"const": command}}
     open_keys: Schema = {"additionalProperties": False}
     for key, value in form.items():
@@ -138,7 +138,7 @@ def _form(command: str, form: Mapping[str, Any], definitions: dict[str, Schema])
 
 @cache
 def _classes() -> dict[str, Any]:
-    """Every class and alias of the answers, by its name: their annotations name them without importing them."""
+    """Map every class and alias of the answers by name: their annotations name them without importing them."""
     from groupledger import answers
     from groupledger.core import conversion, findings
     from groupledger.core.protocol import comparison
@@ -153,7 +153,7 @@ def _classes() -> dict[str, Any]:
 
 
 def _of(kind: Any, definitions: dict[str, Schema]) -> Schema:
-    """The schema of a value of this type as `output.plain` writes it; dataclasses go into `definitions`."""
+    """Return the schema of a value of this type as `output.plain` writes it; dataclasses go into `definitions`."""
     if kind in _SIMPLE:
         return _SIMPLE[kind]
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
@@ -173,10 +173,10 @@ def _of(kind: Any, definitions: dict[str, Schema]) -> Schema:
 
 
 def _object(kind: Any, definitions: dict[str, Schema]) -> Schema:
-    """A reference to the schema of a dataclass."""
+    """Return a reference to the schema of a dataclass."""
     name = kind.__name__
     if name not in definitions:
-        definitions[name] = {}  # a class may name itself
+        definitions[name] = {}  # a class may refer to itself
         hints = typing.get_type_hints(kind, {**_classes(), **vars(import_module(kind.__module__))})
         fields = {each.name: _of(hints[each.name], definitions) for each in dataclasses.fields(kind)}
         definitions[name] = {

@@ -1,4 +1,4 @@
-"""Listeners of users on the command line: scripts that are played with them, and what they did."""
+"""Run users' listeners from the command line: scripts played with them, and a journal of their actions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def plain_entry(entry: Entry) -> dict[str, Any]:
-    """One entry of a journal."""
+    """Convert one entry of a journal to plain values."""
     named = ", ".join(f"{topic}-{number}" for topic, number in entry.partitions)
     return {
         "member": entry.member,
@@ -30,7 +30,7 @@ def plain_entry(entry: Entry) -> dict[str, Any]:
 def rehearse_lines(
     lines: Iterable[str], listener: str, custom: Mapping[str, CustomAssignor] | None = None, *, metrics: bool = False
 ) -> Iterator[str]:
-    """One result line for each script line, as `simulate_lines` gives it, with the journal of such listeners.
+    """Yield one result line per script line, as `simulate_lines` does, with the journal of such listeners.
 
     Raises Fault: LISTENER_NOT_FOUND, LISTENER_NOT_MADE.
     """

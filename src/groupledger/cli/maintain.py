@@ -1,4 +1,4 @@
-"""`groupledger maintain`: what a ledger needs now and then, safe while jobs run."""
+"""`groupledger maintain`: regular upkeep of a ledger, safe while jobs run."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ if TYPE_CHECKING:
     from groupledger.pipeline.maintain import MaintainSummary
 
 
-@click.command(short_help="Remove rows of dead attempts, gather small files; safe while jobs run.")
+@click.command(short_help="Delete dead rows, compact files, vacuum; safe while jobs run.")
 @click.option("--table", "tables", multiple=True, metavar="TABLE", help="Only this table; may be given several times.")
-@click.option("--redact", is_flag=True, help="Replace names for good, as `redaction` says, and remove the raw log.")
+@click.option(
+    "--redact", is_flag=True, help="Replace names permanently, as configured in `redaction`, and delete the raw log."
+)
 @takes_timings
 @takes_config
 def maintain(job: Job, *, tables: tuple[str, ...], redact: bool, timings: bool) -> None:
-    """Remove what dead attempts left, bring rows together in few files, remove files that are nobody's.
+    """Delete rows of dead attempts, compact files, and delete unreferenced files.
 
-    Readers see the same before, meanwhile and after. To be run now and then, say once a day; jobs may run beside it.
-    Exit code 5 where another maintain is at work.
+    Readers see the same before, during and after. Run it regularly, say once a day; jobs may run at the same time.
+    Exit code 5 if another maintain is running.
     """
     from groupledger.pipeline.maintain import maintain as run
     from groupledger.tables import BY_NAME
@@ -43,7 +45,7 @@ def maintain(job: Job, *, tables: tuple[str, ...], redact: bool, timings: bool) 
 
 
 def tell(output: Output, summary: MaintainSummary) -> None:
-    """A line a table."""
+    """Print one line per table."""
     output.title("maintain")
     output.line(f"attempts given up: {summary.given_up}; rows of dead attempts removed: {summary.rows_removed:,}")
     if summary.redacted:

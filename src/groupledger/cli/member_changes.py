@@ -1,4 +1,4 @@
-"""What each member of a group gains and loses, as a table."""
+"""Print what each member of a group gains and loses, as a table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from groupledger.cli.output import Output
 
 LIMIT = 50
-"""Most members shown, unless more are asked for."""
+"""Members shown by default."""
 
 
 def tell_members(
@@ -26,7 +26,7 @@ def tell_members(
     counts: tuple[str, str] = ("had", "has"),
     wide: bool = False,
 ) -> None:
-    """A line a member that gains or loses anything, comes or goes; those for whom nothing changes are counted."""
+    """Print one line per member that gains or loses anything, joins or leaves; count the unchanged ones."""
     new = set(joined)
     changed = [each for each in members if each.added or each.revoked or not each.stays or each.member_id in new]
     names, start = (

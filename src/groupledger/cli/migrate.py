@@ -1,4 +1,4 @@
-"""`groupledger migrate`: an older ledger brought to the schema version of this groupledger."""
+"""`groupledger migrate`: migrate an older ledger to the schema version of this groupledger."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import click
 from groupledger.cli.options import Job, takes_config
 
 
-@click.command(short_help="Bring a ledger of an older version forward, in place.")
+@click.command(short_help="Migrate a ledger of an older version in place.")
 @takes_config
 def migrate(job: Job) -> None:
-    """Make the tables, columns and layout that this version has more than the ledger's; harmless where there is nothing
-    to do. No row is rewritten. Jobs of the older version that run meanwhile end with exit code 5, and then are refused.
+    """Create the tables, columns and layout that the ledger lacks in this version.
+
+    If nothing is missing, nothing changes. No row is rewritten. Jobs of the older version that run meanwhile end with
+    exit code 5, and are refused afterwards.
     """
     from groupledger.sinks.migration import migrate as bring_forward
     from groupledger.tables import SCHEMA_VERSION

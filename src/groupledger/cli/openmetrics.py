@@ -1,4 +1,4 @@
-"""`groupledger openmetrics`: numbers by group for Prometheus and what reads its formats."""
+"""`groupledger openmetrics`: print numbers by group for Prometheus and other readers of its formats."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ PERIOD = timedelta(hours=24)
 PREFIX = "groupledger"
 
 
-@click.command(short_help="Numbers by group for Prometheus: a text file to scrape.")
+@click.command(short_help="Print numbers by group for Prometheus.")
 @takes_scope
-@click.option("--output", "file", metavar="FILE", help="Write it there, whole or not at all; default: print it.")
+@click.option("--output", "file", metavar="FILE", help="Write to this file atomically; default: print.")
 @takes_config
 def openmetrics(job: Job, *, asked: Asked, file: str | None) -> None:
-    """Tell rebalances, moves, partitions without an owner and findings by group, as OpenMetrics has it.
+    """Print rebalances, moves, unowned partitions and findings by group, in OpenMetrics format.
 
-    Counts are of a period, by default the 24 hours before the newest record; docs/monitoring.md has each of them. They
-    are not the table `metrics`, which holds the metrics of KIP-429's clients and is what `callbacks` derives.
+    Counts cover a period, by default the 24 hours before the newest record; docs/monitoring.md explains each of them.
+    They are not the table `metrics`, which holds the metrics of KIP-429's clients, derived by `callbacks`.
 
     \b
     groupledger openmetrics
@@ -56,7 +56,7 @@ def openmetrics(job: Job, *, asked: Asked, file: str | None) -> None:
 
 
 def exported(answer: Gauges) -> Iterator[Gauge]:
-    """The numbers as families. What is not known has no sample."""
+    """Yield the numbers as families. Unknown values have no sample."""
 
     def of_groups(
         name: str, about: str, value: Callable[[GroupGauges], float | None], unit: str | None = None
@@ -66,7 +66,7 @@ def exported(answer: Gauges) -> Iterator[Gauge]:
             number = value(each)
             if number is not None:
                 labels = _labels(cluster=each.cluster_id, group=each.group_id)
-                values[labels] = values.get(labels, 0) + number  # two names may be one where a secret is hidden
+                values[labels] = values.get(labels, 0) + number  # two names may be equal after a secret is hidden
         return Gauge(f"{PREFIX}_{name}", about, values, unit)
 
     yield of_groups("rebalances", "Rebalances in the period.", lambda of: of.rebalances)
@@ -102,9 +102,9 @@ def _labels(**labels: str) -> Labels:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file that nobody reads half of: beside it first, then in its place; a link to it stays one.
+    """Write a file atomically: to a temporary file next to it, then rename; a link to it is kept.
 
-    The name of the first one ends so that a collector of `*.prom` leaves it alone. Raises Fault("NOT_A_FILE").
+    The temporary name ends so that a collector of `*.prom` ignores it. Raises Fault("NOT_A_FILE").
     """
     path = path.resolve()
     if path.exists() and not path.is_file():

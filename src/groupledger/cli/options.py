@@ -1,4 +1,4 @@
-"""What every command takes, and what it makes of it: a `Job` with a checked configuration and a place for output."""
+"""Define every command's common options, and make a `Job` of them: a checked configuration and an output."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 DEFAULT_CONFIG = "groupledger.yaml"
 DEMO_LEDGER = "build/demo-ledger"
 WITHOUT_A_FILE = {"cluster_id": "local", "ledger": {"location": "ledger"}, "spark": {"profile": "small"}}
-"""What a command runs with that is told no configuration, where the default one is not there."""
+"""The configuration of a command without one, if the default file does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A command about to run: its name, its configuration, where its words go."""
+    """A command about to run: its name, its configuration, its output."""
 
     name: str
     output: Output
@@ -57,7 +57,7 @@ class Job:
         overrides: tuple[str, ...],
         given: Mapping[str, Any] | None = None,
     ) -> Job:
-        """A job under the configuration in a file, if there is one, with `given` in its place and overrides applied."""
+        """Make a job from a configuration file, if there is one, with `given` in its place and overrides applied."""
         from groupledger.config import load, parse
 
         hide_secrets()
@@ -68,16 +68,16 @@ class Job:
             config = load(config_file, overrides, given)
         context = click.get_current_context(silent=True)
         if context is not None:
-            context.meta[LEDGER] = config.ledger  # so that an error of Spark's can be told by whose file it is about
+            context.meta[LEDGER] = config.ledger  # so that an error of Spark's is explained by the ledger's settings
         return cls(name, output, config_file, overrides, config, given)
 
     def override(self, settings: Mapping[str, object | None]) -> Job:
-        """The same job with options turned into settings, checked like any other; None leaves one as it is."""
+        """Return the job with options applied as settings, checked like any other; None leaves one unchanged."""
         given = tuple(f"{key}={value}" for key, value in settings.items() if value is not None)
         return Job.configured(self.name, self.output, self.config_file, (*self.overrides, *given), self.given)
 
     def spark(self) -> SparkSession:
-        """The session; starting one takes seconds, so it is the last thing before the work."""
+        """Start the session; it takes seconds, so it comes last before the work."""
         from groupledger.engine.session import session
 
         said = tempfile.TemporaryFile()  # noqa: SIM115 the JVM writes to it until this process ends
@@ -90,7 +90,7 @@ class Job:
             return session(self.config.spark, f"groupledger {self.name}", said, jar_sets)
 
     def invocation(self, run_id: str | None) -> Invocation:
-        """A new attempt, and the clock: made here and nowhere below."""
+        """Make a new attempt and the clock, which are made only here."""
         from groupledger.pipeline.invocation import Invocation
 
         return Invocation(
@@ -98,15 +98,15 @@ class Job:
         )
 
     def place(self) -> LedgerLocation:
-        """Where the ledger is, or is to be."""
+        """Return the location of the ledger, which may not exist yet."""
         from groupledger.sinks.ledger import LedgerLocation
 
         return LedgerLocation.of(self.config.ledger)
 
     def reader(self) -> LedgerReader | SparkReader:
-        """The configured ledger, for queries: without Spark where it is in a folder.
+        """Open the configured ledger for queries: without Spark if it is in a folder.
 
-        A catalog is Spark's, and so is the login to an object store.
+        A catalog needs Spark, and so does the login to an object store.
         """
         from groupledger.answers.reader import LedgerReader, folder_of
 
@@ -118,7 +118,7 @@ class Job:
         return SparkReader(self.spark(), self.ledger().location)
 
     def ledger(self) -> LedgerFrames:
-        """The configured ledger, which must be there."""
+        """Open the configured ledger, which must exist."""
         from groupledger.pipeline.frames import LedgerFrames
 
         place = self.config.ledger
@@ -139,13 +139,13 @@ def takes_json(command: Callable[..., Any]) -> Callable[..., Any]:
 def takes_config(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--config`, `--ledger`, `--set` and `--json`; the command gets a `Job` as its first argument.
 
-    A ledger or a cluster (`takes_cluster`) on the command line stands in place of the configured one.
+    A ledger or a cluster (`takes_cluster`) on the command line replaces the configured one.
     """
 
     @click.option(
         "--config", "config_file", default=DEFAULT_CONFIG, show_default=True, metavar="FILE", help="YAML file."
     )
-    @click.option("--ledger", metavar="FOLDER", help="The ledger's folder, in place of the configured one.")
+    @click.option("--ledger", metavar="FOLDER", help="The ledger's folder, instead of the configured one.")
     @_takes_overrides
     def run(output: Output, *, config_file: str, overrides: tuple[str, ...], ledger: str | None, **options: Any) -> Any:
         name = click.get_current_context().info_name or ""
@@ -157,7 +157,7 @@ def takes_config(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def file_of(config_file: str) -> Path | None:
-    """The file that `--config` names; None where it names none and the default one is not there."""
+    """Return the file that `--config` names; None if it is the default one and does not exist."""
     source = click.get_current_context().get_parameter_source("config_file")
     named = source is not ParameterSource.DEFAULT
     return Path(config_file) if named or Path(config_file).exists() else None
@@ -166,7 +166,7 @@ def file_of(config_file: str) -> Path | None:
 def takes_sample(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--ledger`, `--set` and `--json`; the command gets a `Job` over the sample data as its first argument."""
 
-    @click.option("--ledger", default=DEMO_LEDGER, show_default=True, metavar="FOLDER", help="Where the tables go.")
+    @click.option("--ledger", default=DEMO_LEDGER, show_default=True, metavar="FOLDER", help="Folder for the tables.")
     @_takes_overrides
     def run(output: Output, *, overrides: tuple[str, ...], ledger: str, **options: Any) -> Any:
         from groupledger.config.sample import sample_settings
@@ -183,7 +183,5 @@ def _takes_overrides(command: Callable[..., Any]) -> Callable[..., Any]:
     return named(takes_json(command))
 
 
-takes_run_id = click.option(
-    "--run-id", metavar="ID", help="Name of the run, of this command alone; one that is committed changes nothing."
-)
-takes_timings = click.option("--timings", is_flag=True, help="Say where the time went.")
+takes_run_id = click.option("--run-id", metavar="ID", help="Unique name of the run; a committed one changes nothing.")
+takes_timings = click.option("--timings", is_flag=True, help="Print the time of each stage.")

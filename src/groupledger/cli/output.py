@@ -1,7 +1,7 @@
-"""What a command prints: tables for a person, or one JSON line for a program. Never both.
+"""Print a command's output: tables for a person, or one JSON line for a program, never both.
 
-Everything that is printed goes through this module: here alone is text of others made visible (`core.visible_text`).
-rich is imported when the first table is printed. Progress goes to stderr, and only where a person is watching.
+All printing goes through this module: only here is foreign text made visible (`core.visible_text`).
+rich is imported when the first table is printed. Progress goes to stderr, and only if it is a terminal.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ if TYPE_CHECKING:
 
 
 class OutputClosedError(Exception):
-    """Whoever read the output has closed it: `groupledger solve | head -1`."""
+    """The reader of the output has closed it: `groupledger solve | head -1`."""
 
 
 class Output:
-    """Where a command's words go. With `as_json`, only `result` writes to stdout."""
+    """A command's output. With `as_json`, only `result` writes to stdout."""
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
 
     def line(self, text: str = "") -> None:
-        """A line for a person."""
+        """Print a line for a person."""
         if self.as_json:
             return
         said = visible(without_values(text))
@@ -59,7 +59,7 @@ class Output:
             _print(each)
 
     def title(self, text: str) -> None:
-        """A heading for a person, with a blank line before it."""
+        """Print a heading for a person, with a blank line before it."""
         text = without_values(text)
         if not self.as_json and sys.stdout.isatty():
             heading = "\n" + "\n".join(in_lines(visible(text), _terminal()))
@@ -68,9 +68,9 @@ class Output:
             _print(f"\n{visible(text)}")
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """A table for a person; numbers to the right, None as '-'. No rows, no table.
+        """Print a table for a person; numbers right-aligned, None as '-'. No rows, no table.
 
-        A terminal too narrow for it, even with cells broken into lines, has a line a cell.
+        If a terminal is too narrow for it, even with wrapped cells, each cell gets a line.
         """
         if self.as_json or not rows:
             return
@@ -93,10 +93,10 @@ class Output:
         stacked: int = 0,
         more: str = "--wide",
     ) -> None:
-        """A table of as many columns as there is room for; what there is no room for is said. `wide`: all of them.
+        """Print a table of as many columns as fit, and say which do not. `wide`: all of them.
 
-        Columns in which nothing stands are left out. Up to `stacked` rows that do not fit are told one below the other.
-        `more` is what shows the others.
+        Empty columns are left out. Up to `stacked` rows that do not fit are printed cell by cell. `more` tells how to
+        see the others.
         """
         if self.as_json or not rows:
             return
@@ -119,7 +119,7 @@ class Output:
             self.line(f"no room for: {left_out} ({more})")
 
     def _stacked(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """A line a cell, what it is before it; a blank line between two rows."""
+        """Print each cell on a line with its column's name; a blank line between two rows."""
         widest = max(map(len, columns))
         for number, row in enumerate(rows):
             if number:
@@ -129,13 +129,13 @@ class Output:
                     self.line(f"{name:<{widest}}  {cell(value)}")
 
     def result(self, value: Mapping[str, Any]) -> None:
-        """The result as one JSON line: the only thing on stdout under `--json`."""
+        """Print the result as one JSON line: with `--json`, the only thing on stdout."""
         if self.as_json:
             print_json(plain(value))
 
     @contextmanager
     def status(self, doing: str) -> Iterator[Callable[[str], None]]:
-        """Show what is going on while it goes on, on a terminal; what is yielded says what comes next."""
+        """Show progress on a terminal; the yielded function announces the next step."""
         if self.as_json or not sys.stderr.isatty():
             yield lambda _: None
             return
@@ -146,22 +146,22 @@ class Output:
 
 
 def say(text: str) -> None:
-    """A line on stderr for the person who started the command."""
+    """Print a line on stderr for the person who started the command."""
     print(visible(without_values(text)), file=sys.stderr, flush=True)
 
 
 def say_lines(text: str) -> None:
-    """Lines on stderr as they are: a traceback."""
+    """Print lines on stderr unchanged: a traceback."""
     print(text, end="", file=sys.stderr, flush=True)
 
 
 def print_json(value: Any) -> None:
-    """The value as one JSON line on stdout."""
+    """Print the value as one JSON line on stdout."""
     print_exact(json_text(value))
 
 
 def print_exact(text: str) -> None:
-    """A line on stdout for a program, to the letter: JSON, or paths; in UTF-8 whatever the terminal's encoding."""
+    """Print an exact line on stdout for a program: JSON, or paths; in UTF-8 whatever the terminal's encoding."""
     if isinstance(sys.stdout, io.TextIOWrapper) and codecs.lookup(sys.stdout.encoding).name != "utf-8":
         sys.stdout.reconfigure(encoding="utf-8")
     _print(text)
@@ -172,7 +172,7 @@ def _terminal() -> int:
 
 
 def _print(text: str) -> None:
-    """A line on stdout, at once: a program that reads it may be waiting."""
+    """Print a line on stdout and flush: a program that reads it may be waiting."""
     try:
         print(text, flush=True)
     except BrokenPipeError as error:
@@ -180,21 +180,21 @@ def _print(text: str) -> None:
 
 
 def console(*, stderr: bool) -> Console:
-    """A console for the stream as it is now."""
+    """Return a console for the stream as it is now."""
     from rich.console import Console
 
     return Console(stderr=stderr)
 
 
 def _widths(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[int]:
-    """Characters of the longest cell of each column, its name among them."""
+    """Return the width of the longest cell of each column, including its name."""
     return [max(len(name), *(len(cell(row[at])) for row in rows)) for at, name in enumerate(columns)]
 
 
 def _print_table(
     columns: Sequence[str], rows: Sequence[Sequence[object]], widths: Sequence[int] | None = None, *, wide: bool = False
 ) -> None:
-    """On a terminal by rich, where cells are broken into lines of the `widths`, if these are given."""
+    """Print by rich on a terminal, with cells wrapped to `widths`, if given."""
     numbers = numeric(len(columns), rows)
     columns = [cell(name) for name in columns]
     cells = [[cell(value) for value in row] for row in rows]
@@ -205,7 +205,7 @@ def _print_table(
 
 
 def numeric(columns: int, rows: Sequence[Sequence[object]]) -> list[bool]:
-    """For each column whether nothing but numbers stands in it."""
+    """Return for each column whether it has only numbers."""
     return [all(isinstance(row[at], int | float | None) for row in rows) for at in range(columns)]
 
 
@@ -223,7 +223,7 @@ def _print_rich(columns: Sequence[str], cells: list[list[str]], numbers: list[bo
 
 
 def _print_plain(lines: list[list[str]], numbers: list[bool]) -> None:
-    """Columns of blanks, a line a row whatever its length: for grep, and for a log file."""
+    """Print columns separated by blanks, one line per row whatever its length: for grep, and for a log file."""
     widths = [max(len(line[at]) for line in lines) for at in range(len(numbers))]
     for line in lines:
         placed = zip(line, widths, numbers, strict=True)
@@ -231,7 +231,7 @@ def _print_plain(lines: list[list[str]], numbers: list[bool]) -> None:
 
 
 def mark(ok: bool) -> str:
-    """A check mark or a cross; words where the stream cannot print them."""
+    """Return a check mark or a cross; words if the stream cannot print them."""
     sign = "\N{CHECK MARK}" if ok else "\N{BALLOT X}"
     try:
         sign.encode(sys.stdout.encoding or "ascii")
@@ -241,9 +241,9 @@ def mark(ok: bool) -> str:
 
 
 def plain(value: Any) -> Any:
-    """The same value in what JSON has: dataclasses as objects, moments and bytes (in hex) as text, tuples as lists.
+    """Convert the value to JSON values: dataclasses to objects, moments and bytes (in hex) to text, tuples to lists.
 
-    No secret is in its texts.
+    Secrets in its texts are hidden.
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}

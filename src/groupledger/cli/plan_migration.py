@@ -1,4 +1,4 @@
-"""`groupledger plan-migration`: two rolling bounces rehearsed member by member, and the first unsafe step by name."""
+"""`groupledger plan-migration`: rehearse two rolling bounces member by member, and name the first unsafe step."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from groupledger.core.protocol.migration import Rehearsal, Step, StopAll
 
 PARTITIONS_A_MEMBER = 3
-"""Of a topic whose partitions nobody tells."""
+"""For a topic whose partition count is unknown."""
 NAMED = 12
-"""Members that a line of the checklist names; with --json, `members` has them all."""
+"""Members named in a line of the checklist; with --json, `members` has them all."""
 COLUMNS = [
     Column("step"),
     Column("bounce", 0, 16),
@@ -39,7 +39,7 @@ COLUMNS = [
 DEFAULT_CLIENTS = ("java=3",)
 
 
-@click.command("plan-migration", short_help="Rehearse the way to another assignor, member by member.")
+@click.command("plan-migration", short_help="Rehearse a change of assignor, member by member.")
 @click.option("--from", "present", metavar="NAMES", help="Assignors that members list now: range,roundrobin.")
 @click.option(
     "--to", "wanted", default="cooperative-sticky", show_default=True, metavar="NAME", help="The new assignor."
@@ -52,14 +52,14 @@ DEFAULT_CLIENTS = ("java=3",)
     help="Members by library: java=3 (default), java@2.3=1.",
 )
 @click.option("--group", metavar="GROUP", help="Take members, topics and assignor from this group in the ledger.")
-@click.option("--cluster", metavar="CLUSTER", help="The cluster of the group, where several have one of that name.")
-@click.option("--before-2.4", "old", is_flag=True, help="Members run byte code before Kafka 2.4 (KIP-429) now.")
-@click.option("--single-bounce", is_flag=True, help="Rehearse one bounce instead of two: what goes wrong.")
+@click.option("--cluster", metavar="CLUSTER", help="The group's cluster, if several have a group of that name.")
+@click.option("--before-2.4", "old", is_flag=True, help="Members now run clients older than Kafka 2.4 (KIP-429).")
+@click.option("--single-bounce", is_flag=True, help="Rehearse one bounce instead of two, to see what goes wrong.")
 @click.option(
     "--config", "config_file", default=DEFAULT_CONFIG, show_default=True, metavar="FILE", help="With --group."
 )
-@click.option("--ledger", metavar="FOLDER", help="With --group: the ledger's folder, in place of the configured one.")
-@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of it.")
+@click.option("--ledger", metavar="FOLDER", help="With --group: the ledger's folder, instead of the configured one.")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a setting.")
 @takes_json
 def plan_migration(
     output: Output,
@@ -77,14 +77,14 @@ def plan_migration(
 ) -> None:
     """Play both rolling bounces of KIP-429 and check every state on the way.
 
-    Exit code 4 where a step is unsafe: the last one shown. For Kafka Streams: --from stream --to stream --before-2.4.
+    Exit code 4 if a step is unsafe: the last one shown. For Kafka Streams: --from stream --to stream --before-2.4.
 
     \b
     groupledger plan-migration --from range --client java=2 --client franz-go=1
     groupledger plan-migration --group payments
 
-    With --group nothing but the ledger is read. The log holds the chosen assignor alone: name all
-    that members list with --from. Where it does not tell their library, --client LIBRARY does.
+    With --group only the ledger is read. The log holds only the chosen assignor: name all
+    that members list with --from. If it does not show their library, use --client LIBRARY.
     """
     from groupledger.core.protocol.compatibility import ByteCode
 
@@ -110,7 +110,7 @@ def plan_migration(
 def rehearsed(
     members: Sequence[GroupClient], topics: Mapping[str, int], wanted: str, *, single_bounce: bool = False
 ) -> Rehearsal:
-    """Both bounces, or a single one; a topic of which `topics` has no count gets three partitions a member."""
+    """Rehearse both bounces, or a single one; a topic without a count in `topics` gets three partitions per member."""
     from groupledger.core.protocol.migration import one_bounce, rehearse, two_bounces
 
     counts = {topic: topics.get(topic, PARTITIONS_A_MEMBER * len(members)) for each in members for topic in each.topics}
@@ -118,7 +118,7 @@ def rehearsed(
 
 
 def _made_up(assignors: tuple[str, ...], clients: tuple[str, ...]) -> list[GroupClient]:
-    """Members as the options count them."""
+    """Make members from the options' counts."""
     if not assignors:
         raise click.UsageError("--from says which assignors members list now, or --group which group of the ledger.")
     from groupledger.core.protocol.client_library import read_client_library
@@ -136,7 +136,7 @@ def _made_up(assignors: tuple[str, ...], clients: tuple[str, ...]) -> list[Group
 def _recorded(
     job: Job, group: str, cluster: str | None, assignors: tuple[str, ...], clients: tuple[str, ...]
 ) -> tuple[list[GroupClient], dict[str, int]]:
-    """Members and the partitions of their topics as the ledger has them."""
+    """Return members and the partitions of their topics from the ledger."""
     from groupledger.answers.recorded_members import recorded_members
 
     if len(clients) > 1 or any("=" in each for each in clients):
@@ -187,7 +187,7 @@ def _row(step: Step) -> tuple[object, ...]:
 
 
 def _checklist(rehearsal: Rehearsal, members: list[str]) -> list[str]:
-    """What to do, bounce by bounce; or where to stop, and why."""
+    """Return what to do, bounce by bounce; or where to stop, and why."""
     unsafe = rehearsal.first_unsafe
     if unsafe is not None:
         stop = f"[ ] STOP before step {unsafe.number}: {unsafe.member}, bounce '{unsafe.bounce}'"
@@ -207,7 +207,7 @@ def _evidence(found: Iterable[Hazard]) -> list[str]:
 
 
 def _other_way(stop_all: StopAll | None, members: int) -> list[str]:
-    """Stopping all of them, where that was rehearsed."""
+    """Return the instructions for stopping all members, if that was rehearsed."""
     if stop_all is None:
         return []
     them = f"all {members} members, then start them" if members > 1 else "the member, then start it"

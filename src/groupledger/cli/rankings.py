@@ -1,4 +1,4 @@
-"""The reports of `groupledger report` for a person: a table of groups, then what makes each so."""
+"""Print the reports of `groupledger report` for a person: a table of groups, then the details of each."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from groupledger.cli.output import Output
 
 MEMBERS_SHOWN = 5
-"""Members of a group; of more, the heaviest and the lightest."""
+"""Members of a group; in larger ones, the heaviest and the lightest."""
 HOURS_SHOWN = 4
 HOUR = "busiest hour (UTC)"
-CLASSIC, BOTH_TYPES = "classic", "classic and KIP-848"  # answers are imported when they are asked for only
+CLASSIC, BOTH_TYPES = "classic", "classic and KIP-848"  # answers are imported only when they are needed
 
 
 def tell_report(output: Output, name: str, answer: Any) -> None:
-    """Print a report: its groups, why there are none, and how many were left off."""
+    """Print a report: its groups, why there are none, and how many were omitted."""
     tell: dict[str, Callable[[Output, Any], None]] = {
         "storms": tell_storms,
         "joins": tell_joins,
@@ -51,7 +51,7 @@ def tell_report(output: Output, name: str, answer: Any) -> None:
 
 
 def tell_storms(output: Output, answer: Storms) -> None:
-    """A line a group, then its causes, members, partitions and findings."""
+    """Print one line per group, then its causes, members, partitions and findings."""
     output.table(
         ["group", "cluster", "rebalances", "in an hour", WHEN],
         [(g.group_id, g.cluster_id, g.rebalances, g.in_an_hour, stretch(g.first, g.last)) for g in answer.groups],
@@ -82,7 +82,7 @@ def _shares(shares: Iterable[Share], names: Mapping[str, str]) -> str:
 
 
 def tell_joins(output: Output, answer: Joins) -> None:
-    """A line a group, then its members with most changes, and the busiest hours."""
+    """Print one line per group, then its members with the most changes, and the busiest hours."""
     output.table(
         ["group", "cluster", "joined", "gone", "restarted", HOUR],
         [(g.group_id, g.cluster_id, g.joined, g.gone, g.restarted, _hour(g.hours[0])) for g in answer.groups],
@@ -108,12 +108,12 @@ def _joined(each: MemberJoins, names: Mapping[str, str]) -> tuple[object, ...]:
 
 
 def _hour(each: HourOfChanges) -> str:
-    """`2026-11-21 14h: 12`."""
+    """Format as `2026-11-21 14h: 12`."""
     return f"{each.hour.astimezone(UTC):%Y-%m-%d %H}h: {each.changes:,}"
 
 
 def tell_migration(output: Output, answer: Migrations) -> None:
-    """A line a group, then one for each change, and how long members of both kinds were in it."""
+    """Print one line per group, then one per change, and how long it had members of both kinds."""
     output.table(
         ["group", "state", "from", "to"],
         [(g.group_id, g.end.value, _way(g.first), _way(g.last)) for g in answer.groups],
@@ -144,7 +144,7 @@ def _tell_change(output: Output, change: WayChange) -> None:
 
 
 def _way(of: GroupWay) -> str:
-    """`range, eager`; `KIP-848 uniform`; `KIP-848 uniform, classic members too`."""
+    """Format as `range, eager`; `KIP-848 uniform`; `KIP-848 uniform, classic members too`."""
     kind = None if of.kind is None else of.kind.value
     if of.group_type == CLASSIC:
         return ", ".join(each for each in (of.assignor, kind) if each is not None)
@@ -153,7 +153,7 @@ def _way(of: GroupWay) -> str:
 
 
 def tell_skew(output: Output, answer: Skews) -> None:
-    """A line a group, then its members."""
+    """Print one line per group, then its members."""
     weighed = any(group.most_weight is not None for group in answer.groups)
     heads = ["group", "cluster", "assignor", "members", "idle", "most", "least"]
     rows: list[tuple[object, ...]] = [
@@ -189,7 +189,7 @@ def _tell_loads(output: Output, group: Skew) -> None:
 
 
 def tell_static(output: Output, answer: StaticMembers) -> None:
-    """A line an instance id; what says that one is shared stands below."""
+    """Print one line per instance id; evidence that one is shared follows below."""
     output.table(
         ["group", "cluster", "instance", "takeovers", "moved", WHEN],
         [
@@ -203,7 +203,7 @@ def tell_static(output: Output, answer: StaticMembers) -> None:
 
 
 def tell_stickiness(output: Output, answer: Stickinesses) -> None:
-    """A line a group and assignor."""
+    """Print one line per group and assignor."""
     output.table(
         ["group", "cluster", "assignor", "rebalances", "moves", "least", "excess"],
         [(g.group_id, g.cluster_id, g.assignor, g.compared, g.moves, g.least, g.excess) for g in answer.groups],
@@ -225,7 +225,7 @@ def tell_stickiness(output: Output, answer: Stickinesses) -> None:
 
 
 def tell_rack(output: Output, answer: RackShares) -> None:
-    """A line a group, then its members with most to read from other racks."""
+    """Print one line per group, then its members that read most from other racks."""
     output.table(
         ["group", "cluster", "local %", "local", "remote", "possible", "unknown"],
         [

@@ -1,4 +1,4 @@
-"""`groupledger readiness`: which groups can go to KIP-848 while they run, and what stands in the way."""
+"""`groupledger readiness`: report which groups can convert to KIP-848 while they run, and what prevents it."""
 
 from __future__ import annotations
 
@@ -20,27 +20,31 @@ if TYPE_CHECKING:
     from groupledger.cli.output import Output
 
 MEMBERS_SHOWN = 5
-"""Members of a group that the table before and after names."""
+"""Members of a group that the before/after table names."""
 
 
-@click.command(short_help="Which groups can go to KIP-848 while they run, and why not.")
+@click.command(short_help="Which groups can convert to KIP-848 while they run, and why not.")
 @click.argument("group", required=False)
 @click.option(
     "--to", "wanted", type=click.Choice(["consumer"]), default="consumer", show_default=True, help="The group type."
 )
 @click.option("--cluster", metavar="CLUSTER", help="Only this cluster.")
 @click.option(
-    "--since", default="7d", show_default=True, metavar="TIME", help="From when on storms and changes are looked for."
+    "--since",
+    default="7d",
+    show_default=True,
+    metavar="TIME",
+    help="Start of the period searched for storms and changes.",
 )
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Most groups.")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Maximum groups.")
 @click.option("--wide", is_flag=True, help="All columns.")
 @takes_config
 def readiness(
     job: Job, *, group: str | None, wanted: str, cluster: str | None, since: str, limit: int, wide: bool
 ) -> None:
-    """Say of each group (or of those like 'payments-*') whether it is ready for KIP-848, and what would move.
+    """Report for each group (or those matching 'payments-*') whether it is ready for KIP-848, and what would move.
 
-    Each reason has a code: docs/can-it-be-converted.md. Nothing is asked of the brokers: the ledger is read.
+    Each reason has a code: docs/can-it-be-converted.md. Only the ledger is read; no broker is contacted.
 
     \b
     groupledger readiness --to consumer
@@ -58,7 +62,7 @@ def readiness(
 
 
 def tell(output: Output, answer: ReadinessReport, *, wide: bool = False) -> None:
-    """Print it for a person: a line a group, then what stands in the way of each, and what would move."""
+    """Print it for a person: one line per group, then the obstacles of each, and what would move."""
     if answer.total:
         output.line(", ".join(f"{number:,} {state}" for state, number in answer.counts.items() if number))
         output.line("uniform, range: how many partitions would go to another member under it")
@@ -109,7 +113,7 @@ def _tell_group(output: Output, each: GroupReadiness) -> None:
 
 
 def _tell_codes(output: Output, answer: ReadinessReport) -> None:
-    """What the codes above mean, each once."""
+    """Explain the codes above, each once."""
     found = {reason.code for each in answer.groups for reason in each.reasons}
     if found:
         output.title("what these mean")

@@ -1,4 +1,4 @@
-"""`groupledger rebuild`: what damaged tables held, made again from the raw records."""
+"""`groupledger rebuild`: restore damaged tables from the raw records."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from groupledger.cli.options import Job, takes_config
 from groupledger.cli.output import plain
 
 
-@click.command(short_help="Make lost or damaged rows again from the raw records.")
+@click.command(short_help="Restore lost or damaged rows from the raw records.")
 @takes_config
 def rebuild(job: Job) -> None:
-    """Read every table; set aside those that cannot be read; make the rows of committed runs that are missing again.
+    """Read every table; set aside unreadable ones; restore missing rows of committed runs.
 
-    Needs `log_records`, `topic_snapshots` and `runs` whole. Rows made again have the digest that their run committed,
-    or the command ends with exit code 2 and says what differs. No other job should write meanwhile.
+    Needs intact `log_records`, `topic_snapshots` and `runs`. Restored rows have the digest that their run committed;
+    otherwise the command ends with exit code 2 and says what differs. No other job should write meanwhile.
     """
     from groupledger.pipeline.rebuild import rebuild as run
 

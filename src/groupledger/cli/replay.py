@@ -1,4 +1,4 @@
-"""`groupledger replay`: recorded history again, under another assignor, under a listener, or to verify a run."""
+"""`groupledger replay`: replay recorded history under another assignor, under a listener, or to verify a run."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _NOT_IN_A_NAME = re.compile(r"[^a-z0-9._-]+")
 _LONGEST_NAME = 64
 
 
-@click.command(short_help="History under another assignor, under a listener, or made again to be verified.")
-@click.option("--assignor", metavar="NAME", help="Whole history under this assignor, beside what happened.")
-@click.option("--scenario", metavar="NAME", help="Name its results stand under; default: replay- and the assignor's.")
-@click.option("--mode", type=click.Choice(["as-kafka", "kip"]), help="Form of the step; default as configured.")
-@click.option("--listener", metavar="MODULE:CLASS", help="This listener over the history of a --group.")
-@click.option("--verify", "run_id", metavar="RUN", help="Make this committed run again, and compare the digests.")
+@click.command(short_help="Replay history under another assignor or a listener, or to verify a run.")
+@click.option("--assignor", metavar="NAME", help="Replay all history under this assignor, next to the record.")
+@click.option("--scenario", metavar="NAME", help="Name of its results; default: replay- and the assignor's name.")
+@click.option("--mode", type=click.Choice(["as-kafka", "kip"]), help="Form of the step; default: as configured.")
+@click.option("--listener", metavar="MODULE:CLASS", help="Replay the history of a --group with this listener.")
+@click.option("--verify", "run_id", metavar="RUN", help="Recompute this committed run, and compare the digests.")
 @click.option("--wide", is_flag=True, help="All columns, whatever the terminal's width.")
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Most rows of a table.")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum rows of a table.")
 @takes_scope
 @takes_config
 def replay(
@@ -51,15 +51,15 @@ def replay(
     limit: int,
     asked: Asked,
 ) -> None:
-    """Go through recorded history again: exactly one of --assignor, --listener and --verify.
+    """Replay recorded history: exactly one of --assignor, --listener and --verify.
 
     --assignor commits what each recorded rebalance would have been, had the group run that assignor from the start.
 
-    --listener makes the calls that each member of a group got. Exit code 4 where it failed or raised, or gave up a
-    partition and had not committed since it last read it (one record of each before each generation). How a member
-    ended is not in the log: revoked is called.
+    --listener makes the calls that each member of a group got. Exit code 4 if it failed or raised, or if it gave up a
+    partition without a commit since its last read (one record of each before each generation). The log does not show
+    how a member ended: revoked is called.
 
-    --verify computes a run from the facts it saw. Exit code 4 where other rows come out.
+    --verify recomputes a run from the facts it saw. Exit code 4 if the rows differ.
 
     \b
     groupledger replay --assignor cooperative-sticky --since 30d
@@ -86,7 +86,7 @@ def replay(
 
 
 def scenario_of(assignor: str) -> str:
-    """The name that results under an assignor stand under, `replay-` and its own as far as a name may have it."""
+    """Return the scenario name for results under an assignor: `replay-` and its name, as far as allowed."""
     return f"replay-{_NOT_IN_A_NAME.sub('-', assignor.lower())}"[:_LONGEST_NAME]
 
 
@@ -147,7 +147,7 @@ _COLUMNS = (
     Column("uneven", rank=1),
     Column("then", rank=1),
 )
-"""Each number as it was, and as it would have been then."""
+"""Each number as recorded, and as it would have been."""
 
 
 def _row(group: ReplayedGroup) -> tuple[object, ...]:

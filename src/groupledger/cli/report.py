@@ -1,4 +1,4 @@
-"""`groupledger report`: groups ranked by what makes them trouble, with the members and partitions that do; as pages."""
+"""`groupledger report`: rank groups by a problem, with the members and partitions that cause it; or as pages."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 @click.group(short_help="Rank groups: storms, joins, migrations, skew, ...; or html.")
 def report() -> None:
-    """Rank groups by one kind of trouble, with the members and partitions that make it so.
+    """Rank groups by one kind of problem, with the members and partitions that cause it.
 
-    docs/how-to.md leads from the symptom to the answer. `html` writes pages of all that is known.
+    docs/how-to.md leads from the symptom to the answer. `html` writes everything as pages.
 
     \b
     groupledger report storms --since 24h
@@ -33,10 +33,10 @@ def report() -> None:
 
 
 def _reported(ask: Callable[..., Any]) -> Callable[..., Any]:
-    """A report: it asks and says which renderer tells; the rest is the same for all."""
+    """Make a report command: it supplies the question and the renderer; the rest is shared."""
 
     @takes_scope
-    @click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Most lines.")
+    @click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Maximum lines.")
     @takes_config
     @functools.wraps(ask)
     def run(job: Job, *, asked: Asked, limit: int, **more: Any) -> None:
@@ -57,7 +57,7 @@ def _reported(ask: Callable[..., Any]) -> Callable[..., Any]:
 def storms(*, asked: Asked, limit: int) -> Callable[..., Any]:
     """Rank groups by their rebalances within one hour, with the mix of causes.
 
-    Partitions are those that got an owner most often, members those that causes and findings name most often.
+    Partitions are those that changed owner most often, members those that causes and findings name most often.
 
     \b
     groupledger report storms --since 24h
@@ -70,7 +70,7 @@ def storms(*, asked: Asked, limit: int) -> Callable[..., Any]:
 @report.command(short_help="Members that come and go: how often, when, who.")
 @_reported
 def joins(*, asked: Asked, limit: int) -> Callable[..., Any]:
-    """Rank groups by how often members joined, went and came back, and members by the name that outlives a restart.
+    """Rank groups by how often members joined, left and returned, and members by the name that outlives a restart.
 
     That name is the group.instance.id, else the client id, with the host where several members share it.
 
@@ -85,9 +85,9 @@ def joins(*, asked: Asked, limit: int) -> Callable[..., Any]:
 @report.command(short_help="Groups that changed type, protocol or assignor.")
 @_reported
 def migration(*, asked: Asked, limit: int) -> Callable[..., Any]:
-    """Tell which groups went from classic to KIP-848, from eager to cooperative or to another assignor, or back.
+    """Show which groups changed from classic to KIP-848, from eager to cooperative or to another assignor, or back.
 
-    Those that have members of both kinds now come first.
+    Groups that now have members of both kinds come first.
 
     \b
     groupledger report migration --since 30d
@@ -101,9 +101,9 @@ def migration(*, asked: Asked, limit: int) -> Callable[..., Any]:
 @click.option("--weights", metavar="FILE", help="CSV, .parquet or Delta folder: topic, partition, and lag or bytes.")
 @_reported
 def skew(*, asked: Asked, limit: int, weights: str | None) -> Callable[..., Any]:
-    """Rank groups by the difference between the member with most partitions and the one with least, and idle members.
+    """Rank groups by the difference between their most and least loaded members, and by idle members.
 
-    With --weights, by what the partitions weigh.
+    With --weights, by the weight of the partitions.
 
     \b
     groupledger report skew
@@ -134,10 +134,10 @@ def static(*, asked: Asked, limit: int) -> Callable[..., Any]:
     return lambda reader: answers.static_members(reader, asked, limit)
 
 
-@report.command(short_help="How much groups moved beside how little they could have.")
+@report.command(short_help="How much groups moved, compared with the least moves.")
 @_reported
 def stickiness(*, asked: Asked, limit: int) -> Callable[..., Any]:
-    """Rank groups by what they moved beyond the least moves.
+    """Rank groups by their moves beyond the least moves.
 
     \b
     groupledger report stickiness --since 7d
@@ -147,10 +147,10 @@ def stickiness(*, asked: Asked, limit: int) -> Callable[..., Any]:
     return lambda reader: answers.stickiness(reader, asked, limit)
 
 
-@report.command(short_help="How much members read in their own rack.")
+@report.command(short_help="How much members read from their own rack.")
 @_reported
 def rack(*, asked: Asked, limit: int) -> Callable[..., Any]:
-    """Rank groups by the share of partitions that have a replica in the rack of their owner, where racks are known.
+    """Rank groups by the share of partitions with a replica in their owner's rack, if racks are known.
 
     \b
     groupledger report rack
@@ -160,15 +160,15 @@ def rack(*, asked: Asked, limit: int) -> Callable[..., Any]:
     return lambda reader: answers.racks(reader, asked, limit)
 
 
-@report.command(short_help="All of it as pages to look at and to send.")
+@report.command(short_help="Everything as HTML pages.")
 @click.argument("folder", type=click.Path(path_type=Path))
 @takes_scope
-@click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Most groups with a page.")
+@click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Maximum groups with a page.")
 @takes_config
 def html(job: Job, *, folder: Path, asked: Asked, limit: int) -> None:
     """Write an index and a page for each of the worst groups into FOLDER; each opens without a network.
 
-    A report that is there already is replaced; a folder with other files in it is refused. docs/html-report.md
+    An existing report is replaced; a folder with other files in it is refused. docs/html-report.md
 
     \b
     groupledger report html build/report --since 24h

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from groupledger.pipeline.ingest import IngestSummary
 
 takes_max_quarantined = click.option(
-    "--max-quarantined", type=click.IntRange(min=0), metavar="N", help="Rejected rows before the exit code is 3."
+    "--max-quarantined", type=click.IntRange(min=0), metavar="N", help="Exit with 3 on more rejected rows than this."
 )
 
 
@@ -40,8 +40,8 @@ def ingest(
 ) -> None:
     """Read the offsets log, topic listings and snapshot tables named under `sources`; account for every record.
 
-    What was read before is recognised: the same files again are the same run, and change nothing. A running cluster is
-    read from where the last ingest of it stopped.
+    Known input is recognised: the same files again are the same run, and change nothing. A running cluster is read from
+    where its last ingest stopped.
 
     \b
     groupledger ingest                           # as configured
@@ -77,8 +77,8 @@ def ingest(
 
 
 @click.command(short_help="Run an assignor over recorded groups; keep targets, steps and verdicts.")
-@click.option("--assignor", metavar="NAME", help="Run this one on every group; `recorded` is the one each group had.")
-@click.option("--scenario", metavar="NAME", help="Name the results stand under; default with --assignor: its name.")
+@click.option("--assignor", metavar="NAME", help="Assignor for every group; `recorded`: each group's own.")
+@click.option("--scenario", metavar="NAME", help="Name of the results; default with --assignor: its name.")
 @click.option("--snapshots", type=click.Choice(["latest", "every"]), help="Which snapshots of each group.")
 @takes_max_quarantined
 @takes_run_id
@@ -120,7 +120,7 @@ def assign(
 
 
 def _make_ledger(job: Job, spark: SparkSession) -> None:
-    """A cluster was named and maybe nothing else: there need be no ledger yet."""
+    """Create the ledger if it is missing: possibly only a cluster was named."""
     from groupledger.sinks.ledger import init, stands
     from groupledger.tables import RUNS
 
@@ -130,13 +130,13 @@ def _make_ledger(job: Job, spark: SparkSession) -> None:
 
 
 def _turn(job: Job, summary: IngestSummary, *, timings: bool) -> bool:
-    """Tell of one run of many; whether it is over the limit."""
+    """Report one run of many; return whether it is over the limit."""
     tell_turn(job.output, summary, job.invocation(None).now())
     return _finished(job, summary, ingest_json(summary), timings=timings)
 
 
 def _finished(job: Job, summary: IngestSummary | AssignSummary, told: Mapping[str, Any], *, timings: bool) -> bool:
-    """Write the JSON line and the timings; whether the run, which is committed, is over the limit."""
+    """Print the JSON line and the timings; return whether the committed run is over the limit."""
     if timings:
         tell_timings(job.output, summary.timings)
     limit = job.config.limits.max_quarantined

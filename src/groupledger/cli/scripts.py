@@ -1,4 +1,4 @@
-"""Files of scripts: JSON lines, one JSON object or a list of them, or YAML documents."""
+"""Read files of scripts: JSON lines, one JSON object or a list of them, or YAML documents."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ MOST_VALUES, DEEPEST = 2_000_000, 50
 
 
 class ScriptLines(NamedTuple):
-    """The scripts of one file, a JSON text each; `named` is how complaints call the file, where there are several."""
+    """The scripts of one file, a JSON text each; `named` is the file's name in complaints, if there are several."""
 
     named: str
     lines: Iterable[str]
 
 
 def read_files(files: Iterable[IO[str]]) -> Iterator[ScriptLines]:
-    """The scripts of each file, by how its name ends. Raises Fault("BAD_YAML")."""
+    """Yield the scripts of each file, by its name's ending. Raises Fault("BAD_YAML")."""
     for file in files:
         named = getattr(file, "name", STDIN)
         yield ScriptLines(named, _lines(file, named))
@@ -40,7 +40,7 @@ def _lines(file: IO[str], named: str) -> Iterable[str]:
 
 
 def _objects(text: str) -> list[str]:
-    """One object over several lines, or a list of objects; anything else is a line each."""
+    """Read one object over several lines, or a list of objects; anything else is one per line."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -49,7 +49,7 @@ def _objects(text: str) -> list[str]:
 
 
 def _documents(file: IO[str], named: str) -> list[Any]:
-    """Documents apart by `---`, or the entries of a list."""
+    """Read documents separated by `---`, or the entries of a list."""
     import yaml
 
     try:

@@ -1,4 +1,4 @@
-"""`groupledger new-config`, `init`, `doctor` and `jars`: what stands before the work."""
+"""`groupledger new-config`, `init`, `doctor` and `jars`: prepare the work."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from groupledger.core.faults import Fault
 @click.command(short_help="Write a configuration with every key, its default and its meaning.")
 @click.argument("file", default=DEFAULT_CONFIG)
 def new_config(file: str) -> None:
-    """Write a commented configuration to FILE (default: groupledger.yaml), or to stdout where FILE is `-`.
+    """Write a commented configuration to FILE (default: groupledger.yaml), or to stdout if FILE is `-`.
 
-    A file that is there already stays as it is, and that is an error.
+    An existing file is kept, and that is an error.
     """
     from groupledger.config.sample import TEMPLATE
 
@@ -36,10 +36,10 @@ def new_config(file: str) -> None:
     say(f"wrote {file}: name your cluster and what to read under `sources`, then run `groupledger init`")
 
 
-@click.command(short_help="Make the ledger's tables; harmless where they are.")
+@click.command(short_help="Create the ledger's tables; keep existing ones.")
 @takes_config
 def init(job: Job) -> None:
-    """Make the ledger's tables where the configuration says. Run again, it changes nothing."""
+    """Create the ledger's tables in the configured location. A second run changes nothing."""
     from groupledger.sinks.ledger import init as make
 
     spark = job.spark()
@@ -51,14 +51,14 @@ def init(job: Job) -> None:
     job.output.result({"status": "done", "command": "init", "location": str(job.place()), "made": made})
 
 
-@click.command(short_help="Versions, jars, rights, and whether the ledger is sound.")
-@click.option("--deep", is_flag=True, help="Read every row: is it what the run that wrote it committed?")
+@click.command(short_help="Check versions, jars, rights, and the ledger's integrity.")
+@click.option("--deep", is_flag=True, help="Read every row, and compare it with what its run committed.")
 @takes_cluster
 @takes_config
 def doctor(job: Job, *, deep: bool) -> None:
-    """Check versions, jars, rights and the ledger itself; say what to do about each thing that is wrong.
+    """Check versions, jars, rights and the ledger itself; say how to fix each problem.
 
-    Clusters among the sources are asked as well, or the one of --bootstrap alone: can it be reached, and read?
+    Clusters among the sources are checked as well, or only that of --bootstrap: is it reachable and readable?
 
     Exit code 2 when anything is wrong.
     """
@@ -81,11 +81,11 @@ def doctor(job: Job, *, deep: bool) -> None:
         click.get_current_context().exit(Exit.USAGE)
 
 
-@click.command(short_help="Fetch the jars Spark lacks and print them for spark-submit.")
+@click.command(short_help="Print the jars that Spark lacks; download missing ones.")
 @click.argument("configurations", nargs=-1)
-@click.option("--class-path", is_flag=True, help="Divided as for a class path, not by commas.")
+@click.option("--class-path", is_flag=True, help="Separate as in a class path, not by commas.")
 def jars(configurations: tuple[str, ...], *, class_path: bool) -> None:
-    """Print the jars of CONFIGURATIONS (default: delta), fetched where they are missing.
+    """Print the jars of CONFIGURATIONS (default: delta); download missing ones.
 
     \b
     spark-submit --jars "$(groupledger jars)" jobs/assign.py --config groupledger.yaml

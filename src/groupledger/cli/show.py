@@ -1,4 +1,4 @@
-"""`groupledger show`: what the ledger knows, for a person or as one JSON line."""
+"""`groupledger show`: show the ledger's content, for a person or as one JSON line."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _SCENARIO_ALONE = "--scenario goes with the history of a --group only"
 @click.option("--group", metavar="GROUP", help="History of a group; with --generation or --last one rebalance.")
 @click.option("--generation", type=int, metavar="N", help="The rebalance that led to this generation or group epoch.")
 @click.option("--last", is_flag=True, help="The last rebalance of the group.")
-@click.option("--partition", metavar="TOPIC-N", help="Who was assigned it, as `who` has it; needs --at.")
+@click.option("--partition", metavar="TOPIC-N", help="Who was assigned it, as `who` prints; needs --at.")
 @click.option("--at", metavar="TIME", help="ISO 8601 (UTC unless it names a zone) or milliseconds since 1970.")
-@click.option("--findings", "listing", flag_value="findings", help="What a person should look at.")
-@click.option("--coverage", "listing", flag_value="coverage", help="Gaps of the history.")
+@click.option("--findings", "listing", flag_value="findings", help="Findings to look at.")
+@click.option("--coverage", "listing", flag_value="coverage", help="Gaps in the history.")
 @click.option("--quarantine", "listing", flag_value="quarantine", help="Rejected input, with the reason.")
 @click.option("--cluster", metavar="CLUSTER", help="Only this cluster.")
-@click.option("--scenario", metavar="NAME", help="Whose moves and verdicts to show; default: assign.scenario.")
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Most rows of a table.")
+@click.option("--scenario", metavar="NAME", help="Show moves and verdicts of this scenario; default: assign.scenario.")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum rows of a table.")
 @click.option("--wide", is_flag=True, help="All columns, and ids in full.")
 @takes_config
 def show(job: Job, *, wide: bool, **asked: Any) -> None:
@@ -45,7 +45,7 @@ def show(job: Job, *, wide: bool, **asked: Any) -> None:
         return
     ask = question(
         **asked, default_scenario=job.config.assign.scenario
-    )  # what is wrong with the question is said before the ledger is read
+    )  # errors in the question are reported before the ledger is read
     with job.output.status("reading the ledger"):
         answer = ask(job.reader())
     from groupledger.cli.answers import as_json, tell
@@ -55,7 +55,7 @@ def show(job: Job, *, wide: bool, **asked: Any) -> None:
 
 
 def _show_owner(job: Job, *, partition: str | None, at: str | None, limit: int, wide: bool, **others: Any) -> None:
-    """What `groupledger who` says of the partition."""
+    """Print what `groupledger who` says of the partition."""
     from groupledger.cli.who import ask_owner, tell_ownership
 
     if partition is None or at is None:
@@ -81,7 +81,7 @@ def question(
     limit: int,
     **_of_an_owner: None,
 ) -> Callable[[Reader], Any]:
-    """What is asked, as a function of what reads the ledger; options that say nothing together are a usage error."""
+    """Return the question as a function of a reader; options that do not go together are a usage error."""
     if (last or generation is not None) and (group is None or listing):
         raise click.UsageError("--generation and --last tell one rebalance of a --group")
     if last and generation is not None:

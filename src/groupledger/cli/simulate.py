@@ -1,4 +1,4 @@
-"""`groupledger simulate`: scripts in, every round and call out, line by line and without Spark."""
+"""`groupledger simulate`: play scripts and print every round and call, line by line and without Spark."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 Told = dict[str, Any]
 T = TypeVar("T")
 MOST_ROWS = 20
-"""Members of an event, calls of listeners, and heartbeats, that a table shows."""
+"""Rows of members, listener calls and heartbeats that a table shows per event."""
 TEXT = click.File("r", encoding="utf-8", errors="surrogateescape")
 DOUBLE_OWNERS = '"double_owners": [{'
-"""In a line of which some event has any: other lines need not be read again."""
+"""In a line in which some event has any; other lines need not be parsed again."""
 
 
-@click.command(short_help="Groups run through events on paper, side by side, or all through a grid of changes.")
+@click.command(short_help="Simulate groups through events, compare variants, or apply a grid of changes.")
 @click.argument("scripts", nargs=-1, type=TEXT)
 @click.option("--table", is_flag=True, help="Tables for a person instead of JSON lines.")
-@click.option("--listener", metavar="MODULE:CLASS", help="Members have this rebalance listener; its journal is told.")
+@click.option("--listener", metavar="MODULE:CLASS", help="Give members this rebalance listener; print its journal.")
 @click.option("--metrics", is_flag=True, help="KIP-429's client metrics of each member and of the group.")
 @takes_grid
 @takes_comparison
@@ -52,12 +52,12 @@ def simulate(
     limits: CustomLimits,
     comparison: ComparisonAsked | None,
 ) -> None:
-    """Read scripts from SCRIPTS (default: stdin), write one result a line.
+    """Read scripts from SCRIPTS (default: stdin), write one result per line.
 
-    A file has a script a line, or is one JSON object or list of them (.json), or YAML (.yaml). Results come after
-    every 500 scripts and at the end. What is no script gives an error object with its line number; the others are
-    played all the same, and the exit code is 3. It is 4 where a partition has two owners, and where a --listener
-    failed or raised, gave up what it read without a commit, or took too long (docs/rehearsal.md).
+    A file has a script per line, or is one JSON object or list of them (.json), or YAML (.yaml). Results come after
+    every 500 scripts and at the end. An invalid script gives an error object with its line number; the others are still
+    played, and the exit code is 3. It is 4 if a partition has two owners, or if a --listener failed or raised, gave up
+    what it read without a commit, or took too long (docs/rehearsal.md).
 
     \b
     {"id": "a", "topics": {"orders": 4}, "events": [{"event": "join", "member": "m1", "topics": ["orders"]}]}
@@ -96,7 +96,7 @@ def _play(
     listener: str | None,
     metrics: bool,
 ) -> None:
-    """A result line, or tables, for each script."""
+    """Print a result line, or tables, for each script."""
     bad_lines, violations = 0, False
     for answer in _answers(files, custom, listener, metrics=metrics):
         told = json.loads(answer) if table or listener or '"line": ' in answer or DOUBLE_OWNERS in answer else {}
@@ -125,7 +125,7 @@ def _answers(
 
 
 def _show(output: Output, told: Told) -> None:
-    """One group: for each event what became of it, its rounds and its listeners' calls."""
+    """Print one group: for each event its outcome, its rounds and its listeners' calls."""
     if "error" in told:
         output.line(f"line {told['line']}: {told['error']}")
     for number, event in enumerate(told.get("events", ()), 1):
@@ -154,7 +154,7 @@ def _show(output: Output, told: Told) -> None:
 
 
 def _show_listener(output: Output, told: Told) -> None:
-    """What the listeners did that went wrong; nothing where no listener was."""
+    """Print what went wrong in listeners; nothing without a listener."""
     if "journal" not in told:
         return
     wrong = [each for each in told["journal"] if each["error"] is not None]
@@ -168,7 +168,7 @@ def _number(value: float) -> str:
 
 
 def _first(rows: Sequence[T], changes: Callable[[T], object]) -> list[T]:
-    """All of a few rows; of many those first in which something changes, as many as a person reads."""
+    """Return all of a few rows; of many first those with changes, as many as a person reads."""
     return list(rows) if len(rows) <= MOST_ROWS else sorted(rows, key=lambda row: not changes(row))[:MOST_ROWS]
 
 
@@ -178,7 +178,7 @@ def _tell_rest(output: Output, number: int) -> None:
 
 
 def _show_calls(output: Output, event: Told) -> None:
-    """The calls of listeners, in order, and when each returned where a clock ran."""
+    """Print the calls of listeners, in order, and when each returned if the group has times."""
     calls = [call for call in event["calls"] if call["callback"].startswith("onPartitions")]
     told_calls = _first(calls, lambda call: call["partitions"])
     clock = ("ended_ms",) if "ended_ms" in event else ()
@@ -189,7 +189,7 @@ def _show_calls(output: Output, event: Told) -> None:
 
 
 def _show_heartbeats(output: Output, group: Told) -> None:
-    """A consumer group (KIP-848): what its members said and were answered, and how it stands."""
+    """Print a consumer group (KIP-848): its members' heartbeats and answers, and its state."""
     columns = ("ms", "member", "said epoch", "owned", "epoch", "state", "assigned", "to revoke", "group epoch")
     output.table(columns, [_heartbeat(each) for each in group["heartbeats"][:MOST_ROWS]])
     _tell_rest(output, len(group["heartbeats"]) - MOST_ROWS)
@@ -228,7 +228,7 @@ def _outcome(event: Told) -> str:
 
 
 def _records(event: Told) -> str:
-    """Records so far that were read twice, or never."""
+    """Return the numbers of records read twice, or never, so far."""
     words = {"twice": "read twice", "never": "never read"}
     counts = [(sum(count for *_, count in event.get(name, ())), told) for name, told in words.items()]
     return "".join(f", {numbered(count, 'record')} {told}" for count, told in counts if count)
@@ -241,5 +241,5 @@ def _row(took: Told, member: Told) -> tuple[object, ...]:
 
 
 def _named(partitions: Iterable[tuple[str, int]]) -> str:
-    """`orders:0-1`; nothing as `-`."""
+    """Format as `orders:0-1`; nothing as `-`."""
     return spans((topic, number) for topic, number in partitions)

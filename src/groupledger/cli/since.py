@@ -1,4 +1,4 @@
-"""`--since`, `--until`, `--group` and `--cluster`: what part of the ledger a question is about."""
+"""Add `--since`, `--until`, `--group` and `--cluster`: the part of the ledger that a question is about."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def takes_scope(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the four options; the command gets them as `asked`, an `answers.scope.Asked`."""
 
     @click.option("--since", metavar="TIME", help=f"From then on: {_TIME}")
-    @click.option("--until", metavar="TIME", help="Up to then, written the same way.")
-    @click.option("--group", metavar="GROUP", help="Only this group; `payments-*`: those that begin so.")
+    @click.option("--until", metavar="TIME", help="End of the period, in the same format.")
+    @click.option("--group", metavar="GROUP", help="Only this group, or those matching `payments-*`.")
     @click.option("--cluster", metavar="CLUSTER", help="Only this cluster.")
     @functools.wraps(command)
     def run(

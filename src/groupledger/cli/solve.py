@@ -1,4 +1,4 @@
-"""`groupledger solve`: scenarios in, assignments out, line by line and without Spark."""
+"""`groupledger solve`: solve scenarios, line by line and without Spark."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ if TYPE_CHECKING:
     from groupledger.core.custom.limits import CustomLimits
 
 
-@click.command(short_help="JSON lines in, assignments out; no Spark.")
+@click.command(short_help="Compute assignments from JSON lines; no Spark.")
 @click.argument("scenarios", type=click.File("r", encoding="utf-8", errors="surrogateescape"), default="-")
 @custom_assignors
 def solve(scenarios: TextIO, *, custom: tuple[str, ...], limits: CustomLimits) -> None:
-    """Read one scenario a line from SCENARIOS (default: stdin), write one result a line, as soon as it is there.
+    """Read one scenario per line from SCENARIOS (default: stdin), write one result per line, as soon as it is ready.
 
-    A line that is no scenario gives an error object with its line number; the others are answered all the same, and the
-    exit code is 3.
+    An invalid line gives an error object with its line number; the others are still answered, and the exit code is 3.
 
     \b
     {"id": "a", "assignor": "range", "topics": {"orders": 3}, "members": [{"id": "m1", "topics": ["orders"]}]}

@@ -1,4 +1,4 @@
-"""`groupledger sql` and `views`: queries over what counts in a ledger, and the same views for other tools."""
+"""`groupledger sql` and `views`: query the current rows of a ledger; create the same views for other tools."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 LIMIT = 1_000
 
 
-@click.command(short_help="Query what counts in the ledger with SQL.")
+@click.command(short_help="Query the ledger's current rows with SQL.")
 @click.argument("query", required=False)
 @click.option("--csv", "as_csv", is_flag=True, help="All rows as CSV; lists and structs as JSON in it.")
-@click.option("--limit", type=click.IntRange(min=1), default=LIMIT, show_default=True, help="Most rows of a table.")
+@click.option("--limit", type=click.IntRange(min=1), default=LIMIT, show_default=True, help="Maximum rows of a table.")
 @takes_config
 def sql(job: Job, *, query: str | None, as_csv: bool, limit: int) -> None:
-    """Run a query over the views of what counts: rows of committed runs that nothing later supersedes.
+    """Run a query over the current views: rows of committed runs that nothing later supersedes.
 
-    Without a query, list the views. A ledger in a folder is read by delta-rs, another one by Spark. Times are in UTC.
+    Without a query, list the views. delta-rs reads a ledger in a folder, Spark any other. Times are in UTC.
 
     \b
     groupledger sql
@@ -61,7 +61,7 @@ def sql(job: Job, *, query: str | None, as_csv: bool, limit: int) -> None:
 
 
 def tell_rows(output: Output, names: Sequence[str], rows: Sequence[Sequence[object]], left_off: int) -> None:
-    """Print them for a person; how many were left off, and that there are none, is said."""
+    """Print them for a person; say how many were omitted, or that there are none."""
     output.table(names, [[_shown(value) for value in row] for row in rows])
     if not rows:
         output.line("no rows")
@@ -69,12 +69,12 @@ def tell_rows(output: Output, names: Sequence[str], rows: Sequence[Sequence[obje
         output.line(f"... and {left_off:,} more (--limit)")
 
 
-@click.command(short_help="Create the views of what counts in the ledger's catalog.")
+@click.command(short_help="Create the views of current rows in the ledger's catalog.")
 @takes_config
 def views(job: Job) -> None:
-    """Create the views that `groupledger sql` has in the catalog of the ledger, for BI tools and other jobs.
+    """Create the views of `groupledger sql` in the ledger's catalog, for BI tools and other jobs.
 
-    Only for a ledger in a catalog (`ledger.catalog`). Views that are there are replaced.
+    Only for a ledger in a catalog (`ledger.catalog`). Existing views are replaced.
     """
     from groupledger.pipeline.views import create_views
 
@@ -93,7 +93,7 @@ def _list_views(job: Job) -> None:
 
 
 def _shown(value: object) -> object:
-    """A cell: lists and structs as JSON, bytes in hex."""
+    """Format a cell: lists and structs as JSON, bytes in hex."""
     return (
         json_text(plain(value))
         if isinstance(value, list | dict)
@@ -113,5 +113,5 @@ def _print_csv(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
 
 def _exact(value: object) -> object:
-    """What JSON has, for a cell of CSV: nothing for null, lists and structs as JSON."""
+    """Format a CSV cell: nothing for null, lists and structs as JSON."""
     return json_text(value) if isinstance(value, list | dict | bool) else "" if value is None else value

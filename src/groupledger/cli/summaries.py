@@ -1,4 +1,4 @@
-"""What a run did, in tables: the account of every record, each group's verdicts, where the time went."""
+"""Print what a run did, in tables: the account of every record, each group's verdicts, the timings."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ UNLESS = "unless bucket neighbours compete"
 CLASSES = ("used", "unused", "tombstones", "quarantined")
 SHOWN = (*CLASSES, "listings")
 TOLD = ("group_snapshots", "ownership_changes", "topic_snapshots")
-"""The tables whose new rows stand in the line of a turn."""
+"""The tables whose new rows appear in the line of one ingest of many."""
 
 
 def tell_ingest(output: Output, summary: IngestSummary) -> None:
-    """The account of an ingest."""
+    """Print the account of an ingest."""
     if summary.nothing_new:
         output.line(f"nothing new since run {summary.run.run_id} (commit {summary.run.sequence})")
         return
@@ -66,7 +66,7 @@ def tell_ingest(output: Output, summary: IngestSummary) -> None:
 
 
 def tell_turn(output: Output, summary: IngestSummary, now: datetime) -> None:
-    """An ingest of many in a line for each cluster: when, how many records, what became of them."""
+    """Print one ingest of many as a line per cluster: time, number of records, what became of them."""
     run = summary.run
     for each in summary.accounts:
         read = _counts({"duplicates": each.duplicates, "quarantined": sum(each.quarantined.values())})
@@ -76,9 +76,9 @@ def tell_turn(output: Output, summary: IngestSummary, now: datetime) -> None:
 
 
 def ingest_json(summary: IngestSummary) -> dict[str, Any]:
-    """The summary for a program: which run, the account of every record, rows by table.
+    """Return the summary for a program: which run, the account of every record, rows by table.
 
-    Where there was nothing new, `run_id` is that of the last run, and nothing else of it is told.
+    If there was nothing new, `run_id` is that of the last run, without other details of it.
     """
     if summary.nothing_new:
         return {"run_id": summary.run.run_id, "nothing_new": True, "timings": plain(summary.timings)}
@@ -97,7 +97,7 @@ def ingest_json(summary: IngestSummary) -> dict[str, Any]:
 
 
 def tell_assign(output: Output, summary: AssignSummary) -> None:
-    """What an assign computed, and how often it agrees with the record."""
+    """Print what an assign computed, and how often it agrees with the record."""
     output.title(run_title("assign", summary.run_id, already_committed=summary.already_committed))
     outcomes = _counts({name: number for name, number in summary.outcomes.items() if number})
     output.line(f"scenario {summary.scenario}: {summary.groups_in:,} rebalances in; {outcomes or 'none'} out")
@@ -107,17 +107,17 @@ def tell_assign(output: Output, summary: AssignSummary) -> None:
 
 
 def run_title(kind: str, run_id: str, *, already_committed: bool) -> str:
-    """What stands above the summary of a run."""
+    """Return the title of a run's summary."""
     return f"{kind} {run_id}" + (" (already committed: nothing changed)" if already_committed else "")
 
 
 def tell_rows(output: Output, rows: Mapping[str, int]) -> None:
-    """Rows in each table, those with none left out."""
+    """Print the rows of each table that has any."""
     output.line(f"rows written: {_counts({name: number for name, number in rows.items() if number}) or 'none'}")
 
 
 def tell_accounts(output: Output, accounts: Sequence[Account]) -> None:
-    """Every line and every record accounted for: a line a cluster that adds up, then a line a kind."""
+    """Print an account of every line and record: one line per cluster that adds up, then one per kind."""
     if any(account.arrived is not None for account in accounts):
         output.table(
             ["cluster", "lines in", "+ table rows", "= records", "+ topic listings", "+ blank"],
@@ -147,7 +147,7 @@ def _account(account: Account) -> list[object]:
 
 
 def _kinds(account: Account) -> dict[tuple[str, str], int]:
-    """(class, kind or code) -> records."""
+    """Count records by (class, kind or code)."""
     return {(name, kind): number for name in SHOWN for kind, number in getattr(account, name).items()}
 
 
@@ -156,7 +156,7 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 
 def tell_verdicts(output: Output, groups: Sequence[GroupVerdicts]) -> None:
-    """A line a group: its generations, assignors, members, moves, and whether we agree with the record."""
+    """Print one line per group: its generations, assignors, members, moves, and agreement with the record."""
     output.table(
         ["group", "type", "generations", "assignor", "members", "moves", "equal", "recomputed against recorded"],
         [
@@ -176,7 +176,7 @@ def tell_verdicts(output: Output, groups: Sequence[GroupVerdicts]) -> None:
 
 
 def _equal(verdicts: Mapping[str, int]) -> str | None:
-    """`10/10` and a mark: equal results among those that can be compared; another valid answer is no mistake."""
+    """Return `10/10` and a mark: equal results among the comparable ones; a different valid answer is no error."""
     equal = sum(number for name, number in verdicts.items() if name.removesuffix(f", {UNLESS}") in EQUAL)
     invalid = verdicts.get("invalid", 0)
     compared = equal + invalid + verdicts.get("valid-different", 0)
@@ -190,13 +190,13 @@ def _span(group: GroupVerdicts) -> str | None:
 
 
 def explain_verdicts(output: Output, verdicts: Mapping[str, int]) -> None:
-    """What each verdict that was given means."""
+    """Explain each verdict that was given."""
     output.table(
         ["verdict", "rebalances", "meaning"], [(name, number, WORDS.get(name, "")) for name, number in verdicts.items()]
     )
 
 
 def tell_timings(output: Output, timings: Mapping[str, float]) -> None:
-    """Seconds by stage, in their order, and together."""
+    """Print seconds by stage, in order, and their sum."""
     output.title("timings")
     output.table(["stage", "seconds"], [*timings.items(), ("together", sum(timings.values()))])

@@ -1,4 +1,4 @@
-"""`groupledger timeline`: what happened in a group, or to a partition, as a person reads it."""
+"""`groupledger timeline`: print the history of a group or a partition for a person."""
 
 from __future__ import annotations
 
@@ -29,18 +29,20 @@ if TYPE_CHECKING:
     from groupledger.core.since import Bound
 
 Bounds = tuple["Bound | None", "Bound | None"]
-"""Since and until, as they are given."""
+"""Since and until, as given."""
 
 
 @click.command(short_help="What happened in a group, or to a partition.")
 @click.argument("group", required=False)
 @click.option("--partition", metavar="TOPIC-N", help="The owners of a partition, one after another.")
-@click.option("--group", "among", metavar="GLOB", help="With --partition: only this group, or those like it.")
+@click.option("--group", "among", metavar="GLOB", help="With --partition: only this group, or those matching.")
 @click.option("--since", metavar="TIME", help="ISO 8601, milliseconds since 1970, or a length of time (24h, 90m, 7d) "
-              "before the newest moment that the ledger knows.")  # fmt: skip
-@click.option("--until", metavar="TIME", help="Likewise.")
+              "before the ledger's newest moment.")  # fmt: skip
+@click.option("--until", metavar="TIME", help="End of the period, in the same format.")
 @click.option("--cluster", metavar="CLUSTER", help="Only this cluster.")
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Most lines, the newest.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum lines; the newest are kept."
+)
 @click.option("--wide", is_flag=True, help="All columns, and ids in full.")
 @takes_config
 def timeline(
@@ -55,7 +57,7 @@ def timeline(
     limit: int,
     wide: bool,
 ) -> None:
-    """Tell the history of a group (or of those like 'payments-*'): a line a rebalance; or who had a partition when.
+    """Print the history of a group (or those matching 'payments-*'), a line per rebalance; or a partition's owners.
 
     \b
     groupledger timeline payments
@@ -101,7 +103,7 @@ def _of_partition(
 
 
 def _window(reader: Reader, cluster: str | None, asked: Bounds) -> tuple[datetime | None, datetime | None]:
-    """Both ends as moments; a length of time counts back from the newest moment."""
+    """Return both ends as moments; a length of time counts back from the newest moment."""
     from groupledger.answers.reach import moments
 
     since, until = moments(reader, cluster, asked)
@@ -111,7 +113,7 @@ def _window(reader: Reader, cluster: str | None, asked: Bounds) -> tuple[datetim
 
 
 def tell_group(output: Output, answer: Timeline, *, wide: bool = False) -> None:
-    """A line a rebalance: when, to which generation, who came and went, why, and what came of it."""
+    """Print one line per rebalance: when, to which generation, who joined and left, why, and the outcome."""
     clusters, groups, kinds = (
         sorted(set(map(attrgetter(name), answer.entries))) for name in ("cluster_id", "group_id", "group_type")
     )
@@ -175,7 +177,7 @@ def _entry(entry: TimelineEntry, time: str, names: Mapping[str, str]) -> tuple[o
 
 
 def tell_partition(output: Output, answer: PartitionTimeline, *, wide: bool = False) -> None:
-    """A line an owner, by group: since when, for how long, and which state began it."""
+    """Print one line per owner, by group: since when, for how long, and which state began it."""
     partition = f"{answer.topic}-{answer.partition}"
     clusters, groups, ids = (
         sorted({each or "" for each in map(attrgetter(name), answer.spans)})
@@ -213,14 +215,14 @@ def _spans(answer: PartitionTimeline, short: Mapping[str, str], times: list[str]
 
 
 def _lasts(span: OwnerSpan, until: datetime) -> str | None:
-    """How long it lasted; of what has no end how long so far."""
+    """Return how long it lasted, or has lasted so far."""
     if span.since is None:
         return None
     return length(span.until - span.since) if span.until is not None else f"{length(until - span.since)}, still"
 
 
 def _told(of: list[str], clusters: list[str], day: str) -> str:
-    """What is the same in every line: ` (classic, cluster dev; 2026-11-21, UTC)`."""
+    """Return what all lines share: ` (classic, cluster dev; 2026-11-21, UTC)`."""
     told = [*of, *(f"cluster {each}" for each in clusters if len(clusters) == 1)]
     when = f"{day}, UTC" if day else "UTC"
     return f" ({', '.join(told)}; {when})" if told else f" ({when})"

@@ -1,4 +1,4 @@
-"""Times as an option gives them; that a zone was assumed is said."""
+"""Parse times given as options, and say if a zone was assumed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def read_moment(text: str | None) -> datetime | None:
-    """A moment; None where the option is not given."""
+    """Parse a moment; None if the option is not given."""
     if text is None:
         return None
     moment, assumed = parse(text)
@@ -24,7 +24,7 @@ def read_moment(text: str | None) -> datetime | None:
 
 
 def read_time(text: str | None) -> Bound | None:
-    """A moment, or a length of time that counts back from one; None where the option is not given."""
+    """Parse a moment, or a length of time that counts back from one; None if the option is not given."""
     if text is None:
         return None
     time, assumed = bound(text)
@@ -33,7 +33,7 @@ def read_time(text: str | None) -> Bound | None:
 
 
 def read_point(text: str | None) -> Point | None:
-    """A generation, a moment, or a length of time; None where the option is not given."""
+    """Parse a generation, a moment, or a length of time; None if the option is not given."""
     if text is None:
         return None
     found, assumed = point(text)

@@ -1,4 +1,4 @@
-"""The traceback of a bug of ours, without the secrets that an exception's words may quote."""
+"""Print the traceback of a bug of ours without the secrets that an exception's message may quote."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from groupledger.cli.output import say_lines
 from groupledger.core.secrets import without_secrets
 
 SPARKS_OWN = "SQLQueryContextLogger"
-"""To which PySpark tells an exception of a query as JSON on stderr, in full, while it is raised."""
+"""The logger to which PySpark writes a query's exception in full, as JSON on stderr, when it is raised."""
 
 
 def hide_secrets() -> None:
-    """From now on, what ends this process early is told without secrets, and once."""
+    """From now on, print errors that end this process without secrets, and only once."""
     sys.excepthook = tell
     logging.getLogger(SPARKS_OWN).setLevel(logging.CRITICAL + 1)
 
 
 def tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """As Python tells it, on stderr."""
+    """Print an exception as Python does, on stderr."""
     if issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
         return

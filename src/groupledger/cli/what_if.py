@@ -1,4 +1,4 @@
-"""A group with other members, or another assignor, in words."""
+"""Describe a what-if: a group with other members, or another assignor."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def tell_what_if(output: Output, answer: WhatIf, limit: int = 50) -> None:
 
 
 def _changed(answer: WhatIf) -> str:
-    """`2 members more`."""
+    """Format as `2 members more`."""
     told = [
         f"{len(names):,} {'member' if len(names) == 1 else 'members'} {word}"
         for names, word in ((answer.joined, "more"), (answer.gone, "fewer"))

@@ -1,4 +1,4 @@
-"""`groupledger who`: who had a partition at a moment, and which partitions nobody has."""
+"""`groupledger who`: show who had a partition at a moment, and which partitions have no owner."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 NOT_KNOWN = "not known: its record begins later"
 MOST_LINES = 20
-"""Lines of unowned partitions from which on those of one moment share one, whoever had them last."""
+"""Above this many lines of unowned partitions, those of one moment share a line, whatever their last owner."""
 MOST_STACKED = 3
-"""Owners of whom all is told, one below the other, where a line has no room for it."""
+"""Owners printed in full, one below the other, if they do not fit on a line."""
 _WHY = {
     "given-up": "its owner lost it",
     "subscribed": "subscribed to, and given to nobody",
@@ -39,16 +39,16 @@ _WHY = {
 }
 
 
-@click.command(short_help="Who had a partition at a moment; which partitions nobody has.")
+@click.command(short_help="Who had a partition at a moment; which have no owner.")
 @click.argument("partition", metavar="[TOPIC-PARTITION]", required=False)
 @click.option("--at", metavar="TIME", help="ISO 8601 (UTC unless it names a zone) or milliseconds since 1970; "
-              "default: the newest moment that the ledger knows.")  # fmt: skip
+              "default: the ledger's newest moment.")  # fmt: skip
 @click.option("--unowned-since", is_flag=False, flag_value="", metavar="[TIME]",
-              help="Partitions of subscribed topics that nobody has; with a time, or a length of time before --at such "
-              "as 10m, those that nobody has had for so long.")  # fmt: skip
-@click.option("--group", metavar="GLOB", help="Only this group, or those like it: 'payments-*'.")
+              help="Unowned partitions of subscribed topics; with a time, or a length of time before --at such as 10m, "
+              "those unowned at least since then.")  # fmt: skip
+@click.option("--group", metavar="GLOB", help="Only this group, or those matching 'payments-*'.")
 @click.option("--cluster", metavar="CLUSTER", help="Only this cluster.")
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Most rows of a table.")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum rows of a table.")
 @click.option("--wide", is_flag=True, help="All columns, and ids in full.")
 @takes_config
 def who(
@@ -62,7 +62,7 @@ def who(
     limit: int,
     wide: bool,
 ) -> None:
-    """Say who was assigned a partition, in each group, as the coordinator recorded it; or what nobody has.
+    """Show who was assigned a partition, in each group, as the coordinator recorded it; or unowned partitions.
 
     \b
     groupledger who orders-7
@@ -83,7 +83,7 @@ def who(
 
 
 def ask_owner(job: Job, partition: str, at: str | None, cluster: str | None, group: str | None) -> OwnershipAt:
-    """The answer; what is wrong with the question is said before the ledger is read."""
+    """Return the answer; errors in the question are reported before the ledger is read."""
     moment = read_moment(at)
     topic, number = topic_partition(partition)
     with job.output.status("reading the ledger"):
@@ -110,7 +110,7 @@ def _ask_unowned(
 
 
 def tell_ownership(output: Output, answer: OwnershipAt, limit: int, *, wide: bool = False) -> None:
-    """A line an owner, then the topic's lives where the name had several, then what limits the answer."""
+    """Print one line per owner, then the topic's lives if the name had several, then the limits of the answer."""
     day = answer.at.astimezone(UTC).date()
     moment = clock(answer.at, None)
     clusters = {each.cluster_id for each in answer.holdings}
@@ -173,7 +173,7 @@ def _holding(holding: Holding, short: dict[str, str], day: date) -> tuple[object
 
 
 def tell_unowned(output: Output, answer: UnownedPartitions, *, wide: bool = False) -> None:
-    """A line for partitions of one topic that one group has had nobody for since one moment, the oldest first."""
+    """Print a line per topic, group and moment since which its partitions have had no owner, the oldest first."""
     day = answer.at.astimezone(UTC).date()
     since = "" if answer.since is None else f", and had not since {clock(answer.since, day)} or longer"
     clusters = {each.cluster_id for each in answer.partitions}
@@ -201,7 +201,7 @@ def tell_unowned(output: Output, answer: UnownedPartitions, *, wide: bool = Fals
 
 
 def _together(partitions: Sequence[UnownedPartition]) -> list[list[UnownedPartition]]:
-    """Partitions in lines: those that differ in their last owner alone in lines of their own, where these are few."""
+    """Group partitions into lines: those with different last owners get lines of their own, if these are few."""
     lines = [list(some) for _, some in groupby(partitions, lambda each: (*_alike(each), each.last_member_id))]
     return lines if len(lines) <= MOST_LINES else [list(some) for _, some in groupby(partitions, _alike)]
 
@@ -228,7 +228,7 @@ def _unowned(some: list[UnownedPartition], short: dict[str, str], day: date) -> 
 
 
 def _last_owner(names: Collection[str]) -> str | None:
-    """The one who had them last, or how many they were."""
+    """Return the last owner, or the number of last owners."""
     return next(iter(names), None) if len(names) < 2 else numbered(len(names), "member")
 
 
