@@ -41,7 +41,7 @@ class TimedBroker(SimulatedBroker):
         """Ignore the value: the clock cannot be set."""
 
     def see_topics(self) -> None:
-        """Topics that were deleted take their commits along."""
+        """Delete the commits of topics that were deleted."""
         if self._topics is not self.group.partition_counts:
             self._topics = self.group.partition_counts
             self.set_topics(self.group.partition_counts)
@@ -187,7 +187,7 @@ class RehearsedProcess(Application):
 def rehearsed(
     make: Callable[[], RebalanceListener], group_id: str, journal: list[Entry]
 ) -> Callable[[ClockedGroup, ClockedProcess, Accepts], Application]:
-    """What makes the processes of one group, each with a listener of its own; what they do goes into the journal."""
+    """Return what makes the processes of one group, each with a listener of its own that writes to the journal."""
     brokers: list[TimedBroker] = []
 
     def application(group: ClockedGroup, process: ClockedProcess, accepts: Accepts) -> Application:
