@@ -215,7 +215,7 @@ EQUIVALENT: dict[Key, str] = {
     Key(
         "assignors/kip315/selection.py",
         "stack = np.array([0, (own.high - own.low).max()], np.int64)"
-        "  # next to be robbed: place in `members`, what it has",
+        "  # next to steal from: place in `members`, its count",
         "0",
         "1",
     ): "when the first is robbed all have taken one, so nobody has as many as the most had",
