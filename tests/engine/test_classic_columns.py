@@ -59,11 +59,11 @@ def test_histories_made_by_hand_fold_alike_at_every_split(name):
 
 @pytest.mark.parametrize("number", [40, pytest.param(400, marks=pytest.mark.slow)])
 def test_drawn_logs_fold_alike_in_every_piece(number):
-    settings(deadline=None, max_examples=number)(drawn_logs_fold_alike)()
+    drawn = given(st.lists(logs(), min_size=1, max_size=3), st.integers(1, 4), st.randoms(use_true_random=False))
+    settings(deadline=None, max_examples=number)(drawn(logs_fold_alike))()
 
 
-@given(st.lists(logs(), min_size=1, max_size=3), st.integers(1, 4), st.randoms(use_true_random=False))
-def drawn_logs_fold_alike(groups, cuts, shuffle):
+def logs_fold_alike(groups, cuts, shuffle):
     named = {f"payments-{at}": _renamed(rows, f"payments-{at}") for at, rows in enumerate(groups)}
     for rows in named.values():
         shuffle.shuffle(rows)
