@@ -20,8 +20,9 @@ from groupledger.report.html.consumption_chart import consumption_picture, misse
 from tests.core.protocol.drawn_times import timed_script
 
 JOIN = {"event": "join", "member": "<b>a</b>", "topics": ["t"]}
+FREEZE = {"event": "freeze-metadata", "member": "<b>a</b>", "at_ms": 60_000}
 HANG = {"event": "hang", "member": "<b>a</b>", "at_ms": 70_000}
-SCRIPT = {"id": "<script>1", "topics": {"t": 4}, "times": {"processing_ms": 50}, "events": [JOIN, HANG]}
+SCRIPT = {"id": "<script>1", "topics": {"t": 4}, "times": {"processing_ms": 50}, "events": [JOIN, FREEZE, HANG]}
 
 
 def span(number, member, since_ms, until_ms):
@@ -75,7 +76,7 @@ def test_a_page_stands_on_its_own_and_names_are_text_in_it(tmp_path):
     page = tmp_path / "page.html"
     words = ["simulate", "--compare", "range,consumer", "--html", str(page)]
     done = CliRunner().invoke(main, words, input=json.dumps(SCRIPT))
-    assert done.exit_code == 3  # nobody hangs under KIP-848
+    assert done.exit_code == 3  # under KIP-848 no member assigns, and so none by old metadata
     text = page.read_text(encoding="utf-8")
     assert re.findall(r"<script|<b>a</b>|https?://", text) == []
     assert "&lt;script&gt;1: range" in text
