@@ -39,9 +39,14 @@ def rows_of_the_demo(place):
 def lasting_rows(place):
     """The same as sorted texts, without what differs from demo to demo."""
     return {
-        name: sorted(repr([(key, row[key]) for key in sorted(row.keys() - OF_A_RUN)]) for row in rows)
+        name: sorted(repr([(key, _in_order(row[key])) for key in sorted(row.keys() - OF_A_RUN)]) for row in rows)
         for name, rows in rows_of_the_demo(place).items()
     }
+
+
+def _in_order(value):
+    """A map's entries by key: they have no order of their own."""
+    return sorted(value.items()) if isinstance(value, dict) else value
 
 
 def unpack(folder):
