@@ -28,7 +28,7 @@ STILL_TWICE = frozenset(
     {
         *("Asked", "Asking", "Client", "Due", "Entry", "Playing", "Process", "Records", "Rehearsal", "Request"),
         *("Answer", "Group", "Lists", "Member", "Plan", "Sets", "Step"),
-        *("GroupKey", "GroupMetadata", "IdPartitions", "Partitions", "Reader", "TopicChange", "TopicPartition", "View"),
+        *("GroupKey", "GroupMetadata", "IdPartitions", "Partitions", "TopicChange", "TopicPartition", "View"),
     }
 )
 """Of simulations and listeners among themselves; with custom assignors or the step; with answers. Who works on those

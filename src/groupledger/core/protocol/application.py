@@ -86,7 +86,7 @@ class Application:
         """Go on where this one stands: the group has become one of the other protocol."""
 
 
-class Reader(Application):
+class RecordReader(Application):
     """Reads all that it owns, from the committed offset on, else from the beginning (`auto.offset.reset=earliest`)."""
 
     def __init__(self, callback_ms: Mapping[Callback, int], records: Records, accepts: Callable[[], bool]) -> None:
@@ -124,7 +124,7 @@ class Reader(Application):
 
     def take_over(self, before: Application) -> None:
         """Go on at the positions of the one before."""
-        if isinstance(before, Reader):
+        if isinstance(before, RecordReader):
             self.positions = before.positions
 
 
@@ -147,7 +147,7 @@ def make_application(
     if applications is not None:
         return applications(group, process, accepts)
     if group.records is not None:
-        return Reader(group.pace.callback_ms, group.records, accepts)
+        return RecordReader(group.pace.callback_ms, group.records, accepts)
     return Application(group.pace.callback_ms)
 
 
