@@ -48,17 +48,13 @@ def wrong_for_spark(folder):
 
 
 def also_wrong_for_spark(folder):
-    at, nowhere, given = (["--set", f"ledger.location={folder}/{name}"] for name in ("ledger", "nowhere", "metrics"))
+    at, given = (["--set", f"ledger.location={folder}/{name}"] for name in ("ledger", "metrics"))
     listening = ["replay", "--group", "g", "--listener", "tests.listener.checkpointing:Checkpointing"]
     cut, text = (folder / "metrics" / name for name in ("cut.jsonl.gz", "text.jsonl.gz"))
     yield [*ingesting("topics-jsonl", cut), *at], f"{cut}: the file ends too early"
     yield [*ingesting("offsets-jsonl", text), *at], f"{text}: it is no gzip file, though its name says so"
     yield [*ingesting("offsets-delta", folder / "metrics" / "runs"), *at], "[SOURCE_"
     yield [*ingesting("offsets-jsonl", folder / "nothing"), *at], "[SOURCE_MISSING]"
-    for name in ("ingest", "assign", "callbacks", "maintain", "migrate", "rebuild", "show"):
-        yield [name, *nowhere], "[LEDGER_MISSING]"
-    yield [*listening, *nowhere], "[LEDGER_MISSING]"
-    yield ["plan-migration", *nowhere, "--group", "g"], "[LEDGER_MISSING]"
     yield ["show", *given], "[LEDGER_MISSING]"
     for listing in ("--findings", "--coverage", "--quarantine"):
         yield ["show", *at, listing, "--cluster", "prd"], "no cluster 'prd'"

@@ -51,6 +51,14 @@ def place(tmp_path, monkeypatch):
 
 
 CONFIGURED = ("init", "ingest", "assign", "show", "callbacks", "doctor", "maintain", "migrate", "rebuild", "demo")
+NEED_A_LEDGER = (
+    *([name] for name in ("ingest", "assign", "callbacks", "maintain", "migrate", "rebuild", "show")),
+    ["timeline", "g"],
+    ["replay", "--assignor", "sticky"],
+    ["replay", "--verify", "a-run"],
+    ["replay", "--group", "g", "--listener", "tests.listener.checkpointing:Checkpointing"],
+    ["plan-migration", "--group", "g"],
+)
 FILES = ("nowhere.yaml", "folder", "binary", "broken.yaml", "list.yaml", "twice.yaml", "script.yaml", "empty.yaml")
 SETTINGS = (
     *(
@@ -169,6 +177,12 @@ def test_a_setting_that_cannot_be(place, setting):
 def test_a_question_that_makes_no_sense(place, arguments):
     asked = [*arguments, "--config", "good.yaml"] if arguments[0] in {*CONFIGURED, "replay"} else arguments
     judged(asked, CliRunner().invoke(main, asked, input=""))
+
+
+@pytest.mark.parametrize("arguments", NEED_A_LEDGER, ids=" ".join)
+def test_a_folder_without_a_ledger_is_told_without_spark(place, arguments):
+    asked = [*arguments, "--config", "good.yaml"]
+    judged(asked, CliRunner().invoke(main, asked), said="there is no ledger at ledger (no table runs)")
 
 
 @pytest.mark.parametrize("command", ["solve", "simulate"])

@@ -27,7 +27,7 @@ def callbacks(job: Job, *, hours: int, run_id: str | None, timings: bool) -> Non
     """
     from groupledger.pipeline.call_tables import keep_calls
 
-    spark = job.spark()
+    spark = job.spark_for_ledger()
     with job.output.status("deriving calls"):
         summary = keep_calls(spark, job.config, job.invocation(run_id), hours)
     job.output.title(run_title(job.name, summary.run_id, already_committed=summary.already_committed))

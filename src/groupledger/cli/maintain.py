@@ -34,7 +34,7 @@ def maintain(job: Job, *, tables: tuple[str, ...], redact: bool, timings: bool) 
     if unknown := [name for name in tables if name not in BY_NAME]:
         raise click.BadParameter(f"{unknown[0]!r} is no table; there are: {', '.join(BY_NAME)}", param_hint="--table")
     chosen = [BY_NAME[name] for name in tables or BY_NAME]
-    spark = job.spark()
+    spark = job.spark_for_ledger()
     with job.output.status("tidying up"):
         summary = run(spark, job.place(), job.config, job.invocation(None), chosen, redact=redact)
     tell(job.output, summary)

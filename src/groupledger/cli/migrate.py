@@ -18,7 +18,7 @@ def migrate(job: Job) -> None:
     from groupledger.sinks.migration import migrate as bring_forward
     from groupledger.tables import SCHEMA_VERSION
 
-    spark = job.spark()
+    spark = job.spark_for_ledger()
     with job.output.status("bringing the tables forward"):
         moved = bring_forward(spark, job.place())
     told = f"{len(moved)} tables brought to schema version {SCHEMA_VERSION}" if moved else "nothing to do"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import tempfile
 import time
 import uuid
@@ -89,6 +90,23 @@ class Job:
             jar_sets = sorted({conf for source in self.config.sources for conf in source.jar_sets})
             return session(self.config.spark, f"groupledger {self.name}", said, jar_sets)
 
+    def spark_for_ledger(self) -> SparkSession:
+        """Start the session for a command that needs a ledger.
+
+        Raises LedgerFault LEDGER_MISSING before the start where a look at a folder of this machine is enough to tell;
+        which file system a path without a scheme is on, a cluster's own settings decide.
+        """
+        from groupledger.answers.reader import folder_of
+        from groupledger.sinks.ledger import missing
+        from groupledger.tables import RUNS
+
+        location = self.config.ledger.location
+        if location is not None and self.config.spark.profile != "cluster" and "PYSPARK_GATEWAY_PORT" not in os.environ:
+            folder = folder_of(location)
+            if folder is not None and not (Path(folder) / RUNS.name).exists():
+                raise missing(self.place(), RUNS)
+        return self.spark()
+
     def invocation(self, run_id: str | None) -> Invocation:
         """Make a new attempt and the clock, which are made only here."""
         from groupledger.pipeline.invocation import Invocation
@@ -122,7 +140,7 @@ class Job:
         from groupledger.pipeline.frames import LedgerFrames
 
         place = self.config.ledger
-        return LedgerFrames(self.spark(), place.location, catalog=place.catalog)
+        return LedgerFrames(self.spark_for_ledger(), place.location, catalog=place.catalog)
 
 
 def takes_json(command: Callable[..., Any]) -> Callable[..., Any]:

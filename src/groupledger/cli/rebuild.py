@@ -18,7 +18,7 @@ def rebuild(job: Job) -> None:
     """
     from groupledger.pipeline.rebuild import rebuild as run
 
-    spark = job.spark()
+    spark = job.spark_for_ledger()
     with job.output.status("reading every table"):
         summary = run(spark, job.place(), job.config, job.invocation(None))
     for table, aside in summary.set_aside.items():

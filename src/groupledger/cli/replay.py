@@ -102,7 +102,7 @@ def _under_assignor(
     other = job.override(
         every | {"assign.assignor": assignor, "assign.scenario": name, "assign.mode": mode, "assign.carried": "true"}
     )
-    spark = job.spark()
+    spark = job.spark_for_ledger()
     with job.output.status("computing what happened"):
         assign(spark, happened.config, happened.invocation(None))
     with job.output.status(f"computing {assignor}"):
@@ -159,7 +159,7 @@ def _row(group: ReplayedGroup) -> tuple[object, ...]:
 def _verified(job: Job, run_id: str) -> None:
     from groupledger.pipeline.verify import verify
 
-    spark = job.spark()
+    spark = job.spark_for_ledger()
     with job.output.status("making the run again"):
         answer = verify(spark, job.place(), job.config, run_id)
     _tell_verified(job.output, answer)

@@ -59,8 +59,9 @@ def ingest(
     if clusters:
         with job.output.status("asking the cluster"):
             require_answers(clusters, time.perf_counter)
-    spark = job.spark()
-    if "sources" in job.given:
+    only_a_cluster_named = "sources" in job.given
+    spark = job.spark() if only_a_cluster_named else job.spark_for_ledger()
+    if only_a_cluster_named:
         _make_ledger(job, spark)
 
     def once() -> IngestSummary:
@@ -112,7 +113,7 @@ def assign(
             "limits.max_quarantined": max_quarantined,
         }
     )
-    spark = job.spark()
+    spark = job.spark_for_ledger()
     with job.output.status("computing"):
         summary = run(spark, job.config, job.invocation(run_id))
     tell_assign(job.output, summary)
