@@ -46,7 +46,7 @@ class ConsumerStage(Stage):
         """Let it happen now."""
         super().happen(replace(event, at_ms=int((time.monotonic() - self._began) * 1_000)), differing)
 
-    def _ways(self, event: e.Event) -> Iterator[list[e.Event]]:
+    def _ways(self, _: tuple[e.Event, ...], event: e.Event) -> Iterator[list[e.Event]]:
         """There is one: who is faster decides the moments of heartbeats alone."""
         yield [event]
 

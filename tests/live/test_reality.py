@@ -20,7 +20,7 @@ LONG_SESSION_MS = 45_000
 DIFFERENT = {
     ("java", "cooperative-sticky", "subscribe"): (
         {"a", "b"},
-        "the leader forgets what it knew of a topic that it leaves: for one generation it assigns the other one alone",
+        "the leader forgets what it knew of a topic that it leaves, and may learn of it again between two rounds",
     ),
     ("confluent-kafka", "cooperative-sticky", "subscribe"): (
         {"a"},
