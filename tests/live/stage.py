@@ -38,7 +38,7 @@ class Stage:
         restless: bool = False,
     ) -> None:
         """`counts`: the topics there are at first, which are made. `silent`: its clients call nothing for nothing.
-        `restless`: when partitions are added they may join once more, for nothing.
+        `restless`: they learn of new partitions and deleted topics one after the other, and may join for nothing.
         """
         topics.create(counts)
         self.topics = topics
@@ -86,7 +86,7 @@ class Stage:
         yield [event]
         if isinstance(event, e.Join):
             yield [replace(event, together=True), e.MissAssignment(event.member)]
-        if isinstance(event, e.SetPartitions) and self._restless:
+        if isinstance(event, e.SetPartitions | e.DeleteTopic) and self._restless:
             first = next(each for each in before if isinstance(each, e.Join))
             yield [event, e.Subscribe(first.member, first.topics)]
         if isinstance(event, e.Subscribe):
