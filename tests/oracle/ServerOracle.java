@@ -21,13 +21,14 @@ import java.util.Set;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.utils.internals.LogContext;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorMetadataImage;
-import org.apache.kafka.coordinator.group.api.assignor.ConsumerGroupPartitionAssignor;
 import org.apache.kafka.coordinator.group.api.assignor.GroupAssignment;
 import org.apache.kafka.coordinator.group.api.assignor.GroupSpec;
 import org.apache.kafka.coordinator.group.api.assignor.MemberAssignment;
+import org.apache.kafka.coordinator.group.api.assignor.PartitionAssignor;
 import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
 import org.apache.kafka.coordinator.group.api.assignor.SubscriptionType;
 import org.apache.kafka.coordinator.group.assignor.RangeAssignor;
+import org.apache.kafka.coordinator.group.assignor.SimpleAssignor;
 import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
 import org.apache.kafka.coordinator.group.generated.ConsumerGroupTargetAssignmentMemberValue;
 import org.apache.kafka.coordinator.group.modern.Assignment;
@@ -91,8 +92,12 @@ public class ServerOracle {
         return facts;
     }
 
-    private static ConsumerGroupPartitionAssignor assignor(JsonNode scenario) {
-        return scenario.get("assignor").asText().equals("server-range") ? new RangeAssignor() : new UniformAssignor();
+    private static PartitionAssignor assignor(JsonNode scenario) {
+        return switch (scenario.get("assignor").asText()) {
+            case "server-range" -> new RangeAssignor();
+            case "server-simple" -> new SimpleAssignor();
+            default -> new UniformAssignor();
+        };
     }
 
     private static void write(GroupAssignment given, Collection<String> members, Map<String, Uuid> known, ObjectNode result) {
@@ -105,6 +110,8 @@ public class ServerOracle {
             if (mine == null)
                 continue;
             mine.partitions().forEach((id, partitions) -> {
+                if (partitions.isEmpty())  // "simple" keeps a topic that it took the last partition of
+                    return;
                 ArrayNode numbers = topics.addArray().add(names.get(id)).addArray();
                 partitions.forEach(numbers::add);
             });

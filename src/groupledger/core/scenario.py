@@ -38,7 +38,7 @@ def solve(
     """Return the result of one scenario; an unusable scenario raises Fault.
 
     `custom` are the custom assignors that a scenario may name; it cannot import any other.
-    `server-uniform` and `server-range` (KIP-848) have their own format and result: `assignors.server.scenario`;
+    `server-uniform`, `server-range` and `server-simple` have their own format and result: `assignors.server.scenario`;
     assignors of other client libraries have their own result: `assignors.clients.scenario`.
     """
     if str(scenario.get("assignor")).startswith("server-"):

@@ -16,15 +16,16 @@ ALPHABET = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 WORDS = ("orders", "payments.eu", "clicks.v1", "cdc.public", "t", "\u00e9", "\u6d88\u8d39", "\U0001f600x")
 
 
-def chains(seed: int, groups: int, rounds: int = 5) -> Iterator[Scenario]:
-    """`groups` groups of `rounds` consecutive rebalances each."""
+def chains(seed: int, groups: int, rounds: int = 5, assignor: str | None = None) -> Iterator[Scenario]:
+    """`groups` groups of `rounds` consecutive rebalances each; `assignor` None: one of a consumer group's is drawn."""
     for number in range(groups):
         draw = random.Random(f"{seed}-{number}")  # noqa: S311 - seeded on purpose, nothing secret
-        yield from _chain(draw, f"server-{seed}-{number}", rounds)
+        yield from _chain(draw, f"server-{seed}-{number}", rounds, assignor)
 
 
-def _chain(draw: random.Random, name: str, rounds: int) -> Iterator[Scenario]:
+def _chain(draw: random.Random, name: str, rounds: int, assignor: str | None) -> Iterator[Scenario]:
     scenario = _first(draw)
+    scenario["assignor"] = assignor or scenario["assignor"]
     for number in range(rounds):
         yield {**scenario, "id": f"{name}-{number}"}
         _take_result(scenario)

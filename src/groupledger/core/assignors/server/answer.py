@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from groupledger.core.assignors.server.group import Names
 from groupledger.core.assignors.server.spec import ServerAssignment, ServerBatch, ServerPath, ServerStatus
 
-if TYPE_CHECKING:
-    TargetRows = dict[str, list[tuple[str, list[int]]]]
+TargetRows = dict[str, list[tuple[str, list[int]]]]
+"""Topics and partitions of each member, in the order of its record."""
 
 PATHS = {ServerPath.HOMOGENEOUS: "homogeneous", ServerPath.HETEROGENEOUS: "heterogeneous"}
 

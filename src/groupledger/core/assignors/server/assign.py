@@ -48,8 +48,8 @@ def assign(name: str, batch: ServerBatch) -> ServerAssignment:
 def uniform(batch: ServerBatch) -> ServerAssignment:
     """Assign by `uniform`: each group by the algorithm for its subscriptions."""
     groups, members, cells = len(batch.joining), len(batch.member_hash), _cells(batch)
-    path, status, bad = _paths(batch), np.zeros(groups, np.int32), np.zeros(groups, np.int64)
-    walks = _walks(batch, path)
+    path, walks = find_walks(batch)
+    status, bad = np.zeros(groups, np.int32), np.zeros(groups, np.int64)
     remade = np.zeros(members, np.bool_)
     log, rows = run(
         decide,
@@ -105,8 +105,9 @@ def _paths(batch: ServerBatch) -> IntArray:
     return path
 
 
-def _walks(batch: ServerBatch, path: IntArray) -> Walks:
-    """Return all iteration orders needed before the decision; `exact` computes those that a tree decides."""
+def find_walks(batch: ServerBatch) -> tuple[IntArray, Walks]:
+    """Return each group's path, and all iteration orders before the decision; `exact` computes what a tree decides."""
+    path = _paths(batch)
     cells, groups = _cells(batch), len(path)
     order, crowded = np.empty(len(batch.member_hash), np.int32), np.zeros(groups, np.bool_)
     run(walk_members, batch, order, crowded, cells=cells)
@@ -120,7 +121,7 @@ def _walks(batch: ServerBatch, path: IntArray) -> Walks:
         first = batch.member_start[group] + order[batch.member_start[group]]
         walked = exact.shared_topics(exact.TopicKeys(batch, group), _named(batch, first))
         shared[batch.topic_start[group] :][: len(walked)] = walked
-    return Walks(order, shared, count, _owned(batch))
+    return path, Walks(order, shared, count, _owned(batch))
 
 
 def _owned(batch: ServerBatch) -> CurrentTargets:

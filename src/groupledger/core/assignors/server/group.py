@@ -95,10 +95,14 @@ def _require(fine: bool, what: str, expected: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names behind a batch's integers: member ids [M], topics [T] (None for an id without a current name)."""
+    """The names behind a batch's integers: member ids [M], topics [T] (None for an id without a current name).
+
+    `topic_ids` [T]: None for a name without a topic.
+    """
 
     members: tuple[str, ...]
     topics: tuple[str | None, ...]
+    topic_ids: tuple[TopicId | None, ...]
 
 
 def encode(groups: Sequence[ServerGroup]) -> tuple[ServerBatch, Names]:
@@ -140,7 +144,8 @@ def encode(groups: Sequence[ServerGroup]) -> tuple[ServerBatch, Names]:
         target_topic=np.ascontiguousarray(target[:, 0]),
         target_partition=np.ascontiguousarray(target[:, 1]),
     )
-    return batch, Names(tuple(m.member_id for m in members), tuple(name for name, _ in topics))
+    named = tuple(name for name, _ in topics), tuple(topic_id for _, topic_id in topics)
+    return batch, Names(tuple(m.member_id for m in members), *named)
 
 
 @dataclass(frozen=True, slots=True)

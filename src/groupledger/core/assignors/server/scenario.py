@@ -1,4 +1,4 @@
-"""Solve a KIP-848 group given as one JSON scenario, for `solve` with `server-uniform` and `server-range`.
+"""Solve a group given as one JSON scenario, for `solve` with `server-uniform`, `server-range` and `server-simple`.
 
 The format is that of `tests/data/parity/README.md`. `map`, the collection under the group's members, is not an input
 here: production's TimelineHashMap is the only one.
@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from groupledger.core.assignors.server.answer import failure, path_word, written
-from groupledger.core.assignors.server.assign import ASSIGNORS, assign
+from groupledger.core.assignors.server.answer import PATHS, TargetRows, failure, path_word, written
+from groupledger.core.assignors.server.assign import ASSIGNORS, assign, find_walks
 from groupledger.core.assignors.server.group import ServerGroup, ServerMember, Topic, TopicId, encode
+from groupledger.core.assignors.server.simple import SIMPLE, assign_simple
+from groupledger.core.assignors.server.spec import ServerPath
 from groupledger.core.scenario_form import require_server_form
 from groupledger.core.wire.primitives import uuid_bytes
 
 PREFIX = "server-"
-NAMES = tuple(PREFIX + name for name in ASSIGNORS)
+NAMES = tuple(PREFIX + name for name in (*ASSIGNORS, SIMPLE))
 HOMOGENEOUS = {"homogeneous": True, "heterogeneous": False}
 
 
@@ -25,17 +27,31 @@ def solve(scenario: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises Fault if the scenario is malformed, or if its group cannot exist.
     """
-    batch, names = encode([read(scenario)])
+    group = read(scenario)
+    batch, names = encode([group])
+    if scenario["assignor"] == PREFIX + SIMPLE:
+        return _answer(
+            scenario, _simple_order(group, _names(scenario)), PATHS[ServerPath(int(find_walks(batch)[0][0]))]
+        )
     result = assign(scenario["assignor"].removeprefix(PREFIX), batch)
     error = failure(batch, result, 0)
     if error is not None:
         return {"id": scenario.get("id"), "error": error, "path": path_word(result, 0)}
-    order = written(batch, names, result, 0)
+    return _answer(scenario, written(batch, names, result, 0), path_word(result, 0))
+
+
+def _simple_order(group: ServerGroup, names: Mapping[TopicId, str]) -> TargetRows:
+    """Return each member's record by `simple`, with the names of topics."""
+    records = assign_simple(group).items()
+    return {member: [(names[topic], list(each)) for topic, each in record] for member, record in records}
+
+
+def _answer(scenario: Mapping[str, Any], order: TargetRows, path: str) -> dict[str, Any]:
     return {
         "id": scenario.get("id"),
         "assignment": {member: _pairs(record) for member, record in order.items()},
         "order": {member: [[topic, list(each)] for topic, each in record] for member, record in order.items()},
-        "path": path_word(result, 0),
+        "path": path,
     }
 
 
@@ -43,8 +59,7 @@ def read(scenario: Mapping[str, Any]) -> ServerGroup:
     """Return the group that a scenario describes; Fault BAD_SCENARIO says what is wrong with its form."""
     require_server_form(scenario, NAMES)
     topics = {name: Topic(_id(fact["id"]), int(fact["partitions"])) for name, fact in scenario["topics"].items()}
-    ids = {name: topic.topic_id for name, topic in topics.items()}
-    ids |= {name: _id(text) for name, text in (scenario.get("deleted") or {}).items()}
+    ids = {name: topic_id for topic_id, name in _names(scenario).items()}
     history = scenario.get("history")
     kind = scenario.get("subscription_type")
     return ServerGroup(
@@ -54,6 +69,12 @@ def read(scenario: Mapping[str, Any]) -> ServerGroup:
         joining=scenario.get("joining"),
         homogeneous=None if kind is None else HOMOGENEOUS[kind],
     )
+
+
+def _names(scenario: Mapping[str, Any]) -> dict[TopicId, str]:
+    """Return the names of topics, of deleted ones too, by their ids."""
+    told = {name: fact["id"] for name, fact in scenario["topics"].items()} | (scenario.get("deleted") or {})
+    return {_id(text): name for name, text in told.items()}
 
 
 def _member(member: Mapping[str, Any], ids: Mapping[str, TopicId]) -> ServerMember:

@@ -1,0 +1,241 @@
+"""Assign a share group by Kafka's `simple` assignor (KIP-932): each partition to as many members as it takes.
+
+With P partitions and M members every partition is wanted by ceil(M / P) members, which gives the members equal numbers,
+up to one. Where subscriptions differ, each topic is shared among its subscribers by itself. Who keeps what hangs on the
+order of Java's tables, which are walked key by key (`javatable`).
+
+Worked example: 2 partitions over 3 members -> each is wanted twice: the members get 2, 1 and 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from typing import TYPE_CHECKING
+
+from groupledger.core.assignors.server import exact
+from groupledger.core.assignors.server.assign import find_walks
+from groupledger.core.assignors.server.group import ServerGroup, TopicId, TopicIdNumbers, encode
+from groupledger.core.assignors.server.javatable import HashedKey, JavaTable
+from groupledger.core.assignors.server.order import copy_size, room, table_size
+from groupledger.core.assignors.server.spec import ServerBatch, ServerPath
+from groupledger.core.javaorder import LEAST_CAPACITY
+
+if TYPE_CHECKING:
+    from groupledger.core.batch import LongArray
+
+SIMPLE = "simple"
+"""The one assignor that a share group has (`group.share.assignors`)."""
+
+LocalPartition = tuple[int, int]
+"""The topic's place in its group, and the partition's number."""
+
+
+def assign_simple(group: ServerGroup) -> dict[str, TopicIdNumbers]:
+    """Return the new target of each member, in the order of its record; one that stays the same is not written anew.
+
+    `partitions` of a topic are those whose share state is initialized: the first ones, as topics grow at their end.
+    """
+    batch, names = encode([group])
+    if not group.members:
+        return {}
+    share = _Share.of(batch)
+    if share.homogeneous:
+        for target in share.targets:
+            target.leave_all_but(share.subscribed[0])
+        pool = [each for topic in share.subscribed[0] for each in share.partitions_of(topic)]
+        _Pool(share, list(range(len(share.targets))), pool).deal()
+    else:
+        named = (topic for mine in share.subscribed for topic in mine)
+        for topic in exact.walk_keys((share.keys.ids[each] for each in named), LEAST_CAPACITY):
+            subscribers = [seat for seat, mine in enumerate(share.subscribed) if topic in mine]
+            _Pool(share, subscribers, share.partitions_of(topic), topic).deal()
+    nothing_shared = share.homogeneous and not share.subscribed[0]
+    found = {} if nothing_shared else dict(zip(share.order, share.targets, strict=True))
+    records = [found[at].record(names.topic_ids) if at in found else () for at in range(len(group.members))]
+    return {
+        each.member_id: each.target if _flat(record) == _flat(each.target) else record
+        for each, record in zip(group.members, records, strict=True)
+    }
+
+
+@dataclass(slots=True)
+class _MemberTarget:
+    """What a member is to have: a table of topics, and one of partitions for each."""
+
+    keys: exact.TopicKeys
+    topics: JavaTable
+    numbers: dict[int, JavaTable] = field(default_factory=dict)
+
+    @classmethod
+    def copy(cls, keys: exact.TopicKeys, held: Sequence[LocalPartition]) -> _MemberTarget:
+        """Copy a target that is given in iteration order."""
+        sets: dict[int, list[int]] = {}
+        for topic, number in held:
+            sets.setdefault(topic, []).append(number)
+        made = cls(keys, JavaTable(table_size(len(sets))))
+        for topic, numbers in sets.items():
+            made.topics.put(keys.ids[topic])
+            made.numbers[topic] = JavaTable(copy_size(len(numbers)))
+            for each in numbers:
+                made.numbers[topic].put(_number_key(each))
+        return made
+
+    def __contains__(self, partition: LocalPartition) -> bool:
+        """Return whether it has a partition."""
+        return partition[0] in self.topics and partition[1] in self.numbers[partition[0]]
+
+    def leave_all_but(self, topics: Sequence[int]) -> None:
+        """Give up all partitions of other topics."""
+        for topic in [each for each in self.topics if each not in topics]:
+            self.topics.remove(topic)
+            del self.numbers[topic]
+
+    def give_up(self, partition: LocalPartition) -> None:
+        """Have it no longer; the topic stays, be it empty."""
+        self.numbers[partition[0]].remove(partition[1])
+
+    def take(self, partition: LocalPartition) -> None:
+        """Have one more."""
+        self.topics.compute_if_absent(self.keys.ids[partition[0]])
+        self.numbers.setdefault(partition[0], JavaTable(LEAST_CAPACITY)).put(_number_key(partition[1]))
+
+    def record(self, ids: Sequence[TopicId | None]) -> TopicIdNumbers:
+        """Return it by topic id; a topic that is left without partitions is left out."""
+        named = ((ids[topic], tuple(self.numbers[topic])) for topic in self.topics)
+        return tuple((topic_id, numbers) for topic_id, numbers in named if topic_id is not None and numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """A share group by seats, which are its members in iteration order: `order` is each one's place in the group."""
+
+    keys: exact.TopicKeys
+    counts: list[int]
+    order: list[int]
+    homogeneous: bool
+    subscribed: list[list[int]]  # existing topics of each seat, in iteration order
+    held: list[exact.Pairs]  # what each seat had, in iteration order
+    targets: list[_MemberTarget]
+
+    @classmethod
+    def of(cls, batch: ServerBatch) -> _Share:
+        """Read the one group of a batch."""
+        keys, (path, walks) = exact.TopicKeys(batch, 0), find_walks(batch)
+        order = walks.members.tolist()
+        named = [batch.subscription_topic[_part(batch.subscription_start, each)] for each in order]
+        held = [_part(batch.target_start, each) for each in order]
+        owned = [exact.pairs(walks.owned.topic[each], walks.owned.partition[each]) for each in held]
+        return cls(
+            keys=keys,
+            counts=batch.topic_partitions.tolist(),
+            order=order,
+            homogeneous=int(path[0]) == ServerPath.HOMOGENEOUS,
+            subscribed=[exact.subscription(keys, each) for each in named],
+            held=owned,
+            targets=[_MemberTarget.copy(keys, each) for each in owned],
+        )
+
+    def partitions_of(self, topic: int) -> list[LocalPartition]:
+        """Return the partitions of a topic that may be assigned."""
+        return [(topic, number) for number in range(max(self.counts[topic], 0))]
+
+
+class _Pool:
+    """Partitions that members share: all of a homogeneous group (`topic` None), or those of one topic."""
+
+    def __init__(
+        self, share: _Share, members: list[int], partitions: list[LocalPartition], topic: int | None = None
+    ) -> None:
+        """`members` are seats."""
+        self.share, self.members, self.partitions, self.topic = share, members, partitions, topic
+        self.sharing = -(-len(members) // len(partitions)) if partitions else 0
+        each = self.sharing * len(partitions) / len(members)
+        quotas = [ceil(each * (at + 1)) - ceil(each * at) for at in range(len(members))]
+        self.quota = dict(zip(members, quotas, strict=True))
+        self.owned: dict[int, JavaTable] = {}
+        self.owners: dict[LocalPartition, JavaTable] = {}
+        self.walk = JavaTable(table_size(room(len(partitions) + 1)))  # Kafka's helper asks for one more
+
+    def deal(self) -> None:
+        """Keep what members have, as far as they and others may, and hand out the rest."""
+        self._keep_owned()
+        self._trim_members()
+        self._trim_partitions()
+        for each in self.partitions:
+            self._know(each)
+        self._fill()
+
+    def _key(self, partition: LocalPartition) -> HashedKey:
+        """Return the hash of Kafka's TopicIdPartition, or of a number where there is one topic."""
+        topic, number = partition
+        of_topic = self.share.keys.ids[topic].hashed
+        hashed = number if self.topic is not None else (31 * of_topic + number) & 0xFFFFFFFF
+        return HashedKey(hashed, partition, partition)
+
+    def _know(self, partition: LocalPartition) -> JavaTable:
+        self.walk.compute_if_absent(self._key(partition))
+        return self.owners.setdefault(partition, JavaTable(LEAST_CAPACITY))
+
+    def _keep_owned(self) -> None:
+        for seat, held in enumerate(self.share.held):
+            for each in held:
+                if each in self.share.targets[seat] and self.topic in (None, each[0]):
+                    self._know(each).put(_number_key(seat))
+                    self.owned.setdefault(seat, JavaTable(LEAST_CAPACITY)).put(self._key(each))
+
+    def _trim_members(self) -> None:
+        """Take from members that have more than their quota; from those that no longer subscribe, all."""
+        for seat, owned in self.owned.items():
+            for each in list(owned)[: max(len(owned) - self.quota.get(seat, 0), 0)]:
+                self._give_up(seat, each)
+
+    def _trim_partitions(self) -> None:
+        """Take partitions from members where more have one than are wanted."""
+        for partition, owners in self.owners.items():
+            for seat in list(owners)[: max(len(owners) - self.sharing, 0)]:
+                self._give_up(seat, partition)
+
+    def _give_up(self, seat: int, partition: LocalPartition) -> None:
+        self.owned[seat].remove(partition)
+        self.owners[partition].remove(seat)
+        self.share.targets[seat].give_up(partition)
+
+    def _fill(self) -> None:
+        """Give each partition the members that it lacks, in turns among those below their quota.
+
+        Once none of them can take a partition, since they have it, nothing more is given, whatever is lacking.
+        """
+        below = [seat for seat in self.members if len(self.owned.get(seat, ())) < self.quota[seat]]
+        turn, taken = 0, False
+        for partition in self.walk:
+            lacking = self.sharing - len(self.owners[partition])
+            while lacking > 0 and below:
+                if turn == len(below):
+                    if not taken:
+                        return
+                    turn, taken = 0, False
+                seat = below[turn]
+                turn += 1
+                if seat in self.owners[partition]:
+                    continue
+                self.share.targets[seat].take(partition)
+                owned = self.owned.setdefault(seat, JavaTable(LEAST_CAPACITY))
+                owned.put(self._key(partition))
+                lacking, taken = lacking - 1, True
+                if len(owned) >= self.quota[seat]:
+                    turn -= 1
+                    del below[turn]
+
+
+def _flat(record: TopicIdNumbers) -> set[tuple[TopicId, int]]:
+    return {(topic, number) for topic, numbers in record for number in numbers}
+
+
+def _number_key(number: int) -> HashedKey:
+    return HashedKey(number, number, number)
+
+
+def _part(start: LongArray, place: int) -> slice:
+    return slice(start[place], start[place + 1])
