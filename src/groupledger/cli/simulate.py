@@ -63,7 +63,8 @@ def simulate(
     {"id": "a", "topics": {"orders": 4}, "events": [{"event": "join", "member": "m1", "topics": ["orders"]}]}
 
     The format is in docs/simulation.md; "times" in a script give its group a clock. --compare plays each script under
-    variants: words joined by + are an assignor, consumer (KIP-848), static, dynamic, as-written, or name=value.
+    variants: words joined by + are an assignor, consumer (KIP-848), share (KIP-932), static, dynamic,
+    as-written, or name=value.
     With --grid, no scripts are read: every group of a ledger meets each change of the grid (docs/grid.md). With
     --from-ledger, a script's events happen to the members of that group, over its topics.
 
@@ -132,14 +133,15 @@ def _show(output: Output, told: Told) -> None:
         what = " ".join(str(event[key]) for key in ("event", "member", "topic") if key in event)
         output.title(f"{told['id']}, event {number}: {what}: {_outcome(event)}")
         columns = ("round", "generation", "leader", "member", "owned", "assigned", "revoked", "joins again")
-        if event["rounds"] or "consumer_group" not in event:
+        group = _coordinated(event)
+        if event["rounds"] or group is None:
             seats = [(took, member) for took in event["rounds"] for member in took["members"]]
             shown = _first(seats, lambda seat: seat[1]["joins_again"] or seat[1]["owned"] != seat[1]["assigned"])
             output.table(columns, [_row(*seat) for seat in shown])
             _tell_rest(output, len(seats) - len(shown))
         _show_calls(output, event)
-        if "consumer_group" in event:
-            _show_heartbeats(output, event["consumer_group"])
+        if group is not None:
+            _show_heartbeats(output, group)
         if event["double_owners"]:
             output.table(
                 ("two owners", "first", "second", "from ms", "to ms"),
@@ -177,6 +179,12 @@ def _tell_rest(output: Output, number: int) -> None:
         output.line(f"... and {number:,} more (without --table: all)")
 
 
+def _coordinated(event: Told) -> Told | None:
+    """Return what the coordinator did that assigns: of a consumer group (KIP-848) or a share group (KIP-932)."""
+    found: Told | None = event.get("consumer_group") or event.get("share_group")
+    return found
+
+
 def _show_calls(output: Output, event: Told) -> None:
     """Print the calls of listeners, in order, and when each returned if the group has times."""
     calls = [call for call in event["calls"] if call["callback"].startswith("onPartitions")]
@@ -189,7 +197,7 @@ def _show_calls(output: Output, event: Told) -> None:
 
 
 def _show_heartbeats(output: Output, group: Told) -> None:
-    """Print a consumer group (KIP-848): its members' heartbeats and answers, and its state."""
+    """Print a consumer or share group: its members' heartbeats and answers, and its state."""
     columns = ("ms", "member", "said epoch", "owned", "epoch", "state", "assigned", "to revoke", "group epoch")
     output.table(columns, [_heartbeat(each) for each in group["heartbeats"][:MOST_ROWS]])
     _tell_rest(output, len(group["heartbeats"]) - MOST_ROWS)
@@ -219,9 +227,9 @@ def _outcome(event: Told) -> str:
     twice = sorted({tuple(each["partition"]) for each in event["double_owners"]})
     owned_twice = f", two owners: {_named(twice)}" if twice else ""
     waited = sum(ms for *_, ms in event["unavailable_ms"])
-    if "consumer_group" in event and not event["rounds"]:
-        epoch = event["consumer_group"]["epoch"]
-        return f"group epoch {epoch}, {waited:,} partition-ms unavailable{unowned}{owned_twice}"
+    group = _coordinated(event)
+    if group is not None and not event["rounds"]:
+        return f"group epoch {group['epoch']}, {waited:,} partition-ms unavailable{unowned}{owned_twice}"
     time = f" ({waited:,} partition-ms)" if waited else ""
     rounds = f"{numbered(len(event['rounds']), 'round')}, {numbered(away, 'partition-round')} unavailable{time}"
     return f"{rounds}{_records(event)}{unowned}{owned_twice}"

@@ -16,6 +16,7 @@ from groupledger.core.protocol.callbacks import Call, Callback
 from groupledger.core.protocol.recorded import Certainty, RecordedCall
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.settlement import MemberCall, Settlement
+from groupledger.core.protocol.share_script import require_consumers
 from groupledger.core.protocol.simulator import simulate
 from groupledger.listener.broker import SimulatedBroker
 from groupledger.listener.hosted import Entry, HostedConsumer
@@ -56,6 +57,8 @@ def rehearse(
     second arrives in each partition if the script has no rate of its own. Only listeners commit, unless the script has
     an interval for auto-commit. Without times: as `rehearse_simulation`.
     """
+    script = replace(script, events=list(script.events))
+    require_consumers(script.events, "a listener")
     if script.times is None:
         settled = simulate(script, custom)
         return Rehearsal(settled, rehearse_simulation(settled, make, group_id=group_id))

@@ -1,22 +1,29 @@
-"""The code of docs/consumer-groups.md runs, and its script is one."""
+"""The code of docs/consumer-groups.md and docs/share-groups.md runs, and their scripts are some."""
 
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from groupledger.core.protocol.story import simulate_lines
 from tests.pages import blocks
 
-PAGE = (Path(__file__).parents[3] / "docs" / "consumer-groups.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[3] / "docs"
 
 
-def test_the_code_of_the_page_runs():
+@pytest.mark.parametrize(("page", "last"), [("consumer-groups.md", "forbidden"), ("share-groups.md", "settled")])
+def test_the_code_of_the_page_runs(page, last):
     names: dict[str, Any] = {}
-    for block in blocks(PAGE, "python"):
-        exec(compile(block, "docs/consumer-groups.md", "exec", dont_inherit=True), names)  # noqa: S102 our own page
-    assert names["forbidden"].refused is not None
+    for block in blocks((DOCS / page).read_text(encoding="utf-8"), "python"):
+        exec(compile(block, page, "exec", dont_inherit=True), names)  # noqa: S102 our own page
+    assert names[last].coordinated is not None or names[last].refused is not None
 
 
-def test_the_script_of_the_page_is_one():
-    (block,) = blocks(PAGE, "json")
+@pytest.mark.parametrize(
+    ("page", "told"),
+    [("consumer-groups.md", '"consumer_group": {"epoch": 3,'), ("share-groups.md", '"share_group": {"epoch": 6,')],
+)
+def test_the_script_of_the_page_is_one(page, told):
+    (block,) = blocks((DOCS / page).read_text(encoding="utf-8"), "json")
     (answer,) = simulate_lines([block])
-    assert '"consumer_group": {"epoch": 3,' in answer
+    assert told in answer

@@ -1,4 +1,4 @@
-"""The broker's settings for a consumer group as JSON, {"heartbeat_interval_ms": 5000}, and what its coordinator did."""
+"""The broker's settings for a consumer or share group as JSON, {"heartbeat_interval_ms": 5000}, and what it did."""
 
 from __future__ import annotations
 
@@ -10,25 +10,33 @@ from groupledger.core.assignors.server.assign import ASSIGNORS
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol.consumer_group.coordinated import Coordinated, HeartbeatRow, MemberRow, TargetRow
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings, MigrationPolicy
+from groupledger.core.protocol.events import GroupProtocol
 from groupledger.core.protocol.script_checks import require, require_one_of, require_whole
 
-PLACE = "consumer_group"
+OF_SHARE_GROUP = ("heartbeat_interval_ms", "session_timeout_ms", "assignment_interval_ms")
+"""Settings of a share group; a consumer group has all."""
 MOST_MS = 2**31 - 1
 """Of a setting of Kafka's."""
 MAY_BE_ZERO = frozenset({"assignment_interval_ms"})
 CHOICES: dict[str, list[str]] = {"remote_assignor": list(ASSIGNORS), "migration_policy": list(MigrationPolicy)}
 
 
-def read_settings(found: Any) -> ConsumerGroupSettings:
+def group_key(protocol: GroupProtocol) -> str:
+    """Under which name a script has settings of such a group, and a result its coordinator: `share_group`."""
+    return f"{protocol.value}_group"
+
+
+def read_settings(found: Any, protocol: GroupProtocol = GroupProtocol.CONSUMER) -> ConsumerGroupSettings:
     """The settings of a script, Kafka's own where it has none; raises Fault("BAD_SCRIPT")."""
-    require(isinstance(found, dict), PLACE, found, "an object")
-    known = [each.name for each in fields(ConsumerGroupSettings)]
+    place = group_key(protocol)
+    require(isinstance(found, dict), place, found, "an object")
+    of_all = tuple(each.name for each in fields(ConsumerGroupSettings))
     for name, value in found.items():
-        require_one_of(name, known, PLACE)
+        require_one_of(name, OF_SHARE_GROUP if protocol is GroupProtocol.SHARE else of_all, place)
         if name in CHOICES:
-            require_one_of(value, CHOICES[name], f"{PLACE}.{name}")
+            require_one_of(value, CHOICES[name], f"{place}.{name}")
         else:
-            require_whole(value, f"{PLACE}.{name}", MOST_MS, least=int(name not in MAY_BE_ZERO))
+            require_whole(value, f"{place}.{name}", MOST_MS, least=int(name not in MAY_BE_ZERO))
     policy = MigrationPolicy(found.get("migration_policy", MigrationPolicy.BIDIRECTIONAL))
     return ConsumerGroupSettings(**{**found, "migration_policy": policy})
 

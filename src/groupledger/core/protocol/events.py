@@ -17,10 +17,16 @@ MAX_POLL_INTERVAL_MS = 300_000
 
 
 class GroupProtocol(enum.StrEnum):
-    """A member's `group.protocol`: rounds of JoinGroup and SyncGroup, or heartbeats (KIP-848)."""
+    """How a member talks to its coordinator: rounds of JoinGroup and SyncGroup, or heartbeats (KIP-848, KIP-932)."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
+    SHARE = "share"
+
+    @property
+    def coordinated(self) -> bool:
+        """Whether the coordinator assigns, by heartbeats."""
+        return self is not GroupProtocol.CLASSIC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

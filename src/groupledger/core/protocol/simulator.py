@@ -23,8 +23,10 @@ from groupledger.core.protocol.clocked_end import timed_end
 from groupledger.core.protocol.consumer import exists
 from groupledger.core.protocol.consumer_group.conversion import refuses, to_classic_group, to_consumer_group
 from groupledger.core.protocol.consumer_group.coordinated import Coordinated
+from groupledger.core.protocol.consumer_group.coordinator import ConsumerGroup
 from groupledger.core.protocol.consumer_group.play import Play
 from groupledger.core.protocol.consumer_group.settling import Horizon, pass_time, settle, take_coordinated
+from groupledger.core.protocol.consumer_group.share_group import ShareGroup
 from groupledger.core.protocol.consumer_group.targets import ServerQuestion, Targets, find_targets
 from groupledger.core.protocol.consumer_group.topic_table import TopicTable
 from groupledger.core.protocol.coordinator import Coordinator
@@ -37,6 +39,7 @@ from groupledger.core.protocol.refusals import require_topic_names
 from groupledger.core.protocol.rounds import gather, spread
 from groupledger.core.protocol.script import MOST_ROUNDS, Script
 from groupledger.core.protocol.settlement import Cycle, Settlement
+from groupledger.core.protocol.share_script import require_one_kind
 from groupledger.core.protocol.timed.play import play_timed, require_consumer_times, require_order
 
 __all__ = ["MOST_ROUNDS", "Script", "live", "play", "simulate", "simulate_all"]
@@ -100,6 +103,8 @@ def _go_on(
 def live(script: Script, custom: Mapping[str, CustomAssignor] | None = None) -> Iterator[Settlement]:
     """The settlements of one group without times, each as soon as its event is there; raises Fault as `simulate`."""
     known = by_every_name(custom or {}, ASSIGNORS)
+    script = replace(script, events=list(script.events))
+    require_one_kind(script)
     stage = _stage(script, known)
     for event in script.events:
         yield _answered(_settle(stage, event), known)
@@ -117,8 +122,10 @@ def _answered(settling: Generator[Asked, Any, T], custom: Mapping[str, CustomAss
 
 def play(script: Script, custom: Mapping[str, CustomAssignor], applications: Applications | None = None) -> Playing:
     """One group; yields questions, is sent plans and targets, returns a settlement for each event."""
+    script = replace(script, events=list(script.events))
+    require_one_kind(script)
     if script.times is not None:
-        return (yield from _play_by_clock(replace(script, events=list(script.events)), custom, applications))
+        return (yield from _play_by_clock(script, custom, applications))
     stage = _stage(script, custom)
     settlements = []
     for event in script.events:
@@ -223,12 +230,13 @@ def _merged(first: Settlement, then: Settlement) -> Settlement:
 def _enter_consumer_group(stage: _Stage, event: e.Event) -> str | None:
     """The first member of the consumer protocol makes the group a consumer group; or why the coordinator refuses it."""
     settings = _starting(stage.classic, event)
-    if stage.consumer is not None or settings is None or settings.group_protocol is not e.GroupProtocol.CONSUMER:
+    if stage.consumer is not None or settings is None or not settings.group_protocol.coordinated:
         return None
     stage.classic.set_clocks(max(stage.classic.clock_ms, event.at_ms))
     refused = refuses(stage.classic, stage.script.consumer_group)
     if refused is None:
-        stage.consumer = to_consumer_group(stage.classic, stage.script.consumer_group, stage.topics)
+        kind = ShareGroup if settings.group_protocol is e.GroupProtocol.SHARE else ConsumerGroup
+        stage.consumer = to_consumer_group(stage.classic, stage.script.consumer_group, stage.topics, kind)
     else:
         stage.classic.strangers.pop(settings.member, None)
     return refused

@@ -3,7 +3,7 @@
 A script: {"id": "payments", "topics": {"orders": 6}, "form": "kip", "events": [{"event": "join", "member": "a",
 "topics": ["orders"]}, {"event": "set-partitions", "topic": "orders", "partitions": 8, "at_ms": 60000}]}; with "times",
 its rounds are driven by a clock. The names of events are those of `core.protocol.events` in kebab-case, with the same
-fields; `consumer_group` has the fields of `ConsumerGroupSettings`.
+fields; `consumer_group` has the fields of `ConsumerGroupSettings`, and `share_group` those that share groups have.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.client_library import read_client_library, require_assignors
 from groupledger.core.protocol.compatibility import LIBRARIES, ByteCode
-from groupledger.core.protocol.consumer_group_json import read_settings, write_coordinated, write_settings
+from groupledger.core.protocol.consumer_group.coordinated import Coordinated
+from groupledger.core.protocol.consumer_group_json import group_key, read_settings, write_coordinated, write_settings
 from groupledger.core.protocol.happening import HAPPENS
 from groupledger.core.protocol.metrics import of_simulation, whole
 from groupledger.core.protocol.ownership import DoubleOwner
 from groupledger.core.protocol.script_checks import require, require_one_of, require_whole
 from groupledger.core.protocol.settlement import MemberCall, MemberRound, Pace, Round, Settlement, TimedEnd
+from groupledger.core.protocol.share_script import coordinator_of, require_consumers
 from groupledger.core.protocol.simulator import Script, simulate_all
 from groupledger.core.protocol.times_json import read_times, write_times
 from groupledger.core.step import Form
@@ -81,6 +83,7 @@ def result_of(name: Any, settlements: list[Settlement], *, metrics: bool) -> dic
     """The result of a script: what came of each event, and KIP-429's metrics of the whole if they are asked for."""
     result: dict[str, Any] = {"id": name, "events": [told(each) for each in settlements]}
     if metrics:
+        require_consumers((each.event for each in settlements), "metrics")
         result["metrics"] = [each._asdict() for each in of_simulation(settlements, whole(settlements))]
     return result
 
@@ -114,7 +117,11 @@ def read_script(found: Mapping[str, Any]) -> Script:
     pace, times = _pace(found.get("pace", {})), read_times(found.get("times"))
     rounds = "no round_ms beside times: a round takes round_trip_ms"
     require(times is None or not pace.round_ms, "pace.round_ms", pace.round_ms, rounds)
-    settings = read_settings(found.get("consumer_group", {}))
+    protocol = coordinator_of(told_events)
+    for each in (e.GroupProtocol.CONSUMER, e.GroupProtocol.SHARE):
+        key = group_key(each)
+        require(each is protocol or key not in found, key, found.get(key), f"{group_key(protocol)}, of its members")
+    settings = read_settings(found.get(group_key(protocol), {}), protocol)
     return Script(dict(topics or {}), told_events, Form(form), pace, times=times, consumer_group=settings)
 
 
@@ -184,7 +191,7 @@ def write_script(script: Script, name: str) -> dict[str, Any]:
     told = {"id": name, "topics": dict(script.topics), "form": script.form.value, "events": events}
     times = {} if script.times is None else {"times": write_times(script.times)}
     settings = write_settings(script.consumer_group)
-    return {**told, **times, **({"consumer_group": settings} if settings else {})}
+    return {**told, **times, **({group_key(coordinator_of(script.events)): settings} if settings else {})}
 
 
 def _fields(event: e.Event) -> dict[str, Any]:
@@ -214,8 +221,12 @@ def told(settled: Settlement) -> dict[str, Any]:
         "unavailable_ms": [[*each, waited] for each, waited in settled.unavailable_ms.items()],
         "double_owners": [_double_owner(each) for each in settled.double_owners],
         **({} if settled.timed is None else _timed(settled.timed)),
-        **({} if settled.coordinated is None else {"consumer_group": write_coordinated(settled.coordinated)}),
+        **({} if settled.coordinated is None else _coordinated(settled.coordinated)),
     }
+
+
+def _coordinated(group: Coordinated) -> dict[str, Any]:
+    return {group_key(group.protocol): write_coordinated(group)}
 
 
 def _timed(end: TimedEnd) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """One script under another assignor, protocol or setting: what `groupledger simulate --compare` plays side by side.
 
-A variant is words joined by `+`: an assignor (`range`), `consumer` for KIP-848, `static` or `dynamic` members,
+A variant is words joined by `+`: an assignor (`range`), `consumer` (KIP-848), `share` (KIP-932), `static` or `dynamic`,
 `name=value` for a setting of the script; `as-written` changes nothing. Worked example: `cooperative-sticky+static`.
 """
 
@@ -13,14 +13,15 @@ from typing import Any
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
-from groupledger.core.protocol.consumer_group_json import read_settings, write_settings
+from groupledger.core.protocol.consumer_group_json import OF_SHARE_GROUP, read_settings, write_settings
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.times import Times
 from groupledger.core.protocol.times_json import MEMBERS, OF_GROUP, OF_MEMBER, read_times, write_times
 
 BAD_VARIANT = "BAD_VARIANT"
-AS_WRITTEN, CONSUMER, STATIC, DYNAMIC = "as-written", "consumer", "static", "dynamic"
-WORDS = (AS_WRITTEN, CONSUMER, STATIC, DYNAMIC)
+AS_WRITTEN, STATIC, DYNAMIC = "as-written", "static", "dynamic"
+CONSUMER, SHARE = e.GroupProtocol.CONSUMER.value, e.GroupProtocol.SHARE.value
+WORDS = (AS_WRITTEN, CONSUMER, SHARE, STATIC, DYNAMIC)
 OF_BROKER = tuple(each.name for each in fields(ConsumerGroupSettings))
 OF_CLIENT = tuple(each for each in (*OF_MEMBER, *OF_GROUP) if each not in OF_BROKER)
 SETTINGS = tuple(dict.fromkeys((*OF_MEMBER, *OF_GROUP, *OF_BROKER)))
@@ -32,7 +33,7 @@ class Variant:
 
     name: str
     assignor: str | None = None
-    consumer: bool = False
+    coordinated: e.GroupProtocol | None = None
     static: bool | None = None
     settings: dict[str, Any] = field(default_factory=dict)
 
@@ -52,8 +53,8 @@ def _read(name: str, assignors: Collection[str]) -> Variant:
         key, equals, value = word.partition("=")
         if equals:
             variant = _with_setting(variant, key, value)
-        elif word == CONSUMER:
-            variant = replace(variant, consumer=True)
+        elif word in (CONSUMER, SHARE) and variant.coordinated is None:
+            variant = replace(variant, coordinated=e.GroupProtocol(word))
         elif word in (STATIC, DYNAMIC):
             variant = replace(variant, static=word == STATIC)
         elif word in assignors and variant.assignor is None:
@@ -61,11 +62,10 @@ def _read(name: str, assignors: Collection[str]) -> Variant:
         elif word != AS_WRITTEN:
             known = ", ".join((*WORDS, *sorted(assignors)))
             raise Fault(BAD_VARIANT, f"{word!r} of {name!r} is no change; expected name=value, or one of {known}")
-    if variant.consumer and variant.assignor is not None:
+    if variant.coordinated is not None and variant.assignor is not None:
         told = f"{name!r} has the client-side assignor {variant.assignor}"
-        raise Fault(
-            BAD_VARIANT, f"{told}; expected none beside {CONSUMER}, where the broker assigns (remote_assignor=..)"
-        )
+        expected = f"none beside {variant.coordinated.value}, where the broker assigns"
+        raise Fault(BAD_VARIANT, f"{told}; expected {expected} (consumer: remote_assignor=..)")
     return variant
 
 
@@ -80,17 +80,22 @@ def changed(script: Script, variant: Variant) -> Script:
     """The script under a variant. Raises Fault: BAD_VARIANT, and BAD_SCRIPT for a value that a setting cannot have."""
     events = [_join(each, variant) if isinstance(each, e.Join) else each for each in script.events]
     joins = [each for each in events if isinstance(each, e.Join)]
+    if any(each.group_protocol is e.GroupProtocol.SHARE for each in joins):
+        return _of_share_group(replace(script, events=events), variant)
     if any(each.group_protocol is e.GroupProtocol.CONSUMER for each in joins):
         return _of_consumer_group(replace(script, events=events), variant)
     return _of_classic_group(replace(script, events=events, consumer_group=ConsumerGroupSettings()), variant)
 
 
 def _join(join: e.Join, variant: Variant) -> e.Join:
-    """A member as the variant has it."""
+    """A member as the variant has it; a share consumer has nothing but its topics."""
+    if variant.coordinated is e.GroupProtocol.SHARE:
+        shared = e.Join(join.member, join.topics, group_protocol=variant.coordinated)
+        join = replace(shared, at_ms=join.at_ms, together=join.together)
     if variant.static is not None:
         join = replace(join, group_instance_id=(join.group_instance_id or join.member) if variant.static else None)
-    if variant.consumer:
-        return replace(join, group_protocol=e.GroupProtocol.CONSUMER)
+    if variant.coordinated is not None:
+        return replace(join, group_protocol=variant.coordinated)
     if variant.assignor is None:
         return join
     if join.topic_regex is not None:
@@ -113,6 +118,16 @@ def _of_consumer_group(script: Script, variant: Variant) -> Script:
     settings = read_settings({**write_settings(script.consumer_group), **of_broker})
     of_client = {name: value for name, value in variant.settings.items() if name not in OF_BROKER}
     return replace(_with_times(script, of_client), consumer_group=settings)
+
+
+def _of_share_group(script: Script, variant: Variant) -> Script:
+    """With settings of the broker; such a group has no static members and no times."""
+    if variant.static:
+        raise Fault(BAD_VARIANT, f"{variant.name!r} has static members; expected none in a share group")
+    _require_known(variant, OF_SHARE_GROUP, "a share group")
+    kept = {name: value for name, value in write_settings(script.consumer_group).items() if name in OF_SHARE_GROUP}
+    settings = read_settings({**kept, **variant.settings}, e.GroupProtocol.SHARE)
+    return replace(script, consumer_group=settings)
 
 
 def _with_times(script: Script, told: Mapping[str, Any]) -> Script:

@@ -36,6 +36,7 @@ class Client:
     stated: IdPartitions | None = None
     said: Said | None = None
     full: bool = True
+    shares: bool = False  # a share consumer, which takes what it is answered and states nothing of it
 
     @property
     def owns(self) -> IdPartitions:
@@ -55,14 +56,15 @@ class Client:
     @property
     def has_news(self) -> bool:
         """Whether its next heartbeat says something that the coordinator does not know."""
-        return self.full or self.epoch == 0 or self.said != self.subscribed or self.stated != self.owns
+        untold = self.stated != self.owns and not self.shares
+        return self.full or self.epoch == 0 or self.said != self.subscribed or untold
 
 
 def send(client: Client) -> tuple[Client, Request]:
     """The next heartbeat: all when it joins or after an error, else what changed."""
     full = client.full or client.epoch == 0
     changed = full or client.said != client.subscribed
-    owned = client.owns if full or client.stated != client.owns else None
+    owned = client.owns if (full or client.stated != client.owns) and not client.shares else None
     request = Request(
         member_id=client.member_id,
         process=client.process,

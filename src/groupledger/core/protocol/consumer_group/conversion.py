@@ -44,15 +44,17 @@ def refuses(group: Group, settings: ConsumerGroupSettings) -> str | None:
     return None
 
 
-def to_consumer_group(group: Group, settings: ConsumerGroupSettings, table: TopicTable) -> Play:
+def to_consumer_group(
+    group: Group, settings: ConsumerGroupSettings, table: TopicTable, kind: type[ConsumerGroup] = ConsumerGroup
+) -> Play:
     """The group goes on as a consumer group: its generation is the epoch, what members were assigned is their target.
 
-    A group without members is a new one. `table`: topics that the group was told of before, by id.
+    A group without members is a new one, be it of another `kind`. `table`: topics that the group was told of before.
     """
     table.become(group.topics)
     old = group.coordinator
     epoch = old.generation if old.members else FIRST_EPOCH
-    converted = ConsumerGroup(settings, table, epoch=epoch, assignment_epoch=epoch)
+    converted = kind(settings, table, epoch=epoch, assignment_epoch=epoch)
     play = Play(
         converted,
         group.pace,

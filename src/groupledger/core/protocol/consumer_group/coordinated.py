@@ -66,7 +66,7 @@ class MemberRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Coordinated:
-    """What the coordinator of a consumer group did in one event, and how it stands after it."""
+    """What the coordinator of a consumer group, or share group, did in one event, and how it stands after it."""
 
     epoch: int
     assignment_epoch: int
@@ -74,3 +74,4 @@ class Coordinated:
     heartbeats: tuple[HeartbeatRow, ...]
     targets: tuple[TargetRow, ...]
     reconciled: tuple[Reconciled, ...] = ()
+    protocol: GroupProtocol = GroupProtocol.CONSUMER

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from groupledger.core.assignors.server.assign import ASSIGNORS
 from groupledger.core.assignors.server.group import ServerGroup, ServerMember, TopicIdNumbers
@@ -27,6 +28,7 @@ from groupledger.core.protocol.consumer_group.subscriptions import (
 )
 from groupledger.core.protocol.consumer_group.targets import ServerQuestion
 from groupledger.core.protocol.consumer_group.topic_table import IdPartitions, TopicIdPartition, TopicTable
+from groupledger.core.protocol.events import GroupProtocol
 
 FIRST_EPOCH = 1
 """Of a group before its first member is known: the first subscription makes it 2."""
@@ -63,6 +65,7 @@ class ConsumerGroup:
     heard_ms: dict[str, int] = field(default_factory=dict)
     revoking_since_ms: dict[str, int] = field(default_factory=dict)
     session_ms: dict[str, int] = field(default_factory=dict)  # of classic members, which bring their own
+    protocol: ClassVar[GroupProtocol] = GroupProtocol.CONSUMER
     _seen_topics: object = None  # metadata of subscribed topics, at the last bump
     _topics_changed: bool = False
 
@@ -125,19 +128,24 @@ class ConsumerGroup:
             self._replace(turn.replaces, turn.member.member_id)
         elif turn.member.member_id not in self.members:
             self.changes.append(1)
-        member = advance(
-            turn.member,
-            self._goal(turn.member),
-            turn.request.owned,
-            self._held_by_others(turn.member),
-            subscription_changed=turn.subscription_changed,
-        )
+        member = self._advance(turn)
         self.members[member.member_id] = member
         self.heard_ms[member.member_id] = now_ms
         self._watch_revocation(turn.before, member, now_ms)
-        answers_all = turn.request.epoch == 0 or turn.request.full
+        answers_all = turn.request.epoch == 0 or self._says_all(turn.request)
         new = answers_all or dict(member.assigned) != dict(turn.before.assigned)
         return Answer(member.epoch, frozenset(member.assigned) if new else None)
+
+    def _advance(self, turn: Turn) -> GroupMember:
+        """One step of the member that speaks."""
+        member = turn.member
+        goal, held_by_others = self._goal(member), self._held_by_others(member)
+        changed = turn.subscription_changed
+        return advance(member, goal, turn.request.owned, held_by_others, subscription_changed=changed)
+
+    def _says_all(self, request: Request) -> bool:
+        """Whether everything was said, so that everything is answered."""
+        return request.full
 
     def leave(self, member_id: str) -> None:
         """A member is gone for good, or fenced: its partitions are free, and the group moves on."""
@@ -261,12 +269,15 @@ class ConsumerGroup:
         if member is None:
             message = f"{request.member_id} is no member"
             return Answer(request.epoch, error=Refusal.UNKNOWN_MEMBER_ID, message=message)
-        stated = request.owned
-        late = request.epoch == member.previous_epoch and stated is not None and stated <= member.assigned.keys()
+        late = request.epoch == member.previous_epoch and self._may_be_late(request, member)
         if request.classic_assignors is None and request.epoch not in (0, member.epoch) and not late:
             message = f"{request.member_id} is in epoch {member.epoch}, not {request.epoch}"
             return Answer(request.epoch, error=Refusal.FENCED_MEMBER_EPOCH, message=message)
         return member, None
+
+    def _may_be_late(self, request: Request, member: GroupMember) -> bool:
+        """Whether a member may speak in its previous epoch: it owns nothing that it was not assigned."""
+        return request.owned is not None and request.owned <= member.assigned.keys()
 
     def _bump(self, turn: Turn | None) -> None:
         self.epoch += 1

@@ -200,7 +200,9 @@ def _receive(play: Play, process: Process, answer: Answer) -> Asking:
         return
     if answer.error is None:
         process.client = c.receive(client, answer)
-        if process.resumes:
+        if client.shares:
+            _take_shared(play, process)
+        elif process.resumes:
             play.ownership.begin_step()
             play.ownership.take(process.name, play.consumed(process), play.clock_ms)
     elif answer.error in REJOINS:
@@ -211,6 +213,18 @@ def _receive(play: Play, process: Process, answer: Answer) -> Asking:
         return
     process.resumes = False
     yield from carry_on(play, process)
+
+
+def _take_shared(play: Play, process: Process) -> None:
+    """A share consumer has what it was answered at once; it has no listener to call."""
+    client = process.client
+    if client is None or client.assigned is None:
+        return
+    process.client = replace(client, owned=client.assigned)
+    goes = client.owns - client.assigned
+    play.ownership.begin_step()
+    play.ownership.give_up(process.name, play.group.topics.named(goes), play.clock_ms)
+    play.ownership.take(process.name, play.consumed(process), play.clock_ms)
 
 
 def carry_on(play: Play, process: Process) -> Asking:
@@ -341,8 +355,9 @@ def _fall_steps(play: Play, process: Process, error: classic.Error) -> Steps:
         yield NextPoll()
     owned = play.owned(process)
     if process.client is not None:
-        if owned:
+        if owned and not process.client.shares:
             yield call(Callback.LOST, owned)
+        play.ownership.stop(process.name, play.clock_ms)
         process.client = c.fall_out(process.client)
         play.send_soon(process)
     elif process.consumer is not None:
@@ -356,7 +371,7 @@ def _close_steps(play: Play, process: Process) -> Steps:
     """Revoke all, say so, end. A static member keeps its seat; of the classic protocol it says nothing."""
     play.commit(process)
     owned, member_id = play.owned(process), process.member_id or ""
-    if owned:
+    if owned and not (process.client is not None and process.client.shares):
         yield call(Callback.REVOKED, owned)
     play.end(process)
     static = process.instance_id is not None

@@ -67,7 +67,7 @@ def _start(play: Play, settings: e.Join) -> None:
     play.born[settings.member] += 1
     process = Process(settings, play.born[settings.member])
     play.begin(process)
-    if settings.group_protocol is e.GroupProtocol.CONSUMER:
+    if settings.group_protocol.coordinated:
         process.client = _client(settings, play.new_id(settings.member))
         play.send_soon(process)
     else:
@@ -85,6 +85,7 @@ def _client(settings: e.Join, member_id: str) -> Client:
         group_instance_id=settings.group_instance_id,
         remote_assignor=settings.remote_assignor,
         rebalance_timeout_ms=settings.rebalance_timeout_ms,
+        shares=settings.group_protocol is e.GroupProtocol.SHARE,
     )
 
 

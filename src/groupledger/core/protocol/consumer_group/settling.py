@@ -83,6 +83,7 @@ def _settlement(play: Play, event: e.Event, event_ms: int) -> Settlement:
     play.catch_up()
     owners, wanted, counts = play.owners(), play.wanted(), play.group.topics.counts
     gaps, rebalancing = play.gaps(event_ms), not play.is_quiet()
+    shared = play.group.protocol is e.GroupProtocol.SHARE  # many owners of a partition are right there
     consumed, doubly = play.ownership.consumed(), play.ownership.take_double_owners()
     play.settled_ms, play.wanted_before = play.clock_ms, wanted
     coordinated = take_coordinated(play)
@@ -100,7 +101,7 @@ def _settlement(play: Play, event: e.Event, event_ms: int) -> Settlement:
         topics=counts,
         running={each.name: each.number for each in play.talking if not each.hung},
         consumed=consumed,
-        double_owners=tuple(each for each in doubly if exists(each.partition, counts)),
+        double_owners=() if shared else tuple(each for each in doubly if exists(each.partition, counts)),
         unavailable_ms=waited_ms(gaps),
         coordinated=coordinated,
         timed=None if play.times is None else timed_end(play, gaps, play.nobody_since, rebalancing=rebalancing),
@@ -115,7 +116,7 @@ def take_coordinated(play: Play) -> Coordinated:
         MemberRow(
             member=each.process,
             member_id=each.member_id,
-            protocol=e.GroupProtocol.CLASSIC if each.uses_classic else e.GroupProtocol.CONSUMER,
+            protocol=e.GroupProtocol.CLASSIC if each.uses_classic else group.protocol,
             epoch=each.epoch,
             state=each.state.value,
             away=each.member_id in play.silent_members(),
@@ -128,4 +129,6 @@ def take_coordinated(play: Play) -> Coordinated:
     heartbeats, play.heartbeats = tuple(play.heartbeats), []
     targets, play.targets = tuple(play.targets), []
     reconciled, play.reconciled = tuple(play.reconciled), []
-    return Coordinated(group.epoch, group.assignment_epoch, rows, heartbeats, targets, reconciled)
+    return Coordinated(
+        group.epoch, group.assignment_epoch, rows, heartbeats, targets, reconciled, protocol=group.protocol
+    )

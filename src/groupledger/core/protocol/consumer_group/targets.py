@@ -8,6 +8,7 @@ from typing import NamedTuple
 from groupledger.core.assignors.server.answer import failure
 from groupledger.core.assignors.server.assign import assign
 from groupledger.core.assignors.server.group import ServerGroup, TopicId, TopicIdNumbers, encode
+from groupledger.core.assignors.server.simple import SIMPLE, assign_simple
 
 
 class ServerQuestion(NamedTuple):
@@ -25,13 +26,16 @@ class Targets(NamedTuple):
 
 
 def find_targets(questions: Sequence[ServerQuestion]) -> list[Targets]:
-    """One answer for each question; each assignor is called once for all groups that use it."""
+    """One answer for each question; each assignor but `simple` is called once for all groups that use it."""
     answers: dict[int, Targets] = {}
-    for assignor in sorted({each.assignor for each in questions}):
+    for assignor in sorted({each.assignor for each in questions} - {SIMPLE}):
         places = [place for place, each in enumerate(questions) if each.assignor == assignor]
         found = _assign(assignor, [questions[place].group for place in places])
         answers |= dict(zip(places, found, strict=True))
-    return [answers[place] for place in range(len(questions))]
+    return [
+        answers[place] if place in answers else Targets(assign_simple(each.group))
+        for place, each in enumerate(questions)
+    ]
 
 
 def _assign(assignor: str, groups: Sequence[ServerGroup]) -> list[Targets]:
