@@ -200,7 +200,7 @@ def test_gaps_stand_beside_what_rests_on_them(ledger):
 
 
 def _unlisted(topic, snapshots):
-    times = f"at the time of {snapshots} snapshots"
+    times = f"at the time of {snapshots} snapshot{'s' * (snapshots > 1)}"
     return f"topic {topic} was in no topic listing {times}: its partition count then is not known"
 
 

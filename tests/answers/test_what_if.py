@@ -104,6 +104,8 @@ def test_a_state_may_be_named(ledger):
         ("pay", {"assignor": "ranje"}, "UNKNOWN_ASSIGNOR", "assignor is 'ranje'; expected one of range"),
         ("unnamed", {}, "NOT_COMPUTED", "log/dev/unnamed/1 names no assignor: name the one to compute"),
         ("pya", {}, "UNKNOWN_GROUP", "no group 'pya' in this ledger; known: pay"),
+        ("p*", {}, "UNKNOWN_GROUP", "this is answered for one group; the pattern 'p*' matches pay: name one"),
+        ("q*", {}, "UNKNOWN_GROUP", "no group 'q*' in this ledger; known: "),
     ],
 )
 def test_what_cannot_be_computed_is_said(ledger, group, asked, code, said):

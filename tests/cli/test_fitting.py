@@ -7,7 +7,8 @@ import re
 import pytest
 
 from groupledger.cli import main
-from groupledger.cli.fitting import cell_lines, in_lines, shared_widths, table_widths
+from groupledger.cli.fitting import Column, cell_lines, fitting, in_lines, shared_widths, table_widths
+from groupledger.cli.output import say
 from tests.report.html.group_sizes import cooperative, ledger, long_name
 
 WORDS = ("who t-4", "who --unowned-since 1s", "timeline payments", "timeline --partition t-4", "explain payments",
@@ -25,10 +26,11 @@ SIZES = {3: (12, 8, (4, 5)), 50: (400, 6, (7, 8, 9)), 1_000: (10_000, 2, tuple(r
         ("short", 20, ["short"]),
         ("one two three", 8, ["one two", "three"]),
         ("- " + "word " * 12, 30, ["- word word word word word", "  word word word word word", "  word word"]),
+        ("[ ] Bounce 1: " + "word " * 6, 30, ["[ ] Bounce 1: word word word", "    word word word"]),
         ("causes:     " + "word " * 8, 40, ["causes:     word word word word word", "            word word word"]),
         ("an-id-that-is-longer-than-the-line stays", 12, ["an-id-that-is-longer-than-the-line", "stays"]),
     ],
-    ids=["fits", "words", "point", "label", "id"],
+    ids=["fits", "words", "point", "box", "label", "id"],
 )
 def test_prose_is_broken_between_words(text, width, expected):
     assert in_lines(text, width) == expected
@@ -64,6 +66,26 @@ def test_a_cell_is_broken_where_a_list_or_a_name_has_a_joint(text, width, expect
 )
 def test_columns_share_the_room_that_is_left_the_narrow_first(widths, least, room, expected):
     assert shared_widths(widths, least, room) == expected
+
+
+def test_a_column_that_was_dropped_comes_back_where_there_is_room_after_all():
+    columns = [Column("group"), Column("state", 1), Column("assignor", 2), Column("gaps", 3)]
+    widths = [10, 6, 30, 4]
+    assert fitting(columns, widths, 56) == [0, 1, 2, 3]
+    assert fitting(columns, widths, 55) == [0, 1, 2]
+    assert fitting(columns, widths, 40) == [0, 1, 3]
+    assert fitting(columns, widths, 23) == [0, 1]
+
+
+def test_a_message_on_a_terminal_is_broken_between_words_and_elsewhere_is_one_line(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "20")
+    for stream, expected in (
+        (Terminal(), ["groupledger: one two", "three four"]),
+        (io.StringIO(), ["groupledger: one two three four"]),
+    ):
+        with contextlib.redirect_stderr(stream):
+            say("groupledger: one two three four")
+        assert stream.getvalue().splitlines() == expected
 
 
 def test_numbers_stay_in_one_piece_and_words_are_broken_the_more_the_narrower_it_is():

@@ -165,8 +165,8 @@ def coverage(reader: Reader, limit: int, cluster: str | None = None, group_id: s
         f"max({number}) OVER ({within}) AS last FROM topics_not_listed t"
     )
     reason = (
-        "concat('topic ', t.topic, ' was in no topic listing at the time of ', cast(t.n AS STRING), ' snapshots: its "
-        "partition count then is not known')"
+        "concat('topic ', t.topic, ' was in no topic listing at the time of ', cast(t.n AS STRING), "
+        "CASE WHEN t.n = 1 THEN ' snapshot' ELSE ' snapshots' END, ': its partition count then is not known')"
     )
     rows = (
         "SELECT t.cluster_id, t.group_id, t.incarnation, t.kind, t.from_value, t.to_value, t.reason, t.snapshot_id, "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from groupledger.answers.rows import alike, matching, records
+from groupledger.answers.rows import alike, is_pattern, matching, records
 from groupledger.core.faults import Fault
 
 if TYPE_CHECKING:
@@ -53,12 +53,24 @@ def require_scenario(reader: Reader, scenario: str) -> None:
 
 
 def unknown_group(reader: Reader, group: str, cluster: str | None) -> Fault:
-    """Names the groups the ledger knows that look alike; an unknown cluster is what is told of, if it is one."""
+    """Names the groups the ledger knows that look alike; an unknown cluster is what is told of, if it is one.
+
+    Of a pattern that matches groups, where the question is of one group, it names those.
+    """
     if cluster is not None:
         require_cluster(reader, cluster)
     condition, values = matching("", cluster_id=cluster)
-    query = f"SELECT DISTINCT group_id FROM current_group_snapshots WHERE {condition} ORDER BY group_id"
-    known = [row["group_id"] for row in records(reader, query, **values)]
+    named, names = alike("group_id", "group_id", group)
+    query = (
+        f"SELECT group_id, {named} AS matches FROM current_group_snapshots WHERE {condition} "
+        "GROUP BY group_id ORDER BY group_id"
+    )
+    found = records(reader, query, **values, **names)
+    matches, known = [row["group_id"] for row in found if row["matches"]], [row["group_id"] for row in found]
+    if is_pattern(group) and matches:
+        others = f" and {len(matches) - MOST_NAMED:,} more" if len(matches) > MOST_NAMED else ""
+        text = f"the pattern {group!r} matches {', '.join(matches[:MOST_NAMED])}{others}: name one"
+        return Fault("UNKNOWN_GROUP", f"this is answered for one group; {text}")
     return Fault("UNKNOWN_GROUP", f"no group {group!r} in {_where(cluster)}; {_known(group, known, 'group')}")
 
 

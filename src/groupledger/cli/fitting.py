@@ -29,7 +29,10 @@ class Column:
 
 
 def fitting(columns: Sequence[Column], widths: Sequence[int], room: int, *, breaking: bool = True) -> list[int]:
-    """Return the indices of the columns that fit, in order; without `breaking`, cells need their full width."""
+    """Return the indices of the columns that fit, in order; without `breaking`, cells need their full width.
+
+    A dropped column comes back, the most important first, if it fits after all with nothing wrapped.
+    """
     needed = [
         width if column.least is None or not breaking else min(width, max(column.least, len(column.name)))
         for column, width in zip(columns, widths, strict=True)
@@ -40,7 +43,10 @@ def fitting(columns: Sequence[Column], widths: Sequence[int], room: int, *, brea
         if not droppable:
             break
         chosen.remove(max(droppable, key=lambda at: (columns[at].rank, at)))
-    return chosen
+    for back in sorted(set(range(len(columns))) - set(chosen), key=lambda at: (columns[at].rank, at)):
+        if sum(widths[at] + GAP for at in (*chosen, back)) - GAP <= room:
+            chosen.append(back)
+    return sorted(chosen)
 
 
 def worth_telling(columns: Sequence[Column], rows: Sequence[Sequence[object]], *, wide: bool) -> list[int]:
@@ -95,8 +101,8 @@ def cell_lines(text: str, width: int) -> list[str]:
     return [*lines, text]
 
 
-_LABEL = re.compile(r" *(?:- |[^ ]+(?: [^ ]+){0,2}:? {2,})?")
-"""The indent of continuation lines: the text after `- `, or after a label and its blanks."""
+_LABEL = re.compile(r" *(?:- |\[ \] |[^ ]+(?: [^ ]+){0,2}:? {2,})?")
+"""The indent of continuation lines: the text after `- ` or `[ ] `, or after a label and its blanks."""
 _LEAST = 20
 """Characters that must remain after a label."""
 

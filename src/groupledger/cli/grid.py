@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from groupledger.pipeline.grid import GridAnswer
 
 _COLUMNS = (
-    Column("assignor", least=10),
-    Column("change", least=12),
+    Column("assignor", least=18),
+    Column("change", least=16),
     Column("groups", rank=2),
     Column("moves"),
     Column("least", rank=1),

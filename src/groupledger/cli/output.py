@@ -146,8 +146,11 @@ class Output:
 
 
 def say(text: str) -> None:
-    """Print a line on stderr for the person who started the command."""
-    print(visible(without_values(text)), file=sys.stderr, flush=True)
+    """Print a line on stderr for the person who started the command; a terminal gets it wrapped between words."""
+    said = visible(without_values(text))
+    if sys.stderr.isatty():
+        said = "\n".join(in_lines(said, _terminal()))
+    print(said, file=sys.stderr, flush=True)
 
 
 def say_lines(text: str) -> None:

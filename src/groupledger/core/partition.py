@@ -9,8 +9,11 @@ MOST = 2**31 - 1
 
 
 def topic_partition(text: str) -> tuple[str, int]:
-    """Parse `orders-eu-7` -> ("orders-eu", 7): a topic's name may hold '-' and digits, so the last '-' divides."""
-    topic, _, number = text.rpartition("-")
+    """Parse `orders-eu-7` or, as answers list partitions, `orders-eu:7` -> ("orders-eu", 7).
+
+    A topic's name may hold '-' and digits, so the last '-' divides; it cannot hold ':'.
+    """
+    topic, _, number = text.rpartition(":" if ":" in text else "-")
     if not topic or not (number.isascii() and number.isdigit()):
         raise Fault("BAD_PARTITION", f"a partition is TOPIC-NUMBER, such as orders-7; got {text!r}")
     if len(number) > len(str(MOST)) or int(number) > MOST:
