@@ -73,6 +73,12 @@ def a_uniform_assignment_is_not_balanced():
     return _modern().join("c2").join("c1").settle({"c1": "orders:0-3", "c2": ""}).find("UNBALANCED")
 
 
+def a_newcomer_gets_nothing_in_a_modern_group():
+    """KIP-848: the newcomer is to have nothing, so that the record with which the epoch settles moves nothing."""
+    log = _modern().join("c1").settle({"c1": "orders:0-3"}).join("c2")
+    return log.settle({"c1": "orders:0-3", "c2": ""}, 60).find("UNBALANCED")
+
+
 def two_processes_share_an_instance_id_in_a_modern_group():
     """KIP-848: five takeovers within ten minutes."""
     log = _modern().join("c1", instance="pod-1").join("c2", instance="pod-2").settle(TWO)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from groupledger.answers.found import Found, broken
 from groupledger.answers.generations import CLASSIC
 from groupledger.answers.rebalance_causes import MOST_ASKED
-from groupledger.answers.recorded_states import ASSIGNED, Query
+from groupledger.answers.recorded_states import ASSIGNED, CONSUMER, TARGET, Query, loads
 from groupledger.answers.rows import one_of, records
 from groupledger.answers.states import BASELINE
 from groupledger.answers.view_page import ingest_findings
@@ -35,15 +35,57 @@ these, one subscription for all does."""
 def unbalanced(reader: Reader, of_period: MeasuredStates) -> Iterator[Found]:
     """Groups with a settled record of one subscription in which a member has two or more partitions over another."""
     among, named = one_of("s.assignor", "assignor", list(BALANCED))
-    rows = (
-        "SELECT s.cluster_id, s.group_id, s.snapshot_id, s.observed_at, s.offset, s.assignor, s.most, "
-        f"CASE WHEN s.owners < s.members THEN 0 ELSE s.least END AS least FROM ({of_period.states}) s "
-        f"WHERE {ASSIGNED} AND s.in_period AND s.shared_topics IS NOT NULL AND s.state = 'Stable' "
+    uneven = (
+        "SELECT s.*, s.most - CASE WHEN s.owners < s.members THEN 0 ELSE s.least END AS amount "
+        f"FROM ({of_period.states}) s WHERE {ASSIGNED} AND s.in_period AND s.shared_topics IS NOT NULL "
         f"AND s.snapshot_kind <> 'rewrite' AND {among} AND s.fewest = s.greatest AND s.greatest = s.total"
     )
-    query = f"SELECT u.*, u.most - u.least AS amount FROM ({rows}) u WHERE u.most - u.least > 1"
-    for row in _folded(reader, query, named):
-        yield _found(UNBALANCED, row, f"a member has {row['most']:,} partitions, another {row['least']:,}")
+    query = f"SELECT u.* FROM ({uneven}) u WHERE u.amount > 1"
+    reached, ids = one_of("v.snapshot_id", "reached", _with_what_they_are_to_have(reader, of_period, (query, named)))
+    settled = f"SELECT v.* FROM ({query}) v WHERE v.state = 'Stable' OR {reached}"
+    for row in _folded(reader, settled, named | ids):
+        least = row["most"] - row["amount"]
+        yield _found(UNBALANCED, row, f"a member has {row['most']:,} partitions, another {least:,}")
+
+
+def _with_what_they_are_to_have(reader: Reader, of_period: MeasuredStates, uneven: Query) -> list[str]:
+    """Of these states of KIP-848 groups that are not yet stable: the ids of those whose members have their targets.
+
+    A record that only says that a member reached the epoch changes nothing, so that no state follows.
+    """
+    query, values = uneven
+    waiting = f"SELECT w.* FROM ({query}) w WHERE w.group_type = '{CONSUMER}' AND w.state <> 'Stable' "
+    waiting += "AND w.target_epoch = w.number"
+    targets = loads(of_period.within, waiting, of=TARGET)
+    as_many = (
+        f"SELECT b.snapshot_id, b.group_id FROM ({waiting}) b JOIN ({targets}) g ON g.snapshot_id = b.snapshot_id "
+        "WHERE g.total = b.total AND g.most = b.most AND g.least = b.least AND g.owners = b.owners ORDER BY 1"
+    )
+    rows = records(reader, as_many, **(values | of_period.within.of_groups("m.")[1]))
+    found: list[str] = []
+    for begin in range(0, len(rows), MOST_ASKED):
+        found += _reached(reader, rows[begin : begin + MOST_ASKED])
+    return found
+
+
+def _reached(reader: Reader, some: list[Record]) -> Iterator[str]:
+    """The ids of those of these snapshots in which every member has exactly its target."""
+    snapshots, ids = one_of("m.snapshot_id", "snapshot", [row["snapshot_id"] for row in some])
+    groups, named = one_of("m.group_id", "group", sorted({row["group_id"] for row in some}))
+    query = (
+        "SELECT m.snapshot_id, m.recorded, m.target, m.pending_revocation FROM current_member_snapshots m "
+        f"WHERE {groups} AND {snapshots}"
+    )
+    on_the_way = {
+        row["snapshot_id"]
+        for row in records(reader, query, **ids, **named)
+        if _places(row["recorded"]) != _places(row["target"]) or _places(row["pending_revocation"])
+    }
+    return (row["snapshot_id"] for row in some if row["snapshot_id"] not in on_the_way)
+
+
+def _places(entries: list[Record] | None) -> set[tuple[str, int]]:
+    return {(entry["topic_id"], number) for entry in entries or () for number in entry["partitions"]}
 
 
 def excess_moves(reader: Reader, results: str) -> Iterator[Found]:

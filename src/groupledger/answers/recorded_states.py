@@ -23,6 +23,8 @@ Query = tuple[str, dict[str, "Value"]]
 """SQL, and the values that it names."""
 
 CONSUMER = "consumer"
+RECORDED, TARGET = "recorded", "target"
+"""Columns of a member: what it has, and what it is to have."""
 SHARE = "share"
 ASSIGNED = (
     f"s.group_type IN ('{CLASSIC}', '{CONSUMER}') AND s.members > 0 AND s.complete "
@@ -34,7 +36,7 @@ may have several owners, or be known by its task alone."""
 _KEYS = "t.snapshot_id, t.cluster_id, t.group_id, t.offset, t.incarnation, t.observed_at, t.group_type, t.protocol_type"
 _COLUMNS = (
     f"{_KEYS}, t.snapshot_kind, t.state, t.complete, t.members, t.assignor, t.shared_topics, t.subscribed_topics, "
-    "coalesce(t.generation, t.group_epoch) AS number, t.previous_snapshot_id"
+    "coalesce(t.generation, t.group_epoch) AS number, t.target_epoch, t.previous_snapshot_id"
 )
 
 
@@ -125,14 +127,14 @@ def measured(reader: Reader, within: Scope) -> Iterator[MeasuredStates]:
         yield MeasuredStates(within, beside, (f"{of_states} t WHERE t.in_period", {}))
 
 
-def loads(within: Scope, states_query: str, since: int = 0) -> str:
+def loads(within: Scope, states_query: str, since: int = 0, *, of: str = RECORDED) -> str:
     """For each of these states with an owned partition: `total`, `most` and `least` of an owner, how many `owners`.
 
-    `since`: an offset that none of them lies before.
+    `since`: an offset that none of them lies before. `of`: what members have, or TARGET, what they are to have.
     """
     condition, _ = within.of_groups("m.")
     entries = (
-        "SELECT m.snapshot_id, m.member_order, unnest(m.recorded) AS entry "
+        f"SELECT m.snapshot_id, m.member_order, unnest(m.{of}) AS entry "
         f"FROM (SELECT t.snapshot_id FROM ({states_query}) t) s JOIN current_member_snapshots m "
         f"ON m.snapshot_id = s.snapshot_id WHERE {condition} AND m.offset >= {since}"
     )
