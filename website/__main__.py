@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from groupledger.cli.json_schemas import FORMS, as_text
+from groupledger.cli.json_forms import FORMS
+from groupledger.cli.json_schemas import as_text
 from groupledger.config import reference as configuration
 from groupledger.tables import document
 from website import decisions, picture, reference

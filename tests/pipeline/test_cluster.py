@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from groupledger.cli.summaries import ingest_json
 from groupledger.config import Config, LedgerSettings, SourceSettings
 from groupledger.core.faults import Fault
 from groupledger.core.log_plan import LogEnds
@@ -16,6 +17,7 @@ from groupledger.pipeline.rebuild import rebuild
 from groupledger.sinks.runs import Commit
 from groupledger.sources.kafka_client import ClusterState
 from groupledger.tables import COVERAGE, TOPIC_SNAPSHOTS
+from tests.cli.test_json_schemas import complaints
 from tests.pipeline.ledgers import invocation
 
 SOURCE = SourceSettings(kind="kafka", bootstrap="h:9092")
@@ -82,6 +84,7 @@ def test_what_is_gone_is_a_row_and_what_did_not_change_is_none(workspace, monkey
     assert workspace.rows(TOPIC_SNAPSHOTS) == topics
     again = workspace.ingest(SOURCE)
     assert (again.nothing_new, again.run.run_id, again.quarantined) == (True, gone.run.run_id, 0)
+    assert complaints("ingest", {"status": "done", "command": "ingest", **ingest_json(again)}) == []
     with pytest.raises(Fault) as caught:
         workspace.ingest(SOURCE, SOURCE)
     assert caught.value.code == "SOURCE_TWICE"

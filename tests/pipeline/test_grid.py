@@ -12,6 +12,7 @@ from groupledger.cli.commands import main
 from groupledger.config import SourceSettings
 from groupledger.config.sample import CAPTURES
 from groupledger.tables import RUNS
+from tests.cli.test_json_schemas import complaints
 
 pytestmark = pytest.mark.spark
 
@@ -44,6 +45,7 @@ def test_a_line_a_cell_and_a_row_a_group_and_cell(space):
     done = simulate(space, "--output", str(folder), "--json")
     assert done.exit_code == 0, done.stderr
     told = json.loads(done.stdout)
+    assert complaints("simulate", told) == []
     rows = pq.read_table(folder).to_pylist()
     cells = {(cell["assignor"], cell["change"]): cell for cell in told["cells"]}
     assert list(cells) == [

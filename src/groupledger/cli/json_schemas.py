@@ -7,7 +7,7 @@ import json
 import pkgutil
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from functools import cache
@@ -16,84 +16,19 @@ from typing import Any
 
 import click
 
+from groupledger.cli.json_forms import FORMS, NUMBER, OPEN, SPREAD, TEXT, Printed, Schema, closed
 from groupledger.cli.output import print_exact
 
-Schema = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_TEXT: Schema = {"type": "string"}
-_NUMBER: Schema = {"type": "integer"}
-_ROWS: Schema = {"type": "array", "items": {"type": "object"}}
 _SIMPLE: dict[Any, Schema] = {
-    str: _TEXT,
-    int: _NUMBER,
+    str: TEXT,
+    int: NUMBER,
     float: {"type": "number"},
     bool: {"type": "boolean"},
     type(None): {"type": "null"},
     datetime: {"type": "string", "format": "date-time", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$"},
 }
-_LISTING: Schema = {
-    "type": "object",
-    "properties": {"total": _NUMBER, "rows": _ROWS},
-    "required": ["total", "rows"],
-    "additionalProperties": False,
-}
-_FAILED: Schema = {
-    "type": "object",
-    "properties": {"status": {"const": "failed"}, "code": _TEXT, "message": _TEXT},
-    "required": ["status", "code", "message"],
-    "additionalProperties": False,
-}
-_HISTORY: Schema = {"patternProperties": {"^history of ": _LISTING}, "additionalProperties": False}
-_VIEWS: Schema = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "properties": {"view": _TEXT, "comment": _TEXT},
-        "required": ["view", "comment"],
-        "additionalProperties": False,
-    },
-}
-_PAGES: Schema = {
-    "type": "object",
-    "properties": {"index": _TEXT, "pages": _NUMBER, "groups": _NUMBER, "findings": _NUMBER},
-    "required": ["index", "pages", "groups", "findings"],
-    "additionalProperties": False,
-}
-"""`report.html.written.WrittenReport`, which needs libraries for pictures."""
-FORMS: dict[str, tuple[dict[str, Any], ...]] = {
-    "who": ({"ownership": "OwnershipAt"}, {"unowned": "UnownedPartitions"}),
-    "show": (
-        {"clusters": _LISTING, "groups": _LISTING, "runs": _LISTING},
-        {"findings": _LISTING},
-        {"coverage": _LISTING},
-        {"quarantine": _LISTING},
-        {"rebalance": "Rebalance"},
-        {"ownership": "OwnershipAt"},
-        {"": _HISTORY},
-    ),
-    "explain": ({"explanation": "Explanation"},),
-    "timeline": ({"timeline": "Timeline"}, {"partition_timeline": "PartitionTimeline"}),
-    "audit": ({"failed_on": {"type": "array", "items": _TEXT}, "audit": "Audit"},),
-    "report": (
-        {"report": {"const": "storms"}, "storms": "Storms"},
-        {"report": {"const": "skew"}, "skew": "Skews"},
-        {"report": {"const": "static"}, "static": "StaticMembers"},
-        {"report": {"const": "stickiness"}, "stickiness": "Stickinesses"},
-        {"report": {"const": "rack"}, "rack": "RackShares"},
-        {"report": {"const": "joins"}, "joins": "Joins"},
-        {"report": {"const": "migration"}, "migration": "Migrations"},
-        {"report": {"const": "html"}, "html": _PAGES},
-    ),
-    "sql": (
-        {"columns": {"type": "array", "items": _TEXT}, "rows": _ROWS, "left_off": _NUMBER},
-        {"views": _VIEWS},
-    ),
-    "simulate": ({"comparison": "ScriptComparison"},),
-    "diff": ({"difference": "GroupDifference"}, {"scenario_difference": "ScenarioDifference"}),
-    "readiness": ({"to": _TEXT, "readiness": "ReadinessReport"},),
-    "openmetrics": ({"file": {"type": ["string", "null"]}, "gauges": "Gauges"},),
-}
-"""The output of each command, one entry per form: by key a schema, or the name of an answer."""
+_FAILED = closed(status={"const": "failed"}, code=TEXT, message=TEXT)
 
 
 @click.command(short_help="Print the JSON schema of a command's --json output.")
@@ -125,15 +60,41 @@ def schema_of(command: str) -> Schema:
 
 
 def _form(command: str, form: Mapping[str, Any], definitions: dict[str, Schema]) -> Schema:
-    """Return an object with exactly the keys of the form."""
-    properties: dict[str, Schema] = {"status": {"const": "done"}, "command": {"const": command}}
+    """Return an object with exactly the keys of the form, and what every answer has."""
+    return _keys({"status": {"const": "done"}, "command": {"const": command}, **form}, definitions)
+
+
+def _keys(form: Mapping[str, Any], definitions: dict[str, Schema]) -> Schema:
+    """Return an object with exactly the keys of a form."""
+    properties: dict[str, Schema] = {}
     open_keys: Schema = {"additionalProperties": False}
     for key, value in form.items():
-        if not key:
+        if key == OPEN:
             open_keys = {**value, "minProperties": len(properties) + 1}
+        elif key == SPREAD:
+            kind = _printed_class(value)
+            properties |= _fields(kind, value.properties if isinstance(value, Printed) else (), definitions)
         else:
-            properties[key] = _of(_classes()[value], definitions) if isinstance(value, str) else value
+            properties[key] = _value(value, definitions)
     return {"type": "object", "properties": properties, "required": list(properties), **open_keys}
+
+
+def _value(value: Any, definitions: dict[str, Schema]) -> Schema:
+    """Return the schema of what stands under a key of a form."""
+    if isinstance(value, Printed):
+        one = _object(_printed_class(value), definitions, value.properties)
+        return {"type": "array", "items": one} if value.several else one
+    if isinstance(value, str):
+        return _of(_classes()[value], definitions)
+    is_form = any(isinstance(each, Printed) for each in value.values())
+    return _keys(value, definitions) if is_form else value
+
+
+def _printed_class(named: str | Printed) -> Any:
+    if isinstance(named, str):
+        return _classes()[named]
+    module, _, name = named.path.rpartition(".")
+    return getattr(import_module(f"groupledger.{module}"), name)
 
 
 @cache
@@ -144,7 +105,7 @@ def _classes() -> dict[str, Any]:
     from groupledger.core.protocol import comparison
 
     modules = [import_module(f"{answers.__name__}.{each.name}") for each in pkgutil.iter_modules(answers.__path__)]
-    found: dict[str, Any] = {"datetime": datetime}
+    found: dict[str, Any] = {"datetime": datetime, "Mapping": Mapping}
     for module in (*modules, conversion, findings, comparison):
         own = {name: value for name, value in vars(module).items() if name[:1].isupper() and not name.isupper()}
         found |= {name: value for name, value in own.items() if getattr(value, "__module__", "") == module.__name__}
@@ -172,18 +133,22 @@ def _of(kind: Any, definitions: dict[str, Schema]) -> Schema:
     return _object(kind, definitions)
 
 
-def _object(kind: Any, definitions: dict[str, Schema]) -> Schema:
+def _object(kind: Any, definitions: dict[str, Schema], properties: Sequence[str] = ()) -> Schema:
     """Return a reference to the schema of a dataclass."""
     name = kind.__name__
     if name not in definitions:
         definitions[name] = {}  # a class may refer to itself
-        hints = typing.get_type_hints(kind, {**_classes(), **vars(import_module(kind.__module__))})
-        fields = {each.name: _of(hints[each.name], definitions) for each in dataclasses.fields(kind)}
         definitions[name] = {
             "description": " ".join((kind.__doc__ or "").split("\n\n")[0].split()),
-            "type": "object",
-            "properties": fields,
-            "required": list(fields),
-            "additionalProperties": False,
+            **closed(**_fields(kind, properties, definitions)),
         }
     return {"$ref": f"#/$defs/{name}"}
+
+
+def _fields(kind: Any, properties: Sequence[str], definitions: dict[str, Schema]) -> dict[str, Schema]:
+    """Return the schema of each field of a dataclass, and of some of its properties."""
+    names = {**_classes(), **vars(import_module(kind.__module__))}
+    hints = typing.get_type_hints(kind, names)
+    own = {each: typing.get_type_hints(getattr(kind, each).fget, names)["return"] for each in properties}
+    kinds = {each.name: hints[each.name] for each in dataclasses.fields(kind)} | own
+    return {name: _of(each, definitions) for name, each in kinds.items()}

@@ -255,6 +255,7 @@ def _rows(rehearsal: Rehearsal, members: list[GroupClient]) -> dict[str, object]
     status = "safe" if unsafe is None else "unsafe"
     return {
         "status": status,
+        "command": "plan-migration",
         "first_unsafe": first,
         "members": told,
         "played": rehearsal.played,
