@@ -375,12 +375,12 @@ def _committed_row(attempt: Attempt, sequence: int, outcome: Outcome) -> dict[st
         c.STATUS: COMMITTED,
         c.SEQUENCE: sequence,
         c.INPUT_DIGEST: outcome.input_digest or attempt.input_digest,
-        c.COUNTS_IN: dict(outcome.counts_in),
-        c.COUNTS_OUT: dict(outcome.counts_out),
+        c.COUNTS_IN: dict(sorted(outcome.counts_in.items())),
+        c.COUNTS_OUT: dict(sorted(outcome.counts_out.items())),
         c.RESULT_DIGEST: outcome.result_digest,
         c.VERDICT: outcome.verdict,
         c.FINISHED_AT: outcome.finished_at,
-        c.REMOVED: {table: list(attempts) for table, attempts in outcome.removed.items()},
+        c.REMOVED: {table: list(attempts) for table, attempts in sorted(outcome.removed.items())},
     }
 
 
