@@ -21,7 +21,7 @@ NEAR = timedelta(minutes=10)
 OFTEN = 5
 """Takeovers of one instance id within `NEAR`: more than a restart that went wrong once."""
 
-Process = tuple[str | None, str | None]
+ClientProcess = tuple[str | None, str | None]
 """Client id and host."""
 
 
@@ -36,8 +36,8 @@ class Takeover:
     snapshot_id: str
     from_member_id: str
     to_member_id: str
-    from_process: Process
-    to_process: Process
+    from_process: ClientProcess
+    to_process: ClientProcess
     together: bool
 
 
@@ -117,7 +117,7 @@ def _sharing(of_id: Sequence[Takeover]) -> str | None:
     return None
 
 
-def _process(process: Process) -> str:
+def _process(process: ClientProcess) -> str:
     client, host = process
     return f"{client or '(no client id)'} on {host or '(no host)'}"
 

@@ -29,11 +29,11 @@ from groupledger.core.protocol.times import MemberTimes, Times
 from groupledger.core.step import Form
 
 if TYPE_CHECKING:
-    from groupledger.core.protocol.consumer_group.process import Process as Stranger
+    from groupledger.core.protocol.consumer_group.process import Process
 
 
 @dataclass(slots=True)
-class Process(Polls):
+class ClassicProcess(Polls):
     """One process and its consumer. `alive`: it has not ended; `talks`: nor is it paused."""
 
     settings: Join
@@ -94,7 +94,7 @@ class Group:
     form: Form
     pace: Pace
     custom: Mapping[str, CustomAssignor]
-    processes: dict[str, Process] = field(default_factory=dict)
+    processes: dict[str, ClassicProcess] = field(default_factory=dict)
     coordinator: Coordinator = field(default_factory=Coordinator)
     rounds: list[Round] = field(default_factory=list)
     calls: list[MemberCall] = field(default_factory=list)
@@ -108,7 +108,7 @@ class Group:
     born: Counter[str] = field(default_factory=Counter)  # processes by name
     ended: dict[str, Join] = field(default_factory=dict)  # how each that ended would start again
     returning: Join | None = None  # starts once the group has settled without it
-    strangers: dict[str, Stranger] = field(default_factory=dict)  # paused, of the consumer group that it was
+    strangers: dict[str, Process] = field(default_factory=dict)  # paused, of the consumer group that it was
     times: Times | None = None  # of a group in which members of the consumer protocol are, too
     records: Records | None = None
     applications: Applications | None = None
@@ -125,19 +125,19 @@ class Group:
         """Partition counts of the topics that exist."""
         return self.topics
 
-    def begin(self, process: Process) -> None:
+    def begin(self, process: ClassicProcess) -> None:
         """A process starts, or goes on in this group."""
         process.times = MemberTimes() if self.times is None else self.times.member(process.name)
         process.application = make_application(self, process, partial(self.accepts, process), self.applications)
         process.polled_ms = self.clock_ms
         process.commits_next_ms = self.clock_ms + commits_every_ms(self.times, self.applications)
 
-    def accepts(self, process: Process) -> bool:
+    def accepts(self, process: ClassicProcess) -> bool:
         """Whether the coordinator takes a commit of a process: it is a member of this generation."""
         seated = process.consumer.member_id in self.coordinator.members
         return process.talks and seated and process.consumer.generation == self.coordinator.generation
 
-    def commit(self, process: Process) -> None:
+    def commit(self, process: ClassicProcess) -> None:
         """Commit before a rebalance or a close, if the process commits by itself."""
         every_ms = commits_every_ms(self.times, self.applications)
         if every_ms:
@@ -165,18 +165,18 @@ class Group:
         gone = (each.group_instance_id is None for each in self.coordinator.members.values())
         return any(each.talks for each in self.processes.values()) or all(gone)
 
-    def react(self, process: Process, reaction: Reaction) -> None:
+    def react(self, process: ClassicProcess, reaction: Reaction) -> None:
         """Take what a consumer did: its calls, and whether it joins again."""
         self.made(process, reaction.calls, reaction.consumer)
         if reaction.joins:
             self.must_join(process)
 
-    def must_join(self, process: Process) -> None:
+    def must_join(self, process: ClassicProcess) -> None:
         """A member that joins starts a round of all."""
         process.joins = True
         self.coordinator.rebalancing = True
 
-    def made(self, process: Process, calls: Iterable[Call], consumer: Consumer) -> None:
+    def made(self, process: ClassicProcess, calls: Iterable[Call], consumer: Consumer) -> None:
         """Note the calls of a process, one after the other by its own clock."""
         process.consumer = consumer
         for made in calls:
@@ -191,18 +191,18 @@ class Group:
             elif made.callback in LISTENER:
                 self.ownership.give_up(process.name, made.partitions, process.clock_ms)
 
-    def stop(self, process: Process) -> None:
+    def stop(self, process: ClassicProcess) -> None:
         """A process stands still: it consumes nothing, whatever it believes to own."""
         process.talks = False
         self.ownership.give_up(process.name, process.consumer.owned, process.clock_ms)
 
-    def end(self, process: Process) -> None:
+    def end(self, process: ClassicProcess) -> None:
         """A process is no more."""
         self.stop(process)
         process.alive = process.joins = False
         self.ended[process.name] = replace(process.settings, topics=process.consumer.topics)
 
-    def seated(self) -> dict[str, Process]:
+    def seated(self) -> dict[str, ClassicProcess]:
         """Processes that talk and have a seat, by member id."""
         processes = ((each.consumer.member_id, each) for each in self.processes.values() if each.talks)
         return {member_id: each for member_id, each in processes if member_id in self.coordinator.members}

@@ -13,7 +13,7 @@ from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.compatibility import SUPPORTED, protocol_of
 from groupledger.core.protocol.coordinator import Registered
-from groupledger.core.protocol.group import Group, Process
+from groupledger.core.protocol.group import ClassicProcess, Group
 from groupledger.core.protocol.refusals import (
     BAD_EVENT,
     REFUSALS,
@@ -70,7 +70,7 @@ def _start(group: Group, settings: e.Join) -> None:
     group.coordinator.require_common_assignor(settings.member, settings.assignors)
     group.strangers.pop(settings.member, None)
     group.born[settings.member] += 1
-    process = Process(settings, consumer, group.clock_ms, group.born[settings.member])
+    process = ClassicProcess(settings, consumer, group.clock_ms, group.born[settings.member])
     group.begin(process)
     old = group.processes.pop(settings.member, None)
     if old is not None:
@@ -105,14 +105,14 @@ def _supported(custom: Mapping[str, CustomAssignor], assignor: str) -> Iterable[
     return SUPPORTED[assignor]
 
 
-def _fence(group: Group, process: Process, seat: Registered) -> None:
+def _fence(group: Group, process: ClassicProcess, seat: Registered) -> None:
     """A process that still runs under the instance id of another one stops for good (FENCED_INSTANCE_ID)."""
     for other in group.processes.values():
         if other is not process and other.consumer.member_id == seat.member_id:
             group.end(other)
 
 
-def _take_back(group: Group, process: Process, seat: Registered) -> None:
+def _take_back(group: Group, process: ClassicProcess, seat: Registered) -> None:
     """A static member returns to a stable group: a new member id, its own assignment, the same generation.
 
     In the form `kip` it joins again where something would stay undone: it led, and the topics are no longer those of
@@ -175,7 +175,7 @@ def _expire(group: Group, event: e.Expire) -> None:
     _unseat(group, process)
 
 
-def _unseat(group: Group, process: Process) -> None:
+def _unseat(group: Group, process: ClassicProcess) -> None:
     if process.consumer.member_id is not None:
         group.coordinator.remove(process.consumer.member_id)
     if not process.alive:
@@ -223,7 +223,7 @@ def _tell(group: Group, topic: str) -> None:
             _learn(group, process)
 
 
-def _learn(group: Group, process: Process) -> None:
+def _learn(group: Group, process: ClassicProcess) -> None:
     if process.talks and not process.frozen:
         group.react(process, c.change_metadata(process.consumer, group.topics))
 

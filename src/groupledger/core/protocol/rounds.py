@@ -9,7 +9,7 @@ from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol.callbacks import Call, Callback
 from groupledger.core.protocol.client_library import algorithm_of
-from groupledger.core.protocol.group import Group, Process
+from groupledger.core.protocol.group import ClassicProcess, Group
 from groupledger.core.protocol.leader import Plan, Question, Sets
 from groupledger.core.protocol.settlement import MemberRound, Round
 from groupledger.core.protocol.subscription import Seat
@@ -44,7 +44,7 @@ def gather(group: Group) -> Question | None:
     return _question(group, joined)
 
 
-def _send_join(group: Group, process: Process) -> None:
+def _send_join(group: Group, process: ClassicProcess) -> None:
     """JoinGroup. A member that has no id is given one: a dynamic one joins again with it (KIP-394)."""
     if not process.frozen:
         process.consumer = replace(process.consumer, view=group.topics)
@@ -64,7 +64,7 @@ def _send_join(group: Group, process: Process) -> None:
     group.coordinator.seat(process.registered(member_id, joining.subscription))
 
 
-def _question(group: Group, joined: Mapping[str, Process]) -> Question:
+def _question(group: Group, joined: Mapping[str, ClassicProcess]) -> Question:
     """What the coordinator sends to the leader, and the leader's own view of the topics."""
     coordinator = group.coordinator
     if coordinator.assignor is None or coordinator.leader is None:
@@ -94,7 +94,7 @@ def spread(group: Group, plan: Plan) -> None:
     _close(group, rows, plan, unavailable)
 
 
-def _answer(group: Group, process: Process, member_id: str, plan: Plan) -> bool:
+def _answer(group: Group, process: ClassicProcess, member_id: str, plan: Plan) -> bool:
     answered = plan.failure is None and not process.misses
     process.misses = False
     if answered:
@@ -105,7 +105,7 @@ def _answer(group: Group, process: Process, member_id: str, plan: Plan) -> bool:
 
 
 def _row(
-    process: Process, member_id: str, plan: Plan, owned: tuple[TopicPartition, ...], answered: bool
+    process: ClassicProcess, member_id: str, plan: Plan, owned: tuple[TopicPartition, ...], answered: bool
 ) -> MemberRound:
     return MemberRound(
         member=process.name,

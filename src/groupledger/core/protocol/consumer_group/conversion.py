@@ -19,8 +19,7 @@ from groupledger.core.protocol.consumer_group.process import Due, Process
 from groupledger.core.protocol.consumer_group.settings import CLASSIC_SESSION_TIMEOUT_MS, ConsumerGroupSettings
 from groupledger.core.protocol.consumer_group.topic_table import TopicTable
 from groupledger.core.protocol.coordinator import Coordinator, Registered
-from groupledger.core.protocol.group import Group
-from groupledger.core.protocol.group import Process as ClassicProcess
+from groupledger.core.protocol.group import ClassicProcess, Group
 from groupledger.core.step import Form
 
 WRITES_USER_DATA = frozenset({"librdkafka-cooperative-sticky"})
