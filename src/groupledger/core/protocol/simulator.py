@@ -103,8 +103,6 @@ def _go_on(
 def live(script: Script, custom: Mapping[str, CustomAssignor] | None = None) -> Iterator[Settlement]:
     """The settlements of one group without times, each as soon as its event is there; raises Fault as `simulate`."""
     known = by_every_name(custom or {}, ASSIGNORS)
-    script = replace(script, events=list(script.events))
-    require_one_kind(script)
     stage = _stage(script, known)
     for event in script.events:
         yield _answered(_settle(stage, event), known)
