@@ -59,6 +59,7 @@ def require_as_said(words, code, expected):
     assert (words, {name: told[name] for name in expected}) == (words, expected)
 
 
+@pytest.mark.long
 def test_every_job_answers_as_its_schema_says(spark, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("groupledger.cli.options.Job.spark", lambda _: spark)
@@ -69,6 +70,7 @@ def test_every_job_answers_as_its_schema_says(spark, tmp_path, monkeypatch):
         require_as_said(words.format(grid=tmp_path / "grid.yaml"), code, expected)
 
 
+@pytest.mark.long
 def test_views_are_created_in_a_catalog_as_the_schema_says(spark, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("groupledger.cli.options.Job.spark", lambda _: spark)
