@@ -40,7 +40,8 @@ def without_spark(monkeypatch, tmp_path):
     def started(*_):
         raise Started
 
-    monkeypatch.setattr("groupledger.cli.options.Job.spark", started)
+    for starts in ("spark", "spark_for_ledger"):
+        monkeypatch.setattr(f"groupledger.cli.options.Job.{starts}", started)
     monkeypatch.setattr("groupledger.sources.kafka_client.Cluster.__init__", started)
     monkeypatch.setattr("groupledger.answers.reader.LedgerReader.__init__", started)
     (tmp_path / "client.properties").write_text("security.protocol=SSL")

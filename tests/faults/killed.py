@@ -7,9 +7,8 @@ import os
 import resource
 import sys
 from pathlib import Path
-from typing import Any
 
-from tests.faults.sessions import FileFaults, faulty_session
+from tests.faults.sessions import FileFaults, faulty_session, unpack_codecs
 from tests.faults.story import Story
 
 MOST_BYTES = 1_500
@@ -24,8 +23,7 @@ def main(order: dict[str, str]) -> None:
     if order["action"] == "killed":
         files.arm(order["place"], "kill", os.getpid())
     elif order["action"] == "limited":
-        jvm: Any = spark.sparkContext._jvm
-        jvm.org.xerial.snappy.Snappy.getNativeLibraryVersion()  # unpacks its library into a file larger than that
+        unpack_codecs(spark)
         resource.prlimit(files.process(), resource.RLIMIT_FSIZE, (MOST_BYTES, MOST_BYTES))
     Story(Path(order["story"])).take(spark, ledger, order["step"])
 

@@ -59,6 +59,12 @@ def faulty_session(
     return made
 
 
+def unpack_codecs(spark: SparkSession) -> None:
+    """Load what unpacks its library into a file the first time: later no file may be as large as that."""
+    jvm: Any = spark._jvm
+    jvm.org.xerial.snappy.Snappy.getNativeLibraryVersion()
+
+
 class FileFaults:
     """The faults of this session's file system; see Faults.java."""
 

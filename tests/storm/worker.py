@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from groupledger.config import SparkSettings
 from groupledger.engine.session import session
 from groupledger.sinks import locks, upkeep
+from tests.faults.sessions import unpack_codecs
 from tests.storm.operations import REDACT, WEIGHTS, Storm, clock, disk, ended
 from tests.storm.sources import Sources
 
@@ -44,6 +45,7 @@ def main(order: dict[str, Any]) -> None:
         _unlock()
     random = Random(order["draws"])  # noqa: S311 - the seed is the point
     spark = storm_session()
+    unpack_codecs(spark)
     jvm = int(spark._jvm.java.lang.ProcessHandle.current().pid())
     storm = Storm(spark, Sources(Path(order["sources"])), Path(order["ledger"]), tuple(order["pieces"]), random)
     weights = WEIGHTS | ({REDACT: 2} if order["redact"] else {})
