@@ -28,7 +28,8 @@ class History:
         members = [part.split(" ", 1) for part in text.split(" | ")] if text else []
         snapshot_id = f"log/{self.cluster}/{self.group}/{number}"
         key = {"cluster_id": self.cluster, "group_id": self.group, "snapshot_id": snapshot_id, "offset": number}
-        counted = {"generation": number} if self.kind == "classic" else {"group_epoch": number}
+        epoch = more.get("group_epoch", number)
+        counted = {"generation": number} if self.kind == "classic" else {"group_epoch": epoch, "target_epoch": epoch}
         kind = ("generation" if self.kind == "classic" else "fold") if members else "empty"
         said = {"group_type": self.kind, "snapshot_kind": kind, "observed_at": at(number), "log_partition": 0}
         said |= {"assignor": "range", "state": "Stable" if members else "Empty", "members": len(members)}

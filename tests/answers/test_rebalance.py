@@ -272,7 +272,8 @@ def test_a_member_that_leaves_is_of_the_epoch_that_it_leads_to(written):
     before = None
     snapshots = []
     for offset, epoch, members in ((10, 2, 0), (11, 2, 2), (12, 3, 2), (13, 3, 2), (14, 3, 1), (15, 3, 2), (16, 4, 1)):
-        more = {"group_type": "consumer", "group_epoch": epoch, "members": members, "previous_snapshot_id": before}
+        of_epoch = {"group_type": "consumer", "group_epoch": epoch, "target_epoch": epoch}
+        more = of_epoch | {"members": members, "previous_snapshot_id": before}
         snapshots.append(snapshot(offset, None, "fold", "left", **more))
         before = snapshots[-1]["snapshot_id"]
     reader = written(group_snapshots=snapshots)

@@ -1,5 +1,6 @@
 """The history of groups: which states are an entry, what each says, and what the filters leave."""
 
+from copy import deepcopy
 from datetime import timedelta
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from groupledger.answers.causes import Moved
+from groupledger.answers.explanation import explain
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.timeline import timeline
 from groupledger.core.faults import Fault
@@ -210,6 +212,47 @@ def test_a_deleted_group_and_the_one_that_comes_after_it(written):
     assert [(each.generation, [cause.kind.value for cause in each.causes]) for each in found] == [
         *((1, ["group-born"]), (2, ["group-emptied"]), (None, ["group-deleted"]), (1, ["group-born"])),
     ]
+
+
+NO_TARGET_YET = {"group_epoch": 3, "target_epoch": 2}
+UNTARGETED = (
+    History("skips", kind="consumer")
+    .state(2, "c1 a:0 | c2 a:1 | c3 a:2")
+    .state(3, "c1 a:0 | c3 a:2", group_epoch=2, state="Reconciling")  # c2 leaves; epoch 3 gets no target
+    .state(4, "c1 a:0", **NO_TARGET_YET, state="Reconciling")  # c3 leaves
+    .state(5, "c1 a:0", group_epoch=4, state="Reconciling")
+    .state(6, "c1 a:0,1,2", group_epoch=4)
+    .state(7, None, group_epoch=4)  # c1 leaves
+)
+NO_TARGET = {"group_epoch": 5, "target_epoch": 4}
+NEXT = {"group_epoch": 6}
+
+
+@pytest.mark.parametrize(
+    ("rest", "numbers"),
+    [
+        ([], [2, 4]),
+        # Kafka before 4.1 makes no target for the epoch in which the last member leaves.
+        ([(None, NO_TARGET), ("d a:0,1,2", NEXT)], [2, 4, 5, 6]),
+        ([("d", NO_TARGET), ("d a:0,1,2", NEXT)], [2, 4, 6]),
+        # The last member leaves before epoch 5 has a target: the state of that moment is of epoch 6, empty as well.
+        ([(None, NO_TARGET), (None, NEXT)], [2, 4, 6]),
+    ],
+)
+def test_what_came_in_an_epoch_without_a_target_is_told_with_the_next_one(written, rest, numbers):
+    history = deepcopy(UNTARGETED)
+    for number, (members, epochs) in enumerate(rest, 8):
+        history.state(number, members, **epochs)
+    reader = written(**rows_of(history, topic_snapshots=[listed("a", 3)]))
+    found = timeline(reader, "skips").entries
+    assert [each.generation for each in found] == numbers
+    [born, left, *_] = found
+    assert (born.snapshot_id, born.state, left.snapshot_id) == ("log/dev/skips/2", "Stable", "log/dev/skips/6")
+    assert [(cause.kind.value, cause.about) for cause in left.causes] == [("member-gone", "c2"), ("member-gone", "c3")]
+    assert (left.began_at, left.records, left.previous_snapshot_id) == (at(4), 4, born.snapshot_id)
+    for entry in found:
+        why = explain(reader, "skips", None, entry.generation)
+        assert (why.rebalance.snapshot_id, why.causes) == (entry.snapshot_id, entry.causes)
 
 
 HOLDINGS = st.lists(

@@ -10,12 +10,11 @@ import tempfile
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from groupledger.answers.audit import audit
-from groupledger.answers.generations import CLASSIC, settled
+from groupledger.answers.generations import told_states
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.rebalance_causes import caused
 from groupledger.answers.rows import records
@@ -99,39 +98,16 @@ def found(reader: LedgerReader, histories: Iterable[str], together: Mapping[str,
     return every
 
 
-SNAPSHOTS = (
-    "SELECT t.cluster_id, t.group_id, t.group_type, t.snapshot_id, t.previous_snapshot_id, t.incarnation, t.members, "
-    "t.offset, coalesce(t.generation, t.group_epoch) AS number FROM current_group_snapshots t "
-    "ORDER BY t.cluster_id, t.group_id, t.offset"
-)
+SNAPSHOTS = f"SELECT q.* FROM ({told_states('true')}) q ORDER BY q.cluster_id, q.group_id, q.offset"
 
 
 def _causes(reader: LedgerReader, rows: list[dict[str, Any]]) -> Iterator[tuple[str, str, list[str]]]:
     """Cluster, generation and causes: of each record of a classic group, of each epoch of another."""
-    told = list(_told(rows))
+    told = [row | {"previous_snapshot_id": row["before_id"]} for row in rows if row["tells"]]
     why = caused(reader, told)
     for row in told:
         number = "deleted" if row["number"] is None else str(row["number"])
         yield row["cluster_id"], number, [each.kind.value for each in why[row["snapshot_id"]].causes]
-
-
-def _told(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The states that `explain` tells of, each with the one before it; of a classic group rewrites, too."""
-    before: dict[str, Any] | None = None
-    for (_, _, kind, life, number), of_epoch in groupby(rows, _epoch):
-        epoch = list(of_epoch)
-        if kind == CLASSIC or number is None:
-            yield from epoch
-            before = None
-            continue
-        told = settled(epoch)
-        goes_on = before is not None and epoch[0]["previous_snapshot_id"] is not None and before["incarnation"] == life
-        yield told | {"previous_snapshot_id": before["snapshot_id"] if goes_on else epoch[0]["previous_snapshot_id"]}
-        before = told
-
-
-def _epoch(row: dict[str, Any]) -> tuple[str, str, str, int, int | None]:
-    return row["cluster_id"], row["group_id"], row["group_type"], row["incarnation"], row["number"]
 
 
 def scored_lines(answers: Mapping[str, Found]) -> list[Line]:

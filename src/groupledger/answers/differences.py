@@ -149,7 +149,7 @@ def scenario_difference(
 def _state(reader: Reader, cluster: str, group_id: str, point: Point | None) -> Record:
     """The record that stands for a generation, or the last one up to a moment."""
     if point is None or isinstance(point, int):
-        return choose(snapshots_of(reader, group_id, cluster, point))[0]
+        return choose(snapshots_of(reader, group_id, cluster, point))
     [moment] = moments(reader, cluster, [point])
     condition, values = matching("t.", cluster_id=cluster, group_id=group_id)
     every = (

@@ -1,8 +1,13 @@
-"""The snapshots of a generation (or group epoch), and which of them tells of the rebalance."""
+"""The snapshots of a generation (or group epoch), and which of them tells of the rebalance.
+
+A record of a classic group is a rebalance by itself. A group that its coordinator assigns writes many records in an
+epoch. Of these the last one tells of the rebalance before a member left: a member that leaves or, static, comes back
+gives up its partitions before the log tells of the epoch that follows. And a coordinator may go on to the next epoch
+before it has made a target for one: what was recorded in it is told with the next epoch that has a target.
+"""
 
 from __future__ import annotations
 
-from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from groupledger.answers.names import unknown_group
@@ -16,11 +21,72 @@ if TYPE_CHECKING:
 
 GENERATIONS_NAMED = 12
 CLASSIC = "classic"
-_NUMBER = "coalesce(t.generation, t.group_epoch)"
-_COLUMNS = (
-    "t.cluster_id, t.group_id, t.group_type, t.incarnation, t.offset, t.snapshot_id, t.previous_snapshot_id, "
-    "t.snapshot_kind, t.state, t.complete, t.members, t.assignor, t.observed_at"
+_OF_STATE = (
+    *("cluster_id", "group_id", "group_type", "incarnation", "offset", "snapshot_id", "previous_snapshot_id"),
+    *("snapshot_kind", "state", "complete", "members", "assignor", "observed_at"),
 )
+_NUMBER = "coalesce(t.generation, t.group_epoch)"
+_COLUMNS = ", ".join(f"t.{name}" for name in _OF_STATE)
+
+
+def told_states(condition: str, of_classic: str = "true") -> str:
+    """The states `t` that a condition holds for, as SQL: of them all, or of classic groups those of another condition.
+
+    `number`: the generation or epoch that a state is told with; `tells`: whether it is the one that tells of it. Then
+    `before_id` is the state that the generation or epoch began from. `began_at`, `last_offset` and `records` are of all
+    states with that number.
+    """
+    alone = (
+        f"SELECT {_COLUMNS}, {_NUMBER} AS number, t.observed_at AS began_at, t.offset AS last_offset, "
+        "cast(1 AS BIGINT) AS records, true AS tells, t.previous_snapshot_id AS before_id "
+        f"FROM current_group_snapshots t WHERE {condition} AND t.group_type = '{CLASSIC}' AND {of_classic}"
+    )
+    return f"{alone} UNION ALL {_of_epochs(condition)}"
+
+
+def _of_epochs(condition: str) -> str:
+    """The same of groups that their coordinator assigns, whose members have numbers of their own.
+
+    `counts`: recorded when its epoch had a target. Kafka before 4.1 makes none for the epoch in which the last member
+    leaves: so an empty state counts, too, but not while that member leaves, when the next state is empty again.
+    `follows`: not from before the target; `whole`: and nobody has left since.
+    """
+    life = "PARTITION BY t.cluster_id, t.group_id, t.incarnation, t.group_type"
+    epoch = f"{life}, coalesce(t.number, -1)"
+    order = "ORDER BY t.offset, t.snapshot_id"
+    until_now = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    states = (
+        f"SELECT {_COLUMNS}, {_NUMBER} AS own_number, coalesce(t.target_epoch = t.group_epoch, false) "
+        f"OR (t.members = 0 AND coalesce(lead(t.members) OVER ({life} {order}), 1) > 0) AS counts "
+        f"FROM current_group_snapshots t WHERE {condition} AND t.group_type <> '{CLASSIC}'"
+    )
+    next_number = (
+        "min(CASE WHEN t.counts THEN t.own_number END) "
+        f"OVER ({life} {order} ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)"
+    )
+    by_number = f"SELECT {_COLUMNS}, t.counts, coalesce({next_number}, t.own_number) AS number FROM ({states}) t"
+    of_number = (
+        f"SELECT t.*, t.counts OR NOT max(t.counts) OVER ({epoch}) AS follows, "
+        f"first_value(t.previous_snapshot_id) OVER ({epoch} {order}) AS previous_of_first, "
+        f"first_value(t.observed_at) OVER ({epoch} {order}) AS began_at, "
+        f"max(t.offset) OVER ({epoch}) AS last_offset, count(*) OVER ({epoch}) AS records FROM ({by_number}) t"
+    )
+    whole = (
+        f"SELECT t.*, t.follows AND min(t.members) OVER ({epoch}, t.follows {order} {until_now}) "
+        f">= first_value(t.members) OVER ({epoch}, t.follows {order}) AS whole FROM ({of_number}) t"
+    )
+    telling = (
+        f"SELECT t.*, t.offset = max(CASE WHEN t.whole THEN t.offset END) OVER ({epoch}) AS tells FROM ({whole}) t"
+    )
+    told_before = (
+        "last_value(CASE WHEN t.tells THEN t.snapshot_id END) IGNORE NULLS "
+        f"OVER ({life} {order} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    )
+    return (
+        f"SELECT {_COLUMNS}, t.number, t.began_at, t.last_offset, t.records, t.tells, "
+        f"CASE WHEN t.previous_of_first IS NOT NULL THEN coalesce({told_before}, t.previous_of_first) END AS before_id "
+        f"FROM ({telling}) t"
+    )
 
 
 def cluster_of(reader: Reader, group_id: str, cluster: str | None = None) -> str:
@@ -42,16 +108,17 @@ def _only(clusters: Iterable[str], reader: Reader, group_id: str, cluster: str |
 
 
 def snapshots_of(reader: Reader, group_id: str, cluster: str | None, generation: int | None) -> list[Record]:
-    """The snapshots of a generation, or of the last one, in order of position. Raises Fault: as `cluster_of`,
-    UNKNOWN_GENERATION.
+    """The snapshots of a generation, or of the last one, in order of position, as `told_states` has them.
+
+    An epoch that got no target is told with the one that follows. Raises Fault: as `cluster_of`, UNKNOWN_GENERATION.
 
     With the last snapshot in each cluster: so it takes one query, whatever there is.
     """
     condition, values = matching("t.", group_id=group_id, cluster_id=cluster)
-    back = "OVER (PARTITION BY t.cluster_id ORDER BY t.offset DESC, t.snapshot_id DESC)"
+    back = "OVER (PARTITION BY q.cluster_id ORDER BY q.offset DESC, q.snapshot_id DESC)"
     every = (
-        f"SELECT {_COLUMNS}, {_NUMBER} AS number, row_number() {back} AS back, first_value({_NUMBER}) {back} AS newest "
-        f"FROM current_group_snapshots t WHERE {condition}"
+        f"SELECT q.*, row_number() {back} AS back, first_value(q.number) {back} AS newest "
+        f"FROM ({told_states(condition)}) q"
     )
     wanted: dict[str, Value] = {} if generation is None else {"number": generation}
     asked = f"q.back = 1 OR q.number = {'q.newest' if generation is None else ':number'}"
@@ -71,8 +138,8 @@ def _unknown_generation(
 ) -> Fault:
     numbers = records(
         reader,
-        f"SELECT DISTINCT {_NUMBER} AS number FROM current_group_snapshots t WHERE {condition} "
-        f"AND {_NUMBER} IS NOT NULL ORDER BY 1 DESC LIMIT {GENERATIONS_NAMED}",
+        f"SELECT DISTINCT q.number FROM ({told_states(condition)}) q WHERE q.number IS NOT NULL "
+        f"ORDER BY 1 DESC LIMIT {GENERATIONS_NAMED}",
         **values,
     )
     last_known = ", ".join(str(row["number"]) for row in reversed(numbers))
@@ -80,39 +147,7 @@ def _unknown_generation(
     return Fault("UNKNOWN_GENERATION", text)
 
 
-def choose(found: Sequence[Record]) -> tuple[Record, Record]:
-    """Of the snapshots of one generation the one to tell of, and the first one."""
+def choose(found: Sequence[Record]) -> Record:
+    """Of the snapshots of one generation or epoch the one that tells of it: in the last incarnation, the first one."""
     incarnation = max(row["incarnation"] for row in found)
-    last = [row for row in found if row["incarnation"] == incarnation]
-    return (last[0] if last[0]["group_type"] == CLASSIC else settled(last)), last[0]
-
-
-def settled(epoch: Sequence[Record]) -> Record:
-    """Of the snapshots of one epoch the last one before a member left it.
-
-    A member that leaves or, static, comes back gives up its partitions before the log tells of what follows.
-    """
-    return list(takewhile(lambda row: row["members"] >= epoch[0]["members"], epoch))[-1]
-
-
-def settled_before(reader: Reader, first: Record) -> str | None:
-    """The id of the state that a generation or epoch began from; `first` is its first snapshot."""
-    previous: str | None = first["previous_snapshot_id"]
-    if previous is None or first["group_type"] == CLASSIC:
-        return previous
-    condition, values = matching("t.", cluster_id=first["cluster_id"], group_id=first["group_id"])
-    numbered = (
-        f"SELECT t.snapshot_id, t.members, t.offset, {_NUMBER} AS number "
-        f"FROM current_group_snapshots t WHERE {condition} AND t.incarnation = :incarnation AND t.offset < :offset"
-    )
-    before = f"SELECT n.number FROM ({numbered}) n WHERE n.snapshot_id = :previous"
-    rows = records(
-        reader,
-        f"SELECT e.* FROM ({numbered}) e JOIN ({before}) b ON b.number = e.number ORDER BY e.offset",
-        incarnation=first["incarnation"],
-        offset=first["offset"],
-        previous=previous,
-        **values,
-    )
-    found: str | None = settled(rows)["snapshot_id"] if rows else previous
-    return found
+    return next(row for row in found if row["incarnation"] == incarnation and row["tells"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from groupledger.answers.generations import CLASSIC, choose, settled_before, snapshots_of
+from groupledger.answers.generations import CLASSIC, choose, snapshots_of
 from groupledger.answers.rows import matching, one_of, records
 from groupledger.answers.states import states
 from groupledger.answers.topic_partitions import partitions
@@ -117,9 +117,8 @@ def with_states(
 ) -> tuple[Rebalance, States]:
     """The same, and the states that it lies between."""
     found = snapshots_of(reader, group_id, cluster, generation)
-    chosen, first = choose(found)
-    previous = settled_before(reader, first)
-    snapshot_id = chosen["snapshot_id"]
+    chosen = choose(found)
+    snapshot_id, previous = chosen["snapshot_id"], chosen["before_id"]
     condition, values = _of_group(chosen)
     ids = [each for each in (snapshot_id, previous) if each is not None]
     results = _results(reader, chosen, ids)

@@ -1,12 +1,12 @@
 """The history of groups as a person reads it: an entry a rebalance, with its cause and what came of it.
 
 Of a classic group each record is an entry: generations, and rewrites, in which a static member came back. A group that
-its coordinator assigns writes many records in an epoch: they are one entry, its last state against what was before it.
+its coordinator assigns writes many records in an epoch: they are one entry (`generations`).
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass
 from heapq import merge
@@ -14,7 +14,7 @@ from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
-from groupledger.answers.generations import CLASSIC
+from groupledger.answers.generations import told_states
 from groupledger.answers.names import require_names
 from groupledger.answers.rows import alike, is_pattern, matching, records
 from groupledger.answers.states import states
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 class TimelineEntry:
     """A rebalance in a timeline: what led to `snapshot_id`.
 
-    `began_at` is the time of the first of its `records`, `observed_at` that of the last. `unowned` are partitions of
-    subscribed topics that nobody has then; None where it cannot be told. `gaps`: what the log lacks before it.
+    `began_at` is the time of the first of its `records`, `observed_at` that of `snapshot_id`. `unowned` are partitions
+    of subscribed topics that nobody has then; None where it cannot be told. `gaps`: what the log lacks before it.
     """
 
     cluster_id: str
@@ -98,23 +98,26 @@ def timeline(
     ids = [each for row in rows for each in (row["snapshot_id"], row["before_id"]) if each is not None]
     known = states(reader, found.of_groups, found.values, ids)
     sides = [known.difference(row["cluster_id"], row["group_id"], row["before_id"], row["snapshot_id"]) for row in rows]
-    since_when = _behind(rows, sides)
-    findings, gaps = found.findings(min(since_when)), found.gaps(min(since_when))
+    stretches = _stretches(rows, sides)
+    begin = min(stretch.start for stretch in stretches)
+    findings, gaps = found.findings(begin), found.gaps(begin)
     entries = [
-        _entry(row, differs, findings.within(row, behind), gaps.within(row, behind))
-        for row, differs, behind in zip(rows, sides, since_when, strict=True)
+        _entry(row, differs, findings.within(row, stretch), gaps.within(row, stretch))
+        for row, differs, stretch in zip(rows, sides, stretches, strict=True)
     ]
     return Timeline(group, since, until, tuple(_in_order(entries)), total - len(entries), ())
 
 
-def _behind(rows: list[Record], sides: list[Difference]) -> list[int]:
-    """The offset behind which each entry begins: that of the state before it, or of the entry before it."""
-    found: list[int] = []
-    for number, (row, differs) in enumerate(zip(rows, sides, strict=True)):
+def _stretches(rows: list[Record], sides: list[Difference]) -> list[range]:
+    """The offsets of each entry: behind the state or the entry before it, up to its own; of a group's last one to the
+    last record of its epoch."""
+    found: list[range] = []
+    for row, differs, before, after in zip(rows, sides, [None, *rows[:-1]], [*rows[1:], None], strict=True):
         behind = -1 if differs.before is None else differs.before.offset
-        if number and _group_of(rows[number - 1]) == _group_of(row):
-            behind = max(behind, rows[number - 1]["offset"])
-        found.append(behind)
+        if before is not None and _group_of(before) == _group_of(row):
+            behind = max(behind, before["offset"])
+        is_last = after is None or _group_of(after) != _group_of(row)
+        found.append(range(behind + 1, row["last_offset" if is_last else "offset"] + 1))
     return found
 
 
@@ -162,17 +165,17 @@ class _Positioned:
         for row in rows:
             self._rows.setdefault(_group_of(row), []).append(row)
 
-    def within(self, entry: Record, behind: int) -> list[Record]:
-        """Those of the entry's group and log partition between an offset and the entry's own."""
+    def within(self, entry: Record, offsets: range) -> list[Record]:
+        """Those of the entry's group and log partition at these offsets."""
         log = entry["snapshot_id"].rpartition("/")[0]
-        own = self._of((entry["cluster_id"], entry["group_id"]), behind, entry["offset"])
-        of_log = self._of((entry["cluster_id"], ""), behind, entry["offset"]) if entry["group_id"] else []
+        own = self._of((entry["cluster_id"], entry["group_id"]), offsets)
+        of_log = self._of((entry["cluster_id"], ""), offsets) if entry["group_id"] else []
         return own + [row for row in of_log if row["snapshot_id"].rpartition("/")[0] == log]
 
-    def _of(self, group: tuple[str, str], behind: int, until: int) -> list[Record]:
+    def _of(self, group: tuple[str, str], offsets: range) -> list[Record]:
         rows = self._rows.get(group, [])
         offset = itemgetter("offset")
-        return rows[bisect_right(rows, behind, key=offset) : bisect_right(rows, until, key=offset)]
+        return rows[bisect_left(rows, offsets.start, key=offset) : bisect_left(rows, offsets.stop, key=offset)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +195,8 @@ class _Found:
     def chosen(self, since: datetime | None, until: datetime | None, limit: int) -> tuple[list[Record], int]:
         """The newest entries, by group and position, and how many there are in all."""
         window, values = _window(since, until)
-        entries = f"SELECT q.* FROM ({self._entries(since)}) q WHERE q.place = 1 AND {window}"
+        late = "true" if since is None else "t.observed_at >= :since"
+        entries = f"SELECT q.* FROM ({told_states(self.of_groups, late)}) q WHERE q.tells AND {window}"
         newest = "q.observed_at DESC, q.cluster_id, q.group_id, q.offset DESC"
         rows = records(self.reader, f"{entries} ORDER BY {newest} LIMIT {limit + 1}", **self.values, **values)
         total = len(rows)
@@ -202,42 +206,22 @@ class _Found:
             total = row["n"]
         return sorted(rows[:limit], key=itemgetter("cluster_id", "group_id", "offset")), total
 
-    def _entries(self, since: datetime | None) -> str:
-        """Records with their place in their entry, from the last one back, and what the first of it says.
-
-        A classic group's records are entries of their own: those before the time asked for need not be read.
-        """
-        number = "coalesce(t.generation, t.group_epoch)"
-        alone = f"CASE WHEN t.group_type = '{CLASSIC}' THEN t.offset ELSE -1 END"
-        within = f"PARTITION BY t.cluster_id, t.group_id, t.incarnation, t.group_type, coalesce({number}, -1), {alone}"
-        first = f"OVER ({within} ORDER BY t.offset, t.snapshot_id)"
-        late = "true" if since is None else f"(t.observed_at >= :since OR t.group_type <> '{CLASSIC}')"
-        return (
-            "SELECT t.cluster_id, t.group_id, t.group_type, t.incarnation, t.offset, t.snapshot_id, t.snapshot_kind, "
-            f"t.state, t.assignor, t.members, t.observed_at, {number} AS number, "
-            f"first_value(t.observed_at) {first} AS began_at, "
-            f"first_value(t.previous_snapshot_id) {first} AS before_id, "
-            f"count(*) OVER ({within}) AS records, "
-            f"row_number() OVER ({within} ORDER BY t.offset DESC, t.snapshot_id DESC) AS place "
-            f"FROM current_group_snapshots t WHERE {self.of_groups} AND {late}"
-        )
-
-    def findings(self, behind: int) -> _Positioned:
-        """What was found behind an offset."""
+    def findings(self, begin: int) -> _Positioned:
+        """What was found from an offset on."""
         columns = "t.code, t.member_id, t.topic, t.partition, t.evidence"
-        return self._positioned("current_violations", columns, self.named, behind)
+        return self._positioned("current_violations", columns, self.named, begin)
 
-    def gaps(self, behind: int) -> _Positioned:
-        """What the log lacks behind an offset: of the groups, and of whole log partitions."""
-        return self._positioned("current_coverage", "t.kind, t.reason", f"({self.named} OR t.group_id = '')", behind)
+    def gaps(self, begin: int) -> _Positioned:
+        """What the log lacks from an offset on: of the groups, and of whole log partitions."""
+        return self._positioned("current_coverage", "t.kind, t.reason", f"({self.named} OR t.group_id = '')", begin)
 
-    def _positioned(self, view: str, columns: str, of_groups: str, behind: int) -> _Positioned:
+    def _positioned(self, view: str, columns: str, of_groups: str, begin: int) -> _Positioned:
         columns = f"t.cluster_id, t.group_id, t.offset, t.snapshot_id, {columns}"
         query = (
             f"SELECT DISTINCT {columns} FROM {view} t WHERE {self.condition} AND {of_groups} "
-            f"AND t.offset > :behind ORDER BY {columns}"
+            f"AND t.offset >= :begin ORDER BY {columns}"
         )
-        return _Positioned(records(self.reader, query, **self.values, behind=behind))
+        return _Positioned(records(self.reader, query, **self.values, begin=begin))
 
     def why_none(self, group: str) -> Iterator[str]:
         """Says from when to when the groups are known."""

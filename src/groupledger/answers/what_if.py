@@ -126,7 +126,7 @@ def _state(reader: Reader, cluster: str, group_id: str, generation: int | None) 
         which = "t.members > 0 AND t.complete ORDER BY t.offset DESC LIMIT 1"
         rows = records(reader, f"SELECT t.* FROM current_group_snapshots t WHERE {condition} AND {which}", **values)
     else:
-        rows = [choose(snapshots_of(reader, group_id, cluster, generation))[0]]
+        rows = [choose(snapshots_of(reader, group_id, cluster, generation))]
         rows = [row for row in rows if row["members"] and row["complete"]]
     if not rows:
         which = "state" if generation is None else f"state of generation {generation}"
