@@ -328,6 +328,8 @@ def _runs(extent: Extent) -> Iterator[Mapping[str, Any]]:
                 c.STATUS: "committed",
                 c.SEQUENCE: 2 * number + half + 1,
                 c.GUARDS: [f"{CLUSTER}/{kind}"],
+                c.COUNTS_IN: {},
+                c.COUNTS_OUT: {},
                 c.INPUTS: "{}",
                 c.STARTED_AT: at,
                 c.FINISHED_AT: at,
