@@ -79,13 +79,15 @@ class Stage:
         return False
 
     def _ways(self, before: tuple[e.Event, ...], event: e.Event) -> Iterator[list[e.Event]]:
-        """As it is; and what depends on who is faster: a newcomer's SyncGroup that comes when the follow-up rebalance
-        has begun is not answered; a restless client may join once more; and a leader may assign before it has metadata
-        of a topic that entered the group's subscriptions, or again of one that itself left, and joins when it has it.
+        """As it is; and what depends on who is faster: a SyncGroup that comes when the follow-up rebalance has begun
+        is not answered, be it the newcomer's or that of a member who is to revoke: then it does so one rebalance later;
+        a restless client may join once more; and a leader may assign before it has metadata of a topic that entered
+        the group's subscriptions, or again of one that itself left, and joins when it has it.
         """
         yield [event]
         if isinstance(event, e.Join):
-            yield [replace(event, together=True), e.MissAssignment(event.member)]
+            for member in (event.member, *sorted(self._present(before) - {event.member})):
+                yield [replace(event, together=True), e.MissAssignment(member)]
         if isinstance(event, e.SetPartitions | e.DeleteTopic) and self._restless:
             first = next(each for each in before if isinstance(each, e.Join))
             yield [event, e.Subscribe(first.member, first.topics)]
@@ -95,6 +97,16 @@ class Stage:
             for unknown in filter(None, (was - now, now - was)):
                 hidden = [e.DeleteTopic(topic, together=True) for topic in sorted(unknown)]
                 yield [*hidden, event, *_appearing([(topic, self._counts[topic]) for topic in sorted(unknown)])]
+
+    def _present(self, events: tuple[e.Event, ...]) -> set[str]:
+        """Processes that have joined and are still there."""
+        names: set[str] = set()
+        for event in events:
+            if isinstance(event, e.Join):
+                names.add(event.member)
+            elif isinstance(event, e.Leave | e.Crash):
+                names.discard(event.member)
+        return names
 
     def said(self) -> dict[str, list[Said]]:
         """{process: what its listener was told}."""
