@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import groupby
 from operator import attrgetter, itemgetter
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.generations import told_states
 from groupledger.answers.names import require_names
-from groupledger.answers.rows import alike, is_pattern, matching, records
+from groupledger.answers.rows import alike, is_pattern, matching, one_of, records
 from groupledger.answers.states import states
 from groupledger.core.moment import iso
 
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from groupledger.answers.rows import Reader, Record, Value
     from groupledger.answers.states import Difference
     from groupledger.answers.topic_partitions import TopicPartition
+
+MOST_NAMED = 1_000
+"""Groups that one query names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,7 @@ def timeline(
     if not rows:
         require_names(reader, cluster, group)
         return Timeline(group, since, until, (), 0, tuple(found.why_none(group)))
+    found = found.narrowed(rows)
     ids = [each for row in rows for each in (row["snapshot_id"], row["before_id"]) if each is not None]
     known = states(reader, found.of_groups, found.values, ids)
     sides = [known.difference(row["cluster_id"], row["group_id"], row["before_id"], row["snapshot_id"]) for row in rows]
@@ -205,6 +209,14 @@ class _Found:
             [row] = records(self.reader, counted, **self.values, **values)
             total = row["n"]
         return sorted(rows[:limit], key=itemgetter("cluster_id", "group_id", "offset")), total
+
+    def narrowed(self, rows: list[Record]) -> _Found:
+        """Of the groups those that rows are of, by name if they are few: a pattern keeps no group of a view unread."""
+        groups = sorted({row["group_id"] for row in rows})
+        if len(groups) > MOST_NAMED:
+            return self
+        named, names = one_of("t.group_id", "named", groups)
+        return replace(self, named=named, values={**self.values, **names})
 
     def findings(self, begin: int) -> _Positioned:
         """What was found from an offset on."""
