@@ -30,7 +30,7 @@ def test_each_view_rests_on_tables_and_views_before_it():
 def test_a_query_needs_what_its_views_read():
     rests_on, named = needed('select * from "current_assignments" where MOVES > 1')
     assert [view.name for view in rests_on] == [
-        *("current_runs", "current_refolds", "current_group_snapshots", "current_assignments")
+        *("current_runs", "current_refolds", "current_group_snapshots", "latest_results", "current_assignments")
     ]
     assert named == ["assignments", "group_heads", "group_snapshots", "rebalances", "runs"]
     assert needed("SELECT 1") == ([], [])

@@ -133,40 +133,44 @@ def _group_snapshots() -> str:
     return f"{_fact(GROUP_SNAPSHOTS, _OF_LOG)}\nUNION ALL\n{given} WHERE NOT {_OF_LOG}"
 
 
-def _newest(table: Table, where: str = "", joined: str = "") -> str:
-    """Read committed results, without those of a scenario and snapshot that a later attempt computed again.
+def _few(table: Table, is_result: str) -> str:
+    """Select the few results of a table of which those count that no later attempt computed again.
 
-    Not by rank: to sort ten million results takes their memory and a minute. The engine in delta-rs looks for later
-    ones of those alone that are asked for.
+    Not those of `latest_results`: to rank ten million results takes a minute and their memory. The engine in delta-rs
+    looks for later ones of these alone. Where all results are asked for, to rank them takes less memory.
     """
     again = (
         f"SELECT 1 FROM {REBALANCES.name} n JOIN current_runs q ON q.attempt_id = n.attempt_id "
         f"WHERE {_same('n', _RESULT_KEY)} AND q.sequence > r.sequence"
     )
-    conditions = " AND ".join(filter(None, (where, f"NOT EXISTS ({again})")))
-    return f"{_with_run(table)}{joined} WHERE {conditions}"
-
-
-def _there() -> str:
-    """State that the snapshot of a result counts."""
-    return f"EXISTS (SELECT 1 FROM {CURRENT.format(GROUP_SNAPSHOTS.name)} s WHERE {_same('s', _RESULT_KEY[:3])})"
+    there = f"SELECT 1 FROM {CURRENT.format(GROUP_SNAPSHOTS.name)} s WHERE {_same('s', _RESULT_KEY[:3])}"
+    return (
+        f"SELECT {_columns(table)} {_with_run(table)} WHERE {is_result} AND EXISTS ({there}) AND NOT EXISTS ({again})"
+    )
 
 
 def _latest_results() -> str:
-    return f"SELECT DISTINCT {_columns(_RESULT_KEY)}, t.attempt_id {_newest(REBALANCES, _there())}"
+    there = f"SELECT 1 FROM {CURRENT.format(GROUP_SNAPSHOTS.name)} s WHERE {_same('s', _RESULT_KEY[:3])}"
+    return (
+        f"SELECT DISTINCT {_columns(_RESULT_KEY)}, t.attempt_id FROM ({_ranked(REBALANCES, _RESULT_KEY)}) t "
+        f"WHERE t.newest = 1 AND EXISTS ({there})"
+    )
 
 
 def _result(table: Table) -> str:
     """Select the newest results, with the time, state and kind of their snapshot."""
     times = ", ".join(f"s.{name}" for name in _WITH_TIMES)
-    of_snapshot = f" JOIN {CURRENT.format(GROUP_SNAPSHOTS.name)} s ON {_same('s', _RESULT_KEY[:3])}"
-    return f"SELECT {_columns(table)}, {times} {_newest(table, joined=of_snapshot)}"
+    latest, of_snapshot = _same("l", (*_RESULT_KEY, c.ATTEMPT_ID)), _same("s", _RESULT_KEY[:3])
+    return (
+        f"SELECT {_columns(table)}, {times} FROM {table.name} t JOIN {LATEST_RESULTS} l ON {latest} "
+        f"LEFT JOIN {CURRENT.format(GROUP_SNAPSHOTS.name)} s ON {of_snapshot}"
+    )
 
 
 def _both(table: Table, is_result: str, is_fact: str) -> str:
     """Select the facts of a table together with the results stored in it."""
     if c.SCENARIO in table.columns:
-        results = f"SELECT {_columns(table)} {_newest(table, f'{is_result} AND {_there()}')}"
+        results = _few(table, is_result)
     else:
         latest = f"SELECT 1 FROM {LATEST_RESULTS} l WHERE {_same('l', (*_RESULT_KEY[:3], c.ATTEMPT_ID))}"
         results = f"SELECT {_columns(table)} FROM {table.name} t WHERE {is_result} AND EXISTS ({latest})"
