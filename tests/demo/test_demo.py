@@ -3,44 +3,21 @@
 import gzip
 import re
 import shutil
-from datetime import timedelta
 from itertools import takewhile
 from pathlib import Path
 
 import pytest
 
-from groupledger.answers.audit import audit
-from groupledger.answers.differences import difference
-from groupledger.answers.group_owners import group_owners, sizes
-from groupledger.answers.joins import joins
-from groupledger.answers.listings import coverage, groups, history
-from groupledger.answers.migration import migrations
-from groupledger.answers.over_time import hand_overs, rebalances_over_time
-from groupledger.answers.overview import overview
 from groupledger.answers.ownership import ownership
-from groupledger.answers.reach import newest
 from groupledger.answers.reader import LedgerReader
-from groupledger.answers.readiness import ready_for_consumer
-from groupledger.answers.rebalance import rebalance
-from groupledger.answers.scope import Asked, Scope
-from groupledger.answers.skew import skew
-from groupledger.answers.storms import storms
-from groupledger.answers.tenures import partition_timeline
-from groupledger.answers.timeline import timeline
-from groupledger.answers.unowned import unowned_partitions
-from groupledger.answers.unowned_stretches import unowned_time
-from groupledger.answers.what_if import what_if
 from groupledger.cli.demo import tell_demo
 from groupledger.cli.options import Job
 from groupledger.cli.output import Output
 from groupledger.cli.summaries import WORDS
 from groupledger.config.sample import CAPTURES
-from groupledger.core.assignors.server.conversion import convert
 from groupledger.core.moment import parse
 from groupledger.pipeline.frames import LedgerFrames
 from groupledger.pipeline.verdicts import total
-from groupledger.pipeline.views import SparkReader
-from groupledger.sinks.ledger import LedgerLocation
 from tests.demo.conftest import ROOT
 from tests.docs.demo_ledger import lasting_rows, unpack
 from tests.docs.examples import examples, files_of, run
@@ -171,40 +148,3 @@ def test_a_page_shows_what_its_commands_print_with_spark(demonstrated, demo_conf
         for on_page, here in shown.items():
             printed = printed.replace(here, on_page)
         assert (code, printed) == (0, example.text)
-
-
-@pytest.mark.long
-def test_spark_gives_the_same_answers(spark, demonstrated, demo_config):
-    """A ledger in a catalog has the same views and queries, in Spark's dialect."""
-    place = demo_config.ledger.location
-    at, _ = parse("2026-11-21T12:09:00Z")
-    everything, of_group = (
-        Scope(cluster, group, None, None, at) for cluster, group in ((None, None), ("dev", "java-*"))
-    )
-    through_spark, without = SparkReader(spark, LedgerLocation(path=place)), LedgerReader(place)
-    for ask in (
-        lambda reader: coverage(reader, 100),
-        lambda reader: groups(reader, 100),
-        lambda reader: history(reader, "storm", None, "baseline", 100),
-        lambda reader: rebalance(reader, "java-cooperative-sticky", "dev", 4),
-        lambda reader: ownership(reader, "orders", 4, at, "dev"),
-        lambda reader: ready_for_consumer(reader, Asked(cluster="dev"), 100, convert),
-        lambda reader: joins(reader, Asked(cluster="edge"), 100),
-        lambda reader: migrations(reader, Asked(), 100),
-        lambda reader: unowned_partitions(reader, at, None, "dev"),
-        lambda reader: timeline(reader, "new-*", "dev", at),
-        lambda reader: difference(reader, "java-cooperative-sticky", 3, at, "dev"),
-        lambda reader: what_if(reader, "java-cooperative-sticky", "dev", members=2, generation=8),
-        lambda reader: partition_timeline(reader, "orders", 4, newest(reader), at, "dev"),
-        lambda reader: overview(reader, everything),
-        lambda reader: rebalances_over_time(reader, everything, [("dev", "java-sticky"), ("edge", "rc-new")], "minute"),
-        lambda reader: hand_overs(reader, of_group, "second", 2),
-        lambda reader: group_owners(reader, of_group, 100, 1_000),
-        lambda reader: sizes(reader, of_group, 100),
-        lambda reader: audit(reader, Asked(), ("orders", "payments")),
-        lambda reader: audit(reader, Asked(since=timedelta(minutes=4))),
-        lambda reader: storms(reader, Asked(), 30),
-        lambda reader: skew(reader, Asked(), 30),
-        lambda reader: unowned_time(reader, Scope("edge", "stale-java", None, None, at), 50),
-    ):
-        assert ask(through_spark) == ask(without)

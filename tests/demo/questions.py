@@ -1,0 +1,113 @@
+"""Every question that a ledger answers, asked of the demonstration: function and arguments; the reader comes first.
+
+A ledger in a folder is read by delta-rs, any other by Spark: the answers must be equal.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from groupledger.answers import listings, reach
+from groupledger.answers.audit import audit
+from groupledger.answers.differences import difference, scenario_difference
+from groupledger.answers.explanation import explain
+from groupledger.answers.gauges import gauges
+from groupledger.answers.group_owners import group_owners, sizes
+from groupledger.answers.joins import joins
+from groupledger.answers.migration import migrations
+from groupledger.answers.over_time import hand_overs, rebalances_over_time
+from groupledger.answers.overview import overview
+from groupledger.answers.ownership import ownership
+from groupledger.answers.racks import racks
+from groupledger.answers.readiness import ready_for_consumer
+from groupledger.answers.rebalance import rebalance
+from groupledger.answers.recorded_members import recorded_members
+from groupledger.answers.replayed import replayed
+from groupledger.answers.scope import Asked, Scope
+from groupledger.answers.skew import skew
+from groupledger.answers.static_members import static_members
+from groupledger.answers.stickiness import stickiness
+from groupledger.answers.storms import storms
+from groupledger.answers.tenures import partition_timeline
+from groupledger.answers.timeline import timeline
+from groupledger.answers.unowned import unowned_partitions
+from groupledger.answers.unowned_stretches import unowned_time
+from groupledger.answers.what_if import what_if
+from groupledger.core.assignors.server.conversion import convert
+from groupledger.core.moment import parse
+
+REPLAYED = "replay-range"
+"""A scenario of what `replay --assignor range` computes."""
+AT, _ = parse("2026-11-21T12:09:00Z")
+END, _ = parse("2026-11-21T13:53:27.872Z")
+"""The newest record."""
+EVERYTHING, JAVA, STALE = (
+    Scope(cluster, group, None, None, AT)
+    for cluster, group in ((None, None), ("dev", "java-*"), ("edge", "stale-java"))
+)
+
+
+class Question(NamedTuple):
+    """A function of the answers, and what it is asked after the reader."""
+
+    ask: Any
+    arguments: tuple[Any, ...]
+    options: dict[str, Any]
+
+    def of(self, reader: Any) -> Any:
+        """The answer of a reader."""
+        return self.ask(reader, *self.arguments, **self.options)
+
+    def __str__(self) -> str:
+        told = [self.ask.__name__, *(each for each in self.arguments if isinstance(each, str | int | datetime))]
+        return " ".join(map(str, told))
+
+
+def _asked(ask: Any, *arguments: Any, **options: Any) -> Question:
+    return Question(ask, arguments, options)
+
+
+QUESTIONS = (
+    _asked(listings.clusters, 100),
+    _asked(listings.groups, 100),
+    _asked(listings.runs, 100),
+    _asked(listings.findings, 200),
+    _asked(listings.coverage, 100),
+    _asked(listings.quarantine, 100),
+    _asked(listings.history, "storm", None, "baseline", 100),
+    _asked(rebalance, "java-cooperative-sticky", "dev", 4),
+    _asked(rebalance, "new-java-uniform", "dev"),
+    _asked(explain, "java-cooperative-sticky", "dev", 4),
+    _asked(explain, "new-java-uniform", "dev", 6),
+    _asked(explain, "storm"),
+    _asked(ownership, "orders", 4, AT, "dev"),
+    _asked(unowned_partitions, AT, None, "dev"),
+    _asked(timeline, "new-*", "dev", AT),
+    _asked(timeline, "stale-java"),
+    _asked(partition_timeline, "orders", 4, END, AT, "dev"),
+    _asked(difference, "java-cooperative-sticky", 3, AT, "dev"),
+    _asked(scenario_difference, "java-sticky", ("baseline", REPLAYED), 3, "dev"),
+    _asked(audit, Asked(), ("orders", "payments")),
+    _asked(audit, Asked(since=timedelta(minutes=4))),
+    _asked(storms, Asked(), 30),
+    _asked(skew, Asked(), 30),
+    _asked(skew, Asked(), 30, {("orders", number): 2.0**number for number in range(7)}),
+    _asked(static_members, Asked(), 30),
+    _asked(stickiness, Asked(), 30),
+    _asked(racks, Asked(), 30),
+    _asked(joins, Asked(cluster="edge"), 100),
+    _asked(migrations, Asked(), 100),
+    _asked(ready_for_consumer, Asked(cluster="dev"), 100, convert),
+    _asked(gauges, Asked()),
+    _asked(replayed, Asked(cluster="dev"), REPLAYED, 100),
+    _asked(recorded_members, "java-cooperative-sticky"),
+    _asked(what_if, "java-cooperative-sticky", "dev", members=2, generation=8),
+    _asked(reach.newest),
+    _asked(overview, EVERYTHING),
+    _asked(rebalances_over_time, EVERYTHING, [("dev", "java-sticky"), ("edge", "rc-new")], "minute"),
+    _asked(hand_overs, JAVA, "second", 2),
+    _asked(group_owners, JAVA, 100, 1_000),
+    _asked(sizes, JAVA, 100),
+    _asked(unowned_time, STALE, 50),
+)
