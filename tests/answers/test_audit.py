@@ -156,6 +156,13 @@ def test_what_is_wrong_is_found_by_name_and_nothing_else(found, of, codes):
     assert [each.code for each in found.get(of.group, [])] == codes
 
 
+def test_a_topic_that_a_group_does_not_read_is_not_joined_there(place):
+    answer = audit(LedgerReader(place), Asked(), ["a", "b", "grown"])
+    [apart] = [each for each in answer.found if each.code == "COPARTITION_BROKEN"]
+    assert apart.group_id == "apart"
+    assert apart.evidence.startswith("3 partition numbers of a, b, grown are with two or more members")
+
+
 def test_every_code_has_a_history():
     assert {code for _, codes in CASES for code in codes} == BY_CODE.keys()
 
@@ -216,6 +223,9 @@ def test_it_is_a_gate(place, words, code, failed):
         (("--since", "yesterday"), "or how long before the newest record: 90s, 15m, 24h"),
         (("--since", "1h", "--until", "2h"), "expected since < until"),
         (("--joined", "a"), "--joined takes two or more topics"),
+        (("--joined", "a,grwon"), "no topic 'grwon' in this ledger; known: grown"),
+        (("--fail-on", ""), "the list names no code or severity; expected some, such as UNOWNED,error"),
+        (("--fail-on", "error", "--fail-on", ", "), "the list names no code or severity"),
         (("--group", "sonud"), "no group 'sonud' in this ledger; known: sound"),
         (("--group", "nothing-*"), "no group 'nothing-*' in this ledger"),
         (("--cluster", "prod"), "no cluster 'prod' in this ledger; known: dev"),

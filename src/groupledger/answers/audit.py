@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from groupledger.answers.balance import excess_moves, results, unbalanced
 from groupledger.answers.copartition import copartition
 from groupledger.answers.found import Found, broken, in_order
+from groupledger.answers.names import require_topics
 from groupledger.answers.recorded_findings import recorded_findings
 from groupledger.answers.recorded_states import measured
 from groupledger.answers.rows import records
@@ -51,9 +52,10 @@ class Audit:
 def audit(reader: Reader, asked: Asked, joined: Sequence[str] = ()) -> Audit:
     """Judge all records of a period. `joined`: topics whose partitions of one number belong together.
 
-    Raises as `scope.scope`.
+    Raises Fault: as `scope.scope`; UNKNOWN_TOPIC for one of them.
     """
     within = scope(reader, asked)
+    require_topics(reader, joined, asked.cluster)
     with measured(reader, within) as of_period:
         query, values = results(of_period.recorded)
         with reader.kept(query, **values) as computed_again:

@@ -47,6 +47,10 @@ def _broken(reader: Reader, of_period: MeasuredStates, joined: Sequence[str]) ->
         "SELECT e.cluster_id, e.group_id, e.snapshot_id, e.member_id, e.entry.topic AS topic, "
         f"unnest(e.entry.partitions) AS number FROM ({entries}) e WHERE {among}"
     )
+    topics = (
+        f"SELECT k.cluster_id, k.group_id, k.snapshot_id, count(DISTINCT k.topic) AS topics FROM ({places}) k "
+        "GROUP BY k.cluster_id, k.group_id, k.snapshot_id"
+    )
     owners = (
         "SELECT p.cluster_id, p.group_id, p.snapshot_id, p.number, count(DISTINCT p.member_id) AS owners, "
         "count(DISTINCT p.topic) AS topics, min(p.topic) AS a, max(p.topic) AS z "
@@ -54,8 +58,9 @@ def _broken(reader: Reader, of_period: MeasuredStates, joined: Sequence[str]) ->
     )
     apart = (
         "SELECT o.cluster_id, o.group_id, o.snapshot_id, min(o.a) AS a, max(o.z) AS z, "
-        f"sum(CASE WHEN o.owners > 1 OR o.topics < {len(joined)} THEN 1 ELSE 0 END) AS apart FROM ({owners}) o "
-        "GROUP BY o.cluster_id, o.group_id, o.snapshot_id"
+        f"sum(CASE WHEN o.owners > 1 OR o.topics < k.topics THEN 1 ELSE 0 END) AS apart FROM ({owners}) o "
+        f"JOIN ({topics}) k ON k.cluster_id = o.cluster_id AND k.group_id = o.group_id "
+        "AND k.snapshot_id = o.snapshot_id GROUP BY o.cluster_id, o.group_id, o.snapshot_id"
     )
     return records(
         reader,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from groupledger.answers.rows import Reader
 
 MOST_NAMED = 10
+NO_RECORD = "the ledger holds no record of a group yet: run `groupledger ingest` first"
 _INGEST = "/ingest"
 """What the guard of an ingest from a cluster ends with."""
 
@@ -72,6 +73,18 @@ def unknown_group(reader: Reader, group: str, cluster: str | None) -> Fault:
         text = f"the pattern {group!r} matches {', '.join(matches[:MOST_NAMED])}{others}: name one"
         return Fault("UNKNOWN_GROUP", f"this is answered for one group; {text}")
     return Fault("UNKNOWN_GROUP", f"no group {group!r} in {_where(cluster)}; {_known(group, known, 'group')}")
+
+
+def require_topics(reader: Reader, topics: Iterable[str], cluster: str | None) -> None:
+    """Raise Fault("UNKNOWN_TOPIC") for a topic that no listing names and no group ever had."""
+    for topic in topics:
+        condition, values = matching("t.", topic=topic, cluster_id=cluster)
+        queries = (
+            f"SELECT 1 AS found FROM {view} t WHERE {condition} LIMIT 1"
+            for view in ("current_topic_snapshots", "current_ownership_changes")
+        )
+        if not any(records(reader, query, **values) for query in queries):
+            raise unknown_topic(reader, topic, cluster)
 
 
 def unknown_topic(reader: Reader, topic: str, cluster: str | None) -> Fault:

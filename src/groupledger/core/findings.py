@@ -127,12 +127,13 @@ BY_RECORDED = {each.recorded_as: each for each in INVARIANTS}
 
 
 def failing(words: Iterable[str]) -> frozenset[str]:
-    """Parse a person's list of codes and severities (`UNOWNED,error`) into codes and severities, in their own case.
+    """Parse a person's lists of codes and severities (`UNOWNED,error`) into codes and severities, in their own case.
 
-    A code of the table `violations` selects its invariant. Raises Fault("UNKNOWN_CODE") for any other word.
+    A code of the table `violations` selects its invariant. Raises Fault("UNKNOWN_CODE") for any other word, and for a
+    list without one: an unset variable of a script would open its gate.
     """
     found = set()
-    for word in filter(None, (each.strip() for text in words for each in text.split(","))):
+    for word in (word.strip() for text in words for word in _words(text)):
         code, severity = word.upper(), word.lower()
         if code in BY_CODE or code in BY_RECORDED:
             found.add((BY_CODE.get(code) or BY_RECORDED[code]).code)
@@ -141,6 +142,13 @@ def failing(words: Iterable[str]) -> frozenset[str]:
         else:
             raise Fault("UNKNOWN_CODE", f"no finding has the code or severity {word!r}; {_known(code)}")
     return frozenset(found)
+
+
+def _words(text: str) -> list[str]:
+    found = [each for each in text.split(",") if each.strip()]
+    if not found:
+        raise Fault("UNKNOWN_CODE", "the list names no code or severity; expected some, such as UNOWNED,error")
+    return found
 
 
 def _known(code: str) -> str:
