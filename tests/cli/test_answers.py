@@ -4,13 +4,16 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from click.testing import CliRunner
 
 from groupledger.answers.listings import Listing
 from groupledger.answers.rebalance import MemberMove, Rebalance, Result
+from groupledger.cli import main
 from groupledger.cli.answers import LOWER_BOUND, WHY_EMPTY, as_json, tell
 from groupledger.cli.output import Output
 from groupledger.core.least_moves import LeastMovesCertainty
 from groupledger.core.moment import iso
+from tests.answers.ledgers import write
 
 
 def at(minute):
@@ -70,6 +73,12 @@ def test_a_listing_says_what_it_left_off(capsys):
 @pytest.mark.parametrize("title", sorted(WHY_EMPTY))
 def test_an_empty_listing_says_why(capsys, title):
     assert said(capsys, [Listing(title, ("group_id",), (), 0)]).split("none: ")[1].strip() == WHY_EMPTY[title]
+
+
+@pytest.mark.parametrize("words", [(), ("--findings",), ("--coverage",), ("--quarantine",)])
+def test_a_ledger_without_a_record_says_so(tmp_path, words):
+    ran = CliRunner().invoke(main, ["show", *words, "--ledger", write(tmp_path)])
+    assert "none: the ledger holds no record of a group yet: run `groupledger ingest` first" in ran.stdout
 
 
 NEXT_DAY = at(1) + timedelta(days=1)

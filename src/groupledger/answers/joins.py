@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.causes import CauseKind
 from groupledger.answers.memberships import membership_changes
-from groupledger.answers.rows import records
-from groupledger.answers.scope import Scope, gaps, scope, why_empty
+from groupledger.answers.scope import Scope, any_members, gaps, scope, why_empty
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -131,8 +130,6 @@ def _hours(changes: Iterable[MembershipChange]) -> tuple[HourOfChanges, ...]:
 
 
 def _why_none(reader: Reader, within: Scope) -> str:
-    condition, values = within.where("t.")
-    query = f"SELECT 1 AS found FROM current_group_snapshots t WHERE {condition} AND t.members > 0 LIMIT 1"
-    if records(reader, query, **values):
+    if any_members(reader, within):
         return "no member joined, went or came back in this period; who was in a group's first record joined before it"
     return why_empty(reader, within)

@@ -6,10 +6,10 @@ Every listing is bounded; what was left off is counted.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from groupledger.answers.names import require_names, require_scenario, unknown_group
+from groupledger.answers.names import NO_RECORD, require_names, require_scenario, unknown_group
 from groupledger.answers.rows import matching, records, rows_of
 from groupledger.core.findings import Severity
 
@@ -26,12 +26,16 @@ _ALGORITHM = (
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Rows for a person, in order; `total` counts those left off, too."""
+    """Rows for a person, in order; `total` counts those left off, too.
+
+    `why` there are none, where the ledger has no record at all.
+    """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     total: int
+    why: str = ""
 
     @property
     def left_off(self) -> int:
@@ -212,6 +216,8 @@ def _with_gaps(rows: str, told: tuple[str, ...], gaps: str, keys: tuple[str, ...
 
 def _of_known(reader: Reader, listing: Listing, cluster: str | None, group_id: str | None = None) -> Listing:
     """The listing; where it is empty because nobody knows the cluster or the group, a `Fault` that says so."""
-    if not listing.rows:
-        require_names(reader, cluster, group_id)
-    return listing
+    if listing.rows:
+        return listing
+    require_names(reader, cluster, group_id)
+    known = records(reader, "SELECT 1 AS found FROM current_group_snapshots LIMIT 1")
+    return listing if known else replace(listing, why=NO_RECORD)

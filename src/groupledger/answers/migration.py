@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.rebalance_causes import MOST_ASKED
 from groupledger.answers.rows import matching, one_of, records
-from groupledger.answers.scope import Scope, gaps, scope, why_empty
+from groupledger.answers.scope import Scope, any_members, gaps, scope, why_empty
 from groupledger.answers.states import States, states
 from groupledger.answers.ways import GroupWay, Stage, alike, began, changing, is_mixed, stages
 
@@ -229,8 +229,6 @@ def _unowned(reader: Reader, group: tuple[str, str], begin: datetime) -> list[_S
 
 
 def _why_none(reader: Reader, within: Scope) -> str:
-    condition, values = within.where("t.")
-    query = f"SELECT 1 AS found FROM current_group_snapshots t WHERE {condition} AND t.members > 0 LIMIT 1"
-    if records(reader, query, **values):
+    if any_members(reader, within):
         return "every group was assigned in one way all through this period, and none has members of both kinds"
     return why_empty(reader, within)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.last_states import assigned, last_states
 from groupledger.answers.rows import one_of, records
-from groupledger.answers.scope import Scope, scope, why_empty
+from groupledger.answers.scope import Scope, any_record, scope, why_empty
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -153,7 +153,6 @@ def _racks_of(
 def _why_empty(reader: Reader, within: Scope, *, members: bool) -> str:
     if members:
         return "members name racks, but no listing names those of the replicas (topic_snapshots.racks)"
-    condition, values = within.of_groups("t.")
-    if records(reader, f"SELECT 1 AS found FROM current_group_snapshots t WHERE {condition} LIMIT 1", **values):
+    if any_record(reader, within.from_the_beginning):
         return "no member names a rack (client.rack) in the last state of these groups"
-    return why_empty(reader, within)
+    return why_empty(reader, within.from_the_beginning)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from groupledger.answers.names import require_cluster
+from groupledger.answers.names import NO_RECORD, require_cluster
 from groupledger.answers.rows import matching, one_of, records
 from groupledger.core.faults import Fault
 from groupledger.core.since import placed
@@ -74,7 +74,7 @@ def newest(reader: Reader, cluster: str | None = None) -> datetime:
         return found
     if cluster is not None:
         require_cluster(reader, cluster)
-    raise Fault("EMPTY_LEDGER", "the ledger holds no state of any group: run `groupledger ingest` first")
+    raise Fault("EMPTY_LEDGER", NO_RECORD)
 
 
 def moments(reader: Reader, cluster: str | None, asked: Iterable[Bound | None]) -> list[datetime | None]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.generations import CLASSIC
 from groupledger.answers.rows import records
-from groupledger.answers.scope import Scope, gaps, scope, why_empty
+from groupledger.answers.scope import Scope, any_members, gaps, scope, why_empty
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -178,8 +178,6 @@ def _sum(courses: list[Course]) -> Course:
 
 
 def _why_empty(reader: Reader, within: Scope) -> str:
-    condition, values = within.where("t.")
-    query = f"SELECT 1 AS found FROM current_group_snapshots t WHERE {condition} AND t.members > 0 LIMIT 1"
-    if records(reader, query, **values):
+    if any_members(reader, within):
         return "no rebalance of a classic consumer group lies there: of others the coordinator decides (KIP-848)"
     return why_empty(reader, within)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from groupledger.answers.names import require_cluster, unknown_group
+from groupledger.answers.names import NO_RECORD, require_cluster, unknown_group
 from groupledger.answers.reach import last_moment
 from groupledger.answers.rows import alike, matching, records
 from groupledger.answers.spoken import numbered
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from groupledger.answers.rows import Reader, Value
     from groupledger.core.since import Bound
+
+WITHOUT_MEMBERS = "no record of this period is of a group with members"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,11 @@ class Scope:
     since: datetime | None
     until: datetime | None
     newest: datetime | None
+
+    @property
+    def from_the_beginning(self) -> Scope:
+        """The same, with all that lies before the period: there states began that last into it."""
+        return replace(self, since=None)
 
     @property
     def end(self) -> datetime:
@@ -97,11 +104,25 @@ def extent(reader: Reader, within: Scope) -> tuple[int, datetime | None, datetim
     return row["n"], row["first"], row["last"]
 
 
-def why_empty(reader: Reader, within: Scope) -> str:
-    """Why nothing lies in the scope, for a person."""
+def any_record(reader: Reader, within: Scope, which: str = "true") -> bool:
+    """Whether a group snapshot `t` lies in the scope for which this condition holds."""
+    condition, values = within.where("t.")
+    query = f"SELECT 1 AS found FROM current_group_snapshots t WHERE {condition} AND {which} LIMIT 1"
+    return bool(records(reader, query, **values))
+
+
+def any_members(reader: Reader, within: Scope) -> bool:
+    """Whether a record of a group with members lies in the scope."""
+    return any_record(reader, within, "t.members > 0")
+
+
+def why_empty(reader: Reader, within: Scope, otherwise: str = WITHOUT_MEMBERS) -> str:
+    """Why an answer over the scope is empty, for a person; `otherwise`: if records lie in it, and none counts."""
     number, first, last = extent(reader, within)
     if first is None or last is None:
-        return "the ledger holds no record of a group yet: run `groupledger ingest` first"
+        return NO_RECORD
+    if any_record(reader, within):
+        return otherwise
     return f"no record lies in this period: the ledger has {number:,}, from {iso(first)} to {iso(last)}"
 
 

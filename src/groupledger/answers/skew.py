@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from groupledger.answers.last_states import assigned, last_states
 from groupledger.answers.recorded_states import loads
 from groupledger.answers.rows import records
-from groupledger.answers.scope import Scope, scope, why_empty
+from groupledger.answers.scope import Scope, any_members, scope, why_empty
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -133,11 +133,9 @@ def _rank(of: Skew) -> tuple[object, ...]:
 
 
 def _why_empty(reader: Reader, within: Scope) -> str:
-    condition, values = within.of_groups("t.")
-    query = f"SELECT 1 AS found FROM current_group_snapshots t WHERE {condition} AND t.members > 0 LIMIT 1"
-    if records(reader, query, **values):
+    if any_members(reader, within.from_the_beginning):
         return (
             "no group has members at the end of this period; ask for an earlier end with --until. Share and streams "
             "groups are not ranked: a partition of theirs may have several owners, or be known by its task alone"
         )
-    return why_empty(reader, within)
+    return why_empty(reader, within.from_the_beginning)

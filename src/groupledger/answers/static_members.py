@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.recorded_states import recorded
 from groupledger.answers.rows import one_of, records
-from groupledger.answers.scope import Scope, gaps, scope, why_empty
+from groupledger.answers.scope import Scope, any_members, gaps, scope, why_empty
 
 if TYPE_CHECKING:
     from groupledger.answers.recorded_states import Query
@@ -212,10 +212,10 @@ def _heirs(reader: Reader, within: Scope, found: Sequence[Takeover]) -> dict[tup
 
 
 def _why_no_takeover(reader: Reader, within: Scope) -> str:
+    if not any_members(reader, within):
+        return why_empty(reader, within)
     condition, values = within.of_groups("t.")
-    query = "SELECT 1 AS found FROM current_member_snapshots t "
-    if records(reader, f"{query}WHERE {condition} AND t.group_instance_id IS NOT NULL LIMIT 1", **values):
+    query = f"SELECT 1 AS found FROM current_member_snapshots t WHERE {condition} AND t.group_instance_id IS NOT NULL"
+    if records(reader, f"{query} LIMIT 1", **values):
         return "no static member was taken over in this period: each kept its member id"
-    if records(reader, f"{query}WHERE {condition} LIMIT 1", **values):
-        return "no member of these groups has a group.instance.id"
-    return why_empty(reader, within)
+    return "no member of these groups has a group.instance.id"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from groupledger.answers.balance import CERTAIN, SAME
 from groupledger.answers.generations import CLASSIC
 from groupledger.answers.rows import one_of, records
-from groupledger.answers.scope import Scope, gaps, scope, why_empty
+from groupledger.answers.scope import Scope, any_members, gaps, scope, why_empty
 from groupledger.answers.states import BASELINE
 
 if TYPE_CHECKING:
@@ -101,9 +101,7 @@ def _by_group(within: Scope) -> tuple[str, dict[str, Value]]:
 
 
 def _why_empty(reader: Reader, within: Scope) -> str:
-    condition, values = within.where("t.")
-    query = f"SELECT 1 AS found FROM current_group_snapshots t WHERE {condition} AND t.members > 0 LIMIT 1"
-    if records(reader, query, **values):
+    if any_members(reader, within):
         return (
             "no record of a classic group of this period is recomputed: run `groupledger assign --snapshots every`; "
             "what coordinators move (KIP-848) is not summed"

@@ -80,7 +80,9 @@ def storms(reader: Reader, asked: Asked, limit: int) -> Storms:
     rows = _ranked(reader, within, limit)
     parts = (rows[begin : begin + TOGETHER] for begin in range(0, len(rows), TOGETHER))
     groups = tuple(storm for some in parts for storm in _storms(reader, within, some))
-    notes = (() if groups else (why_empty(reader, within),)) + gaps(reader, within)
+    notes = (() if groups else (why_empty(reader, within, "no record of this period is a rebalance"),)) + gaps(
+        reader, within
+    )
     return Storms(within, groups, rows[0]["groups"] if rows else 0, notes)
 
 

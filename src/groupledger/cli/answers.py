@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from groupledger.answers.names import NO_RECORD
 from groupledger.answers.rebalance import Rebalance
 from groupledger.answers.spoken import numbered, spans, told_apart
 from groupledger.cli.fitting import Column, room
@@ -53,8 +54,8 @@ RANKS: dict[str, int | tuple[int, int]] = {
 """How soon a column of a listing is left out where there is no room, the greatest first (others never), and the width
 down to which its cells may be broken."""
 WHY_EMPTY = {
-    "clusters": "the ledger holds no record of a group yet, run `groupledger ingest` first",
-    "groups": "the ledger holds no record of a group yet, run `groupledger ingest` first",
+    "clusters": NO_RECORD,
+    "groups": NO_RECORD,
     "runs": "no job has committed anything yet",
     "findings": "nothing was found in what `ingest` and `assign` judged; `groupledger audit` judges more",
     "coverage": "the record has no gap, and every topic was listed",
@@ -109,7 +110,7 @@ def tell_listing(output: Output, listing: Listing, *, wide: bool = False) -> Non
     when, rows = ("", listing.rows) if wide else _with_short_times(listing.rows)
     output.title(listing.title + when)
     if not listing.rows:
-        output.line(f"none: {WHY_EMPTY[listing.title]}")
+        output.line(f"none: {listing.why or WHY_EMPTY[listing.title]}")
     columns = [_column(listing, at) for at in range(len(listing.columns))]
     output.fitted(columns, rows, wide=wide)
     if listing.left_off:

@@ -179,6 +179,8 @@ def html(job: Job, *, folder: Path, asked: Asked, limit: int) -> None:
     with job.output.status("reading the ledger") as doing:
         written = write_report(job.reader(), asked, folder, limit, doing)
     job.output.line(f"{written.index}: {numbered(written.groups, 'group')}, {written.pages:,} with a page")
+    for note in written.notes:
+        job.output.line(note)
     if written.pages < written.groups:
         job.output.line(f"... and {written.groups - written.pages:,} without one (--limit)")
     job.output.result({"status": "done", "command": "report", "report": "html", "html": plain(written)})

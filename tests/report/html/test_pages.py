@@ -97,6 +97,17 @@ def test_the_index_ranks_the_groups_and_links_to_those_with_a_page(small, tmp_pa
     assert "UNOWNED" in index.text
 
 
+@pytest.mark.parametrize(
+    ("words", "says"), [(("--until", "2020-01-01T00:00Z"), "no record lies in this period: the ledger has"), ((), "")]
+)
+def test_a_report_of_nothing_says_why(small, tmp_path, words, says):
+    place = small if words else write(tmp_path / "ledger")
+    ran = CliRunner().invoke(main, ["report", "html", str(tmp_path / "out"), "--ledger", place, *words])
+    told = ran.stdout.splitlines()
+    assert told[0].endswith("index.html: 0 groups, 0 with a page")
+    assert told[1].startswith(says or "the ledger holds no record of a group yet: run `groupledger ingest` first")
+
+
 def test_the_index_of_many_groups_counts_those_without_a_row_and_shortens_member_ids(tmp_path):
     groups = [History(f"g-{number:02}", topics=("t",)).state(1, "m t:0", complete=True) for number in range(33)]
     place = ledger(tmp_path / "ledger", cooperative(3, 6, 4), *groups, partitions=6)

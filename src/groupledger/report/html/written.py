@@ -27,12 +27,13 @@ LIBRARIES = ("matplotlib", "jinja2")
 
 @dataclass(frozen=True, slots=True)
 class WrittenReport:
-    """What was written: the index, how many groups have a page, and how many there are."""
+    """What was written: the index, how many groups have a page, how many there are; `notes` say why there are none."""
 
     index: str
     pages: int
     groups: int
     findings: int
+    notes: tuple[str, ...]
 
 
 def write_report(
@@ -52,7 +53,8 @@ def write_report(
         folder.write(page_of(*line.key), group_html(group_page(facts)))
     pages = {line.key: page_of(*line.key) for line in worst}
     folder.finish(index_html(index_page(of, pages)))
-    return WrittenReport(str(place / INDEX), len(pages), of.total, len(of.audit.found))
+    notes = () if of.total else of.audit.notes
+    return WrittenReport(str(place / INDEX), len(pages), of.total, len(of.audit.found), notes)
 
 
 def write_comparison(found: ScriptComparison, place: Path) -> None:
