@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 from arro3.core import DataType
 
 from groupledger.answers.rows import filled, require_query
-from groupledger.answers.view_page import needed, views
+from groupledger.answers.view_page import WHERE_VIEWS_ARE, needed, tables, views
 from groupledger.core.engine_words import first_words
 from groupledger.core.faults import Fault
 from groupledger.core.ledger_version import VERSION_PROPERTY, no_ledger, version_problem
@@ -36,6 +37,7 @@ _REFOLDED = "offsets_folded_again"
 _ALLOCATOR = "_RJEM_MALLOC_CONF", "narenas:2,dirty_decay_ms:200,muzzy_decay_ms:0"
 """How the allocator within delta-rs (jemalloc) is to work; it reads this variable of the environment when it is loaded.
 By default it keeps freed memory for ten seconds: a third of what an answer about a large ledger takes."""
+_NO_TABLE = re.compile(r"table 'datafusion\.(?:public\.)?(?P<name>[^']*)' not found")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
@@ -144,7 +146,17 @@ class LedgerReader:
         said = first_words(error)
         if isinstance(error, OSError) or re.search(r"Parquet|Object (?:at|Store)|IO error|Corrupt", said):
             return Fault("LEDGER_UNREADABLE", f"a file of the ledger at {self._place} cannot be read: {said}")
-        return Fault("SQL_INVALID", f"the query cannot be run: {said}; views: {', '.join(views())}")
+        return Fault("SQL_INVALID", _why_not(said))
+
+
+def _why_not(said: str) -> str:
+    """Why a query cannot be run, by the engine's words."""
+    unknown = _NO_TABLE.search(said)
+    if unknown is None:
+        return f"the query cannot be run: {said}; {WHERE_VIEWS_ARE}"
+    alike = difflib.get_close_matches(unknown["name"], [*views(), *tables()], n=3)
+    hint = f"known: {', '.join(alike)}" if alike else WHERE_VIEWS_ARE
+    return f"there is no table or view {unknown['name']!r}; {hint}"
 
 
 def folder_of(location: str) -> str | None:

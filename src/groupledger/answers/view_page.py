@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 _VIEW = re.compile(r"^-- (?P<comment>[^\n]*)\nCREATE VIEW (?P<name>\w+) AS\n(?P<query>.*?);$", re.MULTILINE | re.DOTALL)
 _SOURCE = re.compile(r"\b(?P<word>FROM|JOIN) (?P<name>[a-z]\w*)")
 _WORD = re.compile(r"\w+")
+WHERE_VIEWS_ARE = "`groupledger sql` lists the views"
+"""For a query that names something else."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from arro3.core import Table
 from pyspark.errors import AnalysisException, ParseException
 
 from groupledger.answers.rows import filled, require_query
-from groupledger.answers.view_page import needed, tables, views
+from groupledger.answers.view_page import WHERE_VIEWS_ARE, needed, tables, views
 from groupledger.core.faults import Fault
 from groupledger.sinks.ledger import LedgerLocation, check
 from groupledger.tables import BY_NAME
@@ -75,7 +75,7 @@ def _refused() -> Iterator[None]:
         yield
     except (AnalysisException, ParseException) as error:
         said = str(error).splitlines()[0]
-        raise Fault("SQL_INVALID", f"the query cannot be run: {said}; views: {', '.join(views())}") from error
+        raise Fault("SQL_INVALID", f"the query cannot be run: {said}; {WHERE_VIEWS_ARE}") from error
 
 
 def in_spark(query: str) -> str:
