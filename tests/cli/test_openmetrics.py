@@ -79,6 +79,12 @@ def test_the_period_is_a_day_unless_it_is_said(place):
     assert parsed(run(place))["groupledger_period_seconds"] == {frozenset(): 24 * 3600}
 
 
+@pytest.mark.parametrize("until", ["2026-11-20T00:00Z", "1m", "2000d"])
+def test_the_period_ends_where_it_is_said_to(place, until):
+    found = parsed(run(place, "--until", until))
+    assert found["groupledger_period_seconds"] == {frozenset(): 24 * 3600}
+
+
 def test_no_secret_is_a_label_and_no_sample_is_there_twice(place):
     remember([WORD])
     text = run(place)
@@ -126,7 +132,7 @@ def test_a_folder_that_is_not_there_is_one_line(place, tmp_path):
     words = ["openmetrics", "--output", str(tmp_path / "no" / "a.prom"), "--ledger", place]
     ran = CliRunner().invoke(main, words)
     assert ran.exit_code == 2
-    assert "No such file or directory" in ran.stderr
+    assert f"there is no folder {tmp_path / 'no'}" in ran.stderr
 
 
 def test_json_has_the_same_numbers(place):

@@ -81,6 +81,9 @@ def test_without_a_query_the_views_are_listed(place):
         (["DELETE FROM runs"], "expected a query"),
         (["SELECT 1", "SELECT 2"], "unexpected extra argument"),
         (["SELECT 1", "--limit", "0"], "--limit"),
+        (["SELECT"], "the query cannot be run: Expected: an expression, found: EOF; `groupledger sql` lists the views"),
+        (["SELECT * FROM current_run"], "there is no table or view 'current_run'; known: current_runs"),
+        (["SELECT * FROM nope"], "there is no table or view 'nope'; `groupledger sql` lists the views"),
     ],
 )
 def test_what_is_wrong_is_one_line(place, arguments, says):
@@ -88,6 +91,11 @@ def test_what_is_wrong_is_one_line(place, arguments, says):
     assert ran.stdout == ""
     assert says in ran.stderr
     assert len(ran.stderr.splitlines()) == 1
+
+
+def test_an_output_has_one_form(place):
+    ran = run(place, "SELECT 1", "--json", "--csv", code=2)
+    assert "--csv or --json, not both" in ran.stderr
 
 
 def test_a_folder_without_a_ledger(tmp_path):

@@ -90,8 +90,11 @@ class Commands(click.Group):
 def _usage(error: click.ClickException) -> str:
     """Return the error message with the command whose help explains more."""
     context = error.ctx if isinstance(error, click.UsageError) else None
-    more = f" See `{context.command_path} --help`." if context else ""
-    return error.format_message() + more
+    said = error.format_message()
+    if context is None:
+        return said
+    end = "" if said.endswith((".", "!", "?")) else "."
+    return f"{said}{end} See `{context.command_path} --help`."
 
 
 def _told(fault: Fault, *, as_json: bool) -> int:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from groupledger.answers.gauges import Gauges, GroupGauges
     from groupledger.answers.scope import Asked
+    from groupledger.core.since import Bound
 
 PERIOD = timedelta(hours=24)
 PREFIX = "groupledger"
@@ -34,7 +35,7 @@ PREFIX = "groupledger"
 def openmetrics(job: Job, *, asked: Asked, file: str | None) -> None:
     """Print rebalances, moves, unowned partitions and findings by group, in OpenMetrics format.
 
-    Counts cover a period, by default the 24 hours before the newest record; docs/monitoring.md explains each of them.
+    Counts cover a period, by default the 24 hours before its end, the newest record; docs/monitoring.md explains each.
     They are not the table `metrics`, which holds the metrics of KIP-429's clients, derived by `callbacks`.
 
     \b
@@ -43,7 +44,8 @@ def openmetrics(job: Job, *, asked: Asked, file: str | None) -> None:
     """
     from groupledger.answers.gauges import gauges
 
-    asked = asked if asked.since is not None else replace(asked, since=PERIOD)
+    if asked.since is None:
+        asked = replace(asked, since=_before(asked.until))
     with job.output.status("reading the ledger"):
         answer = gauges(job.reader(), asked)
     families = list(exported(answer))
@@ -53,6 +55,13 @@ def openmetrics(job: Job, *, asked: Asked, file: str | None) -> None:
     elif not job.output.as_json:
         print_exact(exposition(families).removesuffix("\n"))
     job.output.result({"status": "done", "command": "openmetrics", "file": file, "gauges": plain(answer)})
+
+
+def _before(end: Bound | None) -> Bound:
+    """Return the beginning of a period that ends there."""
+    if end is None:
+        return PERIOD
+    return end + PERIOD if isinstance(end, timedelta) else end - PERIOD
 
 
 def exported(answer: Gauges) -> Iterator[Gauge]:
@@ -111,6 +120,8 @@ def write_whole(path: Path, text: str) -> None:
         raise Fault(
             "NOT_A_FILE", f"{path} is no regular file: expected one, or none yet; without --output it is printed"
         )
+    if not path.parent.is_dir():
+        raise Fault("NOT_A_FILE", f"there is no folder {path.parent} for {path.name}: make it first")
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         beside.write_bytes(text.encode())

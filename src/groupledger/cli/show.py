@@ -23,15 +23,15 @@ _SCENARIO_ALONE = "--scenario goes with the history of a --group only"
 @click.option("--last", is_flag=True, help="The last rebalance of the group.")
 @click.option("--partition", metavar="TOPIC-N", help="Who was assigned it, as `who` prints; needs --at.")
 @click.option("--at", metavar="TIME", help="ISO 8601 (UTC unless it names a zone) or milliseconds since 1970.")
-@click.option("--findings", "listing", flag_value="findings", help="Findings to look at.")
-@click.option("--coverage", "listing", flag_value="coverage", help="Gaps in the history.")
-@click.option("--quarantine", "listing", flag_value="quarantine", help="Rejected input, with the reason.")
+@click.option("--findings", is_flag=True, help="Findings to look at.")
+@click.option("--coverage", is_flag=True, help="Gaps in the history.")
+@click.option("--quarantine", is_flag=True, help="Rejected input, with the reason.")
 @click.option("--cluster", metavar="CLUSTER", help="Only this cluster.")
 @click.option("--scenario", metavar="NAME", help="Show moves and verdicts of this scenario; default: assign.scenario.")
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum rows of a table.")
 @click.option("--wide", is_flag=True, help="All columns, and ids in full.")
 @takes_config
-def show(job: Job, *, wide: bool, **asked: Any) -> None:
+def show(job: Job, *, wide: bool, findings: bool, coverage: bool, quarantine: bool, **asked: Any) -> None:
     """Show the ledger at a glance, a group, one rebalance, or who was assigned a partition at a time.
 
     \b
@@ -40,6 +40,7 @@ def show(job: Job, *, wide: bool, **asked: Any) -> None:
     groupledger show --group payments --generation 7
     groupledger show --partition orders-7 --at 2026-11-21T14:03Z
     """
+    asked["listing"] = _listing(findings=findings, coverage=coverage, quarantine=quarantine)
     if asked["partition"] is not None or asked["at"] is not None:
         _show_owner(job, wide=wide, **asked)
         return
@@ -52,6 +53,13 @@ def show(job: Job, *, wide: bool, **asked: Any) -> None:
 
     tell(job.output, answer, asked["limit"], wide=wide)
     job.output.result({"status": "done", "command": "show", **as_json(answer)})
+
+
+def _listing(**wanted: bool) -> str | None:
+    chosen = [name for name, is_wanted in wanted.items() if is_wanted]
+    if len(chosen) > 1:
+        raise click.UsageError("expected one of --findings, --coverage and --quarantine")
+    return chosen[0] if chosen else None
 
 
 def _show_owner(job: Job, *, partition: str | None, at: str | None, limit: int, wide: bool, **others: Any) -> None:

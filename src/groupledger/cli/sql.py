@@ -37,6 +37,8 @@ def sql(job: Job, *, query: str | None, as_csv: bool, limit: int) -> None:
     """
     from groupledger.answers.rows import rows_of
 
+    if as_csv and job.output.as_json:
+        raise click.UsageError("--csv or --json, not both")
     if query is None:
         _list_views(job)
         return
@@ -44,7 +46,7 @@ def sql(job: Job, *, query: str | None, as_csv: bool, limit: int) -> None:
         found = job.reader().query(query)
         names = found.schema.names
         rows = rows_of(found, None if as_csv else limit)
-    if as_csv and not job.output.as_json:
+    if as_csv:
         _print_csv(names, rows)
         return
     left_off = found.num_rows - len(rows)

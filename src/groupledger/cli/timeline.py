@@ -65,7 +65,7 @@ def timeline(
     groupledger timeline --partition orders-7 --group payments
     """
     if (group is None) == (partition is None):
-        raise click.UsageError("a group (timeline payments) or --partition, one of them")
+        raise click.UsageError("expected a group (timeline payments) or --partition, one of them")
     if among is not None and partition is None:
         raise click.UsageError("--group goes with --partition: it says in which groups")
     asked = read_time(since), read_time(until)

@@ -71,7 +71,7 @@ def who(
     groupledger who --unowned-since 10m
     """
     if (partition is None) == (unowned_since is None):
-        raise click.UsageError("a partition (who orders-7) or --unowned-since, one of them")
+        raise click.UsageError("expected a partition (who orders-7) or --unowned-since, one of them")
     if partition is not None:
         answer = ask_owner(job, partition, at, cluster, group)
         tell_ownership(job.output, answer, limit, wide=wide)

@@ -38,18 +38,24 @@ _NAMES = {str: "a text", int: "a whole number", bool: "true or false", type(None
 
 
 class KeyPlace(NamedTuple):
-    """The place of a value: the file (or "--set", or another name for people) and the dotted key."""
+    """The place of a value: the file (or "--set", or another name for people), the dotted key, and overrides."""
 
     source: str
     key: str = ""
+    overrides: tuple[str, ...] = ()
 
     def below(self, name: object) -> KeyPlace:
         """Return the place of one key or list entry below this one."""
-        return KeyPlace(self.source, f"{self.key}.{name}" if self.key else str(name))
+        return self._replace(key=f"{self.key}.{name}" if self.key else str(name))
 
     def fault(self, complaint: str) -> ConfigFault:
-        """Return an error about this place."""
-        return ConfigFault("CONFIG_INVALID", f"{self.source}: {self.key or 'the top level'} {complaint}")
+        """Return an error about this place; of the overrides it names those that touch the key."""
+        told = " ".join([self.source, *(f"--set {_shown(each)}" for each in self.overrides if self._touched_by(each))])
+        return ConfigFault("CONFIG_INVALID", f"{told}: {self.key or 'the top level'} {complaint}")
+
+    def _touched_by(self, override: str) -> bool:
+        name = f"{override.partition('=')[0].strip()}."
+        return f"{self.key}.".startswith(name) or name.startswith(f"{self.key}.") or not self.key
 
     def shown(self, value: object) -> str:
         """Return a value as an error quotes it; secrets are masked."""
@@ -88,7 +94,7 @@ def parse(
         remember(secrets_in(*override.partition("=")[::2]))
         tree = _overridden(tree, override)
     remember(_secrets(tree, ""))
-    place = KeyPlace(" ".join([source, *(f"--set {_shown(override)}" for override in overrides)]))
+    place = KeyPlace(source, overrides=tuple(overrides))
     config: Config = section(Config, tree, place)
     _check_together(config, place)
     return config
