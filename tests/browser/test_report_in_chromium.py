@@ -9,12 +9,12 @@ from PIL import Image
 
 from groupledger.cli import main
 from groupledger.report.html.page_parts import page_of
-from tests.browser.chromium import look
+from tests.browser.chromium import extent, look
 from tests.report.html.group_sizes import cooperative, history, ledger
 from tests.report.html.test_pages import SCRIPT
 
 pytestmark = pytest.mark.live
-WIDTH, HEIGHT = 1150, 2400
+WIDTH, PHONE, HEIGHT = 1150, 420, 2400
 SHAPES = {3: (12, 9), 50: (400, 20), 1_000: (10_000, 6)}
 """Members -> partitions and states."""
 
@@ -38,7 +38,7 @@ def test_pages_of_any_size_are_shown_without_a_complaint(tmp_path, members):
     pages = report(tmp_path, history(members, partitions, states), partitions=partitions)
     assert [page.name for page in pages] == [page_of("dev", "payments"), "index.html"]
     for page in pages:
-        for width in (WIDTH, 420):
+        for width in (WIDTH, PHONE):
             shot, said = seen(page, width)
             assert said == []
             with Image.open(shot) as taken:
@@ -46,6 +46,36 @@ def test_pages_of_any_size_are_shown_without_a_complaint(tmp_path, members):
                 pixels = taken.convert("L").histogram()
             drawn = sum(pixels[:250]) / (width * HEIGHT)
             assert drawn > (0.01 if page.name == "index.html" else 0.05)
+
+
+@pytest.mark.parametrize("members", SHAPES)
+def test_a_page_scrolls_no_way_but_down_and_wide_tables_in_their_boxes(tmp_path, members):
+    partitions, states = SHAPES[members]
+    for page in report(tmp_path, history(members, partitions, states), partitions=partitions):
+        on_a_phone = extent(page, PHONE)
+        assert (on_a_phone.view, on_a_phone.page, on_a_phone.beyond) == (PHONE, PHONE, [])
+        assert on_a_phone.scrolling > 0
+        wide = extent(page, WIDTH)
+        assert (wide.view, wide.page, wide.beyond) == (WIDTH, WIDTH, [])
+
+
+def test_a_long_name_widens_no_page(tmp_path):
+    pages = report(
+        tmp_path, *(history(3, 12, 4, group=f"{number:03}{'x' * 246}") for number in range(12)), partitions=12
+    )
+    assert len(pages) == 13
+    for page in (pages[0], pages[-1]):
+        measured = extent(page, PHONE)
+        assert (measured.view, measured.page, measured.beyond) == (PHONE, PHONE, [])
+
+
+def test_what_is_too_wide_is_measured(tmp_path):
+    page = report(tmp_path, history(3, 12, 2), partitions=12)[0]
+    put = '<p style="width: 600px">wide</p>'
+    page.write_text(page.read_text(encoding="utf-8").replace("</main>", f"{put}</main>"), encoding="utf-8")
+    measured = extent(page, PHONE)
+    assert measured.page > 600
+    assert measured.beyond == [put]
 
 
 @pytest.mark.parametrize("members", SHAPES)
