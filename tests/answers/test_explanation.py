@@ -88,6 +88,12 @@ def test_a_topic_is_listed_for_the_first_time():
     assert (cause.kind, cause.what) == ("topic-appeared", "topic a was listed for the first time, with 3 partitions")
 
 
+@pytest.mark.parametrize(("names", "told"), [("m", "the last member went"), ("mn", "the last 2 members went")])
+def test_the_last_members_are_counted_unless_there_is_one(names, told):
+    [cause] = causes(side(*map(member, names)), side(assignor=None), (SAME, SAME))
+    assert cause.what == told
+
+
 def test_what_moved_knows_a_static_member_that_came_back():
     before = [member("s-1", instance="i", recorded="a:0,1"), member("m", recorded="a:2")]
     after = [member("s-2", instance="i", recorded="a:0"), member("n", recorded="a:1,3")]

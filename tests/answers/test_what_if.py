@@ -77,7 +77,7 @@ def test_a_cooperative_group_is_told_as_it_settles_not_after_its_first_round(led
 
 def test_what_was_assumed_is_said(ledger):
     more = what_if(ledger, "several", members=2)
-    assert more.notes == ("members differ in what they subscribe to: new ones take a, as 1 do",)
+    assert more.notes == ("members differ in what they subscribe to: new ones take a, as 1 member does",)
     assert (more.joined, more.gone) == (("new-1", "new-2"), ())
     assert what_if(ledger, "several").notes == what_if(ledger, "pay").notes == ()
     assert what_if(ledger, "new").notes == (
@@ -98,6 +98,7 @@ def test_a_state_may_be_named(ledger):
         ("nobody", {}, "NO_MEMBERS", "no complete state of group 'nobody' has members: there is nothing to compute"),
         ("pay", {"members": -2}, "NO_MEMBERS", "group 'pay' has 2 members: none would be left"),
         ("pay", {"members": -3}, "NO_MEMBERS", "the state has 2 members: 3 cannot go"),
+        ("gone", {"members": -2}, "NO_MEMBERS", "the state has 1 member: 2 cannot go"),
         ("pay", {"without": ["x"]}, "UNKNOWN_MEMBER", "no member 'x' in this state; members: m, n"),
         ("dark", {}, "TOPIC_NOT_LISTED", "no topic listing has x at the time of log/dev/dark/1: the partition counts"),
         ("share", {}, "NOT_COMPUTED", "group 'share' is a share group; expected classic or consumer"),

@@ -100,7 +100,8 @@ def causes(before: Side | None, after: Side, listed: tuple[Counts, Counts]) -> I
         text = f"the assignor changed from {before.assignor} to {after.assignor}"
         found.append(Cause(CauseKind.ASSIGNOR_CHANGED, after.assignor, text))
     if before.members and not after.members:
-        found = [Cause(CauseKind.GROUP_EMPTIED, None, f"the last {_number(len(before.members), 'member')} went")]
+        last = "member" if len(before.members) == 1 else f"{len(before.members)} members"
+        found = [Cause(CauseKind.GROUP_EMPTIED, None, f"the last {last} went")]
     if after.kind == DELETED:
         found = [Cause(CauseKind.GROUP_DELETED, None, "the group was deleted")]
     if not found and before.follow_up:

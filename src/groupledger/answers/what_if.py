@@ -10,6 +10,7 @@ from groupledger.answers.generations import CLASSIC, choose, cluster_of, snapsho
 from groupledger.answers.rebalance import MemberMove
 from groupledger.answers.recorded_states import CONSUMER
 from groupledger.answers.rows import matching, records
+from groupledger.answers.spoken import numbered
 from groupledger.answers.states import states
 from groupledger.answers.topic_partitions import partitions
 from groupledger.core.faults import Fault
@@ -82,7 +83,7 @@ def what_if(
     new, notes = _joining(before, max(members, 0))
     after = [*stay, *new]
     if not after:
-        raise Fault("NO_MEMBERS", f"group {group_id!r} has {len(before)} members: none would be left")
+        raise Fault("NO_MEMBERS", f"group {group_id!r} has {numbered(len(before), 'member')}: none would be left")
     scenario = _scenario(assignor or _assignor(side), cluster, side, known, after)
     given = {member_id: tuple(sorted(has)) for member_id, has in targets(scenario).items()}
     told = tuple(_moves(before, after, given))
@@ -155,7 +156,7 @@ def _leaving(before: list[Record], members: int, without: Sequence[str]) -> set[
             raise Fault("UNKNOWN_MEMBER", f"no member {name!r} in this state; members: {', '.join(sorted(ids))}")
     left = [name for name in ids if name not in without]
     if -members > len(left):
-        raise Fault("NO_MEMBERS", f"the state has {len(left)} members: {-members} cannot go")
+        raise Fault("NO_MEMBERS", f"the state has {numbered(len(left), 'member')}: {-members} cannot go")
     return {*without, *(left[members:] if members < 0 else ())}
 
 
@@ -173,7 +174,8 @@ def _joining(before: list[Record], number: int) -> tuple[list[Record], list[str]
         names.append(name)
     row = {"group_instance_id": None, "client_id": None, "host": None, "rack_id": None, "recorded": None}
     new = [row | {"member_id": name, "topics": list(topics)} for name in names]
-    several = f"members differ in what they subscribe to: new ones take {', '.join(topics)}, as {alike:,} do"
+    others = f"{numbered(alike, 'member')} {'does' if alike == 1 else 'do'}"
+    several = f"members differ in what they subscribe to: new ones take {', '.join(topics)}, as {others}"
     return new, [several] if names and len(counted) > 1 else []
 
 
