@@ -12,6 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from groupledger.cli import main
+from tests.answers.histories import History, rows_of
+from tests.answers.ledgers import write
 from tests.hostile_ids import RAW
 
 ROOT = Path(__file__).parents[2]
@@ -183,6 +185,21 @@ def test_a_question_that_makes_no_sense(place, arguments):
 def test_a_folder_without_a_ledger_is_told_without_spark(place, arguments):
     asked = [*arguments, "--config", "good.yaml"]
     judged(asked, CliRunner().invoke(main, asked), said="there is no ledger at ledger (no table runs)")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["replay", "--assignor", "range", "--group", "pya"], "no group 'pya' in this ledger; known: pay"),
+        (["replay", "--assignor", "range", "--cluster", "prod"], "no cluster 'prod' in this ledger; known: dev"),
+        (["replay", "--assignor", "range", "--since", "1h", "--until", "2h"], "expected since < until"),
+        (["views"], "expected one in a catalog (ledger.catalog)"),
+    ],
+)
+def test_a_question_about_what_is_not_there_is_answered_without_spark(place, words, said):
+    write(place / "known", **rows_of(History("pay").state(1, "m a:0")))
+    asked = [*words, "--ledger", "known"]
+    judged(asked, CliRunner().invoke(main, asked), said=said)
 
 
 @pytest.mark.parametrize("command", ["solve", "simulate"])

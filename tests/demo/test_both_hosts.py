@@ -24,8 +24,8 @@ from tests.demo.questions import QUESTIONS, REPLAYED
 PACKAGE = ROOT / "src" / "groupledger"
 ASKING = ("cli/*.py", "notebook/*.py", "report/html/*.py")
 """Who asks the ledger."""
-PARTS = {"cluster_of", "moments"}
-"""Parts of answers: the cluster of a group, moments for lengths of time."""
+PARTS = {"cluster_of", "moments", "scope"}
+"""Parts of answers: the cluster of a group, moments for lengths of time, what was asked for."""
 MOMENT = datetime(2026, 11, 22, tzinfo=UTC)
 
 

@@ -94,6 +94,7 @@ def _under_assignor(
     job: Job, assignor: str, scenario: str | None, mode: str | None, asked: Asked, limit: int, *, wide: bool
 ) -> None:
     from groupledger.answers.replayed import replayed
+    from groupledger.answers.scope import scope
     from groupledger.pipeline.assign import assign
 
     name = scenario or scenario_of(assignor)
@@ -102,6 +103,7 @@ def _under_assignor(
     other = job.override(
         every | {"assign.assignor": assignor, "assign.scenario": name, "assign.mode": mode, "assign.carried": "true"}
     )
+    scope(job.reader(), asked)  # a wrong question is answered before anything is computed
     spark = job.spark_for_ledger()
     with job.output.status("computing what happened"):
         assign(spark, happened.config, happened.invocation(None))

@@ -78,9 +78,10 @@ def views(job: Job) -> None:
 
     Only for a ledger in a catalog (`ledger.catalog`). Existing views are replaced.
     """
-    from groupledger.pipeline.views import create_views
+    from groupledger.pipeline.views import create_views, require_catalog
 
     place = job.place()
+    require_catalog(place)
     made = create_views(job.spark(), place)
     job.output.line(f"{len(made)} views in {place}: {', '.join(made)}")
     job.output.result({"status": "done", "command": "views", "location": str(place), "views": made})

@@ -83,14 +83,19 @@ def in_spark(query: str) -> str:
     return _UNNEST.sub("explode(", query)
 
 
+def require_catalog(location: LedgerLocation) -> None:
+    """Raise Fault("NOT_IN_A_CATALOG") for a ledger in a folder."""
+    if location.catalog is None:
+        message = f"the ledger at {location} is in a folder; expected one in a catalog (ledger.catalog)"
+        raise Fault("NOT_IN_A_CATALOG", f"{message}: `groupledger sql` has the views of this one")
+
+
 def create_views(spark: SparkSession, location: LedgerLocation) -> list[str]:
     """Create the views beside the tables of a ledger in a catalog, or replace them; give their names.
 
     Raises Fault: NOT_IN_A_CATALOG, and what `sinks.ledger.check` does.
     """
-    if location.catalog is None:
-        message = f"the ledger at {location} is in a folder; expected one in a catalog (ledger.catalog)"
-        raise Fault("NOT_IN_A_CATALOG", f"{message}: `groupledger sql` has the views of this one")
+    require_catalog(location)
     check(spark, location, [BY_NAME[name] for name in sorted(tables())])
     for view in views().values():
         query = in_spark(view.reading(partial("{}.{}".format, location.schema)))
