@@ -18,6 +18,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.TreeMap;
+import java.util.function.Function;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.utils.internals.LogContext;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorMetadataImage;
@@ -27,6 +29,7 @@ import org.apache.kafka.coordinator.group.api.assignor.MemberAssignment;
 import org.apache.kafka.coordinator.group.api.assignor.PartitionAssignor;
 import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
 import org.apache.kafka.coordinator.group.api.assignor.SubscriptionType;
+import org.apache.kafka.coordinator.group.api.streams.assignor.TopologyDescriber;
 import org.apache.kafka.coordinator.group.assignor.RangeAssignor;
 import org.apache.kafka.coordinator.group.assignor.SimpleAssignor;
 import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
@@ -35,6 +38,9 @@ import org.apache.kafka.coordinator.group.modern.Assignment;
 import org.apache.kafka.coordinator.group.modern.GroupSpecImpl;
 import org.apache.kafka.coordinator.group.modern.MemberSubscriptionAndAssignmentImpl;
 import org.apache.kafka.coordinator.group.modern.TopicIds;
+import org.apache.kafka.coordinator.group.streams.assignor.AssignmentConfigsImpl;
+import org.apache.kafka.coordinator.group.streams.assignor.MemberMetadataAndStateImpl;
+import org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor;
 import org.apache.kafka.timeline.SnapshotRegistry;
 import org.apache.kafka.timeline.TimelineHashMap;
 
@@ -63,6 +69,8 @@ public class ServerOracle {
     }
 
     private static ObjectNode answer(JsonNode scenario) {
+        if (scenario.get("assignor").asText().equals("server-sticky"))
+            return tasks(scenario);
         Facts facts = facts(scenario.get("topics"));
         Map<String, Uuid> known = new HashMap<>(facts.ids);  // those that are gone are still held
         scenario.path("deleted").fields().forEachRemaining(e -> known.put(e.getKey(), Uuid.fromString(e.getValue().asText())));
@@ -135,9 +143,7 @@ public class ServerOracle {
     }
 
     /** The members walk from the group's own map into a HashMap; the one that joins is not in the former yet. */
-    private static GroupSpec group(
-        JsonNode scenario, Map<String, JsonNode> members, Map<String, Uuid> known, Facts facts, boolean homogeneous
-    ) {
+    private static <T> Map<String, T> walk(JsonNode scenario, Map<String, JsonNode> members, Function<JsonNode, T> read) {
         TimelineHashMap<String, Integer> group = new TimelineHashMap<>(new SnapshotRegistry(new LogContext()), 0);
         String joining = scenario.path("joining").textValue();
         if (scenario.hasNonNull("history")) {
@@ -149,13 +155,21 @@ public class ServerOracle {
         } else {
             members.keySet().stream().filter(member -> !member.equals(joining)).forEach(member -> group.put(member, 1));
         }
-        Map<Uuid, Map<Integer, String>> owners = new HashMap<>();
-        Map<String, MemberSubscriptionAndAssignmentImpl> specs = new HashMap<>();
-        group.forEach((member, one) -> specs.put(member, member(members.get(member), known, facts, owners)));
+        Map<String, T> specs = new HashMap<>();
+        group.forEach((member, one) -> specs.put(member, read.apply(members.get(member))));
         if (joining != null)
-            specs.put(joining, member(members.get(joining), known, facts, owners));
+            specs.put(joining, read.apply(members.get(joining)));
         if (specs.size() != members.size())
             throw new IllegalArgumentException("the history does not lead to the members");
+        return specs;
+    }
+
+    private static GroupSpec group(
+        JsonNode scenario, Map<String, JsonNode> members, Map<String, Uuid> known, Facts facts, boolean homogeneous
+    ) {
+        Map<Uuid, Map<Integer, String>> owners = new HashMap<>();
+        Map<String, MemberSubscriptionAndAssignmentImpl> specs =
+            walk(scenario, members, member -> member(member, known, facts, owners));
         SubscriptionType type = homogeneous ? SubscriptionType.HOMOGENEOUS : SubscriptionType.HETEROGENEOUS;
         return new GroupSpecImpl(Collections.unmodifiableMap(specs), type, owners);
     }
@@ -175,5 +189,60 @@ public class ServerOracle {
         Optional<String> instance = Optional.ofNullable(member.path("instance_id").textValue());
         TopicIds topics = new TopicIds(topics(member), facts);
         return new MemberSubscriptionAndAssignmentImpl(Optional.empty(), instance, topics, Assignment.fromRecord(target));
+    }
+
+    /** A Streams group: what each member gets, active tasks and standby tasks, each list sorted. */
+    private static ObjectNode tasks(JsonNode scenario) {
+        Map<String, JsonNode> members = new LinkedHashMap<>();
+        scenario.get("members").forEach(member -> members.put(member.get("id").asText(), member));
+        var specs = walk(scenario, members, ServerOracle::taskMember);
+        var replicas = Map.of("num.standby.replicas", Integer.toString(scenario.path("standby_replicas").asInt(0)));
+        var group = new org.apache.kafka.coordinator.group.streams.assignor.GroupSpecImpl(
+            specs, AssignmentConfigsImpl.fromMap(replicas));
+        ObjectNode result = JSON.createObjectNode();
+        result.set("id", scenario.get("id"));
+        try {
+            var given = new StickyTaskAssignor().assign(group, new Topology(scenario.get("subtopologies")));
+            ObjectNode active = result.putObject("active");
+            ObjectNode standby = result.putObject("standby");
+            for (String member : members.keySet()) {
+                write(given.members().get(member).activeTasks(), active.putArray(member));
+                write(given.members().get(member).standbyTasks(), standby.putArray(member));
+            }
+        } catch (RuntimeException failure) {
+            result.put("error", failure.getClass().getSimpleName() + ": " + failure.getMessage());
+        }
+        return result;
+    }
+
+    private record Topology(JsonNode facts) implements TopologyDescriber {
+        public List<String> subtopologies() {
+            List<String> names = new ArrayList<>();
+            facts.fieldNames().forEachRemaining(names::add);
+            Collections.sort(names);
+            return names;
+        }
+        public int maxNumInputPartitions(String name) { return facts.get(name).get("tasks").asInt(); }
+        public boolean isStateful(String name) { return facts.get(name).path("stateful").asBoolean(); }
+    }
+
+    private static MemberMetadataAndStateImpl taskMember(JsonNode member) {
+        Map<String, Map<Integer, Long>> offsets = new HashMap<>();
+        member.path("offsets").forEach(each -> offsets
+            .computeIfAbsent(each.get(0).asText(), x -> new HashMap<>()).put(each.get(1).asInt(), each.get(2).asLong()));
+        return new MemberMetadataAndStateImpl(
+            Optional.empty(), Optional.empty(), member.get("process_id").asText(), Map.of(),
+            taskSets(member.path("active")), taskSets(member.path("standby")), Map.of(), offsets, Map.of());
+    }
+
+    private static Map<String, Set<Integer>> taskSets(JsonNode tasks) {
+        Map<String, Set<Integer>> sets = new HashMap<>();
+        tasks.forEach(each -> sets.computeIfAbsent(each.get(0).asText(), x -> new HashSet<>()).add(each.get(1).asInt()));
+        return sets;
+    }
+
+    private static void write(Map<String, Set<Integer>> tasks, ArrayNode out) {
+        new TreeMap<>(tasks).forEach((subtopology, numbers) ->
+            numbers.stream().sorted().forEach(number -> out.addArray().add(subtopology).add(number)));
     }
 }

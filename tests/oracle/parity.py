@@ -23,12 +23,13 @@ from hypothesis import strategies as st
 from groupledger.core.scenario import solve
 from tests.core.assignors.groups import scenarios
 from tests.core.assignors.server.scenarios import chains as server_chains
+from tests.core.assignors.server.task_scenarios import task_chains
 from tests.oracle import client_groups
 from tests.oracle.live import CLIENT, SERVER, Oracle
 
 GOLDEN = Path(__file__).parents[1] / "data" / "parity"
 CLIENT_FILES = ("chain", "conflict", "edge", "hetero", "homog", "racks", "static", "user-data", "wide")
-SERVER_FILES = ("server-chain", "server-hetero", "server-homog", "server-simple")
+SERVER_FILES = ("server-chain", "server-hetero", "server-homog", "server-simple", "server-sticky")
 SIMPLE = "server-simple"
 ASKED = {"transferring": True, "is_sticky": True}
 Row = tuple[str, str]
@@ -120,6 +121,7 @@ def main() -> int:
         compare("golden", golden(SERVER_FILES), oracle, counts, keep)
         compare("new", server_chains(asked.seed, -(-asked.groups // 5)), oracle, counts, keep)
         compare("new", server_chains(asked.seed, -(-asked.groups // 50), assignor=SIMPLE), oracle, counts, keep)
+        compare("new", task_chains(asked.seed, -(-asked.groups // 50)), oracle, counts, keep)
     print(table(counts))  # noqa: T201 the command's answer
     if asked.keep:
         asked.keep.write_text("".join(f"{line}\n" for line in keep), encoding="utf-8")

@@ -28,10 +28,7 @@ def require_form(scenario: dict[str, Any]) -> None:
     members = _list(scenario.get("members"), "members")
     for index, member in enumerate(members):
         _member(_object(member, f"members.{index}"), f"members.{index}")
-    ids = [member["id"] for member in members]
-    if len(set(ids)) < len(ids):
-        twice = next(name for name in ids if ids.count(name) > 1)
-        _complain("members", f"the id {twice!r} twice", "every member once")
+    _unique([member["id"] for member in members])
     for topic, partitions in _object(scenario.get("racks") or {}, "racks").items():
         for number, replicas in enumerate(_list(partitions, f"racks.{topic}")):
             for rack in _list(replicas, f"racks.{topic}.{number}"):
@@ -64,6 +61,41 @@ def require_server_form(scenario: Mapping[str, Any], assignors: Sequence[str]) -
     _server_options(scenario)
 
 
+def require_task_form(scenario: Mapping[str, Any]) -> None:
+    """Do as `require_form` for a Streams group (KIP-1071): members have tasks of subtopologies, which have counts."""
+    subtopologies = _object(scenario.get("subtopologies"), "subtopologies")
+    for name, fact in subtopologies.items():
+        _whole(_object(fact, f"subtopologies.{name}").get("tasks"), f"subtopologies.{name}.tasks", range(2**31))
+        if not isinstance(fact.get("stateful", False), bool):
+            _complain(f"subtopologies.{name}.stateful", fact["stateful"], "true or false")
+    total = sum(fact["tasks"] for fact in subtopologies.values())
+    if total > MOST_PARTITIONS:
+        _complain("subtopologies", f"{total:,} tasks in all", f"at most {MOST_PARTITIONS:,}")
+    _whole(scenario.get("standby_replicas", 0), "standby_replicas", range(2**15))
+    members = _list(scenario.get("members"), "members")
+    for at, member in enumerate(members):
+        place = f"members.{at}"
+        for name in ("id", "process_id"):
+            _text(_object(member, place).get(name), f"{place}.{name}")
+        for name, length in (("active", 2), ("standby", 2), ("offsets", 3)):
+            for task in _list(member.get(name) or [], f"{place}.{name}"):
+                _task(task, length, f"{place}.{name}")
+    _unique([member["id"] for member in members])
+    _server_options(scenario)
+    joining, known = scenario.get("joining"), {member["id"] for member in members}
+    if joining is not None and joining not in known:
+        _complain("joining", joining, "the id of a member")
+
+
+def _task(value: Any, length: int, place: str) -> None:
+    if not isinstance(value, list) or len(value) != length:
+        _complain(place, value, "[subtopology, number]" if length == 2 else "[subtopology, number, offset]")
+    _text(value[0], place)
+    _whole(value[1], place, range(2**31))
+    if length > 2:
+        _whole(value[2], place, range(2**63))
+
+
 def _server_options(scenario: Mapping[str, Any]) -> None:
     _text_or_null(scenario.get("joining"), "joining")
     if scenario.get("subscription_type") is not None:
@@ -84,6 +116,12 @@ def _topic_id(value: Any, place: str) -> None:
 def _one_of(value: Any, names: Sequence[str], place: str) -> None:
     if value not in names:
         _complain(place, value, f"one of {', '.join(names)}")
+
+
+def _unique(ids: Sequence[str]) -> None:
+    if len(set(ids)) < len(ids):
+        twice = next(name for name in ids if ids.count(name) > 1)
+        _complain("members", f"the id {twice!r} twice", "every member once")
 
 
 def _member(member: dict[str, Any], place: str) -> None:

@@ -1,5 +1,7 @@
 """Solve a group given as one JSON scenario, for `solve` with `server-uniform`, `server-range` and `server-simple`.
 
+A Streams group (`server-sticky`) has a form of its own: `task_scenario`.
+
 The format is that of `tests/data/parity/README.md`. `map`, the collection under the group's members, is not an input
 here: production's TimelineHashMap is the only one.
 """
@@ -14,11 +16,13 @@ from groupledger.core.assignors.server.assign import ASSIGNORS, assign, find_wal
 from groupledger.core.assignors.server.group import ServerGroup, ServerMember, Topic, TopicId, encode
 from groupledger.core.assignors.server.simple import SIMPLE, assign_simple
 from groupledger.core.assignors.server.spec import ServerPath
+from groupledger.core.assignors.server.sticky_tasks import STICKY_TASKS
+from groupledger.core.assignors.server.task_scenario import solve_tasks
 from groupledger.core.scenario_form import require_server_form
 from groupledger.core.wire.primitives import uuid_bytes
 
 PREFIX = "server-"
-NAMES = tuple(PREFIX + name for name in (*ASSIGNORS, SIMPLE))
+NAMES = tuple(PREFIX + name for name in (*ASSIGNORS, SIMPLE, STICKY_TASKS))
 HOMOGENEOUS = {"homogeneous": True, "heterogeneous": False}
 
 
@@ -27,6 +31,8 @@ def solve(scenario: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises Fault if the scenario is malformed, or if its group cannot exist.
     """
+    if scenario["assignor"] == PREFIX + STICKY_TASKS:
+        return solve_tasks(scenario)
     group = read(scenario)
     batch, names = encode([group])
     if scenario["assignor"] == PREFIX + SIMPLE:
