@@ -63,8 +63,8 @@ def simulate(
     {"id": "a", "topics": {"orders": 4}, "events": [{"event": "join", "member": "m1", "topics": ["orders"]}]}
 
     The format is in docs/simulation.md; "times" in a script give its group a clock. --compare plays each script under
-    variants: words joined by + are an assignor, consumer (KIP-848), share (KIP-932), static, dynamic,
-    as-written, or name=value.
+    variants: words joined by + are an assignor, consumer (KIP-848), share (KIP-932), streams (KIP-1071), static,
+    dynamic, as-written, or name=value.
     With --grid, no scripts are read: every group of a ledger meets each change of the grid (docs/grid.md). With
     --from-ledger, a script's events happen to the members of that group, over its topics.
 
@@ -180,9 +180,8 @@ def _tell_rest(output: Output, number: int) -> None:
 
 
 def _coordinated(event: Told) -> Told | None:
-    """Return what the coordinator did that assigns: of a consumer group (KIP-848) or a share group (KIP-932)."""
-    found: Told | None = event.get("consumer_group") or event.get("share_group")
-    return found
+    """Return what the coordinator did that assigns: of a consumer group (KIP-848), or a share or Streams group."""
+    return next((event[name] for name in ("consumer_group", "share_group", "streams_group") if name in event), None)
 
 
 def _show_calls(output: Output, event: Told) -> None:
@@ -197,16 +196,18 @@ def _show_calls(output: Output, event: Told) -> None:
 
 
 def _show_heartbeats(output: Output, group: Told) -> None:
-    """Print a consumer or share group: its members' heartbeats and answers, and its state."""
-    columns = ("ms", "member", "said epoch", "owned", "epoch", "state", "assigned", "to revoke", "group epoch")
-    output.table(columns, [_heartbeat(each) for each in group["heartbeats"][:MOST_ROWS]])
+    """Print a group that its coordinator assigns: its members' heartbeats and answers, and its state."""
+    rows = group["heartbeats"][:MOST_ROWS]
+    standby = ("standby",) if any("standby" in row for row in rows) else ()
+    columns = ("ms", "member", "said epoch", "owned", "epoch", "state", "assigned", *standby, "to revoke", "group epoch")
+    output.table(columns, [_heartbeat(each) for each in rows])
     _tell_rest(output, len(group["heartbeats"]) - MOST_ROWS)
 
 
 def _heartbeat(row: Told) -> tuple[object, ...]:
     owned = "" if row["owned"] is None else _named(row["owned"])
     state = row["error"] or row["state"]
-    lists = _named(row["assigned"]), _named(row["pending"])
+    lists = tuple(_named(row[name]) for name in ("assigned", "standby", "pending") if name in row)
     return row["at_ms"], row["member"], row["sent_epoch"], owned, row["epoch"], state, *lists, row["group_epoch"]
 
 

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.protocol.callbacks import Call, Callback
+from groupledger.core.protocol.group_kinds import require_consumers
 from groupledger.core.protocol.recorded import Certainty, RecordedCall
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.settlement import MemberCall, Settlement
-from groupledger.core.protocol.share_script import require_consumers
 from groupledger.core.protocol.simulator import simulate
 from groupledger.listener.broker import SimulatedBroker
 from groupledger.listener.hosted import Entry, HostedConsumer

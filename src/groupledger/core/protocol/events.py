@@ -17,11 +17,12 @@ MAX_POLL_INTERVAL_MS = 300_000
 
 
 class GroupProtocol(enum.StrEnum):
-    """How a member talks to its coordinator: rounds of JoinGroup and SyncGroup, or heartbeats (KIP-848, KIP-932)."""
+    """How a member talks to its coordinator: rounds of JoinGroup and SyncGroup, or heartbeats (KIP-848, 932, 1071)."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
     SHARE = "share"
+    STREAMS = "streams"
 
     @property
     def coordinated(self) -> bool:
@@ -48,11 +49,12 @@ class Join(Event):
     `upgrade_from`: Streams' setting of that name, which keeps it eager until everyone runs the new byte code. A member
     of the consumer protocol has no `assignors`, but may ask the broker for one by `remote_assignor`, and may subscribe
     by `topic_regex`. `rebalance_timeout_ms` (`max.poll.interval.ms`) is how long it may take to give up partitions.
-    `library`: as a leader it may assign by an algorithm of its own (librdkafka's cooperative-sticky).
+    `library`: as a leader it may assign by an algorithm of its own (librdkafka's cooperative-sticky). `process_id`: of
+    a Streams group's member, which is one thread of that process; its topics are those of the group's topology.
     """
 
     member: str
-    topics: tuple[str, ...]
+    topics: tuple[str, ...] = ()
     assignors: tuple[str, ...] = COOPERATIVE_STICKY
     group_instance_id: str | None = None
     byte_code: ByteCode = ByteCode.KIP_792
@@ -62,6 +64,7 @@ class Join(Event):
     topic_regex: str | None = None
     rebalance_timeout_ms: int = MAX_POLL_INTERVAL_MS
     library: str = JAVA
+    process_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

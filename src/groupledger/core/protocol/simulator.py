@@ -27,10 +27,12 @@ from groupledger.core.protocol.consumer_group.coordinator import ConsumerGroup
 from groupledger.core.protocol.consumer_group.play import Play
 from groupledger.core.protocol.consumer_group.settling import Horizon, pass_time, settle, take_coordinated
 from groupledger.core.protocol.consumer_group.share_group import ShareGroup
+from groupledger.core.protocol.consumer_group.streams_group import StreamsGroup
 from groupledger.core.protocol.consumer_group.targets import ServerQuestion, Targets, find_targets
 from groupledger.core.protocol.consumer_group.topic_table import TopicTable
 from groupledger.core.protocol.coordinator import Coordinator
 from groupledger.core.protocol.group import Group
+from groupledger.core.protocol.group_kinds import require_one_kind
 from groupledger.core.protocol.happening import come_back, happen
 from groupledger.core.protocol.leader import Plan, Question, plan_all
 from groupledger.core.protocol.ownership import waited_ms
@@ -39,10 +41,13 @@ from groupledger.core.protocol.refusals import require_topic_names
 from groupledger.core.protocol.rounds import gather, spread
 from groupledger.core.protocol.script import MOST_ROUNDS, Script
 from groupledger.core.protocol.settlement import Cycle, Settlement
-from groupledger.core.protocol.share_script import require_one_kind
 from groupledger.core.protocol.timed.play import play_timed, require_consumer_times, require_order
 
 __all__ = ["MOST_ROUNDS", "Script", "live", "play", "simulate", "simulate_all"]
+
+COORDINATORS: dict[e.GroupProtocol, type[ConsumerGroup]] = {
+    each.protocol: each for each in (ConsumerGroup, ShareGroup, StreamsGroup)
+}
 
 T = TypeVar("T")
 Asked = Question | ServerQuestion
@@ -233,7 +238,7 @@ def _enter_consumer_group(stage: _Stage, event: e.Event) -> str | None:
     stage.classic.set_clocks(max(stage.classic.clock_ms, event.at_ms))
     refused = refuses(stage.classic, stage.script.consumer_group)
     if refused is None:
-        kind = ShareGroup if settings.group_protocol is e.GroupProtocol.SHARE else ConsumerGroup
+        kind = COORDINATORS[settings.group_protocol]
         stage.consumer = to_consumer_group(stage.classic, stage.script.consumer_group, stage.topics, kind)
     else:
         stage.classic.strangers.pop(settings.member, None)

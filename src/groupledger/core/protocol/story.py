@@ -3,7 +3,7 @@
 A script: {"id": "payments", "topics": {"orders": 6}, "form": "kip", "events": [{"event": "join", "member": "a",
 "topics": ["orders"]}, {"event": "set-partitions", "topic": "orders", "partitions": 8, "at_ms": 60000}]}; with "times",
 its rounds are driven by a clock. The names of events are those of `core.protocol.events` in kebab-case, with the same
-fields; `consumer_group` has the fields of `ConsumerGroupSettings`, and `share_group` those that share groups have.
+fields; `consumer_group` has the fields of `ConsumerGroupSettings`, `share_group` and `streams_group` those of theirs.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from groupledger.core.protocol.client_library import read_client_library, requir
 from groupledger.core.protocol.compatibility import LIBRARIES, ByteCode
 from groupledger.core.protocol.consumer_group.coordinated import Coordinated
 from groupledger.core.protocol.consumer_group_json import group_key, read_settings, write_coordinated, write_settings
+from groupledger.core.protocol.group_kinds import KINDS, coordinator_of, require_consumers
 from groupledger.core.protocol.happening import HAPPENS
 from groupledger.core.protocol.metrics import of_simulation, whole
 from groupledger.core.protocol.ownership import DoubleOwner
 from groupledger.core.protocol.script_checks import require, require_one_of, require_whole
 from groupledger.core.protocol.settlement import MemberCall, MemberRound, Pace, Round, Settlement, TimedEnd
-from groupledger.core.protocol.share_script import coordinator_of, require_consumers
 from groupledger.core.protocol.simulator import Script, simulate_all
 from groupledger.core.protocol.times_json import read_times, write_times
 from groupledger.core.step import Form
@@ -45,7 +45,7 @@ LISTS = frozenset({"topics", "assignors"})
 FLAGS = frozenset({"upgrade_from", "together"})
 NUMBERS = {"at_ms": 2**53, "partitions": MOST_PARTITIONS, "rebalance_timeout_ms": 2**31}
 ENUMS = {"byte_code": ByteCode.__members__, "group_protocol": {each.value: each for each in e.GroupProtocol}}
-OPTIONAL = frozenset({"group_instance_id", "remote_assignor", "topic_regex"})
+OPTIONAL = frozenset({"group_instance_id", "remote_assignor", "topic_regex", "process_id"})
 
 
 def simulate_lines(
@@ -118,7 +118,7 @@ def read_script(found: Mapping[str, Any]) -> Script:
     rounds = "no round_ms beside times: a round takes round_trip_ms"
     require(times is None or not pace.round_ms, "pace.round_ms", pace.round_ms, rounds)
     protocol = coordinator_of(told_events)
-    for each in (e.GroupProtocol.CONSUMER, e.GroupProtocol.SHARE):
+    for each in (e.GroupProtocol.CONSUMER, *KINDS):
         key = group_key(each)
         require(each is protocol or key not in found, key, found.get(key), f"{group_key(protocol)}, of its members")
     settings = read_settings(found.get(group_key(protocol), {}), protocol)
@@ -144,6 +144,8 @@ def _event(found: Any, place: str) -> e.Event:
     known = {each.name: each.default is MISSING for each in fields(kind)}
     for key in values:
         require_one_of(key, known, place)
+    if kind is e.Join:  # a topology or an expression says which topics
+        known["topics"] = values.get("group_protocol") != e.GroupProtocol.STREAMS and "topic_regex" not in values
     for key, needed in known.items():
         require(key in values or not needed, f"{place}.{key}", values.get(key), "a value")
     return kind(**{key: _value(key, value, f"{place}.{key}") for key, value in values.items()})

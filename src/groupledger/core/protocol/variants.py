@@ -1,7 +1,8 @@
 """One script under another assignor, protocol or setting: what `groupledger simulate --compare` plays side by side.
 
-A variant is words joined by `+`: an assignor (`range`), `consumer` (KIP-848), `share` (KIP-932), `static` or `dynamic`,
-`name=value` for a setting of the script; `as-written` changes nothing. Worked example: `cooperative-sticky+static`.
+A variant is words joined by `+`: an assignor (`range`), `consumer` (KIP-848), `share` (KIP-932), `streams` (KIP-1071),
+`static` or `dynamic`, `name=value` for a setting of the script; `as-written` changes nothing. Worked example:
+`cooperative-sticky+static`.
 """
 
 from __future__ import annotations
@@ -12,19 +13,23 @@ from typing import Any
 
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
-from groupledger.core.protocol.consumer_group_json import OF_SHARE_GROUP, read_settings, write_settings
+from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings, StreamsGroupSettings
+from groupledger.core.protocol.consumer_group.topology import SubtopologyTopics
+from groupledger.core.protocol.consumer_group_json import TOPOLOGY, read_settings, write_settings
+from groupledger.core.protocol.group_kinds import KINDS, STREAMS, GroupKind, kind_of
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.times import Times
 from groupledger.core.protocol.times_json import MEMBERS, OF_GROUP, OF_MEMBER, read_times, write_times
+from groupledger.core.protocol.topology_json import write_topology
 
 BAD_VARIANT = "BAD_VARIANT"
 AS_WRITTEN, STATIC, DYNAMIC = "as-written", "static", "dynamic"
-CONSUMER, SHARE = e.GroupProtocol.CONSUMER.value, e.GroupProtocol.SHARE.value
-WORDS = (AS_WRITTEN, CONSUMER, SHARE, STATIC, DYNAMIC)
+COORDINATED = tuple(each.value for each in e.GroupProtocol if each.coordinated)
+WORDS = (AS_WRITTEN, *COORDINATED, STATIC, DYNAMIC)
 OF_BROKER = tuple(each.name for each in fields(ConsumerGroupSettings))
 OF_CLIENT = tuple(each for each in (*OF_MEMBER, *OF_GROUP) if each not in OF_BROKER)
-SETTINGS = tuple(dict.fromkeys((*OF_MEMBER, *OF_GROUP, *OF_BROKER)))
+OF_KIND = {kind: tuple(each for each in kind.settings if each != TOPOLOGY) for kind in KINDS.values()}
+SETTINGS = tuple(dict.fromkeys((*OF_MEMBER, *OF_GROUP, *OF_BROKER, *OF_KIND[STREAMS])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +58,7 @@ def _read(name: str, assignors: Collection[str]) -> Variant:
         key, equals, value = word.partition("=")
         if equals:
             variant = _with_setting(variant, key, value)
-        elif word in (CONSUMER, SHARE) and variant.coordinated is None:
+        elif word in COORDINATED and variant.coordinated is None:
             variant = replace(variant, coordinated=e.GroupProtocol(word))
         elif word in (STATIC, DYNAMIC):
             variant = replace(variant, static=word == STATIC)
@@ -78,20 +83,34 @@ def _with_setting(variant: Variant, key: str, value: str) -> Variant:
 
 def changed(script: Script, variant: Variant) -> Script:
     """The script under a variant. Raises Fault: BAD_VARIANT, and BAD_SCRIPT for a value that a setting cannot have."""
-    events = [_join(each, variant) if isinstance(each, e.Join) else each for each in script.events]
+    before = [_with_topics(each, script) for each in script.events]
+    events = [_join(each, variant) if isinstance(each, e.Join) else each for each in before]
     joins = [each for each in events if isinstance(each, e.Join)]
-    if any(each.group_protocol is e.GroupProtocol.SHARE for each in joins):
-        return _of_share_group(replace(script, events=events), variant)
+    kind = kind_of(events)
+    if kind is not None:
+        return _of_kind(replace(script, events=events), variant, kind)
     if any(each.group_protocol is e.GroupProtocol.CONSUMER for each in joins):
         return _of_consumer_group(replace(script, events=events), variant)
     return _of_classic_group(replace(script, events=events, consumer_group=ConsumerGroupSettings()), variant)
 
 
+def _with_topics(event: e.Event, script: Script) -> e.Event:
+    """A member of a Streams group as it would subscribe under another protocol: to the topics of the topology."""
+    settings = script.consumer_group
+    if not isinstance(event, e.Join) or not isinstance(settings, StreamsGroupSettings):
+        return event
+    topics = sorted({topic for each in settings.topology.values() for topic in each.source_topics})
+    return replace(event, topics=tuple(topics))
+
+
 def _join(join: e.Join, variant: Variant) -> e.Join:
-    """A member as the variant has it; a share consumer has nothing but its topics."""
-    if variant.coordinated is e.GroupProtocol.SHARE:
-        shared = e.Join(join.member, join.topics, group_protocol=variant.coordinated)
-        join = replace(shared, at_ms=join.at_ms, together=join.together)
+    """A member as the variant has it, with those fields alone that members of its kind have."""
+    protocol = variant.coordinated or (e.GroupProtocol.CLASSIC if variant.assignor else join.group_protocol)
+    if protocol in KINDS:
+        known = {name: getattr(join, name) for name in KINDS[protocol].join_fields}
+        join = e.Join(**{**known, "group_protocol": protocol})
+    elif join.process_id is not None:
+        join = replace(join, process_id=None)
     if variant.static is not None:
         join = replace(join, group_instance_id=(join.group_instance_id or join.member) if variant.static else None)
     if variant.coordinated is not None:
@@ -115,19 +134,21 @@ def _of_consumer_group(script: Script, variant: Variant) -> Script:
     """With settings of the broker, which has heartbeats and sessions of such a group, and with times of its members."""
     _require_known(variant, (*OF_BROKER, *OF_CLIENT), "a group with members of the consumer protocol")
     of_broker = {name: value for name, value in variant.settings.items() if name in OF_BROKER}
-    settings = read_settings({**write_settings(script.consumer_group), **of_broker})
+    kept = {name: value for name, value in write_settings(script.consumer_group).items() if name in OF_BROKER}
+    settings = read_settings({**kept, **of_broker})
     of_client = {name: value for name, value in variant.settings.items() if name not in OF_BROKER}
     return replace(_with_times(script, of_client), consumer_group=settings)
 
 
-def _of_share_group(script: Script, variant: Variant) -> Script:
-    """With settings of the broker; such a group has no static members and no times."""
-    if variant.static:
-        raise Fault(BAD_VARIANT, f"{variant.name!r} has static members; expected none in a share group")
-    _require_known(variant, OF_SHARE_GROUP, "a share group")
-    kept = {name: value for name, value in write_settings(script.consumer_group).items() if name in OF_SHARE_GROUP}
-    settings = read_settings({**kept, **variant.settings}, e.GroupProtocol.SHARE)
-    return replace(script, consumer_group=settings)
+def _of_kind(script: Script, variant: Variant, kind: GroupKind) -> Script:
+    """With settings of the broker. A Streams group without a topology has one subtopology that reads all topics."""
+    if variant.static and "group_instance_id" not in kind.join_fields:
+        raise Fault(BAD_VARIANT, f"{variant.name!r} has static members; expected none in {kind.group}")
+    _require_known(variant, OF_KIND[kind], kind.group)
+    kept = {name: value for name, value in write_settings(script.consumer_group).items() if name in kind.settings}
+    if kind is STREAMS and TOPOLOGY not in kept:
+        kept[TOPOLOGY] = write_topology({"0": SubtopologyTopics(tuple(sorted(script.topics)))})
+    return replace(script, consumer_group=read_settings({**kept, **variant.settings}, kind.protocol))
 
 
 def _with_times(script: Script, told: Mapping[str, Any]) -> Script:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from groupledger.core.protocol.consumer_group.heartbeat import Answer, Request
 from groupledger.core.protocol.consumer_group.topic_table import NO_PARTITIONS, IdPartitions
+from groupledger.core.protocol.events import GroupProtocol
 
 Said = tuple[tuple[str, ...], str | None]
 
@@ -36,7 +37,13 @@ class Client:
     stated: IdPartitions | None = None
     said: Said | None = None
     full: bool = True
-    shares: bool = False  # a share consumer, which takes what it is answered and states nothing of it
+    protocol: GroupProtocol = GroupProtocol.CONSUMER
+    process_id: str | None = None  # of a Streams group's member
+
+    @property
+    def shares(self) -> bool:
+        """Whether it is a share consumer, which takes what it is answered and states nothing of it."""
+        return self.protocol is GroupProtocol.SHARE
 
     @property
     def owns(self) -> IdPartitions:
@@ -75,6 +82,7 @@ def send(client: Client) -> tuple[Client, Request]:
         remote_assignor=client.remote_assignor if full else None,
         rebalance_timeout_ms=client.rebalance_timeout_ms if full else None,
         owned=owned,
+        process_id=client.process_id if full else None,
     )
     return replace(client, said=client.subscribed, stated=client.owns, full=False), request
 

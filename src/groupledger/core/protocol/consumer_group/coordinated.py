@@ -22,6 +22,7 @@ class HeartbeatRow(NamedTuple):
     """A heartbeat, or a JoinGroup of a classic member, that said or was answered something new.
 
     `sent_epoch` and `owned` are what it said (`owned` None: nothing of it), the rest is how its coordinator left it.
+    In a Streams group these are tasks, by subtopology and number, active ones but for `standby`.
     """
 
     at_ms: int
@@ -36,6 +37,7 @@ class HeartbeatRow(NamedTuple):
     pending: tuple[TopicPartition, ...]  # revocation
     group_epoch: int
     assignment_epoch: int
+    standby: tuple[TopicPartition, ...] = ()  # assigned
 
 
 class TargetRow(NamedTuple):
@@ -45,6 +47,7 @@ class TargetRow(NamedTuple):
     epoch: int
     assignor: str
     targets: tuple[tuple[str, tuple[TopicPartition, ...]], ...]
+    standby: tuple[tuple[str, tuple[TopicPartition, ...]], ...] = ()
 
 
 class MemberRow(NamedTuple):
@@ -62,11 +65,14 @@ class MemberRow(NamedTuple):
     target: tuple[TopicPartition, ...]
     assigned: tuple[TopicPartition, ...]
     pending: tuple[TopicPartition, ...]
+    process_id: str | None = None
+    standby_target: tuple[TopicPartition, ...] = ()
+    standby: tuple[TopicPartition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Coordinated:
-    """What the coordinator of a consumer group, or share group, did in one event, and how it stands after it."""
+    """What the coordinator of a group that it assigns did in one event, and how the group stands after it."""
 
     epoch: int
     assignment_epoch: int

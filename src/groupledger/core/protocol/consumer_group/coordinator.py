@@ -9,17 +9,17 @@ t-1. A's next heartbeat is told to revoke t-1, the one after that states t-0; th
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from groupledger.core.assignors.server.assign import ASSIGNORS
 from groupledger.core.assignors.server.group import ServerGroup, ServerMember, TopicIdNumbers
+from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol.consumer_group.group_member import LEFT_STATIC, GroupMember, MemberState
-from groupledger.core.protocol.consumer_group.heartbeat import Answer, Refusal, Request
+from groupledger.core.protocol.consumer_group.heartbeat import Answer, Request
 from groupledger.core.protocol.consumer_group.reconciliation import Goal, advance
+from groupledger.core.protocol.consumer_group.seats import fault_of, find_seat, updated
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
 from groupledger.core.protocol.consumer_group.subscriptions import (
     ResolvedExpressions,
@@ -27,7 +27,7 @@ from groupledger.core.protocol.consumer_group.subscriptions import (
     topics_of,
 )
 from groupledger.core.protocol.consumer_group.targets import ServerQuestion
-from groupledger.core.protocol.consumer_group.topic_table import IdPartitions, TopicIdPartition, TopicTable
+from groupledger.core.protocol.consumer_group.topic_table import IdPartitions, TopicIdPartition, TopicTable, flat
 from groupledger.core.protocol.events import GroupProtocol
 
 FIRST_EPOCH = 1
@@ -69,21 +69,14 @@ class ConsumerGroup:
     _seen_topics: object = None  # metadata of subscribed topics, at the last bump
     _topics_changed: bool = False
 
-    def begin(self, request: Request) -> Turn | Answer:
+    def begin(self, request: Request, now_ms: int) -> Turn | Answer:
         """The first part of a heartbeat, or the error that ends it."""
-        fault = self._fault(request)
-        if fault is not None:
-            return fault
-        found = self._find(request)
+        found = fault_of(request) or find_seat(request, self.members, self._may_be_late)
         if isinstance(found, Answer):
             return found
-        before, replaces = found
-        member = _updated(before, request)
-        regex_changed = (member.regex or "") != (before.regex or "")
-        names_changed = set(member.topics) != set(before.topics)
-        turn = Turn(request, before, member, names_changed or regex_changed, replaces)
-        known = member.regex is None or member.regex in self.resolved.topics
-        if names_changed or (regex_changed and known):
+        before, member = found.member, updated(found.member, request)
+        turn = Turn(request, before, member, _says_other_topics(before, member), found.replaces)
+        if self._moves_on(turn):
             self._bump(turn)
         elif self._topics_changed:
             self._topics_changed = False
@@ -91,32 +84,54 @@ class ConsumerGroup:
                 self._bump(turn)
         return turn
 
+    def _moves_on(self, turn: Turn) -> bool:
+        """Whether what a member says moves the group on; a new expression does once it is resolved."""
+        before, member = turn.before, turn.member
+        known = member.regex is None or member.regex in self.resolved.topics
+        return set(member.topics) != set(before.topics) or (turn.subscription_changed and known)
+
     def is_due(self, now_ms: int) -> bool:
         """Whether a heartbeat computes a new target: the group moved on, and the last one is old enough."""
         waits_ms = 0 if self.assigned_ms is None else self.assigned_ms + self.settings.assignment_interval_ms
         return self.epoch > self.assignment_epoch and now_ms >= waits_ms
 
-    def question(self, turn: Turn) -> ServerQuestion:
-        """What the server-side assignor is asked in this heartbeat."""
+    @property
+    def timer_ms(self) -> int | None:
+        """When the coordinator computes a target by itself, without a heartbeat."""
+        return None
+
+    def end_delay(self) -> bool:
+        """That time is reached; whether there is a target to be computed."""
+        return False
+
+    def question(self, turn: Turn | None) -> ServerQuestion:
+        """What the server-side assignor is asked in this heartbeat; None: in none."""
         members = self._members_in(turn)
         asked = Counter(each.remote_assignor for each in members if each.remote_assignor)
         most = max(asked.values(), default=0)
         assignor = min((each for each, count in asked.items() if count == most), default=self.settings.remote_assignor)
-        group = ServerGroup(
+        return ServerQuestion(assignor, self._server_group(turn))
+
+    def _server_group(self, turn: Turn | None) -> ServerGroup:
+        members = self._members_in(turn)
+        return ServerGroup(
             tuple(self._server_member(each, turn) for each in members),
             self.topics.living,
             changes=tuple(self.changes),
-            joining=None if turn.member.member_id in self.members else turn.member.member_id,
+            joining=self._joining(turn),
             homogeneous=is_homogeneous(members),
         )
-        return ServerQuestion(assignor, group)
+
+    def _joining(self, turn: Turn | None) -> str | None:
+        """The member that speaks, if it is not in the group's table yet."""
+        return None if turn is None or turn.member.member_id in self.members else turn.member.member_id
 
     def install(self, targets: dict[str, TopicIdNumbers], now_ms: int) -> dict[str, TopicIdNumbers]:
         """Take new targets; gives those that changed, which are the ones that a record is written of."""
         changed = {
             member_id: target
             for member_id, target in targets.items()
-            if _flat(target) != _flat(self.targets.get(member_id, ()))
+            if flat(target) != flat(self.targets.get(member_id, ()))
         }
         self.targets.update(changed)
         self.assignment_epoch, self.assigned_ms = self.epoch, now_ms
@@ -200,18 +215,13 @@ class ConsumerGroup:
         """When a member that has to give up partitions is fenced if it has not."""
         return self.revoking_since_ms[member_id] + self.members[member_id].rebalance_timeout_ms
 
-    def static_member(self, group_instance_id: str | None) -> GroupMember | None:
-        """The member with this instance id."""
-        found = (each for each in self.members.values() if each.group_instance_id == group_instance_id)
-        return None if group_instance_id is None else next(found, None)
-
     def subscribed_topics(self) -> set[str]:
         """All names that somebody subscribes to."""
         return {name for each in self.members.values() for name in topics_of(each, self.resolved.topics)}
 
     def target(self, member_id: str) -> IdPartitions:
         """What a member is to get."""
-        return _flat(self.targets.get(member_id, ()))
+        return flat(self.targets.get(member_id, ()))
 
     def missing(self, member: GroupMember) -> IdPartitions:
         """What a member's target has and it was not assigned."""
@@ -222,58 +232,40 @@ class ConsumerGroup:
         """Who holds a partition, or has not given it up."""
         return next((each.member_id for each in self.members.values() if partition in each.held), None)
 
+    def blockers(self, member: GroupMember, partition: TopicIdPartition) -> set[str]:
+        """Who has to give up something before a member gets this partition of its target."""
+        holder = self.holder(partition)
+        return set() if holder is None else {holder}
+
+    def state_of(self, member: GroupMember) -> str:
+        """What a member waits for, in the words of its protocol."""
+        return member.state.value
+
+    def named(self, partitions: Iterable[TopicIdPartition]) -> tuple[TopicPartition, ...]:
+        """What the coordinator assigns, by name."""
+        return self.topics.named(partitions)
+
+    def standby(self, tasks: Iterable[TopicIdPartition]) -> tuple[TopicPartition, ...]:
+        """Standby tasks among what the coordinator assigns, by name."""
+        return ()
+
+    def partitions(self, owned: Iterable[TopicIdPartition]) -> tuple[TopicPartition, ...]:
+        """Partitions that a member reads which owns these."""
+        return self.topics.named(owned)
+
+    def living_partitions(self, owned: Iterable[TopicIdPartition]) -> tuple[TopicPartition, ...]:
+        """Those of them that exist: none of a topic that is gone, be there another one of its name."""
+        living = {topic.topic_id for topic in self.topics.living.values()}
+        return self.topics.named(each for each in owned if each.topic_id in living)
+
+    def make_topics(self, now_ms: int) -> bool:
+        """Whether topics were made since the last heartbeat."""
+        return False
+
     def would_be_classic(self, without: str | None = None) -> bool:
         """Whether the group, without one member, has classic members alone, and may become classic again."""
         others = [each for member_id, each in self.members.items() if member_id != without]
         return self.settings.migration_policy.downgrades and bool(others) and all(each.uses_classic for each in others)
-
-    def _fault(self, request: Request) -> Answer | None:
-        """What is wrong with a request whoever sends it."""
-        if request.remote_assignor is not None and request.remote_assignor not in ASSIGNORS:
-            message = f"remote assignor is {request.remote_assignor!r}; expected one of {', '.join(ASSIGNORS)}"
-            return Answer(request.epoch, error=Refusal.UNSUPPORTED_ASSIGNOR, message=message)
-        try:
-            re.compile(request.regex or "")
-        except re.error as error:
-            message = f"regular expression {request.regex!r} does not compile: {error}"
-            return Answer(request.epoch, error=Refusal.INVALID_REGULAR_EXPRESSION, message=message)
-        return None
-
-    def _find(self, request: Request) -> tuple[GroupMember, str | None] | Answer:
-        """The member that speaks, as it was, and the id of the one whose seat it takes; or the error."""
-        if request.group_instance_id is not None:
-            return self._find_static(request)
-        member = self.members.get(request.member_id)
-        if member is None and request.joins:
-            return _newcomer(request), None
-        return self._checked(request, member)
-
-    def _find_static(self, request: Request) -> tuple[GroupMember, str | None] | Answer:
-        member = self.static_member(request.group_instance_id)
-        if member is None and request.joins:
-            return _newcomer(request), None
-        if member is None or member.member_id == request.member_id:
-            return self._checked(request, member)
-        if not request.joins:
-            message = f"{request.group_instance_id} belongs to {member.member_id} now"
-            return Answer(request.epoch, error=Refusal.FENCED_INSTANCE_ID, message=message)
-        both_consumers = request.classic_assignors is None and not member.uses_classic
-        if both_consumers and member.epoch != LEFT_STATIC:
-            message = f"{request.group_instance_id} is owned by {member.member_id}, which has not left"
-            return Answer(request.epoch, error=Refusal.UNRELEASED_INSTANCE_ID, message=message)
-        copied = replace(member, member_id=request.member_id, process=request.process, epoch=0, previous_epoch=0)
-        return copied, member.member_id
-
-    def _checked(self, request: Request, member: GroupMember | None) -> tuple[GroupMember, str | None] | Answer:
-        """A known member, unless its epoch is not the one it should have (0 always is, KAFKA-19233)."""
-        if member is None:
-            message = f"{request.member_id} is no member"
-            return Answer(request.epoch, error=Refusal.UNKNOWN_MEMBER_ID, message=message)
-        late = request.epoch == member.previous_epoch and self._may_be_late(request, member)
-        if request.classic_assignors is None and request.epoch not in (0, member.epoch) and not late:
-            message = f"{request.member_id} is in epoch {member.epoch}, not {request.epoch}"
-            return Answer(request.epoch, error=Refusal.FENCED_MEMBER_EPOCH, message=message)
-        return member, None
 
     def _may_be_late(self, request: Request, member: GroupMember) -> bool:
         """Whether a member may speak in its previous epoch: it owns nothing that it was not assigned."""
@@ -285,18 +277,20 @@ class ConsumerGroup:
 
     def _metadata(self, turn: Turn | None) -> object:
         """Topics that somebody subscribes to, as the hash of the group's metadata tells them apart."""
-        members = list(self.members.values()) if turn is None else self._members_in(turn)
-        names = sorted({name for each in members for name in topics_of(each, self.resolved.topics)})
+        names = sorted({name for each in self._members_in(turn) for name in topics_of(each, self.resolved.topics)})
         return tuple((name, self.topics.living[name]) for name in names if name in self.topics.living)
 
-    def _members_in(self, turn: Turn) -> list[GroupMember]:
+    def _members_in(self, turn: Turn | None) -> list[GroupMember]:
         """All members with the one that speaks as it is now, and without the one that it replaces."""
+        if turn is None:
+            return list(self.members.values())
         mine = turn.member.member_id
         others = {key: each for key, each in self.members.items() if key != turn.replaces}
         return list((others | {mine: turn.member}).values())
 
-    def _server_member(self, member: GroupMember, turn: Turn) -> ServerMember:
-        of = turn.replaces if turn.replaces is not None and member is turn.member else member.member_id
+    def _server_member(self, member: GroupMember, turn: Turn | None) -> ServerMember:
+        replaces = None if turn is None or member is not turn.member else turn.replaces
+        of = member.member_id if replaces is None else replaces
         names = topics_of(member, self.resolved.topics)
         return ServerMember(member.member_id, names, self.targets.get(of, ()), member.group_instance_id)
 
@@ -329,24 +323,5 @@ class ConsumerGroup:
         return self.session_ms.get(member_id, self.settings.session_timeout_ms)
 
 
-def _newcomer(request: Request) -> GroupMember:
-    return GroupMember(request.member_id, request.process)
-
-
-def _updated(member: GroupMember, request: Request) -> GroupMember:
-    """The member with what its heartbeat says; what is not said stays."""
-    timeout_ms = request.rebalance_timeout_ms
-    return replace(
-        member,
-        process=request.process,
-        group_instance_id=request.group_instance_id,
-        topics=member.topics if request.topics is None else tuple(sorted(set(request.topics))),
-        regex=member.regex if request.regex is None else request.regex or None,
-        remote_assignor=request.remote_assignor or member.remote_assignor,
-        rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms is None else timeout_ms,
-        classic_assignors=request.classic_assignors,
-    )
-
-
-def _flat(target: Iterable[tuple[object, Iterable[int]]]) -> IdPartitions:
-    return frozenset(TopicIdPartition(topic_id, number) for topic_id, numbers in target for number in numbers)  # type: ignore[arg-type]
+def _says_other_topics(before: GroupMember, member: GroupMember) -> bool:
+    return set(member.topics) != set(before.topics) or (member.regex or "") != (before.regex or "")

@@ -16,14 +16,19 @@ from groupledger.core.protocol.consumer_group.heartbeat import REJOINS, Answer, 
 from groupledger.core.protocol.consumer_group.play import Play
 from groupledger.core.protocol.consumer_group.process import Backoff, Due, NextPoll, Process, Steps
 from groupledger.core.protocol.consumer_group.targets import ServerQuestion, Targets
-from groupledger.core.protocol.consumer_group.topic_table import TopicIdPartition
+from groupledger.core.protocol.consumer_group.topic_table import flat
 
 Asking = Generator[ServerQuestion, Targets, None]
 
 
 def take_next(play: Play) -> Asking:
     """Let the next thing happen: a time-out, or the first entry of the queue."""
-    over = play.next_time_out()
+    over, timer_ms = play.next_time_out(), play.group.timer_ms
+    first_ms = min([*(each.at_ms for each in play.queue[:1]), *([] if over is None else over[:1])], default=timer_ms)
+    if timer_ms is not None and first_ms is not None and timer_ms <= first_ms:
+        play.move_clock(timer_ms)
+        yield from _end_delay(play)
+        return
     if not play.queue or (over is not None and over[0] < play.queue[0].at_ms):
         if over is not None:
             play.move_clock(over[0])
@@ -132,8 +137,10 @@ def _send_classic(play: Play, process: Process) -> Asking:
 def exchange(play: Play, request: Request) -> Generator[ServerQuestion, Targets, Answer]:
     """The coordinator handles a heartbeat, or a JoinGroup; new expressions are resolved right after it."""
     group = play.group
+    if group.make_topics(play.clock_ms):
+        play.change_topics()
     before = group.epoch, group.assignment_epoch
-    turn = group.begin(request)
+    turn = group.begin(request, play.clock_ms)
     if isinstance(turn, Answer):
         _write_row(play, request, turn)
         return turn
@@ -149,7 +156,13 @@ def exchange(play: Play, request: Request) -> Generator[ServerQuestion, Targets,
     return answer
 
 
-def _assign(play: Play, turn: Turn) -> Asking:
+def _end_delay(play: Play) -> Asking:
+    """The coordinator of a Streams group computes the first target, which members hear of with their heartbeats."""
+    if play.group.end_delay():
+        yield from _assign(play, None)
+
+
+def _assign(play: Play, turn: Turn | None) -> Asking:
     question = play.group.question(turn)
     answer = yield question
     if answer.failure is not None:
@@ -157,17 +170,17 @@ def _assign(play: Play, turn: Turn) -> Asking:
         return
     play.group.install(dict(answer.of), play.clock_ms)
     names = {each.member_id: each.process for each in play.group.members.values()}
-    names[turn.member.member_id] = turn.member.process
-    given = tuple(
-        (names[member_id], play.group.topics.named(TopicIdPartition(at, each) for at, some in target for each in some))
-        for member_id, target in answer.of.items()
-    )
-    play.targets.append(TargetRow(play.clock_ms, play.group.assignment_epoch, question.assignor, given))
+    if turn is not None:
+        names[turn.member.member_id] = turn.member.process
+    given = {names[member_id]: flat(target) for member_id, target in answer.of.items()}
+    rows = tuple((name, play.group.named(target)) for name, target in given.items())
+    standby = tuple((name, play.group.standby(target)) for name, target in given.items())
+    play.targets.append(TargetRow(play.clock_ms, play.group.assignment_epoch, question.assignor, rows, standby))
 
 
 def _write_row(play: Play, request: Request, answer: Answer) -> None:
     member = play.group.members.get(request.member_id)
-    named = play.group.topics.named
+    named, standby = play.group.named, play.group.standby
     play.heartbeats.append(
         HeartbeatRow(
             at_ms=play.clock_ms,
@@ -177,11 +190,12 @@ def _write_row(play: Play, request: Request, answer: Answer) -> None:
             owned=None if request.owned is None else named(request.owned),
             error=None if answer.error is None else answer.error.value,
             epoch=answer.epoch,
-            state=None if member is None else member.state.value,
+            state=None if member is None else play.group.state_of(member),
             assigned=() if member is None else named(member.assigned),
             pending=() if member is None else named(member.pending),
             group_epoch=play.group.epoch,
             assignment_epoch=play.group.assignment_epoch,
+            standby=() if member is None else standby(member.assigned),
         )
     )
 
@@ -223,7 +237,7 @@ def _take_shared(play: Play, process: Process) -> None:
     process.client = replace(client, owned=client.assigned)
     goes = client.owns - client.assigned
     play.ownership.begin_step()
-    play.ownership.give_up(process.name, play.group.topics.named(goes), play.clock_ms)
+    play.ownership.give_up(process.name, play.group.partitions(goes), play.clock_ms)
     play.ownership.take(process.name, play.consumed(process), play.clock_ms)
 
 
@@ -316,9 +330,7 @@ def finish_call(play: Play, process: Process) -> None:
     if process.seated and process.member_id not in play.group.members:
         process.application.expelled(made, process.since_ms, play.clock_ms)
     if process.client is not None and made.callback in {Callback.REVOKED, Callback.LOST}:
-        names = set(made.partitions)
-        kept = frozenset(each for each in process.client.owns if not names.issuperset(play.group.topics.named([each])))
-        process.client = replace(process.client, owned=kept)
+        process.client = replace(process.client, owned=process.client.owns - process.giving)
     elif process.client is not None and made.callback is Callback.ASSIGNED:
         process.client = replace(process.client, owned=process.client.owns | process.taking)
 
@@ -331,11 +343,11 @@ def _reconcile_steps(play: Play, process: Process) -> Steps:
     if client is None or client.assigned is None:
         return
     goal = client.assigned
-    named = play.group.topics.named
-    if client.owns - goal:
-        yield call(Callback.REVOKED, named(client.owns - goal))
-    process.taking = goal - client.owns
-    yield call(Callback.ASSIGNED, named(process.taking))
+    partitions = play.group.partitions
+    process.giving, process.taking = client.owns - goal, goal - client.owns
+    if partitions(process.giving):
+        yield call(Callback.REVOKED, partitions(process.giving))
+    yield call(Callback.ASSIGNED, partitions(process.taking))
     if process.client is not None:
         process.client = replace(process.client, owned=goal, stated=None)
     _note_reconciled(play, process, failed=False)
@@ -355,6 +367,7 @@ def _fall_steps(play: Play, process: Process, error: classic.Error) -> Steps:
         yield NextPoll()
     owned = play.owned(process)
     if process.client is not None:
+        process.giving = process.client.owns
         if owned and not process.client.shares:
             yield call(Callback.LOST, owned)
         play.ownership.stop(process.name, play.clock_ms)
@@ -371,6 +384,8 @@ def _close_steps(play: Play, process: Process) -> Steps:
     """Revoke all, say so, end. A static member keeps its seat; of the classic protocol it says nothing."""
     play.commit(process)
     owned, member_id = play.owned(process), process.member_id or ""
+    if process.client is not None:
+        process.giving = process.client.owns
     if owned and not (process.client is not None and process.client.shares):
         yield call(Callback.REVOKED, owned)
     play.end(process)

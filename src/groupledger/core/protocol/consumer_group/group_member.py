@@ -25,6 +25,7 @@ class GroupMember:
     """One member. `assigned` and `pending` (revocation) give the epoch in which each partition was assigned (KIP-1251).
 
     `classic_assignors`: of a member of the classic protocol, in its order; None: one of the consumer protocol.
+    `process_id`: of a Streams group's member.
     """
 
     member_id: str
@@ -40,6 +41,7 @@ class GroupMember:
     assigned: Mapping[TopicIdPartition, int] = field(default_factory=dict)
     pending: Mapping[TopicIdPartition, int] = field(default_factory=dict)
     classic_assignors: tuple[str, ...] | None = None
+    process_id: str | None = None
 
     @property
     def uses_classic(self) -> bool:

@@ -85,8 +85,15 @@ def _client(settings: e.Join, member_id: str) -> Client:
         group_instance_id=settings.group_instance_id,
         remote_assignor=settings.remote_assignor,
         rebalance_timeout_ms=settings.rebalance_timeout_ms,
-        shares=settings.group_protocol is e.GroupProtocol.SHARE,
+        protocol=settings.group_protocol,
+        process_id=_process_id(settings),
     )
+
+
+def _process_id(settings: e.Join) -> str | None:
+    """Of a Streams group's member: one that names none is a process of its own."""
+    streams = settings.group_protocol is e.GroupProtocol.STREAMS
+    return settings.process_id or settings.member if streams else None
 
 
 def _leave(play: Play, event: e.Leave) -> None:
@@ -206,6 +213,9 @@ def _subscribe(play: Play, event: e.Subscribe) -> None:
     """The coordinator hears of it with the next heartbeat of the consumer protocol, or the next JoinGroup."""
     require_topic_names(event.topics)
     process = _running(play, event.member, "subscribe")
+    if play.group.protocol is e.GroupProtocol.STREAMS:
+        told = f"{event.member!r} cannot subscribe: the topology names the topics of a Streams group"
+        raise Fault(BAD_EVENT, f"{told}; expected no subscribe event in it")
     if process.client is not None:
         process.client = c.subscribe(process.client, event.topics)
     elif process.consumer is not None:
@@ -236,7 +246,7 @@ def _delete_topic(play: Play, event: e.DeleteTopic) -> None:
 def _no_metadata(play: Play, event: e.FreezeMetadata | e.RefreshMetadata) -> None:
     raise Fault(
         BAD_EVENT,
-        f"{event.member!r} is a member of a consumer group, where the broker assigns; expected a "
+        f"{event.member!r} is a member of a {play.group.protocol.value} group, where the broker assigns; expected a "
         "classic group, whose leader assigns by its metadata",
     )
 

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat as the simulator sends it: request, answer, and the errors that a coordinator answers with."""
+"""A heartbeat as the simulator sends it: request, answer, and the errors that a coordinator answers with."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ REJOINS = frozenset({Refusal.FENCED_MEMBER_EPOCH, Refusal.UNKNOWN_MEMBER_ID})
 class Request:
     """One heartbeat; what is None did not change since the last one. Epoch 0 joins.
 
-    `classic_assignors`: this stands for a JoinGroup of a member of the classic protocol.
+    `classic_assignors`: this stands for a JoinGroup of a member of the classic protocol. `process_id`: of a Streams
+    group's member.
     """
 
     member_id: str
@@ -44,6 +45,7 @@ class Request:
     rebalance_timeout_ms: int | None = None
     owned: IdPartitions | None = None
     classic_assignors: tuple[str, ...] | None = None
+    process_id: str | None = None
 
     @property
     def joins(self) -> bool:

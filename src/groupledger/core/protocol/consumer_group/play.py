@@ -176,15 +176,14 @@ class Play:
     def owned(self, process: Process) -> tuple[TopicPartition, ...]:
         """What a process believes to own."""
         if process.client is not None:
-            return self.group.topics.named(process.client.owns)
+            return self.group.partitions(process.client.owns)
         return () if process.consumer is None else tuple(sorted(process.consumer.owned))
 
     def consumed(self, process: Process) -> tuple[TopicPartition, ...]:
         """What a process can consume of it: nothing of a topic that is gone, be there another one of its name."""
         if process.client is None:
             return self.owned(process)
-        living = {topic.topic_id for topic in self.group.topics.living.values()}
-        return self.group.topics.named(each for each in process.client.owns if each.topic_id in living)
+        return self.group.living_partitions(process.client.owns)
 
     def is_seated(self, process: Process) -> bool:
         """Whether a process talks and polls, and is a member."""
@@ -230,10 +229,11 @@ class Play:
 
     def is_quiet(self) -> bool:
         """Whether nothing more comes by itself but heartbeats without news, and time-outs of those who are silent."""
-        talking = self.talking
+        talking, group = self.talking, self.group
+        if group.timer_ms is not None:
+            return False
         if not talking:
             return True
-        group = self.group
         used = {each.regex for each in group.members.values() if each.regex}
         if group.epoch > group.assignment_epoch:
             return False
@@ -254,7 +254,7 @@ class Play:
             return False
         if member.state is MemberState.UNRELEASED_PARTITIONS:
             waits_for = self.silent_members() | {each.member_id for each in self.processes.values() if each.hung}
-            return all(self.group.holder(each) in waits_for for each in self.group.missing(member))
+            return all(self.group.blockers(member, each) & waits_for for each in self.group.missing(member))
         return member.state is MemberState.STABLE
 
     def _is_waiting(self, process: Process) -> bool:
@@ -288,8 +288,8 @@ class Play:
 
     def next_ms(self) -> int | None:
         """When the next thing happens, a time-out or an entry of the queue."""
-        time_out = self.next_time_out()
-        found = [] if time_out is None else [time_out[0]]
+        time_out, timer_ms = self.next_time_out(), self.group.timer_ms
+        found = [each for each in (timer_ms, None if time_out is None else time_out[0]) if each is not None]
         return min([*found, *(each.at_ms for each in self.queue[:1])], default=None)
 
     def move_clock(self, to_ms: int) -> None:

@@ -46,10 +46,10 @@ class Process(Polls):
 
     It has a `client` of the consumer protocol or a `consumer` of the classic one. `steps` are under way, the call that
     it is in began at `since_ms`, and `turns` is what is left of it. `taking`: what it is given in that call, and owns
-    once it has returned. `reconciling_ms`: when it began to take a new assignment. `fallen`, `closing`: what it does
-    after the call. `waits` for an answer. `wakes`: those of its entries in the queue count that bear this number.
-    `hung`: it polls no more, and leaves by itself at `too_late_ms`. `cut_off`: it polls, and its coordinator is out of
-    reach. `leaves`: it closes.
+    once it has returned; `giving`: what it has given up then. `reconciling_ms`: when it began to take a new assignment.
+    `fallen`, `closing`: what it does after the call. `waits` for an answer. `wakes`: those of its entries in the queue
+    count that bear this number. `hung`: it polls no more, and leaves by itself at `too_late_ms`. `cut_off`: it polls,
+    and its coordinator is out of reach. `leaves`: it closes.
     """
 
     settings: Join
@@ -75,6 +75,7 @@ class Process(Polls):
     commits_next_ms: int = 0
     since_ms: int = 0
     taking: IdPartitions = NO_PARTITIONS
+    giving: IdPartitions = NO_PARTITIONS
     reconciling_ms: int | None = None
     fallen: classic.Error | None = None
     closing: bool = False

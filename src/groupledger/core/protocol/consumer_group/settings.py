@@ -1,11 +1,12 @@
-"""What a broker of Kafka 4.4 is configured with where it concerns consumer groups; the defaults are its own."""
+"""What a broker of Kafka 4.4 is configured with where it concerns groups that it assigns; the defaults are its own."""
 
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from groupledger.core.assignors.server.log import DEFAULT_ASSIGNOR
+from groupledger.core.protocol.consumer_group.topology import Topology
 
 HEARTBEAT_INTERVAL_MS = 5_000
 SESSION_TIMEOUT_MS = 45_000
@@ -13,6 +14,7 @@ ASSIGNMENT_INTERVAL_MS = 1_000
 CLASSIC_HEARTBEAT_INTERVAL_MS = 3_000
 CLASSIC_SESSION_TIMEOUT_MS = 45_000
 RETRY_BACKOFF_MS = 100
+INITIAL_REBALANCE_DELAY_MS = 3_000
 
 
 class MigrationPolicy(enum.StrEnum):
@@ -47,3 +49,15 @@ class ConsumerGroupSettings:
     assignment_interval_ms: int = ASSIGNMENT_INTERVAL_MS
     remote_assignor: str = DEFAULT_ASSIGNOR
     migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsGroupSettings(ConsumerGroupSettings):
+    """`group.streams.*` of the broker, and the topology that all members of the group bring with them.
+
+    `initial_rebalance_delay_ms`: from the first member of an empty group to its first target.
+    """
+
+    topology: Topology = field(default_factory=dict)
+    num_standby_replicas: int = 0
+    initial_rebalance_delay_ms: int = INITIAL_REBALANCE_DELAY_MS

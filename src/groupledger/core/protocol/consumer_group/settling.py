@@ -111,18 +111,21 @@ def _settlement(play: Play, event: e.Event, event_ms: int) -> Settlement:
 def take_coordinated(play: Play) -> Coordinated:
     """How the group stands, and what happened since the last time."""
     group = play.group
-    named = group.topics.named
+    named, standby = group.named, group.standby
     rows = tuple(
         MemberRow(
             member=each.process,
             member_id=each.member_id,
             protocol=e.GroupProtocol.CLASSIC if each.uses_classic else group.protocol,
             epoch=each.epoch,
-            state=each.state.value,
+            state=group.state_of(each),
             away=each.member_id in play.silent_members(),
             target=named(group.target(each.member_id)),
             assigned=named(each.assigned),
             pending=named(each.pending),
+            process_id=each.process_id,
+            standby_target=standby(group.target(each.member_id)),
+            standby=standby(each.assigned),
         )
         for each in group.members.values()
     )

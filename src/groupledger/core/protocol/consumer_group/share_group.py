@@ -29,22 +29,22 @@ class ShareGroup(ConsumerGroup):
     protocol: ClassVar[GroupProtocol] = GroupProtocol.SHARE
     _news: bool = False  # partitions were initialized since the last bump
 
-    def begin(self, request: Request) -> Turn | Answer:
+    def begin(self, request: Request, now_ms: int) -> Turn | Answer:
         """As in a consumer group; besides, partitions that were initialized move the group on."""
-        turn = ConsumerGroup.begin(self, request)
+        turn = ConsumerGroup.begin(self, request, now_ms)
         if isinstance(turn, Turn) and self._news and self.epoch == self.assignment_epoch:
             self._bump(turn)
         return turn
 
-    def question(self, turn: Turn) -> ServerQuestion:
+    def question(self, turn: Turn | None) -> ServerQuestion:
         """Ask for initialized partitions alone; they are news no longer."""
-        asked = ConsumerGroup.question(self, turn)
+        group = self._server_group(turn)
         self._news = False
         topics = {
             name: replace(topic, partitions=min(self.initialized.get(topic.topic_id, 0), topic.partitions))
             for name, topic in self.topics.living.items()
         }
-        return ServerQuestion(SIMPLE, replace(asked.group, topics=topics))
+        return ServerQuestion(SIMPLE, replace(group, topics=topics))
 
     def finish(self, turn: Turn, now_ms: int) -> Answer:
         """As in a consumer group; then the share state of new partitions is initialized."""

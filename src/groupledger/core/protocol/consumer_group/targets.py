@@ -1,4 +1,4 @@
-"""The target assignment of a consumer group: what its coordinator asks the server-side assignor, for many at once."""
+"""The target assignment of a group: what its coordinator asks the server-side assignor, for many at once."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from groupledger.core.assignors.server.answer import failure
 from groupledger.core.assignors.server.assign import assign
 from groupledger.core.assignors.server.group import ServerGroup, TopicId, TopicIdNumbers, encode
 from groupledger.core.assignors.server.simple import SIMPLE, assign_simple
+from groupledger.core.assignors.server.sticky_tasks import assign_tasks
+from groupledger.core.assignors.server.task_group import TaskGroup
+from groupledger.core.protocol.consumer_group.tasks import as_record
 
 
 class ServerQuestion(NamedTuple):
     """A group before it is assigned anew, and the assignor that most of its members ask for."""
 
     assignor: str
-    group: ServerGroup
+    group: ServerGroup | TaskGroup
 
 
 class Targets(NamedTuple):
@@ -26,16 +29,19 @@ class Targets(NamedTuple):
 
 
 def find_targets(questions: Sequence[ServerQuestion]) -> list[Targets]:
-    """One answer for each question; each assignor but `simple` is called once for all groups that use it."""
+    """One answer for each question; assignors of consumer groups are called once for all groups that use them."""
     answers: dict[int, Targets] = {}
-    for assignor in sorted({each.assignor for each in questions} - {SIMPLE}):
-        places = [place for place, each in enumerate(questions) if each.assignor == assignor]
-        found = _assign(assignor, [questions[place].group for place in places])
-        answers |= dict(zip(places, found, strict=True))
-    return [
-        answers[place] if place in answers else Targets(assign_simple(each.group))
-        for place, each in enumerate(questions)
-    ]
+    batches: dict[str, dict[int, ServerGroup]] = {}
+    for place, (assignor, group) in enumerate(questions):
+        if isinstance(group, TaskGroup):
+            answers[place] = Targets({each: as_record(target) for each, target in assign_tasks(group).items()})
+        elif assignor == SIMPLE:
+            answers[place] = Targets(assign_simple(group))
+        else:
+            batches.setdefault(assignor, {})[place] = group
+    for assignor, groups in sorted(batches.items()):
+        answers |= dict(zip(groups, _assign(assignor, list(groups.values())), strict=True))
+    return [answers[place] for place in range(len(questions))]
 
 
 def _assign(assignor: str, groups: Sequence[ServerGroup]) -> list[Targets]:

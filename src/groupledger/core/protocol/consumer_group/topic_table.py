@@ -23,6 +23,11 @@ IdPartitions = frozenset[TopicIdPartition]
 NO_PARTITIONS: IdPartitions = frozenset()
 
 
+def flat(record: Iterable[tuple[TopicId, Iterable[int]]]) -> IdPartitions:
+    """Partitions of a record, in which they stand under topic ids."""
+    return frozenset(TopicIdPartition(topic_id, number) for topic_id, numbers in record for number in numbers)
+
+
 @dataclass(slots=True)
 class TopicTable:
     """Topics that exist, and the names of all that did.
