@@ -13,6 +13,7 @@ from groupledger.engine.java import java
 HERE = Path(__file__).parent
 CLIENT = HERE / "ClientOracle.java"
 SERVER = HERE / "ServerOracle.java"
+TASK_STEPS = HERE / "TaskStepOracle.java"
 OPTIONS = ("-Xmx1g", "-XX:+UseSerialGC", "-XX:-OmitStackTraceInFastThrow")
 """The last: else compiled code leaves the message out of a NullPointerException that it throws often."""
 

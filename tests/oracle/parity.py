@@ -24,8 +24,9 @@ from groupledger.core.scenario import solve
 from tests.core.assignors.groups import scenarios
 from tests.core.assignors.server.scenarios import chains as server_chains
 from tests.core.assignors.server.task_scenarios import task_chains
+from tests.core.protocol.task_steps import drawn_steps, solve_step
 from tests.oracle import client_groups
-from tests.oracle.live import CLIENT, SERVER, Oracle
+from tests.oracle.live import CLIENT, SERVER, TASK_STEPS, Oracle
 
 GOLDEN = Path(__file__).parents[1] / "data" / "parity"
 CLIENT_FILES = ("chain", "conflict", "edge", "hetero", "homog", "racks", "static", "user-data", "wide")
@@ -71,6 +72,17 @@ def compare(
         counts[source, scenario["assignor"], found] += 1
         if found == "differing":
             keep.append(json.dumps(scenario))
+
+
+def compare_steps(
+    seed: int, count: int, oracle: Oracle, counts: Counter[tuple[str, str, str]], keep: list[str]
+) -> None:
+    """Do as `compare` for steps of members of Streams groups."""
+    for step in drawn_steps(seed, count):
+        found = "equal" if solve_step(step) == oracle.ask(step) else "differing"
+        counts["new", "task-steps", found] += 1
+        if found == "differing":
+            keep.append(json.dumps(step))
 
 
 def golden(files: Iterable[str]) -> Iterator[dict[str, Any]]:
@@ -122,6 +134,8 @@ def main() -> int:
         compare("new", server_chains(asked.seed, -(-asked.groups // 5)), oracle, counts, keep)
         compare("new", server_chains(asked.seed, -(-asked.groups // 50), assignor=SIMPLE), oracle, counts, keep)
         compare("new", task_chains(asked.seed, -(-asked.groups // 50)), oracle, counts, keep)
+    with Oracle(TASK_STEPS) as oracle:
+        compare_steps(asked.seed, asked.groups, oracle, counts, keep)
     print(table(counts))  # noqa: T201 the command's answer
     if asked.keep:
         asked.keep.write_text("".join(f"{line}\n" for line in keep), encoding="utf-8")

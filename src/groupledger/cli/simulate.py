@@ -199,7 +199,18 @@ def _show_heartbeats(output: Output, group: Told) -> None:
     """Print a group that its coordinator assigns: its members' heartbeats and answers, and its state."""
     rows = group["heartbeats"][:MOST_ROWS]
     standby = ("standby",) if any("standby" in row for row in rows) else ()
-    columns = ("ms", "member", "said epoch", "owned", "epoch", "state", "assigned", *standby, "to revoke", "group epoch")
+    columns = (
+        "ms",
+        "member",
+        "said epoch",
+        "owned",
+        "epoch",
+        "state",
+        "assigned",
+        *standby,
+        "to revoke",
+        "group epoch",
+    )
     output.table(columns, [_heartbeat(each) for each in rows])
     _tell_rest(output, len(group["heartbeats"]) - MOST_ROWS)
 

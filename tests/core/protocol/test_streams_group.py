@@ -30,7 +30,7 @@ def currents(settled):
 
 
 def changes(rows):
-    """Rows without those that say what the member's last one said; the log has one that differs in its previous epoch."""
+    """Rows that say something new of their member; the log has one more, with another previous epoch."""
     found, last = [], {}
     for row in rows:
         if last.get(row[0]) != row:

@@ -8,7 +8,8 @@ import pytest
 
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
+from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings, StreamsGroupSettings
+from groupledger.core.protocol.consumer_group.topology import SubtopologyTopics
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.protocol.story import read_script, told, write_script
 from groupledger.core.protocol.times import MemberTimes, Times
@@ -103,8 +104,11 @@ def test_events_that_cannot_be_are_refused(events, message):
 @pytest.mark.parametrize("group_protocol", e.GroupProtocol)
 @pytest.mark.parametrize("event", [e.Hang("a"), e.CutOff("a")])
 def test_without_times_nobody_hangs(event, group_protocol):
+    streams = group_protocol is e.GroupProtocol.STREAMS
+    settings = StreamsGroupSettings(topology={"0": SubtopologyTopics(("t",))}) if streams else ConsumerGroupSettings()
+    joins = e.Join("a", () if streams else ("t",), group_protocol=group_protocol)
     with pytest.raises(Fault, match="'a' is to hang or to be cut off; expected a script with times"):
-        simulate(Script({"t": 1}, [e.Join("a", ("t",), group_protocol=group_protocol), event]))
+        simulate(Script({"t": 1}, [joins, event], consumer_group=settings))
 
 
 def test_settings_of_a_consumer_group_are_for_one():

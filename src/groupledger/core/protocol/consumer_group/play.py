@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol.application import Applications, commits_every_ms, make_application
 from groupledger.core.protocol.callbacks import LISTENER, Call, Callback
+from groupledger.core.protocol.consumer import exists
 from groupledger.core.protocol.consumer_group.coordinated import HeartbeatRow, Reconciled, TargetRow
 from groupledger.core.protocol.consumer_group.coordinator import ConsumerGroup
 from groupledger.core.protocol.consumer_group.group_member import LEFT_STATIC, MemberState
@@ -156,7 +157,8 @@ class Play:
         who = process.generation, process.settings.group_instance_id, process.number
         self.calls.append(MemberCall(*row, *who))
         if call.callback is Callback.ASSIGNED and not process.resumes:  # who resumes asks first whether it is a member
-            self.ownership.take(process.name, call.partitions, self.clock_ms)
+            counts = self.group.topics.counts
+            self.ownership.take(process.name, [each for each in call.partitions if exists(each, counts)], self.clock_ms)
         elif call.callback in LISTENER - {Callback.ASSIGNED}:
             self.ownership.give_up(process.name, call.partitions, self.clock_ms)
 
