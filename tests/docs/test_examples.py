@@ -45,6 +45,8 @@ CODE_RUN_BY = {
     ("consumer-groups.md", "json"): "tests/core/protocol/test_consumer_page.py::test_the_script_of_the_page_is_one",
     ("share-groups.md", "python"): "tests/core/protocol/test_consumer_page.py::test_the_code_of_the_page_runs",
     ("share-groups.md", "json"): "tests/core/protocol/test_consumer_page.py::test_the_script_of_the_page_is_one",
+    ("streams-groups.md", "python"): "tests/core/protocol/test_consumer_page.py::test_the_code_of_the_page_runs",
+    ("streams-groups.md", "json"): "tests/core/protocol/test_consumer_page.py::test_the_script_of_the_page_is_one",
     ("worked-cases.md", "python"): "tests/kips/test_worked_cases.py::test_the_worked_cases_run",
     ("scenarios.md", "json"): "tests/cli/test_solve.py::test_scenarios_of_the_page_have_the_results_it_shows",
     ("reading.md", "python"): "tests/docs/test_examples.py::test_the_reader_of_the_page_reads_every_table",

@@ -1,4 +1,4 @@
-"""The code of docs/consumer-groups.md and docs/share-groups.md runs, and their scripts are some."""
+"""The code of the pages on groups that their coordinator assigns runs, and their scripts are some."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,10 @@ from tests.pages import blocks
 DOCS = Path(__file__).parents[3] / "docs"
 
 
-@pytest.mark.parametrize(("page", "last"), [("consumer-groups.md", "forbidden"), ("share-groups.md", "settled")])
+@pytest.mark.parametrize(
+    ("page", "last"),
+    [("consumer-groups.md", "forbidden"), ("share-groups.md", "settled"), ("streams-groups.md", "settled")],
+)
 def test_the_code_of_the_page_runs(page, last):
     names: dict[str, Any] = {}
     for block in blocks((DOCS / page).read_text(encoding="utf-8"), "python"):
@@ -21,7 +24,11 @@ def test_the_code_of_the_page_runs(page, last):
 
 @pytest.mark.parametrize(
     ("page", "told"),
-    [("consumer-groups.md", '"consumer_group": {"epoch": 3,'), ("share-groups.md", '"share_group": {"epoch": 6,')],
+    [
+        ("consumer-groups.md", '"consumer_group": {"epoch": 3,'),
+        ("share-groups.md", '"share_group": {"epoch": 6,'),
+        ("streams-groups.md", '"streams_group": {"epoch": 5,'),
+    ],
 )
 def test_the_script_of_the_page_is_one(page, told):
     (block,) = blocks((DOCS / page).read_text(encoding="utf-8"), "json")

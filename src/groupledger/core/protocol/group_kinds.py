@@ -11,7 +11,7 @@ from typing import Any
 
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.consumer_group.settings import StreamsGroupSettings
-from groupledger.core.protocol.consumer_group.topology import Topology, repartition_counts
+from groupledger.core.protocol.consumer_group.topology import Subtopologies, repartition_counts
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.script_checks import require
 
@@ -78,7 +78,7 @@ def require_one_kind(script: Script) -> None:
         require_topology(settings.topology if isinstance(settings, StreamsGroupSettings) else {})
 
 
-def require_topology(topology: Topology) -> None:
+def require_topology(topology: Subtopologies) -> None:
     """Raise Fault("BAD_SCRIPT") for a topology that no Streams application has, or that Kafka cannot configure."""
     place = "streams_group.topology"
     require(bool(topology), place, None, "subtopologies by id, as all members of the group have them")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from groupledger.core.protocol.consumer_group.topology import SubtopologyTopics, Topology
+from groupledger.core.protocol.consumer_group.topology import Subtopologies, SubtopologyTopics
 from groupledger.core.protocol.script_checks import require, require_one_of, require_whole
 
 MOST_PARTITIONS = 100_000
@@ -13,7 +13,7 @@ COUNTED = "repartition_source_topics"
 FIELDS = tuple(each.name for each in fields(SubtopologyTopics))
 
 
-def read_topology(found: Any, place: str) -> Topology:
+def read_topology(found: Any, place: str) -> Subtopologies:
     """The topology of a script; raises Fault("BAD_SCRIPT"), which says where it is wrong."""
     require(isinstance(found, dict), place, found, "an object of subtopologies by id")
     return {name: _subtopology(each, f"{place}.{name}") for name, each in found.items()}
@@ -45,7 +45,7 @@ def _counts(value: Any, place: str) -> dict[str, int]:
     return dict(value)
 
 
-def write_topology(topology: Topology) -> dict[str, Any]:
+def write_topology(topology: Subtopologies) -> dict[str, Any]:
     """The JSON object: `read_topology` gives the topology again."""
     return {
         name: {field: _plain(getattr(each, field)) for field in FIELDS if getattr(each, field)}

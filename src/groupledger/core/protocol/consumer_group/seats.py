@@ -14,7 +14,7 @@ from groupledger.core.protocol.consumer_group.heartbeat import Answer, Refusal, 
 MayBeLate = Callable[[Request, GroupMember], bool]
 
 
-class Seat(NamedTuple):
+class FoundMember(NamedTuple):
     """The member that speaks, as it was, and the id of the one whose seat it takes."""
 
     member: GroupMember
@@ -34,7 +34,7 @@ def fault_of(request: Request) -> Answer | None:
     return None
 
 
-def find_seat(request: Request, members: Mapping[str, GroupMember], may_be_late: MayBeLate) -> Seat | Answer:
+def find_seat(request: Request, members: Mapping[str, GroupMember], may_be_late: MayBeLate) -> FoundMember | Answer:
     """The member that speaks; `may_be_late`: whether it may do so in its previous epoch."""
     if request.group_instance_id is not None:
         return _find_static(request, members, may_be_late)
@@ -44,7 +44,7 @@ def find_seat(request: Request, members: Mapping[str, GroupMember], may_be_late:
     return _checked(request, member, may_be_late)
 
 
-def _find_static(request: Request, members: Mapping[str, GroupMember], may_be_late: MayBeLate) -> Seat | Answer:
+def _find_static(request: Request, members: Mapping[str, GroupMember], may_be_late: MayBeLate) -> FoundMember | Answer:
     seated = (each for each in members.values() if each.group_instance_id == request.group_instance_id)
     member = next(seated, None)
     if member is None and request.joins:
@@ -59,10 +59,10 @@ def _find_static(request: Request, members: Mapping[str, GroupMember], may_be_la
         message = f"{request.group_instance_id} is owned by {member.member_id}, which has not left"
         return Answer(request.epoch, error=Refusal.UNRELEASED_INSTANCE_ID, message=message)
     copied = replace(member, member_id=request.member_id, process=request.process, epoch=0, previous_epoch=0)
-    return Seat(copied, member.member_id)
+    return FoundMember(copied, member.member_id)
 
 
-def _checked(request: Request, member: GroupMember | None, may_be_late: MayBeLate) -> Seat | Answer:
+def _checked(request: Request, member: GroupMember | None, may_be_late: MayBeLate) -> FoundMember | Answer:
     """A known member, unless its epoch is not the one it should have (0 always is, KAFKA-19233)."""
     if member is None:
         message = f"{request.member_id} is no member"
@@ -71,11 +71,11 @@ def _checked(request: Request, member: GroupMember | None, may_be_late: MayBeLat
     if request.classic_assignors is None and request.epoch not in (0, member.epoch) and not late:
         message = f"{request.member_id} is in epoch {member.epoch}, not {request.epoch}"
         return Answer(request.epoch, error=Refusal.FENCED_MEMBER_EPOCH, message=message)
-    return Seat(member)
+    return FoundMember(member)
 
 
-def _newcomer(request: Request) -> Seat:
-    return Seat(GroupMember(request.member_id, request.process))
+def _newcomer(request: Request) -> FoundMember:
+    return FoundMember(GroupMember(request.member_id, request.process))
 
 
 def updated(member: GroupMember, request: Request) -> GroupMember:

@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass, field
 
 from groupledger.core.assignors.server.log import DEFAULT_ASSIGNOR
-from groupledger.core.protocol.consumer_group.topology import Topology
+from groupledger.core.protocol.consumer_group.topology import Subtopologies
 
 HEARTBEAT_INTERVAL_MS = 5_000
 SESSION_TIMEOUT_MS = 45_000
@@ -58,6 +58,6 @@ class StreamsGroupSettings(ConsumerGroupSettings):
     `initial_rebalance_delay_ms`: from the first member of an empty group to its first target.
     """
 
-    topology: Topology = field(default_factory=dict)
+    topology: Subtopologies = field(default_factory=dict)
     num_standby_replicas: int = 0
     initial_rebalance_delay_ms: int = INITIAL_REBALANCE_DELAY_MS

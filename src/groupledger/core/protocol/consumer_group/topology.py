@@ -35,7 +35,7 @@ class SubtopologyTopics:
         return (*self.source_topics, *self.repartition_source_topics)
 
 
-Topology = Mapping[str, SubtopologyTopics]
+Subtopologies = Mapping[str, SubtopologyTopics]
 """Subtopologies by id."""
 
 
@@ -53,7 +53,7 @@ class ConfiguredTopology(NamedTuple):
 NOT_CONFIGURED = ConfiguredTopology({}, {}, ready=False)
 
 
-def configure(topology: Topology, counts: Mapping[str, int]) -> ConfiguredTopology:
+def configure(topology: Subtopologies, counts: Mapping[str, int]) -> ConfiguredTopology:
     """How many tasks there are, with topics of these partition counts, and which internal topics are missing."""
     if any(topic not in counts for each in topology.values() for topic in each.source_topics):
         return NOT_CONFIGURED
@@ -72,7 +72,7 @@ def configure(topology: Topology, counts: Mapping[str, int]) -> ConfiguredTopolo
     return ConfiguredTopology(tasks, missing, ready=not missing)
 
 
-def repartition_counts(topology: Topology, counts: Mapping[str, int]) -> dict[str, int]:
+def repartition_counts(topology: Subtopologies, counts: Mapping[str, int]) -> dict[str, int]:
     """Partitions of repartition topics; one that depends on itself alone, or that nobody writes, is left out."""
     found = {
         topic: count for each in topology.values() for topic, count in each.repartition_source_topics.items() if count
@@ -88,7 +88,7 @@ def repartition_counts(topology: Topology, counts: Mapping[str, int]) -> dict[st
     return found
 
 
-def partitions_of(topology: Topology, task: Task, counts: Mapping[str, int]) -> list[TopicPartition]:
+def partitions_of(topology: Subtopologies, task: Task, counts: Mapping[str, int]) -> list[TopicPartition]:
     """Partitions that a task reads: its number of each topic that has so many."""
     read = topology[task.subtopology].read if task.subtopology in topology else ()
     return [TopicPartition(topic, task.number) for topic in read if task.number < counts.get(topic, 0)]
