@@ -241,7 +241,8 @@ def _outcome(event: Told) -> str:
     waited = sum(ms for *_, ms in event["unavailable_ms"])
     group = _coordinated(event)
     if group is not None and not event["rounds"]:
-        return f"group epoch {group['epoch']}, {waited:,} partition-ms unavailable{unowned}{owned_twice}"
+        status = f", {group['status']}" if group.get("status") else ""
+        return f"group epoch {group['epoch']}, {waited:,} partition-ms unavailable{unowned}{owned_twice}{status}"
     time = f" ({waited:,} partition-ms)" if waited else ""
     rounds = f"{numbered(len(event['rounds']), 'round')}, {numbered(away, 'partition-round')} unavailable{time}"
     return f"{rounds}{_records(event)}{unowned}{owned_twice}"

@@ -154,12 +154,28 @@ def test_one_that_stood_still_too_long_loses_its_tasks_and_joins_again():
     assert tasks(resumed) == {"a": [0, 1], "b": [2, 3]}
 
 
+def test_a_task_reads_what_its_topics_grow_by_from_its_next_heartbeat_on():
+    both = {"0": SubtopologyTopics(("orders", "clicks"))}
+    events = thread("a"), e.SetPartitions("clicks", 3, at_ms=62_000), e.Wait(at_ms=120_000)
+    _, grown, waited = play(*events, topics={"orders": 4, "clicks": 2}, topology=both)
+    assert tasks(grown) == {"a": [0, 1, 2, 3]}
+    assert grown.unavailable_ms == {("clicks", 2): 3_000}
+    assert waited.unavailable_ms == {}
+    assert ("clicks", 2, "a", 65_000) in spans(waited)
+
+
+def spans(settlement):
+    return [(*each.partition, each.member, each.since_ms) for each in settlement.consumed]
+
+
 def test_without_a_source_topic_nobody_has_a_task():
     both = {"0": SubtopologyTopics(("orders",)), "1": SubtopologyTopics(("clicks",))}
     events = thread("a"), e.DeleteTopic("clicks", at_ms=60_000), e.SetPartitions("clicks", 1, at_ms=90_000)
     before, gone, again = play(*events, topics={"orders": 2, "clicks": 2}, topology=both)
     assert before.unowned == ()
     assert (tasks(gone), gone.unowned) == ({"a": []}, (("orders", 0), ("orders", 1)))
+    assert gone.coordinated.status == "MISSING_SOURCE_TOPICS: clicks"
+    assert (before.coordinated.status, again.coordinated.status) == (None, None)
     assert again.unowned == ()
     assert again.owners == {("clicks", 0): "a", ("orders", 0): "a", ("orders", 1): "a"}
 
@@ -169,6 +185,8 @@ def test_a_stateful_subtopology_whose_topic_grows_does_not_fit_its_changelog():
     *_, grown = play(thread("a"), e.SetPartitions("orders", 6, at_ms=60_000), topology=STATEFUL)
     assert grown.topics == {"orders": 6, "counts": 4}
     assert tasks(grown) == {"a": []}
+    told = "INCORRECTLY_PARTITIONED_TOPICS: counts has 4 partitions, expected 6"
+    assert grown.coordinated.status == told
     *_, grown = play(thread("a"), e.SetPartitions("orders", 6, at_ms=60_000), topology=ONE)
     assert tasks(grown) == {"a": [0, 1, 2, 3, 4, 5]}
 
@@ -227,6 +245,10 @@ LOOP = {"0": SubtopologyTopics((), {"a": 0}, ("a",))}
             "events.0.topics is ['orders']; expected nothing: members of Streams",
         ),
         (script(thread("a", topic_regex="o.*")), "events.0.topic_regex is 'o.*'"),
+        (
+            script(thread("a"), topology={"0": SubtopologyTopics(("o.*",))}),
+            "streams_group.topology.0 is 'o.*'; expected the name of a topic",
+        ),
         (script(thread("a", remote_assignor="range")), "events.0.remote_assignor is 'range'"),
         (
             Script(TOPICS, [e.Join("a", ("orders",), process_id="p")]),
@@ -284,6 +306,8 @@ def test_wrong_settings_are_said(group, complaint):
 def test_settings_of_another_kind_of_group_are_said():
     _, fault = read_line(json.dumps({**LINE, "consumer_group": {}}))
     assert "consumer_group is {}; expected streams_group, of its members" in fault.message
+    _, fault = read_line(json.dumps({**LINE, "events": [{"event": "join", "member": "a", "group_protocol": "stream"}]}))
+    assert "events.0.group_protocol is 'stream'; expected one of classic, consumer, share, streams" in fault.message
     _, fault = read_line(json.dumps({**LINE, "events": [{"event": "join", "member": "a", "topics": ["orders"]}]}))
     assert "expected consumer_group, of its members" in fault.message
 
@@ -312,6 +336,7 @@ def test_a_script_and_its_result_as_json():
     assert (member["process_id"], member["protocol"], len(member["target"])) == ("p", "streams", 8)
     assert member["standby"] == member["standby_target"] == []
     assert event["streams_group"]["targets"][-1]["standby"] == {"a": []}
+    assert event["streams_group"]["status"] is None
 
 
 def test_a_script_under_streams_and_under_other_protocols():

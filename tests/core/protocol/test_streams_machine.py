@@ -50,6 +50,7 @@ class StreamsWatch(Watch):
             assert all(row.assigned == row.target and row.standby == row.standby_target for row in group.members)
             assert all(row.state == "STABLE" and row.pending == () for row in group.members)
             assert (settled.unowned == ()) is (configured.ready or not self.wanted(settled))
+            assert {each.partition: each.member for each in settled.consumed if each.until_ms is None} == settled.owners
             if configured.ready:
                 self.see_replicas(group, configured)
 

@@ -71,6 +71,7 @@ def write_coordinated(group: Coordinated) -> dict[str, Any]:
         "heartbeats": [_row(each, streams=streams) for each in group.heartbeats],
         "targets": [_target(each, streams=streams) for each in group.targets],
         "reconciled": [each._asdict() for each in group.reconciled],
+        **({"status": group.status} if streams else {}),
     }
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.consumer_group.settings import StreamsGroupSettings
 from groupledger.core.protocol.consumer_group.topology import Subtopologies, repartition_counts
+from groupledger.core.protocol.refusals import PATTERN
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.script_checks import require
 
@@ -85,6 +86,9 @@ def require_topology(topology: Subtopologies) -> None:
     readers: dict[str, str] = {}
     for name, each in topology.items():
         require(bool(each.read), f"{place}.{name}", "without a topic to read", "source_topics, or a repartition topic")
+        for topic in (*each.read, *each.repartition_sink_topics, *each.state_changelog_topics):
+            named = PATTERN.search(topic) is None
+            require(named, f"{place}.{name}", topic, "the name of a topic: patterns are not simulated")
         for topic in (*each.read, *each.state_changelog_topics):
             other = readers.setdefault(topic, name)
             require(other == name, f"{place}.{name}", topic, f"a topic of its own: subtopology {other} has this one")

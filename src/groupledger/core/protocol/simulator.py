@@ -25,7 +25,8 @@ from groupledger.core.protocol.consumer_group.conversion import refuses, to_clas
 from groupledger.core.protocol.consumer_group.coordinated import Coordinated
 from groupledger.core.protocol.consumer_group.coordinator import ConsumerGroup
 from groupledger.core.protocol.consumer_group.play import Play
-from groupledger.core.protocol.consumer_group.settling import Horizon, pass_time, settle, take_coordinated
+from groupledger.core.protocol.consumer_group.rows import take_coordinated
+from groupledger.core.protocol.consumer_group.settling import Horizon, pass_time, settle
 from groupledger.core.protocol.consumer_group.share_group import ShareGroup
 from groupledger.core.protocol.consumer_group.streams_group import StreamsGroup
 from groupledger.core.protocol.consumer_group.targets import ServerQuestion, Targets, find_targets

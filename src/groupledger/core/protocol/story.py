@@ -145,7 +145,8 @@ def _event(found: Any, place: str) -> e.Event:
     for key in values:
         require_one_of(key, known, place)
     if kind is e.Join:  # a topology or an expression says which topics
-        known["topics"] = values.get("group_protocol") != e.GroupProtocol.STREAMS and "topic_regex" not in values
+        protocol = _value("group_protocol", values.get("group_protocol", "classic"), f"{place}.group_protocol")
+        known["topics"] = protocol is not e.GroupProtocol.STREAMS and "topic_regex" not in values
     for key, needed in known.items():
         require(key in values or not needed, f"{place}.{key}", values.get(key), "a value")
     return kind(**{key: _value(key, value, f"{place}.{key}") for key, value in values.items()})

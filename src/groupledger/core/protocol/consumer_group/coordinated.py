@@ -72,7 +72,10 @@ class MemberRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Coordinated:
-    """What the coordinator of a group that it assigns did in one event, and how the group stands after it."""
+    """What the coordinator of a group that it assigns did in one event, and how the group stands after it.
+
+    `status`: why the topology of a Streams group is not ready, so that nobody has a task.
+    """
 
     epoch: int
     assignment_epoch: int
@@ -81,3 +84,4 @@ class Coordinated:
     targets: tuple[TargetRow, ...]
     reconciled: tuple[Reconciled, ...] = ()
     protocol: GroupProtocol = GroupProtocol.CONSUMER
+    status: str | None = None

@@ -258,6 +258,16 @@ class ConsumerGroup:
         living = {topic.topic_id for topic in self.topics.living.values()}
         return self.topics.named(each for each in owned if each.topic_id in living)
 
+    @property
+    def status(self) -> str | None:
+        """Why nothing can be assigned."""
+        return None
+
+    @property
+    def reads_what_is_there(self) -> bool:
+        """Whether members read what their assignment comes to now, and not what it came to when they took it."""
+        return False
+
     def make_topics(self, now_ms: int) -> bool:
         """Whether topics were made since the last heartbeat."""
         return False

@@ -10,13 +10,13 @@ from groupledger.core.protocol import consumer as classic
 from groupledger.core.protocol.callbacks import Call, Callback, call
 from groupledger.core.protocol.consumer_group import client as c
 from groupledger.core.protocol.consumer_group.classic_members import join_steps, needs_to_join
-from groupledger.core.protocol.consumer_group.coordinated import HeartbeatRow, Reconciled, TargetRow
+from groupledger.core.protocol.consumer_group.coordinated import Reconciled
 from groupledger.core.protocol.consumer_group.coordinator import Turn
 from groupledger.core.protocol.consumer_group.heartbeat import REJOINS, Answer, Refusal, Request
 from groupledger.core.protocol.consumer_group.play import Play
 from groupledger.core.protocol.consumer_group.process import Backoff, Due, NextPoll, Process, Steps
+from groupledger.core.protocol.consumer_group.rows import write_heartbeat, write_target
 from groupledger.core.protocol.consumer_group.targets import ServerQuestion, Targets
-from groupledger.core.protocol.consumer_group.topic_table import flat
 
 Asking = Generator[ServerQuestion, Targets, None]
 
@@ -142,7 +142,7 @@ def exchange(play: Play, request: Request) -> Generator[ServerQuestion, Targets,
     before = group.epoch, group.assignment_epoch
     turn = group.begin(request, play.clock_ms)
     if isinstance(turn, Answer):
-        _write_row(play, request, turn)
+        write_heartbeat(play, request, turn)
         return turn
     if group.is_due(play.clock_ms):
         yield from _assign(play, turn)
@@ -151,7 +151,7 @@ def exchange(play: Play, request: Request) -> Generator[ServerQuestion, Targets,
         play.is_classic = True
     news = answer.assigned is not None or answer.epoch != request.epoch or request.owned is not None
     if news or before != (group.epoch, group.assignment_epoch):
-        _write_row(play, request, answer)
+        write_heartbeat(play, request, answer)
     group.resolve_expressions(play.clock_ms)
     return answer
 
@@ -169,35 +169,7 @@ def _assign(play: Play, turn: Turn | None) -> Asking:
         play.failure = f"{question.assignor}: {answer.failure}"
         return
     play.group.install(dict(answer.of), play.clock_ms)
-    names = {each.member_id: each.process for each in play.group.members.values()}
-    if turn is not None:
-        names[turn.member.member_id] = turn.member.process
-    given = {names[member_id]: flat(target) for member_id, target in answer.of.items()}
-    rows = tuple((name, play.group.named(target)) for name, target in given.items())
-    standby = tuple((name, play.group.standby(target)) for name, target in given.items())
-    play.targets.append(TargetRow(play.clock_ms, play.group.assignment_epoch, question.assignor, rows, standby))
-
-
-def _write_row(play: Play, request: Request, answer: Answer) -> None:
-    member = play.group.members.get(request.member_id)
-    named, standby = play.group.named, play.group.standby
-    play.heartbeats.append(
-        HeartbeatRow(
-            at_ms=play.clock_ms,
-            member=request.process,
-            member_id=request.member_id,
-            sent_epoch=request.epoch,
-            owned=None if request.owned is None else named(request.owned),
-            error=None if answer.error is None else answer.error.value,
-            epoch=answer.epoch,
-            state=None if member is None else play.group.state_of(member),
-            assigned=() if member is None else named(member.assigned),
-            pending=() if member is None else named(member.pending),
-            group_epoch=play.group.epoch,
-            assignment_epoch=play.group.assignment_epoch,
-            standby=() if member is None else standby(member.assigned),
-        )
-    )
+    write_target(play, turn, question.assignor, answer.of)
 
 
 def _receive(play: Play, process: Process, answer: Answer) -> Asking:
@@ -216,7 +188,7 @@ def _receive(play: Play, process: Process, answer: Answer) -> Asking:
         process.client = c.receive(client, answer)
         if client.shares:
             _take_shared(play, process)
-        elif process.resumes:
+        elif process.resumes or (play.group.reads_what_is_there and process.doing is None):
             play.ownership.begin_step()
             play.ownership.take(process.name, play.consumed(process), play.clock_ms)
     elif answer.error in REJOINS:

@@ -37,7 +37,7 @@ def advance(
     that it left even where its target is the same.
     """
     reconciled = member.state is MemberState.STABLE and member.epoch == goal.epoch
-    waits = member.state is MemberState.UNREVOKED_PARTITIONS and _owns(stated, member.pending)
+    waits = member.state is MemberState.UNREVOKED_PARTITIONS and still_owns(stated, member.pending)
     if not reconciled and not waits:
         return _next(member, goal, stated, held_by_others)
     return _without_left_topics(member, goal, stated) if subscription_changed else member
@@ -48,12 +48,12 @@ def _next(member: GroupMember, goal: Goal, stated: IdPartitions | None, held_by_
     wanted = {each for each in goal.target if each.topic_id in goal.subscribed}
     kept = {each: epoch for each, epoch in member.assigned.items() if each in wanted}
     revoked = {each: epoch for each, epoch in member.assigned.items() if each not in wanted}
-    if revoked and _owns(stated, revoked):
-        return _moved(member, MemberState.UNREVOKED_PARTITIONS, member.epoch, kept, revoked)
+    if revoked and still_owns(stated, revoked):
+        return moved(member, MemberState.UNREVOKED_PARTITIONS, member.epoch, kept, revoked)
     missing = wanted - kept.keys()
     free = sorted(missing - held_by_others)
     state = MemberState.STABLE if len(free) == len(missing) else MemberState.UNRELEASED_PARTITIONS
-    return _moved(member, state, goal.epoch, {**kept, **dict.fromkeys(free, goal.epoch)}, {})
+    return moved(member, state, goal.epoch, {**kept, **dict.fromkeys(free, goal.epoch)}, {})
 
 
 def _without_left_topics(member: GroupMember, goal: Goal, stated: IdPartitions | None) -> GroupMember:
@@ -63,21 +63,22 @@ def _without_left_topics(member: GroupMember, goal: Goal, stated: IdPartitions |
         return member
     kept = {each: epoch for each, epoch in member.assigned.items() if each not in left}
     pending = {**member.pending, **left}
-    if _owns(stated, pending):
-        return _moved(member, MemberState.UNREVOKED_PARTITIONS, member.epoch, kept, pending)
-    return _moved(member, member.state, member.epoch, kept, member.pending)
+    if still_owns(stated, pending):
+        return moved(member, MemberState.UNREVOKED_PARTITIONS, member.epoch, kept, pending)
+    return moved(member, member.state, member.epoch, kept, member.pending)
 
 
-def _owns(stated: IdPartitions | None, partitions: Mapping[TopicIdPartition, int]) -> bool:
+def still_owns(stated: IdPartitions | None, partitions: Mapping[TopicIdPartition, int]) -> bool:
     """Whether a member still has some of these, as far as its heartbeat says."""
     return stated is None or not stated.isdisjoint(partitions)
 
 
-def _moved(
+def moved(
     member: GroupMember,
     state: MemberState,
     epoch: int,
     assigned: Mapping[TopicIdPartition, int],
     pending: Mapping[TopicIdPartition, int],
 ) -> GroupMember:
+    """The member after a step; the epoch before it is its previous one."""
     return replace(member, state=state, epoch=epoch, previous_epoch=member.epoch, assigned=assigned, pending=pending)

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.clocked_end import timed_end
 from groupledger.core.protocol.consumer import exists
-from groupledger.core.protocol.consumer_group.coordinated import Coordinated, MemberRow
 from groupledger.core.protocol.consumer_group.exchange import take_next, time_out
 from groupledger.core.protocol.consumer_group.happening import come_back, happen
 from groupledger.core.protocol.consumer_group.play import Play
+from groupledger.core.protocol.consumer_group.rows import take_coordinated
 from groupledger.core.protocol.consumer_group.targets import ServerQuestion, Targets
 from groupledger.core.protocol.ownership import waited_ms
 from groupledger.core.protocol.settlement import Settlement
@@ -105,33 +105,4 @@ def _settlement(play: Play, event: e.Event, event_ms: int) -> Settlement:
         unavailable_ms=waited_ms(gaps),
         coordinated=coordinated,
         timed=None if play.times is None else timed_end(play, gaps, play.nobody_since, rebalancing=rebalancing),
-    )
-
-
-def take_coordinated(play: Play) -> Coordinated:
-    """How the group stands, and what happened since the last time."""
-    group = play.group
-    named, standby = group.named, group.standby
-    rows = tuple(
-        MemberRow(
-            member=each.process,
-            member_id=each.member_id,
-            protocol=e.GroupProtocol.CLASSIC if each.uses_classic else group.protocol,
-            epoch=each.epoch,
-            state=group.state_of(each),
-            away=each.member_id in play.silent_members(),
-            target=named(group.target(each.member_id)),
-            assigned=named(each.assigned),
-            pending=named(each.pending),
-            process_id=each.process_id,
-            standby_target=standby(group.target(each.member_id)),
-            standby=standby(each.assigned),
-        )
-        for each in group.members.values()
-    )
-    heartbeats, play.heartbeats = tuple(play.heartbeats), []
-    targets, play.targets = tuple(play.targets), []
-    reconciled, play.reconciled = tuple(play.reconciled), []
-    return Coordinated(
-        group.epoch, group.assignment_epoch, rows, heartbeats, targets, reconciled, protocol=group.protocol
     )

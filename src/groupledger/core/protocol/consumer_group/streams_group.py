@@ -22,7 +22,7 @@ from groupledger.core.protocol.consumer_group.group_member import GroupMember
 from groupledger.core.protocol.consumer_group.heartbeat import Answer, Request
 from groupledger.core.protocol.consumer_group.settings import StreamsGroupSettings
 from groupledger.core.protocol.consumer_group.targets import ServerQuestion
-from groupledger.core.protocol.consumer_group.task_reconciliation import advance_tasks, blockers
+from groupledger.core.protocol.consumer_group.task_reconciliation import advance_tasks, blockers, holders_of
 from groupledger.core.protocol.consumer_group.tasks import as_pairs, by_role
 from groupledger.core.protocol.consumer_group.topic_table import IdPartitions, TopicIdPartition
 from groupledger.core.protocol.consumer_group.topology import (
@@ -128,7 +128,7 @@ class StreamsGroup(ConsumerGroup):
 
     def blockers(self, member: GroupMember, partition: TopicIdPartition) -> set[str]:
         """Who holds the task in a way that makes the member wait for it."""
-        return set(blockers(member, partition, self.members.values()))
+        return blockers(member, partition, holders_of(self.members.values()))
 
     def state_of(self, member: GroupMember) -> str:
         """What a member waits for."""
@@ -151,6 +151,16 @@ class StreamsGroup(ConsumerGroup):
         """The same: a task reads whatever topic has the name."""
         return self.partitions(owned)
 
+    @property
+    def status(self) -> str | None:
+        """Why its topology is not ready, as the last heartbeat found it."""
+        return self.configured.status if self.members else None
+
+    @property
+    def reads_what_is_there(self) -> bool:
+        """Whether they do: a topic may grow by partitions that tasks read which are there already."""
+        return True
+
     def _bump(self, turn: Turn | None) -> None:
         """As in a consumer group; who leaves lets the topology be as it was configured last."""
         if turn is None:
@@ -166,5 +176,5 @@ class StreamsGroup(ConsumerGroup):
         return tuple((name, self.topics.living[name]) for name in names if name in self.topics.living)
 
     def _advance(self, turn: Turn) -> GroupMember:
-        target, members = self.target(turn.member.member_id), list(self.members.values())
-        return advance_tasks(turn.member, self.assignment_epoch, target, turn.request.owned, members)
+        target = self.target(turn.member.member_id)
+        return advance_tasks(turn.member, self.assignment_epoch, target, turn.request.owned, self.members.values())

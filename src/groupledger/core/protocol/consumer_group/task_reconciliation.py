@@ -10,10 +10,10 @@ one after that states 0 alone; then B's next one is answered 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 
 from groupledger.core.protocol.consumer_group.group_member import GroupMember, MemberState
+from groupledger.core.protocol.consumer_group.reconciliation import moved, still_owns
 from groupledger.core.protocol.consumer_group.tasks import is_standby, other_role
 from groupledger.core.protocol.consumer_group.topic_table import IdPartitions, TopicIdPartition
 
@@ -32,54 +32,52 @@ def advance_tasks(
     if member.state is MemberState.STABLE and member.epoch == epoch:
         return member
     revoked = member.state is MemberState.UNREVOKED_PARTITIONS
-    if revoked and _owns(stated, member.pending):
+    if revoked and still_owns(stated, member.pending):
         return member
-    known = list(members)
+    holders = holders_of(members)
     kept = {each: since for each, since in member.assigned.items() if each in target}
-    waiting = frozenset(each for each in target - kept.keys() if blockers(member, each, known))
+    waiting = frozenset(each for each in target - kept.keys() if blockers(member, each, holders))
     given = target - kept.keys() - waiting
     demoted = {each for each in given if is_standby(each) and other_role(each) in member.assigned}
     promoted = {each for each in member.assigned if is_standby(each) and other_role(each) in target}
-    revocation = {each: since for each, since in member.assigned.items() if each not in {*kept, *promoted}}
-    if revocation and _owns(stated, revocation):
+    revocation = {each: since for each, since in member.assigned.items() if each not in kept and each not in promoted}
+    if revocation and still_owns(stated, revocation):
         held = {**kept, **dict.fromkeys(demoted, epoch), **_of(member, promoted)}
         now = member.epoch + revoked
-        return _moved(member, MemberState.UNREVOKED_PARTITIONS, now, held, revocation)
+        return moved(member, MemberState.UNREVOKED_PARTITIONS, now, held, revocation)
     still = _of(member, {each for each in promoted if other_role(each) not in given})
     state = MemberState.UNRELEASED_PARTITIONS if waiting else MemberState.STABLE
-    return _moved(member, state, epoch, {**kept, **still, **dict.fromkeys(sorted(given), epoch)}, {})
+    return moved(member, state, epoch, {**kept, **still, **dict.fromkeys(sorted(given), epoch)}, {})
 
 
-def blockers(member: GroupMember, task: TopicIdPartition, members: Iterable[GroupMember]) -> list[str]:
+TaskHolders = Mapping[TopicIdPartition, Sequence[GroupMember]]
+"""Who has each task, or has not given it up."""
+
+
+def holders_of(members: Iterable[GroupMember]) -> TaskHolders:
+    """All of a group, by task."""
+    found: dict[TopicIdPartition, list[GroupMember]] = {}
+    for member in members:
+        for each in member.held:
+            found.setdefault(each, []).append(member)
+    return found
+
+
+def blockers(member: GroupMember, task: TopicIdPartition, holders: TaskHolders) -> set[str]:
     """Who holds what a member has to wait for before it gets this task of its target: member ids.
 
     What the member itself still holds counts too, where it was not yet seen to have given it up.
     """
-    other, becomes_active = other_role(task), not is_standby(task)
+    other = other_role(task)
+    found = {each.member_id for each in holders.get(task, ()) if not is_standby(task) or _same_process(each, member)}
+    if other not in member.assigned:
+        found |= {each.member_id for each in holders.get(other, ()) if _same_process(each, member)}
+    return found
 
-    def blocks(each: GroupMember) -> bool:
-        same_process = each.process_id == member.process_id
-        if task in each.held and (becomes_active or same_process):
-            return True
-        return same_process and other in each.held and other not in member.assigned
 
-    return [each.member_id for each in members if blocks(each)]
+def _same_process(one: GroupMember, other: GroupMember) -> bool:
+    return one.process_id == other.process_id
 
 
 def _of(member: GroupMember, tasks: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, int]:
     return {each: member.assigned[each] for each in sorted(tasks)}
-
-
-def _owns(stated: IdPartitions | None, tasks: Mapping[TopicIdPartition, int]) -> bool:
-    """Whether a member still has some of these, as far as its heartbeat says."""
-    return stated is None or not stated.isdisjoint(tasks)
-
-
-def _moved(
-    member: GroupMember,
-    state: MemberState,
-    epoch: int,
-    assigned: Mapping[TopicIdPartition, int],
-    pending: Mapping[TopicIdPartition, int],
-) -> GroupMember:
-    return replace(member, state=state, epoch=epoch, previous_epoch=member.epoch, assigned=assigned, pending=pending)

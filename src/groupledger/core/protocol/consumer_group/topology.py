@@ -40,23 +40,29 @@ Subtopologies = Mapping[str, SubtopologyTopics]
 
 
 class ConfiguredTopology(NamedTuple):
-    """What a topology comes to. Not `ready`: topics are missing, or a topic has not the partitions that it should.
+    """What a topology comes to. `status`: why it is not ready, in Kafka's words, and about which topics.
 
     `missing` are internal topics that the broker is to make, with their partitions.
     """
 
     tasks: Mapping[str, SubtopologyTasks]
     missing: Mapping[str, int]
-    ready: bool
+    status: str | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether its tasks can be assigned."""
+        return self.status is None
 
 
-NOT_CONFIGURED = ConfiguredTopology({}, {}, ready=False)
+NOT_CONFIGURED = ConfiguredTopology({}, {}, "not configured yet")
 
 
 def configure(topology: Subtopologies, counts: Mapping[str, int]) -> ConfiguredTopology:
     """How many tasks there are, with topics of these partition counts, and which internal topics are missing."""
-    if any(topic not in counts for each in topology.values() for topic in each.source_topics):
-        return NOT_CONFIGURED
+    gone = sorted({topic for each in topology.values() for topic in each.source_topics if topic not in counts})
+    if gone:
+        return ConfiguredTopology({}, {}, f"MISSING_SOURCE_TOPICS: {', '.join(gone)}")
     internal = repartition_counts(topology, counts)
     known = {**internal, **counts}
     tasks = {}
@@ -66,10 +72,12 @@ def configure(topology: Subtopologies, counts: Mapping[str, int]) -> ConfiguredT
         internal.update(dict.fromkeys(each.state_changelog_topics, number))
     wanted = {topic for each in topology.values() for topic in (*each.read, *each.state_changelog_topics)}
     expected = {topic: count for topic, count in internal.items() if topic in wanted}
-    if any(counts.get(topic, count) != count for topic, count in expected.items()):
-        return NOT_CONFIGURED
+    wrong = [(topic, count) for topic, count in sorted(expected.items()) if counts.get(topic, count) != count]
+    if wrong:
+        told = ", ".join(f"{topic} has {counts[topic]:,} partitions, expected {count:,}" for topic, count in wrong)
+        return ConfiguredTopology({}, {}, f"INCORRECTLY_PARTITIONED_TOPICS: {told}")
     missing = {topic: count for topic, count in sorted(expected.items()) if topic not in counts}
-    return ConfiguredTopology(tasks, missing, ready=not missing)
+    return ConfiguredTopology(tasks, missing, f"MISSING_INTERNAL_TOPICS: {', '.join(missing)}" if missing else None)
 
 
 def repartition_counts(topology: Subtopologies, counts: Mapping[str, int]) -> dict[str, int]:
