@@ -47,9 +47,10 @@ properties: setup  ## What every assignor promises, on 10,000 drawn groups for e
 	@GROUPLEDGER_EXAMPLES=10000 $(BIN)/python -m pytest -q tests/core/assignors/test_properties.py
 	@GROUPLEDGER_EXAMPLES=5000 $(BIN)/python -m pytest -q tests/core/step/test_least_moves.py
 
-machine: setup  ## Random histories of groups, held against what must hold: 5,000 by rounds, 5,000 by a clock, 5,000 of KIP-848 (about 25 minutes)
+machine: setup  ## Random histories of groups, held against what must hold: 5,000 by rounds, 5,000 by a clock, 5,000 of KIP-848, 5,000 of KIP-1071 (about 30 minutes)
 	@GROUPLEDGER_MACHINE_RUNS=5000 GROUPLEDGER_CLOCK_RUNS=5000 $(BIN)/python -m pytest -q tests/core/protocol/test_machine.py \
-	  tests/core/protocol/test_timed_histories.py tests/core/protocol/test_consumer_machine.py
+	  tests/core/protocol/test_timed_histories.py tests/core/protocol/test_consumer_machine.py \
+	  tests/core/protocol/test_streams_machine.py
 
 faults: setup  ## Kill, fill, tear and lock out ingest and assign at every boundary; nothing lost, nothing doubled (needs a JDK)
 	@$(BIN)/python -m tests.faults
