@@ -13,6 +13,7 @@ from groupledger.core.protocol.consumer_group.topology import SubtopologyTopics
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.protocol.story import read_script, told, write_script
 from groupledger.core.protocol.times import MemberTimes, Times
+from tests.core.protocol.drawn_times import hasty_script, timed_script
 from tests.core.protocol.timed_groups import RANGE, SETTLED_MS, join, played
 
 
@@ -21,6 +22,14 @@ def test_times_come_back():
     script = Script({"t": 1}, [join("a"), e.Hang("a", at_ms=9)], times=times)
     again = read_script(json.loads(json.dumps(write_script(script, "g"))))
     assert (again.times, again.events) == (times, script.events)
+
+
+@pytest.mark.parametrize("draw", [timed_script, hasty_script])
+def test_a_script_comes_back_with_the_time_of_its_callbacks(draw):
+    drawn = draw(5, 12)
+    again = read_script(json.loads(json.dumps(write_script(drawn, "g"))))
+    assert drawn.pace.callback_ms
+    assert again == drawn
 
 
 def test_a_result_says_what_the_clock_said():

@@ -189,12 +189,20 @@ def _value(key: str, value: Any, place: str) -> Any:
 
 
 def write_script(script: Script, name: str) -> dict[str, Any]:
-    """The JSON object of a script without a pace: `read_script` gives the script again."""
+    """The JSON object of a script: `read_script` gives the script again."""
     events = [{"event": NAMES[type(each)], **_fields(each)} for each in script.events]
     told = {"id": name, "topics": dict(script.topics), "form": script.form.value, "events": events}
-    times = {} if script.times is None else {"times": write_times(script.times)}
-    settings = write_settings(script.consumer_group)
-    return {**told, **times, **({group_key(coordinator_of(script.events)): settings} if settings else {})}
+    parts = {
+        "pace": _write_pace(script.pace),
+        "times": None if script.times is None else write_times(script.times),
+        group_key(coordinator_of(script.events)): write_settings(script.consumer_group),
+    }
+    return {**told, **{key: part for key, part in parts.items() if part}}
+
+
+def _write_pace(pace: Pace) -> dict[str, int]:
+    callbacks = {each.value: ms for each, ms in pace.callback_ms.items()}
+    return {"round_ms": pace.round_ms, **callbacks} if pace.round_ms else callbacks
 
 
 def _fields(event: e.Event) -> dict[str, Any]:
