@@ -63,6 +63,8 @@ class ClockedProcess(Protocol):
 class Application:
     """Callbacks that take the time that the pace says, of a process that counts no records."""
 
+    may_read_later = False  # than it polls: the application does nothing with what it reads
+
     def __init__(self, callback_ms: Mapping[Callback, int]) -> None:
         self.callback_ms = callback_ms
 
@@ -88,6 +90,8 @@ class Application:
 
 class RecordReader(Application):
     """Reads all that it owns, from the committed offset on, else from the beginning (`auto.offset.reset=earliest`)."""
+
+    may_read_later = True
 
     def __init__(self, callback_ms: Mapping[Callback, int], records: Records, accepts: Callable[[], bool]) -> None:
         super().__init__(callback_ms)
@@ -196,6 +200,10 @@ class Polls:
             self.application.read(self.last_poll_ms(commit_ms))
             self.application.commit()
             self.commits_next_ms = commit_ms + every_ms
+        self.read_on(now_ms)
+
+    def read_on(self, now_ms: int) -> None:
+        """Read what it would have until now."""
         last_ms = self.last_poll_ms(now_ms)
         if last_ms > self.polled_ms:
             self.application.read(last_ms)

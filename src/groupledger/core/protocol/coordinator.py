@@ -43,6 +43,7 @@ class Coordinator:
     given: Lists = field(default_factory=dict)
     rebalancing: bool = False
     known_ids: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    changes: int = 0  # of the seats
     _ids: Counter[str] = field(default_factory=Counter)
 
     def new_member_id(self, process: str) -> str:
@@ -72,11 +73,13 @@ class Coordinator:
         """
         self.members[member.member_id] = member
         self.leader = self.leader or member.member_id
+        self.changes += 1
 
     def remove(self, member_id: str) -> None:
         """A member left or expired: the others have to rebalance. If it led, the first of those who stay leads."""
         if self.members.pop(member_id, None) is not None:
             self.rebalancing = True
+            self.changes += 1
         if self.leader == member_id:
             self.leader = next((each.member_id for each in self.walk()), None)
 
@@ -93,6 +96,7 @@ class Coordinator:
         }
         self.given = {member.member_id if member_id == old else member_id: g for member_id, g in self.given.items()}
         self.leader = member.member_id if self.leader == old else self.leader
+        self.changes += 1
 
     def start_generation(self, joined: Iterable[str]) -> None:
         """All have joined: the next generation and its assignor; `joined` are those that just did.

@@ -66,6 +66,7 @@ class LiveOwnership:
 
     step: int = 0
     answering: bool = False
+    changes: int = 0  # of who consumes what
     _lasting: dict[TopicPartition, list[_Span]] = field(default_factory=dict)
     _ended: dict[TopicPartition, list[_Span]] = field(default_factory=dict)
 
@@ -76,6 +77,7 @@ class LiveOwnership:
 
     def take(self, member: str, partitions: Iterable[TopicPartition], now_ms: int) -> None:
         """A process consumes these from now on."""
+        self.changes += 1
         for each in partitions:
             spans = self._lasting.setdefault(each, [])
             if all(span.member != member for span in spans):
@@ -83,6 +85,7 @@ class LiveOwnership:
 
     def give_up(self, member: str, partitions: Iterable[TopicPartition], now_ms: int) -> None:
         """A process consumes these no longer."""
+        self.changes += 1
         for each in partitions:
             for span in [span for span in self._lasting.get(each, ()) if span.member == member]:
                 span.until_ms, span.last_step = now_ms, self.step if self.answering else self.step - 1

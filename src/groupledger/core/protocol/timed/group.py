@@ -107,6 +107,8 @@ class TimedGroup:
     failure: str | None = None
     born: Counter[str] = field(default_factory=Counter)
     ended: dict[str, Join] = field(default_factory=dict)
+    _wanted: tuple[tuple[int, View], set[TopicPartition]] | None = None  # of these seats and topics
+    _seen: tuple[int, set[TopicPartition]] | None = None  # by `see`: what was consumed then, and wanted
 
     @property
     def now_ms(self) -> int:
@@ -125,8 +127,13 @@ class TimedGroup:
 
     def wanted(self) -> set[TopicPartition]:
         """Partitions of existing topics that somebody with a seat subscribes to."""
+        known, seats = self._wanted, self.coordinator.changes
+        if known is not None and known[0][0] == seats and known[0][1] is self.topics:
+            return known[1]
         topics = {topic for each in self.coordinator.members.values() for topic in each.subscription.topics}
-        return {TopicPartition(topic, at) for topic in topics for at in range(self.topics.get(topic, 0))}
+        wanted = {TopicPartition(topic, at) for topic in topics for at in range(self.topics.get(topic, 0))}
+        self._wanted = (seats, self.topics), wanted
+        return wanted
 
     def owners(self) -> dict[TopicPartition, str]:
         """Who owns each partition, of those who run and have a seat."""
@@ -135,8 +142,11 @@ class TimedGroup:
         return dict(sorted((each, process.name) for process in seated for each in process.consumer.owned))
 
     def see(self) -> None:
-        """Note which partitions nobody consumes from now on."""
-        self.outages.see(self.now_ms, self.wanted() - self.ownership.held())
+        """Note which partitions nobody consumes from now on, where that may have changed."""
+        wanted, changes = self.wanted(), self.ownership.changes
+        if self._seen is None or self._seen[0] != changes or self._seen[1] is not wanted:
+            self._seen = changes, wanted
+            self.outages.see(self.now_ms, wanted - self.ownership.held())
 
     # Between a process and its coordinator
 
@@ -165,6 +175,7 @@ class TimedGroup:
 
     def start(self, process: TimedProcess, program: Program) -> Asking:
         """Let a process do this, now."""
+        self.read_on(process)
         process.program = program
         return self.resume(process)
 
@@ -188,6 +199,7 @@ class TimedGroup:
 
     def stop(self, process: TimedProcess, running: Running) -> None:
         """It consumes nothing any more, whatever it believes to own."""
+        self.read_on(process)
         process.stopped_ms, process.running = self.now_ms, running
         process.held = self.ownership.stop(process.name, self.now_ms)
 
@@ -205,11 +217,26 @@ class TimedGroup:
     # Records
 
     def catch_up(self) -> None:
-        """All processes read, and commit by themselves, what they would have until now."""
-        if self.records is not None:
-            for process in self.processes.values():
-                if process.polls:
-                    process.catch_up(self.commits_every_ms, self.now_ms)
+        """All processes commit by themselves, and read, what they would have until now.
+
+        Reading alone is put off until what the process does changes: no one sees when a record was read.
+        """
+        if self.records is None:
+            return
+        every_ms, now_ms = self.commits_every_ms, self.now_ms
+        for process in self.processes.values():
+            if process.polls and (process.commits_next_ms < now_ms or not process.application.may_read_later):
+                process.catch_up(every_ms, now_ms)
+
+    def read_on(self, process: TimedProcess) -> None:
+        """One process reads what it would have until now."""
+        if process.polls and process.application.may_read_later:
+            process.read_on(self.now_ms)
+
+    def all_read_on(self) -> None:
+        """All processes read what they would have until now."""
+        for process in self.processes.values():
+            self.read_on(process)
 
     def commit(self, process: TimedProcess) -> None:
         """Commit before a rebalance or a close, if the process commits by itself."""

@@ -193,6 +193,7 @@ def _delete_topic(group: TimedGroup, event: e.DeleteTopic) -> None:
 def _tell(group: TimedGroup, topic: str) -> None:
     """A client's metadata has the topics that somebody of its group subscribes to; it sees them when it polls."""
     if group.records is not None:
+        group.all_read_on()
         group.records.set_topics(group.topics, group.now_ms)
     members = group.coordinator.members
     there = [each for each in group.processes.values() if each.alive or each.consumer.member_id in members]

@@ -142,6 +142,7 @@ def _recover(group: TimedGroup) -> None:
 
 
 def _settlement(group: TimedGroup, event: e.Event) -> Settlement:
+    group.all_read_on()
     now_ms = group.now_ms
     outages, waited = group.outages.take(now_ms)
     owners = group.owners()
