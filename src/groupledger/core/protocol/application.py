@@ -162,6 +162,7 @@ class Polls:
     polled_ms: int
     poll_started_ms: int
     commits_next_ms: int
+    put_off_ms: int  # what was there at this time is to be read; 0: nothing is
 
     @property
     def works_ms(self) -> int:
@@ -188,22 +189,32 @@ class Polls:
         return self.polled_ms + max((now_ms - self.polled_ms - 1) // self.works_ms, 0) * self.works_ms
 
     def catch_up(self, every_ms: int, now_ms: int) -> None:
-        """Read, and commit by itself, what it would have until now.
+        """Commit by itself, and read, what it would have until now; reading alone is put off to `read_on` where nobody
+        can tell.
 
         Of several commits since it was last looked at, the last one counts: nothing happened between them.
         """
+        self.put_off_ms = now_ms
+        if every_ms and self.commits_next_ms < now_ms:
+            self._commit(every_ms, now_ms)
+        elif self.application.may_read_later:
+            return
+        self.read_on()
+
+    def _commit(self, every_ms: int, now_ms: int) -> None:
         works_ms = self.works_ms
         first_ms = self.next_poll_ms(max(self.commits_next_ms, self.polled_ms + 1))
-        if every_ms and first_ms < now_ms:
+        if first_ms < now_ms:
             apart_ms = -(-every_ms // works_ms) * works_ms if works_ms else every_ms
             commit_ms = first_ms + (now_ms - 1 - first_ms) // apart_ms * apart_ms
             self.application.read(self.last_poll_ms(commit_ms))
             self.application.commit()
             self.commits_next_ms = commit_ms + every_ms
-        self.read_on(now_ms)
 
-    def read_on(self, now_ms: int) -> None:
-        """Read what it would have until now."""
-        last_ms = self.last_poll_ms(now_ms)
+    def read_on(self) -> None:
+        """Read what was put off. To be called before anything changes about what it owns, or when it polls."""
+        if not self.put_off_ms:
+            return
+        last_ms, self.put_off_ms = self.last_poll_ms(self.put_off_ms), 0
         if last_ms > self.polled_ms:
             self.application.read(last_ms)

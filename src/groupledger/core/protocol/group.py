@@ -50,6 +50,7 @@ class ClassicProcess(Polls):
     polled_ms: int = 0
     poll_started_ms: int = 0
     commits_next_ms: int = 0
+    put_off_ms: int = 0
 
     @property
     def name(self) -> str:
@@ -150,6 +151,7 @@ class Group:
             for process in self.processes.values():
                 if process.talks:
                     process.catch_up(commits_every_ms(self.times, self.applications), process.clock_ms)
+                    process.read_on()
 
     def change_topics(self, topics: View) -> None:
         """The cluster has these topics, and no others."""

@@ -132,6 +132,7 @@ def to_classic_group(play: Play, group: Group) -> None:
     Processes of the consumer protocol that stand still are left to `group.strangers`: they find no such group any more.
     """
     _finish_calls(play, group)
+    play.all_read_on()
     named = play.group.topics.named
     old, group.coordinator = group.coordinator, Coordinator(known_ids=group.coordinator.known_ids)
     new = group.coordinator

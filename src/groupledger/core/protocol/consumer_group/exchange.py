@@ -251,6 +251,7 @@ def _go_on(play: Play, process: Process, answer: Answer | None, *, returned: boo
 
 def _run(play: Play, process: Process, answer: Answer | None) -> Generator[ServerQuestion, Targets, bool]:
     """Take steps until one takes time (False), or there are none left (True)."""
+    process.read_on()
     while process.steps is not None:
         try:
             step = next(process.steps) if answer is None else process.steps.send(answer)

@@ -121,6 +121,7 @@ def _hang(play: Play, event: e.Hang) -> None:
     """Its next poll does not come: `max.poll.interval.ms` after the last one it leaves the group."""
     process = _clocked(play, event, "hang")
     process.too_late_ms = process.last_poll_ms(play.clock_ms) + process.settings.rebalance_timeout_ms
+    process.read_on()
     process.hung = True
     play.ownership.begin_step()
     play.ownership.stop(process.name, play.clock_ms)
@@ -234,6 +235,7 @@ def _set_partitions(play: Play, event: e.SetPartitions) -> None:
 
 def _delete_topic(play: Play, event: e.DeleteTopic) -> None:
     gone = [TopicPartition(event.topic, number) for number in range(play.group.topics.counts.get(event.topic, 0))]
+    play.all_read_on()
     play.ownership.begin_step()
     for process in play.processes.values():
         play.ownership.give_up(process.name, gone, play.clock_ms)

@@ -94,6 +94,7 @@ class Play:
 
     def change_topics(self) -> None:
         """The cluster has other topics, and these partitions alone are there."""
+        self.all_read_on()
         self.partition_counts = self.group.topics.counts
         if self.records is not None:
             self.records.set_topics(self.partition_counts, self.clock_ms)
@@ -110,16 +111,24 @@ class Play:
 
     def commit(self, process: Process) -> None:
         """Commit before a reconciliation or a close, if the process commits by itself."""
+        process.read_on()
         if self.commits_every_ms:
             process.application.commit()
             process.commits_next_ms = self.clock_ms + self.commits_every_ms
 
     def catch_up(self) -> None:
-        """All processes read, and commit by themselves, what they would have until now."""
-        if self.records is not None:
-            for process in self.processes.values():
-                if process.reads:
-                    process.catch_up(self.commits_every_ms, self.clock_ms)
+        """All processes commit by themselves, and read, what they would have until now, be some of it later."""
+        if self.records is None:
+            return
+        every_ms, now_ms = self.commits_every_ms, self.clock_ms
+        for process in self.processes.values():
+            if process.reads:
+                process.catch_up(every_ms, now_ms)
+
+    def all_read_on(self) -> None:
+        """All processes read what they would have until now."""
+        for process in self.processes.values():
+            process.read_on()
 
     def put(self, process: Process, due: Due, after_ms: int = 0, payload: Any = None) -> None:
         """Put something that a process will do into the queue."""
@@ -164,6 +173,7 @@ class Play:
 
     def stop(self, process: Process) -> None:
         """A process stands still: it consumes nothing, whatever it believes to own."""
+        process.read_on()
         process.talks = process.cut_off = process.hung = False
         self.ownership.begin_step()
         self.ownership.stop(process.name, self.clock_ms)

@@ -73,6 +73,7 @@ class Process(Polls):
     polled_ms: int = 0
     poll_started_ms: int = 0
     commits_next_ms: int = 0
+    put_off_ms: int = 0
     since_ms: int = 0
     taking: IdPartitions = NO_PARTITIONS
     giving: IdPartitions = NO_PARTITIONS

@@ -81,6 +81,7 @@ def _come_to_rest(play: Play) -> Asking:
 
 def _settlement(play: Play, event: e.Event, event_ms: int) -> Settlement:
     play.catch_up()
+    play.all_read_on()
     owners, wanted, counts = play.owners(), play.wanted(), play.group.topics.counts
     gaps, rebalancing = play.gaps(event_ms), not play.is_quiet()
     shared = play.group.protocol is e.GroupProtocol.SHARE  # many owners of a partition are right there

@@ -175,7 +175,7 @@ class TimedGroup:
 
     def start(self, process: TimedProcess, program: Program) -> Asking:
         """Let a process do this, now."""
-        self.read_on(process)
+        process.read_on()
         process.program = program
         return self.resume(process)
 
@@ -199,7 +199,7 @@ class TimedGroup:
 
     def stop(self, process: TimedProcess, running: Running) -> None:
         """It consumes nothing any more, whatever it believes to own."""
-        self.read_on(process)
+        process.read_on()
         process.stopped_ms, process.running = self.now_ms, running
         process.held = self.ownership.stop(process.name, self.now_ms)
 
@@ -217,26 +217,18 @@ class TimedGroup:
     # Records
 
     def catch_up(self) -> None:
-        """All processes commit by themselves, and read, what they would have until now.
-
-        Reading alone is put off until what the process does changes: no one sees when a record was read.
-        """
+        """All processes commit by themselves, and read, what they would have until now, be some of it later."""
         if self.records is None:
             return
         every_ms, now_ms = self.commits_every_ms, self.now_ms
         for process in self.processes.values():
-            if process.polls and (process.commits_next_ms < now_ms or not process.application.may_read_later):
+            if process.polls:
                 process.catch_up(every_ms, now_ms)
-
-    def read_on(self, process: TimedProcess) -> None:
-        """One process reads what it would have until now."""
-        if process.polls and process.application.may_read_later:
-            process.read_on(self.now_ms)
 
     def all_read_on(self) -> None:
         """All processes read what they would have until now."""
         for process in self.processes.values():
-            self.read_on(process)
+            process.read_on()
 
     def commit(self, process: TimedProcess) -> None:
         """Commit before a rebalance or a close, if the process commits by itself."""

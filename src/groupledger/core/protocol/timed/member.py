@@ -89,6 +89,7 @@ class TimedProcess(Polls):
     round: int = 0  # that it was answered in last
     heartbeats_since_ms: int = 0
     commits_next_ms: int = 0
+    put_off_ms: int = 0
     stopped_ms: int = 0
     held: tuple[TopicPartition, ...] = ()  # when it stopped
     program_due: Due | None = None
