@@ -99,8 +99,9 @@ def test_what_is_no_variant_is_refused(name, complaint):
     assert complaint in refused.value.message
 
 
-def test_an_expression_is_resolved_by_the_broker_alone():
-    joins = [e.Join("a", (), group_protocol=CONSUMER, topic_regex="t.*")]
-    assert joins_of(under("consumer", joins))[0].topic_regex == "t.*"
-    with pytest.raises(Fault, match="'a' subscribes by the expression"):
-        under("range", joins)
+@pytest.mark.parametrize("protocol", [CONSUMER, CLASSIC])
+def test_an_expression_goes_along_into_either_protocol(protocol):
+    joins = [e.Join("a", (), group_protocol=protocol, topic_regex="t.*")]
+    for name, becomes in (("consumer", CONSUMER), ("range", CLASSIC)):
+        (join,) = joins_of(under(name, joins))
+        assert (join.group_protocol, join.topic_regex) == (becomes, "t.*")

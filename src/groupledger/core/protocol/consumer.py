@@ -18,6 +18,7 @@ from groupledger.core.custom.group import Protocol, TopicPartition
 from groupledger.core.protocol.callbacks import NOTHING, Call, Callback, Partitions, call
 from groupledger.core.protocol.compatibility import ByteCode
 from groupledger.core.protocol.subscription import NO_MEMORY, Memory, Subscription
+from groupledger.core.protocol.topic_patterns import matching
 from groupledger.core.step import Form
 
 View = Mapping[str, int]
@@ -45,6 +46,16 @@ class Consumer:
     generation: int | None = None
     memory: Memory = NO_MEMORY
     leads: bool = False
+    pattern: str | None = None  # a regular expression; `topics` are then those that match it in `view`
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Topics that it subscribes to by name."""
+        return self.topics if self.pattern is None else ()
+
+    def subscribes(self, topic: str) -> bool:
+        """Whether it subscribes to a topic, be it one that it has not heard of yet."""
+        return topic in self.topics or (self.pattern is not None and bool(matching(self.pattern, (topic,))))
 
 
 class Reaction(NamedTuple):
@@ -72,19 +83,28 @@ def join(consumer: Consumer) -> Joining:
     return _send(*_give_up(consumer))
 
 
+def look(consumer: Consumer, view: View) -> Consumer:
+    """Know these topics. A client matches its pattern itself, and subscribes to what it finds."""
+    if consumer.pattern is None:
+        return replace(consumer, view=view)
+    return replace(consumer, view=view, topics=matching(consumer.pattern, tuple(sorted(view))))
+
+
 def change_subscription(consumer: Consumer, topics: Iterable[str]) -> Reaction:
     """Subscribe to other topics (step 1.1): `join` revokes what is no longer subscribed to and keeps the rest."""
-    return Reaction(replace(consumer, topics=tuple(topics)), (), True)
+    return Reaction(replace(consumer, topics=tuple(topics), pattern=None), (), True)
 
 
 def change_metadata(consumer: Consumer, view: View) -> Reaction:
     """Learn of other topics (step 1.2): what no longer exists is lost, and the leader joins again.
 
+    So does a member whose pattern matches others than before.
+
     An eager consumer gives up everything when it joins again, so it loses nothing (KIP-429's eager timeline). In the
     form `as-kafka` nothing is lost here either: clients claim such partitions until the leader leaves them out.
     """
-    joins = consumer.leads and consumer.view != view
-    consumer = replace(consumer, view=view)
+    before, consumer = consumer, look(consumer, view)
+    joins = (before.leads and before.view != view) or before.topics != consumer.topics
     if consumer.protocol is Protocol.EAGER or consumer.form is Form.AS_KAFKA:
         return Reaction(consumer, (), joins)
     gone = frozenset(each for each in consumer.owned if not exists(each, view))
@@ -117,7 +137,7 @@ def receive_assignment(consumer: Consumer, given: Iterable[TopicPartition]) -> R
     """
     listed = tuple(given)
     assigned = frozenset(listed)
-    if not {topic for topic, _ in assigned} <= set(consumer.topics):
+    if not all(consumer.subscribes(topic) for topic in {topic for topic, _ in assigned}):
         return Reaction(consumer, (), True)
     added, revoked = assigned - consumer.owned, consumer.owned - assigned
     calls = [call(Callback.REVOKED, revoked)] if revoked else []

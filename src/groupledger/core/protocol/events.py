@@ -7,7 +7,7 @@ when the process restarts or falls out of the group.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from groupledger.core.protocol.compatibility import ByteCode
 from groupledger.core.registry import JAVA
@@ -47,10 +47,11 @@ class Join(Event):
     """A new process subscribes and joins; `assignors` in the order of its configuration.
 
     `upgrade_from`: Streams' setting of that name, which keeps it eager until everyone runs the new byte code. A member
-    of the consumer protocol has no `assignors`, but may ask the broker for one by `remote_assignor`, and may subscribe
-    by `topic_regex`. `rebalance_timeout_ms` (`max.poll.interval.ms`) is how long it may take to give up partitions.
-    `library`: as a leader it may assign by an algorithm of its own (librdkafka's cooperative-sticky). `process_id`: of
-    a Streams group's member, which is one thread of that process; its topics are those of the group's topology.
+    of the consumer protocol has no `assignors`, but may ask the broker for one by `remote_assignor`. `topic_regex`: it
+    subscribes by a pattern, which a client of the classic protocol resolves itself; that has no `topics` beside it.
+    `rebalance_timeout_ms` (`max.poll.interval.ms`) is how long it may take to give up partitions. `library`: as a
+    leader it may assign by an algorithm of its own (librdkafka's cooperative-sticky). `process_id`: of a Streams
+    group's member, which is one thread of that process; its topics are those of the group's topology.
     """
 
     member: str
@@ -65,6 +66,10 @@ class Join(Event):
     rebalance_timeout_ms: int = MAX_POLL_INTERVAL_MS
     library: str = JAVA
     process_id: str | None = None
+
+    def subscribed(self, topics: tuple[str, ...], topic_regex: str | None) -> Join:
+        """The same process with another subscription."""
+        return replace(self, topics=topics, topic_regex=topic_regex)
 
 
 @dataclass(frozen=True, slots=True)

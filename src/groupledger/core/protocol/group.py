@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -202,7 +202,7 @@ class Group:
         """A process is no more."""
         self.stop(process)
         process.alive = process.joins = False
-        self.ended[process.name] = replace(process.settings, topics=process.consumer.topics)
+        self.ended[process.name] = process.settings.subscribed(process.consumer.named, process.consumer.pattern)
 
     def seated(self) -> dict[str, ClassicProcess]:
         """Processes that talk and have a seat, by member id."""

@@ -24,6 +24,7 @@ from groupledger.core.protocol.refusals import (
     require_topic_names,
     talking,
 )
+from groupledger.core.protocol.topic_patterns import require_pattern
 from groupledger.core.step import Form
 
 
@@ -88,12 +89,11 @@ def _start(group: Group, settings: e.Join) -> None:
 def new_consumer(settings: e.Join, topics: c.View, form: Form, custom: Mapping[str, CustomAssignor]) -> c.Consumer:
     """The consumer of a process of the classic protocol that starts; raises Fault: BAD_EVENT, UNKNOWN_ASSIGNOR."""
     if settings.topic_regex is not None:
-        told = f"{settings.member!r} subscribes by the regular expression {settings.topic_regex[:80]!r}"
-        expected = "a member of the consumer protocol: in the classic one patterns are not simulated"
-        raise Fault(BAD_EVENT, f"{told}; expected {expected}")
+        require_pattern(settings.member, settings.topic_regex, settings.topics)
     supported = [_supported(custom, each) for each in settings.assignors]
     protocol = Protocol.EAGER if settings.upgrade_from else protocol_of(supported, settings.byte_code)
-    return c.Consumer(protocol, settings.topics, topics, settings.byte_code, form)
+    consumer = c.Consumer(protocol, settings.topics, topics, settings.byte_code, form, pattern=settings.topic_regex)
+    return c.look(consumer, topics)
 
 
 def _supported(custom: Mapping[str, CustomAssignor], assignor: str) -> Iterable[Protocol]:
@@ -217,9 +217,10 @@ def _delete_topic(group: Group, event: e.DeleteTopic) -> None:
 
 
 def _tell(group: Group, topic: str) -> None:
-    """A client's metadata has the topics that somebody of its group subscribes to."""
-    if any(topic in each.consumer.topics for each in group.processes.values()):
-        for process in group.processes.values():
+    """A client's metadata has the topics that somebody of its group subscribes to; with a pattern it has all."""
+    known = any(topic in each.consumer.topics for each in group.processes.values())
+    for process in group.processes.values():
+        if known or process.consumer.subscribes(topic):
             _learn(group, process)
 
 

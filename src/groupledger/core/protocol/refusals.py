@@ -75,7 +75,7 @@ def require_topic_names(names: Iterable[str]) -> None:
     """Raise Fault(BAD_EVENT) for a pattern: no topic can be called so."""
     for name in names:
         if PATTERN.search(name) is not None:
-            raise Fault(BAD_EVENT, f"topic is {name[:80]!r}; expected the name of a topic: patterns are not simulated")
+            raise Fault(BAD_EVENT, f"topic is {name[:80]!r}; expected a name; a pattern is a topic_regex")
 
 
 def no_expiry(event: e.Expire) -> Fault:

@@ -47,7 +47,7 @@ def gather(group: Group) -> Question | None:
 def _send_join(group: Group, process: ClassicProcess) -> None:
     """JoinGroup. A member that has no id is given one: a dynamic one joins again with it (KIP-394)."""
     if not process.frozen:
-        process.consumer = replace(process.consumer, view=group.topics)
+        process.consumer = c.look(process.consumer, group.topics)
     joining = c.join(process.consumer)
     group.made(process, joining.calls, joining.consumer)
     member_id = joining.consumer.member_id

@@ -117,9 +117,6 @@ def _join(join: e.Join, variant: Variant) -> e.Join:
         return replace(join, group_protocol=variant.coordinated)
     if variant.assignor is None:
         return join
-    if join.topic_regex is not None:
-        told = f"{join.member!r} subscribes by the expression {join.topic_regex!r}"
-        raise Fault(BAD_VARIANT, f"{told}; expected topics under {variant.name!r}: no assignor resolves expressions")
     classic = replace(join, group_protocol=e.GroupProtocol.CLASSIC, remote_assignor=None)
     return replace(classic, assignors=(variant.assignor,), rebalance_timeout_ms=e.MAX_POLL_INTERVAL_MS)
 

@@ -61,7 +61,7 @@ def join_steps(play: Play, process: Process) -> Steps:
         reaction = c.receive_assignment(process.consumer, play.group.topics.named(member.assigned))
         process.consumer = reaction.consumer
         yield from reaction.calls
-        if not reaction.joins:
+        if not reaction.joins and process.consumer.topics == joining.subscription.topics:
             play.send_next(process)
             return
 
@@ -69,7 +69,7 @@ def join_steps(play: Play, process: Process) -> Steps:
 def _with_topics(play: Play, process: Process) -> c.Consumer:
     if process.consumer is None:
         raise AssertionError(f"{process.name} is no classic member; expected one")
-    return replace(process.consumer, view=play.group.topics.counts)
+    return c.look(process.consumer, play.group.topics.counts)
 
 
 def _join_group(play: Play, process: Process, member_id: str) -> Request:

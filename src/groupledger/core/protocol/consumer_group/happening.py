@@ -28,6 +28,7 @@ from groupledger.core.protocol.refusals import (
     require_topic_names,
     talking,
 )
+from groupledger.core.protocol.topic_patterns import require_quick
 
 
 def happen(play: Play, event: e.Event) -> None:
@@ -68,6 +69,7 @@ def _start(play: Play, settings: e.Join) -> None:
     process = Process(settings, play.born[settings.member])
     play.begin(process)
     if settings.group_protocol.coordinated:
+        require_quick(settings.member, settings.topic_regex or "")
         process.client = _client(settings, play.new_id(settings.member))
         play.send_soon(process)
     else:
@@ -199,7 +201,7 @@ def _restart(play: Play, event: e.Restart) -> None:
     runs = process is not None and process.alive
     if process is not None and process.talks and not process.hung:
         _leave(play, e.Leave(event.member))
-        settings = replace(process.settings, topics=process.subscription)
+        settings = process.settings_now
         if play.overlaps:
             process.afterwards.append(partial(_start, play, settings))
         else:
@@ -221,9 +223,23 @@ def _subscribe(play: Play, event: e.Subscribe) -> None:
         process.client = c.subscribe(process.client, event.topics)
     elif process.consumer is not None:
         process.consumer = classic.change_subscription(process.consumer, event.topics).consumer
-        if process.steps is None:
-            process.steps = join_steps(play, process)
-            play.put(process, Due.GO_ON)
+        _join_again(play, process)
+
+
+def _join_again(play: Play, process: Process) -> None:
+    """A classic process joins again, unless it does already."""
+    if process.steps is None:
+        process.steps = join_steps(play, process)
+        play.put(process, Due.GO_ON)
+
+
+def _match_again(play: Play) -> None:
+    """Classic processes match their patterns, and join again where other topics match."""
+    for process in play.processes.values():
+        if process.alive and process.consumer is not None and process.consumer.pattern is not None:
+            said, process.consumer = process.consumer.topics, classic.look(process.consumer, play.group.topics.counts)
+            if process.consumer.topics != said:
+                _join_again(play, process)
 
 
 def _set_partitions(play: Play, event: e.SetPartitions) -> None:
@@ -231,6 +247,7 @@ def _set_partitions(play: Play, event: e.SetPartitions) -> None:
     play.group.topics.set_partitions(event.topic, event.partitions)
     play.group.topics_changed()
     play.change_topics()
+    _match_again(play)
 
 
 def _delete_topic(play: Play, event: e.DeleteTopic) -> None:
@@ -243,6 +260,7 @@ def _delete_topic(play: Play, event: e.DeleteTopic) -> None:
     play.group.topics.delete(event.topic)
     play.group.topics_changed()
     play.change_topics()
+    _match_again(play)
 
 
 def _no_metadata(play: Play, event: e.FreezeMetadata | e.RefreshMetadata) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -183,7 +183,7 @@ class Play:
         self.stop(process)
         process.alive = False
         process.steps = process.doing = process.turns = process.too_late_ms = None
-        self.ended[process.name] = replace(process.settings, topics=process.subscription)
+        self.ended[process.name] = process.settings_now
 
     def owned(self, process: Process) -> tuple[TopicPartition, ...]:
         """What a process believes to own."""

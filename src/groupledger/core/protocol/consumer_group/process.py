@@ -129,8 +129,10 @@ class Process(Polls):
         return self.alive and not (self.in_poll or self.hung or self.resumes) and (self.talks or self.cut_off)
 
     @property
-    def subscription(self) -> tuple[str, ...]:
-        """The topics it names."""
+    def settings_now(self) -> Join:
+        """How it would start again, with the subscription that it has now."""
         if self.client is not None:
-            return self.client.topics
-        return () if self.consumer is None else self.consumer.topics
+            return self.settings.subscribed(self.client.topics, self.client.regex)
+        if self.consumer is not None:
+            return self.settings.subscribed(self.consumer.named, self.consumer.pattern)
+        return self.settings

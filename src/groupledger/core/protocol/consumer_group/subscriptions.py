@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from groupledger.core.protocol.consumer_group.group_member import GroupMember
+from groupledger.core.protocol.topic_patterns import matching
 
 LEAST_REFRESH_MS = 10_000
 """Between two resolutions of a group's expressions, however many topics are made meanwhile."""
@@ -38,17 +38,11 @@ class ResolvedExpressions:
 
     def resolve(self, members: Iterable[GroupMember], names: Iterable[str], created: int, now_ms: int) -> bool:
         """Match all topics there are; whether that changed anything."""
-        there = sorted(names)
+        there = tuple(sorted(names))
         found = {each: matching(each, there) for each in sorted(expressions(members))}
         changed = found != self.topics
         self.topics, self.resolved_ms, self.created = found, now_ms, created
         return changed
-
-
-def matching(expression: str, names: Iterable[str]) -> tuple[str, ...]:
-    """Topics whose whole name an expression matches."""
-    pattern = re.compile(expression)
-    return tuple(name for name in names if pattern.fullmatch(name))
 
 
 def expressions(members: Iterable[GroupMember]) -> set[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from groupledger.core.custom.group import Protocol, TopicPartition
@@ -208,7 +208,7 @@ class TimedGroup:
         self.stop(process, Running.STOPPED)
         process.alive, process.membership = False, Membership.UNJOINED
         process.call_off()
-        self.ended[process.name] = replace(process.settings, topics=process.consumer.topics)
+        self.ended[process.name] = process.settings.subscribed(process.consumer.named, process.consumer.pattern)
 
     def application(self, process: TimedProcess, accepts: Accepts) -> Application:
         """What the process does with its consumer."""

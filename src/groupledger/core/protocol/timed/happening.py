@@ -191,14 +191,17 @@ def _delete_topic(group: TimedGroup, event: e.DeleteTopic) -> None:
 
 
 def _tell(group: TimedGroup, topic: str) -> None:
-    """A client's metadata has the topics that somebody of its group subscribes to; it sees them when it polls."""
+    """A client's metadata has the topics that somebody of its group subscribes to, with a pattern all; it sees them
+    when it polls.
+    """
     if group.records is not None:
         group.all_read_on()
         group.records.set_topics(group.topics, group.now_ms)
     members = group.coordinator.members
     there = [each for each in group.processes.values() if each.alive or each.consumer.member_id in members]
-    if any(topic in each.consumer.topics for each in there):
-        for process in group.processes.values():
+    known = any(topic in each.consumer.topics for each in there)
+    for process in group.processes.values():
+        if known or process.consumer.subscribes(topic):
             _learn(group, process)
 
 

@@ -7,7 +7,6 @@ assignment, the answer to JoinGroup, and that it has to join (again). Callbacks 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import replace
 from functools import partial
 
 from groupledger.core.protocol import consumer as c
@@ -74,11 +73,13 @@ def _next(process: TimedProcess) -> Step | None:
 
 
 def _learn(group: TimedGroup, process: TimedProcess) -> Program:
-    """Other topics; one that is joining will assign by them anyway."""
+    """Other topics; one that is joining will assign by them anyway, but it has said what it subscribes to."""
     view, process.view = process.view or {}, None
+    said = process.consumer.topics
     reaction = c.change_metadata(process.consumer, view)
     process.consumer = reaction.consumer
-    process.rejoins |= reaction.joins and process.membership is not Membership.JOINING
+    joining = process.membership is Membership.JOINING and said == process.consumer.topics
+    process.rejoins |= reaction.joins and not joining
     yield from call(group, process, reaction.calls, 0)
 
 
@@ -96,7 +97,7 @@ def _join(group: TimedGroup, process: TimedProcess) -> Program:
     process.rejoins = False
     group.commit(process)
     if not process.frozen:
-        process.consumer = replace(process.consumer, view=group.topics)
+        process.consumer = c.look(process.consumer, group.topics)
     joining = c.join(process.consumer)
     process.consumer = joining.consumer
     yield from _prepare(group, process, joining.calls)
