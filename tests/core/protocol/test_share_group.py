@@ -181,6 +181,7 @@ def test_a_script_under_share_and_under_other_protocols():
     assert shared.cost.unavailable_ms == 20_000
     assert faster.cost.unavailable_ms == 4_000
     assert consumer.cost.moves == 2
+    assert (shared.cost.moves, shared.cost.revoked, shared.cost.lost) == (None, None, None)
     assert "expected none in a share group" in static.error
     back = compare([("x", Script(TOPICS, [share("a")]))], read_variants("consumer,range", ["range"]))[0].variants
     assert [each.error for each in back] == [None, None]

@@ -27,15 +27,16 @@ class Cost:
     """What events led to. null: not counted in such a group.
 
     `rounds` are generations; a consumer group has none. `moves`: partitions that came to another member than the one
-    that had them last. `revoked` and `lost`: partitions given up in onPartitionsRevoked and onPartitionsLost.
+    that had them last. `revoked` and `lost`: partitions given up in onPartitionsRevoked and onPartitionsLost;
+    a share group, whose members share partitions and have no listener, has none of the three.
     `unavailable_rounds` and `unavailable_ms` are sums over partitions that nobody had; the first where no clock runs.
     `read_twice`, `never_read`: records, where a script has a rate of them. `double_owners`: partitions with two owners.
     """
 
     rounds: int | None
-    moves: int
-    revoked: int
-    lost: int
+    moves: int | None
+    revoked: int | None
+    lost: int | None
     unavailable_rounds: int | None
     unavailable_ms: int
     read_twice: int | None
@@ -195,14 +196,15 @@ def failure_of(settled: Settlement) -> str | None:
 
 def _cost(settled: Settlement, moves: int, before: Read | None) -> Cost:
     calls = [each.call for each in settled.calls]
+    shares = settled.coordinated is not None and settled.coordinated.protocol is e.GroupProtocol.SHARE
     clock = settled.timed is not None or settled.coordinated is not None
     rounds = None if settled.coordinated is not None and not settled.rounds else len(settled.rounds)
     read = None if settled.timed is None else settled.timed.read
     return Cost(
         rounds=rounds,
-        moves=moves,
-        revoked=sum(len(each.partitions) for each in calls if each.callback is Callback.REVOKED),
-        lost=sum(len(each.partitions) for each in calls if each.callback is Callback.LOST),
+        moves=None if shares else moves,
+        revoked=None if shares else sum(len(each.partitions) for each in calls if each.callback is Callback.REVOKED),
+        lost=None if shares else sum(len(each.partitions) for each in calls if each.callback is Callback.LOST),
         unavailable_rounds=None if clock else sum(len(took.unavailable) for took in settled.rounds),
         unavailable_ms=sum(settled.unavailable_ms.values()),
         read_twice=None if read is None else _more(read, read.twice, {} if before is None else before.twice),
@@ -230,9 +232,9 @@ def _total(rows: Iterable[EventCost], double_owners: int) -> Cost:
     found = [row.cost for row in rows]
     return Cost(
         rounds=_sum(each.rounds for each in found),
-        moves=sum(each.moves for each in found),
-        revoked=sum(each.revoked for each in found),
-        lost=sum(each.lost for each in found),
+        moves=_sum(each.moves for each in found),
+        revoked=_sum(each.revoked for each in found),
+        lost=_sum(each.lost for each in found),
         unavailable_rounds=_sum(each.unavailable_rounds for each in found),
         unavailable_ms=sum(each.unavailable_ms for each in found),
         read_twice=_sum(each.read_twice for each in found),
