@@ -84,4 +84,5 @@ def main(groups: int, events: int, kind: str) -> None:
 if __name__ == "__main__":
     kinds = [argument for argument in sys.argv[1:] if not argument.isdigit()] or ["rounds"]
     numbers = [int(argument) for argument in sys.argv[1:] if argument.isdigit()]
-    main(*(numbers + [10_000, 50][len(numbers) :]), kinds[0])
+    groups, events = numbers + [10_000, 50][len(numbers) :]
+    main(groups, events, kinds[0])

@@ -81,11 +81,11 @@ def test_a_cost_is_the_sum_of_what_simulate_gives(seed):
         never_read=sum(read.never.values()),
         double_owners=len({each.partition for one in settled for each in one.double_owners}),
     )
-    assert sum(row.cost.moves for row in whole.events) == whole.cost.moves
+    assert sum(row.cost.moves or 0 for row in whole.events) == whole.cost.moves
     half_ms = settled[len(settled) // 2].event.at_ms
     (rest,) = compare([("s", script)], read_variants("as-written", ASSIGNORS), from_ms=half_ms)[0].variants
     assert rest.events == tuple(row for row in whole.events if row.at_ms >= half_ms)
-    assert rest.cost.revoked == sum(row.cost.revoked for row in rest.events)
+    assert rest.cost.revoked == sum(row.cost.revoked or 0 for row in rest.events)
 
 
 def test_every_variant_has_the_events_of_the_script():
