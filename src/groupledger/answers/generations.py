@@ -30,7 +30,7 @@ _COLUMNS = ", ".join(f"t.{name}" for name in _OF_STATE)
 
 
 def told_states(condition: str, of_classic: str = "true") -> str:
-    """The states `t` that a condition holds for, as SQL: of them all, or of classic groups those of another condition.
+    """Select the states `t` that a condition holds for; of classic groups only those that meet another one, too.
 
     `number`: the generation or epoch that a state is told with; `tells`: whether it is the one that tells of it. Then
     `before_id` is the state that the generation or epoch began from. `began_at`, `last_offset` and `records` are of all
@@ -45,11 +45,11 @@ def told_states(condition: str, of_classic: str = "true") -> str:
 
 
 def _of_epochs(condition: str) -> str:
-    """The same of groups that their coordinator assigns, whose members have numbers of their own.
+    """Select the same of groups that their coordinator assigns, which write several states in an epoch.
 
-    `counts`: recorded when its epoch had a target. Kafka before 4.1 makes none for the epoch in which the last member
-    leaves: so an empty state counts, too, but not while that member leaves, when the next state is empty again.
-    `follows`: not from before the target; `whole`: and nobody has left since.
+    `counts`: the state was recorded when its epoch had a target. Kafka before 4.1 makes no target for the epoch in
+    which the last member leaves, so an empty state counts as well, unless the next one is empty, too: then the last
+    member was just leaving. `follows`: the state is not from before the target; `whole`: nor has anybody left since.
     """
     life = "PARTITION BY t.cluster_id, t.group_id, t.incarnation, t.group_type"
     epoch = f"{life}, coalesce(t.number, -1)"

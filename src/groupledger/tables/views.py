@@ -134,10 +134,10 @@ def _group_snapshots() -> str:
 
 
 def _few(table: Table, is_result: str) -> str:
-    """Select the few results of a table of which those count that no later attempt computed again.
+    """Select the results that count of a table that has few: those that no later attempt computed again.
 
-    Not those of `latest_results`: to rank ten million results takes a minute and their memory. The engine in delta-rs
-    looks for later ones of these alone. Where all results are asked for, to rank them takes less memory.
+    `latest_results` ranks all results of a ledger, which takes a minute and gigabytes for ten million. Here the engine
+    in delta-rs looks for later results of these few alone. For all results, ranking needs less memory.
     """
     again = (
         f"SELECT 1 FROM {REBALANCES.name} n JOIN current_runs q ON q.attempt_id = n.attempt_id "
@@ -159,8 +159,8 @@ def _latest_results() -> str:
 
 def _result(table: Table) -> str:
     """Select the newest results, with the time, state and kind of their snapshot."""
-    times = ", ".join(f"s.{name}" for name in _WITH_TIMES)
     latest, of_snapshot = _same("l", (*_RESULT_KEY, c.ATTEMPT_ID)), _same("s", _RESULT_KEY[:3])
+    times = ", ".join(f"s.{name}" for name in _WITH_TIMES)
     return (
         f"SELECT {_columns(table)}, {times} FROM {table.name} t JOIN {LATEST_RESULTS} l ON {latest} "
         f"LEFT JOIN {CURRENT.format(GROUP_SNAPSHOTS.name)} s ON {of_snapshot}"
