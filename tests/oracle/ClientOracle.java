@@ -1,14 +1,7 @@
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.io.BufferedReader;
-import java.io.FileDescriptor;
-import java.io.FileOutputStream;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.HashMap;
@@ -34,24 +27,17 @@ import org.apache.kafka.common.TopicPartition;
 
 /** A scenario a line (stdin, the format of tests/data/parity) through Kafka's client assignors; a result a line. */
 public class ClientOracle {
-    private static final ObjectMapper JSON = new ObjectMapper();
-
     public static void main(String[] args) throws Exception {
-        var in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        var out = new PrintStream(new FileOutputStream(FileDescriptor.out), false, StandardCharsets.UTF_8);
-        for (String line; (line = in.readLine()) != null; ) {
-            out.println(JSON.writeValueAsString(answer(JSON.readTree(line))));
-            out.flush();
-        }
+        JsonLines.answer(ClientOracle::answer);
     }
 
     private static ObjectNode answer(JsonNode scenario) {
-        ObjectNode result = JSON.createObjectNode();
+        ObjectNode result = JsonLines.JSON.createObjectNode();
         result.set("id", scenario.get("id"));
         ConsumerPartitionAssignor assignor = assignor(scenario.get("assignor").asText());
         try {
             var given = assignor.assign(cluster(scenario), new GroupSubscription(subscriptions(scenario)));
-            ObjectNode lists = JSON.createObjectNode();
+            ObjectNode lists = JsonLines.JSON.createObjectNode();
             given.groupAssignment().forEach((member, mine) -> {
                 ArrayNode pairs = lists.putArray(member);
                 mine.partitions().forEach(each -> pairs.addArray().add(each.topic()).add(each.partition()));

@@ -1,16 +1,9 @@
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.io.BufferedReader;
-import java.io.FileDescriptor;
-import java.io.FileOutputStream;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.Base64;
 import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.Subscription;
 import org.apache.kafka.clients.consumer.CooperativeStickyAssignor;
@@ -21,19 +14,12 @@ import org.apache.kafka.clients.consumer.internals.ConsumerProtocol;
 
 /** A subscription's bytes a line (stdin); what Kafka's sticky assignors take the member to own, and since when, a line. */
 public class MemberDataOracle {
-    private static final ObjectMapper JSON = new ObjectMapper();
-
     public static void main(String[] args) throws Exception {
-        var in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        var out = new PrintStream(new FileOutputStream(FileDescriptor.out), false, StandardCharsets.UTF_8);
-        for (String line; (line = in.readLine()) != null; ) {
-            out.println(JSON.writeValueAsString(answer(JSON.readTree(line))));
-            out.flush();
-        }
+        JsonLines.answer(MemberDataOracle::answer);
     }
 
     private static ObjectNode answer(JsonNode asked) throws ReflectiveOperationException {
-        ObjectNode result = JSON.createObjectNode();
+        ObjectNode result = JsonLines.JSON.createObjectNode();
         byte[] bytes = Base64.getDecoder().decode(asked.get("subscription").asText());
         try {
             Subscription subscription = ConsumerProtocol.deserializeSubscription(ByteBuffer.wrap(bytes));

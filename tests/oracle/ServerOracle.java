@@ -1,13 +1,6 @@
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.io.BufferedReader;
-import java.io.FileDescriptor;
-import java.io.FileOutputStream;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Collections;
@@ -46,8 +39,6 @@ import org.apache.kafka.timeline.TimelineHashMap;
 
 /** A scenario a line (stdin, the format of tests/data/parity) through Kafka's server-side assignors; a result a line. */
 public class ServerOracle {
-    private static final ObjectMapper JSON = new ObjectMapper();
-
     /** The topics there are: what the coordinator's metadata image would answer. */
     private record Facts(Map<String, Uuid> ids, Map<Uuid, String> names, Map<Uuid, Integer> counts)
         implements SubscribedTopicDescriber, TopicIds.TopicResolver {
@@ -60,12 +51,7 @@ public class ServerOracle {
     }
 
     public static void main(String[] args) throws Exception {
-        var in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        var out = new PrintStream(new FileOutputStream(FileDescriptor.out), false, StandardCharsets.UTF_8);
-        for (String line; (line = in.readLine()) != null; ) {
-            out.println(JSON.writeValueAsString(answer(JSON.readTree(line))));
-            out.flush();
-        }
+        JsonLines.answer(ServerOracle::answer);
     }
 
     private static ObjectNode answer(JsonNode scenario) {
@@ -77,7 +63,7 @@ public class ServerOracle {
         Map<String, JsonNode> members = new LinkedHashMap<>();
         scenario.get("members").forEach(member -> members.put(member.get("id").asText(), member));
         boolean homogeneous = homogeneous(scenario, members.values());
-        ObjectNode result = JSON.createObjectNode();
+        ObjectNode result = JsonLines.JSON.createObjectNode();
         result.set("id", scenario.get("id"));
         try {
             GroupSpec group = group(scenario, members, known, facts, homogeneous);
@@ -199,7 +185,7 @@ public class ServerOracle {
         var replicas = Map.of("num.standby.replicas", Integer.toString(scenario.path("standby_replicas").asInt(0)));
         var group = new org.apache.kafka.coordinator.group.streams.assignor.GroupSpecImpl(
             specs, AssignmentConfigsImpl.fromMap(replicas));
-        ObjectNode result = JSON.createObjectNode();
+        ObjectNode result = JsonLines.JSON.createObjectNode();
         result.set("id", scenario.get("id"));
         try {
             var given = new StickyTaskAssignor().assign(group, new Topology(scenario.get("subtopologies")));

@@ -1,13 +1,6 @@
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.io.BufferedReader;
-import java.io.FileDescriptor;
-import java.io.FileOutputStream;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
@@ -24,15 +17,8 @@ import org.apache.kafka.timeline.SnapshotRegistry;
 
 /** Steps of Streams groups' members (stdin, a line each: tests/oracle/task_steps.py) through Kafka's own builder. */
 public class TaskStepOracle {
-    private static final ObjectMapper JSON = new ObjectMapper();
-
     public static void main(String[] args) throws Exception {
-        var in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        var out = new PrintStream(new FileOutputStream(FileDescriptor.out), false, StandardCharsets.UTF_8);
-        for (String line; (line = in.readLine()) != null; ) {
-            out.println(JSON.writeValueAsString(answer(JSON.readTree(line))));
-            out.flush();
-        }
+        JsonLines.answer(TaskStepOracle::answer);
     }
 
     private static ObjectNode answer(JsonNode step) {
@@ -46,7 +32,7 @@ public class TaskStepOracle {
             .withCurrentWarmupTaskProcessIds(group::currentWarmupTaskProcessIds)
             .withOwnedAssignment(owned.isNull() ? null : tasks(owned))
             .build();
-        ObjectNode result = JSON.createObjectNode();
+        ObjectNode result = JsonLines.JSON.createObjectNode();
         result.put("epoch", now.memberEpoch());
         result.put("previous", now.previousMemberEpoch());
         result.put("state", now.state().name());

@@ -1,15 +1,8 @@
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.io.BufferedReader;
-import java.io.FileDescriptor;
-import java.io.FileOutputStream;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.lang.reflect.Field;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -24,22 +17,16 @@ import org.slf4j.helpers.NOPLogger;
  * "assigned": {..}} a line (stdin), {"valid": true or false} a line.
  */
 public class ValidationOracle {
-    private static final ObjectMapper JSON = new ObjectMapper();
-
     public static void main(String[] args) throws Exception {
-        var in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        var out = new PrintStream(new FileOutputStream(FileDescriptor.out), false, StandardCharsets.UTF_8);
         ConsumerCoordinator coordinator = coordinator();
         Method validate = ConsumerCoordinator.class.getDeclaredMethod("validateCooperativeAssignment", Map.class, Map.class);
         validate.setAccessible(true);
-        for (String line; (line = in.readLine()) != null; ) {
-            JsonNode asked = JSON.readTree(line);
-            ObjectNode result = JSON.createObjectNode();
+        JsonLines.answer(asked -> {
+            ObjectNode result = JsonLines.JSON.createObjectNode();
             result.set("id", asked.get("id"));
             result.put("valid", valid(validate, coordinator, asked));
-            out.println(JSON.writeValueAsString(result));
-            out.flush();
-        }
+            return result;
+        });
     }
 
     /** One that was never connected: the method needs its logger and nothing else. */

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from groupledger.engine.jars import class_path
 from groupledger.engine.java import java
 
 HERE = Path(__file__).parent
+LINES = HERE / "JsonLines.java"  # the loop of all oracles
 CLIENT = HERE / "ClientOracle.java"
 SERVER = HERE / "ServerOracle.java"
 TASK_STEPS = HERE / "TaskStepOracle.java"
@@ -19,10 +22,14 @@ OPTIONS = ("-Xmx1g", "-XX:+UseSerialGC", "-XX:-OmitStackTraceInFastThrow")
 
 
 class Oracle:
-    """A running oracle; `java` compiles its source when it starts, which needs a JDK. Use it in a `with`."""
+    """A running oracle, whose source is compiled when it starts, which needs a JDK. Use it in a `with`."""
 
     def __init__(self, source: Path) -> None:
-        command = [str(java()), *OPTIONS, "-cp", class_path("oracle"), str(source)]
+        self._classes = tempfile.TemporaryDirectory()
+        kafka, compiled = class_path("oracle"), self._classes.name
+        compiler = [str(java()), "-m", "jdk.compiler/com.sun.tools.javac.Main", "-nowarn", "-cp", kafka, "-d", compiled]
+        subprocess.run([*compiler, str(LINES), str(source)], check=True)
+        command = [str(java()), *OPTIONS, "-cp", f"{compiled}{os.pathsep}{kafka}", source.stem]
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -37,6 +44,7 @@ class Oracle:
 
     def __exit__(self, *_: object) -> None:
         self._process.communicate()
+        self._classes.cleanup()
 
     def ask(self, scenario: dict[str, Any]) -> dict[str, Any]:
         """Kafka's result of one scenario."""
