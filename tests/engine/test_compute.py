@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import random
 from dataclasses import replace
-from itertools import islice
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -17,6 +13,7 @@ from groupledger.engine.arrow_lists import _large
 from groupledger.engine.buckets import bucket_count, compute
 from groupledger.engine.calculation import Calculation
 from groupledger.tables import columns as c
+from tests.core.assignors.golden import gold
 from tests.engine.bucket_rows import (
     AS_KAFKA,
     KIP,
@@ -31,7 +28,6 @@ from tests.engine.bucket_rows import (
     wire,
 )
 
-PARITY = Path(__file__).parents[1] / "data" / "parity"
 COOPERATIVE = "cooperative-sticky"
 
 
@@ -232,11 +228,9 @@ def test_a_record_that_breaks_the_rules_is_a_finding():
 
 
 def scenarios(name, count):
-    with gzip.open(PARITY / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
-        found = [json.loads(line) for line in islice(lines, count)]
     return [
         (each["scenario"], each["result"])
-        for each in found
+        for each in gold(name)[:count]
         if not any(m["user_data"] for m in each["scenario"]["members"])
     ]
 

@@ -14,14 +14,13 @@ import json
 import random
 from base64 import b64encode
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from groupledger.core.wire.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
+from tests.core.assignors.golden import PARITY
 from tests.oracle.live import CLIENT, HERE, Oracle
 
 MEMBER_DATA = HERE / "MemberDataOracle.java"
-GOLDEN = Path(__file__).parents[1] / "data" / "parity"
 ASSIGNORS = ("sticky", "cooperative-sticky")
 NUMBERS = (-(2**31), -7, -2, -1, 0, 1, 7, 65_536, 2**31 - 1)
 OWNED = (("b", (2, 0)), ("a", (1,)))
@@ -126,7 +125,7 @@ def groups(seed: int = 54, number: int = 240) -> Iterator[dict[str, Any]]:
 def write(name: str, pairs: list[dict[str, Any]]) -> None:
     """A golden file: the same pairs give the same bytes."""
     text = "".join(json.dumps(pair, ensure_ascii=True, sort_keys=True) + "\n" for pair in pairs)
-    (GOLDEN / f"{name}.jsonl.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
+    (PARITY / f"{name}.jsonl.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
 def kept(result: dict[str, Any]) -> dict[str, Any]:

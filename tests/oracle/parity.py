@@ -10,7 +10,6 @@ where anything differs; scenarios that do are written, one a line, to `--keep`.
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -21,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupledger.core.scenario import solve
+from tests.core.assignors.golden import PROFILES, gold
 from tests.core.assignors.groups import scenarios
 from tests.core.assignors.server.scenarios import chains as server_chains
 from tests.core.assignors.server.task_scenarios import task_chains
@@ -28,8 +28,6 @@ from tests.core.protocol.task_steps import drawn_steps, solve_step
 from tests.oracle import client_groups
 from tests.oracle.live import CLIENT, SERVER, TASK_STEPS, Oracle
 
-GOLDEN = Path(__file__).parents[1] / "data" / "parity"
-CLIENT_FILES = ("chain", "conflict", "edge", "hetero", "homog", "racks", "static", "user-data", "wide")
 SERVER_FILES = ("server-chain", "server-hetero", "server-homog", "server-simple", "server-sticky")
 SIMPLE = "server-simple"
 ASKED = {"transferring": True, "is_sticky": True}
@@ -88,9 +86,8 @@ def compare_steps(
 def golden(files: Iterable[str]) -> Iterator[dict[str, Any]]:
     """The scenarios of these golden files."""
     for name in files:
-        with gzip.open(GOLDEN / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
-            for line in lines:
-                yield json.loads(line)["scenario"]
+        for pair in gold(name):
+            yield pair["scenario"]
 
 
 def search(oracle: Oracle, examples: int) -> None:
@@ -126,7 +123,7 @@ def main() -> int:
     counts: Counter[tuple[str, str, str]] = Counter()
     keep: list[str] = []
     with Oracle(CLIENT) as oracle:
-        compare("golden", golden(CLIENT_FILES), oracle, counts, keep)
+        compare("golden", golden(PROFILES), oracle, counts, keep)
         compare("new", client_groups.chains(asked.seed, asked.groups), oracle, counts, keep)
         search(oracle, asked.examples)
     with Oracle(SERVER) as oracle:

@@ -1,9 +1,6 @@
 """KIP-615's stated guarantees, its refusal, and how its pseudo-code differs from the version that kafka-clients had."""
 
-import gzip
-import json
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,9 +10,9 @@ from hypothesis import strategies as st
 from groupledger.core.assignors import Status, assign
 from groupledger.core.scenario import solve
 from groupledger.core.scenario_groups import encode
+from tests.core.assignors.golden import gold
 
 NAME = "constrained-cooperative-sticky"
-FIRST_VERSION = Path(__file__).parents[2] / "data" / "parity" / "kip615-first.jsonl.gz"
 
 
 def scenario(topics, owned, generation=1, subscribed=None):
@@ -180,9 +177,7 @@ def difference(case, first):
 @pytest.mark.parity
 def test_every_difference_from_the_first_version_is_one_the_kips_words_allow():
     """It dealt new partitions in turns and by topic; it stole from members in hash order, their first partition."""
-    with gzip.open(FIRST_VERSION, "rt") as lines:
-        pairs = [json.loads(line) for line in lines]
-    classes = Counter(difference(pair["scenario"], pair["result"]) for pair in pairs)
+    classes = Counter(difference(pair["scenario"], pair["result"]) for pair in gold("kip615-first"))
     assert set(classes) == {
         "equal",
         "the same is kept; new partitions are dealt in another order",
@@ -192,8 +187,7 @@ def test_every_difference_from_the_first_version_is_one_the_kips_words_allow():
 
 
 def test_compiled_and_plain_answer_alike(monkeypatch):
-    with gzip.open(FIRST_VERSION, "rt") as lines:
-        cases = [json.loads(line)["scenario"] for _, line in zip(range(40), lines, strict=False)]
+    cases = [pair["scenario"] for pair in gold("kip615-first")[:40]]
     plain = [answers(case) for case in cases]
     monkeypatch.setenv("GROUPLEDGER_KERNELS", "numba")
     assert [answers(case) for case in cases] == plain

@@ -1,9 +1,6 @@
 """One step of a Streams group's member: recorded pairs of Kafka's own CurrentAssignmentBuilder, and cases by name."""
 
-import gzip
-import json
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -11,25 +8,19 @@ from groupledger.core.assignors.server.task_group import Task
 from groupledger.core.protocol.consumer_group.group_member import GroupMember, MemberState
 from groupledger.core.protocol.consumer_group.task_reconciliation import advance_tasks
 from groupledger.core.protocol.consumer_group.tasks import active, by_role, other_role, standby, task_of
+from tests.core.assignors.golden import gold
 from tests.core.protocol.task_steps import solve_step
-
-RECORDED = Path(__file__).parents[2] / "data" / "parity" / "task-steps.jsonl.gz"
-
-
-def pairs():
-    with gzip.open(RECORDED, "rt", encoding="ascii") as lines:
-        return [json.loads(line) for line in lines]
 
 
 def test_all_recorded_steps_are_equal():
-    recorded = pairs()
+    recorded = gold("task-steps")
     assert len(recorded) == 1_000
     for pair in recorded:
         assert solve_step(pair["step"]) == pair["result"], pair["step"]
 
 
 def test_the_recorded_steps_are_of_many_kinds():
-    recorded = pairs()
+    recorded = gold("task-steps")
     states = Counter((pair["step"]["member"]["state"], pair["result"]["state"]) for pair in recorded)
     assert len(states) == 9, "from each state to each"
     assert min(states.values()) > 5

@@ -6,8 +6,6 @@ with more behind it or a number changed, in subscriptions of all versions with a
 
 from __future__ import annotations
 
-import gzip
-import json
 from base64 import b64decode, b64encode
 from functools import cache
 
@@ -16,7 +14,7 @@ import pytest
 from groupledger.core.scenario_groups import read_claim
 from groupledger.core.wire.claims import claim
 from groupledger.core.wire.consumer_protocol import decode_subscription
-from tests.core.assignors.golden import PARITY
+from tests.core.assignors.golden import gold
 from tests.oracle.member_data import ASSIGNORS, questions
 
 REPLACEMENT = "\ufffd"
@@ -25,8 +23,7 @@ REPLACEMENT = "\ufffd"
 
 @cache
 def golden():
-    with gzip.open(PARITY / "member-data.jsonl.gz", "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
+    return gold("member-data")
 
 
 def flat(owned):

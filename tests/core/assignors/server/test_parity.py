@@ -1,9 +1,5 @@
 """Every recorded pair of Kafka's own server-side assignors, sets and record order."""
 
-import gzip
-import json
-from pathlib import Path
-
 import pytest
 
 from groupledger.core.assignors.server import assign, encode, exact
@@ -11,14 +7,9 @@ from groupledger.core.assignors.server.answer import path_word, written
 from groupledger.core.assignors.server.javatable import HashedKey, JavaTable
 from groupledger.core.assignors.server.order import table_size
 from groupledger.core.assignors.server.scenario import read, solve
+from tests.core.assignors.golden import gold
 
-PARITY = Path(__file__).parents[3] / "data" / "parity"
 RECORDED = ("server-homog", "server-hetero", "server-chain")
-
-
-def gold(name):
-    with gzip.open(PARITY / f"{name}.jsonl.gz", "rt") as lines:
-        return [json.loads(line) for line in lines]
 
 
 def differences(pairs):

@@ -1,19 +1,9 @@
 """Share groups: every recorded pair of Kafka's own `simple` assignor, and what the assignor promises."""
 
-import gzip
-import json
-from pathlib import Path
-
 from groupledger.core.assignors.server import ServerGroup, ServerMember, Topic, TopicId
 from groupledger.core.assignors.server.scenario import solve
 from groupledger.core.assignors.server.simple import assign_simple
-
-RECORDED = Path(__file__).parents[3] / "data" / "parity" / "server-simple.jsonl.gz"
-
-
-def pairs():
-    with gzip.open(RECORDED, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
+from tests.core.assignors.golden import gold
 
 
 def flat(order):
@@ -23,7 +13,7 @@ def flat(order):
 
 
 def test_all_recorded_targets_are_equal_and_changed_ones_in_the_order_of_the_record():
-    recorded = pairs()
+    recorded = gold("server-simple")
     assert len(recorded) > 200
     assert {pair["result"]["path"] for pair in recorded} == {"homogeneous", "heterogeneous"}
     for pair in recorded:

@@ -1,9 +1,6 @@
 """Streams groups: every recorded pair of Kafka's own `sticky` task assignor, and what the assignor promises."""
 
-import gzip
-import json
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -12,26 +9,20 @@ from groupledger.core.assignors.server.sticky_tasks import assign_tasks
 from groupledger.core.assignors.server.task_group import MemberTasks, SubtopologyTasks, Task, TaskGroup, TaskMember
 from groupledger.core.assignors.server.task_scenario import read_tasks
 from groupledger.core.faults import Fault
+from tests.core.assignors.golden import gold
 from tests.core.assignors.server.task_scenarios import task_chains
-
-RECORDED = Path(__file__).parents[3] / "data" / "parity" / "server-sticky.jsonl.gz"
-
-
-def pairs():
-    with gzip.open(RECORDED, "rt", encoding="ascii") as lines:
-        return [json.loads(line) for line in lines]
 
 
 def test_all_recorded_targets_are_equal():
     """Targets are compared as sets by role: Kafka sorts a target's tasks before it writes its record."""
-    recorded = pairs()
+    recorded = gold("server-sticky")
     assert len(recorded) > 300
     for pair in recorded:
         assert solve(pair["scenario"]) == pair["result"], pair["scenario"]["id"]
 
 
 def test_the_recorded_groups_are_of_many_kinds():
-    groups = [read_tasks(pair["scenario"]) for pair in pairs()]
+    groups = [read_tasks(pair["scenario"]) for pair in gold("server-sticky")]
     standby = [each for each in groups if each.standby_replicas]
     threads = [max(Counter(one.process_id for one in each.members).values()) for each in groups]
     assert len(standby) > 100
