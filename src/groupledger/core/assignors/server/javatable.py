@@ -5,7 +5,6 @@ ninth key (its eighth by `computeIfAbsent`) doubles a table below 64 and becomes
 keeps a list, which is what Java iterates over: its root comes first, and a new key follows its parent. So the shape of
 the tree decides the order, and is kept here as Java 17 keeps it.
 
-Worked example: `JavaTable(64)` with 0, 64, 128, .., 512 is walked 192, 0, 64, 128, 256, ..: the root comes first.
 Worked example: `JavaTable(64)` with 0, 64, 128, .., 512 iterates 192, 0, 64, 128, 256, ..: the root comes first.
 """
 
