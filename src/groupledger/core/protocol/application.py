@@ -165,6 +165,11 @@ class Polls:
     put_off_ms: int  # what was there at this time is to be read; 0: nothing is
 
     @property
+    def polls(self) -> bool:
+        """Whether it polls now: it runs, and is in no callback."""
+        raise AssertionError(f"{type(self).__name__} has no polls; expected one of each kind of process")
+
+    @property
     def works_ms(self) -> int:
         """Between two polls."""
         raise AssertionError(f"{type(self).__name__} has no works_ms; expected one of each kind of process")
@@ -218,3 +223,37 @@ class Polls:
         last_ms, self.put_off_ms = self.last_poll_ms(self.put_off_ms), 0
         if last_ms > self.polled_ms:
             self.application.read(last_ms)
+
+
+class ReadingGroup:
+    """A group with a clock, whose processes read, and commit by themselves, as time goes by."""
+
+    __slots__ = ()
+    times: Times | None
+    records: Records | None
+    applications: Applications | None
+    processes: Mapping[str, Polls]
+
+    @property
+    def now_ms(self) -> int:
+        """What the clock says."""
+        raise AssertionError(f"{type(self).__name__} has no now_ms; expected one of each kind of group")
+
+    @property
+    def commits_every_ms(self) -> int:
+        """`auto.commit.interval.ms`; 0: never."""
+        return commits_every_ms(self.times, self.applications)
+
+    def catch_up(self) -> None:
+        """All processes commit by themselves, and read, what they would have until now, be some of it later."""
+        if self.records is None:
+            return
+        every_ms, now_ms = self.commits_every_ms, self.now_ms
+        for process in self.processes.values():
+            if process.polls:
+                process.catch_up(every_ms, now_ms)
+
+    def all_read_on(self) -> None:
+        """All processes read what they would have until now."""
+        for process in self.processes.values():
+            process.read_on()

@@ -257,7 +257,7 @@ def _run(play: Play, process: Process, answer: Answer | None) -> Generator[Serve
             step = next(process.steps) if answer is None else process.steps.send(answer)
         except StopIteration:
             process.steps = None
-            if process.reads:
+            if process.polls:
                 process.application.read(play.clock_ms)  # the poll that its callbacks ran in
             return process.alive
         answer = None

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from groupledger.core.custom.group import TopicPartition
-from groupledger.core.protocol.application import Applications, commits_every_ms, make_application
+from groupledger.core.protocol.application import Applications, ReadingGroup, make_application
 from groupledger.core.protocol.callbacks import LISTENER, Call, Callback
 from groupledger.core.protocol.consumer import exists
 from groupledger.core.protocol.consumer_group.coordinated import HeartbeatRow, Reconciled, TargetRow
@@ -43,7 +43,7 @@ class Entry(NamedTuple):
 
 
 @dataclass(slots=True)
-class Play:
+class Play(ReadingGroup):
     """Everything about one group. `calls`, `heartbeats` and `targets` are those since the last `take`.
 
     `times`: of its processes, where the script has some; then `records` are counted, if they have a rate. `overlaps`:
@@ -99,11 +99,6 @@ class Play:
         if self.records is not None:
             self.records.set_topics(self.partition_counts, self.clock_ms)
 
-    @property
-    def commits_every_ms(self) -> int:
-        """`auto.commit.interval.ms`; 0: never."""
-        return commits_every_ms(self.times, self.applications)
-
     def accepts(self, process: Process) -> bool:
         """Whether the coordinator takes a commit of a process: it is a member, and within reach."""
         member = self.group.members.get(process.member_id or "")
@@ -115,20 +110,6 @@ class Play:
         if self.commits_every_ms:
             process.application.commit()
             process.commits_next_ms = self.clock_ms + self.commits_every_ms
-
-    def catch_up(self) -> None:
-        """All processes commit by themselves, and read, what they would have until now, be some of it later."""
-        if self.records is None:
-            return
-        every_ms, now_ms = self.commits_every_ms, self.clock_ms
-        for process in self.processes.values():
-            if process.reads:
-                process.catch_up(every_ms, now_ms)
-
-    def all_read_on(self) -> None:
-        """All processes read what they would have until now."""
-        for process in self.processes.values():
-            process.read_on()
 
     def put(self, process: Process, due: Due, after_ms: int = 0, payload: Any = None) -> None:
         """Put something that a process will do into the queue."""

@@ -124,7 +124,7 @@ class Process(Polls):
         return self.times.processing_ms if owned else 0
 
     @property
-    def reads(self) -> bool:
+    def polls(self) -> bool:
         """Whether it polls, and is in no callback."""
         return self.alive and not (self.in_poll or self.hung or self.resumes) and (self.talks or self.cut_off)
 

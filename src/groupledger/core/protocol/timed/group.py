@@ -9,7 +9,7 @@ from functools import partial
 
 from groupledger.core.custom.group import Protocol, TopicPartition
 from groupledger.core.custom.naming import CustomAssignor
-from groupledger.core.protocol.application import Accepts, Application, Applications, commits_every_ms, make_application
+from groupledger.core.protocol.application import Accepts, Application, Applications, ReadingGroup, make_application
 from groupledger.core.protocol.consumer import View
 from groupledger.core.protocol.coordinator import Coordinator
 from groupledger.core.protocol.events import Join
@@ -62,7 +62,7 @@ class OpenRound:
 
 
 @dataclass(slots=True)
-class TimedGroup:
+class TimedGroup(ReadingGroup):
     """Everything about one group. `rounds` and `calls` are those since the last settlement.
 
     `poll` is what a process does in a poll, `expire` what becomes of a session that is over. `waiting` and `syncing`
@@ -114,11 +114,6 @@ class TimedGroup:
     def now_ms(self) -> int:
         """What the clock says."""
         return self.agenda.now_ms
-
-    @property
-    def commits_every_ms(self) -> int:
-        """`auto.commit.interval.ms`; 0: never."""
-        return commits_every_ms(self.times, self.applications)
 
     @property
     def partition_counts(self) -> View:
@@ -215,20 +210,6 @@ class TimedGroup:
         return make_application(self, process, accepts, self.applications)
 
     # Records
-
-    def catch_up(self) -> None:
-        """All processes commit by themselves, and read, what they would have until now, be some of it later."""
-        if self.records is None:
-            return
-        every_ms, now_ms = self.commits_every_ms, self.now_ms
-        for process in self.processes.values():
-            if process.polls:
-                process.catch_up(every_ms, now_ms)
-
-    def all_read_on(self) -> None:
-        """All processes read what they would have until now."""
-        for process in self.processes.values():
-            process.read_on()
 
     def commit(self, process: TimedProcess) -> None:
         """Commit before a rebalance or a close, if the process commits by itself."""
