@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from groupledger.answers.audit import audit
 from groupledger.answers.reader import LedgerReader
-from groupledger.answers.scope import Asked
+from groupledger.answers.scope import RequestedScope
 from groupledger.cli import main
 from groupledger.core.findings import BY_CODE, INVARIANTS, Judge
 from tests.answers.group_histories import history, listed, second, together
@@ -144,7 +144,7 @@ def place(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def found(place):
-    answer = audit(LedgerReader(place), Asked(), ["a", "b"])
+    answer = audit(LedgerReader(place), RequestedScope(), ["a", "b"])
     by_group = {}
     for each in answer.found:
         by_group.setdefault(each.group_id, []).append(each)
@@ -157,7 +157,7 @@ def test_what_is_wrong_is_found_by_name_and_nothing_else(found, of, codes):
 
 
 def test_a_topic_that_a_group_does_not_read_is_not_joined_there(place):
-    answer = audit(LedgerReader(place), Asked(), ["a", "b", "grown"])
+    answer = audit(LedgerReader(place), RequestedScope(), ["a", "b", "grown"])
     [apart] = [each for each in answer.found if each.code == "COPARTITION_BROKEN"]
     assert apart.group_id == "apart"
     assert apart.evidence.startswith("3 partition numbers of a, b, grown are with two or more members")

@@ -4,7 +4,7 @@ import pytest
 
 from groupledger.answers.audit import audit
 from groupledger.answers.reader import LedgerReader
-from groupledger.answers.scope import Asked
+from groupledger.answers.scope import RequestedScope
 from groupledger.answers.storms import storms
 from tests.docs.demo_ledger import unpack
 
@@ -44,7 +44,7 @@ def reader(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def judged(reader):
-    return audit(reader, Asked())
+    return audit(reader, RequestedScope())
 
 
 def test_each_is_found_by_name_and_nothing_else(judged):
@@ -62,7 +62,7 @@ def test_what_moved_too_much_is_told_in_numbers(judged):
 def test_the_storm_has_the_repeated_topic_as_its_evidence(reader, judged):
     [restless] = [each for each in judged.found if each.code == "NEVER_SETTLES"]
     assert "found in them: REPEATED_TOPIC in 29" in restless.evidence
-    first = storms(reader, Asked(), 1).groups[0]
+    first = storms(reader, RequestedScope(), 1).groups[0]
     assert (first.group_id, first.rebalances, first.members[0].what) == ("storm", 37, "storm-go")
     assert [share.what for share in first.findings] == ["REPEATED_TOPIC", "CLAIM_DIFFERS"]
     assert first.causes[0].what == "not-shown"

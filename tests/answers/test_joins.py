@@ -11,7 +11,7 @@ from groupledger.answers.memberships import CHANGES, membership_changes
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.rebalance_causes import caused
 from groupledger.answers.rows import records
-from groupledger.answers.scope import Asked, scope
+from groupledger.answers.scope import RequestedScope, scope
 from groupledger.cli import main
 from groupledger.core.since import bound
 from tests.answers.captured import ledger_of
@@ -139,7 +139,7 @@ def test_the_changes_are_the_causes_of_explain(tmp_path):
     reader = LedgerReader(ledger_of(tmp_path, ["dev", "edge", "storm", "compacted"]))
     found = Counter(
         (each.snapshot_id, each.kind, each.member_id)
-        for each in membership_changes(reader, scope(reader, Asked(since=bound("30d")[0])))
+        for each in membership_changes(reader, scope(reader, RequestedScope(since=bound("30d")[0])))
     )
     wanted = Counter[tuple[str, CauseKind, str | None]]()
     for snapshot, each in caused(reader, records(reader, "SELECT * FROM current_group_snapshots")).items():

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from groupledger.answers.migration import migrations
 from groupledger.answers.reader import LedgerReader
-from groupledger.answers.scope import Asked
+from groupledger.answers.scope import RequestedScope
 from groupledger.answers.ways import MemberKind
 from groupledger.cli import main
 from tests.answers.captured import ledger_of
@@ -146,7 +146,7 @@ def test_moves_and_times_without_an_owner_are_counted(tmp_path):
         for number, before, after in changes.get(row["offset"], ()):
             passed_on(of, (row["offset"] - 1) * STEP, number, before, after)
     found = migrations(
-        LedgerReader(write(tmp_path, **together([of], topic_snapshots=listed("a", (-60, 4))))), Asked(), 9
+        LedgerReader(write(tmp_path, **together([of], topic_snapshots=listed("a", (-60, 4))))), RequestedScope(), 9
     )
     [group] = found.groups
     first, last = group.changes
@@ -182,7 +182,9 @@ def test_an_empty_report_says_why(place, tmp_path):
 
 def test_the_upgrades_of_real_groups_are_found_and_nothing_else(tmp_path):
     """Two rolling bounces on a real broker, and a classic group that was deleted before a KIP-848 one took its name."""
-    found = migrations(LedgerReader(ledger_of(tmp_path, ["dev", "edge", "storm", "compacted"])), Asked(), 50).groups
+    found = migrations(
+        LedgerReader(ledger_of(tmp_path, ["dev", "edge", "storm", "compacted"])), RequestedScope(), 50
+    ).groups
     assert {each.group_id: [each.first.kind, *(change.after.kind for change in each.changes)] for each in found} == {
         **{
             name: [MemberKind.EAGER, MemberKind.EAGER, MemberKind.BOTH_CLASSIC, MemberKind.COOPERATIVE]

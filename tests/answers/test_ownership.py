@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupledger.answers.ownership import Member, ownership
+from groupledger.answers.ownership import MemberIdentity, ownership
 from groupledger.core.faults import Fault
 from tests.answers.rows import at
 
@@ -82,7 +82,7 @@ def test_the_last_change_by_offset_tells_the_holder(ledger, minute, expected):
 def test_the_answer_says_since_when_who_it_was_and_what_came_next(ledger):
     answer = ownership(ledger, "orders", 7, at(11), "dev")
     (pay,) = (holding for holding in answer.holdings if holding.group_id == "pay")
-    assert pay.member == Member("m1", "app-1", "i1", "/h")
+    assert pay.member == MemberIdentity("m1", "app-1", "i1", "/h")
     assert (pay.since, pay.last.snapshot_id) == (at(10), "log/dev/0/5")
     assert (pay.next.at, pay.next.to_member_id) == (at(20), "m2")
 
@@ -91,7 +91,7 @@ def test_before_the_first_change_the_holder_is_who_it_was_taken_from(written):
     rows = [change(20, "m0", "m1", 9), change(20, None, "m2", 8, group_id="new")]
     answer = ownership(written(ownership_changes=rows), "orders", 7, at(1))
     found = {holding.group_id: (holding.member, holding.last, holding.since) for holding in answer.holdings}
-    assert found == {"pay": (Member("m0"), None, None), "new": (None, None, None)}
+    assert found == {"pay": (MemberIdentity("m0"), None, None), "new": (None, None, None)}
 
 
 @pytest.mark.parametrize(("minute", "covered"), [(9, False), (10, True), (45, True)])

@@ -8,7 +8,7 @@ import pytest
 
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.replayed import Course, replayed
-from groupledger.answers.scope import Asked
+from groupledger.answers.scope import RequestedScope
 from tests.answers.ledgers import write
 
 DAY = datetime(2026, 11, 21, tzinfo=UTC)
@@ -110,7 +110,7 @@ def reader(tmp_path):
 
 
 def test_rebalances_are_summed_by_group(reader):
-    answer = replayed(reader, Asked(), "other", 10)
+    answer = replayed(reader, RequestedScope(), "other", 10)
     ship, pay = sorted(answer.groups, key=lambda group: group.rebalances)
     assert (pay.group_id, pay.rebalances, pay.refused) == ("pay", 3, 0)
     assert pay.happened == Course(gained=4, revoked=16, follow_ups=0, spread=0)
@@ -123,20 +123,20 @@ def test_rebalances_are_summed_by_group(reader):
 
 
 def test_the_sums_are_of_all_groups_also_of_those_that_are_not_shown(reader):
-    answer = replayed(reader, Asked(), "other", 1)
+    answer = replayed(reader, RequestedScope(), "other", 1)
     assert ([group.group_id for group in answer.groups], answer.total, answer.happened.revoked) == (["ship"], 2, 17)
 
 
 def test_only_what_lies_in_the_period_is_summed(reader):
-    answer = replayed(reader, Asked(group="pay", since=DAY + timedelta(hours=3)), "other", 10)
+    answer = replayed(reader, RequestedScope(group="pay", since=DAY + timedelta(hours=3)), "other", 10)
     assert (answer.rebalances, answer.happened.gained, answer.replayed.revoked) == (1, 1, 1)
 
 
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        (Asked(since=DAY + timedelta(hours=9)), "no record lies in this period"),
-        (Asked(group="modern"), "no rebalance of a classic consumer group lies there"),
+        (RequestedScope(since=DAY + timedelta(hours=9)), "no record lies in this period"),
+        (RequestedScope(group="modern"), "no rebalance of a classic consumer group lies there"),
     ],
 )
 def test_where_there_is_nothing_it_says_why(reader, asked, says):

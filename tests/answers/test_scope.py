@@ -6,7 +6,7 @@ import pytest
 
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.rows import records
-from groupledger.answers.scope import Asked, scope
+from groupledger.answers.scope import RequestedScope, scope
 from groupledger.core.faults import Fault
 from tests.answers.group_histories import history, second, together
 from tests.answers.ledgers import write
@@ -21,7 +21,7 @@ def reader(tmp_path_factory):
 
 
 def inside(reader, **asked):
-    condition, values = scope(reader, Asked(**asked)).where("t.")
+    condition, values = scope(reader, RequestedScope(**asked)).where("t.")
     query = f"SELECT t.group_id FROM current_group_snapshots t WHERE {condition} ORDER BY t.observed_at"
     return [row["group_id"] for row in records(reader, query, **values)]
 
@@ -50,7 +50,7 @@ def test_a_period_has_its_first_moment_and_not_its_last(reader):
 
 def test_what_cannot_be_is_refused(reader):
     with pytest.raises(Fault, match="expected since < until") as caught:
-        scope(reader, Asked(since=timedelta(), until=timedelta()))
+        scope(reader, RequestedScope(since=timedelta(), until=timedelta()))
     assert caught.value.code == "BAD_PERIOD"
     with pytest.raises(Fault, match="no group 'b_\\*' in this ledger"):
-        scope(reader, Asked(group="b_*"))
+        scope(reader, RequestedScope(group="b_*"))

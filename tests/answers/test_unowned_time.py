@@ -3,7 +3,7 @@
 import pytest
 
 from groupledger.answers.reader import LedgerReader
-from groupledger.answers.scope import Asked, scope
+from groupledger.answers.scope import RequestedScope, scope
 from groupledger.answers.unowned_stretches import unowned_time
 from tests.answers.histories import History, listed, rows_of
 from tests.answers.ledgers import write
@@ -17,7 +17,7 @@ def asked(folder, history, since=None, until=None, most=100, topics=(("a", 3, 0)
     other = History("other").state(30, "x a:0,1,2", complete=True)
     listings = [listed(*each) for each in topics]
     reader = LedgerReader(write(folder, **rows_of(history, other, topic_snapshots=listings)))
-    within = scope(reader, Asked("dev", "pay", since, until))
+    within = scope(reader, RequestedScope("dev", "pay", since, until))
     found = unowned_time(reader, within, most)
     told = [
         (f"{each.topic}-{each.partition}", _minute(each.since), _minute(each.until), each.open_ended, each.from_before)
@@ -87,5 +87,5 @@ def test_of_two_groups_with_one_name_it_is_that_of_the_cluster(tmp_path):
     reader = LedgerReader(
         write(tmp_path, **rows_of(here, there, topic_snapshots=[listed("a", 3), listed("a", 9, cluster="prod")]))
     )
-    found = unowned_time(reader, scope(reader, Asked("dev", "pay")), 100)
+    found = unowned_time(reader, scope(reader, RequestedScope("dev", "pay")), 100)
     assert [(each.partition, each.length.total_seconds()) for each in found.stretches] == [(2, 60)]

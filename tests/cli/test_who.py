@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from groupledger.answers.ownership import Change, Holding, Member, OwnershipAt
+from groupledger.answers.ownership import Change, Holding, MemberIdentity, OwnershipAt
 from groupledger.answers.topics import TopicLife
 from groupledger.cli import main
 from groupledger.cli.output import Output
@@ -32,7 +32,7 @@ def holding(last, following, member=None, covered=True, **more):
     ("holding", "expected"),
     [
         (
-            holding(given(1, None, "m1", 5), given(9, "m1", "m2", 8), Member("m1", "app", "i1"), generation=4),
+            holding(given(1, None, "m1", 5), given(9, "m1", "m2", 8), MemberIdentity("m1", "app", "i1"), generation=4),
             "dev pay m1 14:01:00.000 14:09:00.000 m2 4 log/dev/0/5 app i1 -",
         ),
         (
@@ -48,11 +48,11 @@ def holding(last, following, member=None, covered=True, **more):
             "dev pay not known: its record begins later - 14:09:00.000 m2 - - - - -",
         ),
         (
-            holding(given(1, None, "m1", 5), given(9, "m1", None, 8), Member("m1")),
+            holding(given(1, None, "m1", 5), given(9, "m1", None, 8), MemberIdentity("m1")),
             "dev pay m1 14:01:00.000 14:09:00.000 (nobody) - log/dev/0/5 - - -",
         ),
         (
-            holding(given(1, None, "m1", 5), given(9, "m1", None, 8), Member("m1"), shared=True),
+            holding(given(1, None, "m1", 5), given(9, "m1", None, 8), MemberIdentity("m1"), shared=True),
             "dev pay m1 14:01:00.000 14:09:00.000 - - log/dev/0/5 - - -",
         ),
     ],

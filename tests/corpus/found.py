@@ -18,7 +18,7 @@ from groupledger.answers.generations import told_states
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.rebalance_causes import caused
 from groupledger.answers.rows import records
-from groupledger.answers.scope import Asked
+from groupledger.answers.scope import RequestedScope
 from groupledger.core.history import LogRow, TopicHistory, fold_group
 from groupledger.core.wire.offsets_log import decode_key
 from tests.answers.captured import fact_rows, log_record_rows, topic_rows
@@ -82,8 +82,8 @@ def found(reader: LedgerReader, histories: Iterable[str], together: Mapping[str,
     every = {name: Found() for name in histories}
     rows = records(reader, SNAPSHOTS)
     numbers = {row["snapshot_id"]: row["number"] for row in rows}
-    asked: list[tuple[Asked, tuple[str, ...]]] = [(Asked(), ())]
-    asked += [(Asked(cluster=name), tuple(topics)) for name, topics in sorted(together.items())]
+    asked: list[tuple[RequestedScope, tuple[str, ...]]] = [(RequestedScope(), ())]
+    asked += [(RequestedScope(cluster=name), tuple(topics)) for name, topics in sorted(together.items())]
     for what, topics in asked:
         for each in audit(reader, what, topics).found:
             if bool(topics) == (each.cluster_id in together):

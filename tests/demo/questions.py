@@ -24,7 +24,7 @@ from groupledger.answers.readiness import ready_for_consumer
 from groupledger.answers.rebalance import rebalance
 from groupledger.answers.recorded_members import recorded_members
 from groupledger.answers.replayed import replayed
-from groupledger.answers.scope import Asked, Scope
+from groupledger.answers.scope import RequestedScope, Scope
 from groupledger.answers.skew import skew
 from groupledger.answers.static_members import static_members
 from groupledger.answers.stickiness import stickiness
@@ -88,19 +88,19 @@ QUESTIONS = (
     _asked(partition_timeline, "orders", 4, END, AT, "dev"),
     _asked(difference, "java-cooperative-sticky", 3, AT, "dev"),
     _asked(scenario_difference, "java-sticky", ("baseline", REPLAYED), 3, "dev"),
-    _asked(audit, Asked(), ("orders", "payments")),
-    _asked(audit, Asked(since=timedelta(minutes=4))),
-    _asked(storms, Asked(), 30),
-    _asked(skew, Asked(), 30),
-    _asked(skew, Asked(), 30, {("orders", number): 2.0**number for number in range(7)}),
-    _asked(static_members, Asked(), 30),
-    _asked(stickiness, Asked(), 30),
-    _asked(racks, Asked(), 30),
-    _asked(joins, Asked(cluster="edge"), 100),
-    _asked(migrations, Asked(), 100),
-    _asked(ready_for_consumer, Asked(cluster="dev"), 100, convert),
-    _asked(gauges, Asked()),
-    _asked(replayed, Asked(cluster="dev"), REPLAYED, 100),
+    _asked(audit, RequestedScope(), ("orders", "payments")),
+    _asked(audit, RequestedScope(since=timedelta(minutes=4))),
+    _asked(storms, RequestedScope(), 30),
+    _asked(skew, RequestedScope(), 30),
+    _asked(skew, RequestedScope(), 30, {("orders", number): 2.0**number for number in range(7)}),
+    _asked(static_members, RequestedScope(), 30),
+    _asked(stickiness, RequestedScope(), 30),
+    _asked(racks, RequestedScope(), 30),
+    _asked(joins, RequestedScope(cluster="edge"), 100),
+    _asked(migrations, RequestedScope(), 100),
+    _asked(ready_for_consumer, RequestedScope(cluster="dev"), 100, convert),
+    _asked(gauges, RequestedScope()),
+    _asked(replayed, RequestedScope(cluster="dev"), REPLAYED, 100),
     _asked(recorded_members, "java-cooperative-sticky"),
     _asked(what_if, "java-cooperative-sticky", "dev", members=2, generation=8),
     _asked(reach.newest),

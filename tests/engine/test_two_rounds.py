@@ -10,7 +10,8 @@ from groupledger.core import assignors
 from groupledger.core.assignors import safe
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol.compatibility import ByteCode
-from groupledger.core.protocol.leader import Question, plan
+from groupledger.core.protocol.leader import Question
+from groupledger.core.protocol.planning import plan
 from groupledger.core.protocol.subscription import Seat, Subscription
 from groupledger.core.step import Form
 from groupledger.tables import columns as c

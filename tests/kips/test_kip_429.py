@@ -8,7 +8,8 @@ from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.compatibility import SUPPORTED, ByteCode, protocol_of
-from groupledger.core.protocol.leader import Question, plan
+from groupledger.core.protocol.leader import Question
+from groupledger.core.protocol.planning import plan
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.protocol.subscription import Memory, Seat, Subscription
 from groupledger.core.step import Form

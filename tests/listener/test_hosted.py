@@ -18,7 +18,7 @@ from groupledger.listener import (
     rehearse_simulation,
 )
 from groupledger.listener.broker import SimulatedBroker
-from groupledger.listener.view import GroupMetadata, PartitionInfo
+from groupledger.listener.view import GroupMetadataView, PartitionInfo
 from tests.core.protocol.played import t
 from tests.kips.listeners import Doing, assigned, failing, polled, revoked
 from tests.kips.test_kip_1306_view import ARGUMENTS, INCLUDED
@@ -97,7 +97,7 @@ def test_what_is_known_of_topics_and_the_group():
     assert host.list_topics() == {"t": host.partitions_for("t"), "u": [PartitionInfo("u", 0)]}
     assert list(host.list_topics()) == ["t", "u"]
     assert host.beginning_offsets([T0, T1]) == {T0: 0, T1: 0}
-    assert host.group_metadata() == GroupMetadata("g", member_id="m")
+    assert host.group_metadata() == GroupMetadataView("g", member_id="m")
     assert host.client_instance_id() == HostedConsumer("m", "g").client_instance_id()
     assert len({each.client_instance_id() for each in (host, HostedConsumer("n", "g"), HostedConsumer("m", "h"))}) == 3
     assert HostedConsumer("m", "g", process=2).client_instance_id() != host.client_instance_id()
@@ -186,8 +186,8 @@ def test_a_member_knows_its_group_as_the_coordinator_does():
     rehearse_simulation(simulate(Script({"t": 2}, events, Form.AS_KAFKA)), Asking, group_id="g")
     mine = [(name, each[1]) for name, each in told if each.group_instance_id == "i-b"]
     assert {each.group_id for _, each in told} == {"g"}
-    assert told[0] == ("assigned", GroupMetadata("g", 1, "a-1", "i-a"))
-    assert told[1] == ("revoked", GroupMetadata("g", 1, "a-1", "i-a"))
+    assert told[0] == ("assigned", GroupMetadataView("g", 1, "a-1", "i-a"))
+    assert told[1] == ("revoked", GroupMetadataView("g", 1, "a-1", "i-a"))
     assert told[2][1].generation == 2
     assert mine == [("assigned", 2), ("lost", None), ("assigned", 4)]
 

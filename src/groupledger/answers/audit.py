@@ -24,7 +24,7 @@ from groupledger.core.length import length
 if TYPE_CHECKING:
     from groupledger.answers.recorded_states import MeasuredStates, Query
     from groupledger.answers.rows import Reader
-    from groupledger.answers.scope import Asked
+    from groupledger.answers.scope import RequestedScope
 
 OTHERS_NAMED = 3
 
@@ -49,7 +49,7 @@ class Audit:
         return tuple(each for each in self.found if each.code in words or each.severity in words)
 
 
-def audit(reader: Reader, asked: Asked, joined: Sequence[str] = ()) -> Audit:
+def audit(reader: Reader, asked: RequestedScope, joined: Sequence[str] = ()) -> Audit:
     """Judge all records of a period. `joined`: topics whose partitions of one number belong together.
 
     Raises Fault: as `scope.scope`; UNKNOWN_TOPIC for one of them.

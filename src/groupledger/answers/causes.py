@@ -18,7 +18,7 @@ from groupledger.answers.topic_partitions import partitions
 
 if TYPE_CHECKING:
     from groupledger.answers.rows import Record
-    from groupledger.answers.topic_partitions import TopicPartition
+    from groupledger.answers.topic_partitions import NamedPartition
 
 GENERATION = "generation"
 DELETED = "deleted"
@@ -190,7 +190,7 @@ def moved(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]
             yield Moved(*place, lost, got)
 
 
-def unowned(side: Side, listed: Counts) -> Iterator[TopicPartition]:
+def unowned(side: Side, listed: Counts) -> Iterator[NamedPartition]:
     """Partitions of listed topics that no member is recorded for, in order."""
     owned = _owners(side.members, {}).keys()
     for topic in sorted(listed):
@@ -202,8 +202,8 @@ def unowned(side: Side, listed: Counts) -> Iterator[TopicPartition]:
         )
 
 
-def _owners(members: Sequence[Mapping[str, Any]], now: Mapping[str, str]) -> dict[TopicPartition, set[str]]:
-    owners: dict[TopicPartition, set[str]] = {}
+def _owners(members: Sequence[Mapping[str, Any]], now: Mapping[str, str]) -> dict[NamedPartition, set[str]]:
+    owners: dict[NamedPartition, set[str]] = {}
     for row in members:
         for place in partitions(row["recorded"]):
             owners.setdefault(place, set()).add(now.get(row["group_instance_id"], row["member_id"]))

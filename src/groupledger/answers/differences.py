@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from groupledger.answers.rebalance import MemberMove, Result
     from groupledger.answers.rows import Reader, Record, Value
     from groupledger.answers.states import States
-    from groupledger.answers.topic_partitions import TopicPartition
+    from groupledger.answers.topic_partitions import NamedPartition
     from groupledger.core.since import Point
 
 OF_NEIGHBOURS = frozenset((CauseKind.NOT_SHOWN, CauseKind.FOLLOW_UP, CauseKind.GROUP_BORN))
@@ -49,7 +49,7 @@ class ComparedState:
     partitions: int
     most: int | None
     least: int | None
-    unowned: tuple[TopicPartition, ...] | None
+    unowned: tuple[NamedPartition, ...] | None
 
 
 @dataclass(frozen=True, slots=True)

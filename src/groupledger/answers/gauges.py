@@ -17,10 +17,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from groupledger.answers.found import Found
-    from groupledger.answers.rows import Reader, Record
-    from groupledger.answers.scope import Asked, Scope
+    from groupledger.answers.rows import GroupKey, Reader, Record
+    from groupledger.answers.scope import RequestedScope, Scope
 
-GroupKey = tuple[str, str]
 ALL = 10**9
 """More partitions without an owner than there are."""
 
@@ -63,7 +62,7 @@ class Gauges:
     findings: tuple[Found, ...]
 
 
-def gauges(reader: Reader, asked: Asked) -> Gauges:
+def gauges(reader: Reader, asked: RequestedScope) -> Gauges:
     """The numbers of the groups that were asked for. Raises as `scope.scope`."""
     within = scope(reader, asked)
     known = reaches(reader, [] if within.cluster is None else [within.cluster])

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from groupledger.answers.rows import Reader, Record
     from groupledger.answers.scope import Scope
     from groupledger.answers.tenures import OwnerSpan
-    from groupledger.answers.topic_partitions import TopicPartition
+    from groupledger.answers.topic_partitions import NamedPartition
 
 _PLACE = "coalesce(t.topic, concat('id:', t.topic_id))"
 
@@ -25,7 +25,7 @@ _PLACE = "coalesce(t.topic, concat('id:', t.topic_id))"
 class PartitionOwners:
     """The owners of a partition, one after another."""
 
-    place: TopicPartition
+    place: NamedPartition
     spans: tuple[OwnerSpan, ...]
 
 

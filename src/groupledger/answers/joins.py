@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from groupledger.answers.memberships import MembershipChange
     from groupledger.answers.rows import Reader
-    from groupledger.answers.scope import Asked
+    from groupledger.answers.scope import RequestedScope
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Joins:
     notes: tuple[str, ...]
 
 
-def joins(reader: Reader, asked: Asked, limit: int) -> Joins:
+def joins(reader: Reader, asked: RequestedScope, limit: int) -> Joins:
     """Rank groups, and the members of each, by how often they joined, went or came back. Raises as `scope.scope`."""
     within = scope(reader, asked)
     changes = membership_changes(reader, within)

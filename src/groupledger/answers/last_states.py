@@ -14,7 +14,7 @@ from groupledger.answers.topic_partitions import partitions
 if TYPE_CHECKING:
     from groupledger.answers.rows import Reader, Record, Value
     from groupledger.answers.scope import Scope
-    from groupledger.answers.topic_partitions import TopicPartition
+    from groupledger.answers.topic_partitions import NamedPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Assigned:
     client_id: str | None
     group_instance_id: str | None
     rack_id: str | None
-    partitions: tuple[TopicPartition, ...]
+    partitions: tuple[NamedPartition, ...]
 
 
 def last_states(within: Scope) -> tuple[str, dict[str, Value]]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from groupledger.answers.rows import Reader, Record
-    from groupledger.answers.scope import Asked
+    from groupledger.answers.scope import RequestedScope
 
 
 class MigrationEnd(StrEnum):
@@ -97,7 +97,7 @@ class _Found:
     end: MigrationEnd
 
 
-def migrations(reader: Reader, asked: Asked, limit: int) -> Migrations:
+def migrations(reader: Reader, asked: RequestedScope, limit: int) -> Migrations:
     """Find the groups that are assigned in another way than before, or have members of both kinds.
 
     Raises as `scope.scope`.

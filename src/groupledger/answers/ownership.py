@@ -45,7 +45,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class MemberIdentity:
     """A member as its group's snapshot names it."""
 
     member_id: str
@@ -69,7 +69,7 @@ class Holding:
     topic_id: str | None
     last: Change | None
     next: Change | None
-    member: Member | None
+    member: MemberIdentity | None
     covered: bool
     shared: bool = False
     doubled: bool = False
@@ -317,7 +317,7 @@ def _with_members(
             topic_id=topic_id,
             last=sides.last,
             next=sides.next,
-            member=member or (Member(member_id) if member_id else None),
+            member=member or (MemberIdentity(member_id) if member_id else None),
             covered=known is not None and known.begins <= at,
             shared=owner is not None and (share or owners[holder[:3]] > 1),
             doubled=not share and owners[holder[:3]] > 1,
@@ -339,14 +339,14 @@ def generations(reader: Reader, groups: list[str], snapshot_ids: list[str]) -> d
     return {(row["cluster_id"], row["group_id"], row["snapshot_id"]): row["number"] for row in found}
 
 
-def _members_of(reader: Reader, groups: list[str], snapshot_ids: list[str]) -> dict[tuple[str, str], Member]:
+def _members_of(reader: Reader, groups: list[str], snapshot_ids: list[str]) -> dict[tuple[str, str], MemberIdentity]:
     of_groups, values = one_of("t.group_id", "group", groups)
     among, ids = one_of("t.snapshot_id", "snapshot", snapshot_ids)
     columns = "t.snapshot_id, t.member_id, t.client_id, t.group_instance_id, t.host"
     query = f"SELECT {columns} FROM current_member_snapshots t WHERE {of_groups} AND {among}"
     found = records(reader, query, **values, **ids)
     names = ("member_id", "client_id", "group_instance_id", "host")
-    return {(row["snapshot_id"], row["member_id"]): Member(*(row[name] for name in names)) for row in found}
+    return {(row["snapshot_id"], row["member_id"]): MemberIdentity(*(row[name] for name in names)) for row in found}
 
 
 def _topic_notes(topic: str, partition: int, at: datetime, lives: tuple[TopicLife, ...]) -> Iterator[str]:

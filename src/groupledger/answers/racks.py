@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from groupledger.answers.last_states import Assigned
     from groupledger.answers.rows import Reader, Record
-    from groupledger.answers.scope import Asked
-    from groupledger.answers.topic_partitions import TopicPartition
+    from groupledger.answers.scope import RequestedScope
+    from groupledger.answers.topic_partitions import NamedPartition
 
 Replicas = Mapping[tuple[str, str], Sequence[tuple["datetime", Sequence[Sequence[str]] | None]]]
 """(cluster, topic) -> from when on, the racks of each partition's replicas."""
@@ -31,7 +31,7 @@ class RackMember:
     client_id: str | None
     rack_id: str
     local: int
-    remote: tuple[TopicPartition, ...]
+    remote: tuple[NamedPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class RackShares:
     notes: tuple[str, ...]
 
 
-def racks(reader: Reader, asked: Asked, limit: int) -> RackShares:
+def racks(reader: Reader, asked: RequestedScope, limit: int) -> RackShares:
     """Rank groups whose members name racks. Raises as `scope.scope`."""
     within = scope(reader, asked)
     rows = _in_racks(reader, within)

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from groupledger.answers.obstacles import Evidence
     from groupledger.answers.rows import Reader, Record
-    from groupledger.answers.scope import Asked
-    from groupledger.answers.topic_partitions import TopicPartition
+    from groupledger.answers.scope import RequestedScope
+    from groupledger.answers.topic_partitions import NamedPartition
 
 UNIFORM, RANGE = "uniform", "range"
 DELETED = "deleted"
@@ -47,8 +47,8 @@ class MemberForecast:
     """What a member has now, and what it would have."""
 
     member_id: str
-    before: tuple[TopicPartition, ...]
-    after: tuple[TopicPartition, ...]
+    before: tuple[NamedPartition, ...]
+    after: tuple[NamedPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class _Judged:
     readiness: Readiness
 
 
-def ready_for_consumer(reader: Reader, asked: Asked, limit: int, convert: Convert) -> ReadinessReport:
+def ready_for_consumer(reader: Reader, asked: RequestedScope, limit: int, convert: Convert) -> ReadinessReport:
     """Judge each group by its last state with members, and by what changed in the period. Raises as `scope.scope`."""
     within = scope(reader, asked)
     everything = last_peopled(reader, within)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from groupledger.answers.causes import Side
     from groupledger.answers.rows import Reader, Record
     from groupledger.answers.states import States
-    from groupledger.answers.topic_partitions import TopicPartition
+    from groupledger.answers.topic_partitions import NamedPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +29,16 @@ class MemberMove:
     client_id: str | None
     group_instance_id: str | None
     stays: bool
-    held: tuple[TopicPartition, ...]
-    assigned: tuple[TopicPartition, ...]
+    held: tuple[NamedPartition, ...]
+    assigned: tuple[NamedPartition, ...]
 
     @property
-    def added(self) -> tuple[TopicPartition, ...]:
+    def added(self) -> tuple[NamedPartition, ...]:
         """Assigned and not held before."""
         return tuple(sorted(set(self.assigned) - set(self.held)))
 
     @property
-    def revoked(self) -> tuple[TopicPartition, ...]:
+    def revoked(self) -> tuple[NamedPartition, ...]:
         """Held before and no longer assigned."""
         return tuple(sorted(set(self.held) - set(self.assigned)))
 

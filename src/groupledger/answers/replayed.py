@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from groupledger.answers.rows import Reader, Record, Value
-    from groupledger.answers.scope import Asked
+    from groupledger.answers.scope import RequestedScope
 
 HAPPENED = "recorded"
 _COUNTED = ("revoked", "follow_ups", "spread")
@@ -68,7 +68,7 @@ class Replayed:
     notes: tuple[str, ...]
 
 
-def replayed(reader: Reader, asked: Asked, scenario: str, limit: int) -> Replayed:
+def replayed(reader: Reader, asked: RequestedScope, scenario: str, limit: int) -> Replayed:
     """Compare a scenario with what happened. Raises as `scope.scope`."""
     within = scope(reader, asked)
     gained = _gained(reader, within, scenario)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 Value = str | int | datetime
 Record = dict[str, Any]
+GroupKey = tuple[str, str]
+"""Cluster and group."""
 _READS = re.compile(
     r"(?:\s|--[^\n]*\n)*(?:explain\s+(?:analyze\s+|verbose\s+)*)?\(*\s*(?:select|with|values|describe|show)\b",
     re.IGNORECASE,

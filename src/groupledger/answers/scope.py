@@ -23,7 +23,7 @@ WITHOUT_MEMBERS = "no record of this period is of a group with members"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedScope:
     """What a person asked for. None asks for nothing; in a group's name `*` stands for any text, `?` for a letter."""
 
     cluster: str | None = None
@@ -72,7 +72,7 @@ class Scope:
         return condition, values
 
 
-def scope(reader: Reader, asked: Asked) -> Scope:
+def scope(reader: Reader, asked: RequestedScope) -> Scope:
     """Place what was asked in the ledger.
 
     Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP; BAD_PERIOD where nothing can lie between the two bounds.

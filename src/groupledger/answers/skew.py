@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from groupledger.answers.last_states import Assigned
     from groupledger.answers.rows import Reader, Record
-    from groupledger.answers.scope import Asked
-    from groupledger.answers.topic_partitions import TopicPartition
+    from groupledger.answers.scope import RequestedScope
+    from groupledger.answers.topic_partitions import NamedPartition
 
-Weights = Mapping["TopicPartition", float]
+Weights = Mapping["NamedPartition", float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Load:
 
     member_id: str
     client_id: str | None
-    partitions: tuple[TopicPartition, ...]
+    partitions: tuple[NamedPartition, ...]
     weight: float | None
 
 
@@ -64,7 +64,7 @@ class Skews:
     notes: tuple[str, ...]
 
 
-def skew(reader: Reader, asked: Asked, limit: int, weights: Weights | None = None) -> Skews:
+def skew(reader: Reader, asked: RequestedScope, limit: int, weights: Weights | None = None) -> Skews:
     """Rank groups by the difference between the member with most and the one with least, in weight where there is one.
 
     Raises as `scope.scope`.

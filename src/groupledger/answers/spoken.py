@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from groupledger.answers.causes import Cause
-    from groupledger.answers.topic_partitions import TopicPartition
+    from groupledger.answers.topic_partitions import NamedPartition
 
 NOBODY = "(nobody)"
 LEAST_START = 4
@@ -70,7 +70,7 @@ def told_apart(names: Iterable[str]) -> tuple[dict[str, str], str]:
     return {name: text.removeprefix(start) for name, text in short.items()}, start
 
 
-def spans(places: Iterable[TopicPartition]) -> str:
+def spans(places: Iterable[NamedPartition]) -> str:
     """(orders, 0), (orders, 1), (orders, 3), (audit, 2) -> `audit:2 orders:0-1,3`; nothing is `-`."""
     numbers: dict[str, list[int]] = {}
     for topic, number in sorted(places):

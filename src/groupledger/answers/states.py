@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from groupledger.answers.causes import Counts
     from groupledger.answers.rows import Reader, Record, Value
-    from groupledger.answers.topic_partitions import TopicPartition
+    from groupledger.answers.topic_partitions import NamedPartition
 
 BASELINE = "baseline"
 
@@ -34,7 +34,7 @@ class Difference:
     after: Side
     causes: tuple[Cause, ...]
     moved: tuple[Moved, ...]
-    unowned: tuple[TopicPartition, ...] | None
+    unowned: tuple[NamedPartition, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class States:
             None if self.not_listed(cluster, after, after.at) else self.unowned(cluster, after, after.at),
         )
 
-    def unowned(self, cluster: str, side: Side, at: datetime) -> tuple[TopicPartition, ...]:
+    def unowned(self, cluster: str, side: Side, at: datetime) -> tuple[NamedPartition, ...]:
         """Partitions that nobody is recorded for, of the topics subscribed to, as they were listed at the moment."""
         return tuple(unowned(side, self.listed(cluster, side.topics, at))) if side.members else ()
 

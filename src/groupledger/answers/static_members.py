@@ -15,7 +15,7 @@ from groupledger.answers.scope import Scope, any_members, gaps, scope, why_empty
 if TYPE_CHECKING:
     from groupledger.answers.recorded_states import Query
     from groupledger.answers.rows import Reader
-    from groupledger.answers.scope import Asked
+    from groupledger.answers.scope import RequestedScope
 
 NEAR = timedelta(minutes=10)
 OFTEN = 5
@@ -150,7 +150,7 @@ class StaticMembers:
     notes: tuple[str, ...]
 
 
-def static_members(reader: Reader, asked: Asked, limit: int) -> StaticMembers:
+def static_members(reader: Reader, asked: RequestedScope, limit: int) -> StaticMembers:
     """Rank instance ids that were taken over. Raises as `scope.scope`."""
     within = scope(reader, asked)
     found = takeovers(reader, within, recorded(within))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from groupledger.answers.rows import Reader, Value
-    from groupledger.answers.scope import Asked
+    from groupledger.answers.scope import RequestedScope
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Stickinesses:
     notes: tuple[str, ...]
 
 
-def stickiness(reader: Reader, asked: Asked, limit: int) -> Stickinesses:
+def stickiness(reader: Reader, asked: RequestedScope, limit: int) -> Stickinesses:
     """Rank groups by what they moved too much. Raises as `scope.scope`."""
     within = scope(reader, asked)
     query, values = _by_group(within)

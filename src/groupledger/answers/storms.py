@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from groupledger.answers.rebalance_causes import Caused
     from groupledger.answers.recorded_states import Query
-    from groupledger.answers.rows import Reader, Record, Value
-    from groupledger.answers.scope import Asked
+    from groupledger.answers.rows import GroupKey, Reader, Record, Value
+    from groupledger.answers.scope import RequestedScope
 
 TOGETHER = 10
 """Groups that are asked about together."""
@@ -30,8 +30,6 @@ LOOKED_AT = 20
 COUNTED = "t.snapshot_kind IN ('generation', 'fold', 'empty')"
 NAMED = 5
 """Partitions and members named."""
-
-GroupKey = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +72,7 @@ class Storms:
     notes: tuple[str, ...]
 
 
-def storms(reader: Reader, asked: Asked, limit: int) -> Storms:
+def storms(reader: Reader, asked: RequestedScope, limit: int) -> Storms:
     """Rank groups by their rebalances within one hour. Raises as `scope.scope`."""
     within = scope(reader, asked)
     rows = _ranked(reader, within, limit)

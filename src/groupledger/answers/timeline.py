@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from groupledger.answers.causes import Cause, Moved
     from groupledger.answers.rows import Reader, Record, Value
     from groupledger.answers.states import Difference
-    from groupledger.answers.topic_partitions import TopicPartition
+    from groupledger.answers.topic_partitions import NamedPartition
 
 MOST_NAMED = 1_000
 """Groups that one query names."""
@@ -58,7 +58,7 @@ class TimelineEntry:
     members: int
     causes: tuple[Cause, ...]
     moved: tuple[Moved, ...]
-    unowned: tuple[TopicPartition, ...] | None
+    unowned: tuple[NamedPartition, ...] | None
     verdict: str | None
     findings: dict[str, int]
     gaps: tuple[str, ...]

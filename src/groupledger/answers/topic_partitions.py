@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-TopicPartition = tuple[str, int]
+NamedPartition = tuple[str, int]
 
 
-def partitions(wire: Iterable[Mapping[str, Any]] | None) -> tuple[TopicPartition, ...]:
+def partitions(wire: Iterable[Mapping[str, Any]] | None) -> tuple[NamedPartition, ...]:
     """The wire layout -> sorted (topic, partition); a topic without a name goes by its id."""
     named = ((entry["topic"] or f"id:{entry['topic_id']}", entry["partitions"]) for entry in wire or ())
     return tuple(sorted({(topic, number) for topic, numbers in named for number in numbers}))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from groupledger.answers.rows import Reader, Record
 
-TopicChange = tuple[str, str | None, int | None, int]
+TopicChangeRow = tuple[str, str | None, int | None, int]
 """Cluster, topic id, partition count or None for deleted, and since when in microseconds."""
 
 _LISTED = "SELECT t.cluster_id, t.topic, t.topic_id, t.partition_count, t.valid_from FROM current_topic_snapshots t"
@@ -44,7 +44,7 @@ def lives_of(reader: Reader, clusters: list[str], topics: list[str]) -> dict[tup
     """The same for several names, by cluster and name; a name that no listing has is left out."""
     in_clusters, values = one_of("t.cluster_id", "cluster", clusters)
     among, names = one_of("t.topic", "topic", topics)
-    changes: dict[tuple[str, str], list[TopicChange]] = {}
+    changes: dict[tuple[str, str], list[TopicChangeRow]] = {}
     for row in records(reader, f"{_LISTED} WHERE {in_clusters} AND {among}", **values, **names):
         changes.setdefault((row["cluster_id"], row["topic"]), []).append(_change(row))
     return {name: lives(of_name) for name, of_name in changes.items()}
@@ -57,11 +57,11 @@ def life_at(lives: tuple[TopicLife, ...], moment: datetime) -> TopicLife | None:
     return last if last is not None and (last.until is None or moment < last.until) else None
 
 
-def _change(row: Record) -> TopicChange:
+def _change(row: Record) -> TopicChangeRow:
     return row["cluster_id"], row["topic_id"], row["partition_count"], micros(row["valid_from"])
 
 
-def lives(changes: Iterable[TopicChange]) -> tuple[TopicLife, ...]:
+def lives(changes: Iterable[TopicChangeRow]) -> tuple[TopicLife, ...]:
     """Changes -> the stretches between them."""
     ordered = sorted(changes, key=lambda change: (change[0], change_order(change[3], change[1], change[2])))
     found = []

@@ -25,11 +25,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from groupledger.answers.causes import Side
-    from groupledger.answers.rows import Reader, Record, Value
+    from groupledger.answers.rows import GroupKey, Reader, Record, Value
     from groupledger.answers.states import States
     from groupledger.answers.topics import TopicLife
 
-GroupKey = tuple[str, str]
 Place = tuple[str, str, str, int]
 """Cluster, group, topic, partition."""
 

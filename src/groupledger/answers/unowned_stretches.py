@@ -24,13 +24,12 @@ from groupledger.core.moment import iso
 
 if TYPE_CHECKING:
     from groupledger.answers.recorded_states import MeasuredStates, Query
-    from groupledger.answers.rows import Reader, Record
+    from groupledger.answers.rows import GroupKey, Reader, Record
     from groupledger.answers.scope import Scope
-    from groupledger.answers.topic_partitions import TopicPartition
+    from groupledger.answers.topic_partitions import NamedPartition
 
 PATIENCE = timedelta(minutes=5)
 """Kafka's default of `max.poll.interval.ms` and of `metadata.max.age.ms`."""
-Group = tuple[str, str]
 Listed = Sequence[tuple[datetime, int]]
 """When a topic got this many partitions; 0: it was deleted. In order of time."""
 
@@ -47,7 +46,7 @@ class State:
     at: datetime
     until: datetime
     topics: tuple[str, ...]
-    owned: frozenset[TopicPartition]
+    owned: frozenset[NamedPartition]
     is_first: bool = False
 
 
@@ -79,7 +78,7 @@ def stretches(states_of_group: Sequence[State], listed: Mapping[str, Listed], en
 
     Between two states that do not touch, everything had an owner.
     """
-    running: dict[TopicPartition, Stretch] = {}
+    running: dict[NamedPartition, Stretch] = {}
     reached: datetime | None = None
     for state in states_of_group:
         if state.at != reached:
@@ -103,7 +102,7 @@ def stretches(states_of_group: Sequence[State], listed: Mapping[str, Listed], en
         yield stretch
 
 
-def _pieces(state: State, listed: Mapping[str, Listed]) -> Iterator[tuple[datetime, datetime, set[TopicPartition]]]:
+def _pieces(state: State, listed: Mapping[str, Listed]) -> Iterator[tuple[datetime, datetime, set[NamedPartition]]]:
     """The state cut where its topics changed: from, to, and the partitions that existed then and had no owner."""
     changes = {when for topic in state.topics for when, _ in listed.get(topic, ()) if state.at < when < state.until}
     cuts = [state.at, *sorted(changes), state.until]
@@ -141,7 +140,7 @@ def unowned(reader: Reader, of_period: MeasuredStates) -> Iterator[UnownedGroup]
     for row in candidates:
         key = (row["cluster_id"], row["group_id"], row["group_type"], row["incarnation"])
         by_group.setdefault(key, []).append(_state(row, owned, within.end))
-    found: dict[Group, list[Stretch]] = {}
+    found: dict[GroupKey, list[Stretch]] = {}
     for (cluster, group, kind, _), of_group in by_group.items():
         counted = {topic: counts for (of, topic), counts in listed.items() if of == cluster}
         lasting = [each for each in stretches(of_group, counted, within.end) if is_found(each, kind)]
@@ -247,7 +246,7 @@ def _lacking(of_period: MeasuredStates) -> Query:
     return beside, named
 
 
-def _state(row: Record, owned: Mapping[str, frozenset[TopicPartition]], end: datetime) -> State:
+def _state(row: Record, owned: Mapping[str, frozenset[NamedPartition]], end: datetime) -> State:
     until = row["until_at"] if row["until_at"] is not None and row["until_at"] <= end else max(end, row["observed_at"])
     topics = tuple(row["shared_topics"] if row["shared_topics"] is not None else row["subscribed_topics"] or ())
     had = owned.get(row["snapshot_id"], frozenset())
@@ -255,9 +254,9 @@ def _state(row: Record, owned: Mapping[str, frozenset[TopicPartition]], end: dat
     return State(row["snapshot_id"], row["number"], row["observed_at"], until, topics, had, first)
 
 
-def _owned(reader: Reader, rows: Sequence[Record]) -> dict[str, frozenset[TopicPartition]]:
+def _owned(reader: Reader, rows: Sequence[Record]) -> dict[str, frozenset[NamedPartition]]:
     """What members of these snapshots were recorded to have, together."""
-    found: dict[str, set[TopicPartition]] = {}
+    found: dict[str, set[NamedPartition]] = {}
     ids = [row["snapshot_id"] for row in rows]
     for begin in range(0, len(ids), MOST_ASKED):
         some = rows[begin : begin + MOST_ASKED]

@@ -11,12 +11,12 @@ import pyarrow as pa
 from groupledger.core.faults import Fault
 
 if TYPE_CHECKING:
-    from groupledger.answers.topic_partitions import TopicPartition
+    from groupledger.answers.topic_partitions import NamedPartition
 
 KEYS = ("topic", "partition")
 
 
-def read_weights(name: str) -> dict[TopicPartition, float]:
+def read_weights(name: str) -> dict[NamedPartition, float]:
     """A CSV file with a header, a Parquet file or a Delta table: columns topic, partition and one number.
 
     Raises Fault("BAD_WEIGHTS") for what is none, for a partition that stands twice, and for what is no weight.
@@ -29,7 +29,7 @@ def read_weights(name: str) -> dict[TopicPartition, float]:
     others = [column for column in table.schema.names if column not in KEYS]
     if len(others) != 1 or not set(KEYS) <= set(table.schema.names):
         raise _fault(name, f"has the columns {', '.join(table.schema.names)}")
-    found: dict[TopicPartition, float] = {}
+    found: dict[NamedPartition, float] = {}
     for topic, number, weight in zip(*(table[column].to_pylist() for column in (*KEYS, *others)), strict=True):
         place = f"{topic}-{number}"
         if not isinstance(topic, str) or not isinstance(number, int):

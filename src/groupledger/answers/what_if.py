@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from groupledger.answers.causes import Side
     from groupledger.answers.rows import Reader, Record
     from groupledger.answers.states import States
-    from groupledger.answers.topic_partitions import TopicPartition
+    from groupledger.answers.topic_partitions import NamedPartition
 
 SERVER = "server-"
 """What the coordinator's own assignors begin with, where one is chosen by name."""
@@ -210,12 +210,12 @@ def _scenario(assignor: str, cluster: str, side: Side, known: States, after: lis
     return {"id": None, "assignor": assignor, "topics": topics_told, "members": members}
 
 
-def _held(row: Record) -> tuple[TopicPartition, ...]:
+def _held(row: Record) -> tuple[NamedPartition, ...]:
     return partitions(row["recorded"])
 
 
 def _moves(
-    before: list[Record], after: list[Record], given: dict[str, tuple[TopicPartition, ...]]
+    before: list[Record], after: list[Record], given: dict[str, tuple[NamedPartition, ...]]
 ) -> Iterator[MemberMove]:
     """Members as they are in the record, new ones last of those that stay; then those that would be gone."""
     stay = {row["member_id"] for row in after}

@@ -80,10 +80,10 @@ _RESULT = [
     Column("follow-up", 4),
 ]
 
-Answer = Rebalance | list["Listing"]
+RebalanceOrListings = Rebalance | list["Listing"]
 
 
-def as_json(answer: Answer) -> dict[str, Any]:
+def as_json(answer: RebalanceOrListings) -> dict[str, Any]:
     """Convert the answer to JSON values; a listing's rows become objects."""
     if isinstance(answer, list):
         return {listing.title: _listing_json(listing) for listing in answer}
@@ -95,7 +95,7 @@ def _listing_json(listing: Listing) -> dict[str, Any]:
     return {"total": listing.total, "rows": plain(rows)}
 
 
-def tell(output: Output, answer: Answer, limit: int | None = None, *, wide: bool = False) -> None:
+def tell(output: Output, answer: RebalanceOrListings, limit: int | None = None, *, wide: bool = False) -> None:
     """Print the answer for a person."""
     if isinstance(answer, Rebalance):
         tell_rebalance(output, answer, limit, wide=wide)

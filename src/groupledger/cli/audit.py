@@ -18,7 +18,7 @@ from groupledger.core.length import stretch
 if TYPE_CHECKING:
     from groupledger.answers.audit import Audit
     from groupledger.answers.found import Found
-    from groupledger.answers.scope import Asked
+    from groupledger.answers.scope import RequestedScope
     from groupledger.cli.output import Output
 
 WHEN = "when (UTC)"
@@ -32,7 +32,7 @@ WHEN = "when (UTC)"
 @click.option("--joined", metavar="TOPIC,TOPIC", help="Topics whose equal partition numbers need one owner.")
 @click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Maximum groups per code.")
 @takes_config
-def audit(job: Job, *, asked: Asked, fail_on: tuple[str, ...], joined: str | None, limit: int) -> None:
+def audit(job: Job, *, asked: RequestedScope, fail_on: tuple[str, ...], joined: str | None, limit: int) -> None:
     """Judge what the ledger has recorded: partitions without an owner, stale claims, groups that never settle, ...
 
     Findings are folded by code and group. docs/is-it-sound.md has the codes, and what cannot be judged.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from groupledger.answers.gauges import Gauges, GroupGauges
-    from groupledger.answers.scope import Asked
+    from groupledger.answers.scope import RequestedScope
     from groupledger.core.since import Bound
 
 PERIOD = timedelta(hours=24)
@@ -32,7 +32,7 @@ PREFIX = "groupledger"
 @takes_scope
 @click.option("--output", "file", metavar="FILE", help="Write to this file atomically; default: print.")
 @takes_config
-def openmetrics(job: Job, *, asked: Asked, file: str | None) -> None:
+def openmetrics(job: Job, *, asked: RequestedScope, file: str | None) -> None:
     """Print rebalances, moves, unowned partitions and findings by group, in OpenMetrics format.
 
     Counts cover a period, by default the 24 hours before its end, the newest record; docs/monitoring.md explains each.

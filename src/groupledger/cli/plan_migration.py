@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from groupledger.cli.output import Output
     from groupledger.core.protocol.dangers import GroupClient, Hazard
-    from groupledger.core.protocol.migration import Rehearsal, Step, StopAll
+    from groupledger.core.protocol.migration import BounceStep, MigrationRehearsal, StopAll
 
 PARTITIONS_A_MEMBER = 3
 """For a topic whose partition count is unknown."""
@@ -109,7 +109,7 @@ def plan_migration(
 
 def rehearsed(
     members: Sequence[GroupClient], topics: Mapping[str, int], wanted: str, *, single_bounce: bool = False
-) -> Rehearsal:
+) -> MigrationRehearsal:
     """Rehearse both bounces, or a single one; a topic without a count in `topics` gets three partitions per member."""
     from groupledger.core.protocol.migration import one_bounce, rehearse, two_bounces
 
@@ -163,7 +163,7 @@ def _counted(text: str) -> tuple[str, int]:
     return library, int(count)
 
 
-def tell(output: Output, rehearsal: Rehearsal, group: Sequence[GroupClient]) -> None:
+def tell(output: Output, rehearsal: MigrationRehearsal, group: Sequence[GroupClient]) -> None:
     """Print every step, and what to do: a checklist, or where to stop and why."""
     output.title(f"{numbered(len(group), 'member')}, {numbered(len(rehearsal.bounces), 'rolling bounce')}")
     if rehearsal.played < len(group):
@@ -178,7 +178,7 @@ def tell(output: Output, rehearsal: Rehearsal, group: Sequence[GroupClient]) -> 
         output.line(line)
 
 
-def _row(step: Step) -> tuple[object, ...]:
+def _row(step: BounceStep) -> tuple[object, ...]:
     cooperative = sum(protocol.value == "COOPERATIVE" for protocol in step.protocols.values())
     found = ", ".join(dict.fromkeys(each.danger.value for each in step.findings)) or "none"
     member = f"{step.member} and {len(step.alike)} alike" if step.alike else step.member
@@ -186,7 +186,7 @@ def _row(step: Step) -> tuple[object, ...]:
     return (*named, f"{cooperative} of {len(step.protocols)}", step.rounds, found)
 
 
-def _checklist(rehearsal: Rehearsal, members: list[str]) -> list[str]:
+def _checklist(rehearsal: MigrationRehearsal, members: list[str]) -> list[str]:
     """Return what to do, bounce by bounce; or where to stop, and why."""
     unsafe = rehearsal.first_unsafe
     if unsafe is not None:
@@ -221,7 +221,7 @@ def _other_way(stop_all: StopAll | None, members: int) -> list[str]:
     return [f"{way}: rehearsed, safe, under {stop_all.assignor}; {cost}"]
 
 
-def _rows(rehearsal: Rehearsal, members: list[GroupClient]) -> dict[str, object]:
+def _rows(rehearsal: MigrationRehearsal, members: list[GroupClient]) -> dict[str, object]:
     unsafe = rehearsal.first_unsafe
     steps = [
         {

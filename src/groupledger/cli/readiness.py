@@ -51,10 +51,10 @@ def readiness(
     groupledger readiness --to consumer 'payments-*' --json
     """
     from groupledger.answers.readiness import ready_for_consumer
-    from groupledger.answers.scope import Asked
+    from groupledger.answers.scope import RequestedScope
     from groupledger.core.assignors.server.conversion import convert
 
-    asked = Asked(cluster, group, read_time(since))
+    asked = RequestedScope(cluster, group, read_time(since))
     with job.output.status("reading the ledger"):
         answer = ready_for_consumer(job.reader(), asked, limit, convert)
     tell(job.output, answer, wide=wide)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from groupledger.answers.replayed import Replayed, ReplayedGroup
-    from groupledger.answers.scope import Asked
+    from groupledger.answers.scope import RequestedScope
     from groupledger.cli.output import Output
     from groupledger.listener import Entry
     from groupledger.pipeline.verify import Verification
@@ -49,7 +49,7 @@ def replay(
     run_id: str | None,
     wide: bool,
     limit: int,
-    asked: Asked,
+    asked: RequestedScope,
 ) -> None:
     """Replay recorded history: exactly one of --assignor, --listener and --verify.
 
@@ -91,7 +91,7 @@ def scenario_of(assignor: str) -> str:
 
 
 def _under_assignor(
-    job: Job, assignor: str, scenario: str | None, mode: str | None, asked: Asked, limit: int, *, wide: bool
+    job: Job, assignor: str, scenario: str | None, mode: str | None, asked: RequestedScope, limit: int, *, wide: bool
 ) -> None:
     from groupledger.answers.replayed import replayed
     from groupledger.answers.scope import scope

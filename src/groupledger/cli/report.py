@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from groupledger.answers.rows import Reader
-    from groupledger.answers.scope import Asked
+    from groupledger.answers.scope import RequestedScope
 
 
 @click.group(short_help="Rank groups: storms, joins, migrations, skew, ...; or html.")
@@ -39,7 +39,7 @@ def _reported(ask: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Maximum lines.")
     @takes_config
     @functools.wraps(ask)
-    def run(job: Job, *, asked: Asked, limit: int, **more: Any) -> None:
+    def run(job: Job, *, asked: RequestedScope, limit: int, **more: Any) -> None:
         from groupledger.cli.rankings import tell_report
 
         name = click.get_current_context().info_name or ""
@@ -54,7 +54,7 @@ def _reported(ask: Callable[..., Any]) -> Callable[..., Any]:
 
 @report.command(short_help="Groups that rebalance often: how often, why, who.")
 @_reported
-def storms(*, asked: Asked, limit: int) -> Callable[..., Any]:
+def storms(*, asked: RequestedScope, limit: int) -> Callable[..., Any]:
     """Rank groups by their rebalances within one hour, with the mix of causes.
 
     Partitions are those that changed owner most often, members those that causes and findings name most often.
@@ -69,7 +69,7 @@ def storms(*, asked: Asked, limit: int) -> Callable[..., Any]:
 
 @report.command(short_help="Members that come and go: how often, when, who.")
 @_reported
-def joins(*, asked: Asked, limit: int) -> Callable[..., Any]:
+def joins(*, asked: RequestedScope, limit: int) -> Callable[..., Any]:
     """Rank groups by how often members joined, left and returned, and members by the name that outlives a restart.
 
     That name is the group.instance.id, else the client id, with the host where several members share it.
@@ -84,7 +84,7 @@ def joins(*, asked: Asked, limit: int) -> Callable[..., Any]:
 
 @report.command(short_help="Groups that changed type, protocol or assignor.")
 @_reported
-def migration(*, asked: Asked, limit: int) -> Callable[..., Any]:
+def migration(*, asked: RequestedScope, limit: int) -> Callable[..., Any]:
     """Show which groups changed from classic to KIP-848, from eager to cooperative or to another assignor, or back.
 
     Groups that now have members of both kinds come first.
@@ -100,7 +100,7 @@ def migration(*, asked: Asked, limit: int) -> Callable[..., Any]:
 @report.command(short_help="Groups whose members have unequal loads.")
 @click.option("--weights", metavar="FILE", help="CSV, .parquet or Delta folder: topic, partition, and lag or bytes.")
 @_reported
-def skew(*, asked: Asked, limit: int, weights: str | None) -> Callable[..., Any]:
+def skew(*, asked: RequestedScope, limit: int, weights: str | None) -> Callable[..., Any]:
     """Rank groups by the difference between their most and least loaded members, and by idle members.
 
     With --weights, by the weight of the partitions.
@@ -123,7 +123,7 @@ def skew(*, asked: Asked, limit: int, weights: str | None) -> Callable[..., Any]
 
 @report.command(short_help="Static members: shared ids, restarts that moved work.")
 @_reported
-def static(*, asked: Asked, limit: int) -> Callable[..., Any]:
+def static(*, asked: RequestedScope, limit: int) -> Callable[..., Any]:
     """Rank group.instance.ids by what their restarts moved; ids that two processes seem to share come first.
 
     \b
@@ -136,7 +136,7 @@ def static(*, asked: Asked, limit: int) -> Callable[..., Any]:
 
 @report.command(short_help="How much groups moved, compared with the least moves.")
 @_reported
-def stickiness(*, asked: Asked, limit: int) -> Callable[..., Any]:
+def stickiness(*, asked: RequestedScope, limit: int) -> Callable[..., Any]:
     """Rank groups by their moves beyond the least moves.
 
     \b
@@ -149,7 +149,7 @@ def stickiness(*, asked: Asked, limit: int) -> Callable[..., Any]:
 
 @report.command(short_help="How much members read from their own rack.")
 @_reported
-def rack(*, asked: Asked, limit: int) -> Callable[..., Any]:
+def rack(*, asked: RequestedScope, limit: int) -> Callable[..., Any]:
     """Rank groups by the share of partitions with a replica in their owner's rack, if racks are known.
 
     \b
@@ -165,7 +165,7 @@ def rack(*, asked: Asked, limit: int) -> Callable[..., Any]:
 @takes_scope
 @click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Maximum groups with a page.")
 @takes_config
-def html(job: Job, *, folder: Path, asked: Asked, limit: int) -> None:
+def html(job: Job, *, folder: Path, asked: RequestedScope, limit: int) -> None:
     """Write an index and a page for each of the worst groups into FOLDER; each opens without a network.
 
     An existing report is replaced; a folder with other files in it is refused. docs/html-report.md

@@ -16,7 +16,7 @@ _TIME = "24h before the newest record, or a moment: ISO 8601 (UTC unless it name
 
 
 def takes_scope(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the four options; the command gets them as `asked`, an `answers.scope.Asked`."""
+    """Add the four options; the command gets them as `asked`, a `answers.scope.RequestedScope`."""
 
     @click.option("--since", metavar="TIME", help=f"From then on: {_TIME}")
     @click.option("--until", metavar="TIME", help="End of the period, in the same format.")
@@ -26,8 +26,8 @@ def takes_scope(command: Callable[..., Any]) -> Callable[..., Any]:
     def run(
         *args: Any, since: str | None, until: str | None, group: str | None, cluster: str | None, **more: Any
     ) -> Any:
-        from groupledger.answers.scope import Asked
+        from groupledger.answers.scope import RequestedScope
 
-        return command(*args, asked=Asked(cluster, group, read_time(since), read_time(until)), **more)
+        return command(*args, asked=RequestedScope(cluster, group, read_time(since), read_time(until)), **more)
 
     return run

@@ -18,7 +18,7 @@ from groupledger.core import ragged
 from groupledger.core.attributed import NOT_APPLICABLE
 from groupledger.core.move_problem import Class, MoveProblem, SharedHolding
 from groupledger.core.move_search import MOST_ARCS, MOST_PARTITIONS, most_kept
-from groupledger.core.slots import Lists
+from groupledger.core.slots import MemberSlots
 from groupledger.core.step import GroupMembership, moves
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Moving(NamedTuple):
 
     party: GroupMembership
     slots: Slots
-    held: Lists
+    held: MemberSlots
     subscribed: Subscribed
     known: Mask  # [G], the listings tell the partition count of each subscribed topic
     rejected: Mask  # [G], the group's input was refused
@@ -82,7 +82,7 @@ class Moving(NamedTuple):
         return np.bincount(self.slots.group[slot], minlength=self.groups)
 
 
-def least_moves(moving: Moving, target: Lists) -> LeastMoves:
+def least_moves(moving: Moving, target: MemberSlots) -> LeastMoves:
     """Compute the fewest moves of any balanced assignment of all partitions. `target` may prove a bound exact, no more.
 
     7 partitions, held 5, 2, 0 -> loads 3, 2, 2 keep most: 2 moves.
@@ -112,7 +112,7 @@ def fewest_rounds(incremental: Mask, fewest: LeastMoves) -> LongArray:
     return np.where(fewest.applies, np.where(incremental & (fewest.least > 0), 2, 1), 0)
 
 
-def _keepable(moving: Moving, equal: Mask) -> Lists:
+def _keepable(moving: Moving, equal: Mask) -> MemberSlots:
     """Take what members hold and may keep: wanted partitions and, if subscriptions differ, of their own topics."""
     held, slots = moving.held, moving.slots
     kept = slots.wanted[held.slot]
@@ -122,7 +122,7 @@ def _keepable(moving: Moving, equal: Mask) -> Lists:
     return held.only(kept)
 
 
-def _bound(moving: Moving, keepable: Lists, equal: Mask) -> tuple[LongArray, Mask]:
+def _bound(moving: Moving, keepable: MemberSlots, equal: Mask) -> tuple[LongArray, Mask]:
     """Compute a lower bound, and whether it is exact: one subscription, and no partition held by two members."""
     held, slots, groups = moving.held, moving.slots, moving.groups
     kept = _most_kept_if_equal(moving, keepable)
@@ -136,7 +136,7 @@ def _bound(moving: Moving, keepable: Lists, equal: Mask) -> tuple[LongArray, Mas
     return np.maximum(holding - kept, 0), exact
 
 
-def _most_kept_if_equal(moving: Moving, keepable: Lists) -> LongArray:
+def _most_kept_if_equal(moving: Moving, keepable: MemberSlots) -> LongArray:
     """Count the most partitions that can stay if any member may have any, loads at most one apart: [G]."""
     party, groups = moving.party, moving.groups
     wanted = moving.per_group(np.flatnonzero(moving.slots.wanted))
@@ -147,7 +147,7 @@ def _most_kept_if_equal(moving: Moving, keepable: Lists) -> LongArray:
     return kept + np.minimum(above, wanted % members)
 
 
-def _most_kept(moving: Moving, keepable: Lists) -> LongArray:
+def _most_kept(moving: Moving, keepable: MemberSlots) -> LongArray:
     """Compute an upper bound on the partitions that can stay: [G].
 
     A member that keeps a partition of a topic with s subscribers has at most one partition more than each of them, so
@@ -168,14 +168,14 @@ def _most_kept(moving: Moving, keepable: Lists) -> LongArray:
     return np.bincount(party.group[member[first]], weights=most, minlength=moving.groups).astype(np.int64)
 
 
-def _reached(moving: Moving, lists: Lists, least: LongArray, among: Mask) -> Mask:
+def _reached(moving: Moving, lists: MemberSlots, least: LongArray, among: Mask) -> Mask:
     """Tell in which groups `lists` are a balanced assignment of all partitions that moves no more than `least`."""
     lists = lists.only(among[moving.slots.group[lists.slot]])
     found: Mask = among & is_balanced(moving, lists)
     return found & (moves(moving.party, moving.slots, moving.held, lists) <= least)
 
 
-def is_balanced(moving: Moving, lists: Lists) -> Mask:
+def is_balanced(moving: Moving, lists: MemberSlots) -> Mask:
     """Tell in which groups `lists` give each partition to one subscriber, and are balanced: [G]."""
     slots, subscribed = moving.slots, moving.subscribed
     topic = slots.topic[lists.slot]
@@ -187,7 +187,7 @@ def is_balanced(moving: Moving, lists: Lists) -> Mask:
     return balanced
 
 
-def _solve(moving: Moving, keepable: Lists, least: LongArray, proven: Mask) -> None:
+def _solve(moving: Moving, keepable: MemberSlots, least: LongArray, proven: Mask) -> None:
     """Write the least moves of each group not proven yet, in place; very large groups keep the bound."""
     small = ragged.lengths(moving.party.member_start) <= MOST_ARCS
     small &= moving.per_group(np.flatnonzero(moving.slots.wanted)) <= MOST_PARTITIONS
@@ -207,14 +207,14 @@ def _solve(moving: Moving, keepable: Lists, least: LongArray, proven: Mask) -> N
         proven[group] = least[group] == holding[group] - kept.found
 
 
-def _of_group(moving: Moving, lists: Lists, group: int) -> Lists:
+def _of_group(moving: Moving, lists: MemberSlots, group: int) -> MemberSlots:
     """Take the lists of one group's members."""
     first, last = moving.party.member_start[group : group + 2].tolist()
     start = lists.start[first : last + 1]
-    return Lists(start - start[0], lists.slot[start[0] : start[-1]])
+    return MemberSlots(start - start[0], lists.slot[start[0] : start[-1]])
 
 
-def _problem(table: Mask, size: LongArray, held: Lists, topic: LongArray) -> MoveProblem:
+def _problem(table: Mask, size: LongArray, held: MemberSlots, topic: LongArray) -> MoveProblem:
     """Reduce one group to numbers of partitions; members without a partition to subscribe to are left out.
 
     `table` says which of its members subscribes to which of its topics, `size` how many partitions each topic has, and
@@ -233,7 +233,7 @@ def _problem(table: Mask, size: LongArray, held: Lists, topic: LongArray) -> Mov
     return _numbered(kind_of.ravel().tolist(), [bool(row.any()) for row in kinds], classes, holders)
 
 
-def _holdings(held: Lists, of_class: LongArray) -> Holders:
+def _holdings(held: MemberSlots, of_class: LongArray) -> Holders:
     """Count the partitions by class and holders."""
     found: Holders = {}
     entries = sorted(zip(held.slot.tolist(), of_class.tolist(), held.member.tolist(), strict=True))

@@ -16,7 +16,7 @@ from groupledger.core.custom.calls import Complaint
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.kernels import run
 from groupledger.core.registry import BY_NAME, STREAM_JOIN
-from groupledger.core.slots import Lists, Naming, Slots, Topics, number
+from groupledger.core.slots import MemberSlots, Naming, Slots, Topics, number
 from groupledger.core.snapshots import NamedLists, Snapshots, Subscribed, by_topic, select
 from groupledger.core.step import Form, GroupMembership, Reason, Step, assign_round, hold_back, measure, settled
 from groupledger.core.verdict import (
@@ -91,8 +91,8 @@ class Rebalances:
 
     party: GroupMembership
     slots: Slots
-    held: Lists
-    target: Lists
+    held: MemberSlots
+    target: MemberSlots
     step: Step
     status: IntArray  # [G] `assignors.Status`
     verdict: IntArray  # [G] `Verdict`
@@ -137,8 +137,8 @@ def _reasons(snapshots: Snapshots, choice: Choice, step: Step, slots: Slots, sub
 
 
 def _assigned(
-    choice: Choice, party: GroupMembership, slots: Slots, owned: Lists, lists: _Numbered, target: Lists
-) -> Lists:
+    choice: Choice, party: GroupMembership, slots: Slots, owned: MemberSlots, lists: _Numbered, target: MemberSlots
+) -> MemberSlots:
     """Return this round's assignment: as Kafka's code adjusts the target, or by the KIP from (owned, target).
 
     The two differ only if members contradict one another: for a partition that two of them claim, or one with a claim
@@ -163,19 +163,19 @@ class _Answers:
 
 @dataclass(frozen=True, slots=True)
 class _Numbered:
-    claimed: Lists
-    held: Lists
-    recorded: Lists
-    goal: Lists
-    target: Lists
-    assigned: Lists
+    claimed: MemberSlots
+    held: MemberSlots
+    recorded: MemberSlots
+    goal: MemberSlots
+    target: MemberSlots
+    assigned: MemberSlots
 
 
 @dataclass(frozen=True, slots=True)
 class _Case:
     party: GroupMembership
     slots: Slots
-    owned: Lists
+    owned: MemberSlots
     lists: _Numbered
     subscribed: Subscribed
     status: IntArray
@@ -271,23 +271,23 @@ def _number(
     named = [basis, snapshots.held, snapshots.recorded, snapshots.goal, answer.target, answer.assigned]
     slots, numbered = number(topics, [Naming(each.topic, each.partition, each.earlier) for each in named])
     lists = [
-        _grouped(Lists(each.start, slot), slots).distinct(len(slots))
+        _grouped(MemberSlots(each.start, slot), slots).distinct(len(slots))
         for each, slot in zip(named, numbered, strict=True)
     ]
     return slots, _Numbered(*lists)
 
 
-def _grouped(lists: Lists, slots: Slots) -> Lists:
+def _grouped(lists: MemberSlots, slots: Slots) -> MemberSlots:
     """Group each list by topic, as on the wire."""
     topic = slots.topic[lists.slot]
     order = np.empty(len(topic), np.int64)
     topics = int(slots.topic.max(initial=-1)) + 1
     work = np.full(topics, NONE, np.int64), np.zeros(topics, np.int64)
     run(by_topic, lists.start, topic, *work, order, cells=len(topic) + len(lists.start))
-    return Lists(lists.start, lists.slot[order])
+    return MemberSlots(lists.start, lists.slot[order])
 
 
-def _merged(wanted: Mask, one: Lists, other: Lists) -> Lists:
+def _merged(wanted: Mask, one: MemberSlots, other: MemberSlots) -> MemberSlots:
     """Take the lists of `one` for the members in the mask, of `other` for the rest."""
     if wanted.all():
         return one
@@ -295,10 +295,10 @@ def _merged(wanted: Mask, one: Lists, other: Lists) -> Lists:
         return other
     first, second = one.only(wanted[one.member]), other.only(~wanted[other.member])
     order = np.argsort(np.concatenate((first.member, second.member)), kind="stable")
-    return Lists(first.start + second.start, np.concatenate((first.slot, second.slot))[order])
+    return MemberSlots(first.start + second.start, np.concatenate((first.slot, second.slot))[order])
 
 
-def _owned(snapshots: Snapshots, choice: Choice, lists: _Numbered) -> tuple[GroupMembership, Lists]:
+def _owned(snapshots: Snapshots, choice: Choice, lists: _Numbered) -> tuple[GroupMembership, MemberSlots]:
     """Return what members keep while they rejoin, and which groups are incremental, by behaviour rather than by name.
 
     A claim that is a memory (KIP-54) was revoked before it was sent. In a what-if the assignor's own protocol counts.

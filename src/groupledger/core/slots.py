@@ -54,7 +54,7 @@ class Slots:
 
 
 @dataclass(frozen=True, slots=True)
-class Lists:
+class MemberSlots:
     """A list of slots for each of M members, in the order of Kafka's own lists."""
 
     start: LongArray  # [M+1]
@@ -65,10 +65,10 @@ class Lists:
         """Return the member of each entry's list."""
         return ragged.owners(self.start)
 
-    def only(self, wanted: Mask) -> Lists:
+    def only(self, wanted: Mask) -> MemberSlots:
         """Return the entries where the mask is true, order kept."""
         kept = np.concatenate(([0], np.cumsum(wanted)))
-        return Lists(kept[self.start], self.slot[wanted])
+        return MemberSlots(kept[self.start], self.slot[wanted])
 
     def mask(self, slots: int) -> Mask:
         """Return which slots occur in any list: [N]."""
@@ -80,7 +80,7 @@ class Lists:
         """Count the lists that hold each slot: [N]. Lists are `distinct`."""
         return np.bincount(self.slot, minlength=slots).astype(np.int32)
 
-    def distinct(self, slots: int) -> Lists:
+    def distinct(self, slots: int) -> MemberSlots:
         """Return each list without repetitions, first occurrence kept."""
         if len(self.slot) == 0 or np.bincount(self.slot, minlength=slots).max() <= 1:
             return self

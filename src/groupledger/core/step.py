@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from groupledger.core import ragged
-from groupledger.core.slots import Lists, Slots
+from groupledger.core.slots import MemberSlots, Slots
 
 if TYPE_CHECKING:
     from groupledger.core.batch import IntArray, LongArray
@@ -70,30 +70,30 @@ class GroupMembership(NamedTuple):
 class Step:
     """The effect of one round. For each member: assigned = kept + added; held = kept + revoked + lost."""
 
-    assigned: Lists  # given in this round, in the target's order
-    added: Lists  # assigned, but not held (eager: all that is assigned)
-    revoked: Lists  # held, but not assigned (eager: all that was held)
-    awaiting: Lists  # in the target, withheld until another member has revoked it
-    lost: Lists  # held, not assigned, and no longer existing: gone without a revocation
+    assigned: MemberSlots  # given in this round, in the target's order
+    added: MemberSlots  # assigned, but not held (eager: all that is assigned)
+    revoked: MemberSlots  # held, but not assigned (eager: all that was held)
+    awaiting: MemberSlots  # in the target, withheld until another member has revoked it
+    lost: MemberSlots  # held, not assigned, and no longer existing: gone without a revocation
     follow_up: Mask  # [G], a member revokes what it claimed to own: it will join again
     unassigned: LongArray  # slots without an owner, ascending
     reason: IntArray  # of each of them, a `Reason`
 
 
-def three_sets(owned: Lists, target: Lists, slots: Slots) -> Sets:
+def three_sets(owned: MemberSlots, target: MemberSlots, slots: Slots) -> Sets:
     """Split all owned and targeted partitions into the three sets of KIP-429, step 2.3."""
     is_owned = owned.mask(len(slots))
     is_target = target.mask(len(slots))
     return Sets(is_owned & is_target, is_target & ~is_owned, is_owned & ~is_target)
 
 
-def withhold(owned: Lists, target: Lists, slots: Slots) -> Lists:
+def withhold(owned: MemberSlots, target: MemberSlots, slots: Slots) -> MemberSlots:
     """Remove from the target what another member owns and its new owner does not (KIP-429, step 2.4)."""
     free = owned.holders(len(slots))[target.slot] == 0
     return target.only(free | contains(owned, target.member, target.slot, slots))
 
 
-def give_back(owned: Lists, target: Lists, assigned: Lists, slots: Slots) -> Lists:
+def give_back(owned: MemberSlots, target: MemberSlots, assigned: MemberSlots, slots: Slots) -> MemberSlots:
     """Add to `assigned` each unknown-but-owned partition of its one owner (KIP-429, step 2.6).
 
     If two members claim it, one of the claims is wrong and no member gets it.
@@ -103,13 +103,13 @@ def give_back(owned: Lists, target: Lists, assigned: Lists, slots: Slots) -> Lis
     return _joined(assigned, back)
 
 
-def assign_round(form: Form, owned: Lists, target: Lists, slots: Slots) -> Lists:
+def assign_round(form: Form, owned: MemberSlots, target: MemberSlots, slots: Slots) -> MemberSlots:
     """Return what the leader may assign in this round, in one of the two forms. Lists are `distinct`."""
     assigned = withhold(owned, target, slots)
     return give_back(owned, target, assigned, slots) if form is Form.KIP else assigned
 
 
-def hold_back(assigned: Lists, target: Lists, offered: Lists, slots: Slots) -> Lists:
+def hold_back(assigned: MemberSlots, target: MemberSlots, offered: MemberSlots, slots: Slots) -> MemberSlots:
     """Remove from `assigned` what the target gives a member but the assignor does not offer yet.
 
     In mode `safe` an assignor may offer less than all unowned partitions, so that no later round takes any away again.
@@ -118,7 +118,14 @@ def hold_back(assigned: Lists, target: Lists, offered: Lists, slots: Slots) -> L
     return assigned.only(~wanted | contains(offered, assigned.member, assigned.slot, slots))
 
 
-def measure(party: GroupMembership, slots: Slots, held: Lists, owned: Lists, target: Lists, assigned: Lists) -> Step:
+def measure(
+    party: GroupMembership,
+    slots: Slots,
+    held: MemberSlots,
+    owned: MemberSlots,
+    target: MemberSlots,
+    assigned: MemberSlots,
+) -> Step:
     """Measure a round for each member: moves are measured from `held`; `owned` is what members kept.
 
     A member that owned nothing any more when it rejoined has revoked everything first (KIP-429, "Eager"), even in a
@@ -141,7 +148,7 @@ def measure(party: GroupMembership, slots: Slots, held: Lists, owned: Lists, tar
     )
 
 
-def settled(first: Step, last: Step, held: Lists, slots: Slots) -> Step:
+def settled(first: Step, last: Step, held: MemberSlots, slots: Slots) -> Step:
     """Measure a rebalance from its first round to its last, in which every member has its target.
 
     `added` is what a member had not held, whatever the protocol revokes in between. `follow_up`: it took two rounds.
@@ -150,26 +157,26 @@ def settled(first: Step, last: Step, held: Lists, slots: Slots) -> Step:
     return replace(last, added=fresh, follow_up=first.follow_up)
 
 
-def _kept(slots: Slots, held: Lists, owned: Lists, assigned: Lists) -> Lists:
+def _kept(slots: Slots, held: MemberSlots, owned: MemberSlots, assigned: MemberSlots) -> MemberSlots:
     """Return what was held before and is assigned now, by a member that did not revoke everything in between."""
     stated = ragged.lengths(owned.start) > 0
     return assigned.only(stated[assigned.member] & contains(held, assigned.member, assigned.slot, slots))
 
 
-def _follow_up(party: GroupMembership, slots: Slots, owned: Lists, assigned: Lists) -> Mask:
+def _follow_up(party: GroupMembership, slots: Slots, owned: MemberSlots, assigned: MemberSlots) -> Mask:
     """Mark groups in which a consumer must revoke something it owns and so rejoins (KIP-429, step 3.3)."""
     leaves = ~contains(assigned, owned.member, owned.slot, slots)
     counted = np.bincount(party.group[owned.member[leaves]], minlength=len(party.incremental))
     return counted > 0
 
 
-def _unassigned(slots: Slots, assigned: Lists, awaiting: Lists) -> tuple[LongArray, IntArray]:
+def _unassigned(slots: Slots, assigned: MemberSlots, awaiting: MemberSlots) -> tuple[LongArray, IntArray]:
     left = np.flatnonzero(slots.wanted & ~assigned.mask(len(slots)))
     waits = awaiting.mask(len(slots))[left]
     return left, np.where(waits, Reason.AWAITING_REVOCATION, Reason.ASSIGNOR_LEFT_OUT).astype(np.int32)
 
 
-def contains(lists: Lists, member: LongArray, slot: LongArray, slots: Slots) -> Mask:
+def contains(lists: MemberSlots, member: LongArray, slot: LongArray, slots: Slots) -> Mask:
     """Return, for each (member, slot), whether that member's list holds that slot."""
     last = np.full(len(slots), -1, np.int64)
     last[lists.slot] = lists.member
@@ -183,19 +190,19 @@ def contains(lists: Lists, member: LongArray, slot: LongArray, slots: Slots) -> 
     return found
 
 
-def moves(party: GroupMembership, slots: Slots, held: Lists, target: Lists) -> LongArray:
+def moves(party: GroupMembership, slots: Slots, held: MemberSlots, target: MemberSlots) -> LongArray:
     """Count, per group, partitions whose target is not the member that holds them: [G]."""
     elsewhere = held.holders(len(slots))[target.slot] > 0
     elsewhere &= ~contains(held, target.member, target.slot, slots)
     return by_group(party, target.only(elsewhere))
 
 
-def by_group(party: GroupMembership, lists: Lists) -> LongArray:
+def by_group(party: GroupMembership, lists: MemberSlots) -> LongArray:
     """Count the entries of all members of each group: [G]."""
     return np.diff(lists.start[party.member_start])
 
 
-def load_range(party: GroupMembership, target: Lists) -> tuple[LongArray, LongArray]:
+def load_range(party: GroupMembership, target: MemberSlots) -> tuple[LongArray, LongArray]:
     """Return the least and the most partitions of a member of each group: [G], [G]. Groups without members: 0, 0."""
     load = ragged.lengths(target.start)
     least, most = (np.zeros(len(party.incremental), np.int64) for _ in range(2))
@@ -207,8 +214,8 @@ def load_range(party: GroupMembership, target: Lists) -> tuple[LongArray, LongAr
     return least, most
 
 
-def _joined(one: Lists, other: Lists) -> Lists:
+def _joined(one: MemberSlots, other: MemberSlots) -> MemberSlots:
     """Concatenate each member's lists of `one` and of `other`."""
     member = np.concatenate((one.member, other.member))
     order = np.argsort(member, kind="stable")
-    return Lists(one.start + other.start, np.concatenate((one.slot, other.slot))[order])
+    return MemberSlots(one.start + other.start, np.concatenate((one.slot, other.slot))[order])

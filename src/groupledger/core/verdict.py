@@ -14,7 +14,7 @@ import numpy as np
 
 from groupledger.core import ragged
 from groupledger.core.batch import NONE
-from groupledger.core.slots import Lists, Slots
+from groupledger.core.slots import MemberSlots, Slots
 from groupledger.core.snapshots import GREATEST, LEAST, TopicViews
 from groupledger.core.step import GroupMembership, contains
 
@@ -109,7 +109,7 @@ class Breaches(NamedTuple):
         return found
 
 
-def compare(party: GroupMembership, slots: Slots, recorded: Lists, answer: Lists) -> Comparison:
+def compare(party: GroupMembership, slots: Slots, recorded: MemberSlots, answer: MemberSlots) -> Comparison:
     """Compare whether two answers give the same partitions to the same members, in the same order inside each topic.
 
     The wire groups partitions by topic, so the order across topics is not recorded. Lists are grouped by topic.
@@ -128,7 +128,7 @@ def compare(party: GroupMembership, slots: Slots, recorded: Lists, answer: Lists
     return Comparison(equal & (disordered == 0), equal)
 
 
-def _place_in_topic(lists: Lists, slots: Slots) -> LongArray:
+def _place_in_topic(lists: MemberSlots, slots: Slots) -> LongArray:
     """Return each entry's position among the entries of its member and topic."""
     topic, member = slots.topic[lists.slot], lists.member
     begins = np.ones(len(topic), np.bool_)
@@ -158,14 +158,16 @@ def _extreme(
     return found
 
 
-def without_unrecorded(counts: IntArray, slots: Slots, recorded: Lists) -> IntArray:
+def without_unrecorded(counts: IntArray, slots: Slots, recorded: MemberSlots) -> IntArray:
     """Return partition counts [T] with NONE for each topic of which nothing was recorded."""
     given = np.zeros(len(counts), np.bool_)
     given[slots.topic[recorded.slot]] = True
     return np.where(given, counts, NONE).astype(np.int32)
 
 
-def breaches(party: GroupMembership, slots: Slots, subscribed: Subscribed, owned: Lists, recorded: Lists) -> Breaches:
+def breaches(
+    party: GroupMembership, slots: Slots, subscribed: Subscribed, owned: MemberSlots, recorded: MemberSlots
+) -> Breaches:
     """Count where a recorded answer breaks the rules for any assignor. Withheld partitions are no breach."""
     groups = len(party.incremental)
     given = recorded.mask(len(slots))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from groupledger.core.batch import IntArray, LongArray
-    from groupledger.core.slots import Lists, Mask, Slots
+    from groupledger.core.slots import Mask, MemberSlots, Slots
 
 Column = Any
 """A pyarrow array. Its stubs name one class a type, and these columns' types are data."""
@@ -131,7 +131,7 @@ def utf8(array: Column) -> tuple[LongArray, NDArray[np.uint8]]:
     return begins.astype(np.int64), np.frombuffer(data, np.uint8)
 
 
-def wire_array(lists: Lists, slots: Slots, topics: Mapping[str, Column], kind: Any) -> Column:
+def wire_array(lists: MemberSlots, slots: Slots, topics: Mapping[str, Column], kind: Any) -> Column:
     """Lists that stand topic by topic as a column of `array<struct<.., partitions>>`.
 
     `topics` holds what the other fields of an entry say of each topic row, by the field's name.

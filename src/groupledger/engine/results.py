@@ -15,7 +15,7 @@ from groupledger.core.batch import NONE
 from groupledger.core.findings import DOUBLE_OWNED, HANDED_OVER_BEFORE_REVOKED, LEFT_OUT, NOT_SUBSCRIBED, Severity
 from groupledger.core.least_moves import LeastMovesCertainty, Moving, fewest_rounds, least_moves
 from groupledger.core.rebalance import Rebalances
-from groupledger.core.slots import Lists
+from groupledger.core.slots import MemberSlots
 from groupledger.core.verdict import Verdict
 from groupledger.engine import rows as r
 from groupledger.engine.arrow_lists import Column, column, listed, wire_array
@@ -196,7 +196,7 @@ class ResultColumns:
         ]
         return pa.StructArray.from_arrays(columns, fields=fields)
 
-    def _wire(self, lists: Lists, kind: Any) -> Column:
+    def _wire(self, lists: MemberSlots, kind: Any) -> Column:
         return wire_array(lists, self.result.slots, {c.TOPIC: self.decoded.topic_names}, kind)
 
     def _outcome(self) -> LongArray:

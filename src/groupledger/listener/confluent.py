@@ -13,7 +13,7 @@ from groupledger.listener.errors import UnsupportedOperationError
 from groupledger.listener.interface import RebalanceListener, warn_of_subscribe
 from groupledger.listener.live import LiveConsumer
 from groupledger.listener.view import (
-    GroupMetadata,
+    GroupMetadataView,
     OffsetAndMetadata,
     OffsetAndTimestamp,
     Offsets,
@@ -260,10 +260,10 @@ class ConfluentConsumer(LiveConsumer[Any]):
             for topic, metadata in sorted(found.items())
         }
 
-    def group_metadata(self) -> GroupMetadata:
+    def group_metadata(self) -> GroupMetadataView:
         """Return group, member, and the generation as librdkafka passes it to a transactional producer."""
         generation = generation_of(self._consumer.consumer_group_metadata())
-        return GroupMetadata(self._group_id, generation, self._consumer.memberid() or None, self._group_instance_id)
+        return GroupMetadataView(self._group_id, generation, self._consumer.memberid() or None, self._group_instance_id)
 
 
 def generation_of(metadata: object) -> int | None:

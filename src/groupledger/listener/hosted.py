@@ -19,7 +19,7 @@ from groupledger.listener.broker import LastRead, SimulatedBroker
 from groupledger.listener.errors import CommitFailedError, IllegalArgumentError, IllegalStateError, named, raise_one
 from groupledger.listener.interface import RebalanceListener, checked, warn_of_subscribe
 from groupledger.listener.view import (
-    GroupMetadata,
+    GroupMetadataView,
     OffsetAndMetadata,
     OffsetAndTimestamp,
     Offsets,
@@ -80,9 +80,9 @@ class HostedConsumer:
         self._sought: set[TopicPartition] = set()  # during its assignment: its offsets are stored elsewhere
         self._counts = Counter({"commit-total": 0, "rebalance-total": 0, "records-consumed-total": 0})
         self._listener: RebalanceListener | None = None
-        self._waiting: list[tuple[Call, GroupMetadata]] = []
+        self._waiting: list[tuple[Call, GroupMetadataView]] = []
         self._within: Callback | None = None
-        self._membership = GroupMetadata(group_id, member_id=member)
+        self._membership = GroupMetadataView(group_id, member_id=member)
 
     # Operations of an application
 
@@ -97,7 +97,7 @@ class HostedConsumer:
         """Do `setRebalanceListener`: the last one set before a poll is called in it; None removes it."""
         self._listener = checked(listener)
 
-    def feed(self, calls: Iterable[Call], membership: GroupMetadata | None = None) -> None:
+    def feed(self, calls: Iterable[Call], membership: GroupMetadataView | None = None) -> None:
         """Queue calls for the next poll; calls of the assignor do not concern a listener.
 
         `membership`: the member as the coordinator knows it during the calls; None: unchanged.
@@ -325,7 +325,7 @@ class HostedConsumer:
         named_by = "\n".join((self.group_id, self.member, str(self.process)))
         return urlsafe_b64encode(uuid5(NAMESPACE_OID, named_by).bytes).decode().rstrip("=")
 
-    def group_metadata(self) -> GroupMetadata:
+    def group_metadata(self) -> GroupMetadataView:
         """Return the group and the member, as the coordinator knows it during the call."""
         return self._membership
 

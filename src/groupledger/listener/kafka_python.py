@@ -12,7 +12,7 @@ from groupledger.core.user_code import client_module
 from groupledger.listener.interface import RebalanceListener, warn_of_subscribe
 from groupledger.listener.live import LiveConsumer
 from groupledger.listener.view import (
-    GroupMetadata,
+    GroupMetadataView,
     OffsetAndMetadata,
     OffsetAndTimestamp,
     Offsets,
@@ -23,10 +23,10 @@ from groupledger.listener.view import (
 PAUSE_SECONDS = 0.01
 """Between two checks whether a listener is done."""
 
-Records = Mapping[Any, list[Any]]
+PolledRecords = Mapping[Any, list[Any]]
 
 
-class KafkaPythonConsumer(LiveConsumer[Records]):
+class KafkaPythonConsumer(LiveConsumer[PolledRecords]):
     """A `kafka.KafkaConsumer` with these settings; a poll returns its records by partition.
 
     kafka-python calls listeners on its own thread, where they cannot wait for a broker's answer. Ours run on a thread
@@ -49,7 +49,7 @@ class KafkaPythonConsumer(LiveConsumer[Records]):
         self._library.AsyncConsumerRebalanceListener.register(_Callbacks)  # it requires its own type
         self._consumer.subscribe(list(topics), listener=_Callbacks(self))
 
-    def _poll(self, timeout: float) -> Records | None:
+    def _poll(self, timeout: float) -> PolledRecords | None:
         return self._consumer.poll(timeout_ms=int(timeout * 1_000)) or None
 
     def _close(self) -> None:
@@ -181,11 +181,11 @@ class KafkaPythonConsumer(LiveConsumer[Records]):
         """Return all topics."""
         return {topic: self.partitions_for(topic, timeout=timeout) for topic in sorted(self._consumer.topics())}
 
-    def group_metadata(self) -> GroupMetadata:
+    def group_metadata(self) -> GroupMetadataView:
         """Return the member as the client knows it."""
         told = self._consumer.group_metadata()
         generation = None if told.generation_id < 0 else told.generation_id
-        return GroupMetadata(told.group_id, generation, told.member_id or None, told.group_instance_id)
+        return GroupMetadataView(told.group_id, generation, told.member_id or None, told.group_instance_id)
 
 
 class _Callbacks:

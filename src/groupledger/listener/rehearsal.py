@@ -22,7 +22,7 @@ from groupledger.listener.broker import SimulatedBroker
 from groupledger.listener.hosted import Entry, HostedConsumer
 from groupledger.listener.interface import RebalanceListener
 from groupledger.listener.timed import rehearsed
-from groupledger.listener.view import GroupMetadata
+from groupledger.listener.view import GroupMetadataView
 
 Make = Callable[[], RebalanceListener]
 """Makes a listener for each member: usually its class."""
@@ -93,8 +93,8 @@ def _due_together(called: MemberCall) -> tuple[int, str, int]:
     return called.round, called.member, called.process
 
 
-def _membership(group_id: str, called: MemberCall) -> GroupMetadata:
-    return GroupMetadata(group_id, called.generation, called.member_id, called.group_instance_id)
+def _membership(group_id: str, called: MemberCall) -> GroupMetadataView:
+    return GroupMetadataView(group_id, called.generation, called.member_id, called.group_instance_id)
 
 
 def rehearse_history(calls: Iterable[RecordedCall], make: Make, *, records: int = RECORDS) -> list[Entry]:
@@ -150,13 +150,13 @@ class _RehearsedGroup:
                 journal += consumer.journal[known:]
         return journal
 
-    def enter(self, called: RecordedCall) -> GroupMetadata:
+    def enter(self, called: RecordedCall) -> GroupMetadataView:
         """Return the member as the coordinator knows it: it enters the generation of a snapshot when it joins."""
         if called.call.callback is Callback.USER_DATA:
             self.generations[called.member_id] = called.generation
-        return GroupMetadata(self.group_id, self.generations.get(called.member_id), called.member_id)
+        return GroupMetadataView(self.group_id, self.generations.get(called.member_id), called.member_id)
 
-    def poll(self, member: str, calls: Iterable[tuple[Call, GroupMetadata]], process: int = 1) -> list[Entry]:
+    def poll(self, member: str, calls: Iterable[tuple[Call, GroupMetadataView]], process: int = 1) -> list[Entry]:
         """Poll a member once; its listener's errors are in the journal. A new process has a new consumer."""
         consumer = self.consumers.get(member)
         if consumer is None or consumer.process != process:

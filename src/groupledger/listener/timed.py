@@ -15,7 +15,7 @@ from groupledger.listener.errors import CommitFailedError
 from groupledger.listener.hosted import Entry, HostedConsumer
 from groupledger.listener.interface import RebalanceListener
 from groupledger.listener.turns import in_turns, spend
-from groupledger.listener.view import GroupMetadata, OffsetAndMetadata, OffsetAndTimestamp, Offsets, PartitionInfo
+from groupledger.listener.view import GroupMetadataView, OffsetAndMetadata, OffsetAndTimestamp, Offsets, PartitionInfo
 
 EXPELLED = "expelled"
 T = TypeVar("T")
@@ -159,9 +159,9 @@ class RehearsedProcess(Application):
         with suppress(Exception):  # a listener is a user's code; its error is in the journal
             self.consumer.poll()
 
-    def _membership(self) -> GroupMetadata:
+    def _membership(self) -> GroupMetadataView:
         known = self.process
-        return GroupMetadata(self.consumer.group_id, known.generation, known.member_id, known.instance_id)
+        return GroupMetadataView(self.consumer.group_id, known.generation, known.member_id, known.instance_id)
 
     def read(self, now_ms: int) -> None:
         """Read all that was there at this time."""

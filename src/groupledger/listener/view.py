@@ -40,7 +40,7 @@ class PartitionInfo(NamedTuple):
     in_sync_replicas: tuple[int, ...] = ()
 
 
-class GroupMetadata(NamedTuple):
+class GroupMetadataView(NamedTuple):
     """The member as the coordinator knows it."""
 
     group_id: str
@@ -152,9 +152,9 @@ class RebalanceConsumer:
         lag = self._do("current_lag", partition)
         return None if lag is None else int(lag)
 
-    def group_metadata(self) -> GroupMetadata:
+    def group_metadata(self) -> GroupMetadataView:
         """Do `groupMetadata`."""
-        found: GroupMetadata = self._do("group_metadata")
+        found: GroupMetadataView = self._do("group_metadata")
         return found
 
     def _do(self, operation: str, *arguments: Any, **options: Any) -> Any:

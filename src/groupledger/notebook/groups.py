@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from groupledger.answers.differences import GroupDifference, ScenarioDifference
     from groupledger.answers.tenures import PartitionTimeline
     from groupledger.answers.what_if import WhatIf
-    from groupledger.core.protocol.migration import Rehearsal
+    from groupledger.core.protocol.migration import MigrationRehearsal
     from groupledger.notebook.ledger import Ledger
     from groupledger.notebook.times import When
 
@@ -113,7 +113,7 @@ class LedgerGroup:
         assignors: Sequence[str] = (),
         to: str = "cooperative-sticky",
         library: str | None = None,
-    ) -> Reply[Rehearsal]:
+    ) -> Reply[MigrationRehearsal]:
         """Rehearse the rolling bounces to another assignor (KIP-429) with the last members of the group.
 
         `assignors`: all that members list now, since the log has the chosen one alone. `library`: that of members of
@@ -121,12 +121,12 @@ class LedgerGroup:
         """
         from groupledger.answers.recorded_members import recorded_members
         from groupledger.cli.plan_migration import rehearsed, tell
-        from groupledger.core.protocol.migration import Step
+        from groupledger.core.protocol.migration import BounceStep
 
         recorded, topics = recorded_members(self.ledger.reader, self.group_id, self.cluster, library)
         members = [replace(each, assignors=tuple(assignors)) if assignors else each for each in recorded.clients]
         found = rehearsed(members, topics, to)
-        return Reply(found, lambda output: tell(output, found, members), replies.rows(Step, found.steps, "safe"))
+        return Reply(found, lambda output: tell(output, found, members), replies.rows(BounceStep, found.steps, "safe"))
 
     def what_if(
         self,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from groupledger.answers import listings
 from groupledger.answers.reach import newest
 from groupledger.answers.reader import LedgerReader, folder_of
-from groupledger.answers.scope import Asked
+from groupledger.answers.scope import RequestedScope
 from groupledger.core.faults import Fault
 from groupledger.core.partition import topic_partition
 from groupledger.core.since import placed
@@ -351,9 +351,9 @@ class Ledger:
         return Reply(found, lambda output: tell(output, found), replies.rows(GroupReadiness, found.groups))
 
 
-def asked_of(since: When | None, until: When | None, group: str | None, cluster: str | None) -> Asked:
+def asked_of(since: When | None, until: When | None, group: str | None, cluster: str | None) -> RequestedScope:
     """Return the part of the ledger that a question is about."""
-    return Asked(cluster, group, bound_of(since), bound_of(until))
+    return RequestedScope(cluster, group, bound_of(since), bound_of(until))
 
 
 def _holdings(found: OwnershipAt) -> replies.ReplyRows:

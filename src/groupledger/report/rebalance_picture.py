@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from groupledger.answers.rebalance import MemberMove, Rebalance
-    from groupledger.answers.topic_partitions import TopicPartition
+    from groupledger.answers.topic_partitions import NamedPartition
 
 EMPTY, KEPT, GIVEN_UP, GAINED, NOBODY = range(5)
 COLOURS = ("#f4f4f4", "#4c78a8", "#e45756", "#54a24b", "#8c8c8c")
@@ -88,7 +88,7 @@ def _draw_bars(rebalance: Rebalance, changed: Sequence[MemberMove]) -> Figure:
 
 
 def cells(
-    here: tuple[TopicPartition, ...], there: tuple[TopicPartition, ...], places: list[TopicPartition], moved: int
+    here: tuple[NamedPartition, ...], there: tuple[NamedPartition, ...], places: list[NamedPartition], moved: int
 ) -> list[int]:
     """Return a member's row: `moved` where it has a partition here and not there, KEPT where in both, else EMPTY."""
     has, stays = set(here), set(there)
@@ -104,7 +104,7 @@ def _canvas(rows: int, columns: int) -> Figure:
 
 
 def _paint(
-    axes: Axes, title: str, members: tuple[MemberMove, ...], rows: list[list[int]], places: list[TopicPartition]
+    axes: Axes, title: str, members: tuple[MemberMove, ...], rows: list[list[int]], places: list[NamedPartition]
 ) -> None:
     from matplotlib.colors import ListedColormap
 
@@ -131,7 +131,7 @@ def _name(move: MemberMove, short: Mapping[str, str]) -> str:
     return name if move.stays else f"{name} (left)"
 
 
-def _name_partitions(axes: Axes, places: list[TopicPartition]) -> None:
+def _name_partitions(axes: Axes, places: list[NamedPartition]) -> None:
     labels = [f"{visible(topic)}-{partition}" for topic, partition in places]
     axes.set_xticks([column + 0.5 for column in range(len(places))], labels, rotation=90, parse_math=False)
 

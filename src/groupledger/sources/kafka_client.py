@@ -26,7 +26,7 @@ _NAMES_A_QUESTION = 500
 _GONE = "UNKNOWN_TOPIC_OR_PART"
 _NOT_DESCRIBED = frozenset({"GROUP_ID_NOT_FOUND", "GROUP_AUTHORIZATION_FAILED", "UNSUPPORTED_VERSION"})
 """Errors of a group that is gone, may not be seen, or has a type that this client cannot describe."""
-Answer = TypeVar("Answer")
+Returned = TypeVar("Returned")
 TopicListing = tuple[str, str | None, tuple[tuple[str | None, ...], ...]]
 """A topic: name, id, and the racks of each partition's replicas."""
 
@@ -184,7 +184,7 @@ class Cluster:
             raise self._fault(error, doing)
         return listed.valid
 
-    def _settled(self, question: Callable[[], Answer]) -> Answer:
+    def _settled(self, question: Callable[[], Returned]) -> Returned:
         """Ask, and retry within the timeout of one request while a leader has changed or just started."""
         self._until = self._seconds() + self.address.timeout_seconds
         while True:

@@ -192,7 +192,8 @@ def test_kafkas_client_calls_a_stale_claim_fresh_and_the_kip_does_not():
 
 
 def _questions(playing):
-    from groupledger.core.protocol.leader import Question, plan
+    from groupledger.core.protocol.leader import Question
+    from groupledger.core.protocol.planning import plan
     from groupledger.core.protocol.simulator import play
 
     game = play(playing, {})

@@ -23,7 +23,7 @@ from groupledger.core.least_moves import (
 )
 from groupledger.core.move_problem import Class, MoveProblem, SharedHolding
 from groupledger.core.move_search import most_kept, search
-from groupledger.core.slots import Lists, Naming, Topics, number
+from groupledger.core.slots import MemberSlots, Naming, Topics, number
 from groupledger.core.snapshots import Subscribed
 from groupledger.core.step import GroupMembership
 from tests.core.step.batches import batch
@@ -50,7 +50,7 @@ class Group:
         return [(topic, at) for topic, count in enumerate(self.topics) for at in range(count) if topic in wanted]
 
 
-def moving(groups: list[Group], **unanswered: list[bool]) -> tuple[Moving, Lists]:
+def moving(groups: list[Group], **unanswered: list[bool]) -> tuple[Moving, MemberSlots]:
     """All groups in one batch, and their targets."""
     first_topic = ragged.starts(np.array([len(group.topics) for group in groups]))
     made = batch(
@@ -75,7 +75,7 @@ def moving(groups: list[Group], **unanswered: list[bool]) -> tuple[Moving, Lists
     ]
     slots, numbered = number(topics, namings)
     owned, wanted = (
-        Lists(ragged.starts(np.array([len(each) for each in lists])), slot)
+        MemberSlots(ragged.starts(np.array([len(each) for each in lists])), slot)
         for lists, slot in zip((held, target), numbered, strict=True)
     )
     party = GroupMembership(made.member_start, np.ones(len(groups), bool))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupledger.core import ragged, step
-from groupledger.core.slots import Lists, Naming, Slots, Topics, number
+from groupledger.core.slots import MemberSlots, Naming, Slots, Topics, number
 from groupledger.core.step import Form, GroupMembership, Step
 
 Sets = dict[str, list[int]]
@@ -41,7 +41,7 @@ def play(case: Round) -> tuple[list[str], Slots, Step, step.Sets]:
     start, partition = zip(*(lists(each, members) for each in (case.held, case.owned, case.target)), strict=True)
     topics = Topics(np.zeros(1, np.int64), np.array([case.count]), np.zeros(1, bool), np.ones(1, bool))
     slots, slot = number(topics, [Naming(np.zeros(len(each), np.int64), each) for each in partition])
-    held, owned, target = (Lists(a, b).distinct(len(slots)) for a, b in zip(start, slot, strict=True))
+    held, owned, target = (MemberSlots(a, b).distinct(len(slots)) for a, b in zip(start, slot, strict=True))
     incremental = any(case.owned.values()) if case.incremental is None else case.incremental
     party = GroupMembership(np.array([0, len(members)]), np.array([incremental]))
     assigned = step.assign_round(case.form, owned, target, slots)
@@ -53,7 +53,7 @@ def play(case: Round) -> tuple[list[str], Slots, Step, step.Sets]:
     )
 
 
-def named(by_slot: Lists, slots: Slots, members: list[str]) -> Sets:
+def named(by_slot: MemberSlots, slots: Slots, members: list[str]) -> Sets:
     found: Sets = {}
     for member, slot in zip(by_slot.member, by_slot.slot, strict=True):
         found.setdefault(members[member], []).append(int(slots.partition[slot]))
@@ -177,8 +177,8 @@ def test_groups_do_not_touch_one_another():
         topics, [Naming(rows[:2], np.array([0, 1], np.int32)), Naming(rows, np.array([0, 1, 0, 1], np.int32))]
     )
     party = GroupMembership(np.array([0, 2, 2, 4]), np.array([True, False, False]))
-    owned = Lists(np.array([0, 2, 2, 2, 2]), owned_slot)
-    target = Lists(np.array([0, 1, 2, 3, 4]), target_slot)
+    owned = MemberSlots(np.array([0, 2, 2, 2, 2]), owned_slot)
+    target = MemberSlots(np.array([0, 1, 2, 3, 4]), target_slot)
     assigned = step.assign_round(Form.AS_KAFKA, owned, target, slots)
     taken = step.measure(party, slots, owned, owned, target, assigned)
     assert step.by_group(party, assigned).tolist() == [1, 0, 2]
@@ -190,7 +190,7 @@ def test_groups_do_not_touch_one_another():
 
 def test_a_group_of_one_member_has_a_load_too():
     party = GroupMembership(np.array([0, 1, 1, 3]), np.zeros(3, bool))
-    target = Lists(np.array([0, 3, 4, 6]), np.arange(6))
+    target = MemberSlots(np.array([0, 3, 4, 6]), np.arange(6))
     assert [each.tolist() for each in step.load_range(party, target)] == [[3, 0, 1], [3, 0, 2]]
 
 
@@ -208,7 +208,7 @@ def rounds(draw) -> Round:
     return Round(draw(MEMBER_SETS), draw(MEMBER_SETS), target, count, form)
 
 
-def pairs(by_slot: Lists) -> set[tuple[int, int]]:
+def pairs(by_slot: MemberSlots) -> set[tuple[int, int]]:
     return set(zip(by_slot.member.tolist(), by_slot.slot.tolist(), strict=True))
 
 

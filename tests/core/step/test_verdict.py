@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from groupledger.core import ragged
 from groupledger.core.batch import NONE
-from groupledger.core.slots import Lists, Naming, Slots, Topics, number
+from groupledger.core.slots import MemberSlots, Naming, Slots, Topics, number
 from groupledger.core.snapshots import GREATEST, LEAST, Subscribed, TopicViews, by_topic, number_topics, select
 from groupledger.core.step import GroupMembership
 from groupledger.core.verdict import Verdict, breaches, compare, other_moments, without_unrecorded
@@ -26,8 +26,8 @@ def slots() -> Slots:
     return number(topics, [Naming(np.zeros(0, np.int64), np.zeros(0, np.int32))])[0]
 
 
-def lists(*members: list[int]) -> Lists:
-    return Lists(ragged.starts(np.array([len(each) for each in members])), np.array([*chain(*members)], np.int64))
+def lists(*members: list[int]) -> MemberSlots:
+    return MemberSlots(ragged.starts(np.array([len(each) for each in members])), np.array([*chain(*members)], np.int64))
 
 
 def party(members: int) -> GroupMembership:

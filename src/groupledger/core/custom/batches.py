@@ -11,7 +11,7 @@ import numpy as np
 from groupledger.core import ragged
 from groupledger.core.assignors.outcome import Path, Status
 from groupledger.core.batch import NONE, AssignmentBatch, GroupBatch
-from groupledger.core.custom.calls import Complaint, Plan
+from groupledger.core.custom.calls import Complaint, SortedPartitions
 from groupledger.core.custom.contract import examine_all
 from groupledger.core.custom.group import Group, Member, TopicPartition
 
@@ -90,7 +90,7 @@ def _member(batch: GroupBatch, texts: Texts, at: int, names: list[str], generati
     )
 
 
-def _arrays(batch: GroupBatch, texts: Texts, plans: list[Plan]) -> tuple[LongArray, IntArray, IntArray]:
+def _arrays(batch: GroupBatch, texts: Texts, plans: list[SortedPartitions]) -> tuple[LongArray, IntArray, IntArray]:
     """Return start, local topic and partition of each member's list."""
     lengths, topics, numbers = [], [], []
     begins, topic_begins = batch.member_start.tolist(), batch.topic_start.tolist()

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from groupledger.core.custom.group import Answer, Group, Member, TopicPartition
 
-Plan = dict[str, tuple[TopicPartition, ...]]
+SortedPartitions = dict[str, tuple[TopicPartition, ...]]
 """Partitions by member, sorted by topic and number: the order of a custom assignor's lists has no meaning."""
 
 WORDS_SHOWN = 200
@@ -39,8 +39,8 @@ class Complaint(NamedTuple):
 class Finding:
     """The result for a group. If the function failed, or an answer breaks the contract, both plans are empty."""
 
-    assigned: Plan
-    target: Plan
+    assigned: SortedPartitions
+    target: SortedPartitions
     complaints: tuple[Complaint, ...] = ()
 
 
@@ -113,7 +113,7 @@ def _call(name: str, function: Callable[[Group], Any], group: Group) -> Finding:
     )
 
 
-def _plan(lists: Any, most: int) -> Plan:
+def _plan(lists: Any, most: int) -> SortedPartitions:
     if not isinstance(lists, Mapping):
         raise TypeError(f"lists are a {type(lists).__name__}")
     plan: dict[str, list[TopicPartition]] = {}

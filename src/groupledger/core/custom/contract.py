@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from groupledger.core.custom.calls import Complaint, Finding, Plan, call_all, printable
+from groupledger.core.custom.calls import Complaint, Finding, SortedPartitions, call_all, printable
 from groupledger.core.custom.group import (
     Group,
     TopicPartition,
@@ -59,7 +59,7 @@ def _breaches(custom: CustomAssignor, group: Group, found: Finding) -> Iterator[
     yield from _early(custom, group, found)
 
 
-def _strangers(group: Group, subscribed: Mapping[str, set[str]], plan: Plan) -> Iterator[tuple[str, str]]:
+def _strangers(group: Group, subscribed: Mapping[str, set[str]], plan: SortedPartitions) -> Iterator[tuple[str, str]]:
     pairs = [(member_id, each) for member_id, partitions in plan.items() for each in partitions]
     unknown = [member_id for member_id in plan if member_id not in subscribed]
     absent = [each for _, each in pairs if not 0 <= each.partition < group.topics.get(each.topic, 0)]
@@ -73,7 +73,7 @@ def _strangers(group: Group, subscribed: Mapping[str, set[str]], plan: Plan) -> 
         yield "ASSIGNOR_NOT_SUBSCRIBED", f"assigned {_named(each)} to {name!r}, who does not subscribe to the topic"
 
 
-def _twice(plan: Plan) -> Iterator[tuple[str, str]]:
+def _twice(plan: SortedPartitions) -> Iterator[tuple[str, str]]:
     times = Counter(each for partitions in plan.values() for each in partitions)
     again = sorted(each for each, count in times.items() if count > 1)
     if again:
@@ -128,7 +128,7 @@ def _steps(group: Group, found: Finding) -> bool:
     return True
 
 
-def _stepped(group: Group, found: Finding, *, set_stale_aside: bool) -> Plan:
+def _stepped(group: Group, found: Finding, *, set_stale_aside: bool) -> SortedPartitions:
     """Return the cooperative step of the finding's target."""
     lists = cooperative_step(group, found.target, set_stale_aside=set_stale_aside).assigned
     given = ((member_id, tuple(TopicPartition(*each) for each in lists[member_id])) for member_id in lists)

@@ -11,7 +11,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from groupledger.core.custom.calls import Complaint, Finding, Plan, printable
+from groupledger.core.custom.calls import Complaint, Finding, SortedPartitions, printable
 from groupledger.core.custom.group import Group, Member, TopicPartition
 
 CALL_CODES = frozenset(
@@ -86,7 +86,7 @@ def write_finding(found: Finding) -> dict[str, Any]:
     return {"assigned": assigned, "target": target, "complaints": found.complaints}
 
 
-def _write_plan(plan: Plan) -> dict[str, dict[str, list[int]]]:
+def _write_plan(plan: SortedPartitions) -> dict[str, dict[str, list[int]]]:
     return {
         member_id: {
             topic: [each.partition for each in some] for topic, some in groupby(partitions, attrgetter("topic"))
@@ -118,7 +118,7 @@ def _complaint(told: Any) -> Complaint:
     return Complaint(code, printable(words))
 
 
-def _read_plan(told: Any) -> Plan:
+def _read_plan(told: Any) -> SortedPartitions:
     plan = {}
     for member_id in sorted(_object(told)):
         lists = _object(told[member_id])

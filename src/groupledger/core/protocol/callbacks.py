@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from groupledger.core.custom.group import TopicPartition
 
-Partitions = frozenset[TopicPartition]
-NOTHING: Partitions = frozenset()
+PartitionSet = frozenset[TopicPartition]
+NOTHING: PartitionSet = frozenset()
 
 
 class Callback(enum.StrEnum):

@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from groupledger.core.custom.group import Protocol, TopicPartition
-from groupledger.core.protocol.callbacks import NOTHING, Call, Callback, Partitions, call
+from groupledger.core.protocol.callbacks import NOTHING, Call, Callback, PartitionSet, call
 from groupledger.core.protocol.compatibility import ByteCode
 from groupledger.core.protocol.subscription import NO_MEMORY, Memory, Subscription
 from groupledger.core.protocol.topic_patterns import matching
 from groupledger.core.step import Form
 
-View = Mapping[str, int]
+PartitionCounts = Mapping[str, int]
 """Partition counts as somebody's metadata has them; a topic that is missing does not exist there."""
 
 
@@ -38,10 +38,10 @@ class Consumer:
 
     protocol: Protocol
     topics: tuple[str, ...]
-    view: View
+    view: PartitionCounts
     byte_code: ByteCode = ByteCode.KIP_792
     form: Form = Form.KIP
-    owned: Partitions = NOTHING
+    owned: PartitionSet = NOTHING
     member_id: str | None = None
     generation: int | None = None
     memory: Memory = NO_MEMORY
@@ -83,7 +83,7 @@ def join(consumer: Consumer) -> Joining:
     return _send(*_give_up(consumer))
 
 
-def look(consumer: Consumer, view: View) -> Consumer:
+def look(consumer: Consumer, view: PartitionCounts) -> Consumer:
     """Know these topics. A client matches its pattern itself, and subscribes to what it finds."""
     if consumer.pattern is None:
         return replace(consumer, view=view)
@@ -95,7 +95,7 @@ def change_subscription(consumer: Consumer, topics: Iterable[str]) -> Reaction:
     return Reaction(replace(consumer, topics=tuple(topics), pattern=None), (), True)
 
 
-def change_metadata(consumer: Consumer, view: View) -> Reaction:
+def change_metadata(consumer: Consumer, view: PartitionCounts) -> Reaction:
     """Learn of other topics (step 1.2): what no longer exists is lost, and the leader joins again.
 
     So does a member whose pattern matches others than before.
@@ -152,7 +152,7 @@ def close(consumer: Consumer) -> Reaction:
     return Reaction(replace(consumer, leads=False), calls)
 
 
-def exists(partition: TopicPartition, view: View) -> bool:
+def exists(partition: TopicPartition, view: PartitionCounts) -> bool:
     """Whether the metadata has this partition."""
     return partition[1] < view.get(partition[0], 0)
 
@@ -171,7 +171,7 @@ def _give_up(consumer: Consumer) -> tuple[Consumer, tuple[Call, ...]]:
     return _drop(consumer, Callback.REVOKED, frozenset(each for each in consumer.owned if each[0] not in wanted))
 
 
-def _drop(consumer: Consumer, callback: Callback, gone: Partitions) -> tuple[Consumer, tuple[Call, ...]]:
+def _drop(consumer: Consumer, callback: Callback, gone: PartitionSet) -> tuple[Consumer, tuple[Call, ...]]:
     """The consumer without these partitions, and the call that says so; nothing to drop, no call."""
     if not gone:
         return consumer, ()

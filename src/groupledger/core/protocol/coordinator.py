@@ -14,7 +14,7 @@ import numpy as np
 from groupledger.core.faults import Fault
 from groupledger.core.javaorder import hash_texts, map_order
 from groupledger.core.kernels import run
-from groupledger.core.protocol.leader import Lists
+from groupledger.core.protocol.leader import PartitionsByMember
 from groupledger.core.protocol.subscription import Subscription
 
 
@@ -40,7 +40,7 @@ class Coordinator:
     generation: int = 0
     assignor: str | None = None
     leader: str | None = None
-    given: Lists = field(default_factory=dict)
+    given: PartitionsByMember = field(default_factory=dict)
     rebalancing: bool = False
     known_ids: Mapping[str, Sequence[str]] = field(default_factory=dict)
     changes: int = 0  # of the seats

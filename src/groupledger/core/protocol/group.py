@@ -18,7 +18,7 @@ from groupledger.core.protocol.application import (
     make_application,
 )
 from groupledger.core.protocol.callbacks import LISTENER, NOTHING, Call, Callback
-from groupledger.core.protocol.consumer import Consumer, Reaction, View
+from groupledger.core.protocol.consumer import Consumer, PartitionCounts, Reaction
 from groupledger.core.protocol.coordinator import Coordinator, Registered
 from groupledger.core.protocol.events import Join
 from groupledger.core.protocol.ownership import Gap, LiveOwnership
@@ -88,10 +88,10 @@ class ClassicProcess(Polls):
 
 
 @dataclass(slots=True)
-class Group:
+class ClassicGroup:
     """Everything about one simulated group. `rounds` and `calls` are those since the last `take`."""
 
-    topics: View
+    topics: PartitionCounts
     form: Form
     pace: Pace
     custom: Mapping[str, CustomAssignor]
@@ -100,7 +100,7 @@ class Group:
     rounds: list[Round] = field(default_factory=list)
     calls: list[MemberCall] = field(default_factory=list)
     ownership: LiveOwnership = field(default_factory=LiveOwnership)
-    planned_view: View = field(default_factory=dict)  # of the leader, when it last assigned
+    planned_view: PartitionCounts = field(default_factory=dict)  # of the leader, when it last assigned
     clock_ms: int = 0
     round: int = 0  # in play; 0: none
     round_started_ms: int = 0
@@ -122,7 +122,7 @@ class Group:
         return self.clock_ms
 
     @property
-    def partition_counts(self) -> View:
+    def partition_counts(self) -> PartitionCounts:
         """Partition counts of the topics that exist."""
         return self.topics
 
@@ -153,7 +153,7 @@ class Group:
                     process.catch_up(commits_every_ms(self.times, self.applications), process.clock_ms)
                     process.read_on()
 
-    def change_topics(self, topics: View) -> None:
+    def change_topics(self, topics: PartitionCounts) -> None:
         """The cluster has these topics, and no others."""
         self.topics = topics
         if self.records is not None:

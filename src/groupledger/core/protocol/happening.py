@@ -13,7 +13,7 @@ from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.compatibility import SUPPORTED, protocol_of
 from groupledger.core.protocol.coordinator import Registered
-from groupledger.core.protocol.group import ClassicProcess, Group
+from groupledger.core.protocol.group import ClassicGroup, ClassicProcess
 from groupledger.core.protocol.refusals import (
     BAD_EVENT,
     REFUSALS,
@@ -28,7 +28,7 @@ from groupledger.core.protocol.topic_patterns import require_pattern
 from groupledger.core.step import Form
 
 
-def happen(group: Group, event: e.Event) -> str | None:
+def happen(group: ClassicGroup, event: e.Event) -> str | None:
     """Let an event happen; gives why the coordinator refused a member, if it did.
 
     Raises Fault: BAD_EVENT for an event about a process that is not there, or is already; UNKNOWN_ASSIGNOR.
@@ -38,7 +38,7 @@ def happen(group: Group, event: e.Event) -> str | None:
     return _unless_refused(group, lambda: HAPPENS[type(event)](group, event))
 
 
-def come_back(group: Group) -> str | None:
+def come_back(group: ClassicGroup) -> str | None:
     """Start the process that is returning, if one is; gives why it was refused, if it was."""
     settings, group.returning = group.returning, None
     if settings is None:
@@ -47,7 +47,7 @@ def come_back(group: Group) -> str | None:
     return _unless_refused(group, lambda: _start(group, settings))
 
 
-def _unless_refused(group: Group, act: Callable[[], None]) -> str | None:
+def _unless_refused(group: ClassicGroup, act: Callable[[], None]) -> str | None:
     group.ownership.begin_step()
     try:
         act()
@@ -59,12 +59,12 @@ def _unless_refused(group: Group, act: Callable[[], None]) -> str | None:
     return None
 
 
-def _join(group: Group, event: e.Join) -> None:
+def _join(group: ClassicGroup, event: e.Join) -> None:
     require_new(group.processes, event.member)
     _start(group, event)
 
 
-def _start(group: Group, settings: e.Join) -> None:
+def _start(group: ClassicGroup, settings: e.Join) -> None:
     """A process subscribes; a static member takes its seat in a stable group without a rebalance."""
     require_topic_names(settings.topics)
     consumer = new_consumer(settings, group.topics, group.form, group.custom)
@@ -86,7 +86,9 @@ def _start(group: Group, settings: e.Join) -> None:
         _take_back(group, process, seat)
 
 
-def new_consumer(settings: e.Join, topics: c.View, form: Form, custom: Mapping[str, CustomAssignor]) -> c.Consumer:
+def new_consumer(
+    settings: e.Join, topics: c.PartitionCounts, form: Form, custom: Mapping[str, CustomAssignor]
+) -> c.Consumer:
     """The consumer of a process of the classic protocol that starts; raises Fault: BAD_EVENT, UNKNOWN_ASSIGNOR."""
     if settings.topic_regex is not None:
         require_pattern(settings.member, settings.topic_regex, settings.topics)
@@ -105,14 +107,14 @@ def _supported(custom: Mapping[str, CustomAssignor], assignor: str) -> Iterable[
     return SUPPORTED[assignor]
 
 
-def _fence(group: Group, process: ClassicProcess, seat: Registered) -> None:
+def _fence(group: ClassicGroup, process: ClassicProcess, seat: Registered) -> None:
     """A process that still runs under the instance id of another one stops for good (FENCED_INSTANCE_ID)."""
     for other in group.processes.values():
         if other is not process and other.consumer.member_id == seat.member_id:
             group.end(other)
 
 
-def _take_back(group: Group, process: ClassicProcess, seat: Registered) -> None:
+def _take_back(group: ClassicGroup, process: ClassicProcess, seat: Registered) -> None:
     """A static member returns to a stable group: a new member id, its own assignment, the same generation.
 
     In the form `kip` it joins again where something would stay undone: it led, and the topics are no longer those of
@@ -132,7 +134,7 @@ def _take_back(group: Group, process: ClassicProcess, seat: Registered) -> None:
         group.must_join(process)
 
 
-def _leave(group: Group, event: e.Leave) -> None:
+def _leave(group: ClassicGroup, event: e.Leave) -> None:
     process = talking(group.processes, event.member, "leave")
     group.commit(process)
     group.react(process, c.close(process.consumer))
@@ -142,18 +144,18 @@ def _leave(group: Group, event: e.Leave) -> None:
         _unseat(group, process)
 
 
-def _crash(group: Group, event: e.Crash) -> None:
+def _crash(group: ClassicGroup, event: e.Crash) -> None:
     if event.member in group.strangers:
         del group.strangers[event.member]
         return
     group.end(alive(group.processes, event.member))
 
 
-def _pause(group: Group, event: e.Pause) -> None:
+def _pause(group: ClassicGroup, event: e.Pause) -> None:
     group.stop(alive(group.processes, event.member))
 
 
-def _resume(group: Group, event: e.Resume) -> None:
+def _resume(group: ClassicGroup, event: e.Resume) -> None:
     """The next heartbeat says whether the group went on without it."""
     if event.member in group.strangers:
         del group.strangers[event.member]
@@ -168,21 +170,21 @@ def _resume(group: Group, event: e.Resume) -> None:
     _learn(group, process)
 
 
-def _expire(group: Group, event: e.Expire) -> None:
+def _expire(group: ClassicGroup, event: e.Expire) -> None:
     process = group.processes.get(event.member)
     if process is None or process.talks:
         raise Fault(BAD_EVENT, f"{event.member!r} cannot expire; expected a process that is gone or paused")
     _unseat(group, process)
 
 
-def _unseat(group: Group, process: ClassicProcess) -> None:
+def _unseat(group: ClassicGroup, process: ClassicProcess) -> None:
     if process.consumer.member_id is not None:
         group.coordinator.remove(process.consumer.member_id)
     if not process.alive:
         del group.processes[process.name]
 
 
-def _restart(group: Group, event: e.Restart) -> None:
+def _restart(group: ClassicGroup, event: e.Restart) -> None:
     """One that runs closes first, and starts once the group has settled without it; with `together`, at once."""
     process = group.processes.get(event.member)
     if process is not None and process.talks:
@@ -196,19 +198,19 @@ def _restart(group: Group, event: e.Restart) -> None:
         _start(group, settings)
 
 
-def _subscribe(group: Group, event: e.Subscribe) -> None:
+def _subscribe(group: ClassicGroup, event: e.Subscribe) -> None:
     require_topic_names(event.topics)
     process = talking(group.processes, event.member, "subscribe")
     group.react(process, c.change_subscription(process.consumer, event.topics))
 
 
-def _set_partitions(group: Group, event: e.SetPartitions) -> None:
+def _set_partitions(group: ClassicGroup, event: e.SetPartitions) -> None:
     require_topic_names([event.topic])
     group.change_topics({**group.topics, event.topic: event.partitions})
     _tell(group, event.topic)
 
 
-def _delete_topic(group: Group, event: e.DeleteTopic) -> None:
+def _delete_topic(group: ClassicGroup, event: e.DeleteTopic) -> None:
     gone = [TopicPartition(event.topic, number) for number in range(group.topics.get(event.topic, 0))]
     for process in group.processes.values():
         process.application.forget(gone)
@@ -216,7 +218,7 @@ def _delete_topic(group: Group, event: e.DeleteTopic) -> None:
     _tell(group, event.topic)
 
 
-def _tell(group: Group, topic: str) -> None:
+def _tell(group: ClassicGroup, topic: str) -> None:
     """A client's metadata has the topics that somebody of its group subscribes to; with a pattern it has all."""
     known = any(topic in each.consumer.topics for each in group.processes.values())
     for process in group.processes.values():
@@ -224,30 +226,30 @@ def _tell(group: Group, topic: str) -> None:
             _learn(group, process)
 
 
-def _learn(group: Group, process: ClassicProcess) -> None:
+def _learn(group: ClassicGroup, process: ClassicProcess) -> None:
     if process.talks and not process.frozen:
         group.react(process, c.change_metadata(process.consumer, group.topics))
 
 
-def _freeze(group: Group, event: e.FreezeMetadata) -> None:
+def _freeze(group: ClassicGroup, event: e.FreezeMetadata) -> None:
     alive(group.processes, event.member).frozen = True
 
 
-def _refresh(group: Group, event: e.RefreshMetadata) -> None:
+def _refresh(group: ClassicGroup, event: e.RefreshMetadata) -> None:
     process = alive(group.processes, event.member)
     process.frozen = False
     _learn(group, process)
 
 
-def _miss(group: Group, event: e.MissAssignment) -> None:
+def _miss(group: ClassicGroup, event: e.MissAssignment) -> None:
     alive(group.processes, event.member).misses = True
 
 
-def _wait(group: Group, event: e.Wait) -> None:
+def _wait(group: ClassicGroup, event: e.Wait) -> None:
     """Time has passed already: sessions of a classic group run out by `Expire` alone."""
 
 
-HAPPENS: dict[type[e.Event], Callable[[Group, Any], None]] = {
+HAPPENS: dict[type[e.Event], Callable[[ClassicGroup, Any], None]] = {
     e.Join: _join,
     e.Leave: _leave,
     e.Crash: _crash,

@@ -39,7 +39,7 @@ MOST_PLAYED = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BounceStep:
     """The group after one member was bounced; `assignor` is the one chosen, None: the member could not join.
 
     `alike`: members that are configured as this one, are bounced after it and were not played: what was found here
@@ -78,7 +78,7 @@ class StopAll(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearsal:
+class MigrationRehearsal:
     """All steps up to the first unsafe one; nobody should go further than that.
 
     What stands in the way of a later step is found at the first one. `stop_all`: the other way, where a step is
@@ -86,12 +86,12 @@ class Rehearsal:
     """
 
     bounces: tuple[Bounce, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[BounceStep, ...]
     played: int  # members; fewer than there are where many are configured alike
     stop_all: StopAll | None = None
 
     @property
-    def first_unsafe(self) -> Step | None:
+    def first_unsafe(self) -> BounceStep | None:
         """The step to stop before."""
         return next((step for step in self.steps if not step.safe), None)
 
@@ -120,7 +120,7 @@ def rehearse(
     bounces: Iterable[Bounce],
     topics: Mapping[str, int],
     most_played: int = MOST_PLAYED,
-) -> Rehearsal:
+) -> MigrationRehearsal:
     """Bounce every member through every bounce, in order, until a state is unsafe.
 
     Of more than `most_played` members some of each kind are played, the first and the last among them: what makes a
@@ -137,7 +137,7 @@ def rehearse(
         steps = _Play(clients, played, topics).steps(bounces)
     safe = all(step.safe for step in steps)
     stop_all = None if safe else _stop_all(_Play(clients, played, topics), bounces)
-    return Rehearsal(bounces, steps, len(played), stop_all)
+    return MigrationRehearsal(bounces, steps, len(played), stop_all)
 
 
 def _stop_all(play: _Play, bounces: Sequence[Bounce]) -> StopAll | None:
@@ -202,13 +202,13 @@ class _Play:
         self.game = live(script, STAND_IN)
         self._happen([_joining(client) for client in clients if client.member in played])
 
-    def steps(self, bounces: Iterable[Bounce]) -> tuple[Step, ...]:
+    def steps(self, bounces: Iterable[Bounce]) -> tuple[BounceStep, ...]:
         """The steps of those who are played, up to the first unsafe one."""
-        found: list[tuple[Step, list[str]]] = []
+        found: list[tuple[BounceStep, list[str]]] = []
         bounces = tuple(bounces)
         ahead = obstacles(list(self.group.values()), bounces)
         for turn, bounce in enumerate(bounces):
-            latest: dict[object, tuple[Step, list[str]]] = {}
+            latest: dict[object, tuple[BounceStep, list[str]]] = {}
             for place, (member, client) in enumerate(self.group.items(), turn * len(self.group) + 1):
                 self.group[member] = bounced(client, bounce)
                 if member not in self.played:
@@ -242,14 +242,14 @@ class _Play:
             findings=(*observed([*stopped, *started]), *refused),
         )
 
-    def _step(self, number: int, bounce: Bounce, member: str, ahead: Sequence[Hazard]) -> Step:
+    def _step(self, number: int, bounce: Bounce, member: str, ahead: Sequence[Hazard]) -> BounceStep:
         client = self.group[member]
         settled = self._happen([e.Leave(member), *_expired(client), _joining(client)])
         step = _step(number, bounce, client, list(self.group.values()), settled, ahead)
         self._require_chosen(step)
         return step
 
-    def _require_chosen(self, step: Step) -> None:
+    def _require_chosen(self, step: BounceStep) -> None:
         """That all members, as they are configured now, choose the assignor of the step."""
         chosen = choose_assignor([each.assignors for each in self.group.values()])
         if step.assignor is not None and step.assignor != chosen:
@@ -283,7 +283,7 @@ def _step(
     group: Sequence[GroupClient],
     settled: Sequence[Settlement],
     ahead: Sequence[Hazard],
-) -> Step:
+) -> BounceStep:
     played = [took for each in settled for took in each.rounds]
     refused = settled[-1].refused
     last = None if refused or not settled[-1].rounds else settled[-1].rounds[-1]
@@ -291,7 +291,7 @@ def _step(
     found = [*observed(settled), *ahead, *warnings(client), *old_leaders(group, leader)]
     if refused is not None:
         found.append(Hazard(Danger.NO_COMMON_ASSIGNOR, refused))
-    return Step(
+    return BounceStep(
         number=number,
         bounce=bounce.name,
         member=client.member,

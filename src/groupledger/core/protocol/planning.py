@@ -1,4 +1,11 @@
-"""Leaders' questions as one batch of groups, and the answers of assignor and step back as plans."""
+"""The leader of a group (KIP-429, "Proposed Changes", step 2): what members said in, what each is assigned out.
+
+Pure, and for many groups at once: `plan_all` runs each assignor once over all groups that use it, and the step of
+`core.step` once over all of them.
+
+Worked example: A says it owns t-0 and t-1, B owns nothing; the assignor gives t-1 to B. A is assigned t-0, B nothing
+yet, and t-1 is in transfer until A has revoked it.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +23,10 @@ from groupledger.core.custom.batches import Texts, assign_custom
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.javaorder import hash_texts, rank_present, rank_texts
-from groupledger.core.protocol.leader import Lists as MemberLists
-from groupledger.core.protocol.leader import Plan, Question, Sets
+from groupledger.core.protocol.leader import PartitionsByMember, Plan, Question, ThreeSets
 from groupledger.core.protocol.subscription import Subscription
 from groupledger.core.scenario_groups import through_user_data
-from groupledger.core.slots import Lists, Naming, Slots, Topics, number
+from groupledger.core.slots import MemberSlots, Naming, Slots, Topics, number
 from groupledger.core.step import Form, assign_round, hold_back, three_sets
 
 if TYPE_CHECKING:
@@ -31,16 +37,22 @@ REMEMBERED = frozenset({STICKY, "sticky-stream-join"})
 """Assignors that go by what members remember in their user data, not by what they own while they join."""
 
 
-def plans(questions: Sequence[Question], custom: Mapping[str, CustomAssignor]) -> list[Plan]:
-    """The plan of each question, in their order."""
+def plan_all(questions: Sequence[Question], custom: Mapping[str, CustomAssignor] | None = None) -> list[Plan]:
+    """One plan for each question. `custom` are the assignors that are not ours; an unknown name raises Fault."""
+    known = custom or {}
     found: dict[int, Plan] = {}
     together: dict[tuple[str, Form], list[int]] = {}
     for place, question in enumerate(questions):
         together.setdefault((question.assignor, question.form), []).append(place)
     for (assignor, form), places in together.items():
         asked = [questions[place] for place in places]
-        found |= zip(places, _plans(asked, assignor, form, custom.get(assignor)), strict=True)
+        found |= zip(places, _plans(asked, assignor, form, known.get(assignor)), strict=True)
     return [found[place] for place in range(len(questions))]
+
+
+def plan(question: Question, custom: Mapping[str, CustomAssignor] | None = None) -> Plan:
+    """The plan of one group."""
+    return plan_all([question], custom)[0]
 
 
 def _plans(questions: Sequence[Question], assignor: str, form: Form, custom: CustomAssignor | None) -> list[Plan]:
@@ -58,7 +70,7 @@ def _plans(questions: Sequence[Question], assignor: str, form: Form, custom: Cus
     else:
         assigned = _lists(encoded, answer.assigned_start, answer.assigned_topic, answer.assigned_partition)
     return [
-        Plan(*each) if each[3] is None else Plan({}, {}, Sets(), each[3])
+        Plan(*each) if each[3] is None else Plan({}, {}, ThreeSets(), each[3])
         for each in zip(assigned, targets, sets, failures, strict=True)
     ]
 
@@ -161,7 +173,9 @@ def _claims(question: Question, sent: Subscription, remembered: bool) -> Iterabl
     return sent.owned if question.reads_owned else ()
 
 
-def _number(batch: GroupBatch, answer: AssignmentBatch, *, remembered: bool) -> tuple[Slots, Lists, Lists, Lists]:
+def _number(
+    batch: GroupBatch, answer: AssignmentBatch, *, remembered: bool
+) -> tuple[Slots, MemberSlots, MemberSlots, MemberSlots]:
     """Slots for all that is owned or wanted, and lists of what is owned, wanted and offered at once.
 
     What is only remembered is owned by nobody.
@@ -180,15 +194,15 @@ def _number(batch: GroupBatch, answer: AssignmentBatch, *, remembered: bool) -> 
     known = batch.topic_partitions != NONE
     topics = Topics(ragged.owners(batch.topic_start), batch.topic_partitions, ~known, known)
     slots, (owned, target, offered) = number(topics, namings)
-    lists_of = [Lists(start, slot) for (start, _, _), slot in zip(lists, (owned, target, offered), strict=True)]
+    lists_of = [MemberSlots(start, slot) for (start, _, _), slot in zip(lists, (owned, target, offered), strict=True)]
     return slots, lists_of[0].distinct(len(slots)), lists_of[1], lists_of[2]
 
 
-def _sets(encoded: Encoded, slots: Slots, owned: Lists, target: Lists) -> list[Sets]:
+def _sets(encoded: Encoded, slots: Slots, owned: MemberSlots, target: MemberSlots) -> list[ThreeSets]:
     """KIP-429's three sets of each group."""
     groups = encoded.batch.groups
     split = [_by_group(encoded, slots, mask, groups) for mask in three_sets(owned, target, slots)]
-    return [Sets(*each) for each in zip(*split, strict=True)]
+    return [ThreeSets(*each) for each in zip(*split, strict=True)]
 
 
 def _by_group(encoded: Encoded, slots: Slots, mask: Any, groups: int) -> list[tuple[TopicPartition, ...]]:
@@ -200,11 +214,11 @@ def _by_group(encoded: Encoded, slots: Slots, mask: Any, groups: int) -> list[tu
     return [tuple(sorted(each)) for each in found]
 
 
-def _slot_lists(encoded: Encoded, slots: Slots, lists: Lists) -> list[MemberLists]:
+def _slot_lists(encoded: Encoded, slots: Slots, lists: MemberSlots) -> list[PartitionsByMember]:
     return _cut(encoded, lists.start, _named(encoded, slots.topic[lists.slot], slots.partition[lists.slot]))
 
 
-def _lists(encoded: Encoded, start: LongArray, topic: Any, partition: Any) -> list[MemberLists]:
+def _lists(encoded: Encoded, start: LongArray, topic: Any, partition: Any) -> list[PartitionsByMember]:
     batch = encoded.batch
     first = batch.topic_start[ragged.owners(batch.member_start)]
     return _cut(encoded, start, _named(encoded, topic + first[ragged.owners(start)], partition))
@@ -216,7 +230,7 @@ def _named(encoded: Encoded, topic_row: LongArray, partition: Any) -> list[Topic
     return [TopicPartition(names[row], at) for row, at in pairs]
 
 
-def _cut(encoded: Encoded, start: LongArray, flat: list[TopicPartition]) -> list[MemberLists]:
+def _cut(encoded: Encoded, start: LongArray, flat: list[TopicPartition]) -> list[PartitionsByMember]:
     """Each group's lists by member id."""
     lists = [tuple(flat[begin:end]) for begin, end in pairwise(start.tolist())]
     by_id = list(zip(encoded.texts.member_ids, lists, strict=True))

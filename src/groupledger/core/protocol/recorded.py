@@ -16,7 +16,7 @@ from typing import NamedTuple
 from groupledger.core.custom.group import Protocol, TopicPartition
 from groupledger.core.history.rows import Assignment, GroupSnapshotRow, MemberSnapshotRow
 from groupledger.core.protocol import consumer as c
-from groupledger.core.protocol.callbacks import NOTHING, Call, Callback, Partitions, call
+from groupledger.core.protocol.callbacks import NOTHING, Call, Callback, PartitionSet, call
 from groupledger.core.step import Form
 
 REMEMBERING = frozenset({"sticky"})
@@ -57,8 +57,8 @@ class _Member:
     """A member of one snapshot: what it had when that came, and what it claims."""
 
     row: MemberSnapshotRow
-    held: Partitions
-    claimed: Partitions
+    held: PartitionSet
+    claimed: PartitionSet
 
 
 _Told = tuple[_Member, Call, Certainty]
@@ -86,13 +86,13 @@ def _member(row: MemberSnapshotRow, had: Mapping[str, _Member]) -> _Member:
     return _Member(row, held, _partitions(row.claimed))
 
 
-def _held(member: _Member, told: Iterable[_Told]) -> Partitions:
+def _held(member: _Member, told: Iterable[_Told]) -> PartitionSet:
     """What a member has after a snapshot: what it was told last, or what it had where it was told nothing."""
     mine = [made.partitions for who, made, _ in told if who is member and made.callback is Callback.ON_ASSIGNMENT]
     return frozenset(mine[-1]) if mine else member.held
 
 
-def _partitions(assignment: Assignment | None) -> Partitions:
+def _partitions(assignment: Assignment | None) -> PartitionSet:
     return frozenset(
         TopicPartition(name or topic_id or "", number)
         for topic_id, name, numbers in assignment or ()

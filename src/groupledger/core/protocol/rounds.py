@@ -9,15 +9,15 @@ from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol.callbacks import Call, Callback
 from groupledger.core.protocol.client_library import algorithm_of
-from groupledger.core.protocol.group import ClassicProcess, Group
-from groupledger.core.protocol.leader import Plan, Question, Sets
+from groupledger.core.protocol.group import ClassicGroup, ClassicProcess
+from groupledger.core.protocol.leader import Plan, Question, ThreeSets
 from groupledger.core.protocol.settlement import MemberRound, Round
 from groupledger.core.protocol.subscription import Seat
 
-NOBODY = Plan({}, {}, Sets())
+NOBODY = Plan({}, {}, ThreeSets())
 
 
-def gather(group: Group) -> Question | None:
+def gather(group: ClassicGroup) -> Question | None:
     """All who talk join, and the coordinator starts a generation; None where nobody is left to be asked.
 
     A dynamic member that did not join has lost its seat by the time-out; a static one keeps it, with what it last sent.
@@ -44,7 +44,7 @@ def gather(group: Group) -> Question | None:
     return _question(group, joined)
 
 
-def _send_join(group: Group, process: ClassicProcess) -> None:
+def _send_join(group: ClassicGroup, process: ClassicProcess) -> None:
     """JoinGroup. A member that has no id is given one: a dynamic one joins again with it (KIP-394)."""
     if not process.frozen:
         process.consumer = c.look(process.consumer, group.topics)
@@ -64,7 +64,7 @@ def _send_join(group: Group, process: ClassicProcess) -> None:
     group.coordinator.seat(process.registered(member_id, joining.subscription))
 
 
-def _question(group: Group, joined: Mapping[str, ClassicProcess]) -> Question:
+def _question(group: ClassicGroup, joined: Mapping[str, ClassicProcess]) -> Question:
     """What the coordinator sends to the leader, and the leader's own view of the topics."""
     coordinator = group.coordinator
     if coordinator.assignor is None or coordinator.leader is None:
@@ -79,7 +79,7 @@ def _question(group: Group, joined: Mapping[str, ClassicProcess]) -> Question:
     return Question(assignor, seats, leader.consumer.view, group.form, leader.settings.byte_code)
 
 
-def spread(group: Group, plan: Plan) -> None:
+def spread(group: ClassicGroup, plan: Plan) -> None:
     """SyncGroup is answered to all; who revokes something joins again, and so does who got no answer."""
     group.ownership.begin_step(answering=True)
     group.catch_up()
@@ -94,7 +94,7 @@ def spread(group: Group, plan: Plan) -> None:
     _close(group, rows, plan, unavailable)
 
 
-def _answer(group: Group, process: ClassicProcess, member_id: str, plan: Plan) -> bool:
+def _answer(group: ClassicGroup, process: ClassicProcess, member_id: str, plan: Plan) -> bool:
     answered = plan.failure is None and not process.misses
     process.misses = False
     if answered:
@@ -119,11 +119,13 @@ def _row(
     )
 
 
-def _unowned(group: Group, owned: Mapping[str, tuple[TopicPartition, ...]]) -> tuple[TopicPartition, ...]:
+def _unowned(group: ClassicGroup, owned: Mapping[str, tuple[TopicPartition, ...]]) -> tuple[TopicPartition, ...]:
     return tuple(sorted(group.wanted().difference(*owned.values())))
 
 
-def _close(group: Group, members: tuple[MemberRound, ...], plan: Plan, unavailable: tuple[TopicPartition, ...]) -> None:
+def _close(
+    group: ClassicGroup, members: tuple[MemberRound, ...], plan: Plan, unavailable: tuple[TopicPartition, ...]
+) -> None:
     """Note the round; the clock stands where the last member is done."""
     group.clock_ms = group.latest_ms()
     leader = group.coordinator.members.get(group.coordinator.leader or "")

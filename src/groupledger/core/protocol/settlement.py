@@ -11,7 +11,7 @@ from groupledger.core.custom.group import Protocol, TopicPartition
 from groupledger.core.protocol.callbacks import Call, Callback
 from groupledger.core.protocol.consumer_group.coordinated import Coordinated
 from groupledger.core.protocol.events import Event
-from groupledger.core.protocol.leader import Sets
+from groupledger.core.protocol.leader import ThreeSets
 from groupledger.core.protocol.ownership import Consumed, DoubleOwner
 from groupledger.core.protocol.records import Read
 
@@ -71,7 +71,7 @@ class Round:
     assignor: str | None
     leader: str | None
     members: tuple[MemberRound, ...]
-    sets: Sets
+    sets: ThreeSets
     unavailable: tuple[TopicPartition, ...]
     started_ms: int
     ended_ms: int

@@ -32,10 +32,10 @@ from groupledger.core.protocol.consumer_group.streams_group import StreamsGroup
 from groupledger.core.protocol.consumer_group.targets import ServerQuestion, Targets, find_targets
 from groupledger.core.protocol.consumer_group.topic_table import TopicTable
 from groupledger.core.protocol.coordinator import Coordinator
-from groupledger.core.protocol.group import Group
+from groupledger.core.protocol.group import ClassicGroup
 from groupledger.core.protocol.group_kinds import require_one_kind
 from groupledger.core.protocol.happening import come_back, happen
-from groupledger.core.protocol.leader import Plan, Question, plan_all
+from groupledger.core.protocol.leader import Plan, Question
 from groupledger.core.protocol.ownership import waited_ms
 from groupledger.core.protocol.records import Records
 from groupledger.core.protocol.refusals import require_topic_names
@@ -51,10 +51,10 @@ COORDINATORS: dict[e.GroupProtocol, type[ConsumerGroup]] = {
 }
 
 T = TypeVar("T")
-Asked = Question | ServerQuestion
+AnyQuestion = Question | ServerQuestion
 Answered = Plan | Targets
-Settling = Generator[Asked, Any, Settlement]
-Playing = Generator[Asked, Any, list[Settlement]]
+Settling = Generator[AnyQuestion, Any, Settlement]
+Playing = Generator[AnyQuestion, Any, list[Settlement]]
 
 
 def simulate(
@@ -82,8 +82,10 @@ def simulate_all(
     return [results[place] for place in range(len(playing))]
 
 
-def _answer_all(questions: Sequence[Asked], custom: Mapping[str, CustomAssignor]) -> list[Answered]:
+def _answer_all(questions: Sequence[AnyQuestion], custom: Mapping[str, CustomAssignor]) -> list[Answered]:
     """Leaders' questions by one call of each client-side assignor, coordinators' by one of each server-side one."""
+    from groupledger.core.protocol.planning import plan_all  # numpy and all assignors: only where somebody plans
+
     leaders = [place for place, each in enumerate(questions) if isinstance(each, Question)]
     coordinators = [place for place, each in enumerate(questions) if isinstance(each, ServerQuestion)]
     answers: dict[int, Answered] = {}
@@ -95,7 +97,7 @@ def _answer_all(questions: Sequence[Asked], custom: Mapping[str, CustomAssignor]
 
 def _go_on(
     playing: dict[int, Playing], place: int, answer: Answered | None, results: dict[int, list[Settlement] | Fault]
-) -> Asked | None:
+) -> AnyQuestion | None:
     """Send an answer to one group; its next question, or None once it has a result."""
     try:
         return next(playing[place]) if answer is None else playing[place].send(answer)
@@ -114,7 +116,7 @@ def live(script: Script, custom: Mapping[str, CustomAssignor] | None = None) -> 
         yield _answered(_settle(stage, event), known)
 
 
-def _answered(settling: Generator[Asked, Any, T], custom: Mapping[str, CustomAssignor]) -> T:
+def _answered(settling: Generator[AnyQuestion, Any, T], custom: Mapping[str, CustomAssignor]) -> T:
     try:
         question = next(settling)
         while True:
@@ -160,7 +162,7 @@ class _Stage:
     """A group as it is now: a consumer group (KIP-848) where there is one, else the classic one."""
 
     script: Script
-    classic: Group
+    classic: ClassicGroup
     topics: TopicTable
     consumer: Play | None = None
 
@@ -170,7 +172,7 @@ def _stage(script: Script, custom: Mapping[str, CustomAssignor], applications: A
     coordinator = Coordinator(known_ids=script.member_ids)
     times, pace = script.times, script.pace
     rate = None if times is None else times.records_per_second
-    group = Group(
+    group = ClassicGroup(
         dict(script.topics),
         script.form,
         pace if times is None else replace(pace, round_ms=times.each.round_trip_ms),
@@ -246,7 +248,7 @@ def _enter_consumer_group(stage: _Stage, event: e.Event) -> str | None:
     return refused
 
 
-def _starting(group: Group, event: e.Event) -> e.Join | None:
+def _starting(group: ClassicGroup, event: e.Event) -> e.Join | None:
     """How the process that an event starts in a classic group is configured."""
     if isinstance(event, e.Restart):
         process = group.processes.get(event.member)
@@ -268,7 +270,7 @@ def _leave_consumer_group(stage: _Stage, event: e.Event) -> Coordinated | None:
     return replace(coordinated, members=())
 
 
-def _settle_classic(group: Group, event: e.Event) -> Generator[Question, Plan, Settlement]:
+def _settle_classic(group: ClassicGroup, event: e.Event) -> Generator[Question, Plan, Settlement]:
     """One event, and rounds until nobody wants another."""
     refused = happen(group, event)
     event_ms = max(group.settled_ms, event.at_ms)
@@ -280,7 +282,7 @@ def _settle_classic(group: Group, event: e.Event) -> Generator[Question, Plan, S
     return _settlement(group, event, event_ms, cycle, failure, refused)
 
 
-def _rounds(group: Group, event: e.Event) -> Generator[Question, Plan, tuple[Cycle | None, str | None]]:
+def _rounds(group: ClassicGroup, event: e.Event) -> Generator[Question, Plan, tuple[Cycle | None, str | None]]:
     """Rounds until nobody wants another, or until a cycle or a failure."""
     seen: dict[object, int] = {}
     while group.rebalancing and not event.together and len(group.rounds) < MOST_ROUNDS:
@@ -295,14 +297,14 @@ def _rounds(group: Group, event: e.Event) -> Generator[Question, Plan, tuple[Cyc
     return None, None
 
 
-def _round(group: Group) -> Generator[Question, Plan, None]:
+def _round(group: ClassicGroup) -> Generator[Question, Plan, None]:
     question = gather(group)
     if question is not None:
         spread(group, (yield question))
 
 
 def _settlement(
-    group: Group, event: e.Event, event_ms: int, cycle: Cycle | None, failure: str | None, refused: str | None
+    group: ClassicGroup, event: e.Event, event_ms: int, cycle: Cycle | None, failure: str | None, refused: str | None
 ) -> Settlement:
     if len(group.rounds) == MOST_ROUNDS and group.rebalancing and cycle is None and failure is None:
         failure = f"not stable after {MOST_ROUNDS} rounds, and no two of them alike"

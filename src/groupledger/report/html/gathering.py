@@ -13,7 +13,7 @@ from groupledger.answers.group_owners import group_owners, sizes
 from groupledger.answers.over_time import hand_overs, rebalances_over_time, unit_of
 from groupledger.answers.overview import overview
 from groupledger.answers.rows import exactly
-from groupledger.answers.scope import Asked, Scope
+from groupledger.answers.scope import RequestedScope, Scope
 from groupledger.answers.skew import skew
 from groupledger.answers.storms import storms
 from groupledger.answers.timeline import timeline
@@ -89,7 +89,7 @@ class GroupFacts:
     unowned: UnownedTime
 
 
-def fleet(reader: Reader, asked: Asked) -> Fleet:
+def fleet(reader: Reader, asked: RequestedScope) -> Fleet:
     """Judge and rank everything that was asked for. Raises as `scope.scope`."""
     judged = audit(reader, asked)
     within = judged.scope
@@ -130,7 +130,7 @@ def group_facts(reader: Reader, within: Scope, line: GroupLine, found: tuple[Fou
     limit = min(MOST_REBALANCES, states)
     of_sizes, records = sizes(reader, of_group, MOST_RECORDS) if owners.owners is None else ((), line.records)
     unit, block = unit_of(line.last - line.first), max(1, -(-owners.partitions // MOST_ROWS))
-    ranked = skew(reader, Asked(line.cluster_id, name, within.since, within.until), 1)
+    ranked = skew(reader, RequestedScope(line.cluster_id, name, within.since, within.until), 1)
     return GroupFacts(
         line=line,
         scope=within,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from groupledger.answers.rows import GroupKey
 from groupledger.answers.spoken import numbered
 from groupledger.core.findings import BY_CODE, Severity
 from groupledger.core.length import stretch
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from groupledger.report.html.canvas import Drawing
     from groupledger.report.html.gathering import Fleet
 
-GroupKey = tuple[str, str]
 Pages = Mapping[GroupKey, str]
 """The file of each group that has a page."""
 

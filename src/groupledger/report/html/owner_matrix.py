@@ -13,7 +13,7 @@ from groupledger.core.short_names import shortened
 
 if TYPE_CHECKING:
     from groupledger.answers.group_owners import PartitionOwners
-    from groupledger.answers.topic_partitions import TopicPartition
+    from groupledger.answers.topic_partitions import NamedPartition
 
 COLUMNS = 480
 UNKNOWN, NOBODY, SEVERAL, OTHERS = -1, -2, -3, -4
@@ -26,7 +26,7 @@ SIDE_BY_SIDE = 1.25
 class OwnerMatrix:
     """`members` are named, those with most partition time first; `others` share one code."""
 
-    places: tuple[TopicPartition, ...]
+    places: tuple[NamedPartition, ...]
     members: tuple[str, ...]
     others: int
     cells: tuple[tuple[int, ...], ...]

@@ -19,7 +19,7 @@ from groupledger.report.html.rendering import comparison_html, group_html, index
 
 if TYPE_CHECKING:
     from groupledger.answers.rows import Reader
-    from groupledger.answers.scope import Asked
+    from groupledger.answers.scope import RequestedScope
     from groupledger.core.protocol.comparison import ScriptComparison
 
 LIBRARIES = ("matplotlib", "jinja2")
@@ -37,7 +37,7 @@ class WrittenReport:
 
 
 def write_report(
-    reader: Reader, asked: Asked, place: Path, limit: int, doing: Callable[[str], None] = lambda _: None
+    reader: Reader, asked: RequestedScope, place: Path, limit: int, doing: Callable[[str], None] = lambda _: None
 ) -> WrittenReport:
     """Write the index, and pages of the `limit` worst groups; `doing` is told which one is next.
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol.consumer_group.coordinator import ConsumerGroup
 from groupledger.core.protocol.consumer_group.group_member import MemberState
-from groupledger.core.protocol.consumer_group.heartbeat import Answer, Refusal, Request
+from groupledger.core.protocol.consumer_group.heartbeat import HeartbeatRequest, HeartbeatResponse, Refusal
 from groupledger.core.protocol.consumer_group.play import Play
 from groupledger.core.protocol.consumer_group.process import Backoff, Process, Steps
 from groupledger.core.protocol.consumer_group.settings import CLASSIC_SESSION_TIMEOUT_MS, RETRY_BACKOFF_MS
@@ -72,11 +72,11 @@ def _with_topics(play: Play, process: Process) -> c.Consumer:
     return c.look(process.consumer, play.group.topics.counts)
 
 
-def _join_group(play: Play, process: Process, member_id: str) -> Request:
+def _join_group(play: Play, process: Process, member_id: str) -> HeartbeatRequest:
     """JoinGroup with what the subscription states as owned: nothing of an eager member."""
     if process.consumer is None:
         raise AssertionError(f"{process.name} is no classic member; expected one")
-    return Request(
+    return HeartbeatRequest(
         member_id=member_id,
         process=process.name,
         epoch=process.generation or 0,
@@ -89,7 +89,7 @@ def _join_group(play: Play, process: Process, member_id: str) -> Request:
     )
 
 
-def _refuse(play: Play, process: Process, answer: Answer | None) -> None:
+def _refuse(play: Play, process: Process, answer: HeartbeatResponse | None) -> None:
     if answer is not None:
         play.refused = f"{answer.error}: {answer.message}"
     play.end(process)

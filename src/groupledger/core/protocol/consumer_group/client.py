@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from groupledger.core.protocol.consumer_group.heartbeat import Answer, Request
-from groupledger.core.protocol.consumer_group.topic_table import NO_PARTITIONS, IdPartitions
+from groupledger.core.protocol.consumer_group.heartbeat import HeartbeatRequest, HeartbeatResponse
+from groupledger.core.protocol.consumer_group.topic_table import NO_PARTITIONS, TopicIdPartitionSet
 from groupledger.core.protocol.events import GroupProtocol
 
 Said = tuple[tuple[str, ...], str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class ConsumerClient:
     """What it knows. `epoch` 0: it has to join. `owned` None: it has not reconciled anything since it joined.
 
     `assigned`: what the coordinator answered last. `stated`, `said`: what it last sent as owned, and as subscription.
@@ -32,9 +32,9 @@ class Client:
     remote_assignor: str | None = None
     rebalance_timeout_ms: int = 0
     epoch: int = 0
-    owned: IdPartitions | None = None
-    assigned: IdPartitions | None = None
-    stated: IdPartitions | None = None
+    owned: TopicIdPartitionSet | None = None
+    assigned: TopicIdPartitionSet | None = None
+    stated: TopicIdPartitionSet | None = None
     said: Said | None = None
     full: bool = True
     protocol: GroupProtocol = GroupProtocol.CONSUMER
@@ -46,7 +46,7 @@ class Client:
         return self.protocol is GroupProtocol.SHARE
 
     @property
-    def owns(self) -> IdPartitions:
+    def owns(self) -> TopicIdPartitionSet:
         """What it owns."""
         return self.owned or NO_PARTITIONS
 
@@ -67,12 +67,12 @@ class Client:
         return self.full or self.epoch == 0 or self.said != self.subscribed or untold
 
 
-def send(client: Client) -> tuple[Client, Request]:
+def send(client: ConsumerClient) -> tuple[ConsumerClient, HeartbeatRequest]:
     """The next heartbeat: all when it joins or after an error, else what changed."""
     full = client.full or client.epoch == 0
     changed = full or client.said != client.subscribed
     owned = client.owns if (full or client.stated != client.owns) and not client.shares else None
-    request = Request(
+    request = HeartbeatRequest(
         member_id=client.member_id,
         process=client.process,
         epoch=client.epoch,
@@ -87,22 +87,22 @@ def send(client: Client) -> tuple[Client, Request]:
     return replace(client, said=client.subscribed, stated=client.owns, full=False), request
 
 
-def receive(client: Client, answer: Answer) -> Client:
+def receive(client: ConsumerClient, answer: HeartbeatResponse) -> ConsumerClient:
     """Take an answer without an error."""
     assigned = client.assigned if answer.assigned is None else answer.assigned
     return replace(client, epoch=answer.epoch, assigned=assigned)
 
 
-def lose_answer(client: Client) -> Client:
+def lose_answer(client: ConsumerClient) -> ConsumerClient:
     """No answer came: say everything again."""
     return replace(client, full=True)
 
 
-def subscribe(client: Client, topics: Iterable[str]) -> Client:
+def subscribe(client: ConsumerClient, topics: Iterable[str]) -> ConsumerClient:
     """Subscribe to other topics, by name; the coordinator hears of it with the next heartbeat."""
     return replace(client, topics=tuple(topics), regex=None)
 
 
-def fall_out(client: Client) -> Client:
+def fall_out(client: ConsumerClient) -> ConsumerClient:
     """It lost everything; it joins again under the same member id (KIP-1082)."""
     return replace(client, epoch=0, owned=None, assigned=None, stated=None, said=None, full=True)

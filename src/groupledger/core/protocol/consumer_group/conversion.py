@@ -15,18 +15,18 @@ from groupledger.core.protocol.consumer_group.coordinator import FIRST_EPOCH, Co
 from groupledger.core.protocol.consumer_group.exchange import begin_call, finish_call, takes_time
 from groupledger.core.protocol.consumer_group.group_member import GroupMember
 from groupledger.core.protocol.consumer_group.play import Play
-from groupledger.core.protocol.consumer_group.process import Due, Process
+from groupledger.core.protocol.consumer_group.process import EntryKind, Process
 from groupledger.core.protocol.consumer_group.settings import CLASSIC_SESSION_TIMEOUT_MS, ConsumerGroupSettings
 from groupledger.core.protocol.consumer_group.topic_table import TopicTable
 from groupledger.core.protocol.coordinator import Coordinator, Registered
-from groupledger.core.protocol.group import ClassicProcess, Group
+from groupledger.core.protocol.group import ClassicGroup, ClassicProcess
 from groupledger.core.step import Form
 
 WRITES_USER_DATA = frozenset({"librdkafka-cooperative-sticky"})
 """Assignors whose assignments have user data, which no coordinator takes over (decision 0113, and seen live)."""
 
 
-def refuses(group: Group, settings: ConsumerGroupSettings) -> str | None:
+def refuses(group: ClassicGroup, settings: ConsumerGroupSettings) -> str | None:
     """Why a member of the consumer protocol may not join a classic group that has members."""
     coordinator = group.coordinator
     if not coordinator.members:
@@ -44,7 +44,7 @@ def refuses(group: Group, settings: ConsumerGroupSettings) -> str | None:
 
 
 def to_consumer_group(
-    group: Group, settings: ConsumerGroupSettings, table: TopicTable, kind: type[ConsumerGroup] = ConsumerGroup
+    group: ClassicGroup, settings: ConsumerGroupSettings, table: TopicTable, kind: type[ConsumerGroup] = ConsumerGroup
 ) -> Play:
     """The group goes on as a consumer group: its generation is the epoch, what members were assigned is their target.
 
@@ -81,13 +81,13 @@ def to_consumer_group(
     return play
 
 
-def _is_taken_over(partition: TopicPartition, group: Group) -> bool:
+def _is_taken_over(partition: TopicPartition, group: ClassicGroup) -> bool:
     """Kafka takes any partition of a topic that exists; one past the topic's end stops its assignor `uniform`."""
     return group.form is Form.AS_KAFKA or c.exists(partition, group.topics)
 
 
 def _seat(
-    group: ConsumerGroup, member: Registered, classic: Group, given: Iterable[TopicPartition], now_ms: int
+    group: ConsumerGroup, member: Registered, classic: ClassicGroup, given: Iterable[TopicPartition], now_ms: int
 ) -> None:
     process = classic.processes.get(member.process)
     held = sorted(group.topics.identified(given))
@@ -123,10 +123,10 @@ def _go_on(play: Play, process: ClassicProcess) -> None:
     play.send_next(moved)
     if process.consumer.member_id not in play.group.members:
         moved.steps = join_steps(play, moved)
-        play.put(moved, Due.GO_ON)
+        play.put(moved, EntryKind.GO_ON)
 
 
-def to_classic_group(play: Play, group: Group) -> None:
+def to_classic_group(play: Play, group: ClassicGroup) -> None:
     """The group goes on as a classic one: the epoch is its generation, and all members join again.
 
     Processes of the consumer protocol that stand still are left to `group.strangers`: they find no such group any more.
@@ -159,7 +159,7 @@ def to_classic_group(play: Play, group: Group) -> None:
     group.set_clocks(play.clock_ms)
 
 
-def _back(play: Play, group: Group, process: Process) -> ClassicProcess:
+def _back(play: Play, group: ClassicGroup, process: Process) -> ClassicProcess:
     if process.consumer is None:
         raise AssertionError(f"{process.name} follows the consumer protocol; expected a classic one")
     back = ClassicProcess(process.settings, process.consumer, play.clock_ms, process.number)
@@ -170,12 +170,12 @@ def _back(play: Play, group: Group, process: Process) -> ClassicProcess:
     return back
 
 
-def _finish_calls(play: Play, group: Group) -> None:
+def _finish_calls(play: Play, group: ClassicGroup) -> None:
     """Calls that processes are in return. Who stands still and is of the consumer protocol is left to the strangers."""
     while play.queue:
         entry = heapq.heappop(play.queue)
         process = play.of(entry)
-        if process is None or not process.talks or entry.due is not Due.RETURN or process.doing is None:
+        if process is None or not process.talks or entry.due is not EntryKind.RETURN or process.doing is None:
             continue
         play.clock_ms = max(play.clock_ms, entry.at_ms)
         play.catch_up()
@@ -186,7 +186,7 @@ def _finish_calls(play: Play, group: Group) -> None:
         if isinstance(step, Call):
             begin_call(play, process, step)
             if not takes_time(play, process):
-                play.put(process, Due.RETURN)
+                play.put(process, EntryKind.RETURN)
     for process in list(play.processes.values()):
         if process.client is not None and process.alive:
             group.strangers[process.name] = process

@@ -17,7 +17,7 @@ from typing import ClassVar
 from groupledger.core.assignors.server.group import ServerGroup, ServerMember, TopicIdNumbers
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol.consumer_group.group_member import LEFT_STATIC, GroupMember, MemberState
-from groupledger.core.protocol.consumer_group.heartbeat import Answer, Request
+from groupledger.core.protocol.consumer_group.heartbeat import HeartbeatRequest, HeartbeatResponse
 from groupledger.core.protocol.consumer_group.reconciliation import Goal, advance
 from groupledger.core.protocol.consumer_group.seats import fault_of, find_seat, updated
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
@@ -27,7 +27,7 @@ from groupledger.core.protocol.consumer_group.subscriptions import (
     topics_of,
 )
 from groupledger.core.protocol.consumer_group.targets import ServerQuestion
-from groupledger.core.protocol.consumer_group.topic_table import IdPartitions, TopicIdPartition, TopicTable, flat
+from groupledger.core.protocol.consumer_group.topic_table import TopicIdPartition, TopicIdPartitionSet, TopicTable, flat
 from groupledger.core.protocol.events import GroupProtocol
 
 FIRST_EPOCH = 1
@@ -38,7 +38,7 @@ FIRST_EPOCH = 1
 class Turn:
     """A heartbeat in hand: the member before it and with what it says. `replaces`: the id of the one it takes over."""
 
-    request: Request
+    request: HeartbeatRequest
     before: GroupMember
     member: GroupMember
     subscription_changed: bool
@@ -69,10 +69,10 @@ class ConsumerGroup:
     _seen_topics: object = None  # metadata of subscribed topics, at the last bump
     _topics_changed: bool = False
 
-    def begin(self, request: Request, now_ms: int) -> Turn | Answer:
+    def begin(self, request: HeartbeatRequest, now_ms: int) -> Turn | HeartbeatResponse:
         """The first part of a heartbeat, or the error that ends it."""
         found = fault_of(request) or find_seat(request, self.members, self._may_be_late)
-        if isinstance(found, Answer):
+        if isinstance(found, HeartbeatResponse):
             return found
         before, member = found.member, updated(found.member, request)
         turn = Turn(request, before, member, _says_other_topics(before, member), found.replaces)
@@ -137,7 +137,7 @@ class ConsumerGroup:
         self.assignment_epoch, self.assigned_ms = self.epoch, now_ms
         return changed
 
-    def finish(self, turn: Turn, now_ms: int) -> Answer:
+    def finish(self, turn: Turn, now_ms: int) -> HeartbeatResponse:
         """The last part: one step of the member towards its target, and the answer."""
         if turn.replaces is not None:
             self._replace(turn.replaces, turn.member.member_id)
@@ -149,7 +149,7 @@ class ConsumerGroup:
         self._watch_revocation(turn.before, member, now_ms)
         answers_all = turn.request.epoch == 0 or self._says_all(turn.request)
         new = answers_all or dict(member.assigned) != dict(turn.before.assigned)
-        return Answer(member.epoch, frozenset(member.assigned) if new else None)
+        return HeartbeatResponse(member.epoch, frozenset(member.assigned) if new else None)
 
     def _advance(self, turn: Turn) -> GroupMember:
         """One step of the member that speaks."""
@@ -158,7 +158,7 @@ class ConsumerGroup:
         changed = turn.subscription_changed
         return advance(member, goal, turn.request.owned, held_by_others, subscription_changed=changed)
 
-    def _says_all(self, request: Request) -> bool:
+    def _says_all(self, request: HeartbeatRequest) -> bool:
         """Whether everything was said, so that everything is answered."""
         return request.full
 
@@ -219,11 +219,11 @@ class ConsumerGroup:
         """All names that somebody subscribes to."""
         return {name for each in self.members.values() for name in topics_of(each, self.resolved.topics)}
 
-    def target(self, member_id: str) -> IdPartitions:
+    def target(self, member_id: str) -> TopicIdPartitionSet:
         """What a member is to get."""
         return flat(self.targets.get(member_id, ()))
 
-    def missing(self, member: GroupMember) -> IdPartitions:
+    def missing(self, member: GroupMember) -> TopicIdPartitionSet:
         """What a member's target has and it was not assigned."""
         goal = self._goal(member)
         return frozenset(each for each in goal.target - member.assigned.keys() if each.topic_id in goal.subscribed)
@@ -277,7 +277,7 @@ class ConsumerGroup:
         others = [each for member_id, each in self.members.items() if member_id != without]
         return self.settings.migration_policy.downgrades and bool(others) and all(each.uses_classic for each in others)
 
-    def _may_be_late(self, request: Request, member: GroupMember) -> bool:
+    def _may_be_late(self, request: HeartbeatRequest, member: GroupMember) -> bool:
         """Whether a member may speak in its previous epoch: it owns nothing that it was not assigned."""
         return request.owned is not None and request.owned <= member.assigned.keys()
 
@@ -318,7 +318,7 @@ class ConsumerGroup:
         subscribed = self.topics.ids(topics_of(member, self.resolved.topics))
         return Goal(self.assignment_epoch, self.target(member.member_id), subscribed)
 
-    def _held_by_others(self, member: GroupMember) -> IdPartitions:
+    def _held_by_others(self, member: GroupMember) -> TopicIdPartitionSet:
         held = (each.held for key, each in self.members.items() if key != member.member_id)
         return frozenset().union(*held)
 

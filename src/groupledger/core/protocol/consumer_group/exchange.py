@@ -12,16 +12,16 @@ from groupledger.core.protocol.consumer_group import client as c
 from groupledger.core.protocol.consumer_group.classic_members import join_steps, needs_to_join
 from groupledger.core.protocol.consumer_group.coordinated import Reconciled
 from groupledger.core.protocol.consumer_group.coordinator import Turn
-from groupledger.core.protocol.consumer_group.heartbeat import REJOINS, Answer, Refusal, Request
+from groupledger.core.protocol.consumer_group.heartbeat import REJOINS, HeartbeatRequest, HeartbeatResponse, Refusal
 from groupledger.core.protocol.consumer_group.play import Play
-from groupledger.core.protocol.consumer_group.process import Backoff, Due, NextPoll, Process, Steps
+from groupledger.core.protocol.consumer_group.process import Backoff, EntryKind, NextPoll, Process, Steps
 from groupledger.core.protocol.consumer_group.rows import write_heartbeat, write_target
 from groupledger.core.protocol.consumer_group.targets import ServerQuestion, Targets
 
-Asking = Generator[ServerQuestion, Targets, None]
+AskingTargets = Generator[ServerQuestion, Targets, None]
 
 
-def take_next(play: Play) -> Asking:
+def take_next(play: Play) -> AskingTargets:
     """Let the next thing happen: a time-out, or the first entry of the queue."""
     over, timer_ms = play.next_time_out(), play.group.timer_ms
     first_ms = min([*(each.at_ms for each in play.queue[:1]), *([] if over is None else over[:1])], default=timer_ms)
@@ -39,17 +39,17 @@ def take_next(play: Play) -> Asking:
     if process is None:
         return
     play.move_clock(entry.at_ms)
-    speaks = entry.due in (Due.SEND, Due.ANSWER)
+    speaks = entry.due in (EntryKind.SEND, EntryKind.ANSWER)
     if process.cut_off and speaks:
         return
     if (process.hung if not speaks else not process.talks) or not (process.talks or process.cut_off):
         process.suspended.append((entry.due, entry.payload))
-    elif entry.due is Due.SEND:
+    elif entry.due is EntryKind.SEND:
         yield from _send(play, process)
-    elif entry.due is Due.ANSWER:
+    elif entry.due is EntryKind.ANSWER:
         yield from _receive(play, process, entry.payload)
     else:
-        yield from _go_on(play, process, entry.payload, returned=entry.due is Due.RETURN)
+        yield from _go_on(play, process, entry.payload, returned=entry.due is EntryKind.RETURN)
 
 
 def time_out(play: Play, member_id: str) -> None:
@@ -94,7 +94,7 @@ def _unseat(play: Play, member_id: str) -> None:
         play.group.leave(member_id)
 
 
-def _send(play: Play, process: Process) -> Asking:
+def _send(play: Play, process: Process) -> AskingTargets:
     """The next heartbeat of a process."""
     if process.waits:
         process.sends_again = True
@@ -111,12 +111,12 @@ def _send(play: Play, process: Process) -> Asking:
     round_trip_ms = play.round_trip_ms(process)
     if round_trip_ms:
         process.waits = True
-        play.put(process, Due.ANSWER, round_trip_ms, answer)
+        play.put(process, EntryKind.ANSWER, round_trip_ms, answer)
     else:
         yield from _receive(play, process, answer)
 
 
-def _send_classic(play: Play, process: Process) -> Asking:
+def _send_classic(play: Play, process: Process) -> AskingTargets:
     """A classic heartbeat. One that is in a rebalance already says nothing of it."""
     if process.steps is not None or process.consumer is None:
         return
@@ -134,14 +134,14 @@ def _send_classic(play: Play, process: Process) -> Asking:
     yield from carry_on(play, process)
 
 
-def exchange(play: Play, request: Request) -> Generator[ServerQuestion, Targets, Answer]:
+def exchange(play: Play, request: HeartbeatRequest) -> Generator[ServerQuestion, Targets, HeartbeatResponse]:
     """The coordinator handles a heartbeat, or a JoinGroup; new expressions are resolved right after it."""
     group = play.group
     if group.make_topics(play.clock_ms):
         play.change_topics()
     before = group.epoch, group.assignment_epoch
     turn = group.begin(request, play.clock_ms)
-    if isinstance(turn, Answer):
+    if isinstance(turn, HeartbeatResponse):
         write_heartbeat(play, request, turn)
         return turn
     if group.is_due(play.clock_ms):
@@ -156,13 +156,13 @@ def exchange(play: Play, request: Request) -> Generator[ServerQuestion, Targets,
     return answer
 
 
-def _end_delay(play: Play) -> Asking:
+def _end_delay(play: Play) -> AskingTargets:
     """The coordinator of a Streams group computes the first target, which members hear of with their heartbeats."""
     if play.group.end_delay():
         yield from _assign(play, None)
 
 
-def _assign(play: Play, turn: Turn | None) -> Asking:
+def _assign(play: Play, turn: Turn | None) -> AskingTargets:
     question = play.group.question(turn)
     answer = yield question
     if answer.failure is not None:
@@ -172,7 +172,7 @@ def _assign(play: Play, turn: Turn | None) -> Asking:
     write_target(play, turn, question.assignor, answer.of)
 
 
-def _receive(play: Play, process: Process, answer: Answer) -> Asking:
+def _receive(play: Play, process: Process, answer: HeartbeatResponse) -> AskingTargets:
     """An answer reaches a member of the consumer protocol."""
     client = process.client
     if client is None:
@@ -213,7 +213,7 @@ def _take_shared(play: Play, process: Process) -> None:
     play.ownership.take(process.name, play.consumed(process), play.clock_ms)
 
 
-def carry_on(play: Play, process: Process) -> Asking:
+def carry_on(play: Play, process: Process) -> AskingTargets:
     """What a process does next, unless it is busy: lose all, close, reconcile, in this order."""
     while process.alive and process.doing is None and not process.hung:
         if process.fallen is not None:
@@ -234,7 +234,7 @@ def _begin(process: Process, steps: Steps) -> None:
     process.fallen, process.closing = None, False
 
 
-def _go_on(play: Play, process: Process, answer: Answer | None, *, returned: bool) -> Asking:
+def _go_on(play: Play, process: Process, answer: HeartbeatResponse | None, *, returned: bool) -> AskingTargets:
     """A call has returned, or a time is over. A process that is to do something while it is in a call does it then."""
     if not returned and process.in_poll:
         return
@@ -249,7 +249,7 @@ def _go_on(play: Play, process: Process, answer: Answer | None, *, returned: boo
         yield from carry_on(play, process)
 
 
-def _run(play: Play, process: Process, answer: Answer | None) -> Generator[ServerQuestion, Targets, bool]:
+def _run(play: Play, process: Process, answer: HeartbeatResponse | None) -> Generator[ServerQuestion, Targets, bool]:
     """Take steps until one takes time (False), or there are none left (True)."""
     process.read_on()
     while process.steps is not None:
@@ -261,14 +261,14 @@ def _run(play: Play, process: Process, answer: Answer | None) -> Generator[Serve
                 process.application.read(play.clock_ms)  # the poll that its callbacks ran in
             return process.alive
         answer = None
-        if isinstance(step, Request):
+        if isinstance(step, HeartbeatRequest):
             answer = yield from exchange(play, step)
             continue
         if isinstance(step, Backoff | NextPoll):
             wait_ms = step.ms if isinstance(step, Backoff) else process.next_poll_ms(play.clock_ms) - play.clock_ms
             if wait_ms or isinstance(step, Backoff):
                 process.doing = Call(Callback.USER_DATA)
-                play.put(process, Due.GO_ON, wait_ms)
+                play.put(process, EntryKind.GO_ON, wait_ms)
                 return False
             continue
         begin_call(play, process, step)
@@ -289,7 +289,7 @@ def takes_time(play: Play, process: Process) -> bool:
     """Let a call go on until it spends time (True) or returns (False)."""
     spent_ms = next((ms for ms in process.turns or () if ms), None)
     if spent_ms is not None:
-        play.put(process, Due.RETURN, spent_ms)
+        play.put(process, EntryKind.RETURN, spent_ms)
     return spent_ms is not None
 
 

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from groupledger.core.protocol.consumer_group.topic_table import IdPartitions, TopicIdPartition
+from groupledger.core.protocol.consumer_group.topic_table import TopicIdPartition, TopicIdPartitionSet
 
 LEFT_STATIC = -2
 """Member epoch of a static member that left and may come back."""
@@ -49,6 +49,6 @@ class GroupMember:
         return self.classic_assignors is not None
 
     @property
-    def held(self) -> IdPartitions:
+    def held(self) -> TopicIdPartitionSet:
         """What no other member may be given: assigned, or not given up yet."""
         return frozenset([*self.assigned, *self.pending])

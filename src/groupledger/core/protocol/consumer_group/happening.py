@@ -13,10 +13,10 @@ from groupledger.core.protocol import consumer as classic
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.consumer_group import client as c
 from groupledger.core.protocol.consumer_group.classic_members import join_steps
-from groupledger.core.protocol.consumer_group.client import Client
+from groupledger.core.protocol.consumer_group.client import ConsumerClient
 from groupledger.core.protocol.consumer_group.exchange import leave_late, time_out
 from groupledger.core.protocol.consumer_group.play import Play
-from groupledger.core.protocol.consumer_group.process import Due, Process
+from groupledger.core.protocol.consumer_group.process import EntryKind, Process
 from groupledger.core.protocol.happening import new_consumer
 from groupledger.core.protocol.refusals import (
     BAD_EVENT,
@@ -75,11 +75,11 @@ def _start(play: Play, settings: e.Join) -> None:
     else:
         process.consumer = new_consumer(settings, play.group.topics.counts, play.form, {})
         process.steps = join_steps(play, process)
-        play.put(process, Due.GO_ON)
+        play.put(process, EntryKind.GO_ON)
 
 
-def _client(settings: e.Join, member_id: str) -> Client:
-    return Client(
+def _client(settings: e.Join, member_id: str) -> ConsumerClient:
+    return ConsumerClient(
         member_id=member_id,
         process=settings.member,
         topics=settings.topics,
@@ -101,7 +101,7 @@ def _process_id(settings: e.Join) -> str | None:
 def _leave(play: Play, event: e.Leave) -> None:
     process = _running(play, event.member, "leave")
     process.closing = process.leaves = True
-    play.put(process, Due.GO_ON)
+    play.put(process, EntryKind.GO_ON)
 
 
 def _crash(play: Play, event: e.Crash) -> None:
@@ -230,7 +230,7 @@ def _join_again(play: Play, process: Process) -> None:
     """A classic process joins again, unless it does already."""
     if process.steps is None:
         process.steps = join_steps(play, process)
-        play.put(process, Due.GO_ON)
+        play.put(process, EntryKind.GO_ON)
 
 
 def _match_again(play: Play) -> None:

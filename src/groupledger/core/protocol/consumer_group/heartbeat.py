@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from groupledger.core.protocol.consumer_group.topic_table import IdPartitions
+from groupledger.core.protocol.consumer_group.topic_table import TopicIdPartitionSet
 
 
 class Refusal(enum.StrEnum):
@@ -28,7 +28,7 @@ REJOINS = frozenset({Refusal.FENCED_MEMBER_EPOCH, Refusal.UNKNOWN_MEMBER_ID})
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HeartbeatRequest:
     """One heartbeat; what is None did not change since the last one. Epoch 0 joins.
 
     `classic_assignors`: this stands for a JoinGroup of a member of the classic protocol. `process_id`: of a Streams
@@ -43,7 +43,7 @@ class Request:
     regex: str | None = None
     remote_assignor: str | None = None
     rebalance_timeout_ms: int | None = None
-    owned: IdPartitions | None = None
+    owned: TopicIdPartitionSet | None = None
     classic_assignors: tuple[str, ...] | None = None
     process_id: str | None = None
 
@@ -59,10 +59,10 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HeartbeatResponse:
     """The coordinator's answer. `assigned` None: as before. `message` says what an error is about."""
 
     epoch: int
-    assigned: IdPartitions | None = None
+    assigned: TopicIdPartitionSet | None = None
     error: Refusal | None = None
     message: str = ""

@@ -20,7 +20,7 @@ from groupledger.core.protocol.consumer import exists
 from groupledger.core.protocol.consumer_group.coordinated import HeartbeatRow, Reconciled, TargetRow
 from groupledger.core.protocol.consumer_group.coordinator import ConsumerGroup
 from groupledger.core.protocol.consumer_group.group_member import LEFT_STATIC, MemberState
-from groupledger.core.protocol.consumer_group.process import Due, Process
+from groupledger.core.protocol.consumer_group.process import EntryKind, Process
 from groupledger.core.protocol.consumer_group.settings import CLASSIC_HEARTBEAT_INTERVAL_MS
 from groupledger.core.protocol.events import Join
 from groupledger.core.protocol.ownership import Gap, LiveOwnership
@@ -30,14 +30,14 @@ from groupledger.core.protocol.times import MemberTimes, Times
 from groupledger.core.step import Form
 
 
-class Entry(NamedTuple):
+class QueueEntry(NamedTuple):
     """One entry of the queue. `wakes`: of a SEND; older ones of the process no longer count."""
 
     at_ms: int
     order: int
     name: str
     number: int
-    due: Due
+    due: EntryKind
     wakes: int
     payload: Any = None
 
@@ -63,7 +63,7 @@ class Play(ReadingGroup):
     heartbeats: list[HeartbeatRow] = field(default_factory=list)
     targets: list[TargetRow] = field(default_factory=list)
     reconciled: list[Reconciled] = field(default_factory=list)
-    queue: list[Entry] = field(default_factory=list)
+    queue: list[QueueEntry] = field(default_factory=list)
     clock_ms: int = 0
     settled_ms: int = 0
     wanted_before: frozenset[TopicPartition] = frozenset()
@@ -111,17 +111,19 @@ class Play(ReadingGroup):
             process.application.commit()
             process.commits_next_ms = self.clock_ms + self.commits_every_ms
 
-    def put(self, process: Process, due: Due, after_ms: int = 0, payload: Any = None) -> None:
+    def put(self, process: Process, due: EntryKind, after_ms: int = 0, payload: Any = None) -> None:
         """Put something that a process will do into the queue."""
         self._order += 1
         at_ms = self.clock_ms + after_ms
-        heapq.heappush(self.queue, Entry(at_ms, self._order, process.name, process.number, due, process.wakes, payload))
+        heapq.heappush(
+            self.queue, QueueEntry(at_ms, self._order, process.name, process.number, due, process.wakes, payload)
+        )
 
     def send_soon(self, process: Process, after_ms: int = 0) -> None:
         """The next heartbeat of a process is then, and not when it was to be."""
         process.wakes += 1
         process.next_send_ms = self.clock_ms + after_ms
-        self.put(process, Due.SEND, after_ms)
+        self.put(process, EntryKind.SEND, after_ms)
 
     def send_next(self, process: Process) -> None:
         """The next heartbeat comes an interval after this one."""
@@ -133,12 +135,12 @@ class Play(ReadingGroup):
             return CLASSIC_HEARTBEAT_INTERVAL_MS
         return self.group.settings.heartbeat_interval_ms
 
-    def of(self, entry: Entry) -> Process | None:
+    def of(self, entry: QueueEntry) -> Process | None:
         """The process of an entry that still counts."""
         process = self.processes.get(entry.name)
         if process is None or not process.alive or process.number != entry.number:
             return None
-        return None if entry.due is Due.SEND and entry.wakes != process.wakes else process
+        return None if entry.due is EntryKind.SEND and entry.wakes != process.wakes else process
 
     def note(self, process: Process, call: Call) -> None:
         """A call has returned: who consumes what, and since when."""

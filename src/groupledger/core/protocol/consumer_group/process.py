@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 from groupledger.core.protocol import consumer as classic
 from groupledger.core.protocol.application import Application, Polls
 from groupledger.core.protocol.callbacks import Call
-from groupledger.core.protocol.consumer_group.client import Client
-from groupledger.core.protocol.consumer_group.heartbeat import Answer, Request
-from groupledger.core.protocol.consumer_group.topic_table import NO_PARTITIONS, IdPartitions
+from groupledger.core.protocol.consumer_group.client import ConsumerClient
+from groupledger.core.protocol.consumer_group.heartbeat import HeartbeatRequest, HeartbeatResponse
+from groupledger.core.protocol.consumer_group.topic_table import NO_PARTITIONS, TopicIdPartitionSet
 from groupledger.core.protocol.events import Join
 from groupledger.core.protocol.times import MemberTimes
 
 
-class Due(enum.IntEnum):
+class EntryKind(enum.IntEnum):
     """What a process does at a time: it sends its next heartbeat, has an answer, returns from a call, goes on."""
 
     SEND = 0
@@ -36,7 +36,7 @@ class NextPoll(NamedTuple):
     """A process goes on when it polls next: callbacks run in a poll."""
 
 
-Steps = Generator[Call | Request | Backoff | NextPoll, Answer | None, None]
+Steps = Generator[Call | HeartbeatRequest | Backoff | NextPoll, HeartbeatResponse | None, None]
 """What a process does one after the other; a request is answered into it."""
 
 
@@ -56,7 +56,7 @@ class Process(Polls):
     number: int
     times: MemberTimes = field(default_factory=MemberTimes)
     application: Application = field(init=False)
-    client: Client | None = None
+    client: ConsumerClient | None = None
     consumer: classic.Consumer | None = None
     alive: bool = True
     talks: bool = True
@@ -75,8 +75,8 @@ class Process(Polls):
     commits_next_ms: int = 0
     put_off_ms: int = 0
     since_ms: int = 0
-    taking: IdPartitions = NO_PARTITIONS
-    giving: IdPartitions = NO_PARTITIONS
+    taking: TopicIdPartitionSet = NO_PARTITIONS
+    giving: TopicIdPartitionSet = NO_PARTITIONS
     reconciling_ms: int | None = None
     fallen: classic.Error | None = None
     closing: bool = False
@@ -84,7 +84,7 @@ class Process(Polls):
     sends_again: bool = False
     wakes: int = 0
     next_send_ms: int = 0
-    suspended: list[tuple[Due, Any]] = field(default_factory=list)
+    suspended: list[tuple[EntryKind, Any]] = field(default_factory=list)
     leaves: bool = False
     afterwards: list[Callable[[], None]] = field(default_factory=list)  # once it has closed
 

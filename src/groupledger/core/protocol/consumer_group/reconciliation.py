@@ -12,22 +12,22 @@ from typing import NamedTuple
 
 from groupledger.core.assignors.server.group import TopicId
 from groupledger.core.protocol.consumer_group.group_member import GroupMember, MemberState
-from groupledger.core.protocol.consumer_group.topic_table import IdPartitions, TopicIdPartition
+from groupledger.core.protocol.consumer_group.topic_table import TopicIdPartition, TopicIdPartitionSet
 
 
 class Goal(NamedTuple):
     """Where a member is to get: its target, the epoch of that, the topics that it subscribes to and that exist."""
 
     epoch: int
-    target: IdPartitions
+    target: TopicIdPartitionSet
     subscribed: frozenset[TopicId]
 
 
 def advance(
     member: GroupMember,
     goal: Goal,
-    stated: IdPartitions | None,
-    held_by_others: IdPartitions,
+    stated: TopicIdPartitionSet | None,
+    held_by_others: TopicIdPartitionSet,
     *,
     subscription_changed: bool = False,
 ) -> GroupMember:
@@ -43,7 +43,9 @@ def advance(
     return _without_left_topics(member, goal, stated) if subscription_changed else member
 
 
-def _next(member: GroupMember, goal: Goal, stated: IdPartitions | None, held_by_others: IdPartitions) -> GroupMember:
+def _next(
+    member: GroupMember, goal: Goal, stated: TopicIdPartitionSet | None, held_by_others: TopicIdPartitionSet
+) -> GroupMember:
     """Revoke first; only then the target's epoch, and what is free of the target."""
     wanted = {each for each in goal.target if each.topic_id in goal.subscribed}
     kept = {each: epoch for each, epoch in member.assigned.items() if each in wanted}
@@ -56,7 +58,7 @@ def _next(member: GroupMember, goal: Goal, stated: IdPartitions | None, held_by_
     return moved(member, state, goal.epoch, {**kept, **dict.fromkeys(free, goal.epoch)}, {})
 
 
-def _without_left_topics(member: GroupMember, goal: Goal, stated: IdPartitions | None) -> GroupMember:
+def _without_left_topics(member: GroupMember, goal: Goal, stated: TopicIdPartitionSet | None) -> GroupMember:
     """Same epoch; partitions of topics that it left are to be revoked, unless they are already."""
     left = {each: epoch for each, epoch in member.assigned.items() if each.topic_id not in goal.subscribed}
     if not left:
@@ -68,7 +70,7 @@ def _without_left_topics(member: GroupMember, goal: Goal, stated: IdPartitions |
     return moved(member, member.state, member.epoch, kept, member.pending)
 
 
-def still_owns(stated: IdPartitions | None, partitions: Mapping[TopicIdPartition, int]) -> bool:
+def still_owns(stated: TopicIdPartitionSet | None, partitions: Mapping[TopicIdPartition, int]) -> bool:
     """Whether a member still has some of these, as far as its heartbeat says."""
     return stated is None or not stated.isdisjoint(partitions)
 

@@ -8,7 +8,7 @@ from groupledger.core.assignors.server.group import TopicIdNumbers
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.consumer_group.coordinated import Coordinated, HeartbeatRow, MemberRow, TargetRow
 from groupledger.core.protocol.consumer_group.coordinator import Turn
-from groupledger.core.protocol.consumer_group.heartbeat import Answer, Request
+from groupledger.core.protocol.consumer_group.heartbeat import HeartbeatRequest, HeartbeatResponse
 from groupledger.core.protocol.consumer_group.play import Play
 from groupledger.core.protocol.consumer_group.topic_table import flat
 
@@ -24,7 +24,7 @@ def write_target(play: Play, turn: Turn | None, assignor: str, of: Mapping[str, 
     play.targets.append(TargetRow(play.clock_ms, play.group.assignment_epoch, assignor, rows, standby))
 
 
-def write_heartbeat(play: Play, request: Request, answer: Answer) -> None:
+def write_heartbeat(play: Play, request: HeartbeatRequest, answer: HeartbeatResponse) -> None:
     """A heartbeat was answered."""
     member = play.group.members.get(request.member_id)
     named, standby = play.group.named, play.group.standby

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.clocked_end import timed_end
 from groupledger.core.protocol.consumer import exists
-from groupledger.core.protocol.consumer_group.exchange import take_next, time_out
+from groupledger.core.protocol.consumer_group.exchange import AskingTargets, take_next, time_out
 from groupledger.core.protocol.consumer_group.happening import come_back, happen
 from groupledger.core.protocol.consumer_group.play import Play
 from groupledger.core.protocol.consumer_group.rows import take_coordinated
@@ -25,8 +25,6 @@ class Horizon(NamedTuple):
 
 MOST_STEPS = 20_000
 """Of one event: a group that does not come to rest is given up."""
-
-Asking = Generator[ServerQuestion, Targets, None]
 
 
 def settle(
@@ -49,7 +47,7 @@ def settle(
     return _settlement(play, event, event_ms)
 
 
-def pass_time(play: Play, until_ms: int | None) -> Asking:
+def pass_time(play: Play, until_ms: int | None) -> AskingTargets:
     """What comes by itself before an event, or at all: sessions that end, and what that leads to."""
     steps = 0
     while (until_ms is None or play.clock_ms < until_ms) and not play.is_classic and play.failure is None:
@@ -71,7 +69,7 @@ def pass_time(play: Play, until_ms: int | None) -> Asking:
         play.skip_to(until_ms)
 
 
-def _come_to_rest(play: Play) -> Asking:
+def _come_to_rest(play: Play) -> AskingTargets:
     for _ in range(MOST_STEPS):
         if play.is_quiet() or play.is_classic or play.failure is not None:
             return

@@ -16,7 +16,7 @@ from groupledger.core.assignors.server.group import TopicId
 from groupledger.core.assignors.server.simple import SIMPLE
 from groupledger.core.protocol.consumer_group.coordinator import ConsumerGroup, Turn
 from groupledger.core.protocol.consumer_group.group_member import GroupMember, MemberState
-from groupledger.core.protocol.consumer_group.heartbeat import Answer, Request
+from groupledger.core.protocol.consumer_group.heartbeat import HeartbeatRequest, HeartbeatResponse
 from groupledger.core.protocol.consumer_group.targets import ServerQuestion
 from groupledger.core.protocol.events import GroupProtocol
 
@@ -29,7 +29,7 @@ class ShareGroup(ConsumerGroup):
     protocol: ClassVar[GroupProtocol] = GroupProtocol.SHARE
     _news: bool = False  # partitions were initialized since the last bump
 
-    def begin(self, request: Request, now_ms: int) -> Turn | Answer:
+    def begin(self, request: HeartbeatRequest, now_ms: int) -> Turn | HeartbeatResponse:
         """As in a consumer group; besides, partitions that were initialized move the group on."""
         turn = ConsumerGroup.begin(self, request, now_ms)
         if isinstance(turn, Turn) and self._news and self.epoch == self.assignment_epoch:
@@ -46,7 +46,7 @@ class ShareGroup(ConsumerGroup):
         }
         return ServerQuestion(SIMPLE, replace(group, topics=topics))
 
-    def finish(self, turn: Turn, now_ms: int) -> Answer:
+    def finish(self, turn: Turn, now_ms: int) -> HeartbeatResponse:
         """As in a consumer group; then the share state of new partitions is initialized."""
         answer = ConsumerGroup.finish(self, turn, now_ms)
         for name in self.subscribed_topics() & self.topics.living.keys():
@@ -71,8 +71,8 @@ class ShareGroup(ConsumerGroup):
             member, epoch=goal.epoch, previous_epoch=previous, state=MemberState.STABLE, assigned=assigned, pending={}
         )
 
-    def _says_all(self, request: Request) -> bool:
+    def _says_all(self, request: HeartbeatRequest) -> bool:
         return request.topics is not None
 
-    def _may_be_late(self, request: Request, member: GroupMember) -> bool:
+    def _may_be_late(self, request: HeartbeatRequest, member: GroupMember) -> bool:
         return True

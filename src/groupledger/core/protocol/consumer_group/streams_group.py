@@ -19,12 +19,12 @@ from groupledger.core.assignors.server.task_group import TaskGroup, TaskMember
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol.consumer_group.coordinator import ConsumerGroup, Turn
 from groupledger.core.protocol.consumer_group.group_member import GroupMember
-from groupledger.core.protocol.consumer_group.heartbeat import Answer, Request
+from groupledger.core.protocol.consumer_group.heartbeat import HeartbeatRequest, HeartbeatResponse
 from groupledger.core.protocol.consumer_group.settings import StreamsGroupSettings
 from groupledger.core.protocol.consumer_group.targets import ServerQuestion
 from groupledger.core.protocol.consumer_group.task_reconciliation import advance_tasks, blockers, holders_of
 from groupledger.core.protocol.consumer_group.tasks import as_pairs, by_role
-from groupledger.core.protocol.consumer_group.topic_table import IdPartitions, TopicIdPartition
+from groupledger.core.protocol.consumer_group.topic_table import TopicIdPartition, TopicIdPartitionSet
 from groupledger.core.protocol.consumer_group.topology import (
     NOT_CONFIGURED,
     ConfiguredTopology,
@@ -50,7 +50,7 @@ class StreamsGroup(ConsumerGroup):
             raise TypeError("a Streams group without a topology; expected StreamsGroupSettings")
         return self.settings
 
-    def begin(self, request: Request, now_ms: int) -> Turn | Answer:
+    def begin(self, request: HeartbeatRequest, now_ms: int) -> Turn | HeartbeatResponse:
         """As in a consumer group; the first member of an empty group starts the delay."""
         turn = ConsumerGroup.begin(self, request, now_ms)
         if isinstance(turn, Turn) and not self.members and self.delayed_until_ms is None:
@@ -93,7 +93,7 @@ class StreamsGroup(ConsumerGroup):
         )
         return ServerQuestion(STICKY_TASKS, group)
 
-    def finish(self, turn: Turn, now_ms: int) -> Answer:
+    def finish(self, turn: Turn, now_ms: int) -> HeartbeatResponse:
         """As in a consumer group; then internal topics that are missing are asked for."""
         answer = ConsumerGroup.finish(self, turn, now_ms)
         if self._asked_ms is None and self._missing_topics():
@@ -122,7 +122,7 @@ class StreamsGroup(ConsumerGroup):
         """All topics that tasks read, if there are members."""
         return {name for each in self.of_streams.topology.values() for name in each.read} if self.members else set()
 
-    def missing(self, member: GroupMember) -> IdPartitions:
+    def missing(self, member: GroupMember) -> TopicIdPartitionSet:
         """What a member's target has and it was not assigned."""
         return self.target(member.member_id) - member.assigned.keys()
 

@@ -15,14 +15,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from groupledger.core.protocol.consumer_group.group_member import GroupMember, MemberState
 from groupledger.core.protocol.consumer_group.reconciliation import moved, still_owns
 from groupledger.core.protocol.consumer_group.tasks import is_standby, other_role
-from groupledger.core.protocol.consumer_group.topic_table import IdPartitions, TopicIdPartition
+from groupledger.core.protocol.consumer_group.topic_table import TopicIdPartition, TopicIdPartitionSet
 
 
 def advance_tasks(
     member: GroupMember,
     epoch: int,
-    target: IdPartitions,
-    stated: IdPartitions | None,
+    target: TopicIdPartitionSet,
+    stated: TopicIdPartitionSet | None,
     members: Iterable[GroupMember],
 ) -> GroupMember:
     """The member after a heartbeat in which it stated what it owns (None: nothing said of it).

@@ -19,11 +19,11 @@ class TopicIdPartition(NamedTuple):
     number: int
 
 
-IdPartitions = frozenset[TopicIdPartition]
-NO_PARTITIONS: IdPartitions = frozenset()
+TopicIdPartitionSet = frozenset[TopicIdPartition]
+NO_PARTITIONS: TopicIdPartitionSet = frozenset()
 
 
-def flat(record: Iterable[tuple[TopicId, Iterable[int]]]) -> IdPartitions:
+def flat(record: Iterable[tuple[TopicId, Iterable[int]]]) -> TopicIdPartitionSet:
     """Partitions of a record, in which they stand under topic ids."""
     return frozenset(TopicIdPartition(topic_id, number) for topic_id, numbers in record for number in numbers)
 
@@ -71,7 +71,7 @@ class TopicTable:
         """Partitions by name, sorted; a topic keeps its name when it is gone."""
         return tuple(sorted({TopicPartition(self._names[topic_id], number) for topic_id, number in partitions}))
 
-    def identified(self, partitions: Iterable[TopicPartition]) -> IdPartitions:
+    def identified(self, partitions: Iterable[TopicPartition]) -> TopicIdPartitionSet:
         """Partitions of existing topics by id; others are left out."""
         found = ((self.living.get(each.topic), each.partition) for each in partitions)
         return frozenset(TopicIdPartition(topic.topic_id, number) for topic, number in found if topic is not None)

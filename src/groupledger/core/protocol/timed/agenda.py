@@ -8,9 +8,9 @@ from heapq import heappop, heappush
 
 from groupledger.core.protocol.leader import Plan, Question
 
-Asking = Generator[Question, Plan, None]
+AskingPlans = Generator[Question, Plan, None]
 """Something that goes on once its questions are answered."""
-Act = Callable[[], Asking | None]
+Act = Callable[[], AskingPlans | None]
 
 
 @dataclass(slots=True)

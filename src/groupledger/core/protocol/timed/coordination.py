@@ -19,13 +19,15 @@ from groupledger.core.protocol.leader import Plan
 from groupledger.core.protocol.subscription import Seat, Subscription
 from groupledger.core.protocol.timed import sessions
 from groupledger.core.protocol.timed.group import TimedGroup
-from groupledger.core.protocol.timed.member import Joined, Membership, Request, TimedProcess
+from groupledger.core.protocol.timed.member import Joined, JoinRequest, Membership, TimedProcess
 from groupledger.core.step import Form
 
 # JoinGroup
 
 
-def join(group: TimedGroup, process: TimedProcess, member_id: str | None, sent: Subscription, request: Request) -> None:
+def join(
+    group: TimedGroup, process: TimedProcess, member_id: str | None, sent: Subscription, request: JoinRequest
+) -> None:
     """JoinGroup arrives."""
     if member_id is None:
         _join_anew(group, process, sent, request)
@@ -38,7 +40,7 @@ def join(group: TimedGroup, process: TimedProcess, member_id: str | None, sent: 
         _join_again(group, process, member_id, sent, request)
 
 
-def _join_anew(group: TimedGroup, process: TimedProcess, sent: Subscription, request: Request) -> None:
+def _join_anew(group: TimedGroup, process: TimedProcess, sent: Subscription, request: JoinRequest) -> None:
     """Without a member id: a dynamic member is given one first (KIP-394), a static one takes its seat."""
     seat = group.coordinator.static_seat(process.instance_id)
     try:
@@ -58,13 +60,13 @@ def _join_anew(group: TimedGroup, process: TimedProcess, sent: Subscription, req
         group.answer(process, partial(_require_id, group, process, request, member_id))
 
 
-def _require_id(group: TimedGroup, process: TimedProcess, request: Request, member_id: str) -> None:
+def _require_id(group: TimedGroup, process: TimedProcess, request: JoinRequest, member_id: str) -> None:
     if process.request is request:
         process.new_id = member_id
         group.wake(process)
 
 
-def _unknown(group: TimedGroup, process: TimedProcess, request: Request) -> None:
+def _unknown(group: TimedGroup, process: TimedProcess, request: JoinRequest) -> None:
     if process.request is request:
         sessions.fell_out(group, process, Error.UNKNOWN_MEMBER_ID)
 
@@ -73,7 +75,7 @@ def _refuse(group: TimedGroup, process: TimedProcess) -> None:
     group.end(process)
 
 
-def _seat(group: TimedGroup, process: TimedProcess, member_id: str, sent: Subscription, request: Request) -> None:
+def _seat(group: TimedGroup, process: TimedProcess, member_id: str, sent: Subscription, request: JoinRequest) -> None:
     """A new member: everybody rebalances, or waits a little longer for those who come to an empty group."""
     group.coordinator.seat(process.registered(member_id, sent))
     group.waiting[member_id] = (process, request)
@@ -81,7 +83,9 @@ def _seat(group: TimedGroup, process: TimedProcess, member_id: str, sent: Subscr
     _prepare_or_complete(group)
 
 
-def _join_again(group: TimedGroup, process: TimedProcess, member_id: str, sent: Subscription, request: Request) -> None:
+def _join_again(
+    group: TimedGroup, process: TimedProcess, member_id: str, sent: Subscription, request: JoinRequest
+) -> None:
     """A member that nothing is new about, and that does not lead, is told what the others were told.
 
     In the form `kip` that is so only while they wait for their assignments: who joins again in a stable group has a
@@ -99,7 +103,7 @@ def _join_again(group: TimedGroup, process: TimedProcess, member_id: str, sent: 
 
 
 def _replace(
-    group: TimedGroup, process: TimedProcess, member_id: str, seat: Registered, sent: Subscription, request: Request
+    group: TimedGroup, process: TimedProcess, member_id: str, seat: Registered, sent: Subscription, request: JoinRequest
 ) -> None:
     """A static member takes back its seat: in a stable group without a rebalance, and its predecessor is fenced."""
     old = seat.member_id
@@ -128,7 +132,7 @@ def _answer_to(group: TimedGroup, member_id: str) -> Joined:
     return Joined(member_id, coordinator.generation, leads, coordinator.assignor, seats, group.begun)
 
 
-def _joined(group: TimedGroup, process: TimedProcess, request: Request, told: Joined) -> None:
+def _joined(group: TimedGroup, process: TimedProcess, request: JoinRequest, told: Joined) -> None:
     if process.request is request:
         process.joined = told
         group.wake(process)

@@ -10,7 +10,7 @@ from functools import partial
 from groupledger.core.custom.group import Protocol, TopicPartition
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.protocol.application import Accepts, Application, Applications, ReadingGroup, make_application
-from groupledger.core.protocol.consumer import View
+from groupledger.core.protocol.consumer import PartitionCounts
 from groupledger.core.protocol.coordinator import Coordinator
 from groupledger.core.protocol.events import Join
 from groupledger.core.protocol.leader import Plan
@@ -18,8 +18,8 @@ from groupledger.core.protocol.ownership import LiveOwnership
 from groupledger.core.protocol.records import Records
 from groupledger.core.protocol.rounds import NOBODY
 from groupledger.core.protocol.settlement import MemberCall, MemberRound, Pace, Round
-from groupledger.core.protocol.timed.agenda import Act, Agenda, Asking, Due
-from groupledger.core.protocol.timed.member import Membership, Program, Request, Running, TimedProcess
+from groupledger.core.protocol.timed.agenda import Act, Agenda, AskingPlans, Due
+from groupledger.core.protocol.timed.member import JoinRequest, Membership, Program, Running, TimedProcess
 from groupledger.core.protocol.timed.outages import Outages
 from groupledger.core.protocol.times import Times
 from groupledger.core.step import Form
@@ -70,7 +70,7 @@ class TimedGroup(ReadingGroup):
     `pending`: ids given out that nobody has joined with.
     """
 
-    topics: View
+    topics: PartitionCounts
     form: Form
     pace: Pace
     times: Times
@@ -91,7 +91,7 @@ class TimedGroup(ReadingGroup):
     prepared_ms: int = 0
     delay_left_ms: int = 0
     newcomers: bool = False
-    waiting: dict[str, tuple[TimedProcess, Request]] = field(default_factory=dict)
+    waiting: dict[str, tuple[TimedProcess, JoinRequest]] = field(default_factory=dict)
     syncing: dict[str, TimedProcess] = field(default_factory=dict)
     unsynced: set[str] = field(default_factory=set)
     pending: dict[str, Due] = field(default_factory=dict)
@@ -100,14 +100,14 @@ class TimedGroup(ReadingGroup):
     sync_due: Due | None = None
     round: OpenRound | None = None
     begun: int = 0  # rounds
-    planned_view: View = field(default_factory=dict)
+    planned_view: PartitionCounts = field(default_factory=dict)
     rounds: list[Round] = field(default_factory=list)
     calls: list[MemberCall] = field(default_factory=list)
     refused: str | None = None
     failure: str | None = None
     born: Counter[str] = field(default_factory=Counter)
     ended: dict[str, Join] = field(default_factory=dict)
-    _wanted: tuple[tuple[int, View], set[TopicPartition]] | None = None  # of these seats and topics
+    _wanted: tuple[tuple[int, PartitionCounts], set[TopicPartition]] | None = None  # of these seats and topics
     _seen: tuple[int, set[TopicPartition]] | None = None  # by `see`: what was consumed then, and wanted
 
     @property
@@ -116,7 +116,7 @@ class TimedGroup(ReadingGroup):
         return self.agenda.now_ms
 
     @property
-    def partition_counts(self) -> View:
+    def partition_counts(self) -> PartitionCounts:
         """Partition counts of the topics that exist."""
         return self.topics
 
@@ -153,7 +153,7 @@ class TimedGroup(ReadingGroup):
     def answer(self, process: TimedProcess, act: Act) -> None:
         """An answer reaches the process after half a round trip, if it is there then."""
 
-        def arrive() -> Asking | None:
+        def arrive() -> AskingPlans | None:
             return act() if process.alive and process.running is not Running.CUT_OFF else None
 
         self.agenda.after(process.times.from_broker_ms, arrive)
@@ -164,17 +164,17 @@ class TimedGroup(ReadingGroup):
             due_ms = process.next_poll_ms(self.now_ms)
             process.poll_due = self.agenda.at(due_ms, partial(self._begin_poll, process))
 
-    def _begin_poll(self, process: TimedProcess) -> Asking | None:
+    def _begin_poll(self, process: TimedProcess) -> AskingPlans | None:
         process.poll_due = None
         return self.start(process, self.poll(self, process)) if process.running is Running.ALL else None
 
-    def start(self, process: TimedProcess, program: Program) -> Asking:
+    def start(self, process: TimedProcess, program: Program) -> AskingPlans:
         """Let a process do this, now."""
         process.read_on()
         process.program = program
         return self.resume(process)
 
-    def resume(self, process: TimedProcess) -> Asking:
+    def resume(self, process: TimedProcess) -> AskingPlans:
         """Let a process go on with what it does, until it has to wait or is done."""
         process.program_due, answer = None, None
         while process.program is not None:
@@ -219,7 +219,7 @@ class TimedGroup(ReadingGroup):
 
     # Rounds
 
-    def begin_round(self, joined: dict[str, tuple[TimedProcess, Request]]) -> None:
+    def begin_round(self, joined: dict[str, tuple[TimedProcess, JoinRequest]]) -> None:
         """A generation begins; what is left of the last one ends."""
         self.close_round()
         self.begun += 1

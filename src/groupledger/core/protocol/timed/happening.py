@@ -20,12 +20,12 @@ from groupledger.core.protocol.refusals import (
     require_topic_names,
 )
 from groupledger.core.protocol.timed import polling, sessions
-from groupledger.core.protocol.timed.agenda import Asking
+from groupledger.core.protocol.timed.agenda import AskingPlans
 from groupledger.core.protocol.timed.group import TimedGroup
 from groupledger.core.protocol.timed.member import Membership, Running, TimedProcess
 
 
-def happen(group: TimedGroup, event: e.Event) -> Asking | None:
+def happen(group: TimedGroup, event: e.Event) -> AskingPlans | None:
     """Let an event happen; raises Fault as `core.protocol.happening.happen` does.
 
     What comes to a process while it closes to start again, or is to start one that still closes, waits for that.
@@ -35,7 +35,7 @@ def happen(group: TimedGroup, event: e.Event) -> Asking | None:
     if process is not None and _waits(process, event):
         process.afterwards.append(partial(happen, group, event))
         return None
-    found: Asking | None = HAPPENS[type(event)](group, event)
+    found: AskingPlans | None = HAPPENS[type(event)](group, event)
     return found
 
 
@@ -63,12 +63,12 @@ def _start(group: TimedGroup, settings: e.Join) -> None:
     group.wake(process)
 
 
-def _leave(group: TimedGroup, event: e.Leave) -> Asking | None:
+def _leave(group: TimedGroup, event: e.Leave) -> AskingPlans | None:
     process = _running(group, event.member, "leave")
     return _close(group, process)
 
 
-def _close(group: TimedGroup, process: TimedProcess) -> Asking | None:
+def _close(group: TimedGroup, process: TimedProcess) -> AskingPlans | None:
     """At once, or when the callback returns that it is in."""
     process.closes = True
     return group.start(process, polling.close(group, process)) if process.program is None else None
@@ -154,7 +154,7 @@ def _expire(group: TimedGroup, event: e.Expire) -> None:
     raise no_expiry(event)
 
 
-def _restart(group: TimedGroup, event: e.Restart) -> Asking | None:
+def _restart(group: TimedGroup, event: e.Restart) -> AskingPlans | None:
     """One that runs closes first, and starts when it has; one that does not is killed."""
     process = group.processes.get(event.member)
     if process is not None and process.alive and process.running is Running.ALL:
@@ -246,7 +246,7 @@ def _open(group: TimedGroup, name: str) -> TimedProcess:
     return process
 
 
-HAPPENS: dict[type[e.Event], Callable[[TimedGroup, Any], Asking | None]] = {
+HAPPENS: dict[type[e.Event], Callable[[TimedGroup, Any], AskingPlans | None]] = {
     e.Join: _join,
     e.Leave: _leave,
     e.Crash: _crash,

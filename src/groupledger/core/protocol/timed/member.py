@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol.application import Application, Polls
-from groupledger.core.protocol.consumer import Consumer, Error, View
+from groupledger.core.protocol.consumer import Consumer, Error, PartitionCounts
 from groupledger.core.protocol.coordinator import Registered
 from groupledger.core.protocol.events import Join
 from groupledger.core.protocol.leader import Plan, Question
@@ -39,7 +39,7 @@ class Membership(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Request:
+class JoinRequest:
     """One JoinGroup: an answer to an earlier one than the last counts for nothing. `started_ms`: onJoinPrepare."""
 
     started_ms: int
@@ -76,13 +76,13 @@ class TimedProcess(Polls):
     rejoins: bool = True
     closes: bool = False
     afterwards: list[Act] = field(default_factory=list)  # once it has closed
-    view: View | None = None  # learnt of, and not looked at yet
+    view: PartitionCounts | None = None  # learnt of, and not looked at yet
     fallen: Error | None = None
     joined: Joined | None = None
     given: tuple[TopicPartition, ...] | None = None
     new_id: str | None = None
     returned: Joined | None = None
-    request: Request | None = None
+    request: JoinRequest | None = None
     program: Program | None = None
     poll_started_ms: int = 0
     join_started_ms: int | None = None  # onJoinPrepare, of a rebalance that goes on

@@ -24,14 +24,14 @@ from groupledger.core.protocol.timed.member import Running
 from groupledger.core.protocol.timed.polling import poll
 from groupledger.core.protocol.times import Times
 
-Playing = Generator[Question, Plan, list[Settlement]]
+TimedPlay = Generator[Question, Plan, list[Settlement]]
 MOST_MOMENTS = 10_000
 """Of each hundred processes, between two rounds: a group in which nobody gets as far as a round is given up."""
 
 
 def play_timed(
     script: Script, custom: Mapping[str, CustomAssignor], applications: Applications | None = None
-) -> Playing:
+) -> TimedPlay:
     """One group; yields questions, is sent plans, returns a settlement for each event.
 
     The last settlement ends when nothing is due any more. Raises Fault: BAD_EVENT, UNKNOWN_ASSIGNOR.

@@ -17,10 +17,10 @@ from groupledger.core.protocol.settlement import MemberCall
 from groupledger.core.protocol.subscription import Subscription
 from groupledger.core.protocol.timed import coordination, sessions
 from groupledger.core.protocol.timed.group import TimedGroup
-from groupledger.core.protocol.timed.member import Joined, Membership, Program, Request, Running, TimedProcess
+from groupledger.core.protocol.timed.member import Joined, JoinRequest, Membership, Program, Running, TimedProcess
 from groupledger.core.step import Form
 
-Step = Callable[[TimedGroup, TimedProcess], Program]
+PollStep = Callable[[TimedGroup, TimedProcess], Program]
 
 
 def poll(group: TimedGroup, process: TimedProcess) -> Program:
@@ -56,11 +56,11 @@ def leave_late(group: TimedGroup, process: TimedProcess) -> None:
     sessions.fell_out(group, process, c.Error.UNKNOWN_MEMBER_ID)
 
 
-def _next(process: TimedProcess) -> Step | None:
+def _next(process: TimedProcess) -> PollStep | None:
     """What is to be done first; nothing that needs the coordinator while that is out of reach."""
     if process.running is Running.CUT_OFF and not process.closes:
         return None
-    waiting: list[tuple[bool, Step]] = [
+    waiting: list[tuple[bool, PollStep]] = [
         (process.closes, _close),
         (process.view is not None, _learn),
         (process.fallen is not None, _fall),
@@ -129,7 +129,7 @@ def _join_with_id(group: TimedGroup, process: TimedProcess) -> Program:
 def _send_join(group: TimedGroup, process: TimedProcess, sent: Subscription) -> None:
     sessions.stop_heartbeats(process)
     process.membership = Membership.JOINING
-    request = Request(group.now_ms if process.join_started_ms is None else process.join_started_ms)
+    request = JoinRequest(group.now_ms if process.join_started_ms is None else process.join_started_ms)
     process.request = request
     group.send(process, partial(coordination.join, group, process, process.consumer.member_id, sent, request))
 
