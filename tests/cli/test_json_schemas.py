@@ -15,8 +15,10 @@ from groupledger import answers
 from groupledger.cli import main
 from groupledger.cli.json_forms import FORMS
 from groupledger.cli.json_schemas import as_text, schema_of
+from groupledger.core.wire.offsets_log import LogKey, OffsetCommit, RecordKind, encode_key, encode_value
 from tests.answers.histories import History, listed, rows_of
 from tests.answers.ledgers import write
+from tests.answers.rows import at
 from tests.demo.conftest import ROOT
 
 SCHEMAS = ROOT / "docs" / "schemas"
@@ -37,6 +39,7 @@ ASKED = [
     "diff pay --from 1",
     "diff pay --scenarios baseline,other --generation 2",
     "audit",
+    "hand-overs pay",
     "report storms",
     "report skew",
     "report static",
@@ -59,6 +62,7 @@ REFUSED = [
     "explain pya",
     "diff pay --from 9",
     "audit --group x",
+    "hand-overs pya",
     "sql 'DROP TABLE a'",
 ]
 
@@ -75,10 +79,19 @@ def place(tmp_path_factory):
     key = {"cluster_id": "dev", "group_id": "pay", "snapshot_id": "log/dev/pay/2"}
     told = {"round": 1, "moves": 2, "least_moves": 1, "verdict": "exact", "assignor": "range", "protocol": "EAGER"}
     results = [key | told | {"scenario": name, "least_moves_certainty": "exact"} for name in ("baseline", "other")]
+    commit = LogKey(RecordKind.OFFSET_COMMIT, 1, "pay", {"topic": "a", "partition": 2})
+    record = {"cluster_id": "dev", "group_id": "pay", "log_partition": 0, "offset": 1, "timestamp": at(1)}
+    value = encode_value(RecordKind.OFFSET_COMMIT, 3, OffsetCommit(7, None, "", 0, None, None))
     finding = key | {"offset": 2, "code": "DOUBLE_ASSIGNED", "severity": "error", "evidence": "x"}
     return write(
         tmp_path_factory.mktemp("ledger"),
-        **rows_of(pay, topic_snapshots=[listed("a", 3)], rebalances=results, violations=[finding]),
+        **rows_of(
+            pay,
+            topic_snapshots=[listed("a", 3)],
+            rebalances=results,
+            violations=[finding],
+            log_records=[record | {"key": encode_key(commit), "value": value}],
+        ),
     )
 
 

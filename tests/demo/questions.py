@@ -14,6 +14,7 @@ from groupledger.answers.differences import difference, scenario_difference
 from groupledger.answers.explanation import explain
 from groupledger.answers.gauges import gauges
 from groupledger.answers.group_owners import group_owners, sizes
+from groupledger.answers.hand_overs import group_hand_overs
 from groupledger.answers.joins import joins
 from groupledger.answers.migration import migrations
 from groupledger.answers.over_time import hand_overs, rebalances_over_time
@@ -22,6 +23,7 @@ from groupledger.answers.ownership import ownership
 from groupledger.answers.racks import racks
 from groupledger.answers.readiness import ready_for_consumer
 from groupledger.answers.rebalance import rebalance
+from groupledger.answers.recorded_history import group_log, recorded_history
 from groupledger.answers.recorded_members import recorded_members
 from groupledger.answers.replayed import replayed
 from groupledger.answers.scope import RequestedScope, Scope
@@ -101,6 +103,10 @@ QUESTIONS = (
     _asked(ready_for_consumer, RequestedScope(cluster="dev"), 100, convert),
     _asked(gauges, RequestedScope()),
     _asked(replayed, RequestedScope(cluster="dev"), REPLAYED, 100),
+    _asked(group_hand_overs, "java-range", RequestedScope()),
+    _asked(group_hand_overs, "rc-new", RequestedScope(since=timedelta(minutes=10))),
+    _asked(recorded_history, "java-range", "dev"),
+    _asked(group_log, "java-range", "dev", 2),
     _asked(recorded_members, "java-cooperative-sticky"),
     _asked(what_if, "java-cooperative-sticky", "dev", members=2, generation=8),
     _asked(reach.newest),

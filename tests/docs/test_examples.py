@@ -23,7 +23,8 @@ EXITS = {0, 4}
 WITH_SPARK = "tests/demo/test_demo.py::test_a_page_shows_what_its_commands_print_with_spark"
 RUN_BY = {
     "demo": "tests/demo/test_demo.py::test_what_is_told_has_every_group_and_adds_up",
-    "replay --": WITH_SPARK,
+    "replay --assignor": WITH_SPARK,
+    "replay --verify": WITH_SPARK,
     "simulate --grid": WITH_SPARK,
     "diff java-cooperative-sticky --scenarios": "tests/answers/test_differences.py::test_two_scenarios_are_told",
     "report html": "tests/browser/test_report_in_chromium.py::test_pages_of_any_size_are_shown_without_a_complaint",

@@ -12,7 +12,7 @@ from groupledger.cli import main
 from groupledger.cli.json_forms import FORMS
 from groupledger.config.sample import CAPTURES
 from tests.cli.test_json_schemas import ASKED, complaints
-from tests.pipeline.test_callbacks import __name__ as listeners
+from tests.cli.test_replay_listener import __name__ as listeners
 
 STORM = CAPTURES / "storm"
 SOURCES = [

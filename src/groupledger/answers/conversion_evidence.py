@@ -22,9 +22,8 @@ from groupledger.core.wire.offsets_log import decode
 from groupledger.core.wire.records import GroupMetadata
 
 if TYPE_CHECKING:
-    from groupledger.answers.rows import Reader, Record, Value
+    from groupledger.answers.rows import GroupKey, Reader, Record, Value
     from groupledger.answers.scope import Scope
-    from groupledger.answers.unowned import GroupKey
 
 OFTEN = 20
 """Rebalances within an hour from which on a group is called a storm, whatever causes them."""

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
-from groupledger.answers.generations import cluster_of
-from groupledger.answers.rows import matching, one_of, records
-from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples
-from groupledger.core.moment import millis
+from groupledger.answers.recorded_history import recorded_history
+from groupledger.answers.rows import one_of, records
 from groupledger.core.protocol.recorded_clients import recorded_group
 
 if TYPE_CHECKING:
-    from groupledger.answers.rows import Reader, Value
+    from groupledger.answers.rows import Reader
     from groupledger.core.protocol.recorded_clients import RecordedGroup
-
-R = TypeVar("R", GroupSnapshotRow, MemberSnapshotRow)
 
 
 def recorded_members(
@@ -25,23 +21,10 @@ def recorded_members(
     `library`: that of all members of whom the log does not tell it. Raises Fault: UNKNOWN_GROUP, AMBIGUOUS_GROUP, and
     as `recorded_group`.
     """
-    condition, values = matching("t.", cluster_id=cluster_of(reader, group_id, cluster), group_id=group_id)
-    groups = _rows(reader, GroupSnapshotRow, f"current_group_snapshots t WHERE {condition}", "log_partition", values)
-    members = _rows(reader, MemberSnapshotRow, f"current_member_snapshots t WHERE {condition}", "member_order", values)
-    recorded = recorded_group(groups, members, library)
+    history = recorded_history(reader, group_id, cluster)
+    recorded = recorded_group(history.groups, history.members, library)
     topics = sorted({topic for client in recorded.clients for topic in client.topics})
     return recorded, _partitions(reader, recorded.snapshot.cluster_id, topics)
-
-
-def _rows(reader: Reader, kind: type[R], rows: str, order: str, values: dict[str, Value]) -> list[R]:
-    """Rows as the fold has them: moments in milliseconds, lists and structs as tuples."""
-    columns = ", ".join(f"t.{name}" for name in kind._fields)
-    found = records(reader, f"SELECT {columns} FROM {rows} ORDER BY t.offset, t.{order}", **values)
-    return [kind(*(_value(name, row[name]) for name in kind._fields)) for row in found]
-
-
-def _value(name: str, value: Any) -> Any:
-    return millis(value) if name == "observed_at" else as_tuples(value)
 
 
 def _partitions(reader: Reader, cluster: str, topics: list[str]) -> dict[str, int]:

@@ -20,6 +20,7 @@ MODULES = {
     "timeline": "timeline",
     "explain": "explain",
     "diff": "diff",
+    "hand-overs": "hand_overs",
     "audit": "audit",
     "report": "report",
     "sql": "sql",

@@ -139,6 +139,7 @@ FORMS: dict[str, tuple[dict[str, Any], ...]] = {
     ),
     "simulate": ({"comparison": "ScriptComparison"}, {SPREAD: Printed("pipeline.grid.GridAnswer")}),
     "diff": ({"difference": "GroupDifference"}, {"scenario_difference": "ScenarioDifference"}),
+    "hand-overs": ({"hand_overs": "GroupHandOvers"},),
     "readiness": ({"to": TEXT, "readiness": "ReadinessReport"},),
     "openmetrics": ({"file": _TEXT_OR_NULL, "gauges": "Gauges"},),
     "init": ({"location": TEXT, "made": _TEXTS},),
@@ -148,7 +149,7 @@ FORMS: dict[str, tuple[dict[str, Any], ...]] = {
     "replay": (
         {"run_id": TEXT, "assignor": TEXT, SPREAD: "Replayed"},
         {**_status("done", "different"), SPREAD: Printed("pipeline.verify.Verification")},
-        {"calls": NUMBER, "did": _map(NUMBER), "errors": _list(_JOURNAL_ENTRY)},
+        {"calls": NUMBER, "commits": NUMBER, "did": _map(NUMBER), "errors": _list(_JOURNAL_ENTRY)},
     ),
     "doctor": ({**_status("done", "failed"), "checks": Printed("pipeline.doctor.Check", several=True)},),
     "maintain": ({SPREAD: Printed("pipeline.maintain.MaintainSummary", ("rows_removed",))},),

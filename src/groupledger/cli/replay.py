@@ -55,9 +55,10 @@ def replay(
 
     --assignor commits what each recorded rebalance would have been, had the group run that assignor from the start.
 
-    --listener makes the calls that each member of a group got. Exit code 4 if it failed or raised, or if it gave up a
-    partition without a commit since its last read (one record of each before each generation). The log does not show
-    how a member ended: revoked is called.
+    --listener makes the calls that each member of a group got. Exit code 4 if it failed or raised, took longer than the
+    member's rebalance timeout, or gave up a partition without committing what was read. What was read is what the
+    recorded offset commits say, if the ledger has any (docs/hand-overs.md); else one record of each partition before
+    each generation. The log does not show how a member ended: revoked is called.
 
     --verify recomputes a run from the facts it saw. Exit code 4 if the rows differ.
 
@@ -188,26 +189,44 @@ def _tell_verified(output: Output, answer: Verification) -> None:
 
 def _under_listener(job: Job, listener: str, group: str, cluster: str | None, limit: int) -> None:
     from groupledger.listener.naming import find_listener
-    from groupledger.listener.rehearsal import rehearse_history
 
-    make = find_listener(listener)  # before Spark starts
-    ledger = job.ledger()
+    make = find_listener(listener)  # before anything is read
     with job.output.status("reading the group's history"):
-        calls = ledger.group(group, cluster).callbacks()
-    journal = rehearse_history(calls, make)
+        from groupledger.answers.recorded_history import group_log, recorded_history
+        from groupledger.core.protocol.recorded import recorded_calls
+        from groupledger.listener.recorded import rehearse_commits, rehearse_history
+
+        reader = job.reader()
+        history = recorded_history(reader, group, cluster)
+        log = group_log(reader, group, history.cluster_id, history.groups[-1].log_partition)
+    calls = list(recorded_calls(history.groups, history.members))
+    if log.commits:
+        journal = rehearse_commits(history.groups, history.members, log, make)
+    else:
+        journal = rehearse_history(calls, make, timeouts=log.rebalance_timeout_ms)
     wrong = [entry for entry in journal if entry.error is not None]
     _tell(job.output, journal, wrong, limit)
+    job.output.line(_basis(len(calls), len(log.commits)))
     job.output.result(
         {
             "status": "done",
             "command": "replay",
             "calls": len(calls),
+            "commits": len(log.commits),
             "did": dict(Counter(entry.did for entry in journal)),
             "errors": [plain_entry(entry) for entry in wrong],
         }
     )
     if wrong:
         click.get_current_context().exit(Exit.VIOLATIONS)
+
+
+def _basis(calls: int, commits: int) -> str:
+    """Return what the replay rests on."""
+    told = f"replayed: {numbered(calls, 'call')} of the listener and the assignor"
+    if commits:
+        return f"{told}, {numbered(commits, 'offset commit')}"
+    return f"{told}; the ledger has no offset commit of the group, so one record of each partition per generation"
 
 
 def _tell(output: Output, journal: Sequence[Entry], wrong: Sequence[Entry], limit: int) -> None:

@@ -15,7 +15,8 @@ from groupledger.listener.interface import (
     ConsumerRebalanceListener,
     RebalanceListener,
 )
-from groupledger.listener.rehearsal import Rehearsal, rehearse, rehearse_history, rehearse_simulation
+from groupledger.listener.recorded import rehearse_commits, rehearse_history
+from groupledger.listener.rehearsal import Rehearsal, rehearse, rehearse_simulation
 from groupledger.listener.turns import spend
 from groupledger.listener.view import OffsetAndMetadata, OffsetAndTimestamp, RebalanceConsumer
 
@@ -37,6 +38,7 @@ __all__ = [
     "UnsupportedOperationError",
     "WakeupError",
     "rehearse",
+    "rehearse_commits",
     "rehearse_history",
     "rehearse_simulation",
     "spend",

@@ -31,6 +31,7 @@ from groupledger.listener.view import (
 UNCOMMITTED = "left uncommitted"
 READ_AGAIN = "reads again"
 SKIPPED = "skips"
+EXPELLED = "expelled"
 
 
 class Entry(NamedTuple):
@@ -108,17 +109,20 @@ class HostedConsumer:
     def consume(self) -> None:
         """Read all that is assigned and not paused to the end of each log, as an application does between polls."""
         for each in sorted(self._assigned - self._paused):
-            position, end = self.position(each), self.broker.end_offset(each)
-            last = self._last_read(each)
-            if last is not None and last.offset < min(position, end):
-                self._judge(SKIPPED, each, last.offset, position - last.offset)
-                self.broker.last_read[each] = LastRead(position, revoked=False)
-            if position < end:
-                self.positions[each] = end
-                self._read[each] = False
-                self._counts["records-consumed-total"] += end - position
-                self.broker.note_read(each, position, end)
-                self.broker.last_read[each] = LastRead(end if last is None else max(end, last.offset), revoked=False)
+            self._read_to(each, self.broker.end_offset(each))
+
+    def _read_to(self, partition: TopicPartition, end: int) -> None:
+        """Read the records before an offset, from the position on."""
+        position, last = self.position(partition), self._last_read(partition)
+        if last is not None and last.offset < min(position, end):
+            self._judge(SKIPPED, partition, last.offset, position - last.offset)
+            self.broker.last_read[partition] = LastRead(position, revoked=False)
+        if position < end:
+            self.positions[partition] = end
+            self._read[partition] = False
+            self._counts["records-consumed-total"] += end - position
+            self.broker.note_read(partition, position, end)
+            self.broker.last_read[partition] = LastRead(end if last is None else max(end, last.offset), revoked=False)
 
     def poll(self) -> None:
         """Make all due calls, whatever some raise; then raise one of the errors.

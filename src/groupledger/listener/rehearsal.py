@@ -1,7 +1,7 @@
-"""Rehearse a user's listener over a simulated group or recorded history; report what it did and what went wrong.
+"""Rehearse a user's listener over a simulated group; report what it did and what went wrong.
 
-Between two events, or two recorded generations, each partition gets some records, and every running member reads all
-that it has. Records read but not committed when a partition is revoked are a finding.
+Between two events each partition gets some records, and every running member reads all that it has. Records read but
+not committed when a partition is revoked are a finding.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from itertools import groupby
 from typing import NamedTuple
 
 from groupledger.core.custom.naming import CustomAssignor
-from groupledger.core.protocol.callbacks import Call, Callback
+from groupledger.core.protocol.callbacks import Call
 from groupledger.core.protocol.group_kinds import require_consumers
-from groupledger.core.protocol.recorded import Certainty, RecordedCall
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.settlement import MemberCall, Settlement
 from groupledger.core.protocol.simulator import simulate
@@ -76,7 +75,7 @@ def rehearse_simulation(
     Each partition gets `records` between two events. A restarted process has a new consumer and a new listener; one
     that has ended or hangs reads nothing.
     """
-    group = _RehearsedGroup(make, group_id, SimulatedBroker())
+    group = RehearsedGroup(make, group_id, SimulatedBroker())
     journal: list[Entry] = []
     running: Mapping[str, int] = {}
     for settled in settlements:
@@ -97,34 +96,7 @@ def _membership(group_id: str, called: MemberCall) -> GroupMetadataView:
     return GroupMetadataView(group_id, called.generation, called.member_id, called.group_instance_id)
 
 
-def rehearse_history(calls: Iterable[RecordedCall], make: Make, *, records: int = RECORDS) -> list[Entry]:
-    """Do the same over the calls in recorded history, snapshot by snapshot; members by their member id.
-
-    History has no records: each assigned partition gets some before each snapshot, and only whether a commit was made
-    counts, not its offset. Instance ids, and topics that were never assigned, are unknown.
-    """
-    groups: dict[tuple[str, str], _RehearsedGroup] = {}
-    journal: list[Entry] = []
-    for (cluster_id, group_id, _), together in groupby(calls, key=_snapshot):
-        named = (cluster_id, group_id)
-        if named not in groups:
-            groups[named] = _RehearsedGroup(make, group_id, SimulatedBroker(exact=False))
-        group = groups[named]
-        made = list(together)
-        journal += group.pass_time(records, made[0].at_ms, dict.fromkeys(group.consumers, 1))
-        group.broker.see(each for call in made for each in call.call.partitions)
-        for member_id, polled in groupby(made, key=lambda each: each.member_id):
-            journal += group.poll(member_id, [(each.call, group.enter(each)) for each in polled])
-        for gone in {each.member_id for each in made if each.certainty is Certainty.UNKNOWN_END}:
-            group.consumers.pop(gone, None)
-    return journal
-
-
-def _snapshot(each: RecordedCall) -> tuple[str, str, str]:
-    return each.cluster_id, each.group_id, each.snapshot_id
-
-
-class _RehearsedGroup:
+class RehearsedGroup:
     """One group: its broker, and the consumer of each member that was called.
 
     Calls are made in the protocol's order: under an eager assignor all members revoke before any is assigned.
@@ -136,7 +108,6 @@ class _RehearsedGroup:
         self.group_id = group_id
         self.broker = broker
         self.consumers: dict[str, HostedConsumer] = {}
-        self.generations: dict[str, int | None] = {}
 
     def pass_time(self, records: int, at_ms: int, running: Mapping[str, int]) -> list[Entry]:
         """Let the logs grow and these members read them."""
@@ -150,17 +121,15 @@ class _RehearsedGroup:
                 journal += consumer.journal[known:]
         return journal
 
-    def enter(self, called: RecordedCall) -> GroupMetadataView:
-        """Return the member as the coordinator knows it: it enters the generation of a snapshot when it joins."""
-        if called.call.callback is Callback.USER_DATA:
-            self.generations[called.member_id] = called.generation
-        return GroupMetadataView(self.group_id, self.generations.get(called.member_id), called.member_id)
+    def new_consumer(self, member: str, process: int) -> HostedConsumer:
+        """Make the consumer of a process."""
+        return HostedConsumer(member, self.group_id, broker=self.broker, process=process)
 
     def poll(self, member: str, calls: Iterable[tuple[Call, GroupMetadataView]], process: int = 1) -> list[Entry]:
         """Poll a member once; its listener's errors are in the journal. A new process has a new consumer."""
         consumer = self.consumers.get(member)
         if consumer is None or consumer.process != process:
-            consumer = HostedConsumer(member, self.group_id, broker=self.broker, process=process)
+            consumer = self.new_consumer(member, process)
             consumer.set_rebalance_listener(self.make())
             self.consumers[member] = consumer
         known = len(consumer.journal)

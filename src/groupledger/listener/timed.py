@@ -12,12 +12,11 @@ from groupledger.core.protocol.callbacks import LISTENER, Call
 from groupledger.core.protocol.records import Records
 from groupledger.listener.broker import SimulatedBroker
 from groupledger.listener.errors import CommitFailedError
-from groupledger.listener.hosted import Entry, HostedConsumer
+from groupledger.listener.hosted import EXPELLED, Entry, HostedConsumer
 from groupledger.listener.interface import RebalanceListener
 from groupledger.listener.turns import in_turns, spend
 from groupledger.listener.view import GroupMetadataView, OffsetAndMetadata, OffsetAndTimestamp, Offsets, PartitionInfo
 
-EXPELLED = "expelled"
 T = TypeVar("T")
 
 

@@ -10,7 +10,8 @@ def on_partitions_revoked(self, partitions, consumer):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from queue import SimpleQueue
 from threading import Thread
@@ -26,7 +27,7 @@ class _EndedError(BaseException):
 
 
 def spend(ms: int) -> None:
-    """Let `ms` milliseconds pass in a callback that is rehearsed with times; in any other host, do nothing.
+    """Let `ms` milliseconds pass in a callback that is rehearsed with times, or over history; else do nothing.
 
     Raises Fault("BAD_TIME") for anything but a whole number of 0 or more.
     """
@@ -35,6 +36,16 @@ def spend(ms: int) -> None:
     waits = _SPEND.get()
     if waits is not None and ms:
         waits(ms)
+
+
+@contextmanager
+def spending(on: Spend) -> Iterator[None]:
+    """Tell `on` each time that is spent in this context, on this thread."""
+    token = _SPEND.set(on)
+    try:
+        yield
+    finally:
+        _SPEND.reset(token)
 
 
 def in_turns(act: Callable[[], None]) -> Generator[int, None, None]:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from groupledger.notebook import replies
 from groupledger.notebook.replies import Reply
-from groupledger.notebook.times import point_of
+from groupledger.notebook.times import bound_of, point_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from groupledger.answers.audit import Audit
     from groupledger.answers.differences import GroupDifference, ScenarioDifference
+    from groupledger.answers.hand_overs import GroupHandOvers
     from groupledger.answers.tenures import PartitionTimeline
     from groupledger.answers.what_if import WhatIf
     from groupledger.core.protocol.migration import MigrationRehearsal
@@ -80,6 +81,21 @@ class LedgerGroup:
     def audit(self, since: When | None = None, until: When | None = None, joined: Sequence[str] = ()) -> Reply[Audit]:
         """Judge every recorded rebalance of the group."""
         return self.ledger.audit(since, until, self.group_id, self.cluster, joined)
+
+    def hand_overs(
+        self, since: When | None = None, until: When | None = None, limit: int = 20
+    ) -> Reply[GroupHandOvers]:
+        """Judge by the recorded offset commits how members gave partitions up, and where the next owners began.
+
+        Raises Fault("NO_COMMITS").
+        """
+        from groupledger.answers.hand_overs import HandOver, group_hand_overs
+        from groupledger.answers.scope import RequestedScope
+        from groupledger.cli.hand_overs import tell
+
+        asked = RequestedScope(self.cluster, self.group_id, bound_of(since), bound_of(until))
+        found = group_hand_overs(self.ledger.reader, self.group_id, asked)
+        return Reply(found, lambda output: tell(output, found, limit), replies.rows(HandOver, found.hand_overs))
 
     def diff(self, begin: When | int, end: When | int | None = None) -> Reply[GroupDifference]:
         """Compare two states, each a generation or a time; the second defaults to the last one.

@@ -23,6 +23,7 @@ from groupledger.core.wire.offsets_log import (
     GroupMetadata,
     LogKey,
     MemberMetadata,
+    OffsetCommit,
     RecordKind,
     RecordValue,
     RegularExpression,
@@ -108,6 +109,11 @@ class Log:
         self.put(kind, None, **key)
         self.rows[-1] = self.rows[-1]._replace(value=b"\x00")
         return self.rows[-1]
+
+    def commit(self, partition: int, offset: int | None, topic: str = "clicks") -> LogRow:
+        """A committed offset; None deletes it."""
+        value = None if offset is None else OffsetCommit(offset, None, "", 0, None, CLICKS)
+        return self.put(RecordKind.OFFSET_COMMIT, value, 4, topic=topic, partition=partition)
 
     def deleted(self) -> LogRow:
         """The tombstone of a classic group."""

@@ -83,7 +83,7 @@ def recorded_calls(groups: Iterable[GroupSnapshotRow], members: Iterable[MemberS
 
 def _member(row: MemberSnapshotRow, had: Mapping[str, _Member]) -> _Member:
     held = had[row.member_id].held if row.member_id in had else NOTHING
-    return _Member(row, held, _partitions(row.claimed))
+    return _Member(row, held, assigned_partitions(row.claimed))
 
 
 def _held(member: _Member, told: Iterable[_Told]) -> PartitionSet:
@@ -92,7 +92,8 @@ def _held(member: _Member, told: Iterable[_Told]) -> PartitionSet:
     return frozenset(mine[-1]) if mine else member.held
 
 
-def _partitions(assignment: Assignment | None) -> PartitionSet:
+def assigned_partitions(assignment: Assignment | None) -> PartitionSet:
+    """The partitions of an assignment; of a topic without a name by its id."""
     return frozenset(
         TopicPartition(name or topic_id or "", number)
         for topic_id, name, numbers in assignment or ()
@@ -119,7 +120,7 @@ def _calls(
         asked = call(Callback.ASSIGN, owned)
         yield has[snapshot.leader], asked._replace(topics=snapshot.subscribed_topics or ()), sure
     for member, state, _ in joining:
-        for made in c.receive_assignment(state, _partitions(member.row.recorded)).calls:
+        for made in c.receive_assignment(state, assigned_partitions(member.row.recorded)).calls:
             yield member, made, sure
 
 

@@ -1,0 +1,139 @@
+"""`groupledger hand-overs`: what a recorded group's members had committed when they gave partitions up."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import click
+
+from groupledger.answers.spoken import NOBODY, spans
+from groupledger.cli.fitting import WIDE, Column
+from groupledger.cli.options import Job, takes_config
+from groupledger.cli.output import plain
+from groupledger.cli.times import read_time
+from groupledger.core.moment import dates_once
+from groupledger.core.short_names import shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from groupledger.answers.hand_overs import GroupHandOvers, HandOver
+    from groupledger.cli.output import Output
+
+MEANINGS = {  # by the value of an OffsetVerdict, the worst first
+    "set-while-empty": "the offset was changed while the group had no members",
+    "went-back": "the last commit was less than an earlier one",
+    "sought-back": "the next owner's first commit was less than where it began",
+    "deleted": "the offset was deleted: the next owner begins by auto.offset.reset",
+    "not-committed": "the owner committed nothing: whatever it read is read again",
+    "unknown": "records are missing there, or commits were not kept",
+    "idle": "no commit of the partition is recorded at all",
+    "committed": "the owner committed; the next one goes on there",
+}
+QUIET = ("idle", "committed")
+"""Verdicts of which a table shows the number alone."""
+
+
+@click.command(name="hand-overs", short_help="What was committed when partitions were handed over.")
+@click.argument("group")
+@click.option("--since", metavar="TIME", help="Only what was given up from then on: ISO 8601, milliseconds since 1970, "
+              "or a length of time (24h, 90m, 7d) before the ledger's newest moment.")  # fmt: skip
+@click.option("--until", metavar="TIME", help="End of the period, in the same format.")
+@click.option("--cluster", metavar="CLUSTER", help="The group's cluster, if several have such a group.")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Maximum rows of a table.")
+@click.option("--wide", is_flag=True, help="All columns, and ids in full.")
+@takes_config
+def hand_overs(
+    job: Job, *, group: str, since: str | None, until: str | None, cluster: str | None, limit: int, wide: bool
+) -> None:
+    """Judge by the recorded offset commits how members of GROUP gave up partitions, and where the next owners began.
+
+    The ledger must have the commits: a source of kind kafka or segments keeps them with `offset_commits: true`.
+
+    \b
+    groupledger hand-overs payments
+    groupledger hand-overs payments --since 24h --json
+    """
+    from groupledger.answers.scope import RequestedScope
+
+    asked = RequestedScope(cluster, group, read_time(since), read_time(until))
+    with job.output.status("reading the group's history"):
+        from groupledger.answers.hand_overs import group_hand_overs
+
+        answer = group_hand_overs(job.reader(), group, asked)
+    tell(job.output, answer, limit, wide=wide)
+    job.output.result({"status": "done", "command": job.name, "hand_overs": plain(answer)})
+
+
+def tell(output: Output, answer: GroupHandOvers, limit: int, *, wide: bool = False) -> None:
+    """Print how many hand-overs have each verdict, then those that left something behind, the worst first."""
+    output.title(f"{answer.group_id}: partitions given up (cluster {answer.cluster_id})")
+    output.table(
+        ("verdict", "partitions", "meaning"), [(name, count, MEANINGS[name]) for name, count in answer.counts.items()]
+    )
+    lines = _lines([each for each in answer.hand_overs if wide or each.verdict not in QUIET])
+    if lines:
+        _tell_lines(output, lines[:limit], wide=wide)
+        if len(lines) > limit:
+            output.line(f"... and {len(lines) - limit:,} more (--limit)")
+    for note in answer.notes:
+        output.line(f"note: {note}")
+
+
+def _tell_lines(output: Output, lines: Sequence[Sequence[HandOver]], *, wide: bool) -> None:
+    """Print a line per rebalance, pair of members and verdict."""
+    day, times = dates_once([some[0].given_up_at for some in lines])
+    output.title(f"The worst first ({f'{day}, ' if day else ''}UTC)")
+    named = {name for some in lines for name in (some[0].from_member_id, some[0].to_member_id) if name is not None}
+    short = {name: name for name in named} if wide else shortened(named)
+    columns = [
+        Column("verdict"),
+        Column("given up", 1),
+        Column("gen"),
+        Column("partitions", 0, 14),
+        Column("by", 0, 14),
+        Column("then", 0, 14),
+        Column("commits", 4),
+        Column("next begins at", 3),
+        Column("twice", 2),
+        Column("never", 2),
+        Column("recorded in", WIDE),
+    ]
+    rows = [_row(some, short, at) for some, at in zip(lines, times, strict=True)]
+    output.fitted(columns, rows, wide=wide)
+
+
+def _lines(found: Iterable[HandOver]) -> list[list[HandOver]]:
+    """Those of one rebalance, the same two members and one verdict together; the worst verdict first, then by time."""
+    order = list(MEANINGS)
+    told = sorted(found, key=lambda each: (order.index(each.verdict), each.given_up_at, *_alike(each)))
+    return [list(some) for _, some in groupby(told, _alike)]
+
+
+def _alike(each: HandOver) -> tuple[str, str, str, str]:
+    return each.verdict, each.snapshot_id, each.from_member_id, each.to_member_id or ""
+
+
+def _row(some: Sequence[HandOver], short: Mapping[str, str], at: str) -> tuple[object, ...]:
+    first = some[0]
+    begins = {each.next_at for each in some}
+    return (
+        first.verdict.value,
+        at,
+        first.generation,
+        spans((each.topic, each.partition) for each in some),
+        f"{short[first.from_member_id]}{' (gone)' if first.gone else ''}",
+        NOBODY if first.to_member_id is None else short[first.to_member_id],
+        sum(each.commits for each in some),
+        begins.pop() if len(begins) == 1 else None,
+        _sum(each.read_twice for each in some),
+        _sum(each.never_read for each in some),
+        first.snapshot_id,
+    )
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    """Of those that are known; None: none is."""
+    known = [each for each in counts if each is not None]
+    return sum(known) if known else None
