@@ -119,3 +119,33 @@ def test_two_owners_are_counted_once_a_partition():
     old = ByteCode.BEFORE_KIP_429
     mixed = [e.Join("a", ("t",), byte_code=old), e.Join("b", ("t",)), e.Join("c", ("t",), byte_code=old)]
     assert costs("cooperative-sticky,range", "double_owners", events=mixed) == [(1,), (0,)]
+
+
+def timeline(script):
+    (found,) = compare([("s", script)], read_variants("as-written", ASSIGNORS), timeline=True)[0].variants
+    return {(each.topic, each.partition, each.member, each.since_ms, each.until_ms) for each in found.consumed}
+
+
+def test_two_owners_are_on_the_timeline_though_all_took_no_time():
+    """Without a clock a, b and c come at once: only who shares a partition, or goes on, is told."""
+    old = ByteCode.BEFORE_KIP_429
+    mixed = [e.Join("a", ("t",), byte_code=old), e.Join("b", ("t",)), e.Join("c", ("t",), byte_code=old)]
+    told, settled = timeline(Script({"t": 4}, mixed)), simulate(Script({"t": 4}, mixed))
+    [shared] = {each.partition: each for one in settled for each in one.double_owners}.values()
+    assert {member for *partition, member, _, _ in told if tuple(partition) == shared.partition} >= {*shared.members}
+    alone = [row for row in told if row[:2] != shared.partition]
+    assert [row for row in alone if row[3] == row[4] and row[2] not in shared.members] == []
+
+
+@pytest.mark.parametrize("seed", [9, 39])
+def test_who_had_a_partition_within_a_millisecond_is_on_the_timeline(seed):
+    """Seed 39: findings of two owners. Seed 9: hand-overs that are counted as moves, and revoked at once."""
+    script = timed_script(seed, 12, records_per_second=None)
+    settled, told = simulate(script), timeline(script)
+    consumed = {(*each.partition, *each[1:]) for one in settled for each in one.consumed}
+    at_once = {row for row in consumed if row[3] == row[4]}
+    assert at_once
+    assert at_once <= told
+    for shared in (each for one in settled for each in one.double_owners):
+        then = {row[2] for row in told if row[:2] == shared.partition and row[3] <= shared.since_ms}
+        assert then >= {*shared.members}

@@ -72,6 +72,17 @@ def test_a_picture_has_a_row_a_partition_or_their_number():
     assert many.caption == "60 partitions are too many for a row each."
 
 
+def test_who_had_a_partition_for_no_time_has_a_tick_and_is_no_owner_longer_than_that():
+    lasting, at_once = [span(0, "a", 0, 30), span(0, "a", 60, None)], span(0, "b", 40, 40)
+    assert missed_partitions([*lasting, at_once], 0, 100) == [(0, 0), (30, 1), (40, 1), (60, 0)]
+    pictures = [consumption_picture(some, 0, 100, 1).svg.decode() for some in (lasting, [*lasting, at_once])]
+    assert [">b<" in each for each in pictures] == [False, True]
+    ticks = [each.count('id="LineCollection_') for each in pictures]
+    assert ticks[1] == ticks[0] + 1
+    before = consumption_picture([*lasting, at_once], 50, 100, 1).svg.decode()
+    assert ">b<" not in before
+
+
 def test_a_page_stands_on_its_own_and_names_are_text_in_it(tmp_path):
     page = tmp_path / "page.html"
     words = ["simulate", "--compare", "range,consumer", "--html", str(page)]

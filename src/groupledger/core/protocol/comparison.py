@@ -57,7 +57,11 @@ class EventCost:
 
 @dataclass(frozen=True, slots=True)
 class ConsumedSpan:
-    """A member consumed a partition from `since_ms` up to `until_ms`; null: it goes on."""
+    """A member consumed a partition from `since_ms` up to `until_ms`; null: it goes on.
+
+    Both are the same where it had the partition within one millisecond: that is told where a clock runs, since it moved
+    then; and where two had it.
+    """
 
     topic: str
     partition: int
@@ -154,12 +158,26 @@ def _compared(variant: Variant, result: list[Settlement] | Fault, events: int, f
 
 def _with_timeline(compared: ComparedVariant, result: list[Settlement] | Fault) -> ComparedVariant:
     """What lasts is told again by each settlement: the last one that has it knows when it ended."""
-    ends = (
-        {each[:3]: each.until_ms for settled in result for each in settled.consumed} if isinstance(result, list) else {}
-    )
+    if isinstance(result, Fault):
+        return compared
+    ends = {each[:3]: each.until_ms for settled in result for each in settled.consumed}
+    clock = any(_has_clock(settled) for settled in result)
+    shared = {
+        (each.partition, member) for settled in result for each in settled.double_owners for member in each.members
+    }
     spans = sorted(((*key, until_ms) for key, until_ms in ends.items()), key=lambda each: each[:3])
-    told = (ConsumedSpan(*partition, member, since, until) for partition, member, since, until in spans)
-    return replace(compared, consumed=tuple(each for each in told if each.until_ms != each.since_ms))
+    return replace(
+        compared,
+        consumed=tuple(
+            ConsumedSpan(*partition, member, since_ms, until_ms)
+            for partition, member, since_ms, until_ms in spans
+            if until_ms != since_ms or clock or (partition, member) in shared
+        ),
+    )
+
+
+def _has_clock(settled: Settlement) -> bool:
+    return settled.timed is not None or settled.coordinated is not None
 
 
 def costs(settlements: Sequence[Settlement], events: int) -> Iterator[EventCost]:
@@ -197,7 +215,6 @@ def failure_of(settled: Settlement) -> str | None:
 def _cost(settled: Settlement, moves: int, before: Read | None) -> Cost:
     calls = [each.call for each in settled.calls]
     shares = settled.coordinated is not None and settled.coordinated.protocol is e.GroupProtocol.SHARE
-    clock = settled.timed is not None or settled.coordinated is not None
     rounds = None if settled.coordinated is not None and not settled.rounds else len(settled.rounds)
     read = None if settled.timed is None else settled.timed.read
     return Cost(
@@ -205,7 +222,7 @@ def _cost(settled: Settlement, moves: int, before: Read | None) -> Cost:
         moves=None if shares else moves,
         revoked=None if shares else sum(len(each.partitions) for each in calls if each.callback is Callback.REVOKED),
         lost=None if shares else sum(len(each.partitions) for each in calls if each.callback is Callback.LOST),
-        unavailable_rounds=None if clock else sum(len(took.unavailable) for took in settled.rounds),
+        unavailable_rounds=None if _has_clock(settled) else sum(len(took.unavailable) for took in settled.rounds),
         unavailable_ms=sum(settled.unavailable_ms.values()),
         read_twice=None if read is None else _more(read, read.twice, {} if before is None else before.twice),
         never_read=None if read is None else _more(read, read.never, {} if before is None else before.never),

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 MOST_PARTITIONS = 48
 """Rows of a picture; with more of them, only their number is drawn."""
 SECOND_MS = 1_000
+TICK = 1.2
+"""Points: how wide the mark is of a member that had a partition within one millisecond."""
 FromTo = tuple[int, int]
 
 
@@ -74,11 +76,11 @@ def _covered(spans: Sequence[ConsumedSpan], end_ms: int) -> dict[tuple[str, int]
 def _within(
     spans: Sequence[ConsumedSpan], begin_ms: int, end_ms: int
 ) -> dict[tuple[str, int], list[tuple[str, int, int]]]:
-    """Return (member, from, to) of each partition, clipped to the plot."""
+    """Return (member, from, to) of each partition, clipped to the plot; what began and ended at once is kept."""
     found: dict[tuple[str, int], list[tuple[str, int, int]]] = {}
     for each in spans:
         first_ms, last_ms = max(each.since_ms, begin_ms), end_ms if each.until_ms is None else each.until_ms
-        if first_ms < last_ms:
+        if first_ms < last_ms or first_ms == each.since_ms == last_ms:
             found.setdefault((each.topic, each.partition), []).append((each.member, first_ms, last_ms))
     return found
 
@@ -104,12 +106,15 @@ def _draw_missed(axes: Axes, missed: Sequence[tuple[int, int]], end_ms: int, mos
 def _draw_owners(
     axes: Axes, told: dict[tuple[str, int], list[tuple[str, int, int]]], colours: dict[str, str], end_ms: int
 ) -> None:
-    """Draw the owners; black where a partition has no owner but had one before."""
+    """Draw the owners; black where a partition has no owner but had one before; a tick for who had it for no time."""
     for row, spans in enumerate(told.values()):
         first_ms = min(first for _, first, _ in spans)
         axes.broken_barh([(first_ms / SECOND_MS, (end_ms - first_ms) / SECOND_MS)], (row, 0.9), facecolors=BLACK)
         bars = [(first / SECOND_MS, (last - first) / SECOND_MS) for _, first, last in spans]
         axes.broken_barh(bars, (row, 0.9), facecolors=[colours[name] for name, _, _ in spans])
+        for name, first, last in spans:
+            if first == last:
+                axes.vlines(first / SECOND_MS, row, row + 0.9, colors=colours[name], linewidth=TICK)
     axes.set_yticks([row + 0.45 for row in range(len(told))], [label(f"{topic}-{at}") for topic, at in told])
     axes.set_ylim(len(told), 0)
     axes.tick_params(axis="y", length=0)
