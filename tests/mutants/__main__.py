@@ -1,13 +1,14 @@
 """Draw mutants of a part of the source by seed, run their tests on each uncompiled, and tell what survives.
 
-python -m tests.mutants [--part assignors] [--count 500] [--seed 1] [--minutes 60] [--survivors-of OUTPUT]
+python -m tests.mutants [--part assignors] [--count 500] [--seed 1] [--minutes 60] [--quick] [--survivors-of OUTPUT]
 
 A mutant is killed when a test fails or does not end. The tests closest to its file run first, then all others that
 reach it; not those that compile, which takes a compiler's time for each mutant. The source of the work tree is copied;
 nothing in it is changed. Ends with status 1 where under 90 % of those tried are killed, 2 where the time was not enough
 for all. Survivors known to be no other program are listed with the reason (`equivalent`), and count as survivors.
 A test that was added can only kill more: given the output of an earlier run of the same source and seed, only what
-survived then is tried again.
+survived then is tried again. Where all tests take long: `--quick` runs only those of a mutant's own file, and what it
+lets live is then tried by all of them, as the survivors of its output.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from queue import SimpleQueue
@@ -38,6 +39,8 @@ WANTED_KILLED = 0.9
 
 EXAMPLES = "20"
 """Drawn groups for each assignor's properties: what a few do not see, the gold mostly does."""
+HISTORIES = "25"
+"""Random histories of groups, for each test that draws some."""
 
 
 class Outcome(Enum):
@@ -51,11 +54,12 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A mutant of a file, and the test files that reach it, the closest first."""
+    """A mutant of a file, and the test files that reach it: `closest` run alone, before all others."""
 
     path: Path
     mutant: Mutant
     tests: tuple[str, ...]
+    closest: tuple[str, ...] = ()
 
     def key(self, root: Path) -> Key:
         """What it is, wherever it stands in its file."""
@@ -76,9 +80,9 @@ def drawn(root: Path, count: int, seed: int, part: str = "assignors") -> list[Tr
     """`count` of all mutants of a part of the source below `root`, the same for the same seed and source."""
     of = PARTS[part]
     every = [
-        Trial(path.relative_to(root), each, tuple(of.tests(path.relative_to(root))))
-        for path in of.files(root)
-        for each in mutants(path.read_bytes(), wide=of.wide)
+        Trial(below, each, tuple(of.tests(below)), tuple(of.closest(below)))
+        for below in (path.relative_to(root) for path in of.files(root))
+        for each in mutants((root / below).read_bytes(), wide=of.wide)
     ]
     return random.Random(seed).sample(every, min(count, len(every)))  # noqa: S311 reproducible, not secret
 
@@ -120,7 +124,8 @@ def _applied(place: Path, trial: Trial) -> Outcome:
     original = path.read_bytes()
     try:
         path.write_bytes(trial.mutant.applied(original))
-        return _outcome(place, trial.tests)
+        outcome = _outcome(place, trial.closest) if trial.closest else Outcome.SURVIVED
+        return _outcome(place, trial.tests) if outcome is Outcome.SURVIVED and trial.tests else outcome
     finally:
         path.write_bytes(original)
 
@@ -134,13 +139,15 @@ def _copy(source: Path) -> None:
 
 def every_test(trials: Sequence[Trial]) -> list[str]:
     """Each test file that runs for any of the mutants."""
-    return list(dict.fromkeys(test for trial in trials for test in trial.tests))
+    return list(dict.fromkeys(test for trial in trials for test in (*trial.closest, *trial.tests)))
 
 
 def _outcome(place: Path, tests: Sequence[str]) -> Outcome:
     environment = os.environ | {
         "GROUPLEDGER_KERNELS": "python",
         "GROUPLEDGER_EXAMPLES": EXAMPLES,
+        "GROUPLEDGER_CLOCK_RUNS": HISTORIES,
+        "GROUPLEDGER_MACHINE_RUNS": HISTORIES,
         "PYTHONPATH": str(place / "src"),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
@@ -162,6 +169,8 @@ def main(arguments: argparse.Namespace) -> int:
         trials = drawn(source, arguments.count, arguments.seed, arguments.part)
         if arguments.survivors_of:
             trials = survivors(trials, source, arguments.survivors_of.read_text())
+        if arguments.quick:
+            trials = [replace(trial, tests=trial.tests if not trial.closest else ()) for trial in trials]
         unchanged = _outcome(source, every_test(trials))
         if unchanged is not Outcome.SURVIVED:
             print(f"tests of the source as it is: {unchanged.name}; they must pass")
@@ -191,5 +200,6 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--quick", action="store_true", help="only the tests of a mutant's own file, if it has any")
     parser.add_argument("--survivors-of", type=Path, metavar="OUTPUT", help="only those that survived in this output")
     raise SystemExit(main(parser.parse_args()))

@@ -232,4 +232,7 @@ EQUIVALENT: dict[Key, str] = {
     Key(
         "assignors/constrained.py", "high = low + (1 if spare > 0 else 0)", "0", "1"
     ): "where nothing is spare nobody may keep one more",
+    Key(
+        "protocol/ownership.py", "self.changes += 1", "1", "2"
+    ): "a number that is only asked whether it is still the same",
 }

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from groupledger.core.custom.group import Protocol
 from groupledger.core.faults import Fault
-from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.protocol.compatibility import SUPPORTED, ByteCode
 from groupledger.core.protocol.dangers import Bounce, Danger, GroupClient
 from groupledger.core.protocol.migration import one_bounce, rehearse, two_bounces
 
@@ -196,6 +196,15 @@ def test_what_is_not_known_is_a_fault(clients, to, code):
     with pytest.raises(Fault) as raised:
         played(clients, two_bounces(clients, to))
     assert raised.value.code == code
+
+
+@pytest.mark.parametrize("clients", [group(), group(("range", "best"))])
+def test_an_assignor_that_is_not_known_is_refused_before_anything_is_played(clients):
+    """In the words of a migration, not those of a script that is played."""
+    with pytest.raises(Fault) as raised:
+        played(clients, [Bounce("to the best", ("best",))])
+    assert raised.value.code == "UNKNOWN_ASSIGNOR"
+    assert raised.value.message == f"assignor is 'best'; expected one of {', '.join(SUPPORTED)}"
 
 
 def test_a_majority_that_a_member_who_is_not_played_brings_about_is_not_missed():
