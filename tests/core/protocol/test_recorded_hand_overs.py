@@ -127,6 +127,14 @@ def test_members_that_are_gone_may_have_died():
     assert (second.member_id, second.gone, second.given_up) == ("b", False, None)
 
 
+def test_members_of_a_group_that_ended_unseen_are_gone():
+    """The generation fell without a tombstone: nobody called them, and they are not there any more."""
+    fold = Eager().has("a", generation=7).has("b", generation=1).fold()
+    (first, second) = tenures(fold.group_snapshots, fold.member_snapshots)[("clicks", 0)]
+    assert (first.member_id, first.gone, first.given_up) == ("a", True, second.taken)
+    assert second.taken.generation == 1
+
+
 def test_a_group_that_its_coordinator_assigns():
     log = Log()
     for name in "ab":
