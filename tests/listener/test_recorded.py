@@ -156,6 +156,13 @@ def test_logs_reach_as_far_as_anybody_has_committed():
     assert Asking.asked == [(250, 250, 100, None), (310, 310, 300, None)]
 
 
+@pytest.mark.parametrize("log", [handed(0), handed(between=(0,), eager=False)], ids=["owner", "nobody"])
+def test_a_log_of_which_offset_0_is_committed_may_be_empty(log):
+    Asking.asked.clear()
+    replayed(log, Asking)
+    assert {ends for _, ends, _, _ in Asking.asked} == {0}
+
+
 def test_a_member_that_goes_back_reads_again_by_itself():
     """b sought back to 40: that is no fault of the listener, and neither is where a goes on."""
     log = handed(100, 250, after=(40, 60))

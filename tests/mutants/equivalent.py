@@ -235,4 +235,6 @@ EQUIVALENT: dict[Key, str] = {
     Key(
         "protocol/ownership.py", "self.changes += 1", "1", "2"
     ): "a number that is only asked whether it is still the same",
+    Key("listener/recorded.py", "back: bool = False", "False", "True"): "of a commit of nobody, which nobody follows",
+    Key("listener/recorded.py", "left: bool = False", "False", "True"): "of a commit of nobody, which nobody follows",
 }
