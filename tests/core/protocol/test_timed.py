@@ -177,6 +177,16 @@ def test_one_that_hangs_leaves_by_itself_and_loses_all_when_it_goes_on():
     assert settled[-1].unowned == ()
 
 
+def test_one_that_hangs_within_a_round_is_done_with_it_when_it_leaves():
+    """Its assignment has come, and no poll takes it: ten seconds after its last poll it leaves, and the round ends."""
+    events = [join("a", 0, RANGE), join("b", 150, RANGE), e.Hang("a", at_ms=3_440)]
+    settled = played(*events, rebalance_timeout_ms=10_000, round_trip_ms=100, delay_ms=0)
+    rounds = {took.number: took for each in settled for took in each.rounds}
+    told = [(row.member, row.answered, row.joins_again, row.ended_ms) for row in rounds[2].members]
+    assert ("a", False, True, 13_440) in told
+    assert rounds[2].ended_ms == 13_440
+
+
 def test_a_static_one_that_hangs_is_silent_and_expelled_by_its_session():
     joins = [join(name, static=True) for name in "ab"]
     settled = played(*joins, e.Hang("b", at_ms=SETTLED_MS), rebalance_timeout_ms=20_000, session_timeout_ms=10_000)
