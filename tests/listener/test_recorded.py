@@ -142,7 +142,13 @@ def test_a_commit_that_is_too_far_skips_what_lies_between():
 
 def test_offsets_that_are_kept_elsewhere_are_no_fault():
     Elsewhere.offsets.clear()
-    assert wrong(handed(100, 250, after=(300, 310)), Elsewhere) == []
+    journal = replayed(handed(100, 250, after=(300, 310)), Elsewhere)
+    assert [(each.member, each.did, each.offsets[0].offset) for each in journal] == [
+        ("a", "seek", 0),
+        ("b", "seek", 250),
+        ("a", "seek", 310),
+    ]
+    assert [each.error for each in journal] == [None, None, None]
     assert Elsewhere.offsets == {("clicks", 0): 310}
 
 

@@ -237,4 +237,10 @@ EQUIVALENT: dict[Key, str] = {
     ): "a number that is only asked whether it is still the same",
     Key("listener/recorded.py", "back: bool = False", "False", "True"): "of a commit of nobody, which nobody follows",
     Key("listener/recorded.py", "left: bool = False", "False", "True"): "of a commit of nobody, which nobody follows",
+    Key(
+        "listener/broker.py",
+        "for topic in [topic for topic, count in self.topics.items() if topics.get(topic, 0) < count]:",
+        "<",
+        "<=",
+    ): "of a topic that keeps its partitions nothing is deleted",
 }
