@@ -2,9 +2,10 @@
 
 python -m benchmarks.assignors [--small] [case ..]
 
-CPU time of one thread, warm, the median of the counted rounds. `kernel` is integers in, integers out; `whole` an Arrow
-table with strings in, another out; the kernel is timed after it, in a process that has decoded tables, as a job's
-workers have. Java's and Go's input lies ready as their own objects; Java's time is its thread's
+CPU time of one thread, warm, the median of the counted rounds. `kernel` is integers in, integers out; `whole` what a
+worker of `assign` runs on its buckets (`engine.buckets.compute`): strings in, result rows out, with the step of each
+member, the verdict and the counts of each group. The kernel is timed after it, in a process that has decoded tables,
+as workers have. Java's and Go's input lies ready as their own objects; Java's time is its thread's
 and its collector's, Go's its process's. Java's answers are compared with ours, list for list.
 """
 
@@ -25,12 +26,11 @@ os.environ.setdefault("GROUPLEDGER_KERNELS", "numba")
 import pyarrow as pa
 
 from benchmarks.assignors.cases import CASES, Case
-from benchmarks.assignors.groups import digest, table, write
+from benchmarks.assignors.groups import buckets, compute_all, digest, write
 from benchmarks.assignors.memory import bytes_a_partition
 from benchmarks.assignors.peers import Peer, franz_go, kafka
 from benchmarks.assignors.soundness import sound
 from groupledger.core.assignors import assign
-from groupledger.engine.arrow_groups import assign_groups
 
 ROUNDS = 3
 WARM_UP = 2.0
@@ -89,8 +89,8 @@ def main(arguments: argparse.Namespace) -> int:
 def _measure(case: Case, peers: Iterable[Peer], scratch: Path, small: bool) -> Row:
     print(f"{case.name} ..", file=sys.stderr, flush=True)
     groups = case.make(20 if small else 1)
-    rows, scale = table(groups), groups.batch.groups if case.by_group else 1
-    whole = _ours(lambda: assign_groups(case.assignor, rows), small) / scale
+    rows, scale = buckets(groups, case.assignor), groups.batch.groups if case.by_group else 1
+    whole = _ours(lambda: compute_all(rows), small) / scale
     kernel = _ours(lambda: assign(case.assignor, groups.batch), small) / scale
     if not case.peers:
         return Row(

@@ -1,4 +1,4 @@
-"""Generated groups: the arrays an assignor of ours takes, the Arrow table, and the files for the peers."""
+"""Generated groups: the arrays an assignor of ours takes, a job's buckets of rows, and the files for the peers."""
 
 from __future__ import annotations
 
@@ -12,18 +12,27 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from groupledger.core import ragged
 from groupledger.core.assignors import assign
 from groupledger.core.batch import NONE, AssignmentBatch, GroupBatch
 from groupledger.core.javaorder import hash_texts, hash_utf8, rank_texts, rank_utf8, utf8
-from groupledger.engine.arrow_groups import GROUPS, MEMBER, OWNED
+from groupledger.core.step import Form
+from groupledger.engine import rows as r
 from groupledger.engine.arrow_lists import listed
+from groupledger.engine.buckets import GROUPS_A_BUCKET, compute
+from groupledger.engine.calculation import Calculation
+from groupledger.engine.topic_catalogue import SINCE, TopicCatalogue
+from groupledger.tables import columns as c
 
 SEED = 41
 GENERATION = 7
 TOPIC_POOL = 2_000
 """Topics of one cluster; many small groups share them."""
+CLUSTER = "bench"
+INPUT = to_arrow_schema(r.INPUT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +43,14 @@ class Groups:
     member_ids: list[str]  # [M]
     names: list[str]  # topic names
     topic_code: np.ndarray  # [T] index into names
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """Rows of `rows.INPUT`, a table a bucket, and what they are computed with."""
+
+    tables: list[pa.Table]
+    calculation: Calculation
 
 
 def alike(groups: int, members: int, topics: int, partitions: int) -> Groups:
@@ -148,27 +165,92 @@ def one_less(before: Groups) -> Groups:
     return dataclasses.replace(held, batch=changed, member_ids=ids)
 
 
-def table(groups: Groups) -> pa.Table:
-    """The groups as rows of `arrow_groups.GROUPS`."""
-    b = groups.batch
-    names = pa.array(groups.names)
-    topics = names.take(pa.array(groups.topic_code))
-    counts = pa.StructArray.from_arrays([topics, pa.array(b.topic_partitions)], names=["topic", "partitions"])
-    shared = len(b.subscription_start) == b.groups + 1 and b.groups < b.members
-    subscribed = listed(b.subscription_start, _named(groups, b.subscription_topic, _group_starts(groups)), STRINGS)
-    none = pa.nulls(b.members, STRINGS)
-    own = none if shared else subscribed.take(pa.array(b.member_subscription))
-    fields = [pa.array(groups.member_ids), pa.nulls(b.members, pa.string()), pa.array(b.subscription_generation)]
-    members = pa.StructArray.from_arrays([*fields, own, _claims(groups)], fields=list(MEMBER))
-    rows = [
-        subscribed if shared else pa.nulls(b.groups, STRINGS),
-        listed(b.topic_start, counts, GROUPS.field("topics").type),
-        listed(b.member_start, members, GROUPS.field("members").type),
+def buckets(groups: Groups, assignor: str) -> Buckets:
+    """The groups as snapshots of one cluster, as `assign` hands them to its workers: at most so many a bucket."""
+    batch = groups.batch
+    of_groups, of_members = _group_rows(groups, assignor), _member_rows(groups)
+    tables = []
+    for first in range(0, batch.groups, GROUPS_A_BUCKET):
+        last = min(first + GROUPS_A_BUCKET, batch.groups)
+        low, high = batch.member_start[first], batch.member_start[last]
+        tables.append(pa.concat_tables([of_groups.slice(first, last - first), of_members.slice(low, high - low)]))
+    counts = dict(zip(groups.topic_code.tolist(), batch.topic_partitions.tolist(), strict=True))
+    listed_topics = [
+        {c.CLUSTER_ID: CLUSTER, c.TOPIC: groups.names[code], c.PARTITION_COUNT: count, SINCE: 0}
+        for code, count in counts.items()
     ]
-    return pa.table(rows, GROUPS)
+    return Buckets(tables, Calculation(CLUSTER, Form.AS_KAFKA, topics=TopicCatalogue.of_rows(listed_topics)))
 
 
-STRINGS = pa.list_(pa.string())
+def compute_all(given: Buckets) -> list[pa.Table]:
+    """What a job's worker does with a bucket, for each."""
+    return [compute(each, given.calculation) for each in given.tables]
+
+
+def _group_rows(groups: Groups, assignor: str) -> pa.Table:
+    """A complete generation of a classic group each, without a record to compare with."""
+    batch = groups.batch
+    same = {
+        r.ROW_KIND: r.GROUP_ROW,
+        c.GROUP_TYPE: "classic",
+        c.PROTOCOL_TYPE: "consumer",
+        c.SNAPSHOT_KIND: "generation",
+        c.COMPLETE: True,
+        c.GENERATION: GENERATION,
+        c.ASSIGNOR: assignor,
+        r.CHOSEN: assignor,
+        r.MOMENT: 1,
+    }
+    shared = {c.SHARED_TOPICS: _subscribed(groups)} if _is_shared(groups) else {}
+    sizes = pa.array(np.diff(batch.member_start).astype(np.int32))
+    return _rows(np.arange(batch.groups), same, {c.MEMBERS: sizes} | shared)
+
+
+def _member_rows(groups: Groups) -> pa.Table:
+    batch = groups.batch
+    owner = ragged.owners(batch.member_start)
+    place = (np.arange(batch.members) - batch.member_start[owner]).astype(np.int32)
+    own = {} if _is_shared(groups) else {c.TOPICS: _subscribed(groups).take(pa.array(batch.member_subscription))}
+    generation = pa.array(batch.subscription_generation)
+    varied = {
+        c.MEMBER_ORDER: pa.array(place),
+        c.MEMBER_ID: pa.array(groups.member_ids),
+        c.CLAIMED: _claims(groups),
+        c.CLAIMED_GENERATION: generation,
+        c.SUBSCRIPTION_GENERATION: generation,
+    }
+    return _rows(owner, {r.ROW_KIND: r.MEMBER_ROW, c.SUBSCRIPTION_VERSION: 3}, varied | own)
+
+
+def _rows(group: np.ndarray, same: dict[str, object], varied: dict[str, Any]) -> pa.Table:
+    """Rows of `rows.INPUT`, of these groups; a list that is not given is empty, and ABSENT says that it is null."""
+    count = len(group)
+    ids = pa.array([f"group-{at:06}" for at in range(int(group.max(initial=-1)) + 1)]).take(pa.array(group))
+    absent = sum(1 << place for place, name in enumerate(r.LISTS) if name not in varied)
+    same = {r.BUCKET: 0, c.CLUSTER_ID: CLUSTER, c.SNAPSHOT_ID: None, r.ABSENT: absent} | same
+    varied = {c.GROUP_ID: ids, c.SNAPSHOT_ID: pc.binary_join_element_wise(ids, "0", "/")} | varied
+    columns = []
+    for field in INPUT:
+        if field.name in varied:
+            columns.append(varied[field.name])
+        elif field.name in r.LISTS:
+            columns.append(listed(np.zeros(count + 1, np.int32), pa.array([], field.type.value_type), field.type))
+        else:
+            columns.append(pa.repeat(pa.scalar(same.get(field.name), field.type), count))
+    return pa.table(columns, INPUT)
+
+
+def _is_shared(groups: Groups) -> bool:
+    """Whether the members of a group have one list of topics."""
+    b = groups.batch
+    return len(b.subscription_start) == b.groups + 1 and b.groups < b.members
+
+
+def _subscribed(groups: Groups) -> pa.Array:
+    """The lists of topics."""
+    b = groups.batch
+    kind = INPUT.field(c.TOPICS).type
+    return listed(b.subscription_start, _named(groups, b.subscription_topic, _group_starts(groups)), kind)
 
 
 def _group_starts(groups: Groups) -> np.ndarray:
@@ -194,8 +276,11 @@ def _claims(groups: Groups) -> pa.Array:
     at = np.flatnonzero(begins)
     entries = np.searchsorted(at, b.claim_start)
     topics = _named(groups, b.claim_topic, b.claim_start[b.member_start]).take(pa.array(at[:-1]))
-    partitions = listed(at, pa.array(b.claim_partition), OWNED.value_type[1].type)
-    return listed(entries, pa.StructArray.from_arrays([topics, partitions], fields=list(OWNED.value_type)), OWNED)
+    kind = INPUT.field(c.CLAIMED).type
+    fields = list(kind.value_type)
+    partitions = listed(at, pa.array(b.claim_partition), fields[-1].type)
+    entry = pa.StructArray.from_arrays([pa.nulls(len(topics), fields[0].type), topics, partitions], fields=fields)
+    return listed(entries, entry, kind)
 
 
 FOR_PEERS = (

@@ -1,30 +1,31 @@
 """Peak memory of one call over its input and output, in a process that has warmed up on a small group.
 
-python -m benchmarks.assignors.memory <file of rows> <file of small rows>
+python -m benchmarks.assignors.memory <file of buckets> <file of small buckets>
 """
 
 from __future__ import annotations
 
+import pickle
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pyarrow as pa
-from pyarrow import feather
 
-from benchmarks.assignors.groups import alike, one_more, table
-from groupledger.engine.arrow_groups import assign_groups
+from benchmarks.assignors.groups import Buckets, Groups, alike, buckets, compute_all, one_more
+
+ASSIGNOR = "cooperative-sticky"
 
 
 def bytes_a_partition(scratch: Path, small: bool) -> list[str]:
     """A line for each of fresh and one more, 2,000 members x 1M partitions."""
     size = 100 if small else 2_000
-    feather.write_feather(table(one_more(alike(3, 20, 20, 50))), scratch / "small.arrow", compression="uncompressed")
+    _write(one_more(alike(3, 20, 20, 50)), scratch / "small.pickle")
     lines = []
     for title, groups in (("fresh", alike(1, size, size, 500)), ("one more", one_more(alike(1, size, size, 500)))):
-        feather.write_feather(table(groups), scratch / "rows.arrow", compression="uncompressed")
-        command = [sys.executable, "-m", "benchmarks.assignors.memory", "rows.arrow", "small.arrow"]
+        _write(groups, scratch / "buckets.pickle")
+        command = [sys.executable, "-m", "benchmarks.assignors.memory", "buckets.pickle", "small.pickle"]
         files = [str(scratch / name) for name in command[3:]]
         done = subprocess.run([*command[:3], *files], capture_output=True, text=True, check=True)  # noqa: S603 own words
         peak = int(done.stdout) / (size * 500)
@@ -32,15 +33,25 @@ def bytes_a_partition(scratch: Path, small: bool) -> list[str]:
     return lines
 
 
-def _peak_bytes(rows: Path, small: Path) -> int:
+def _write(groups: Groups, file: Path) -> None:
+    file.write_bytes(pickle.dumps(buckets(groups, ASSIGNOR), protocol=5))
+
+
+def _read(file: Path) -> Buckets:
+    found = pickle.loads(file.read_bytes())  # noqa: S301 our own file
+    assert isinstance(found, Buckets)
+    return found
+
+
+def _peak_bytes(large: Path, small: Path) -> int:
     """Highest resident size during the call, less that before it and the answer's bytes."""
-    assign_groups("cooperative-sticky", feather.read_table(small, memory_map=False))
-    groups = feather.read_table(rows, memory_map=False)
+    compute_all(_read(small))
+    given = _read(large)
     pa.default_memory_pool().release_unused()
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak begins anew
     before = _status("VmRSS")
-    answers = assign_groups("cooperative-sticky", groups)
-    return _status("VmHWM") - before - int(answers.nbytes)
+    answers = compute_all(given)
+    return _status("VmHWM") - before - sum(each.nbytes for each in answers)
 
 
 def _status(name: str) -> int:

@@ -7,12 +7,17 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from groupledger.core.scenario import solve
 from groupledger.core.step import Form
 from groupledger.engine.arrow_lists import _large
 from groupledger.engine.buckets import bucket_count, compute
 from groupledger.engine.calculation import Calculation
+from groupledger.engine.rows import MEMBER_ROW
 from groupledger.tables import columns as c
+from tests.core.assignors import groups as generated
 from tests.core.assignors.golden import gold
 from tests.engine.bucket_rows import (
     AS_KAFKA,
@@ -246,6 +251,40 @@ def test_strings_in_strings_out_as_kafka_answers(profile):
         assert sorted(pairs(row[c.ASSIGNED])) == sorted(
             map(tuple, gold[row[c.GROUP_ID]]["assignment"][row[c.MEMBER_ID]])
         )
+
+
+@pytest.mark.parametrize("name", ["range", "roundrobin", COOPERATIVE])
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_a_bucket_of_groups_is_answered_as_each_scenario_is(name, data):
+    found = data.draw(st.lists(generated.scenarios(name), min_size=1, max_size=4))
+    rows = []
+    for number, scenario in enumerate(found):
+        scenario["id"] = f"g{number}"
+        for at, member in enumerate(scenario["members"]):
+            member["instance_id"] = data.draw(st.sampled_from([None, f"static-{at}"]))
+        group, *others = scenario_rows(scenario)
+        group |= {"shared_topics": data.draw(st.sampled_from([None, scenario["members"][0]["topics"]]))}
+        for row in others:
+            if row["row_kind"] == MEMBER_ROW and row["topics"] == group["shared_topics"]:
+                row |= {"topics": None}
+        rows += [group, *others]
+    answers = {
+        (row[c.GROUP_ID], row[c.MEMBER_ID]): by_topic(pairs(row[c.ASSIGNED])) for row in computed(rows)["assignments"]
+    }
+    assert answers == {
+        (scenario["id"], member): by_topic(map(tuple, mine))
+        for scenario in found
+        for member, mine in solve(scenario).get("assignment", {}).items()
+    }
+
+
+def by_topic(partitions):
+    """Numbers by topic, in their order."""
+    found = {}
+    for topic, number in partitions:
+        found.setdefault(topic, []).append(number)
+    return found
 
 
 def test_the_step_derived_from_claims_and_target_is_what_kafka_does():

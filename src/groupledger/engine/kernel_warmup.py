@@ -21,7 +21,6 @@ from groupledger.core.step import Form
 from groupledger.core.wire.offsets_log import GroupMetadata, LogKey, RecordKind, encode_key, encode_value
 from groupledger.engine import fold_schema
 from groupledger.engine import rows as r
-from groupledger.engine.arrow_groups import GROUPS, assign_groups
 from groupledger.engine.buckets import compute
 from groupledger.engine.calculation import Calculation
 from groupledger.engine.folding import fold_table
@@ -42,8 +41,6 @@ def warm_up() -> None:
         calculation = Calculation(NAME, Form.AS_KAFKA, topics=TopicCatalogue.of_rows(changes))
         for assignor in ASSIGNORS:
             compute(_bucket(assignor, racks is not None), calculation)
-    for assignor in ASSIGNORS:
-        assign_groups(assignor, pa.Table.from_pylist([_group()], GROUPS))
     fold_table(_log(), FoldSettings())
 
 
@@ -81,12 +78,6 @@ def _bucket(assignor: str, racked: bool) -> pa.Table:
 def _never_null(row: dict[str, Any]) -> dict[str, Any]:
     absent = sum(1 << place for place, name in enumerate(r.LISTS) if name not in row)
     return {name: [] for name in r.LISTS} | row | {r.ABSENT: absent}
-
-
-def _group() -> dict[str, Any]:
-    """One group as a row of `arrow_groups.GROUPS`."""
-    members = [{"member_id": name, "topics": topics, "claimed": OWNED[name]} for name, topics in MEMBERS.items()]
-    return {"topics": [{"topic": topic, "partitions": 3} for topic in MEMBERS["A"]], "members": members}
 
 
 if __name__ == "__main__":
