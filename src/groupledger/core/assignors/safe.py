@@ -20,7 +20,9 @@ import numpy as np
 from groupledger.core import ragged
 from groupledger.core.assignors.outcome import Path, Status
 from groupledger.core.batch import AssignmentBatch, GroupBatch
+from groupledger.core.slots import MemberSlots, Naming, Topics, number
 from groupledger.core.snapshots import select
+from groupledger.core.step import withhold
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -124,21 +126,20 @@ def without_claims(batch: GroupBatch, kept: NDArray[np.bool_]) -> GroupBatch:
 
 
 def withhold_claimed(batch: GroupBatch, answer: AssignmentBatch) -> AssignmentBatch:
-    """Return the target without what a member gains while another claims it."""
-    owner = ragged.owners(answer.target_start)
-    claimant = ragged.owners(batch.claim_start)
-    gets = _key(_topic_rows(batch, owner, answer.target_topic), answer.target_partition)
-    claimed = _key(_topic_rows(batch, claimant, batch.claim_topic), batch.claim_partition)
-    _, slot = np.unique(np.concatenate([gets, claimed]), return_inverse=True)
-    mine, theirs = slot[: len(gets)], slot[len(gets) :]
-    own = np.isin(mine * batch.members + owner, theirs * batch.members + claimant)
-    given = own | ~np.isin(mine, theirs)
-    before = ragged.starts(given.astype(np.int64))
+    """Return the target without what a member gains while another claims it (KIP-429, step 2.4)."""
+    owner, claimant = ragged.owners(answer.target_start), ragged.owners(batch.claim_start)
+    gets = Naming(_topic_rows(batch, owner, answer.target_topic), answer.target_partition)
+    claimed = Naming(_topic_rows(batch, claimant, batch.claim_topic), batch.claim_partition)
+    rows = len(batch.topic_hash)
+    topics = Topics(ragged.owners(batch.topic_start), batch.topic_partitions, np.zeros(rows, bool), np.ones(rows, bool))
+    slots, (mine, theirs) = number(topics, [gets, claimed])
+    given = withhold(MemberSlots(batch.claim_start, theirs), MemberSlots(answer.target_start, mine), slots)
+    first = batch.topic_start[slots.group[given.slot]]
     return replace(
         answer,
-        assigned_start=before[answer.target_start],
-        assigned_topic=answer.target_topic[given],
-        assigned_partition=answer.target_partition[given],
+        assigned_start=given.start,
+        assigned_topic=(slots.topic[given.slot] - first).astype(np.int32),
+        assigned_partition=slots.partition[given.slot],
     )
 
 
