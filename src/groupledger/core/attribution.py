@@ -18,7 +18,7 @@ from groupledger.core.assignors.clients import CLIENT_ASSIGNORS, ClientAssignor,
 from groupledger.core.custom.group import Group, Member, TopicPartition
 from groupledger.core.history.rows import Assignment, GroupSnapshotRow, MemberSnapshotRow
 from groupledger.core.protocol.handwriting import HANDS, libraries
-from groupledger.core.scenario_groups import encode, scenario_of
+from groupledger.core.scenario_groups import encode_group
 
 MOST_WORK = 10_000
 """Maximum members and partitions processed by all runs of one assignor; one run is tried in any case."""
@@ -156,7 +156,7 @@ def _java(protocol: str) -> ClientAssignor:
     """Return Kafka's own assignor of this name."""
 
     def plan(group: Group) -> LeaderPlan:
-        encoded = encode(scenario_of(group, protocol))
+        encoded = encode_group(group, protocol)
         answer = assign(protocol, encoded.batch)
         if answer.status[0] != Status.OK:
             return LeaderPlan(failure=Status(int(answer.status[0])).name)

@@ -22,10 +22,11 @@ from groupledger.core.assignors.transfers import is_sticky, transferring
 from groupledger.core.batch import AssignmentBatch
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
+from groupledger.core.group_encoding import EncodedGroups
 from groupledger.core.input_codes import ScenarioCode
 from groupledger.core.registry import STREAM_JOIN
 from groupledger.core.scenario_form import require_form
-from groupledger.core.scenario_groups import ClaimedPartition, EncodedScenario, encode
+from groupledger.core.scenario_groups import encode
 from groupledger.core.visible_text import json_text
 
 MOST_ROUNDS = 4
@@ -59,7 +60,7 @@ def solve(
     return _result(scenario, encoded, answer) | _told(scenario, encoded, answer, mode)
 
 
-def targets(scenario: dict[str, Any]) -> dict[str, list[ClaimedPartition]]:
+def targets(scenario: dict[str, Any]) -> dict[str, list[tuple[str, int]]]:
     """Return the final partitions of a scenario's members: a cooperative assignor's target, not its first round.
 
     Raises Fault as `solve` does, and ASSIGNOR_FAILS with the assignor's failure.
@@ -122,7 +123,7 @@ def _parsed(line: str) -> dict[str, Any]:
     return scenario
 
 
-def _result(scenario: dict[str, Any], encoded: EncodedScenario, answer: AssignmentBatch) -> dict[str, Any]:
+def _result(scenario: dict[str, Any], encoded: EncodedGroups, answer: AssignmentBatch) -> dict[str, Any]:
     lists = answer.assigned_start, answer.assigned_topic, answer.assigned_partition
     result = _listed(scenario, encoded, answer, *lists)
     if "error" in result:
@@ -136,7 +137,7 @@ def _result(scenario: dict[str, Any], encoded: EncodedScenario, answer: Assignme
 
 def _listed(
     scenario: dict[str, Any],
-    encoded: EncodedScenario,
+    encoded: EncodedGroups,
     answer: AssignmentBatch,
     starts: np.ndarray,
     topic: np.ndarray,
@@ -153,7 +154,7 @@ def _listed(
     return {"id": scenario.get("id"), "assignment": lists}
 
 
-def _told(scenario: dict[str, Any], encoded: EncodedScenario, answer: AssignmentBatch, mode: Mode) -> dict[str, Any]:
+def _told(scenario: dict[str, Any], encoded: EncodedGroups, answer: AssignmentBatch, mode: Mode) -> dict[str, Any]:
     """Return what else the scenario asks for: `transferring` as [topic, partition, to_member] by name and number."""
     told: dict[str, Any] = {}
     if answer.status[0] != Status.OK:
@@ -168,7 +169,7 @@ def _told(scenario: dict[str, Any], encoded: EncodedScenario, answer: Assignment
     return told
 
 
-def _stream_join(encoded: EncodedScenario, answer: AssignmentBatch) -> dict[str, Any]:
+def _stream_join(encoded: EncodedGroups, answer: AssignmentBatch) -> dict[str, Any]:
     """Return KIP-315's extra results: its members' new epoch, and what is left unassigned, with the reason."""
     rows = left_out(encoded.batch, answer)
     pairs = zip(rows.topic.tolist(), rows.partition.tolist(), strict=True)

@@ -10,7 +10,6 @@ yet, and t-1 is in transfer until A has revoked it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +19,9 @@ from groupledger.core import ragged
 from groupledger.core.assignors import MESSAGES, Status, assign
 from groupledger.core.batch import NONE, AssignmentBatch, GroupBatch
 from groupledger.core.custom.batches import Texts, assign_custom
-from groupledger.core.custom.group import TopicPartition
+from groupledger.core.custom.group import Group, Member, TopicPartition
 from groupledger.core.custom.naming import CustomAssignor
-from groupledger.core.javaorder import hash_texts, rank_present, rank_texts
+from groupledger.core.group_encoding import EncodedGroups, MemberClaim, encode_groups
 from groupledger.core.protocol.leader import PartitionsByMember, Plan, Question, ThreeSets
 from groupledger.core.protocol.subscription import Subscription
 from groupledger.core.scenario_groups import through_user_data
@@ -76,96 +75,41 @@ def _plans(questions: Sequence[Question], assignor: str, form: Form, custom: Cus
 
 
 def _answers(
-    encoded: Encoded, assignor: str, form: Form, custom: CustomAssignor | None
+    encoded: EncodedGroups, assignor: str, form: Form, custom: CustomAssignor | None
 ) -> tuple[AssignmentBatch, list[str | None]]:
     """What the assignor answers, and of each group what it threw."""
     if custom is None:
         answer = assign(assignor, encoded.batch, mode="safe" if form is Form.KIP else "as-kafka")
         return answer, [None if each == Status.OK else MESSAGES[Status(each)] for each in answer.status.tolist()]
-    answer, complaints = assign_custom(custom, encoded.batch, encoded.texts)
+    answer, complaints = assign_custom(custom, encoded.batch, _texts(encoded))
     broken = {group: f"{told[0].code}: {told[0].message}" for group, told in complaints.items()}
     return answer, [broken.get(group) for group in range(encoded.batch.groups)]
 
 
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """A batch, and the strings its integers stand for: of each member and each topic row."""
-
-    batch: GroupBatch
-    texts: Texts
+def _texts(encoded: EncodedGroups) -> Texts:
+    ids = [each.member_id for each in encoded.members]
+    instances = [each.group_instance_id for each in encoded.members]
+    return Texts(ids, instances, [None] * len(ids), [None] * len(ids), encoded.topics)
 
 
-@dataclass(slots=True)
-class _Columns:
-    """What grows while questions are written down."""
-
-    members: list[int] = field(default_factory=list)  # of each group
-    topics: list[int] = field(default_factory=list)  # of each group
-    ids: list[str] = field(default_factory=list)
-    instances: list[str | None] = field(default_factory=list)
-    generations: list[int] = field(default_factory=list)
-    dates: list[int] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
-    counts: list[int] = field(default_factory=list)
-    subscribed: list[int] = field(default_factory=list)  # topics of each member
-    local: list[int] = field(default_factory=list)
-    claims: list[int] = field(default_factory=list)  # claims of each member
-    claimed: list[tuple[int, int]] = field(default_factory=list)
-
-
-def encode(questions: Iterable[Question], *, remembered: bool) -> Encoded:
+def encode(questions: Iterable[Question], *, remembered: bool) -> EncodedGroups:
     """The questions as one batch; claims are what members own, or what they remember."""
-    columns = _Columns()
+    groups, claims = [], []
     for question in questions:
-        _write(columns, question, remembered)
-    ids = len(columns.ids)
-    claimed = np.array(columns.claimed, np.int32).reshape(-1, 2)
-    batch = GroupBatch(
-        member_start=_starts(columns.members),
-        member_hash=hash_texts(columns.ids),
-        member_rank=rank_texts(columns.ids),
-        instance_rank=rank_present(columns.instances, NONE),
-        member_rack=np.full(ids, NONE, np.int32),
-        subscription_generation=np.array(columns.generations, np.int32),
-        claim_generation=np.array(columns.dates, np.int32),
-        topic_start=_starts(columns.topics),
-        topic_hash=hash_texts(columns.names),
-        topic_rank=rank_texts(columns.names),
-        topic_partitions=np.array(columns.counts, np.int32),
-        member_subscription=np.arange(ids),
-        subscription_start=_starts(columns.subscribed),
-        subscription_topic=np.array(columns.local, np.int32),
-        claim_start=_starts(columns.claims),
-        claim_topic=claimed[:, 0],
-        claim_partition=claimed[:, 1],
-    )
-    texts = Texts(columns.ids, columns.instances, [None] * ids, [None] * ids, columns.names)
-    return Encoded(batch, texts)
-
-
-def _write(columns: _Columns, question: Question, remembered: bool) -> None:
-    local: dict[str, int] = {}
-    for seat in question.seats:
-        sent = seat.subscription
-        columns.ids.append(seat.member_id)
-        columns.instances.append(seat.group_instance_id)
-        columns.subscribed.append(len(sent.topics))
-        columns.local += [local.setdefault(topic, len(local)) for topic in sent.topics]
-    for seat in question.seats:
-        sent = seat.subscription
         reads = remembered or question.reads_owned
-        known = [(local[topic], at) for topic, at in _claims(question, sent, remembered) if topic in local]
-        columns.claims.append(len(known))
-        columns.claimed += known
-        columns.generations.append(_or_none(sent.generation if reads else None))
-        columns.dates.append(_or_none(sent.memory.generation if reads else None))
-    columns.members.append(len(question.seats))
-    columns.topics.append(len(local))
-    columns.names += local
-    columns.counts += [question.view.get(topic, NONE) for topic in local]
+        members = []
+        for seat in question.seats:
+            sent = seat.subscription
+            stated, dated = (sent.generation, sent.memory.generation) if reads else (None, None)
+            owned = _claims(question, sent, remembered)
+            members.append(Member(seat.member_id, sent.topics, (), stated, seat.group_instance_id))
+            claims.append(MemberClaim(owned, dated))
+        subscribed = {topic for member in members for topic in member.topics} & question.view.keys()
+        groups.append(Group(tuple(members), {topic: question.view[topic] for topic in subscribed}))
+    return encode_groups(groups, claims)
 
 
-def _claims(question: Question, sent: Subscription, remembered: bool) -> Iterable[tuple[str, int]]:
+def _claims(question: Question, sent: Subscription, remembered: bool) -> Sequence[tuple[str, int]]:
     """What the assignor is told that a member owned, in the order in which its client writes it."""
     if remembered:
         memory = sent.memory.partitions
@@ -198,14 +142,14 @@ def _number(
     return slots, lists_of[0].distinct(len(slots)), lists_of[1], lists_of[2]
 
 
-def _sets(encoded: Encoded, slots: Slots, owned: MemberSlots, target: MemberSlots) -> list[ThreeSets]:
+def _sets(encoded: EncodedGroups, slots: Slots, owned: MemberSlots, target: MemberSlots) -> list[ThreeSets]:
     """KIP-429's three sets of each group."""
     groups = encoded.batch.groups
     split = [_by_group(encoded, slots, mask, groups) for mask in three_sets(owned, target, slots)]
     return [ThreeSets(*each) for each in zip(*split, strict=True)]
 
 
-def _by_group(encoded: Encoded, slots: Slots, mask: Any, groups: int) -> list[tuple[TopicPartition, ...]]:
+def _by_group(encoded: EncodedGroups, slots: Slots, mask: Any, groups: int) -> list[tuple[TopicPartition, ...]]:
     at = np.flatnonzero(mask)
     named = _named(encoded, slots.topic[at], slots.partition[at])
     found: list[list[TopicPartition]] = [[] for _ in range(groups)]
@@ -214,32 +158,24 @@ def _by_group(encoded: Encoded, slots: Slots, mask: Any, groups: int) -> list[tu
     return [tuple(sorted(each)) for each in found]
 
 
-def _slot_lists(encoded: Encoded, slots: Slots, lists: MemberSlots) -> list[PartitionsByMember]:
+def _slot_lists(encoded: EncodedGroups, slots: Slots, lists: MemberSlots) -> list[PartitionsByMember]:
     return _cut(encoded, lists.start, _named(encoded, slots.topic[lists.slot], slots.partition[lists.slot]))
 
 
-def _lists(encoded: Encoded, start: LongArray, topic: Any, partition: Any) -> list[PartitionsByMember]:
+def _lists(encoded: EncodedGroups, start: LongArray, topic: Any, partition: Any) -> list[PartitionsByMember]:
     batch = encoded.batch
     first = batch.topic_start[ragged.owners(batch.member_start)]
     return _cut(encoded, start, _named(encoded, topic + first[ragged.owners(start)], partition))
 
 
-def _named(encoded: Encoded, topic_row: LongArray, partition: Any) -> list[TopicPartition]:
-    names = encoded.texts.topics
+def _named(encoded: EncodedGroups, topic_row: LongArray, partition: Any) -> list[TopicPartition]:
+    names = encoded.topics
     pairs = zip(topic_row.tolist(), partition.tolist(), strict=True)
     return [TopicPartition(names[row], at) for row, at in pairs]
 
 
-def _cut(encoded: Encoded, start: LongArray, flat: list[TopicPartition]) -> list[PartitionsByMember]:
+def _cut(encoded: EncodedGroups, start: LongArray, flat: list[TopicPartition]) -> list[PartitionsByMember]:
     """Each group's lists by member id."""
     lists = [tuple(flat[begin:end]) for begin, end in pairwise(start.tolist())]
-    by_id = list(zip(encoded.texts.member_ids, lists, strict=True))
+    by_id = list(zip((each.member_id for each in encoded.members), lists, strict=True))
     return [dict(by_id[begin:end]) for begin, end in pairwise(encoded.batch.member_start.tolist())]
-
-
-def _starts(lengths: list[int]) -> LongArray:
-    return ragged.starts(np.array(lengths, np.int64))
-
-
-def _or_none(generation: int | None) -> int:
-    return NONE if generation is None else generation

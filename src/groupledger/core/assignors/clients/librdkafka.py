@@ -15,7 +15,7 @@ from groupledger.core.assignors.clients.plan import LeaderPlan, read_by_librdkaf
 from groupledger.core.assignors.librdkafka import librdkafka_cooperative_sticky as target_of
 from groupledger.core.batch import GroupBatch
 from groupledger.core.custom.group import Group, TopicPartition
-from groupledger.core.scenario_groups import encode, scenario_of
+from groupledger.core.scenario_groups import encode_group
 
 
 def librdkafka_cooperative_sticky(group: Group, leader: str | None) -> LeaderPlan:
@@ -26,7 +26,7 @@ def librdkafka_cooperative_sticky(group: Group, leader: str | None) -> LeaderPla
     group = read_by_librdkafka(group)
     if not group.members:
         return LeaderPlan(failure="no members")
-    encoded = encode(scenario_of(group, "cooperative-sticky"))
+    encoded = encode_group(group, "cooperative-sticky")
     answer = target_of(_by_code_point(group, encoded.batch, encoded.topics))
     pairs = [
         TopicPartition(encoded.topics[topic], number)
