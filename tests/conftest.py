@@ -1,6 +1,8 @@
-"""What all tests share: the one Spark session, started by the first test that asks for it."""
+"""What all tests share: the one Spark session, started by the first test that asks for it, and empty ledgers."""
 
 from __future__ import annotations
+
+import shutil
 
 import pytest
 
@@ -36,3 +38,18 @@ def spark(tmp_path_factory):
     made = session(settings, "groupledger tests")
     yield made
     made.stop()
+
+
+@pytest.fixture(scope="session")
+def new_ledger(spark, tmp_path_factory):
+    """`new_ledger(folder)`: an empty ledger there. Its tables are made once a session, and copied."""
+    from groupledger.sinks.ledger import LedgerLocation, init
+
+    made = tmp_path_factory.mktemp("empty") / "ledger"
+    init(spark, LedgerLocation(path=str(made)))
+
+    def copied(folder):
+        shutil.copytree(made, folder, dirs_exist_ok=True)
+        return LedgerLocation(path=str(folder))
+
+    return copied

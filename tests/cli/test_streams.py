@@ -8,14 +8,13 @@ import sys
 
 import pytest
 
-from groupledger.sinks.ledger import LedgerLocation, init
 from tests.cli.test_wrong_inputs import ROOT, TRACE
 
 
 @pytest.mark.long
-def test_a_json_command_prints_its_line_and_nothing_else(spark, tmp_path):
+def test_a_json_command_prints_its_line_and_nothing_else(new_ledger, tmp_path):
     """`maintain`: Spark's VACUUM prints, the JVM warns as it starts, and its shutdown may complain."""
-    init(spark, LedgerLocation(path=str(tmp_path / "ledger")))
+    new_ledger(tmp_path / "ledger")
     settings = ["--set", f"ledger.location={tmp_path}/ledger", "--set", "spark.profile=small"]
     ran = subprocess.run(
         [sys.executable, "-m", "groupledger", "maintain", "--json", "--table", "coverage", *settings],

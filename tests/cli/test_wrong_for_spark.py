@@ -8,7 +8,6 @@ import pytest
 from click.testing import CliRunner
 
 from groupledger.cli import main
-from groupledger.sinks.ledger import LedgerLocation, init
 from tests.cli.test_wrong_inputs import ROOT, judged
 
 RECORD = '{"partition": 0, "offset": 2, "timestamp": 1795262904784, "key": "AAIAC2phdmEtc3RpY2t5", "value": null}'
@@ -72,16 +71,16 @@ def also_wrong_for_spark(folder):
         yield [command, "--set", "ledger.location=null", "--set", "ledger.catalog=no_such_catalog.schema"], ""
 
 
-def test_what_spark_cannot_do_is_a_line(spark, sources, monkeypatch):
-    init(spark, LedgerLocation(path=str(sources / "ledger")))
+def test_what_spark_cannot_do_is_a_line(new_ledger, sources, monkeypatch):
+    new_ledger(sources / "ledger")
     monkeypatch.chdir(ROOT)
     for arguments, said in wrong_for_spark(sources):
         judged(arguments, CliRunner().invoke(main, arguments), said=said)
 
 
 @pytest.mark.long
-def test_what_spark_cannot_do_is_a_line_in_every_command(spark, sources, monkeypatch):
-    init(spark, LedgerLocation(path=str(sources / "ledger")))
+def test_what_spark_cannot_do_is_a_line_in_every_command(new_ledger, sources, monkeypatch):
+    new_ledger(sources / "ledger")
     monkeypatch.chdir(ROOT)
     for arguments, said in also_wrong_for_spark(sources):
         judged(arguments, CliRunner().invoke(main, arguments), said=said)

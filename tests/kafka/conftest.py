@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from groupledger.sinks.ledger import LedgerLocation, init
 from tests.kafka.groups import Member, commit_in_transaction
 from tests.live.broker import broker
 from tests.live.topics import Topics
@@ -28,13 +27,6 @@ def member(kafka):
         yield member
 
 
-@pytest.fixture(scope="session")
-def empty_ledger(spark, tmp_path_factory):
-    path = tmp_path_factory.mktemp("empty") / "ledger"
-    init(spark, LedgerLocation(path=str(path)))
-    return path
-
-
 @pytest.fixture
-def new_workspace(spark, empty_ledger, tmp_path_factory):
-    return lambda name: Workspace(spark, empty_ledger, tmp_path_factory.mktemp(name))
+def new_workspace(spark, new_ledger, tmp_path_factory):
+    return lambda name: Workspace(spark, new_ledger, tmp_path_factory.mktemp(name))

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from groupledger.sinks.ledger import LedgerLocation, init
 from tests.live.broker import broker
 from tests.live.members import Programs
 from tests.live.topics import Topics
@@ -41,8 +40,6 @@ def programs(tmp_path_factory):
 
 
 @pytest.fixture
-def dumped(spark, tmp_path):
+def dumped(spark, new_ledger, tmp_path):
     """A ledger to read a dump of the log into."""
-    init(spark, LedgerLocation(path=str(tmp_path / "empty" / "ledger")))
-    (tmp_path / "dumped").mkdir()
-    return Workspace(spark, tmp_path / "empty" / "ledger", tmp_path / "dumped")
+    return Workspace(spark, new_ledger, tmp_path / "dumped")

@@ -48,10 +48,9 @@ def broker(tmp_path):
 
 
 @pytest.fixture
-def ledger(dumped, tmp_path):
+def ledger(spark, new_ledger, tmp_path):
     """An empty ledger beside the one that a dump is read into."""
-    (tmp_path / "followed").mkdir()
-    return Workspace(dumped.spark, tmp_path / "empty" / "ledger", tmp_path / "followed")
+    return Workspace(spark, new_ledger, tmp_path / "followed")
 
 
 def back_after(broker, seconds):

@@ -10,7 +10,7 @@ from groupledger.core.history import Folded, fold_group
 from groupledger.pipeline.assign import TARGETS
 from groupledger.sinks import runs
 from groupledger.sinks.append import append
-from groupledger.sinks.ledger import LedgerLocation, init
+from groupledger.sinks.ledger import LedgerLocation
 from groupledger.tables import GROUP_SNAPSHOTS, LOG_RECORDS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS, Table
 from groupledger.tables import columns as c
 from tests.core.history.captured import catalog, log_of, log_rows
@@ -89,10 +89,8 @@ def write(spark, location: LedgerLocation, rows: dict[Table, list[dict[str, Any]
     runs.commit(spark, location, attempt, seen.sequence, outcome)
 
 
-def captured_ledger(spark, path: str, captures: tuple[str, ...]) -> LedgerLocation:
-    """A ledger with the facts of these captures, each its own cluster."""
-    location = LedgerLocation(path=path)
-    init(spark, location)
+def fill(spark, location: LedgerLocation, captures: tuple[str, ...]) -> LedgerLocation:
+    """Write the facts of these captures into an empty ledger, each its own cluster."""
     rows = {
         GROUP_SNAPSHOTS: [row for capture in captures for row in group_rows(capture)],
         MEMBER_SNAPSHOTS: [row for capture in captures for row in member_rows(capture)],

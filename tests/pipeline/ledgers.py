@@ -1,7 +1,6 @@
-"""Ledgers to ingest into: the tables are made once, and copied."""
+"""Ledgers to ingest into."""
 
 import itertools
-import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,10 +17,9 @@ _numbers = itertools.count(1)
 class Workspace:
     """A ledger of its own, and the sources written for it."""
 
-    def __init__(self, spark, empty: Path, folder: Path) -> None:
+    def __init__(self, spark, new_ledger: Callable[[Path], LedgerLocation], folder: Path) -> None:
         self.spark, self.folder = spark, folder
-        self.location = LedgerLocation(path=str(folder / "ledger"))
-        shutil.copytree(empty, folder / "ledger")
+        self.location = new_ledger(folder / "ledger")
 
     def source(self, name: str, lines, kind: str = "offsets-jsonl") -> SourceSettings:
         """A file of these lines."""

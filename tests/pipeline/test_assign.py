@@ -39,15 +39,15 @@ from groupledger.tables import columns as c
 from tests.engine.bucket_rows import computed
 from tests.engine.captured_rows import captured_groups, rows_of
 from tests.pages import documented_reader
-from tests.pipeline.captured_facts import captured_ledger
+from tests.pipeline.captured_facts import fill
 
 CAPTURES = ("dev", "edge")
 ATTEMPTS = count()
 
 
 @pytest.fixture(scope="module")
-def ledger(spark, tmp_path_factory):
-    return captured_ledger(spark, str(tmp_path_factory.mktemp("assign") / "ledger"), CAPTURES)
+def ledger(spark, new_ledger, tmp_path_factory):
+    return fill(spark, new_ledger(tmp_path_factory.mktemp("assign") / "ledger"), CAPTURES)
 
 
 @pytest.fixture(scope="module")

@@ -17,13 +17,13 @@ from groupledger.sinks.current import current
 from groupledger.tables import CALLBACKS, METRICS
 from groupledger.tables import columns as c
 from tests.core.history.captured import folded, log_rows
-from tests.pipeline.captured_facts import captured_ledger
+from tests.pipeline.captured_facts import fill
 from tests.pipeline.ledgers import invocation
 
 
 @pytest.fixture(scope="module")
-def ledger(spark, tmp_path_factory):
-    return captured_ledger(spark, str(tmp_path_factory.mktemp("calls") / "ledger"), ("dev",))
+def ledger(spark, new_ledger, tmp_path_factory):
+    return fill(spark, new_ledger(tmp_path_factory.mktemp("calls") / "ledger"), ("dev",))
 
 
 @pytest.fixture(scope="module")

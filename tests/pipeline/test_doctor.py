@@ -16,7 +16,7 @@ from groupledger.pipeline import doctor as doctoring
 from groupledger.pipeline.doctor import VERSIONS, doctor, environment, place, soundness
 from groupledger.sinks import runs
 from groupledger.sinks.append import append
-from groupledger.sinks.ledger import LedgerLocation, init
+from groupledger.sinks.ledger import LedgerLocation
 from groupledger.tables import columns as c
 
 MOMENT = datetime(2026, 11, 21, tzinfo=UTC)
@@ -113,10 +113,9 @@ def commit(spark, location, name, since, counts):
 
 
 @pytest.fixture(scope="module")
-def sound(spark, tmp_path_factory):
+def sound(spark, new_ledger, tmp_path_factory):
     """One committed attempt of one snapshot, one that never committed."""
-    location = LedgerLocation(path=str(tmp_path_factory.mktemp("doctor") / "sound"))
-    init(spark, location)
+    location = new_ledger(tmp_path_factory.mktemp("doctor") / "sound")
     runs.plan(spark, location, runs.Attempt("dead", "dead", "ingest", {}, "config", "code", MOMENT))
     for name in ("good", "dead"):
         append(location, tables.GROUP_SNAPSHOTS, snapshot(spark, 7, 1), name)

@@ -13,7 +13,7 @@ from groupledger.pipeline.ingest import ingest
 from groupledger.pipeline.maintain import maintain
 from groupledger.sinks import runs, upkeep
 from groupledger.sinks.current import current
-from groupledger.sinks.ledger import LedgerLocation, init
+from groupledger.sinks.ledger import LedgerLocation
 from groupledger.tables import COVERAGE, GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, REBALANCES, RUNS
 from groupledger.tables import columns as c
 from tests.pipeline.ledgers import invocation
@@ -58,13 +58,12 @@ def source(tmp_path):
 
 @pytest.mark.spark
 @pytest.mark.long
-def test_hostile_values_stay_values(spark, tmp_path, source, monkeypatch):
+def test_hostile_values_stay_values(spark, new_ledger, tmp_path, source, monkeypatch):
     ran = []
     monkeypatch.setattr(os, "system", lambda *given: ran.append(given))
     inside = tmp_path / "a" / "b"
     inside.mkdir(parents=True)
-    place = LedgerLocation(path=str(inside / "it's `the` ledger"))
-    init(spark, place)
+    place = new_ledger(inside / "it's `the` ledger")
     settings = AssignSettings(assignor="range", scenario="range", snapshots="every")
     config = Config(
         cluster_id="edge", ledger=LedgerSettings(location=place.path), sources=(source,), assign=settings, buckets=2

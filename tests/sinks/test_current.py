@@ -14,7 +14,6 @@ from groupledger.pipeline.frames import LedgerFrames
 from groupledger.pipeline.views import SparkReader
 from groupledger.sinks import runs
 from groupledger.sinks.current import committed, current
-from groupledger.sinks.ledger import LedgerLocation, init
 from groupledger.tables import columns as c
 from groupledger.tables.views import CURRENT
 from tests.answers.test_reader import HOSTILE
@@ -147,9 +146,8 @@ EXPECTED_RESULTS = {
 
 
 @pytest.fixture(scope="module")
-def place(spark, tmp_path_factory):
-    location = LedgerLocation(path=str(tmp_path_factory.mktemp("current")))
-    init(spark, location)
+def place(spark, new_ledger, tmp_path_factory):
+    location = new_ledger(tmp_path_factory.mktemp("current"))
     by_table: dict[str, list[dict[str, Any]]] = {}
     sequence = 0
     for name, config, rows_by_table in ATTEMPTS:
