@@ -11,6 +11,7 @@ from groupledger.core.assignors.kip315 import JoinMemory, read_memory, remember,
 from groupledger.core.faults import Fault
 from groupledger.core.scenario import solve
 from groupledger.core.step import Reason
+from tests.examples import examples
 
 JOIN = ("clicks", "impressions")
 BEYOND, NOT_SUBSCRIBED = Reason.BEYOND_LEAST_COUNT.text, Reason.OWNER_NOT_SUBSCRIBED.text
@@ -170,7 +171,7 @@ def most_kept(count, memories):
     return sum(min(each, share) for each in had.values()) + ceilings
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(HISTORIES)
 def test_fair_complete_and_as_sticky_as_can_be(history):
     count, memories = history
@@ -184,7 +185,7 @@ def test_fair_complete_and_as_sticky_as_can_be(history):
     assert result["unassigned"] == []
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(HISTORIES, st.randoms(use_true_random=False))
 def test_nothing_moves_when_nothing_changed_whatever_the_order(history, draw):
     count, memories = history

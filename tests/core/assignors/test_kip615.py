@@ -11,6 +11,7 @@ from groupledger.core.assignors import Status, assign
 from groupledger.core.scenario import solve
 from groupledger.core.scenario_groups import encode
 from tests.core.assignors.golden import gold
+from tests.examples import examples
 
 NAME = "constrained-cooperative-sticky"
 
@@ -123,7 +124,7 @@ def drawn(topics, members, draw, honest):
     return scenario(topics, owned, 1 if honest else {member: draw.randint(0, 2) for member in members})
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(GROUPS)
 def test_what_the_kip_guarantees(group):
     case = drawn(*group)
@@ -139,7 +140,7 @@ def test_what_the_kip_guarantees(group):
         assert all(claimed[pair] - {member} for pair in set(target[member]) - set(pairs))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(GROUPS)
 def test_the_second_round_is_the_last_and_the_third_moves_nothing(group):
     case = drawn(*group)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from groupledger.core.assignors import Path, assign, plain, sticky
 from groupledger.core.scenario_groups import encode
+from tests.examples import examples
 
 TOPICS = {"t0": 5, "t1": 1, "t10": 7, "none": 0}
 FIELDS = ("assigned_start", "assigned_topic", "assigned_partition", "target_start", "target_topic", "target_partition")
@@ -64,7 +65,7 @@ def agreeing(draw):
 
 @pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
 def test_a_plain_group_is_assigned_as_by_the_longer_way(name, plainly):
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=examples(100), deadline=None)
     @given(agreeing())
     def alike(scenario):
         assert plainly(name, scenario) == plainly(name, scenario, shortly=False)

@@ -16,6 +16,7 @@ from groupledger.core.batch import NONE
 from groupledger.core.scenario import solve
 from groupledger.core.scenario_groups import encode
 from tests.core.assignors.groups import scenarios
+from tests.examples import examples
 
 EVERY = ("range", "roundrobin", "sticky", "cooperative-sticky")
 any_scenario = st.sampled_from(EVERY).flatmap(scenarios)
@@ -38,7 +39,7 @@ def target_of(scenario):
     }
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(any_scenario)
 def test_each_partition_goes_to_exactly_one_subscriber(scenario):
     target = target_of(scenario)
@@ -49,7 +50,7 @@ def test_each_partition_goes_to_exactly_one_subscriber(scenario):
         assert {topic for topic, _ in target[member["id"]]} <= set(member["topics"])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(scenarios("cooperative-sticky"))
 def test_nothing_is_given_while_another_member_claims_it(scenario):
     given_now = solve(scenario, mode="safe")["assignment"]
@@ -61,7 +62,7 @@ def test_nothing_is_given_while_another_member_claims_it(scenario):
                 assert not gained & claimed
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.sampled_from(("sticky", "cooperative-sticky")).flatmap(scenarios))
 def test_what_was_assigned_stays_when_nothing_changed(scenario):
     first = target_of(scenario)

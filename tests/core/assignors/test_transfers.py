@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from groupledger.core.assignors.movements import no_movements, record, to_move_instead
 from groupledger.core.batch import NONE
 from groupledger.core.scenario import solve
+from tests.examples import examples
 
 FOUR = [["orders", number] for number in range(4)]
 
@@ -65,7 +66,7 @@ def test_a_claim_that_cannot_be_true_hands_over_nothing(mode):
 MOVES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2)), max_size=30)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(MOVES)
 def test_no_two_members_swap_partitions_of_a_topic(moves):
     """`is_sticky` is a constant only as long as this holds after every move: six partitions, three members."""

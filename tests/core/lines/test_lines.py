@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from groupledger.core.bounds import LATEST_MS
 from groupledger.core.lines import OTHER_TOPIC, as_text, is_blank, listed_topic, log_record, table_row
+from tests.examples import examples
 
 RECORD = {"partition": 1, "offset": 7, "timestamp": 1795262898320, "key": "AAIAAWE=", "value": None}
 LISTED = {"ts": 1795262893752, "topic": "orders", "topic_id": "6kTR4yJfQIq7HpOsWZpVHg", "partitions": 7, "racks": ["r"]}
@@ -266,7 +267,7 @@ LINES = st.dictionaries(NAMES, VALUES).map(lambda found: json.dumps(found).encod
 
 
 @given(LINES, st.binary(max_size=3), st.integers(0, 60))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_no_line_raises_and_what_comes_out_fits_its_column(line, behind, cut):
     for one in (line, line + behind, line[:cut]):
         record, topic, row = parsers(one)

@@ -15,7 +15,7 @@ from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.happening import HAPPENS
 from tests.core.protocol.drawn_consumer_groups import History
 
-HISTORIES = int(os.environ.get("GROUPLEDGER_MACHINE_RUNS", "240"))
+HISTORIES = int(os.environ.get("GROUPLEDGER_MACHINE_RUNS", "80"))
 EVENTS = 30
 CHUNKS = 12
 

@@ -19,7 +19,7 @@ from tests.core.protocol.drawn_consumer_groups import History
 from tests.core.protocol.test_timed_histories import Forward
 
 MINUTE = 60
-RUNS = int(os.environ.get("GROUPLEDGER_CLOCK_RUNS", "200"))
+RUNS = int(os.environ.get("GROUPLEDGER_CLOCK_RUNS", "60"))
 BATCH = 20
 EVENTS = 30
 

@@ -18,7 +18,7 @@ from groupledger.core.protocol.happening import HAPPENS
 from tests.core.protocol.drawn_streams_groups import StreamsHistory
 from tests.core.protocol.test_consumer_machine import EVENTS, Watch
 
-HISTORIES = int(os.environ.get("GROUPLEDGER_MACHINE_RUNS", "240"))
+HISTORIES = int(os.environ.get("GROUPLEDGER_MACHINE_RUNS", "40"))
 CHUNKS = 12
 
 

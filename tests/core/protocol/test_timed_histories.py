@@ -14,7 +14,7 @@ from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.simulator import simulate
 from tests.core.protocol.drawn_times import consumer_script, hasty_script, mixed_script, timed_script
 
-RUNS = int(os.environ.get("GROUPLEDGER_CLOCK_RUNS", "200"))
+RUNS = int(os.environ.get("GROUPLEDGER_CLOCK_RUNS", "60"))
 EVENTS = 30
 BATCH = 20
 STOPS = (e.Crash, e.Pause, e.Hang, e.Restart)

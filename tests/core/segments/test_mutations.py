@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupledger.core.segments.recovery import LEAST_ZEROS
+from tests.examples import examples
 from tests.segments import real
 from tests.segments.hand import ABORT, COMMIT, TRANSACTIONAL, batch, commit, group, marker, record
 from tests.segments.reading import name, read, windows_of
@@ -64,7 +65,7 @@ def of(records, offsets):
     return [row for row in records if row[0] in offsets]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(logs(), st.data(), st.sampled_from([61, 200, 4 << 20]))
 def test_a_flipped_bit_costs_no_other_batch(log, data, window):
     files, places = log
@@ -84,7 +85,7 @@ def test_a_flipped_bit_costs_no_other_batch(log, data, window):
     assert after.entries == before.entries - (0 if after.codes == [] else len(place.offsets) - 1)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(logs(), st.data(), st.sampled_from([61, 200, 4 << 20]), st.sampled_from([0, 700]))
 def test_a_cut_is_a_torn_tail_in_the_last_segment_and_damage_before(log, data, window, zeros):
     files, places = log
@@ -105,7 +106,7 @@ def test_a_cut_is_a_torn_tail_in_the_last_segment_and_damage_before(log, data, w
         assert almost_whole or (after.codes, after.left_out.get("torn tail", 0)) == ([], int(written))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.sampled_from(real.CODECS), st.data())
 def test_any_damage_to_real_segments_is_survived_and_nothing_is_invented(codec, data):
     files = {file: bytearray(content.rstrip(b"\0")) for file, content in real.files(codec).items()}

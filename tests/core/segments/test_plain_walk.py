@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from groupledger.core import kernels
 from groupledger.core.segments import checksums
+from tests.examples import examples
 from tests.segments.hand import LOG_APPEND_TIME, batch, commit, group, record
 from tests.segments.reading import name, read, windows_of
 
@@ -102,14 +103,14 @@ def size_at(data, position):
     return 12 + int.from_bytes(data[position + 8 : position + 12])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(logs(), st.sampled_from([61, 900, 1 << 20]), st.booleans())
 def test_every_record_and_every_damaged_batch_is_found(log, window, commits):
     agree(log, window, commits=commits)
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(logs(), st.sampled_from([61, 900, 1 << 20]), st.booleans())
 def test_so_do_the_compiled_kernels(log, window, commits):
     with pytest.MonkeyPatch.context() as patched:

@@ -28,7 +28,7 @@ from groupledger.core.snapshots import Subscribed
 from groupledger.core.step import GroupMembership
 from tests.core.step.batches import batch
 
-EXAMPLES = int(os.environ.get("GROUPLEDGER_EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("GROUPLEDGER_EXAMPLES", "100"))
 
 TopicPartition = tuple[int, int]
 Owned = tuple[frozenset[TopicPartition], ...]

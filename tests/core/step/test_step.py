@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from groupledger.core import ragged, step
 from groupledger.core.slots import MemberSlots, Naming, Slots, Topics, number
 from groupledger.core.step import Form, GroupMembership, Step
+from tests.examples import examples
 
 Sets = dict[str, list[int]]
 
@@ -212,7 +213,7 @@ def pairs(by_slot: MemberSlots) -> set[tuple[int, int]]:
     return set(zip(by_slot.member.tolist(), by_slot.slot.tolist(), strict=True))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(rounds())
 def test_what_must_hold_of_any_round(case):
     members, slots, taken, sets = play(case)
@@ -242,7 +243,7 @@ def test_what_must_hold_of_any_round(case):
     assert bool(taken.follow_up[0]) == bool(owned - assigned)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(rounds())
 def test_two_rounds_settle(case):
     """After the first round each member owns what it was assigned; the second round withholds nothing."""

@@ -16,6 +16,7 @@ from groupledger.core.snapshots import GREATEST, LEAST, Subscribed, TopicViews, 
 from groupledger.core.step import GroupMembership
 from groupledger.core.verdict import Verdict, breaches, compare, other_moments, without_unrecorded
 from tests.core.step.batches import batch
+from tests.examples import examples
 
 COUNTS = np.array([4, 3])
 """Two topics of one group."""
@@ -118,7 +119,7 @@ def test_verdicts_read_as_words():
 GROUPS = st.lists(st.lists(st.lists(st.integers(0, 2), max_size=4), max_size=4), min_size=1, max_size=4)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(GROUPS)
 def test_subscriptions_as_masks(groups):
     made = batch(groups, [3] * len(groups))
@@ -135,7 +136,7 @@ def test_subscriptions_as_masks(groups):
         assert found.equal()[index] == (len({frozenset(topics) for topics in group}) <= 1)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(GROUPS, st.randoms(use_true_random=False))
 def test_a_selection_is_the_batch_of_those_groups(groups, dice):
     chosen = dice.sample(range(len(groups)), dice.randint(0, len(groups)))
@@ -152,7 +153,7 @@ def test_a_selection_is_the_batch_of_those_groups(groups, dice):
     assert lists_of[: len(lists_of) // 2] == lists_of[len(lists_of) // 2 :]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.lists(st.integers(0, 4), max_size=8), max_size=4))
 def test_lists_stand_topic_by_topic(members):
     start = ragged.starts(np.array([len(each) for each in members], np.int64))
@@ -166,7 +167,7 @@ def test_lists_stand_topic_by_topic(members):
     assert order.tolist() == expected
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.tuples(*[st.lists(st.integers(0, 3), max_size=4)] * 2), min_size=1, max_size=4))
 def test_topics_are_numbered_group_by_group(groups):
     """Two lists a group, back to back as list by list: each distinct topic of a group gets one row."""
