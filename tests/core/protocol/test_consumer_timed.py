@@ -61,10 +61,14 @@ def test_a_crash_repeats_what_was_not_committed():
     assert twice(committed_by_none) > 2 * 6_000
 
 
-def test_callbacks_wait_for_the_next_poll():
-    """a polls every 7 s while it has something: it hears at 65 s that it has to revoke, and polls at 70 s."""
-    settled = played(join("a"), join("b", at=MINUTE), of={"a": MemberTimes(processing_ms=7_000)})
-    assert calls(settled, "a")[1:] == [(70_000, "Revoked", 2), (70_000, "Assigned", 0)]
+@pytest.mark.parametrize(("processing_ms", "polls_ms"), [(7_000, 70_000), (12_000, 72_000)])
+def test_callbacks_wait_for_the_next_poll(processing_ms, polls_ms):
+    """a polls every 7 s while it has something: it hears at 65 s that it has to revoke, and polls at 70 s.
+
+    Every 12 s, it polls at 72 s: the heartbeat of 70 s, while it waits, is no poll.
+    """
+    settled = played(join("a"), join("b", at=MINUTE), of={"a": MemberTimes(processing_ms=processing_ms)})
+    assert calls(settled, "a")[1:] == [(polls_ms, "Revoked", 2), (polls_ms, "Assigned", 0)]
 
 
 def test_who_hangs_leaves_after_its_longest_poll_interval_and_loses_all_when_it_goes_on():
