@@ -113,6 +113,13 @@ def test_who_leaves_while_it_takes_partitions_gives_them_up():
     assert {each.member for each in settled[-1].consumed if each.until_ms is None} == {"a"}
 
 
+def test_who_is_fenced_while_it_revokes_loses_that_too():
+    """Kafka's client names what it had when it heard of it: seen live (tests/live/test_timed_reality.py)."""
+    pace = Pace(callback_ms={Callback.REVOKED: 20_000})
+    settled = played(join("a"), join("b", at=MINUTE), pace=pace, rebalance_timeout_ms=10_000)
+    assert [each[1:] for each in calls(settled, "a")][:3] == [("Assigned", 4), ("Revoked", 2), ("Lost", 4)]
+
+
 def test_events_happen_at_their_own_moment():
     """b comes a second after a while a is still in onPartitionsAssigned, and c while b waits."""
     pace = Pace(callback_ms={Callback.ASSIGNED: 5_000})

@@ -294,7 +294,10 @@ def takes_time(play: Play, process: Process) -> bool:
 
 
 def finish_call(play: Play, process: Process) -> None:
-    """The call that a process is in has returned."""
+    """The call that a process is in has returned.
+
+    A client that fell out of the group while it revoked still has what it revoked, and hears that it is lost too.
+    """
     made, process.doing, process.turns = process.doing, None, None
     if made is None:
         raise AssertionError(f"{process.name} returns from no call; expected one under way")
@@ -303,6 +306,8 @@ def finish_call(play: Play, process: Process) -> None:
     if process.seated and process.member_id not in play.group.members:
         process.application.expelled(made, process.since_ms, play.clock_ms)
     if process.client is not None and made.callback in {Callback.REVOKED, Callback.LOST}:
+        if process.fallen is not None:
+            return
         process.client = replace(process.client, owned=process.client.owns - process.giving)
     elif process.client is not None and made.callback is Callback.ASSIGNED:
         process.client = replace(process.client, owned=process.client.owns | process.taking)
