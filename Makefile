@@ -7,7 +7,7 @@ export GROUPLEDGER_JARS ?= $(CURDIR)/.jars
 unexport PYTHONPATH  # what is run and tested is this tree's package, whatever the shell's says
 
 .DEFAULT_GOAL := help
-.PHONY: help ready setup demo docs test check bench bench-job parity properties mutants machine faults fuzz storm sameness prove sparks long cluster lock clean
+.PHONY: help ready setup demo docs test check bench bench-job parity properties mutants machine faults fuzz storm sameness prove prove-clients prove-answers sparks long cluster lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,9 +73,14 @@ prove: setup  ## Real clients on a real Kafka broker; their assignors; pages in 
 	@$(BIN)/python -m groupledger.engine.jars broker broker-kafka3 streams >/dev/null
 	@test -x $(ORCHESTRATORS)/bin/airflow || $(PYTHON) -m venv $(ORCHESTRATORS)
 	@$(ORCHESTRATORS)/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement tests/orchestrators/requirements.lock
-	@$(BIN)/python -m pytest -q -m live tests/live tests/browser tests/orchestrators
-	@$(BIN)/python -m tests.oracle.libraries --groups 2000
-	@$(BIN)/python -m tests.sparks
+	@$(MAKE) --no-print-directory --jobs 2 --keep-going --output-sync=line prove-clients prove-answers
+
+prove-clients:  # clients wait most of the time, so several groups play at once
+	@$(BIN)/python -m pytest -q -m live --numprocesses 3 --dist loadgroup --durations=10 tests/live tests/browser tests/orchestrators
+
+prove-answers:  # beside them, and after them in the queue for a processor
+	@nice $(BIN)/python -m tests.oracle.libraries --groups 2000
+	@nice $(BIN)/python -m tests.sparks
 
 sparks: setup  ## The demonstration on Spark 4.0, 4.1 and 4.2: same facts and digests (about 10 minutes)
 	@$(BIN)/python -m tests.sparks

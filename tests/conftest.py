@@ -10,10 +10,11 @@ from groupledger.config import SparkSettings
 
 
 def pytest_collection_modifyitems(items):
-    """Whatever uses the session is a Spark test: `pytest -m "not spark"` starts no JVM."""
+    """Whatever uses the session is a Spark test: `-m "not spark"` starts no JVM, `--dist loadgroup` only one."""
     for item in items:
         if "spark" in item.fixturenames:
             item.add_marker(pytest.mark.spark)
+            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(autouse=True)

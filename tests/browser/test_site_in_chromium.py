@@ -17,7 +17,7 @@ from PIL import Image
 
 from tests.browser.chromium import look
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.xdist_group("site")]  # which is built once
 ROOT = Path(__file__).parents[2]
 PAGES = ("index.html", "tutorial.html", "nobody-has-it.html", "codes.html", "architecture.html")
 WIDTHS, HEIGHT = (1280, 500), 1400

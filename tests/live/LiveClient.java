@@ -5,7 +5,7 @@ import java.util.Collection;
 import java.util.List;
 import java.util.Properties;
 import java.util.Scanner;
-import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.LinkedBlockingQueue;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
@@ -14,29 +14,32 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 /**
  * One member of a group over Kafka's own client; speaks as client.py does.
  *
- * <p>Arguments: the topics separated by commas, then the configuration as name=value.
+ * <p>Arguments: the topics separated by commas, or none to join when told to subscribe; how many milliseconds the
+ * listener takes over what is revoked; then the configuration as name=value.
  */
 public final class LiveClient implements ConsumerRebalanceListener {
     private final KafkaConsumer<byte[], byte[]> consumer;
+    private final long revokingMs;
 
-    private LiveClient(Properties config) {
+    private LiveClient(Properties config, long revokingMs) {
         consumer = new KafkaConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        this.revokingMs = revokingMs;
     }
 
-    public static void main(String[] arguments) {
+    public static void main(String[] arguments) throws InterruptedException {
         Properties config = new Properties();
-        for (String argument : Arrays.asList(arguments).subList(1, arguments.length)) {
+        for (String argument : Arrays.asList(arguments).subList(2, arguments.length)) {
             int at = argument.indexOf('=');
             config.put(argument.substring(0, at), argument.substring(at + 1));
         }
-        ConcurrentLinkedQueue<String> orders = new ConcurrentLinkedQueue<>();
+        LinkedBlockingQueue<String> orders = new LinkedBlockingQueue<>();
         Thread reader = new Thread(() -> read(orders));
         reader.setDaemon(true);
         reader.start();
-        new LiveClient(config).run(Arrays.asList(arguments[0].split(",")), orders);
+        new LiveClient(config, Long.parseLong(arguments[1])).run(arguments[0], orders);
     }
 
-    private static void read(ConcurrentLinkedQueue<String> orders) {
+    private static void read(LinkedBlockingQueue<String> orders) {
         Scanner lines = new Scanner(System.in);
         while (lines.hasNextLine()) {
             orders.add(lines.nextLine());
@@ -44,13 +47,23 @@ public final class LiveClient implements ConsumerRebalanceListener {
         orders.add("close");
     }
 
-    private void run(List<String> topics, ConcurrentLinkedQueue<String> orders) {
-        consumer.subscribe(topics, this);
+    private void run(String topics, LinkedBlockingQueue<String> orders) throws InterruptedException {
+        boolean polls = !topics.isEmpty();
+        if (polls) {
+            consumer.subscribe(Arrays.asList(topics.split(",")), this);
+        }
+        say("{\"call\": \"ready\"}");
         String order = null;
         while (!"close".equals(order)) {
-            consumer.poll(Duration.ofMillis(100));
-            order = orders.poll();
-            if (order != null && order.startsWith("subscribe ")) {
+            if (polls) {
+                consumer.poll(Duration.ofMillis(100));
+            }
+            order = polls ? orders.poll() : orders.take();
+            if (order == null) {
+                continue;
+            }
+            polls = !order.equals("hang");
+            if (order.startsWith("subscribe ")) {
                 List<String> words = Arrays.asList(order.split(" "));
                 consumer.subscribe(words.subList(1, words.size()), this);
             }
@@ -66,6 +79,11 @@ public final class LiveClient implements ConsumerRebalanceListener {
     @Override
     public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
         tell("revoked", partitions);
+        try {
+            Thread.sleep(revokingMs);
+        } catch (InterruptedException interrupted) {
+            throw new IllegalStateException(interrupted);
+        }
     }
 
     @Override
@@ -79,7 +97,11 @@ public final class LiveClient implements ConsumerRebalanceListener {
             listed.add("[\"" + each.topic() + "\", " + each.partition() + "]");
         }
         String id = consumer.groupMetadata().memberId();
-        System.out.println("{\"call\": \"" + call + "\", \"member_id\": \"" + id + "\", \"partitions\": " + listed + "}");
+        say("{\"call\": \"" + call + "\", \"member_id\": \"" + id + "\", \"partitions\": " + listed + "}");
+    }
+
+    private static void say(String line) {
+        System.out.println(line);
         System.out.flush();
     }
 }

@@ -113,9 +113,9 @@ class Broker:
 
 
 @contextmanager
-def broker(folder: Path) -> Iterator[str]:
+def broker(folder: Path, more: str = "") -> Iterator[str]:
     """A running broker; gives its `host:port`."""
-    made = Broker(folder)
+    made = Broker(folder, more=more)
     try:
         made.start()
         yield made.address

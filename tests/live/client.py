@@ -2,8 +2,10 @@
 
     python -m tests.live.client confluent-kafka '{"group_id": .., "client_id": .., ..}' topic ..
 
-Reads orders on stdin, a line each: `subscribe topic ..`, `close`. Writes a line of JSON for each call of its listener:
-`{"call": "assigned", "member_id": "a-1", "partitions": [["t", 0]]}`. LiveClient.java speaks the same.
+Reads orders on stdin, a line each: `subscribe topic ..`, `hang` (poll no more), `resume`, `close`. Without topics it
+joins when it is told to subscribe. Writes a line of JSON once it takes orders, `{"call": "ready"}`, and one for each
+call of its listener: `{"call": "assigned", "member_id": "a-1", "partitions": [["t", 0]]}`. LiveClient.java speaks the
+same.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import json
 import queue
 import sys
 import threading
+import time
 from typing import Any
 
 from groupledger.core.user_code import client_module
@@ -31,22 +34,30 @@ KAFKA_PYTHON = {
 
 
 class Telling(RebalanceListener):
-    """Says what it is told."""
+    """Says what it is told, and takes its time over what is revoked."""
+
+    def __init__(self, revoking_ms: int) -> None:
+        self._revoking_ms = revoking_ms
 
     def on_partitions_assigned(self, partitions, consumer):
         tell("assigned", partitions, consumer)
 
     def on_partitions_revoked(self, partitions, consumer):
         tell("revoked", partitions, consumer)
+        time.sleep(self._revoking_ms / 1_000)
 
     def on_partitions_lost(self, partitions, consumer):
         tell("lost", partitions, consumer)
 
 
 def tell(call, partitions, consumer):
-    """One line."""
+    """One line about a call."""
     listed = [[topic, number] for topic, number in partitions]
-    line = {"call": call, "member_id": consumer.group_metadata().member_id, "partitions": listed}
+    say({"call": call, "member_id": consumer.group_metadata().member_id, "partitions": listed})
+
+
+def say(line):
+    """One line."""
     sys.stdout.write(json.dumps(line) + "\n")
     sys.stdout.flush()
 
@@ -65,6 +76,8 @@ def confluent(told: dict[str, Any]) -> ConfluentConsumer:
     else:
         config |= {"partition.assignment.strategy": told["assignor"], "session.timeout.ms": told["session_ms"]}
         config["heartbeat.interval.ms"] = HEARTBEAT_MS
+    if told["max_poll_ms"] is not None:
+        config["max.poll.interval.ms"] = told["max_poll_ms"]
     if told["commits"]:
         config |= {"auto.offset.reset": "earliest", "auto.commit.interval.ms": COMMIT_MS}
     return ConfluentConsumer(config | ({"group.instance.id": told["instance"]} if told["instance"] else {}))
@@ -74,6 +87,7 @@ def kafka_python(told: dict[str, Any]) -> KafkaPythonConsumer:
     """A consumer of kafka-python."""
     module, assignor = KAFKA_PYTHON[told["assignor"]]
     module = client_module(f"kafka.coordinator.assignors.{module}", "kafka-python")
+    longest_poll = {} if told["max_poll_ms"] is None else {"max_poll_interval_ms": told["max_poll_ms"]}
     return KafkaPythonConsumer(
         bootstrap_servers=told["address"],
         group_id=told["group_id"],
@@ -86,24 +100,31 @@ def kafka_python(told: dict[str, Any]) -> KafkaPythonConsumer:
         enable_auto_commit=told["commits"],
         auto_commit_interval_ms=COMMIT_MS,
         auto_offset_reset="earliest" if told["commits"] else "latest",
+        **longest_poll,
     )
 
 
 def main(library: str, settings: str, *topics: str) -> None:
     """Poll until told to close."""
     make = confluent if library == "confluent-kafka" else kafka_python
-    consumer = make(json.loads(settings))
-    consumer.set_rebalance_listener(Telling())
-    consumer.subscribe(topics)
-    orders = orders_given()
+    told = json.loads(settings)
+    consumer = make(told)
+    consumer.set_rebalance_listener(Telling(told["revoking_ms"]))
+    if topics:
+        consumer.subscribe(topics)
+    orders, polls = orders_given(), bool(topics)
+    say({"call": "ready"})
     while True:
-        consumer.poll(0.1)
-        if orders.empty():
+        if polls:
+            consumer.poll(0.1)
+        if polls and orders.empty():
             continue
         order, *words = orders.get()
         if order == "close":
             break
-        consumer.subscribe(words)
+        polls = order != "hang"
+        if order == "subscribe":
+            consumer.subscribe(words)
     consumer.close()
 
 

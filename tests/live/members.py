@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -44,7 +46,9 @@ class Settings:
 
     `assignor`: of a classic group; "" leaves it to the library. `protocol`: classic, consumer
     (KIP-848), share or streams.
-    `commits`: reads topics from their beginning, and commits what it has read.
+    `commits`: reads topics from their beginning, and commits what it has read. `max_poll_ms`: `max.poll.interval.ms`,
+    which is its rebalance timeout too; None leaves it to the library. `revoking_ms`: how long its listener takes over
+    what is revoked.
     """
 
     address: str
@@ -55,14 +59,21 @@ class Settings:
     instance: str | None
     protocol: str = "classic"
     commits: bool = False
+    max_poll_ms: int | None = None
+    revoking_ms: int = 0
 
 
 class Member:
-    """A running process: `calls` and `member_ids` grow while it says something. `log`: where its stderr goes."""
+    """A running process: `calls` and `member_ids` grow while it says something. `log`: where its stderr goes.
+
+    `heard`: when each call was heard of, by `time.monotonic`.
+    """
 
     def __init__(self, command: list[str], log: Path | None = None) -> None:
         self.calls: list[Said] = []
+        self.heard: list[float] = []
         self.member_ids: list[str] = []
+        self._ready = threading.Event()
         with Path(os.devnull if log is None else log).open("ab") as errors:
             self.process = subprocess.Popen(
                 command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
@@ -76,10 +87,23 @@ class Member:
         self.process.stdin.write((" ".join(words) + "\n").encode())
         self.process.stdin.flush()
 
+    def until_ready(self, seconds: float) -> None:
+        """Wait until its client is made, and takes orders."""
+        assert self._ready.wait(seconds), f"{self.process.args!r} took no orders in {seconds} s"
+
     def leave(self, seconds: float) -> None:
         """Let it close, and wait until it has ended."""
         self.order("close")
         self.process.wait(seconds)
+
+    def pause(self) -> None:
+        """Let it stand still, heartbeats included."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let it go on, whether it was paused or hangs."""
+        self.process.send_signal(signal.SIGCONT)
+        self.order("resume")
 
     def kill(self) -> None:
         """End it without a word."""
@@ -98,9 +122,13 @@ class Member:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             told = json.loads(line)
+            if told["call"] == "ready":
+                self._ready.set()
+                continue
             if told["member_id"] and told["member_id"] not in self.member_ids:
                 self.member_ids.append(told["member_id"])
             partitions = tuple(sorted(TopicPartition(*each) for each in told["partitions"]))
+            self.heard.append(time.monotonic())
             self.calls.append((SAID[told["call"]], partitions))
 
 
@@ -139,9 +167,11 @@ class Programs:
                 config["partition.assignment.strategy"] = assignor
         if settings.commits:
             config |= {"auto.offset.reset": "earliest", "auto.commit.interval.ms": COMMIT_MS}
+        if settings.max_poll_ms is not None:
+            config["max.poll.interval.ms"] = settings.max_poll_ms
         if settings.instance is not None:
             config["group.instance.id"] = settings.instance
-        return self._java(self._live_client, "LiveClient", [",".join(topics)], config)
+        return self._java(self._live_client, "LiveClient", [",".join(topics), str(settings.revoking_ms)], config)
 
     def _of_group(self, settings: Settings, topics: Sequence[str], state: Path) -> list[str]:
         """Of a share group over Kafka's own client, or of a Streams group."""

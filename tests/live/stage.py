@@ -6,21 +6,30 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.callbacks import LISTENER, Callback
+from groupledger.core.protocol.settlement import Settlement
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.step import Form
-from tests.core.protocol.captured_stories import played
+from tests.live.client import METADATA_MS
 from tests.live.members import Member, Said, Settings
 from tests.live.topics import Topics
 
-Start = Callable[[Settings, tuple[str, ...]], Member]
+Start = Callable[[Settings], Member]
+"""A process that joins when it is told to subscribe."""
+Heard = tuple[Said, int]
+"""A call, and when: milliseconds since the stage began."""
 MOST_SECONDS = 180
 """A client that hangs in JoinGroup does so until its session ends: up to 45 s, and more on a busy machine."""
 QUIET_SECONDS = 1.5
 """Nothing was said for so long: longer than a heartbeat and a refresh of metadata together."""
+
+
+def form_of(library: str, assignor: str) -> Form:
+    """kafka-python's eager members call revoked with nothing when they first join, as KIP-429's timeline has it."""
+    return Form.KIP if library == "kafka-python" and assignor != "cooperative-sticky" else Form.AS_KAFKA
 
 
 class Stage:
@@ -42,40 +51,58 @@ class Stage:
         """
         topics.create(counts)
         self.topics = topics
+        self._began = time.monotonic()
         self._uncalled = [(Callback.ASSIGNED, ())] if silent else []
         self._restless = restless
         self._start, self._settings, self._form, self._counts = start, settings, form, dict(counts)
         self._members: dict[str, list[Member]] = defaultdict(list)
+        self._ready: dict[str, Member] = {}
         self._events: list[e.Event] = []
 
-    def __enter__(self) -> Stage:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for members in self._members.values():
+        for members in (*self._members.values(), self._ready.values()):
             for each in members:
                 each.stop()
 
-    def happen(self, event: e.Event, differing: Collection[str]) -> None:
-        """Let it happen; wait until nobody, or just the `differing`, said what the simulator does not, in quiet."""
+    def happen(self, *events: e.Event, differing: Collection[str] = ()) -> None:
+        """Let them happen, one at once after the other; wait until nobody, or just the `differing`, said what the
+        simulator does not, in quiet.
+        """
         before = tuple(self._events)
-        HAPPENS[type(event)](self, event)
-        until, last, since = time.monotonic() + MOST_SECONDS, -1, time.monotonic()
+        for event in events:
+            self._prepare(event)
+        for event in map(self._dated, events):
+            HAPPENS[type(event)](self, event)
+            self._events.append(event)
+        happened = tuple(self._events[len(before) :])
+        until, last, since, agrees = time.monotonic() + MOST_SECONDS, -1, time.monotonic(), False
         while time.monotonic() < until:
             time.sleep(0.05)
-            said = sum(map(len, self.said().values()))
-            if not self._agrees(before, event, set(differing)) or said != last:
-                last, since = said, time.monotonic()
-            elif time.monotonic() - since > QUIET_SECONDS:
+            said = sum(len(each.calls) for members in self._members.values() for each in members)
+            if said != last:
+                last, since, agrees = said, time.monotonic(), self._agrees(before, happened, set(differing))
+            elif agrees and time.monotonic() - since > QUIET_SECONDS:
                 return
 
-    def _agrees(self, before: tuple[e.Event, ...], event: e.Event, differing: set[str]) -> bool:
-        """Whether one of the ways in which the event may have happened gives what was said; that one stays."""
-        for way in self._ways(before, event):
-            self._events = [*before, *way]
+    def _dated(self, event: e.Event) -> e.Event:
+        """The event as it happens now."""
+        return replace(event, at_ms=self._ms(time.monotonic()))
+
+    def _ms(self, moment: float) -> int:
+        """Since the beginning."""
+        return int((moment - self._began) * 1_000)
+
+    def _agrees(self, before: tuple[e.Event, ...], events: tuple[e.Event, ...], differing: set[str]) -> bool:
+        """Whether one of the ways in which the last event may have happened gives what was said; that one stays."""
+        *others, last = events
+        for way in self._ways((*before, *others), last):
+            self._events = [*before, *others, *way]
             if self.differing() in (set(), differing):
                 return True
-        self._events = [*before, event]
+        self._events = [*before, *events]
         return False
 
     def _ways(self, before: tuple[e.Event, ...], event: e.Event) -> Iterator[list[e.Event]]:
@@ -96,7 +123,8 @@ class Stage:
             was, now = set(own[-1].topics), set(event.topics)
             for unknown in filter(None, (was - now, now - was)):
                 hidden = [e.DeleteTopic(topic, together=True) for topic in sorted(unknown)]
-                yield [*hidden, event, *_appearing([(topic, self._counts[topic]) for topic in sorted(unknown)])]
+                known = [(topic, self._counts[topic]) for topic in sorted(unknown)]
+                yield [*hidden, event, *_appearing(known, event.at_ms)]
 
     def _present(self, events: tuple[e.Event, ...]) -> set[str]:
         """Processes that have joined and are still there."""
@@ -108,24 +136,59 @@ class Stage:
                 names.discard(event.member)
         return names
 
+    def heard(self) -> dict[str, list[Heard]]:
+        """{process: what its listener was told, and when}."""
+        return {
+            name: self._folded(
+                [(call, self._ms(at)) for each in members for call, at in zip(each.calls, each.heard, strict=False)]
+            )
+            for name, members in self._members.items()
+        }
+
+    def expected(self) -> dict[str, list[Heard]]:
+        """{process: what the simulator says of it, and when}."""
+        found = defaultdict(list)
+        for settled in self._played():
+            for each in settled.calls:
+                call = each.call.callback, each.call.partitions
+                if each.call.callback in LISTENER and call not in self._uncalled:
+                    found[each.member].append((call, each.started_ms))
+        return {name: self._folded(calls) for name, calls in found.items()}
+
+    def _folded(self, calls: list[Heard]) -> list[Heard]:
+        """Calls as they are compared."""
+        return calls
+
     def said(self) -> dict[str, list[Said]]:
         """{process: what its listener was told}."""
-        return {name: [call for each in members for call in each.calls] for name, members in self._members.items()}
+        return _calls(self.heard())
 
     def simulated(self) -> dict[str, list[Said]]:
-        """{process: what the simulator says of it}.
+        """{process: what the simulator says of it}."""
+        return _calls(self.expected())
+
+    def _played(self) -> list[Settlement]:
+        return simulate(self._script())
+
+    def _script(self) -> Script:
+        """What happened until now.
 
         A first member that was assigned nothing joined before its metadata had the topics (kafka-python's may): in the
         simulator they are made after it has joined.
         """
-        ids = {name: [told for each in members for told in each.member_ids] for name, members in self._members.items()}
         first, *others = self._events
         assigned = [told for callback, told in self.said()[next(iter(self._members))] if callback is Callback.ASSIGNED]
         late = assigned[:1] == [()]
-        events = [first, *_appearing(list(self._counts.items())), *others] if late else self._events
-        counts = {} if late else self._counts
-        calls: dict[str, list[Said]] = played(simulate(Script(counts, events, self._form, member_ids=ids)))
-        return {name: [call for call in made if call not in self._uncalled] for name, made in calls.items()}
+        events = (
+            [first, *_appearing(list(self._counts.items()), first.at_ms + METADATA_MS), *others]
+            if late
+            else self._events
+        )
+        return Script({} if late else self._counts, events, self._form, member_ids=self._member_ids())
+
+    def _member_ids(self) -> dict[str, list[str]]:
+        """{process: the ids that it had}."""
+        return {name: [told for each in members for told in each.member_ids] for name, members in self._members.items()}
 
     def differing(self) -> set[str]:
         """Processes whose listener was told something else."""
@@ -136,10 +199,20 @@ class Stage:
         """The running process of this name."""
         return self._members[name][-1]
 
-    def start(self, event: e.Join) -> None:
-        """A new process; its name decides where its member id sorts."""
-        settings = replace(self._settings, client_id=event.member, instance=event.group_instance_id)
-        self._members[event.member].append(self._start(settings, event.topics))
+    def _prepare(self, event: e.Event) -> None:
+        """A new process is there, and takes orders, before it joins; its name decides where its member id sorts."""
+        if isinstance(event, e.Join):
+            self._ready[event.member] = made = self._start(self._settings_of(event))
+            made.until_ready(MOST_SECONDS)
+
+    def join(self, event: e.Join) -> None:
+        """Let the process that is ready join."""
+        self._members[event.member].append(self._ready.pop(event.member))
+        self.member(event.member).order("subscribe", *event.topics)
+
+    def _settings_of(self, event: e.Join) -> Settings:
+        protocol = event.group_protocol.value
+        return replace(self._settings, client_id=event.member, instance=event.group_instance_id, protocol=protocol)
 
     def explain(self) -> str:
         """Who differs, and how."""
@@ -152,9 +225,13 @@ class Stage:
         return "\n".join(["", *lines])
 
 
-def _appearing(topics: list[tuple[str, int]]) -> list[e.Event]:
+def _calls(heard: Mapping[str, list[Heard]]) -> dict[str, list[Said]]:
+    return {name: [call for call, _ in calls] for name, calls in heard.items()}
+
+
+def _appearing(topics: list[tuple[str, int]], at_ms: int) -> list[e.Event]:
     """All topics become known in one go."""
-    return [e.SetPartitions(*each, together=each != topics[-1]) for each in topics]
+    return [e.SetPartitions(*each, at_ms=at_ms, together=each != topics[-1]) for each in topics]
 
 
 def _text(call: Said) -> str:
@@ -170,9 +247,12 @@ def _subscribe(stage: Stage, event: e.Subscribe) -> None:
 
 
 HAPPENS: dict[type[e.Event], Callable[[Stage, Any], None]] = {
-    e.Join: lambda stage, event: stage.start(event),
+    e.Join: lambda stage, event: stage.join(event),
     e.Leave: _leave,
     e.Crash: lambda stage, event: stage.member(event.member).kill(),
+    e.Pause: lambda stage, event: stage.member(event.member).pause(),
+    e.Hang: lambda stage, event: stage.member(event.member).order("hang"),
+    e.Resume: lambda stage, event: stage.member(event.member).go_on(),
     e.Expire: lambda stage, event: None,  # the broker's clock does it
     e.Subscribe: _subscribe,
     e.SetPartitions: lambda stage, event: stage.topics.grow(event.topic, event.partitions),

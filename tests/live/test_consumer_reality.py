@@ -11,16 +11,18 @@ from functools import partial
 import pytest
 
 from groupledger.core.protocol import events as e
-from tests.live.broker import Broker
-from tests.live.consumer_stage import PROPERTIES, ConsumerStage
-from tests.live.members import Member, Settings
+from tests.live.consumer_stage import ConsumerStage
+from tests.live.members import Settings
+from tests.live.standstill import play_undisturbed
 from tests.live.topics import Topics
 
 CONSUMER, CLASSIC = e.GroupProtocol.CONSUMER, e.GroupProtocol.CLASSIC
 
 
 def story(name, join, t, u):
-    """The events of a sequence over the topics t (4 partitions) and u (3)."""
+    """The events of a sequence over the topics t (4 partitions) and u (3); those of a list at once one after the other:
+    a static member is back before its session ends.
+    """
     both = (t, u)
     classic = partial(join, group_protocol=CLASSIC)
     return {
@@ -28,8 +30,8 @@ def story(name, join, t, u):
         "crash": [join("a", both), join("b", both), e.Crash("a"), e.Expire("a"), join("c", both)],
         "static": [
             *(join("a", both, group_instance_id="i-a"), join("b", both, group_instance_id="i-b")),
-            *(e.Leave("b"), join("b", both, group_instance_id="i-b")),
-            *(e.Leave("a"), join("a", both, group_instance_id="i-a")),
+            [e.Leave("b"), join("b", both, group_instance_id="i-b")],
+            [e.Leave("a"), join("a", both, group_instance_id="i-a")],
         ],
         "subscribe": [join("a", (t,)), join("b", (t,)), e.Subscribe("b", both), e.Subscribe("a", (u,))],
         "partitions": [join("a", both), join("b", both), e.SetPartitions(t, 7)],
@@ -48,29 +50,18 @@ SEQUENCES = [
 """The assignor is the classic members'. That of librdkafka's cooperative ones keeps others out in `there`."""
 
 
-@pytest.fixture(scope="module")
-def kafka_848(tmp_path_factory):
-    """The address of a Kafka whose members beat twice a second."""
-    broker = Broker(tmp_path_factory.mktemp("kafka-848"), more=PROPERTIES)
-    try:
-        broker.start()
-        yield broker.address
-    finally:
-        broker.stop()
-
-
 @pytest.mark.parametrize(("library", "assignor", "name"), SEQUENCES)
-def test_every_process_calls_what_the_simulator_says(library, assignor, name, kafka_848, programs, tmp_path):
-    t, u = (f"{name}-{library}-{assignor}-{letter}" for letter in "tu")
-    settings = Settings(kafka_848, f"{name}-{library}-{assignor}", "", assignor, 6_000, None)
+def test_every_process_calls_what_the_simulator_says(library, assignor, name, stages, starter):
     own = library == "confluent-kafka" and assignor == COOPERATIVE
     simulated = "librdkafka-cooperative-sticky" if own else assignor
     join = partial(e.Join, assignors=(simulated,), group_protocol=CONSUMER)
 
-    def start(chosen, topics):
-        return Member(programs.command(library, chosen, topics, tmp_path))
+    def play(group):
+        t, u = f"{group}-t", f"{group}-u"
+        settings = Settings(stages, group, "", assignor, 6_000, None)
+        with ConsumerStage(starter(library), settings, Topics(stages), {t: 4, u: 3}) as stage:
+            for step in story(name, join, t, u):
+                stage.happen(*(step if isinstance(step, list) else [step]))
+                assert stage.differing() == set(), stage.explain()
 
-    with ConsumerStage(start, settings, Topics(kafka_848), {t: 4, u: 3}) as stage:
-        for event in story(name, join, t, u):
-            stage.happen(event, ())
-            assert stage.differing() == set(), stage.explain()
+    play_undisturbed(play, f"consumer-{name}-{library}-{assignor}")

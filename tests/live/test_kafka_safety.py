@@ -26,6 +26,7 @@ from tests.kafka.groups import LOG, SECONDS, Member, ends, fill
 from tests.live.broker import CLUSTER_ID, Broker
 from tests.live.topics import Topics
 
+pytestmark = pytest.mark.xdist_group("secured")  # all but one use one broker
 WORD = "a-password-nobody-sees"
 USERS = ("reader", "describer", "nobody")
 MORE = """\

@@ -19,6 +19,7 @@ from tests.live.broker import CLUSTER_ID, Broker
 from tests.live.test_kafka_restarts import SLOWLY
 from tests.live.topics import Topics
 
+pytestmark = pytest.mark.xdist_group("spark")  # one of them is a Spark test, and all use one broker
 PROPERTIES = """\
 log.retention.check.interval.ms=200
 log.initial.task.delay.ms=200

@@ -18,6 +18,7 @@ from tests.core.history.captured import folded
 from tests.listener.checkpointing import Checkpointing
 from tests.live.client import confluent, kafka_python
 from tests.live.members import Settings
+from tests.live.topics import Topics
 
 SECONDS = 60
 
@@ -31,12 +32,12 @@ def rehearsed(journal):
 PROMISED = ("pause", "commit")
 
 
-def simulated(_kafka, _topics):
+def simulated(_stages):
     events = [e.Join("a", ("t",)), e.Join("b", ("t",)), e.Leave("b"), e.Leave("a")]
     return rehearsed(rehearse_simulation(simulate(Script({"t": 4}, events)), Checkpointing, records=0))
 
 
-def recorded(_kafka, _topics):
+def recorded(_stages):
     rows = folded("dev/offsets", "java-cooperative-sticky")
     return rehearsed(rehearse_history(recorded_calls(rows.group_snapshots, rows.member_snapshots), Checkpointing))
 
@@ -53,9 +54,9 @@ def until(condition, consumers):
 def live(make, name):
     """B joins A and leaves; what is paused then, and what the broker has as committed at the end."""
 
-    def host(kafka, topics):
-        told = asdict(Settings(kafka, name, "", "cooperative-sticky", 45_000, None))
-        topics.create({name: 4})
+    def host(stages):
+        told = asdict(Settings(stages, name, "", "cooperative-sticky", 45_000, None))
+        Topics(stages).create({name: 4})
         a, b = (make(told | {"client_id": each}) for each in "ab")
         for consumer in (a, b):
             consumer.set_rebalance_listener(Checkpointing())
@@ -92,7 +93,7 @@ HOSTS = {
 
 @pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")  # kafka-python does
 @pytest.mark.parametrize("name", HOSTS)
-def test_one_listener_runs_in_every_host(name, kafka, topics):
+def test_one_listener_runs_in_every_host(name, stages):
     host, partitions = HOSTS[name]
-    did = host(kafka, topics)
+    did = host(stages)
     assert {what: len(where) for what, where in did.items()} == dict.fromkeys(PROMISED, partitions)

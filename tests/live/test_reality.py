@@ -11,9 +11,10 @@ from functools import partial
 import pytest
 
 from groupledger.core.protocol import events as e
-from groupledger.core.step import Form
-from tests.live.members import Member, Settings
-from tests.live.stage import Stage
+from tests.live.members import Settings
+from tests.live.stage import Stage, form_of
+from tests.live.standstill import play_undisturbed
+from tests.live.topics import Topics
 
 SESSION_MS = {"crash": 6_000, "share": 6_000}
 LONG_SESSION_MS = 45_000
@@ -72,31 +73,28 @@ SILENT = {("kafka-python", "cooperative-sticky")}
 """Who does not call onPartitionsAssigned when nothing was added (KIP-429: called always)."""
 
 
-@pytest.fixture
-def starter(programs, tmp_path):
-    """How a member of a library starts."""
-    return lambda library: lambda settings, topics: Member(programs.command(library, settings, topics, tmp_path))
-
-
 def simulated_name(library, assignor):
     own = library == "confluent-kafka" and assignor == "cooperative-sticky"
     return "librdkafka-cooperative-sticky" if own else assignor
 
 
 @pytest.mark.parametrize(("library", "assignor", "name"), SEQUENCES)
-def test_every_process_calls_what_the_simulator_says(library, assignor, name, kafka, topics, starter):
+def test_every_process_calls_what_the_simulator_says(library, assignor, name, stages, starter):
     differing, _ = DIFFERENT.get((library, assignor, name), ((), ""))
-    t, u = (f"{name}-{library}-{assignor}-{letter}" for letter in "tu")
-    settings = Settings(
-        kafka, f"{name}-{library}-{assignor}", "", assignor, SESSION_MS.get(name, LONG_SESSION_MS), None
-    )
-    # kafka-python's eager members call revoked with nothing when they first join, as KIP-429's timeline has it
-    form = Form.KIP if library == "kafka-python" and assignor != "cooperative-sticky" else Form.AS_KAFKA
     join = partial(e.Join, assignors=(simulated_name(library, assignor),))
-    events = story(name, join, t, u)
     habits = {"silent": (library, assignor) in SILENT, "restless": library == "confluent-kafka"}
-    with Stage(starter(library), settings, form, topics, {t: 4, u: 3}, **habits) as stage:
-        for event in events:
-            expected = set(differing) if event is events[-1] else set()
-            stage.happen(event, expected)
-            assert stage.differing() in (set(), expected), stage.explain()
+    session_ms = SESSION_MS.get(name, LONG_SESSION_MS)
+
+    def play(group):
+        t, u = f"{group}-t", f"{group}-u"
+        settings = Settings(stages, group, "", assignor, session_ms, None)
+        events = story(name, join, t, u)
+        with Stage(
+            starter(library), settings, form_of(library, assignor), Topics(stages), {t: 4, u: 3}, **habits
+        ) as stage:
+            for event in events:
+                expected = set(differing) if event is events[-1] else set()
+                stage.happen(event, differing=expected)
+                assert stage.differing() in (set(), expected), stage.explain()
+
+    play_undisturbed(play, f"{name}-{library}-{assignor}")
