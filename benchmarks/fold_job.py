@@ -1,11 +1,14 @@
 """Raw records to snapshots in one job: 1,000,000 GroupMetadata records, against a plain copy of the same bytes.
 
-python -m benchmarks.fold_job [records] [runs]
+python -m benchmarks.fold_job [records] [runs] [percent of offset commits]
 
 The records are the captured groups' own, the whole history of each repeated under other group names. The floor reads
 the same Parquet files, brings each group's records together, sorts them, and writes them to Delta: one shuffle, one
 table. Ours is a whole `ingest`: it keeps the raw records too (each position once), decodes them, folds them, and fills
 the fact tables. Both run in one session, in turn, after a warm-up round.
+
+With a share of offset commits, the log is mixed as a real one is: these groups commit, and a few records among the
+commits are their generations. Then a second floor reads the same files and counts the records by kind.
 """
 
 from __future__ import annotations
@@ -16,9 +19,11 @@ import sys
 import tempfile
 import time
 from datetime import UTC, datetime
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from benchmarks.timing import interleaved
@@ -30,30 +35,36 @@ from groupledger.pipeline.invocation import Invocation
 from groupledger.sinks.ledger import LedgerLocation, init
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, SparkSession
 
-LOGS = ("dev", "edge", "storm")
+LOGS = {"dev": 0, "edge": 100, "storm": 200}
+"""Captured logs, and by how much the numbers of their log partitions are shifted: a position has one record."""
 OFFSETS_A_COPY = 1_000
+APART = 1_000
+"""Offsets from one generation to the next among offset commits."""
 
 
-def main(records: int, runs: int) -> None:
-    """Print both figures, records a second, and the ratio."""
+def main(records: int, runs: int, percent: int) -> None:
+    """Print the figures, records a second, and the ratios."""
     with tempfile.TemporaryDirectory() as folder:
-        bench = FoldJob(Path(folder), records)
-        ours, floor = interleaved({"ingest": bench.ours, "floor": bench.floor}, runs)
-        print(ours, floor, sep="\n")
-        print(f"{bench.records} records: {bench.records / ours.median:.0f} a second; {ours.median / floor.median:.1f}x")
+        bench = FoldJob(Path(folder), records, percent)
+        jobs = {"ingest": bench.ours, "floor": bench.floor} | ({"count by kind": bench.count} if percent else {})
+        ours, *floors = interleaved(jobs, runs)
+        print(ours, *floors, sep="\n")
+        ratios = ", ".join(f"{ours.median / floor.median:.1f}x {floor.name}" for floor in floors)
+        print(f"{bench.records} records: {bench.records / ours.median:.0f} a second; {ratios}")
         print(f"rows of the last ingest: {bench.rows}\nits stages: {bench.timings}")
 
 
 class FoldJob:
-    """The generated log, and one session for both."""
+    """The generated log, and one session for all."""
 
-    def __init__(self, folder: Path, records: int) -> None:
+    def __init__(self, folder: Path, records: int, percent: int = 0) -> None:
         self.folder, self.numbers = folder, itertools.count()
         self.spark = session(SparkSettings(profile="local", driver_memory="4g"), "fold benchmark")
         self.log = str(folder / "log")
-        generated(self.spark, records).write.parquet(self.log)
+        log = generated(self.spark, records) if not percent else mixed(self.spark, records, percent)
+        log.write.parquet(self.log)
         self.records = self.spark.read.parquet(self.log).count()
         self.rows: dict[str, int] = {}
         self.timings: dict[str, float] = {}
@@ -77,27 +88,65 @@ class FoldJob:
         rows.repartition("key").sortWithinPartitions("key", "offset").write.format("delta").save(copy)
         shutil.rmtree(copy)
 
+    def count(self) -> None:
+        """Read, and count by the type that each key begins with."""
+        self.spark.read.parquet(self.log).groupBy(F.substring("key", 1, 2)).count().collect()
+
+
+def mixed(spark: SparkSession, records: int, percent: int) -> DataFrame:
+    """As `generated`, with so many offset commits of the same groups among them, each at an offset of its own."""
+    others = generated(spark, max(1, records * (100 - percent) // 100)).withColumn("offset", F.col("offset") * APART)
+    groups = others.select("partition", F.substring("key", F.lit(3), F.length("key") - 2).alias("group")).distinct()
+    numbered = groups.withColumn("number", F.row_number().over(Window.orderBy("group")) - 1).persist()
+    numbers = spark.range(records * percent // 100).withColumn("number", F.col("id") % numbered.count())
+    topic = F.concat(F.lit("topic-"), F.col("number").cast("string"))
+    commits = numbers.join(F.broadcast(numbered), "number").select(
+        "partition",
+        F.expr(f"id DIV {APART - 1} * {APART} + id % {APART - 1} + 1").alias("offset"),
+        (F.lit(1_700_000_000_000) + F.col("id")).alias("timestamp"),
+        F.concat(_bytes("0001"), "group", _text(topic), _number(F.col("id") % 12, 4)).alias("key"),
+        F.concat(_bytes("0003"), _number(F.col("id"), 8), _bytes("00000005" + "0000" + "0000018bcfe56800")).alias(
+            "value"
+        ),
+    )
+    return others.unionByName(commits)
+
 
 def generated(spark: SparkSession, records: int) -> DataFrame:
     """Records of an offsets log: captured GroupMetadata, each group's history under as many names as it takes."""
-    paths = [str(CAPTURES / log / "offsets.jsonl.gz") for log in LOGS]
-    captured = spark.read.json(paths).where(F.col("value").isNotNull())
+    logs = (
+        spark.read.json(str(CAPTURES / log / "offsets.jsonl.gz")).withColumn("partition", F.col("partition") + shift)
+        for log, shift in LOGS.items()
+    )
+    captured = reduce(DataFrame.unionByName, logs).where(F.col("value").isNotNull())
     keys = captured.withColumn("key", F.unbase64("key")).where(F.hex(F.substring("key", 1, 2)) == "0002")
     group = F.substring("key", F.lit(5), F.length("key") - 4).cast("string")
     rows = keys.withColumn("name", group).persist()
     copies = -(-records // rows.count())
     name = F.concat("name", F.lit("-"), F.col("id").cast("string"))
-    length = F.unhex(F.lpad(F.hex(F.length(name)), 4, "0"))
     many = rows.crossJoin(spark.range(copies)).select(
-        F.lit(0).alias("partition"),
+        "partition",
         (F.col("id") * OFFSETS_A_COPY + F.col("offset")).alias("offset"),
         "timestamp",
-        F.concat(F.unhex(F.lit("0002")), length, F.encode(name, "UTF-8")).alias("key"),
+        F.concat(_bytes("0002"), _text(name)).alias("key"),
         F.unbase64("value").alias("value"),
     )
     return many.limit(records)
 
 
+def _text(text: Column) -> Column:
+    """A text as Kafka writes it, behind its length."""
+    return F.concat(_number(F.octet_length(text), 2), F.encode(text, "UTF-8"))
+
+
+def _number(number: Column, size: int) -> Column:
+    return F.unhex(F.lpad(F.hex(number), 2 * size, "0"))
+
+
+def _bytes(digits: str) -> Column:
+    return F.unhex(F.lit(digits))
+
+
 if __name__ == "__main__":
     numbers = [int(argument) for argument in sys.argv[1:]]
-    main(*(numbers + [1_000_000, 3][len(numbers) :]))
+    main(*(numbers + [1_000_000, 3, 0][len(numbers) :]))

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from groupledger.config.sample import CAPTURES
+from groupledger.core.lines.log_records import OFFSET_COMMIT_LEFT_OUT
 from groupledger.sources import offsets_log
 from groupledger.sources.files import list_files
 from groupledger.sources.offsets_log import group_id
@@ -223,3 +224,42 @@ def test_a_foreign_table_is_named(spark, tmp_path, schema, words):
         read_table(spark, str(tmp_path / "log"), "parquet", "dev")
     assert caught.value.code == "FOREIGN_SCHEMA"
     assert words in caught.value.message
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "bytes", "base64"])
+def test_offset_commits_are_left_out_on_request_and_counted(spark, tmp_path, kind):
+    """All but one whose row is rejected; a key that is null, short or of another type stays."""
+    keys = {
+        0: b"\0\1\0\1g",
+        1: b"\0\0\0\1g",
+        2: b"\0\2\0\1g",
+        3: None,
+        4: b"\0",
+        5: b"\0\3",
+        6: b"\1\0",
+        -1: b"\0\1\0\1g",
+    }
+    lines = [
+        {
+            "partition": 3,
+            "offset": offset,
+            "timestamp": 1_700_000_000_000,
+            "key": key and base64.b64encode(key).decode(),
+        }
+        for offset, key in keys.items()
+    ]
+    path = tmp_path / "log"
+    if kind == "jsonl":
+        path.write_text("".join(f"{json.dumps({**line, 'value': None})}\n" for line in lines), encoding="utf-8")
+        rows = offsets_log.read_json(spark, list_files(spark, str(path)), "dev", offset_commits=False)
+    else:
+        given = spark.createDataFrame(lines, "partition int, offset bigint, timestamp bigint, key string")
+        key = F.unbase64("key") if kind == "bytes" else F.col("key")
+        given.withColumns({"key": key, "value": F.lit(None).cast("binary")}).write.parquet(str(path))
+        files = table_files(spark, str(path), "parquet")
+        rows = offsets_log.read_table(spark, files, "parquet", "dev", offset_commits=False)
+    assert sorted(row[c.OFFSET] for row in rows.good.select(c.OFFSET).collect()) == [2, 3, 4, 5, 6]
+    assert (rows.rejections(), [row[c.CODE] for row in rows.rejected.collect()]) == (1, ["BAD_OFFSET"])
+    for arrived in (rows.arrivals.observed(), rows.arrivals.counted()):
+        assert (arrived.entries, arrived.good, arrived.rejected, arrived.balanced) == (8, 5, 1, True)
+        assert arrived.left_out == {OFFSET_COMMIT_LEFT_OUT: 2}

@@ -33,7 +33,7 @@ KEYS_OF_KINDS = {
     "table": (TABLE,),
     **dict.fromkeys(("bootstrap", "options", "timeout_seconds"), CLUSTERS),
     **dict.fromkeys(("reader", "max_records"), (KAFKA,)),
-    "offset_commits": (KAFKA, SEGMENTS),
+    "offset_commits": (*OFFSETS, KAFKA, SEGMENTS),
     "columns": OFFSETS,
 }
 """Keys of a source that only some kinds have."""
@@ -176,17 +176,22 @@ class SourceSettings:
         at_least(1),
         None,
     )
-    offset_commits: bool = key(
-        "Keep records of offset commits, the bulk of the log; false: count them and leave them out; only for kafka and "
-        "segments.",
+    offset_commits: bool | None = key(
+        "Keep records of offset commits, the bulk of the log; false: count them and leave them out; null: true for "
+        "files and tables, false for clusters and segments; only for sources of the log.",
         TRUTH,
-        False,
+        None,
     )
 
     @property
     def jar_sets(self) -> tuple[str, ...]:
         """Return the sets of jars that it needs in addition to those of every session (`engine.jars`)."""
         return ("kafka-source",) if self.reader == SPARK_READER else ()
+
+    @property
+    def keeps_offset_commits(self) -> bool:
+        """Return whether records of offset commits are kept."""
+        return self.kind in OFFSETS if self.offset_commits is None else self.offset_commits
 
     @property
     def place(self) -> str:

@@ -172,7 +172,7 @@ def require_same_cluster(source: SourceSettings, named: str | None, found: str) 
 
 def _records(spark: SparkSession, source: SourceSettings, address: Address, plan: LogPlan, state: ClusterState) -> Rows:
     """The records of a plan, by the reader that is configured."""
-    pieces, commits = plan.pieces(PIECE_OFFSETS), source.offset_commits
+    pieces, commits = plan.pieces(PIECE_OFFSETS), source.keeps_offset_commits
     if source.reader == SPARK_READER:
         java = Address(address.bootstrap, java_options(resolved(source.options)), address.timeout_seconds)
         found = spark_kafka_log.frame(spark, java, plan.stretches, len(pieces))

@@ -8,6 +8,7 @@ beginning.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +17,9 @@ from pyspark.sql import functions as F
 
 from groupledger.engine.buckets import bucket_of
 from groupledger.engine.fold_schema import BUCKET, GROUP_KEY, HEAD, INPUT, KNOWN, RECORD, TOPICS
+from groupledger.pipeline import offset_commits
 from groupledger.pipeline.log_partitions import FIRST_OFFSET, HOME, LAST_OFFSET, RECORDS, GroupName, LastHead, homes
+from groupledger.pipeline.offset_commits import Spared
 from groupledger.pipeline.past import GROUP, Past
 from groupledger.tables import GROUP_HEADS, LOG_RECORDS
 from groupledger.tables import columns as c
@@ -33,6 +36,9 @@ STARTS = (
 """A row for each group that does not start at its first record. `late`: it is folded again. `start_offset` is that of
 the last head; the one that a late group starts from is sought afterwards, by `first_offset`: null for a group whose
 home changed, which starts from the beginning."""
+
+RECORDS_PER_BUCKET = 25_000
+"""Few enough to hold decoded in one Python worker, many enough that a call costs nothing beside them."""
 
 _NAMED = 1_000
 
@@ -60,12 +66,28 @@ class _Starts(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class FoldInput:
-    """Rows of `engine.folding.INPUT`; how many groups are folded again, and of how many there are strays."""
+class NewRecords:
+    """Records of `log_records` that no fold has seen, their extent (`touched`), and how many there are.
+
+    `commits`: how many offset commits the extent tells of; 0 if it does not.
+    """
 
     rows: DataFrame
+    extent: DataFrame
+    number: int
+    commits: int
+
+
+@dataclass(frozen=True, slots=True)
+class FoldInput:
+    """Rows of `engine.folding.INPUT` in so many buckets; how many groups are folded again, and of how many there are
+    strays; how many offset commits are counted already, by cluster."""
+
+    rows: DataFrame
+    buckets: int
     late_groups: int
     stray_groups: int
+    commits: Mapping[str, int]
     kept: tuple[DataFrame, ...]
 
     def release(self) -> None:
@@ -74,25 +96,32 @@ class FoldInput:
             frame.unpersist()
 
 
-def touched(new: DataFrame) -> DataFrame:
-    """The extent of the new records (of `log_records`) by group and log partition."""
-    return new.groupBy(*GROUP, c.LOG_PARTITION).agg(
-        F.min(c.OFFSET).alias(FIRST_OFFSET), F.max(c.OFFSET).alias(LAST_OFFSET), F.count(F.lit(1)).alias(RECORDS)
+def touched(new: DataFrame, *, tells_commits: bool) -> DataFrame:
+    """The extent of the new records (of `log_records`) by group and log partition; that of offset commits on demand."""
+    rows = offset_commits.told(new) if tells_commits else new
+    return rows.groupBy(*GROUP, c.LOG_PARTITION).agg(
+        F.min(c.OFFSET).alias(FIRST_OFFSET),
+        F.max(c.OFFSET).alias(LAST_OFFSET),
+        F.count(F.lit(1)).alias(RECORDS),
+        *(offset_commits.extent_of_commits() if tells_commits else ()),
     )
 
 
-def fold_input(past: Past, new: DataFrame, extent: DataFrame, topics: DataFrame, buckets: int) -> FoldInput:
-    """The rows of every bucket: `new` records (of `log_records`), heads and old records of their groups, `topics`.
-
-    `extent` is `touched(new)`.
-    """
-    catalogues = _catalogues(topics.where(F.col(c.CLUSTER_ID).isin(*past.clusters)), buckets)
-    groups = _groups(past, extent.where(F.col(c.GROUP_ID).isNotNull())).persist()
+def fold_input(past: Past, new: NewRecords, topics: DataFrame, wanted: int | None) -> FoldInput:
+    """The rows of every bucket: new records, heads and old records of their groups, `topics`. `wanted`: as many buckets
+    in any case."""
+    groups = _groups(past, new.extent.where(F.col(c.GROUP_ID).isNotNull())).persist()
     kept = [groups]
     try:
-        found = _starts(past, groups, extent)
+        found = _starts(past, groups, new.extent)
         starts, attempts = found.rows, found.attempts
-        pieces = [_records(new, RECORD, buckets), catalogues]
+        seen = Spared(new.rows)
+        if new.commits:
+            seen = offset_commits.spared(new.rows, new.extent, groups.where(_is_contested() | _is_late()))
+        buckets = wanted or max(2, (new.number - sum(seen.commits.values())) // RECORDS_PER_BUCKET)
+        pieces = [_records(seen.records, RECORD, buckets), _catalogues(past, topics, buckets)]
+        if seen.ends is not None:
+            pieces.append(_records(seen.ends, KNOWN, buckets))
         if found.late_groups:
             starts = _sought(past, starts).persist()
             kept.append(starts)
@@ -104,7 +133,7 @@ def fold_input(past: Past, new: DataFrame, extent: DataFrame, topics: DataFrame,
         for frame in kept:
             frame.unpersist()
         raise
-    return FoldInput(_union(pieces), found.late_groups, found.stray_groups, tuple(kept))
+    return FoldInput(_union(pieces), buckets, found.late_groups, found.stray_groups, seen.commits, tuple(kept))
 
 
 def _groups(past: Past, extent: DataFrame) -> DataFrame:
@@ -128,22 +157,31 @@ def _groups(past: Past, extent: DataFrame) -> DataFrame:
 _HEAD = f"struct<{c.LOG_PARTITION}:int,{c.OFFSET}:bigint,{c.ATTEMPT_ID}:string>"
 
 
+def _is_contested() -> Column:
+    """Whether the group's home has to be decided, of a row of `_groups`."""
+    elsewhere = F.coalesce(F.col(NEW)[0][c.LOG_PARTITION] != F.col(LATEST)[c.LOG_PARTITION], F.lit(False))
+    return F.col(STRAYED) | (F.size(NEW) > 1) | elsewhere
+
+
+def _is_late() -> Column:
+    """Whether the group, if it is not contested, is folded again."""
+    return F.coalesce(F.col(NEW)[0][FIRST_OFFSET] <= F.col(LATEST)[c.OFFSET], F.lit(False))
+
+
 def _starts(past: Past, groups: DataFrame, extent: DataFrame) -> _Starts:
     """Where each group starts, in one query where no group has strays."""
-    only, last = F.col(NEW)[0], F.col(LATEST)
-    elsewhere = F.coalesce(only[c.LOG_PARTITION] != last[c.LOG_PARTITION], F.lit(False))
-    contested = F.col(STRAYED) | (F.size(NEW) > 1) | elsewhere
+    only, last, contested = F.col(NEW)[0], F.col(LATEST), _is_contested()
     settled = groups.where(~contested & last.isNotNull()).select(
         *GROUP,
         last[c.LOG_PARTITION].alias(HOME),
         only[FIRST_OFFSET].alias(FIRST_OFFSET),
-        (only[FIRST_OFFSET] <= last[c.OFFSET]).alias(LATE),
+        _is_late().alias(LATE),
         last[c.OFFSET].alias(START),
         last[c.ATTEMPT_ID].alias(START_ATTEMPT),
     )
     told = groups.agg(
         F.collect_list(F.when(contested, F.struct(*GROUP, NEW, LATEST, EARLIEST))),
-        F.count_if(~contested & (only[FIRST_OFFSET] <= last[c.OFFSET])),
+        F.count_if(~contested & _is_late()),
         F.collect_set(F.when(~contested, last[c.ATTEMPT_ID])),
     ).first()
     assert told is not None, "an aggregate has a row"
@@ -233,10 +271,11 @@ def _heads(past: Past, starts: DataFrame, attempts: set[str | None], buckets: in
     )
 
 
-def _catalogues(topics: DataFrame, buckets: int) -> DataFrame:
+def _catalogues(past: Past, topics: DataFrame, buckets: int) -> DataFrame:
     """All changes of a cluster's topics as one row in every bucket: the driver never holds them."""
     change = F.struct(c.TOPIC, c.TOPIC_ID, c.PARTITION_COUNT, F.unix_micros(c.VALID_FROM).alias(c.VALID_FROM))
-    one = topics.groupBy(c.CLUSTER_ID).agg(F.collect_list(change).alias(TOPICS))
+    listed = topics.where(F.col(c.CLUSTER_ID).isin(*past.clusters))
+    one = listed.groupBy(c.CLUSTER_ID).agg(F.collect_list(change).alias(TOPICS))
     numbers = topics.sparkSession.range(buckets).select(F.col("id").cast("int").alias(BUCKET))
     return one.crossJoin(F.broadcast(numbers)).select(BUCKET, F.lit(TOPICS).alias(c.KIND), c.CLUSTER_ID, F.col(TOPICS))
 

@@ -66,7 +66,7 @@ def read_growing(
     table = delta_growth.present_version(spark, name)
     if table is None:
         now = {} if invocation is None else {READ_AT: invocation.now().isoformat()}
-        rows = offsets_log.of_table(there, source.place, cluster_id, source.columns)
+        rows = _rows(there, source, cluster_id)
         return TableReading(rows, Files(source.place, source.place, ()), None, now, is_empty=False)
     mark = {TABLE_ID: table.table_id, VERSION: table.version, READ_AS: _reading(source, limits)}
     last = last_mark(commits, cluster_id, key_of(source))
@@ -77,7 +77,7 @@ def read_growing(
             described = {SINCE: last, "files": len(names), "digest": digest(names)}
             return TableReading(rows, files, mark, described, is_empty=not names)
     frame = delta_growth.whole(spark, table)
-    rows = offsets_log.of_table(frame, source.place, cluster_id, source.columns)
+    rows = _rows(frame, source, cluster_id)
     names = sorted(opened(frame.inputFiles, source.place))
     files = _files(source, names)
     return TableReading(rows, files, mark, {"files": len(names), "digest": digest(names)}, is_empty=False)
@@ -120,9 +120,14 @@ def _since(
     frame = delta_growth.rows_of(spark, table, schema, added, names)
     if frame is None:
         return None
-    rows = offsets_log.of_table(frame, source.place, cluster_id, source.columns)
+    rows = _rows(frame, source, cluster_id)
     files = [delta_growth.url_of(table.folder, file.path) for file in added]
     return rows, _files(source, files), [file.path for file in added]
+
+
+def _rows(frame: DataFrame, source: SourceSettings, cluster_id: str) -> Rows:
+    keeps = source.keeps_offset_commits
+    return offsets_log.of_table(frame, source.place, cluster_id, source.columns, offset_commits=keeps)
 
 
 def _files(source: SourceSettings, names: Sequence[str]) -> Files:
@@ -131,4 +136,5 @@ def _files(source: SourceSettings, names: Sequence[str]) -> Files:
 
 def _reading(source: SourceSettings, limits: LimitSettings) -> str:
     """Digest of the settings that say what becomes of a row: under others all rows are read again."""
-    return digest({"columns": dict(source.columns), "max_record_bytes": limits.max_record_bytes})
+    settings = {"columns": dict(source.columns), "max_record_bytes": limits.max_record_bytes}
+    return digest(settings if source.keeps_offset_commits else {**settings, "offset_commits": False})

@@ -16,6 +16,7 @@ from groupledger import __version__, tables
 from groupledger.core.digest import code_digest, digest, result_digest
 from groupledger.core.faults import Fault
 from groupledger.core.history import FoldSettings
+from groupledger.core.wire.offsets_log import RecordKind
 from groupledger.engine.fold_schema import COUNT_NAME, COUNT_ROWS, COUNTS, FILLED, TABLE
 from groupledger.engine.folding import fold_buckets
 from groupledger.pipeline.accounts import DUPLICATES, RECORDS, Account, accounts
@@ -23,9 +24,10 @@ from groupledger.pipeline.arrivals import count_arrivals, count_listed, count_re
 from groupledger.pipeline.cluster import gap_rows
 from groupledger.pipeline.described import last_snapshots
 from groupledger.pipeline.duplicates import COPIES, KNOWN, MAYBE, looked_for, sorted_out
-from groupledger.pipeline.fold_input import fold_input, touched
+from groupledger.pipeline.fold_input import NewRecords, fold_input, touched
 from groupledger.pipeline.invocation import Timings
 from groupledger.pipeline.log_partitions import FIRST_OFFSET, LAST_OFFSET
+from groupledger.pipeline.offset_commits import COMMITS, WORTH_TELLING
 from groupledger.pipeline.past import STRAY_GROUPS, Past, guard_of
 from groupledger.pipeline.reading import Reading, read_sources, union
 from groupledger.pipeline.snapshot_ingest import GivenRows, changes_of_ownership, given, of_table
@@ -42,9 +44,6 @@ if TYPE_CHECKING:
     from groupledger.config import Config
     from groupledger.pipeline.invocation import Invocation
     from groupledger.sinks.ledger import LedgerLocation
-
-RECORDS_PER_BUCKET = 25_000
-"""Few enough to hold decoded in one Python worker, many enough that a call costs nothing beside them."""
 
 MOST_FILES = 64
 """Files of heads beyond which an ingest gathers them: seconds in every 64th, where each would open all of them."""
@@ -254,19 +253,25 @@ class Work:
 
     def fold(self) -> DataFrame | None:
         """Fold the attempt's records, group by group; count the rows for each table and what became of each record."""
-        mine = self._mine(tables.LOG_RECORDS)
-        extent = touched(mine).persist()
+        mine, tells_commits = self._mine(tables.LOG_RECORDS), self._may_be_worth_telling()
+        extent = touched(mine, tells_commits=tells_commits).persist()
         try:
-            records = self._take_positions(extent)
-            return self._folded(mine, extent, records) if records else None
+            new = self._take_positions(mine, extent, tells_commits=tells_commits)
+            return self._folded(new) if new.number else None
         finally:
             extent.unpersist()
 
-    def _folded(self, mine: DataFrame, extent: DataFrame, records: int) -> DataFrame:
-        buckets = self.config.buckets or max(2, records // RECORDS_PER_BUCKET)
-        given = fold_input(self.past, mine, extent, self._topics(), buckets)
+    def _may_be_worth_telling(self) -> bool:
+        """Whether offset commits are to be told from other records; an attempt that is made again may be large."""
+        appended = [written.rows for written in self.written if written.table == tables.LOG_RECORDS.name]
+        return not appended or sum(appended) >= WORTH_TELLING
+
+    def _folded(self, new: NewRecords) -> DataFrame:
+        given = fold_input(self.past, new, self._topics(), self.config.buckets)
         self.late_groups, self.stray_groups = given.late_groups, given.stray_groups
-        folded = fold_buckets(given.rows, buckets, FoldSettings()).persist()
+        for cluster_id, number in given.commits.items():
+            self.counts[f"{cluster_id}/unused.{RecordKind.OFFSET_COMMIT}"] += number
+        folded = fold_buckets(given.rows, given.buckets, FoldSettings()).persist()
         counted = folded.groupBy(TABLE, f"{COUNTS}.{c.CLUSTER_ID}", f"{COUNTS}.{COUNT_NAME}").agg(
             F.count(F.lit(1)).alias(COPIES), F.sum(f"{COUNTS}.{COUNT_ROWS}").alias(COUNT_ROWS)
         )
@@ -278,15 +283,16 @@ class Work:
         given.release()
         return folded
 
-    def _take_positions(self, extent: DataFrame) -> int:
-        """Say first and last offset of each log partition that was read; how many records are new."""
+    def _take_positions(self, mine: DataFrame, extent: DataFrame, *, tells_commits: bool) -> NewRecords:
+        """Say first and last offset of each log partition that was read, and how many records are new."""
+        commits = F.sum(COMMITS) if tells_commits else F.lit(0)
         ends = extent.groupBy(c.CLUSTER_ID, c.LOG_PARTITION).agg(
-            F.min(FIRST_OFFSET), F.max(LAST_OFFSET), F.sum(RECORDS).alias(COPIES)
+            F.min(FIRST_OFFSET), F.max(LAST_OFFSET), F.sum(RECORDS), commits
         )
         rows = sorted(ends.collect())
-        for cluster_id, partition, first, last, _ in rows:
+        for cluster_id, partition, first, last, *_ in rows:
             self.positions.setdefault(cluster_id, {})[str(partition)] = [first, last]
-        return sum(row[COPIES] for row in rows)
+        return NewRecords(mine, extent, *(sum(row[number] for row in rows) for number in (-2, -1)))
 
     def _topics(self) -> DataFrame:
         """All changes of topics that count, and those of this attempt."""

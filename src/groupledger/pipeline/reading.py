@@ -80,7 +80,8 @@ class SourceReading:
         what |= {} if source.offsets_partitions is None else {OFFSETS_PARTITIONS: source.offsets_partitions}
         what |= {"columns": dict(source.columns)} if source.columns else {}
         what |= {"glob": True} if source.glob else {}
-        what |= {"offset_commits": True} if source.offset_commits else {}
+        keeps = source.keeps_offset_commits
+        what |= {} if keeps == (source.kind in OFFSETS) else {"offset_commits": keeps}
         if self.table is not None:
             return {**what, **self.table.described}
         found: list[Any] = sorted(list(file) for files in self.files for file in files.found)
@@ -280,20 +281,22 @@ def _one_table(spark: SparkSession, source: SourceSettings, cluster_id: str, lim
     """A log, or listings of topics."""
     if source.kind == SEGMENTS:
         return _segments(spark, source, cluster_id, limits)
-    kind = "parquet" if source.kind == "offsets-parquet" else "json"
+    kind, keeps = "parquet" if source.kind == "offsets-parquet" else "json", source.keeps_offset_commits
     files = table_files(spark, source.place, kind, glob=source.glob)
     if source.kind == LISTING:
         rows = topic_listings.read_json(spark, files, cluster_id)
     elif kind == "json":
-        rows = _within_limits(offsets_log.read_json(spark, files, cluster_id, source.columns), source, limits)
+        found = offsets_log.read_json(spark, files, cluster_id, source.columns, offset_commits=keeps)
+        rows = _within_limits(found, source, limits)
     else:
-        rows = _within_limits(offsets_log.read_table(spark, files, kind, cluster_id, source.columns), source, limits)
+        found = offsets_log.read_table(spark, files, kind, cluster_id, source.columns, offset_commits=keeps)
+        rows = _within_limits(found, source, limits)
     return SourceReading(source, cluster_id, (rows,), () if rows.arrivals is None else (rows.arrivals,), (files,))
 
 
 def _segments(spark: SparkSession, source: SourceSettings, cluster_id: str, limits: LimitSettings) -> SourceReading:
     found = segments.list_segments(source.place, glob=source.glob)
-    rows = segments.read(spark, found, cluster_id, offset_commits=source.offset_commits)
+    rows = segments.read(spark, found, cluster_id, offset_commits=source.keeps_offset_commits)
     within = _within_limits(rows, source, limits)
     return SourceReading(
         source, cluster_id, (within,), () if rows.arrivals is None else (rows.arrivals,), (found.files,)

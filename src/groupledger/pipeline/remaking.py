@@ -143,7 +143,7 @@ class RemadeRows:
 
 def _source(described: Mapping[str, Any], configured: Iterable[SourceSettings]) -> SourceSettings:
     """What a run read, by the true path if that holds a secret: the run does not say it, the configuration does."""
-    names = ("kind", "path", "cluster_id", "format", "offsets_partitions", "columns", "glob")
+    names = ("kind", "path", "cluster_id", "format", "offsets_partitions", "columns", "glob", "offset_commits")
     masked = described["path"]
     path = next((each.place for each in configured if without_secrets(each.place) == masked), masked)
     place = "table" if described["kind"] == TABLE else "path"

@@ -64,15 +64,26 @@ _ALLOWED = {
 }
 
 
-def read_json(spark: SparkSession, files: Files, cluster_id: str, columns: Mapping[str, str] = NO_VALUES) -> Rows:
-    """Read JSON lines, gzipped or not; an invalid line is rejected with its text. `columns`: keys by field."""
+def read_json(
+    spark: SparkSession,
+    files: Files,
+    cluster_id: str,
+    columns: Mapping[str, str] = NO_VALUES,
+    *,
+    offset_commits: bool = True,
+) -> Rows:
+    """Read JSON lines, gzipped or not; an invalid line is rejected with its text. `columns`: keys by field.
+
+    `offset_commits`: whether records of offset commits are kept; otherwise they are counted and left out.
+    """
     assert tuple(COLUMNS) == LOG_FIELDS[:-1], "the parser gives the fields in this order"
     lines = read_text(spark, files)
     watched, watch = watched_scan(lines)
 
     def typed(scan: DataFrame) -> DataFrame:
         rows = parsed(scan, FIELDS, partial(log_record, columns=dict(columns)))
-        return rows.withColumn(c.TIMESTAMP, moment(F.col(c.TIMESTAMP), LongType(), RECORD_TIME))
+        rows = rows.withColumn(c.TIMESTAMP, moment(F.col(c.TIMESTAMP), LongType(), RECORD_TIME))
+        return rows if offset_commits else _without_commits(rows)
 
     rows = records(typed(watched), files.path, cluster_id)
     arrivals = Arrivals(lines, typed(lines), True, (watch, rows.watches[0]))
@@ -80,15 +91,29 @@ def read_json(spark: SparkSession, files: Files, cluster_id: str, columns: Mappi
 
 
 def read_table(
-    spark: SparkSession, files: Files, kind: str, cluster_id: str, columns: Mapping[str, str] = NO_VALUES
+    spark: SparkSession,
+    files: Files,
+    kind: str,
+    cluster_id: str,
+    columns: Mapping[str, str] = NO_VALUES,
+    *,
+    offset_commits: bool = True,
 ) -> Rows:
     """Read a `parquet` or `delta` folder; `columns` by field, if they have other names. Raises as `of_table`."""
-    found = open_table(spark, files, kind)
-    return of_table(spark.createDataFrame([], FIELDS) if found is None else found, files.path, cluster_id, columns)
+    there = open_table(spark, files, kind)
+    found = spark.createDataFrame([], FIELDS) if there is None else there
+    return of_table(found, files.path, cluster_id, columns, offset_commits=offset_commits)
 
 
-def of_table(found: DataFrame, source: str, cluster_id: str, columns: Mapping[str, str] = NO_VALUES) -> Rows:
-    """Return the rows of a table.
+def of_table(
+    found: DataFrame,
+    source: str,
+    cluster_id: str,
+    columns: Mapping[str, str] = NO_VALUES,
+    *,
+    offset_commits: bool = True,
+) -> Rows:
+    """Return the rows of a table; those of offset commits as `read_json` does.
 
     Those of other topics are counted by a separate query that reads only the topic column: if they are in files of
     their own, no other column of these files is read.
@@ -101,9 +126,13 @@ def of_table(found: DataFrame, source: str, cluster_id: str, columns: Mapping[st
         others = given.where(~is_ours).select(c.TOPIC)
         given = given.where(is_ours)
     given = given.select(*COLUMNS)
+
+    def typed(scan: DataFrame) -> DataFrame:
+        return _typed(scan) if offset_commits else _without_commits(_typed(scan))
+
     watched, watch = watched_scan(given)
-    rows = records(_typed(watched), source, cluster_id)
-    arrivals = Arrivals(given, _typed(given), False, (watch, rows.watches[0]), others=others)
+    rows = records(typed(watched), source, cluster_id)
+    arrivals = Arrivals(given, typed(given), False, (watch, rows.watches[0]), others=others)
     return Rows(rows.good, rows.rejected, rows.watches, arrivals)
 
 
@@ -137,9 +166,7 @@ def of_stretches(stretches: DataFrame, source: str, cluster_id: str) -> Rows:
 
 def of_topic(found: DataFrame, source: str, cluster_id: str, *, offset_commits: bool) -> Rows:
     """Return what `spark_kafka_log.frame` reads of a cluster: all its records; offset commits only if requested."""
-    starts = [F.lit(start) for start in OFFSET_COMMITS]
-    is_commit = F.coalesce(F.substring(c.KEY, 1, 2).isin(*starts), F.lit(False))
-    is_kept = F.lit(True) if offset_commits else ~is_commit
+    is_kept = F.lit(True) if offset_commits else ~_is_commit()
     return _of_cluster(found, is_kept, each_row({OFFSET_COMMIT_LEFT_OUT: ~is_kept}), source, cluster_id)
 
 
@@ -151,6 +178,17 @@ def _of_cluster(found: DataFrame, is_kept: Column, counts: Mapping[str, Column],
     rows = records(kept(watched), source, cluster_id)
     arrivals = Arrivals(found, kept(found), False, (watch, rows.watches[0]), counts)
     return Rows(rows.good, rows.rejected, rows.watches, arrivals)
+
+
+def _is_commit() -> Column:
+    """Return whether the key begins as that of an offset commit."""
+    return F.coalesce(F.substring(c.KEY, 1, 2).isin(*map(F.lit, OFFSET_COMMITS)), F.lit(False))
+
+
+def _without_commits(rows: DataFrame) -> DataFrame:
+    """Mark offset commits among rows with PROBLEM, but for those that have one already."""
+    left_out = F.when(_is_commit(), F.lit(OFFSET_COMMIT_LEFT_OUT))
+    return rows.withColumn(PROBLEM, F.coalesce(PROBLEM, left_out))
 
 
 def _typed(given: DataFrame) -> DataFrame:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from groupledger.core.faults import Fault
 from groupledger.core.lines import OTHER_TOPIC
+from groupledger.core.lines.log_records import OFFSET_COMMIT_LEFT_OUT
 from groupledger.core.secrets import without_secrets
 from groupledger.tables import QUARANTINE
 from groupledger.tables import columns as c
@@ -30,6 +31,7 @@ ENTRIES, NUMBER = "ENTRIES", "_number"
 """The problem of a row that holds the number of entries, and the column with that number."""
 
 _ARRIVED, _REJECTED, _BLANK, _OTHER, _GOOD = "arrived", "rejected", "blank", "other_topic", "good"
+_LEFT_OUT = "left_out"
 _NO_TABLE = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE", "PARSE_SYNTAX_ERROR")
 _NO_CATALOG = ("CATALOG_NOT_FOUND", "INVALID_CATALOG", "CATALOG_NOT_REGISTERED")
 _NO_TYPE = ("PARQUET_TYPE", "UNSUPPORTED_TIME", "DELTA_UNSUPPORTED", "UNSUPPORTED_DATATYPE")
@@ -148,7 +150,7 @@ def opened(read: Callable[[], T], path: str) -> T:
 def split(rows: DataFrame, good: list[Column], source: str, rejected: dict[str, Column]) -> Rows:
     """Split rows into those without a PROBLEM (`CODE: message`, or null), and quarantine rows of the others.
 
-    Rows that are BLANK or of OTHER_TOPIC are in neither.
+    Rows that are BLANK, of OTHER_TOPIC, or OFFSET_COMMIT_LEFT_OUT, are in neither.
     """
     watch = Observation()
     usable = observed(rows, watch).where(F.col(PROBLEM).isNull()).select(*good)
@@ -205,7 +207,7 @@ def problem(code: str, what: str, got: Column, expected: str) -> Column:
 
 
 def _is_rejected() -> Column:
-    return F.col(PROBLEM).isNotNull() & ~F.col(PROBLEM).isin(BLANK, OTHER_TOPIC)
+    return F.col(PROBLEM).isNotNull() & ~F.col(PROBLEM).isin(BLANK, OTHER_TOPIC, OFFSET_COMMIT_LEFT_OUT)
 
 
 def _named(counts: Mapping[str, Column] | None) -> list[Column]:
@@ -219,11 +221,14 @@ def _fates() -> list[Column]:
         _REJECTED: _is_rejected(),
         _BLANK: F.col(PROBLEM) == BLANK,
         _OTHER: F.col(PROBLEM) == OTHER_TOPIC,
+        _LEFT_OUT: F.col(PROBLEM) == OFFSET_COMMIT_LEFT_OUT,
     }
     return [F.count_if(condition).alias(name) for name, condition in fates.items()]
 
 
 def _arrived(before: dict[str, int], behind: dict[str, int], others: int) -> Arrived:
     left_out = {kind: number for kind, number in before.items() if kind != _ARRIVED and number}
+    if behind[_LEFT_OUT]:
+        left_out[OFFSET_COMMIT_LEFT_OUT] = behind[_LEFT_OUT]
     there, other_topic = before[_ARRIVED] + others, behind[_OTHER] + others
     return Arrived(there, behind[_GOOD], behind[_REJECTED], behind[_BLANK], other_topic, left_out)
