@@ -50,8 +50,8 @@ def _peak_bytes(large: Path, small: Path) -> int:
     pa.default_memory_pool().release_unused()
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak begins anew
     before = _status("VmRSS")
-    answers = compute_all(given)
-    return _status("VmHWM") - before - sum(each.nbytes for each in answers)
+    answered = sum(int(each.nbytes) for each in compute_all(given))
+    return _status("VmHWM") - before - answered
 
 
 def _status(name: str) -> int:

@@ -32,20 +32,25 @@ EVERY = (
 )
 
 
+def known(value: bytes | None) -> bytes:
+    assert value is not None
+    return value
+
+
 def commit(version: int, metadata: str = "", topic: str = "clicks", group: str = "payments") -> tuple[bytes, bytes]:
     """Key and value of a commit of any version; -1: of the type that Kafka had before."""
     fields = {"topic": topic, "partition": 7}
     if version < 0:
         old = {"offset": 1, "metadata": metadata, "commit_timestamp": 1_700_000_000_000}
         kind = RecordKind.LEGACY_OFFSET_COMMIT
-        return encode_key(LogKey(kind, 0, group, fields)), encode_value(kind, 0, old)
+        return encode_key(LogKey(kind, 0, group, fields)), known(encode_value(kind, 0, old))
     value = OffsetCommit(
         *(1, 5 if version >= 3 else None, metadata, 1_700_000_000_000),
         2 if version == 1 else None,
         TOPIC_ID if version == 4 and metadata != "no id" else None,
     )
     kind = RecordKind.OFFSET_COMMIT
-    return encode_key(LogKey(kind, 1, group, fields)), encode_value(kind, version, value)
+    return encode_key(LogKey(kind, 1, group, fields)), known(encode_value(kind, version, value))
 
 
 GOOD = [
@@ -94,7 +99,7 @@ def test_commits_are_told_as_the_decoder_tells_them(spark):
     wrong = [(record, one) for record, one, other in zip(records, found, expected, strict=True) if one != other]
     assert wrong == []
     assert sum(expected[: len(GOOD)]) == len(GOOD) // 3
-    assert sum(expected[len(GOOD) : len(GOOD) + len(captured)]) > 400
+    assert sum(expected[len(GOOD) : len(GOOD) + len(captured)]) > 150
     assert 200 < sum(found[-6_000:]) < 3_000
 
 
@@ -212,4 +217,4 @@ def test_a_ledger_is_the_same_whoever_counts_the_commits(new_workspace, monkeypa
     for one, other in zip(in_worker, in_jvm, strict=True):
         assert one == other
     assert all(some < every for some, every in zip(some_rows, all_rows, strict=True))
-    assert some_rows[0] < all_rows[0] - 200, "the commits of the capture alone"
+    assert some_rows[0] < all_rows[0] - 150, "the commits of the capture alone"

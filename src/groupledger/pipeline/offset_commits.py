@@ -9,8 +9,7 @@ matters is where the group's last record is: its head says so. If that is a comm
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -57,7 +56,7 @@ class Spared:
 
     records: DataFrame
     ends: DataFrame | None = None
-    commits: Mapping[str, int] = MappingProxyType({})
+    commits: Mapping[str, int] = field(default_factory=dict)
 
 
 def told(records: DataFrame) -> DataFrame:

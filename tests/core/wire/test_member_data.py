@@ -72,7 +72,7 @@ def test_a_scenario_takes_what_kafka_takes(assignor):
         owned = tuple(TopicPartition(*each) for each in flat(sent.owned))
         stated = None if sent.generation is None or sent.generation < 0 else sent.generation
         member = Member("a", tuple(sent.topics), owned, stated, user_data=sent.user_data)
-        owned, generation = read_claim(assignor, member)
-        if (readable(owned), generation) != expected(pair):
-            wrong.append((pair, owned, generation))
+        claimed, generation = read_claim(assignor, member)
+        if (readable(claimed), generation) != expected(pair):
+            wrong.append((pair, claimed, generation))
     assert wrong == []
