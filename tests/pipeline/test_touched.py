@@ -16,6 +16,7 @@ from groupledger.pipeline.doctor import soundness
 from groupledger.pipeline.maintain import maintain
 from groupledger.pipeline.rebuild import rebuild
 from groupledger.sinks import runs
+from groupledger.sinks.location import LedgerLocation
 from groupledger.tables import (
     ASSIGNMENTS,
     GROUP_HEADS,
@@ -64,7 +65,11 @@ def results(space):
 def copied(space, folder):
     """The ledger, where something else is done with it."""
     folder.mkdir(exist_ok=True)
-    return Workspace(space.spark, Path(space.location.path), folder)
+
+    def copy(place):
+        return LedgerLocation(path=str(shutil.copytree(space.location.path, place)))
+
+    return Workspace(space.spark, copy, folder)
 
 
 def as_if_whole(space, folder, settings=PLAIN, **more):
