@@ -103,6 +103,17 @@ def test_commits_are_told_as_the_decoder_tells_them(spark):
     assert 200 < sum(found[-6_000:]) < 3_000
 
 
+@pytest.fixture
+def planned_at_once(spark):
+    """An adaptive plan has no code before it runs."""
+    adaptive = "spark.sql.adaptive.enabled"
+    before = spark.conf.get(adaptive)
+    spark.conf.set(adaptive, "false")
+    yield
+    spark.conf.set(adaptive, before)
+
+
+@pytest.mark.usefixtures("planned_at_once")
 def test_hotspot_compiles_what_tells_them(spark, tmp_path):
     """A generated method of 8,000 bytes of code and more is interpreted, fifty times as slow."""
     rows = f"cluster_id string, group_id string, log_partition int, offset bigint, {c.TIMESTAMP} timestamp"
