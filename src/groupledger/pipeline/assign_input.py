@@ -85,12 +85,9 @@ def catalogue(topics: DataFrame, limits: LimitSettings) -> TopicCatalogue:
 
 
 def chosen_snapshots(groups: DataFrame, settings: AssignSettings) -> DataFrame:
-    """Every snapshot, or the last of each group."""
-    return last_of_groups(groups) if settings.snapshots == LATEST else groups
-
-
-def last_of_groups(groups: DataFrame) -> DataFrame:
-    """The last snapshot of each group: by incarnation, then position, never by clock."""
+    """Every snapshot, or the last of each group: by incarnation, then position, never by clock."""
+    if settings.snapshots != LATEST:
+        return groups
     newest = Window.partitionBy(c.CLUSTER_ID, c.GROUP_ID).orderBy(
         F.desc(c.INCARNATION), F.desc(c.OFFSET), F.desc(c.SNAPSHOT_ID)
     )
