@@ -109,7 +109,8 @@ def test_a_later_source_is_appended_and_an_earlier_one_changed():
         (
             LEAST + "sources: [{kind: topics-jsonl, path: x, offset_commits: true}]",
             "sources.0.offset_commits",
-            "stands in a source of kind topics-jsonl; expected it under offsets-jsonl, offsets-parquet, offsets-delta, offsets-table, kafka and segments only",
+            "stands in a source of kind topics-jsonl; expected it under offsets-jsonl, offsets-parquet, offsets-delta, "
+            "offsets-table, kafka and segments only",
         ),
         (LEAST + "sources: [{kind: offsets-table}]", "sources.0.table", "is missing; expected its name in the session"),
         (LEAST + "sources: [{kind: offsets-delta, table: a.b}]", "sources.0.table", "it under offsets-table only"),
