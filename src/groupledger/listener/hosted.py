@@ -167,8 +167,21 @@ class HostedConsumer:
             self.positions.pop(each, None)
             self._read.pop(each, None)
 
+    def _is_expelled(self) -> bool:
+        """Return whether the group went on without this member, so that its commits are refused."""
+        return False
+
     def _give_up(self, partitions: Iterable[TopicPartition]) -> None:
-        """Note where reading stopped; the next owner reads uncommitted records again."""
+        """Note where reading stopped; the next owner reads uncommitted records again.
+
+        Where an expelled member stopped is ignored: its partitions may have new owners by now.
+        """
+        known = dict(self.broker.last_read)
+        self._stop_reading(partitions)
+        if self._is_expelled():
+            self.broker.last_read = known
+
+    def _stop_reading(self, partitions: Iterable[TopicPartition]) -> None:
         for each in (each for each in partitions if each in self._assigned):
             position, committed = self.position(each), self.broker.committed.get(each)
             self.broker.last_read[each] = LastRead(position, revoked=True)
@@ -206,6 +219,9 @@ class HostedConsumer:
         self._commit(self._all_positions() if offsets is None else dict(offsets))
 
     def _commit(self, wanted: dict[TopicPartition, OffsetAndMetadata]) -> None:
+        if wanted and self._is_expelled():
+            message = f"{self.member} is no member of the group's generation; expected a commit before it is expelled"
+            self._fail("commit", wanted, CommitFailedError("COMMIT_FAILED", message))
         self._require_offsets("commit", wanted)
         foreign = {each: wanted[each] for each in wanted if each not in self._assigned}
         if foreign:

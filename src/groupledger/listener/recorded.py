@@ -18,7 +18,7 @@ from groupledger.core.protocol.callbacks import Call, Callback
 from groupledger.core.protocol.recorded import Certainty, RecordedCall, recorded_calls
 from groupledger.core.protocol.recorded_tenures import RecordedTenure, tenures, with_commits
 from groupledger.listener.broker import SimulatedBroker
-from groupledger.listener.errors import CommitFailedError, named
+from groupledger.listener.errors import named
 from groupledger.listener.hosted import EXPELLED, READ_AGAIN, Entry, HostedConsumer
 from groupledger.listener.interface import RebalanceListener
 from groupledger.listener.rehearsal import RECORDS, Make, RehearsedGroup
@@ -191,7 +191,7 @@ class RecordedConsumer(HostedConsumer):
             with spending(self._spend):
                 super()._call(listener, due)
         finally:
-            if self._is_late:
+            if self._is_expelled():
                 told = f"{due.callback.value} took {self._spent_ms:,} ms: the group would go on without the member"
                 error = f"{told}; expected less than its rebalance timeout of {self._timeout_ms:,} ms"
                 self._note(EXPELLED, due.partitions, error)
@@ -199,22 +199,8 @@ class RecordedConsumer(HostedConsumer):
     def _spend(self, ms: int) -> None:
         self._spent_ms += ms
 
-    @property
-    def _is_late(self) -> bool:
+    def _is_expelled(self) -> bool:
         return self._timeout_ms is not None and self._spent_ms > self._timeout_ms
-
-    def _commit(self, wanted: dict[TopicPartition, OffsetAndMetadata]) -> None:
-        if wanted and self._is_late:
-            message = f"{self.member} is no member of the group's generation; expected a commit before it is expelled"
-            self._fail("commit", wanted, CommitFailedError("COMMIT_FAILED", message))
-        super()._commit(wanted)
-
-    def _give_up(self, partitions: Iterable[TopicPartition]) -> None:
-        """Ignore where a member stopped that is late: the group went on without it."""
-        known = dict(self.broker.last_read)
-        super()._give_up(partitions)
-        if self._is_late:
-            self.broker.last_read = known
 
     def _judge(self, did: str, partition: TopicPartition, last_offset: int, records: int) -> None:
         """Note it; where nothing is committed, the next owner begins at a place that is not known."""

@@ -11,7 +11,6 @@ from groupledger.core.protocol.application import Accepts, Application, ClockedG
 from groupledger.core.protocol.callbacks import LISTENER, Call
 from groupledger.core.protocol.records import Records
 from groupledger.listener.broker import SimulatedBroker
-from groupledger.listener.errors import CommitFailedError
 from groupledger.listener.hosted import EXPELLED, Entry, HostedConsumer
 from groupledger.listener.interface import RebalanceListener
 from groupledger.listener.turns import in_turns, spend
@@ -86,18 +85,8 @@ class TimedConsumer(HostedConsumer):
         if self.accepts():
             self._commit(self._all_positions())
 
-    def _commit(self, wanted: dict[TopicPartition, OffsetAndMetadata]) -> None:
-        if wanted and not self.accepts():
-            message = f"{self.member} is no member of the group's generation; expected a commit before it is expelled"
-            self._fail("commit", wanted, CommitFailedError("COMMIT_FAILED", message))
-        super()._commit(wanted)
-
-    def _give_up(self, partitions: Iterable[TopicPartition]) -> None:
-        """Ignore where an expelled member stopped: its partitions may have new owners by now."""
-        known = dict(self.broker.last_read)
-        super()._give_up(partitions)
-        if not self.accepts():
-            self.broker.last_read = known
+    def _is_expelled(self) -> bool:
+        return not self.accepts()
 
     def committed(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
