@@ -30,6 +30,8 @@ from tests.core.protocol.drawn_times import consumer_script, mixed_script, timed
 BUCKETS = 32
 SAMPLE = 90
 """Groups that are simulated in this process besides, for the processor time of an event."""
+NAMED = 10
+"""Events that did not settle and are named, at most."""
 WITH_CLOCKS = (timed_script, mixed_script, consumer_script)
 
 
@@ -79,6 +81,8 @@ def main(groups: int, events: int, kind: str) -> None:
         assert told is not None
         print(f"{groups} groups x {events} events, {kind}: {took:.1f} s, {told[0]} events", end=", ")
         print(f"{told[1]} rounds, {told[2]} calls, {told[3]} not stable; {took / told[0] * 1_000:.3f} ms an event")
+        for row in settled.where(~F.col("stable")).orderBy("group_id", "event").limit(NAMED).collect():
+            print(f"not stable: {row['group_id']} at event {row['event']}: {row['failure']}")
 
 
 if __name__ == "__main__":
