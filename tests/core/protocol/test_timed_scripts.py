@@ -8,8 +8,10 @@ import pytest
 
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
+from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings, StreamsGroupSettings
 from groupledger.core.protocol.consumer_group.topology import SubtopologyTopics
+from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.protocol.story import read_script, told, write_script
 from groupledger.core.protocol.times import MemberTimes, Times
@@ -143,6 +145,24 @@ def test_a_group_that_does_not_come_to_rest_is_given_up():
     """It works longer than it may: it leaves and comes back for ever."""
     settled = played(join("a"), join("b"), rebalance_timeout_ms=1_000, processing_ms=5_000)
     assert settled[-1].failure == "not stable after 50 rounds"
+
+
+def test_a_group_in_which_one_member_is_always_too_late_is_given_up_and_both_are_named():
+    """b, far from the broker, claims what it had long ago: t-0 and t-1 change hands for ever between a and c."""
+    topics, far, near = {"t": 4, "u": 9}, MemberTimes(round_trip_ms=50), MemberTimes(round_trip_ms=0)
+    joins = [
+        *(e.Join("a", ("t",)), e.Join("b", ("u",), at_ms=10_000)),
+        *(e.Join("c", ("t", "u"), at_ms=60_000), e.Join("d", ("t", "u"), at_ms=60_001)),
+    ]
+    pace = Pace(callback_ms={Callback.REVOKED: 3})
+    *_, last = simulate(Script(topics, joins, pace=pace, times=Times(near, {"b": far})))
+    assert (
+        last.failure == "not stable after 50 rounds; in each of the last 10, a joined again before b had an assignment"
+    )
+    moved = [
+        next(set(row.owned) - set(row.target) for row in each.members if row.member == "a") for each in last.rounds
+    ]
+    assert moved[-2:] == [{("t", 0)}, {("t", 1)}] or moved[-2:] == [{("t", 1)}, {("t", 0)}]
 
 
 def test_a_group_in_which_nobody_can_join_is_given_up():

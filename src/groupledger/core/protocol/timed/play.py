@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from groupledger.core.custom.naming import CustomAssignor
@@ -16,7 +16,7 @@ from groupledger.core.protocol.leader import Plan, Question
 from groupledger.core.protocol.records import Records
 from groupledger.core.protocol.refusals import BAD_EVENT, no_expiry
 from groupledger.core.protocol.script import MOST_ROUNDS, Script
-from groupledger.core.protocol.settlement import Settlement, TimedEnd
+from groupledger.core.protocol.settlement import MemberRound, Round, Settlement, TimedEnd
 from groupledger.core.protocol.timed import coordination, sessions
 from groupledger.core.protocol.timed.group import TimedGroup
 from groupledger.core.protocol.timed.happening import happen
@@ -27,6 +27,9 @@ from groupledger.core.protocol.times import Times
 TimedPlay = Generator[Question, Plan, list[Settlement]]
 MOST_MOMENTS = 10_000
 """Of each hundred processes, between two rounds: a group in which nobody gets as far as a round is given up."""
+
+LAST_ROUNDS = 10
+"""Of a group that is given up: what is the same in all of them keeps it from coming to rest."""
 
 
 def play_timed(
@@ -113,7 +116,7 @@ def _until(group: TimedGroup, end_ms: int | None) -> Generator[Question, Plan, N
         if group.failure is not None:
             break
         if len(group.rounds) >= MOST_ROUNDS:
-            group.failure = f"not stable after {MOST_ROUNDS} rounds"
+            group.failure = f"not stable after {MOST_ROUNDS} rounds{_interrupted(group.rounds[-LAST_ROUNDS:])}"
             break
         rounds, moments = len(group.rounds), moments + 1 if rounds == len(group.rounds) else 0
         if moments > MOST_MOMENTS * (1 + len(group.processes) // 100):
@@ -129,6 +132,21 @@ def _until(group: TimedGroup, end_ms: int | None) -> Generator[Question, Plan, N
     if end_ms is not None:
         group.agenda.now_ms = max(group.now_ms, end_ms)
     group.catch_up()
+
+
+def _interrupted(rounds: Sequence[Round]) -> str:
+    """Which members began the next rebalance in each of the rounds, and which had no assignment yet each time."""
+    again = _in_each(rounds, lambda row: row.answered and row.joins_again)
+    late = _in_each(rounds, lambda row: not row.answered)
+    if not again or not late:
+        return ""
+    return f"; in each of the last {len(rounds)}, {again} joined again before {late} had an assignment"
+
+
+def _in_each(rounds: Sequence[Round], holds: Callable[[MemberRound], bool]) -> str:
+    """Names of members for which this holds in each of the rounds."""
+    names = ({row.member for row in each.members if holds(row)} for each in rounds)
+    return ", ".join(sorted(set.intersection(*names)))
 
 
 def _recover(group: TimedGroup) -> None:
