@@ -114,6 +114,21 @@ def mixed(spark: SparkSession, records: int, percent: int) -> DataFrame:
 
 def generated(spark: SparkSession, records: int) -> DataFrame:
     """Records of an offsets log: captured GroupMetadata, each group's history under as many names as it takes."""
+    rows = captured_generations(spark).persist()
+    copies = -(-records // rows.count())
+    name = F.concat("name", F.lit("-"), F.col("id").cast("string"))
+    many = rows.crossJoin(spark.range(copies)).select(
+        "partition",
+        (F.col("id") * OFFSETS_A_COPY + F.col("offset")).alias("offset"),
+        "timestamp",
+        metadata_key(name).alias("key"),
+        "value",
+    )
+    return many.limit(records)
+
+
+def captured_generations(spark: SparkSession) -> DataFrame:
+    """The captured GroupMetadata records: partition (shifted), offset, timestamp, name of the group, value."""
     logs = (
         spark.read.json(str(CAPTURES / log / "offsets.jsonl.gz")).withColumn("partition", F.col("partition") + shift)
         for log, shift in LOGS.items()
@@ -121,17 +136,12 @@ def generated(spark: SparkSession, records: int) -> DataFrame:
     captured = reduce(DataFrame.unionByName, logs).where(F.col("value").isNotNull())
     keys = captured.withColumn("key", F.unbase64("key")).where(F.hex(F.substring("key", 1, 2)) == "0002")
     group = F.substring("key", F.lit(5), F.length("key") - 4).cast("string")
-    rows = keys.withColumn("name", group).persist()
-    copies = -(-records // rows.count())
-    name = F.concat("name", F.lit("-"), F.col("id").cast("string"))
-    many = rows.crossJoin(spark.range(copies)).select(
-        "partition",
-        (F.col("id") * OFFSETS_A_COPY + F.col("offset")).alias("offset"),
-        "timestamp",
-        F.concat(_bytes("0002"), _text(name)).alias("key"),
-        F.unbase64("value").alias("value"),
-    )
-    return many.limit(records)
+    return keys.select("partition", "offset", "timestamp", group.alias("name"), F.unbase64("value").alias("value"))
+
+
+def metadata_key(group: Column) -> Column:
+    """The key of the GroupMetadata records of a group."""
+    return F.concat(_bytes("0002"), _text(group))
 
 
 def _text(text: Column) -> Column:
