@@ -1,14 +1,13 @@
 """Draw mutants of a part of the source by seed, run their tests on each uncompiled, and tell what survives.
 
-python -m tests.mutants [--part assignors] [--count 500] [--seed 1] [--minutes 60] [--quick] [--survivors-of OUTPUT]
+python -m tests.mutants [--part assignors] [--count 500] [--seed 1] [--minutes 60] [--survivors-of OUTPUT] [--all-tests]
 
-A mutant is killed when a test fails or does not end. The tests closest to its file run first, then all others that
-reach it; not those that compile, which takes a compiler's time for each mutant. The source of the work tree is copied;
-nothing in it is changed. Ends with status 1 where under 90 % of those tried are killed, 2 where the time was not enough
-for all. Survivors known to be no other program are listed with the reason (`equivalent`), and count as survivors.
-A test that was added can only kill more: given the output of an earlier run of the same source and seed, only what
-survived then is tried again. Where all tests take long: `--quick` runs only those of a mutant's own file, and what it
-lets live is then tried by all of them, as the survivors of its output.
+A mutant is killed when a test fails or does not end. All tests of the part run once on the source as it is, which shows
+what each reaches (`reach`); a mutant is tried by those that reach its line, the quickest first. The source of the work
+tree is copied; nothing in it is changed. Ends with status 1 where under 90 % of those tried are killed, 2 where the
+time was not enough for all. Survivors known to be no other program are listed with the reason (`equivalent`), and count
+as survivors. A test that was added can only kill more: given the output of an earlier run of the same source and seed,
+only what survived then is tried again; with `--all-tests` by every test of the part.
 """
 
 from __future__ import annotations
@@ -17,30 +16,24 @@ import argparse
 import os
 import random
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from queue import SimpleQueue
 
+import pytest
+
+from tests.mutants import forks, patience
 from tests.mutants.equivalent import EQUIVALENT, Key
+from tests.mutants.forks import ROOT
 from tests.mutants.parts import CORE, PACKAGE, PARTS
-from tests.mutants.patience import RUNS_ON
-from tests.mutants.sites import Mutant, mutants
+from tests.mutants.reach import Chosen, Reached, Recorder, Statement
+from tests.mutants.sites import Mutant, mutants, statement_at
 
-ROOT = Path(__file__).parents[2]
 WANTED_KILLED = 0.9
-
-EXAMPLES = "20"
-"""Drawn groups for each assignor's properties: what a few do not see, the gold mostly does."""
-HISTORIES = "25"
-"""Random histories of groups, for each test that draws some."""
 
 
 class Outcome(Enum):
@@ -54,18 +47,21 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A mutant of a file, and the test files that reach it: `closest` run alone, before all others."""
+    """A mutant of a file."""
 
     path: Path
     mutant: Mutant
-    tests: tuple[str, ...]
-    closest: tuple[str, ...] = ()
 
     def key(self, root: Path) -> Key:
         """What it is, wherever it stands in its file."""
         line = (root / self.path).read_text(encoding="utf-8").splitlines()[self.mutant.line - 1].strip()
         below = CORE if self.path.is_relative_to(CORE) else PACKAGE
         return Key(str(self.path.relative_to(below)), line, self.mutant.old, self.mutant.new)
+
+    def statement(self, root: Path) -> Statement | None:
+        """What it changes; None for what runs when the file is loaded."""
+        line = statement_at((root / self.path).read_bytes(), self.mutant.line)
+        return None if line is None else Statement(self.path, line)
 
 
 def told(trial: Trial, root: Path) -> str:
@@ -80,9 +76,9 @@ def drawn(root: Path, count: int, seed: int, part: str = "assignors") -> list[Tr
     """`count` of all mutants of a part of the source below `root`, the same for the same seed and source."""
     of = PARTS[part]
     every = [
-        Trial(below, each, tuple(of.tests(below)), tuple(of.closest(below)))
-        for below in (path.relative_to(root) for path in of.files(root))
-        for each in mutants((root / below).read_bytes(), wide=of.wide)
+        Trial(path.relative_to(root), each)
+        for path in of.files(root)
+        for each in mutants(path.read_bytes(), wide=of.wide)
     ]
     return random.Random(seed).sample(every, min(count, len(every)))  # noqa: S311 reproducible, not secret
 
@@ -93,92 +89,101 @@ def survivors(trials: Sequence[Trial], root: Path, output: str) -> list[Trial]:
     return [trial for trial in trials if told(trial, root).partition(": src")[2] in before]
 
 
-class Places:
-    """Copies of the source, one a process, lent in turn."""
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """The source as it is, in a folder, with what its tests reach; copies to change stand beside it."""
 
-    def __init__(self, source: Path, copies: int, ends_at: float) -> None:
-        self.source = source
-        self.ends_at = ends_at
-        self.free: SimpleQueue[Path] = SimpleQueue()
-        for number in range(copies):
-            place = source.with_name(str(number))
-            shutil.copytree(source, place)
-            self.free.put(place)
+    source: Path
+    reached: Reached
+    all_tests: bool
 
-    def tried(self, trial: Trial) -> Outcome:
-        """Whether the tests see the mutant."""
-        if time.monotonic() > self.ends_at:
-            return Outcome.NOT_TRIED
-        place = self.free.get()
-        try:
-            outcome = _applied(place, trial)
-        finally:
-            self.free.put(place)
+    def tried(self, trials: Iterable[Trial], copies: int, ends_at: float) -> Counter[Outcome]:
+        """Try each mutant until the time is over, as many at once as there are copies."""
+        beside = Path(tempfile.mkdtemp(dir=self.source.parent))
+        free = [Path(shutil.copytree(self.source, beside / str(number))) for number in range(copies)]
+        waiting = deque(trials)
+        running: dict[int, tuple[Trial, Path]] = {}
+        outcomes: Counter[Outcome] = Counter()
+        while running or (waiting and time.monotonic() <= ends_at):
+            if free and waiting and time.monotonic() <= ends_at:
+                trial = waiting.popleft()
+                tests = self.tests_of(trial)
+                if tests:
+                    place = free.pop()
+                    running[self._started(place, trial, tests)] = trial, place
+                else:
+                    outcomes[self._told(trial, Outcome.SURVIVED)] += 1
+            else:
+                process, status = forks.ended()
+                trial, place = running.pop(process)
+                shutil.copy2(self.source / trial.path, place / trial.path)
+                free.append(place)
+                outcomes[self._told(trial, _outcome(status))] += 1
+        outcomes[Outcome.NOT_TRIED] += len(waiting)
+        return outcomes
+
+    def tests_of(self, trial: Trial) -> list[str]:
+        """The tests that are to see it, the quickest first."""
+        return self.reached.tests_of(None if self.all_tests else trial.statement(self.source))
+
+    def _started(self, place: Path, trial: Trial, tests: list[str]) -> int:
+        path = place / trial.path
+        path.write_bytes(trial.mutant.applied(path.read_bytes()))
+        files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+        chosen = Chosen(tests, frozenset(self.reached.seconds))
+        return forks.start(place, files, place / "output", patience, chosen)
+
+    def _told(self, trial: Trial, outcome: Outcome) -> Outcome:
         survivor = f"\n{told(trial, self.source)}\n" if outcome is Outcome.SURVIVED else ""
         print(outcome.value, end=survivor, flush=True)
         return outcome
-
-
-def _applied(place: Path, trial: Trial) -> Outcome:
-    path = place / trial.path
-    original = path.read_bytes()
-    try:
-        path.write_bytes(trial.mutant.applied(original))
-        outcome = _outcome(place, trial.closest) if trial.closest else Outcome.SURVIVED
-        return _outcome(place, trial.tests) if outcome is Outcome.SURVIVED and trial.tests else outcome
-    finally:
-        path.write_bytes(original)
 
 
 def _copy(source: Path) -> None:
     for name in ("src", "tests", "conf", "docs", "examples"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md"):
-        shutil.copy(ROOT / name, source)
+        shutil.copy2(ROOT / name, source)
 
 
-def every_test(trials: Sequence[Trial]) -> list[str]:
-    """Each test file that runs for any of the mutants."""
-    return list(dict.fromkeys(test for trial in trials for test in (*trial.closest, *trial.tests)))
-
-
-def _outcome(place: Path, tests: Sequence[str]) -> Outcome:
-    environment = os.environ | {
-        "GROUPLEDGER_KERNELS": "python",
-        "GROUPLEDGER_EXAMPLES": EXAMPLES,
-        "GROUPLEDGER_CLOCK_RUNS": HISTORIES,
-        "GROUPLEDGER_MACHINE_RUNS": HISTORIES,
-        "PYTHONPATH": str(place / "src"),
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
-    plugins = ("-p", "no:cacheprovider", "-p", "tests.mutants.patience")
-    options = ("-x", "-q", *plugins, "--hypothesis-seed=0", "-m", "not slow")
-    command = [sys.executable, "-m", "pytest", *options, "-k", "not numba", *tests]
-    done = subprocess.run(command, cwd=place, env=environment, capture_output=True, check=False)
-    if done.returncode == RUNS_ON:
+def _outcome(status: int) -> Outcome:
+    if status == pytest.ExitCode.NO_TESTS_COLLECTED:
+        raise RuntimeError("none of the tests that reach a mutant was found")
+    if status == patience.RUNS_ON:
         return Outcome.TIMED_OUT
-    return Outcome.KILLED if done.returncode else Outcome.SURVIVED
+    return Outcome.KILLED if status else Outcome.SURVIVED
+
+
+def watched(source: Path, trials: Sequence[Trial], tests: Sequence[str]) -> Reached | None:
+    """What the tests reach of the statements that the mutants change; None, and their output, if they do not pass."""
+    statements = (trial.statement(source) for trial in trials)
+    wanted = list(dict.fromkeys(each for each in statements if each is not None))
+    output, found = source.with_name("output"), source.with_name("reached")
+    forks.start(source, tests, output, Recorder(source, wanted, found), bytecode=True)
+    _, status = forks.ended()
+    if status:
+        print(f"{output.read_text()}\ntests of the source as it is must pass; they end with status {status}")
+        return None
+    return Reached.read(found, wanted)
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Try the drawn mutants; print the survivors and the share killed."""
     began = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(arguments.processes) as pool:
-        source = Path(folder, "source")
+    forks.load()
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "source").resolve()
         _copy(source)
         trials = drawn(source, arguments.count, arguments.seed, arguments.part)
         if arguments.survivors_of:
             trials = survivors(trials, source, arguments.survivors_of.read_text())
-        if arguments.quick:
-            trials = [replace(trial, tests=trial.tests if not trial.closest else ()) for trial in trials]
-        unchanged = _outcome(source, every_test(trials))
-        if unchanged is not Outcome.SURVIVED:
-            print(f"tests of the source as it is: {unchanged.name}; they must pass")
+        reached = watched(source, trials, PARTS[arguments.part].tests)
+        if reached is None:
             return 2
-        places = Places(source, arguments.processes, began + 60 * arguments.minutes)
-        outcomes = list(pool.map(places.tried, trials))
+        bench = Bench(source, reached, arguments.all_tests)
+        outcomes = bench.tried(trials, arguments.processes, began + 60 * arguments.minutes)
     print()
-    return _judged(Counter(outcomes), arguments.seed)
+    return _judged(outcomes, arguments.seed)
 
 
 def _judged(count: Counter[Outcome], seed: int) -> int:
@@ -200,6 +205,6 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--quick", action="store_true", help="only the tests of a mutant's own file, if it has any")
     parser.add_argument("--survivors-of", type=Path, metavar="OUTPUT", help="only those that survived in this output")
+    parser.add_argument("--all-tests", action="store_true", help="also those that were not seen to reach the mutant")
     raise SystemExit(main(parser.parse_args()))

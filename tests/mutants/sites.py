@@ -65,6 +65,15 @@ def mutants(source: bytes, *, wide: bool = False) -> list[Mutant]:
     return sorted(found, key=lambda each: (each.offset, each.new))
 
 
+def statement_at(source: bytes, line: int) -> int | None:
+    """The line at which the innermost statement around a line begins; None where it runs when the file is loaded."""
+    statements = [each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.stmt)]
+    around = [each for each in statements if each.lineno <= line <= (each.end_lineno or each.lineno)]
+    innermost = max(around, key=lambda each: each.lineno)
+    inside = any(isinstance(each, ast.FunctionDef) and each is not innermost for each in around)
+    return innermost.lineno if inside else None
+
+
 @dataclass(frozen=True, slots=True)
 class _Finder:
     source: bytes

@@ -1,7 +1,8 @@
 """The table of equivalent mutants names mutants that there are."""
 
-from tests.mutants.__main__ import ROOT, drawn
+from tests.mutants.__main__ import drawn
 from tests.mutants.equivalent import EQUIVALENT
+from tests.mutants.forks import ROOT
 from tests.mutants.parts import PARTS
 
 
