@@ -281,6 +281,20 @@ def test_kafka_python_runs_listeners_beside_its_loop(kafka_python):
     assert did[1] == ("commit", ({Native("t", 1): (7, "", -1)},), {"timeout_ms": None})
 
 
+def test_kafka_python_pauses_and_resumes(kafka_python):
+    did = polled(kafka_python, Doing(), ("on_partitions_assigned", t(0, 1)))
+    kafka_python.pause(t(0, 1))
+    kafka_python.resume(t(1))
+    assert did == [("pause", (Native("t", 0), Native("t", 1)), {}), ("resume", (Native("t", 1),), {})]
+
+
+def test_what_kafka_python_is_assigned_after_a_loss_is_there(kafka_python):
+    polled(kafka_python, Doing(), ("on_partitions_assigned", t(0)), ("on_partitions_lost", t(0)))
+    assert kafka_python.assignment() == set()
+    kafka_python._consumer.owned = {Native("t", 0)}  # the client has it before its listener is called
+    assert kafka_python.assignment() == set(t(0))
+
+
 def test_a_client_that_is_not_installed_is_said():
     with pytest.raises(Fault, match="no-such-client is not installed; expected `pip install no-such-client`"):
         client_module("no_such_client", "no-such-client")

@@ -169,6 +169,12 @@ def test_a_log_of_which_offset_0_is_committed_may_be_empty(log):
     assert {ends for _, ends, _, _ in Asking.asked} == {0}
 
 
+def test_a_deleted_commit_is_committed_no_longer():
+    Asking.asked.clear()
+    replayed(handed(100, None), Asking)
+    assert Asking.asked[0] == (100, 100, None, None)
+
+
 def test_a_member_that_goes_back_reads_again_by_itself():
     """b sought back to 40: that is no fault of the listener, and neither is where a goes on."""
     log = handed(100, 250, after=(40, 60))

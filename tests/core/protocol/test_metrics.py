@@ -63,6 +63,15 @@ def test_values_of_a_simulation(member, name, value):
     assert simulated(A, B)[member, name].value == (value if value is None else pytest.approx(value))
 
 
+def test_a_rebalance_takes_what_is_called_lost_before_it_too():
+    """b comes back at 300 s and hears for 30 ms that all is lost; a round of 100 ms and a call of 10 ms follow."""
+    pace = replace(PACE, callback_ms={**PACE.callback_ms, Callback.LOST: 30})
+    away = [e.Pause("b", at_ms=100_000), e.Expire("b", at_ms=200_000), e.Resume("b", at_ms=300_000)]
+    settled = simulate(Script({"t": 4}, [A, B, *away], pace=pace))
+    rows = of_simulation(settled, Window(300_000, 400_000))
+    assert {row.name: row.value for row in rows if row.member == "b"}["rebalance-latency-total"] == (30 + 110) + 110
+
+
 def test_a_missed_assignment_is_a_failed_rebalance():
     metrics = simulated(A, B, e.MissAssignment("b", at_ms=100_000), C)
     assert metrics["b", "failed-rebalance-total"].value == 1
@@ -114,6 +123,13 @@ def test_who_is_fenced_before_it_has_taken_its_assignment_has_failed():
     assert metrics[GROUP, "failed-rebalance-total"] == sum(filter(None, of_members))
 
 
+def test_who_is_fenced_after_it_has_taken_its_assignment_has_failed_in_nothing():
+    joins = [replace(each, group_protocol=CONSUMER) for each in (A, B)]
+    metrics = simulated(*joins, e.Pause("b", at_ms=100_000), e.Wait(at_ms=200_000), e.Resume("b", at_ms=300_000))
+    assert metrics["b", "rebalance-total"].value == 4
+    assert metrics["b", "failed-rebalance-total"].value == 0
+
+
 def test_with_a_clock_a_rebalance_of_a_member_takes_from_its_first_callback_to_its_last():
     """a hears of b by its heartbeat at 102 s, and revokes then; b has waited since 100 s (latency: 2 s and 700 ms)."""
     pace = Pace(callback_ms={Callback.REVOKED: 500, Callback.ASSIGNED: 200})
@@ -127,3 +143,16 @@ def test_with_a_clock_a_rebalance_of_a_member_takes_from_its_first_callback_to_i
     assert found["a", "partitions-revoked-latency-max"] == 500
     assert found["a", "failed-rebalance-total"] == 0
     assert found[None, "last-rebalance-seconds-ago"] == 0.001
+
+
+def test_with_a_clock_a_rebalance_begins_with_what_is_called_lost():
+    """b comes back at 300 s, and a revokes at its heartbeat 80 ms later, for 40 ms; then both take what they get."""
+    pace = Pace(callback_ms={Callback.REVOKED: 40, Callback.ASSIGNED: 10, Callback.LOST: 30})
+    joins = [e.Join("a", ("t",), ("range",)), e.Join("b", ("t",), ("range",), at_ms=100_000)]
+    away = [e.Pause("b", at_ms=200_000), e.Resume("b", at_ms=300_000)]
+    script = Script({"t": 4}, [*joins, *away], Form.AS_KAFKA, pace, times=Times(initial_rebalance_delay_ms=0))
+    (last,) = simulate(script)[-1].rounds
+    assert {each.member: (each.started_ms, each.ended_ms) for each in last.members} == {
+        "a": (300_080, 300_130),
+        "b": (300_000, 300_130),
+    }

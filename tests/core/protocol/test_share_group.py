@@ -131,6 +131,7 @@ def test_added_partitions_and_other_topics_come_with_the_heartbeats():
     _, grown, moved = play(*events)
     assert len(assigned(grown)["a"]) == 4
     assert {topic for topic, _ in assigned(moved)["a"]} == {"orders"}
+    assert {each.partition.topic for each in moved.consumed if each.until_ms is None} == {"orders"}
     assert moved.unowned == ()
 
 

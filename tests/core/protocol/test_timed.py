@@ -6,6 +6,7 @@ import pytest
 
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.records import Records
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.times import MemberTimes
 from tests.core.protocol.played import t
@@ -313,6 +314,14 @@ def test_without_auto_commit_the_next_owner_begins_at_the_beginning():
     read = played(*events, rate=10, commits_ms=0)[-1].timed.read
     assert read.committed == {}
     assert set(read.twice.values()) == {SETTLED_MS * 10 // 1_000}
+
+
+def test_who_reads_nothing_passes_nothing_over():
+    read = Records(10)
+    read.set_topics({"t": 1}, 0)
+    read.read(t(0)[0], 0, 3)
+    read.read(t(0)[0], 7, 7)
+    assert read.found(1_000).never == {}
 
 
 def test_records_of_a_new_partition_begin_with_it():
