@@ -288,6 +288,16 @@ def test_kafka_python_pauses_and_resumes(kafka_python):
     assert did == [("pause", (Native("t", 0), Native("t", 1)), {}), ("resume", (Native("t", 1),), {})]
 
 
+def test_kafka_pythons_lag_is_what_is_left_as_far_as_the_client_knows(kafka_python):
+    polled(kafka_python, Doing(), ("on_partitions_assigned", t(0)))
+    client = kafka_python._consumer
+    client.position = lambda *_, **__: 12
+    lags = []
+    for client.highwater in (lambda _: None, lambda _: 20, lambda _: 12, lambda _: 11):
+        lags.append(kafka_python.current_lag(t(0)[0]))
+    assert lags == [None, 8, 0, 0]
+
+
 def test_what_kafka_python_is_assigned_after_a_loss_is_there(kafka_python):
     polled(kafka_python, Doing(), ("on_partitions_assigned", t(0)), ("on_partitions_lost", t(0)))
     assert kafka_python.assignment() == set()

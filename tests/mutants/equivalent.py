@@ -243,4 +243,21 @@ EQUIVALENT: dict[Key, str] = {
         "<",
         "<=",
     ): "of a topic that keeps its partitions nothing is deleted",
+    Key(
+        "protocol/consumer_group/settling.py", "steps = 0", "0", "1"
+    ): "a limit of our own to steps without rest, which is reached one step earlier",
+    Key(
+        "protocol/timed/member.py", "poll_started_ms: int = 0", "0", "1"
+    ): "set when a poll begins, and read only while one goes on",
+    Key(
+        "protocol/timed/member.py", "heartbeats_since_ms: int = 0", "0", "1"
+    ): "set when JoinGroup is answered, before which no heartbeat is sent",
+    Key("listener/turns.py", "ended = True", "True", "False"): "the thread has ended, and hears no more",
+    Key("listener/hosted.py", "del timeout", "del timeout", "pass"): "an argument that is not used",
+    Key(
+        "protocol/application.py", "if last_ms > self.polled_ms:", ">", ">="
+    ): "what was read at that poll is read at the same moment once more: nothing",
+    Key(
+        "protocol/consumer_group/topic_table.py", "self.created += 1", "1", "2"
+    ): "a number that is only asked whether it has grown",
 }

@@ -104,6 +104,14 @@ def test_a_pause_of_less_than_a_session_repeats_nothing():
     assert [each.partition.partition for each in settled[2].timed.outages] == [2, 3]
 
 
+def test_who_pauses_for_its_longest_poll_interval_leaves_when_it_goes_on():
+    """30 s since its last poll at 100 s, though its session of 45 s goes on."""
+    for resumed_ms, told in ((129_999, []), (130_000, [(130_000, "Lost", 2)])):
+        away = [e.Pause("b", at_ms=100_000), e.Resume("b", at_ms=resumed_ms)]
+        settled = played(join("a"), join("b", at=MINUTE), *away, rebalance_timeout_ms=30_000)
+        assert calls(settled[3:], "b")[:1] == told
+
+
 def test_who_leaves_while_it_takes_partitions_gives_them_up():
     """b is given two at 70 s and takes five seconds over it; it is closed at 72 s, so at 75 s."""
     pace = Pace(callback_ms={Callback.ASSIGNED: 5_000})
