@@ -156,10 +156,10 @@ def test_a_leave_is_at_once_and_a_static_one_waits_for_the_session():
 
 @pytest.mark.parametrize("gone", [e.Crash, e.Pause])
 def test_who_is_gone_is_expelled_a_session_after_its_last_heartbeat(gone):
-    """They joined at 3,000, so the last heartbeat before 100,500 was at 99,000."""
-    settled = played(join("a"), join("b", 1_000), gone("b", at_ms=100_500), session_timeout_ms=10_000)
+    """They joined at 6,200, so the last heartbeat before 100,500 was at 99,200."""
+    settled = played(join("a"), join("b", 1_000), gone("b", at_ms=100_500), session_timeout_ms=10_000, delay_ms=3_100)
     (round_, *_) = settled[-1].rounds
-    assert round_.started_ms == 99_000 + 10_000
+    assert round_.started_ms == 99_200 + 10_000
     assert [row.member for row in round_.members] == ["a"]
 
 
