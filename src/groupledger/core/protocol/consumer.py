@@ -17,6 +17,7 @@ from typing import NamedTuple
 from groupledger.core.custom.group import Protocol, TopicPartition
 from groupledger.core.protocol.callbacks import NOTHING, Call, Callback, PartitionSet, call
 from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.protocol.habits import JAVAS, Habits
 from groupledger.core.protocol.subscription import NO_MEMORY, Memory, Subscription
 from groupledger.core.protocol.topic_patterns import matching
 from groupledger.core.step import Form
@@ -34,7 +35,10 @@ class Error(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """What it knows. `generation` is of the last JoinGroup that was answered, `memory` of the last assignment."""
+    """What it knows. `generation` is of the last JoinGroup that was answered, `memory` of the last assignment.
+
+    `prepared`: it has called what it calls before JoinGroup, and is not assigned yet: a second JoinGroup calls nothing.
+    """
 
     protocol: Protocol
     topics: tuple[str, ...]
@@ -46,6 +50,8 @@ class Consumer:
     generation: int | None = None
     memory: Memory = NO_MEMORY
     leads: bool = False
+    habits: Habits = JAVAS
+    prepared: bool = False
     pattern: str | None = None  # a regular expression; `topics` are then those that match it in `view`
 
     @property
@@ -80,7 +86,8 @@ def join(consumer: Consumer) -> Joining:
     For the first time, again after one of the functions below said so, or because the coordinator answered
     REBALANCE_IN_PROGRESS: then with everything that is owned (step 1.3).
     """
-    return _send(*_give_up(consumer))
+    consumer, calls = _give_up(consumer)
+    return _send(replace(consumer, prepared=True), calls)
 
 
 def look(consumer: Consumer, view: PartitionCounts) -> Consumer:
@@ -90,9 +97,16 @@ def look(consumer: Consumer, view: PartitionCounts) -> Consumer:
     return replace(consumer, view=view, topics=matching(consumer.pattern, tuple(sorted(view))))
 
 
-def change_subscription(consumer: Consumer, topics: Iterable[str]) -> Reaction:
-    """Subscribe to other topics (step 1.1): `join` revokes what is no longer subscribed to and keeps the rest."""
-    return Reaction(replace(consumer, topics=tuple(topics), pattern=None), (), True)
+def change_subscription(consumer: Consumer, topics: Iterable[str], *, known: bool = False) -> Reaction:
+    """Subscribe to other topics (step 1.1): `join` revokes what is no longer subscribed to and keeps the rest.
+
+    `known`: there is metadata of all of them already. Else a consumer that `loses_unknown` (librdkafka's, cooperative)
+    asks for metadata first, takes what it owns of other topics for lost, and then joins only if it leads.
+    """
+    before, consumer = consumer, replace(consumer, topics=tuple(topics), pattern=None)
+    asks = not known and not set(before.topics).issuperset(consumer.topics)
+    gone = _not_subscribed(consumer) if asks and _loses_unknown(consumer) else NOTHING
+    return Reaction(*_drop(consumer, Callback.LOST, gone), not gone or consumer.leads)
 
 
 def change_metadata(consumer: Consumer, view: PartitionCounts) -> Reaction:
@@ -101,13 +115,19 @@ def change_metadata(consumer: Consumer, view: PartitionCounts) -> Reaction:
     So does a member whose pattern matches others than before.
 
     An eager consumer gives up everything when it joins again, so it loses nothing (KIP-429's eager timeline). In the
-    form `as-kafka` nothing is lost here either: clients claim such partitions until the leader leaves them out.
+    form `as-kafka` Java's loses nothing here either: it claims such partitions until the leader leaves them out. A
+    consumer of librdkafka joins whether it leads or not, but does not where it lost something and does not lead.
     """
     before, consumer = consumer, look(consumer, view)
     joins = (before.leads and before.view != view) or before.topics != consumer.topics
-    if consumer.protocol is Protocol.EAGER or consumer.form is Form.AS_KAFKA:
-        return Reaction(consumer, (), joins)
-    gone = frozenset(each for each in consumer.owned if not exists(each, view))
+    if _loses_unknown(consumer):
+        gone = _not_subscribed(consumer) | {each for each in consumer.owned if each[0] not in view}
+    elif consumer.protocol is Protocol.EAGER or consumer.form is Form.AS_KAFKA:
+        gone = NOTHING
+    else:
+        gone = frozenset(each for each in consumer.owned if not exists(each, view))
+    if consumer.habits.all_join and not gone:
+        joins |= any(before.view.get(topic) != view.get(topic) for topic in consumer.topics)
     return Reaction(*_drop(consumer, Callback.LOST, gone), joins)
 
 
@@ -115,7 +135,10 @@ def fall_out(consumer: Consumer, error: Error) -> Reaction:
     """The group went on without this consumer (step 1.4): everything it owned is lost, and it joins with nothing."""
     consumer, calls = _drop(consumer, Callback.LOST, consumer.owned)
     member_id = None if error is Error.UNKNOWN_MEMBER_ID else consumer.member_id
-    return Reaction(replace(consumer, generation=None, member_id=member_id, leads=False), calls, True)
+    prepared = bool(calls) or consumer.prepared
+    return Reaction(
+        replace(consumer, generation=None, member_id=member_id, leads=False, prepared=prepared), calls, True
+    )
 
 
 def receive_member_id(consumer: Consumer, member_id: str) -> Joining:
@@ -138,12 +161,14 @@ def receive_assignment(consumer: Consumer, given: Iterable[TopicPartition]) -> R
     listed = tuple(given)
     assigned = frozenset(listed)
     if not all(consumer.subscribes(topic) for topic in {topic for topic, _ in assigned}):
-        return Reaction(consumer, (), True)
+        return Reaction(replace(consumer, prepared=False), (), True)
     added, revoked = assigned - consumer.owned, consumer.owned - assigned
     calls = [call(Callback.REVOKED, revoked)] if revoked else []
-    calls += [call(Callback.ON_ASSIGNMENT, assigned), call(Callback.ASSIGNED, added)]
+    calls += [call(Callback.ON_ASSIGNMENT, assigned)]
+    if added or consumer.protocol is Protocol.EAGER or not consumer.habits.silent:
+        calls += [call(Callback.ASSIGNED, added)]
     memory = Memory(listed, consumer.generation)
-    return Reaction(replace(consumer, owned=assigned, memory=memory), tuple(calls), bool(revoked))
+    return Reaction(replace(consumer, owned=assigned, memory=memory, prepared=False), tuple(calls), bool(revoked))
 
 
 def close(consumer: Consumer) -> Reaction:
@@ -161,14 +186,27 @@ def _give_up(consumer: Consumer) -> tuple[Consumer, tuple[Call, ...]]:
     """Eager: everything. Cooperative: only what left the subscription.
 
     KIP-429's eager timeline calls onPartitionsRevoked always, be the set empty; Kafka's clients do not when they join
-    for the first time, or after they lost everything.
+    for the first time, after they lost everything, or once more since their JoinGroup or SyncGroup was not answered.
     """
-    if consumer.protocol is Protocol.EAGER:
-        if not consumer.owned and (consumer.form is Form.KIP or consumer.generation is not None):
-            return consumer, (call(Callback.REVOKED, ()),)
-        return _drop(consumer, Callback.REVOKED, consumer.owned)
-    wanted = set(consumer.topics)
-    return _drop(consumer, Callback.REVOKED, frozenset(each for each in consumer.owned if each[0] not in wanted))
+    if consumer.protocol is Protocol.COOPERATIVE:
+        return _drop(consumer, Callback.REVOKED, _not_subscribed(consumer))
+    if not consumer.owned and (consumer.form is Form.KIP or _revokes_nothing(consumer)):
+        return consumer, (call(Callback.REVOKED, ()),)
+    return _drop(consumer, Callback.REVOKED, consumer.owned)
+
+
+def _revokes_nothing(consumer: Consumer) -> bool:
+    """Whether an eager client that owns nothing says so before JoinGroup."""
+    return not consumer.prepared and (consumer.generation is not None or consumer.habits.revokes_at_first)
+
+
+def _loses_unknown(consumer: Consumer) -> bool:
+    return consumer.habits.loses_unknown and consumer.protocol is Protocol.COOPERATIVE
+
+
+def _not_subscribed(consumer: Consumer) -> PartitionSet:
+    """What it owns of topics that it does not subscribe to."""
+    return frozenset(each for each in consumer.owned if each[0] not in consumer.topics)
 
 
 def _drop(consumer: Consumer, callback: Callback, gone: PartitionSet) -> tuple[Consumer, tuple[Call, ...]]:

@@ -134,10 +134,11 @@ class Restart(Event):
 
 @dataclass(frozen=True, slots=True)
 class Subscribe(Event):
-    """A process subscribes to other topics."""
+    """A process subscribes to other topics. `known`: it has metadata of all of them, and need not ask for any first."""
 
     member: str
     topics: tuple[str, ...]
+    known: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +158,13 @@ class DeleteTopic(Event):
 
 @dataclass(frozen=True, slots=True)
 class FreezeMetadata(Event):
-    """A process learns nothing more of topics: as a leader, it will assign by a stale view."""
+    """A process learns nothing more of topics: as a leader, it will assign by a stale view, unless its client asks.
+
+    It learns of them with `RefreshMetadata`, or after so many `rounds` if there are any.
+    """
 
     member: str
+    rounds: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +179,16 @@ class MissAssignment(Event):
     """A process will get no answer to its next SyncGroup: it joins again with what it owned before."""
 
     member: str
+
+
+@dataclass(frozen=True, slots=True)
+class MissTopic(Event):
+    """Whoever leads will assign without this topic in the next `rounds`, since it has no metadata of it; then it has,
+    and joins again.
+    """
+
+    topic: str
+    rounds: int = 1
 
 
 @dataclass(frozen=True, slots=True)

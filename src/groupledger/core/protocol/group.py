@@ -21,6 +21,7 @@ from groupledger.core.protocol.callbacks import LISTENER, NOTHING, Call, Callbac
 from groupledger.core.protocol.consumer import Consumer, PartitionCounts, Reaction
 from groupledger.core.protocol.coordinator import Coordinator, Registered
 from groupledger.core.protocol.events import Join
+from groupledger.core.protocol.leader import MissingTopics
 from groupledger.core.protocol.ownership import Gap, LiveOwnership
 from groupledger.core.protocol.records import Records
 from groupledger.core.protocol.settlement import MemberCall, Pace, Round
@@ -43,6 +44,7 @@ class ClassicProcess(Polls):
     alive: bool = True
     talks: bool = True
     frozen: bool = False  # learns nothing of topics
+    frozen_rounds: int = 0  # after which it does; 0: when it is told to
     misses: bool = False  # its next assignment
     joins: bool = True  # wants to, or was told to
     times: MemberTimes = field(default_factory=MemberTimes)
@@ -101,6 +103,7 @@ class ClassicGroup:
     calls: list[MemberCall] = field(default_factory=list)
     ownership: LiveOwnership = field(default_factory=LiveOwnership)
     planned_view: PartitionCounts = field(default_factory=dict)  # of the leader, when it last assigned
+    missing: MissingTopics = field(default_factory=MissingTopics)
     clock_ms: int = 0
     round: int = 0  # in play; 0: none
     round_started_ms: int = 0
@@ -232,7 +235,8 @@ class ClassicGroup:
         rank: dict[int | None, int] = {date: at for at, date in enumerate(known)}
         seats = tuple((*who, rank.get(at), memory.partitions, rank.get(memory.generation)) for *who, at, memory in told)
         joining = tuple(each.name for each in self.processes.values() if each.joins)
-        return self.coordinator.leader, self.coordinator.assignor, seats, joining
+        missing = tuple(sorted(self.missing.rounds.items()))
+        return self.coordinator.leader, self.coordinator.assignor, seats, joining, missing
 
     def gaps(self, event_ms: int, wanted: set[TopicPartition]) -> dict[TopicPartition, list[Gap]]:
         """When nobody consumed what is wanted, now or when the event came; before that, what was missed then."""

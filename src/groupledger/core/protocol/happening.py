@@ -14,6 +14,7 @@ from groupledger.core.protocol import events as e
 from groupledger.core.protocol.compatibility import SUPPORTED, protocol_of
 from groupledger.core.protocol.coordinator import Registered
 from groupledger.core.protocol.group import ClassicGroup, ClassicProcess
+from groupledger.core.protocol.habits import habits_of
 from groupledger.core.protocol.refusals import (
     BAD_EVENT,
     REFUSALS,
@@ -94,7 +95,15 @@ def new_consumer(
         require_pattern(settings.member, settings.topic_regex, settings.topics)
     supported = [_supported(custom, each) for each in settings.assignors]
     protocol = Protocol.EAGER if settings.upgrade_from else protocol_of(supported, settings.byte_code)
-    consumer = c.Consumer(protocol, settings.topics, topics, settings.byte_code, form, pattern=settings.topic_regex)
+    consumer = c.Consumer(
+        protocol,
+        settings.topics,
+        topics,
+        settings.byte_code,
+        form,
+        habits=habits_of(settings.library, form),
+        pattern=settings.topic_regex,
+    )
     return c.look(consumer, topics)
 
 
@@ -201,7 +210,7 @@ def _restart(group: ClassicGroup, event: e.Restart) -> None:
 def _subscribe(group: ClassicGroup, event: e.Subscribe) -> None:
     require_topic_names(event.topics)
     process = talking(group.processes, event.member, "subscribe")
-    group.react(process, c.change_subscription(process.consumer, event.topics))
+    group.react(process, c.change_subscription(process.consumer, event.topics, known=event.known))
 
 
 def _set_partitions(group: ClassicGroup, event: e.SetPartitions) -> None:
@@ -232,7 +241,8 @@ def _learn(group: ClassicGroup, process: ClassicProcess) -> None:
 
 
 def _freeze(group: ClassicGroup, event: e.FreezeMetadata) -> None:
-    alive(group.processes, event.member).frozen = True
+    process = alive(group.processes, event.member)
+    process.frozen, process.frozen_rounds = True, event.rounds
 
 
 def _refresh(group: ClassicGroup, event: e.RefreshMetadata) -> None:
@@ -243,6 +253,11 @@ def _refresh(group: ClassicGroup, event: e.RefreshMetadata) -> None:
 
 def _miss(group: ClassicGroup, event: e.MissAssignment) -> None:
     alive(group.processes, event.member).misses = True
+
+
+def _miss_topic(group: ClassicGroup, event: e.MissTopic) -> None:
+    require_topic_names([event.topic])
+    group.missing.miss(event.topic, event.rounds)
 
 
 def _wait(group: ClassicGroup, event: e.Wait) -> None:
@@ -265,5 +280,6 @@ HAPPENS: dict[type[e.Event], Callable[[ClassicGroup, Any], None]] = {
     e.FreezeMetadata: _freeze,
     e.RefreshMetadata: _refresh,
     e.MissAssignment: _miss,
+    e.MissTopic: _miss_topic,
     e.Wait: _wait,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from groupledger.core.custom.group import TopicPartition
@@ -33,6 +33,27 @@ class Question:
     def reads_owned(self) -> bool:
         """Whether this leader knows that a member may keep what it owns while it joins."""
         return self.byte_code >= ByteCode.KIP_429
+
+
+@dataclass(slots=True)
+class MissingTopics:
+    """Topics that whoever leads a group has no metadata of, and for how many assignments yet (`MissTopic`)."""
+
+    rounds: dict[str, int] = field(default_factory=dict)
+
+    def miss(self, topic: str, rounds: int) -> None:
+        """Assign so often without it."""
+        if rounds > 0:
+            self.rounds[topic] = rounds
+
+    def known(self, view: PartitionCounts) -> PartitionCounts:
+        """The topics that there is metadata of."""
+        return {topic: count for topic, count in view.items() if topic not in self.rounds} if self.rounds else view
+
+    def assigned(self) -> bool:
+        """Count one assignment; whether metadata of a topic came after it."""
+        before, self.rounds = self.rounds, {topic: left - 1 for topic, left in self.rounds.items() if left > 1}
+        return len(self.rounds) < len(before)
 
 
 class ThreeSets(NamedTuple):

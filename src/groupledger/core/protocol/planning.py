@@ -10,6 +10,7 @@ yet, and t-1 is in transfer until A has revoked it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 STICKY = "sticky"
 REMEMBERED = frozenset({STICKY, "sticky-stream-join"})
 """Assignors that go by what members remember in their user data, not by what they own while they join."""
+GIVE_BACK = frozenset({"librdkafka-cooperative-sticky"})
+"""Assignors whose leader gives what is unknown but owned back to whoever claims it (KIP-429, step 2.6), as the form
+`kip` does; Java's leader does not."""
 
 
 def plan_all(questions: Sequence[Question], custom: Mapping[str, CustomAssignor] | None = None) -> list[Plan]:
@@ -45,7 +49,10 @@ def plan_all(questions: Sequence[Question], custom: Mapping[str, CustomAssignor]
         together.setdefault((question.assignor, question.form), []).append(place)
     for (assignor, form), places in together.items():
         asked = [questions[place] for place in places]
-        found |= zip(places, _plans(asked, assignor, form, known.get(assignor)), strict=True)
+        plans = _plans(asked, assignor, form, known.get(assignor))
+        if assignor in GIVE_BACK and form is Form.AS_KAFKA:
+            plans = [_given_back(*each) for each in zip(asked, plans, strict=True)]
+        found |= zip(places, plans, strict=True)
     return [found[place] for place in range(len(questions))]
 
 
@@ -72,6 +79,17 @@ def _plans(questions: Sequence[Question], assignor: str, form: Form, custom: Cus
         Plan(*each) if each[3] is None else Plan({}, {}, ThreeSets(), each[3])
         for each in zip(assigned, targets, sets, failures, strict=True)
     ]
+
+
+def _given_back(question: Question, plan: Plan) -> Plan:
+    """The plan with what members own and the assignor knows nothing of, be it of topics that exist no longer."""
+    known = {each for listed in plan.target.values() for each in listed}
+    owner = {each: seat.member_id for seat in question.seats for each in seat.subscription.owned}
+    back: dict[str, list[TopicPartition]] = {}
+    for each, member_id in owner.items():
+        if each not in known and plan.failure is None:
+            back.setdefault(member_id, []).append(each)
+    return replace(plan, assigned={name: (*given, *back.get(name, ())) for name, given in plan.assigned.items()})
 
 
 def _answers(

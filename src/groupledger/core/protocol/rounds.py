@@ -74,13 +74,16 @@ def _question(group: ClassicGroup, joined: Mapping[str, ClassicProcess]) -> Ques
     owned = tuple(sorted({each for seat in seats for each in seat.subscription.owned}))
     topics = tuple(sorted({topic for seat in seats for topic in seat.subscription.topics}))
     group.made(leader, (Call(Callback.ASSIGN, owned, topics),), leader.consumer)
-    group.planned_view = leader.consumer.view
+    group.planned_view = group.missing.known(group.topics if leader.consumer.habits.asks else leader.consumer.view)
     assignor = algorithm_of(leader.settings.library, coordinator.assignor)
-    return Question(assignor, seats, leader.consumer.view, group.form, leader.settings.byte_code)
+    return Question(assignor, seats, group.planned_view, group.form, leader.settings.byte_code)
 
 
 def spread(group: ClassicGroup, plan: Plan) -> None:
-    """SyncGroup is answered to all; who revokes something joins again, and so does who got no answer."""
+    """SyncGroup is answered to all; who revokes something joins again, and so does who got no answer.
+
+    So does the leader that gets metadata only then of a topic that it assigned without.
+    """
     group.ownership.begin_step(answering=True)
     group.catch_up()
     joined = group.seated()
@@ -88,10 +91,23 @@ def spread(group: ClassicGroup, plan: Plan) -> None:
     unavailable = _unowned(group, before)
     group.coordinator.given = plan.assigned
     answered = {member_id: _answer(group, process, member_id, plan) for member_id, process in joined.items()}
+    if group.missing.assigned():
+        group.must_join(joined[group.coordinator.leader or ""])
+    for process in joined.values():
+        if process.frozen and process.frozen_rounds:
+            _thaw(group, process)
     rows = tuple(
         _row(process, member_id, plan, before[member_id], answered[member_id]) for member_id, process in joined.items()
     )
     _close(group, rows, plan, unavailable)
+
+
+def _thaw(group: ClassicGroup, process: ClassicProcess) -> None:
+    """One round less in which it learns nothing of topics; after the last it does."""
+    process.frozen_rounds -= 1
+    process.frozen = process.frozen_rounds > 0
+    if not process.frozen:
+        group.react(process, c.change_metadata(process.consumer, group.topics))
 
 
 def _answer(group: ClassicGroup, process: ClassicProcess, member_id: str, plan: Plan) -> bool:

@@ -30,8 +30,9 @@ from groupledger.core.protocol.metrics import of_simulation, whole
 from groupledger.core.protocol.ownership import DoubleOwner
 from groupledger.core.protocol.script_checks import require, require_one_of, require_whole
 from groupledger.core.protocol.settlement import MemberCall, MemberRound, Pace, Round, Settlement, TimedEnd
-from groupledger.core.protocol.simulator import Script, simulate_all
+from groupledger.core.protocol.simulator import MOST_ROUNDS, Script, simulate_all
 from groupledger.core.protocol.times_json import read_times, write_times
+from groupledger.core.protocol.ways import OtherWay, ways_of
 from groupledger.core.step import Form
 from groupledger.core.visible_text import json_text
 
@@ -42,24 +43,28 @@ EVENTS = {re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower(): kind for kind 
 NAMES = {kind: name for name, kind in EVENTS.items()}
 MOST_PARTITIONS = 100_000
 LISTS = frozenset({"topics", "assignors"})
-FLAGS = frozenset({"upgrade_from", "together"})
-NUMBERS = {"at_ms": 2**53, "partitions": MOST_PARTITIONS, "rebalance_timeout_ms": 2**31}
+FLAGS = frozenset({"upgrade_from", "together", "known"})
+NUMBERS = {"at_ms": 2**53, "partitions": MOST_PARTITIONS, "rounds": MOST_ROUNDS, "rebalance_timeout_ms": 2**31}
 ENUMS = {"byte_code": ByteCode.__members__, "group_protocol": {each.value: each for each in e.GroupProtocol}}
 OPTIONAL = frozenset({"group_instance_id", "remote_assignor", "topic_regex", "process_id"})
 
 
 def simulate_lines(
-    lines: Iterable[str], custom: Mapping[str, CustomAssignor] | None = None, *, metrics: bool = False
+    lines: Iterable[str],
+    custom: Mapping[str, CustomAssignor] | None = None,
+    *,
+    metrics: bool = False,
+    ways: bool = False,
 ) -> Iterator[str]:
     """One result line for each script line, in order; a line that cannot be played becomes an error."""
     numbered = enumerate(lines, 1)
     while some := list(islice(numbered, TOGETHER)):
-        for result in _play_some(some, custom, metrics=metrics):
+        for result in _play_some(some, custom, metrics=metrics, ways=ways):
             yield json_text(result)
 
 
 def _play_some(
-    lines: list[tuple[int, str]], custom: Mapping[str, CustomAssignor] | None, *, metrics: bool
+    lines: list[tuple[int, str]], custom: Mapping[str, CustomAssignor] | None, *, metrics: bool, ways: bool
 ) -> Iterator[dict[str, Any]]:
     read = [(number, *read_line(line)) for number, line in lines]
     results = iter(simulate_all([script for *_, script in read if isinstance(script, Script)], custom))
@@ -69,6 +74,8 @@ def _play_some(
             if isinstance(result, Fault):
                 raise result
             found = result_of(name, result, metrics=metrics)
+            if ways and isinstance(script, Script):
+                _add_ways(found, ways_of(script, result, custom))
         except Fault as fault:
             found = refused_line(name, number, fault)
         yield found
@@ -86,6 +93,15 @@ def result_of(name: Any, settlements: list[Settlement], *, metrics: bool) -> dic
         require_consumers((each.event for each in settlements), "metrics")
         result["metrics"] = [each._asdict() for each in of_simulation(settlements, whole(settlements))]
     return result
+
+
+def _add_ways(result: dict[str, Any], found: list[list[OtherWay]]) -> None:
+    """The other ways of each event, beside what came of it."""
+    for event, others in zip(result["events"], found, strict=True):
+        event["ways"] = [
+            {"cause": each.cause, "rounds": each.rounds, "calls": [_call(call) for call in each.calls]}
+            for each in others
+        ]
 
 
 def read_line(line: str) -> tuple[Any, Script | Fault]:

@@ -222,7 +222,8 @@ def _subscribe(play: Play, event: e.Subscribe) -> None:
     if process.client is not None:
         process.client = c.subscribe(process.client, event.topics)
     elif process.consumer is not None:
-        process.consumer = classic.change_subscription(process.consumer, event.topics).consumer
+        # by the broker's metadata: that of its client decides nothing here
+        process.consumer = classic.change_subscription(process.consumer, event.topics, known=True).consumer
         _join_again(play, process)
 
 
@@ -263,11 +264,12 @@ def _delete_topic(play: Play, event: e.DeleteTopic) -> None:
     _match_again(play)
 
 
-def _no_metadata(play: Play, event: e.FreezeMetadata | e.RefreshMetadata) -> None:
+def _no_metadata(play: Play, event: e.FreezeMetadata | e.RefreshMetadata | e.MissTopic) -> None:
+    whose = f"{event.topic!r} is a topic" if isinstance(event, e.MissTopic) else f"{event.member!r} is a member"
     raise Fault(
         BAD_EVENT,
-        f"{event.member!r} is a member of a {play.group.protocol.value} group, where the broker assigns; expected a "
-        "classic group, whose leader assigns by its metadata",
+        f"{whose} of a {play.group.protocol.value} group, where the broker assigns; expected a classic group, whose "
+        "leader assigns by its metadata",
     )
 
 
@@ -295,5 +297,6 @@ HAPPENS: dict[type[e.Event], Callable[[Play, Any], None]] = {
     e.FreezeMetadata: _no_metadata,
     e.RefreshMetadata: _no_metadata,
     e.MissAssignment: _miss,
+    e.MissTopic: _no_metadata,
     e.Wait: _wait,
 }

@@ -13,7 +13,7 @@ from groupledger.core.protocol.application import Accepts, Application, Applicat
 from groupledger.core.protocol.consumer import PartitionCounts
 from groupledger.core.protocol.coordinator import Coordinator
 from groupledger.core.protocol.events import Join
-from groupledger.core.protocol.leader import Plan
+from groupledger.core.protocol.leader import MissingTopics, Plan
 from groupledger.core.protocol.ownership import LiveOwnership
 from groupledger.core.protocol.records import Records
 from groupledger.core.protocol.rounds import NOBODY
@@ -101,6 +101,7 @@ class TimedGroup(ReadingGroup):
     round: OpenRound | None = None
     begun: int = 0  # rounds
     planned_view: PartitionCounts = field(default_factory=dict)
+    missing: MissingTopics = field(default_factory=MissingTopics)
     rounds: list[Round] = field(default_factory=list)
     calls: list[MemberCall] = field(default_factory=list)
     refused: str | None = None

@@ -174,8 +174,9 @@ def _start_again(group: TimedGroup, name: str) -> None:
 def _subscribe(group: TimedGroup, event: e.Subscribe) -> None:
     require_topic_names(event.topics)
     process = _running(group, event.member, "subscribe")
-    reaction = c.change_subscription(process.consumer, event.topics)
-    process.consumer, process.rejoins = reaction.consumer, True
+    reaction = c.change_subscription(process.consumer, event.topics, known=event.known)
+    process.consumer, process.unsaid = reaction.consumer, (*process.unsaid, *reaction.calls)
+    process.rejoins |= reaction.joins
     group.wake(process)
 
 
@@ -213,7 +214,7 @@ def _learn(group: TimedGroup, process: TimedProcess) -> None:
 
 def _freeze(group: TimedGroup, event: e.FreezeMetadata) -> None:
     process = _open(group, event.member)
-    process.frozen, process.view = True, None
+    process.frozen, process.frozen_rounds, process.view = True, event.rounds, None
 
 
 def _refresh(group: TimedGroup, event: e.RefreshMetadata) -> None:
@@ -224,6 +225,11 @@ def _refresh(group: TimedGroup, event: e.RefreshMetadata) -> None:
 
 def _miss(group: TimedGroup, event: e.MissAssignment) -> None:
     _open(group, event.member).misses = True
+
+
+def _miss_topic(group: TimedGroup, event: e.MissTopic) -> None:
+    require_topic_names([event.topic])
+    group.missing.miss(event.topic, event.rounds)
 
 
 def _wait(group: TimedGroup, event: e.Wait) -> None:
@@ -262,5 +268,6 @@ HAPPENS: dict[type[e.Event], Callable[[TimedGroup, Any], AskingPlans | None]] = 
     e.FreezeMetadata: _freeze,
     e.RefreshMetadata: _refresh,
     e.MissAssignment: _miss,
+    e.MissTopic: _miss_topic,
     e.Wait: _wait,
 }

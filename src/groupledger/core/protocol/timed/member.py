@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol.application import Application, Polls
+from groupledger.core.protocol.callbacks import Call
 from groupledger.core.protocol.consumer import Consumer, Error, PartitionCounts
 from groupledger.core.protocol.coordinator import Registered
 from groupledger.core.protocol.events import Join
@@ -60,7 +61,7 @@ class Joined:
 
 @dataclass(slots=True)
 class TimedProcess(Polls):
-    """`rejoins` to `new_id` wait for the next poll; `program` is what a poll is doing."""
+    """`rejoins` to `unsaid` wait for the next poll; `program` is what a poll is doing."""
 
     settings: Join
     times: MemberTimes
@@ -72,6 +73,7 @@ class TimedProcess(Polls):
     running: Running = Running.ALL
     membership: Membership = Membership.UNJOINED
     frozen: bool = False
+    frozen_rounds: int = 0
     misses: bool = False
     rejoins: bool = True
     closes: bool = False
@@ -81,6 +83,7 @@ class TimedProcess(Polls):
     joined: Joined | None = None
     given: tuple[TopicPartition, ...] | None = None
     new_id: str | None = None
+    unsaid: tuple[Call, ...] = ()  # what it gave up, and has not called its listener for
     returned: Joined | None = None
     request: JoinRequest | None = None
     program: Program | None = None

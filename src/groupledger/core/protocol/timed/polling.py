@@ -62,6 +62,7 @@ def _next(process: TimedProcess) -> PollStep | None:
         return None
     waiting: list[tuple[bool, PollStep]] = [
         (process.closes, _close),
+        (bool(process.unsaid), _say),
         (process.view is not None, _learn),
         (process.fallen is not None, _fall),
         (process.given is not None, _take),
@@ -70,6 +71,12 @@ def _next(process: TimedProcess) -> PollStep | None:
         (process.rejoins and process.membership in (Membership.UNJOINED, Membership.STABLE), _join),
     ]
     return next((step for is_due, step in waiting if is_due), None)
+
+
+def _say(group: TimedGroup, process: TimedProcess) -> Program:
+    """The calls for what it gave up when it subscribed to something else."""
+    calls, process.unsaid = process.unsaid, ()
+    yield from call(group, process, calls, 0)
 
 
 def _learn(group: TimedGroup, process: TimedProcess) -> Program:
@@ -159,14 +166,16 @@ def _assign(group: TimedGroup, process: TimedProcess, told: Joined) -> Generator
     owned = tuple(sorted({each for seat in told.members for each in seat.subscription.owned}))
     topics = tuple(sorted({topic for seat in told.members for topic in seat.subscription.topics}))
     yield from call(group, process, (Call(Callback.ASSIGN, owned, topics),), process.round)
-    group.planned_view = process.consumer.view
+    known = group.topics if process.consumer.habits.asks else process.consumer.view
+    group.planned_view = view = group.missing.known(known)
     if told.assignor is None:
         raise AssertionError("members met without a common assignor; expected the last one to have been refused")
-    view, byte_code = process.consumer.view, process.settings.byte_code
+    byte_code = process.settings.byte_code
     assignor = algorithm_of(process.settings.library, told.assignor)
     plan = yield Question(assignor, told.members, view, group.form, byte_code)
     if plan is None:
         raise AssertionError("a leader's question was not answered; expected a plan")
+    process.rejoins |= group.missing.assigned()  # with the metadata that it lacked
     if group.round is not None and group.round.number == told.round:
         group.round.plan = plan
     return plan
@@ -183,6 +192,10 @@ def _take(group: TimedGroup, process: TimedProcess) -> Program:
     yield from call(group, process, reaction.calls, process.round)
     group.done(process.consumer.member_id, answered=True, again=process.rejoins)
     process.join_started_ms = None
+    if process.frozen and process.frozen_rounds:
+        process.frozen_rounds -= 1
+        process.frozen = process.frozen_rounds > 0
+        process.view = None if process.frozen else group.topics
 
 
 def _left_undone(group: TimedGroup, process: TimedProcess, told: Joined | None) -> bool:

@@ -1,0 +1,140 @@
+"""The ways in which an event may go where a client's timing decides: each comes to rest, and each has its cause."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from groupledger.core.protocol import events as e
+from groupledger.core.protocol.habits import OF_LIBRARY
+from groupledger.core.protocol.simulator import Script, simulate
+from groupledger.core.protocol.ways import other_ways, ways_of
+from groupledger.core.step import Form
+from tests.core.protocol.played import said
+
+LIBRDKAFKA, KAFKA_PYTHON = "librdkafka", "kafka-python"
+TOPICS = {"t": 4, "u": 3}
+
+
+def join(name, library="java", *topics, assignor="cooperative-sticky"):
+    return e.Join(name, topics or ("t",), (assignor,), library=library)
+
+
+def others(*events, form=Form.AS_KAFKA):
+    """The other ways of the last event."""
+    script = Script(TOPICS, events, form)
+    return ways_of(script, simulate(script))[-1]
+
+
+def calls(way, name):
+    return said(each.call for each in way.calls if each.member == name)
+
+
+def test_a_syncgroup_that_comes_too_late_is_not_answered():
+    newcomers, as_members = others(join("a"), join("b"))
+    assert "SyncGroup of b" in newcomers.cause
+    assert calls(newcomers, "b") == ["onPartitionsAssigned t-2 t-3"]
+    assert "SyncGroup of a" in as_members.cause
+    assert (as_members.rounds, calls(as_members, "a")[0]) == (3, "onPartitionsRevoked t-2 t-3")
+
+
+def test_nobody_is_late_where_no_rebalance_follows():
+    assert others(join("a", assignor="range"), join("b", assignor="range")) == []
+    assert others(join("a")) == []
+
+
+def test_a_leader_may_not_know_a_topic_that_is_new_or_that_it_left():
+    found = others(join("a"), join("b", "java", "t", "u"), e.Subscribe("a", ("u",)))
+    causes = {each.cause for each in found}
+    assert causes == {
+        "the leader assigns before it has metadata of u, which is new to the subscription of a, and joins again "
+        "when it has",
+        "the leader assigns before it has metadata of t, which a no longer subscribes to, so that it forgot it, and "
+        "joins again when it has",
+    }
+    forgot = [each for each in found if "forgot" in each.cause]
+    assert len(forgot) == 2  # it learns of it again after one round, or after two
+    assert calls(forgot[0], "b") != calls(forgot[1], "b")
+
+
+def test_what_librdkafka_knows_of_topics_decides_whether_it_loses_or_revokes():
+    (known,) = others(join("a", LIBRDKAFKA), join("b", LIBRDKAFKA, "t", "u"), e.Subscribe("a", ("u",)))
+    assert "has metadata of all topics" in known.cause
+    assert calls(known, "a")[0].startswith("onPartitionsRevoked t-")
+
+
+def test_members_of_librdkafka_learn_of_a_deleted_topic_before_or_after_they_are_called_back():
+    """Both as seen on a broker: a member gets back what it owned of a topic that is gone, and loses it then."""
+    both = [join(name, LIBRDKAFKA, "t", "u") for name in "ab"]
+    found = others(*both, e.DeleteTopic("u"))
+    stale = [each for each in found if "a is called back" in each.cause]
+    seen = ["onPartitionsAssigned", "onPartitionsLost u-0 u-1 u-2", "onPartitionsAssigned t-0"]
+    assert calls(stale[0], "a") == seen
+    assert [each.rounds for each in stale] == [2, 3]
+
+
+@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+def test_a_member_of_librdkafka_may_have_all_join_once_more(assignor):
+    (once_more,) = others(*(join(name, LIBRDKAFKA, assignor=assignor) for name in "ab"), e.SetPartitions("t", 6))
+    assert once_more.rounds == 2
+    assert "learn of topics one after the other" in once_more.cause
+
+
+def test_the_first_member_of_kafka_python_does_not_wait_for_metadata():
+    (unknown,) = others(join("a", KAFKA_PYTHON, assignor="range"))
+    assert calls(unknown, "a") == [
+        *("onPartitionsRevoked", "onPartitionsAssigned"),
+        *("onPartitionsRevoked", "onPartitionsAssigned t-0 t-1 t-2 t-3"),
+    ]
+
+
+def test_a_consumer_group_has_one_way():
+    modern = [replace(join(name), group_protocol=e.GroupProtocol.CONSUMER) for name in "ab"]
+    assert list(other_ways(modern, e.Subscribe("a", ("u",)))) == []
+    assert list(other_ways(modern[:1], modern[1])) == []
+
+
+def test_what_happens_with_the_next_event_has_its_ways_there():
+    assert list(other_ways([join("a")], replace(join("b"), together=True))) == []
+
+
+LIBRARIES = ("java", *OF_LIBRARY)
+
+
+def drawn(seed):
+    """Members of one library, or of several, that come, go and subscribe; topics that grow and are deleted."""
+    random = Random(seed)  # noqa: S311
+    libraries = random.choice([*((each,) for each in LIBRARIES), LIBRARIES])
+    assignor = random.choice(("range", "cooperative-sticky"))
+    there, events = [], []
+    for number in range(8):
+        kinds = ["join", *(["leave", "subscribe", "subscribe", "grow", "delete"] if there else [])]
+        kind = random.choice(kinds)
+        topics = random.choice((("t",), ("u",), ("t", "u")))
+        if kind == "join":
+            there.append(f"m{number}")
+            events.append(join(there[-1], random.choice(libraries), *topics, assignor=assignor))
+        elif kind == "leave":
+            events.append(e.Leave(there.pop(random.randrange(len(there)))))
+        elif kind == "subscribe":
+            events.append(e.Subscribe(random.choice(there), topics))
+        elif kind == "grow":
+            events.append(e.SetPartitions(random.choice("tu"), random.randint(5, 9)))
+        else:
+            events.append(e.DeleteTopic(random.choice("tu")))
+    return Script(TOPICS, events, Form.AS_KAFKA)
+
+
+def test_every_way_comes_to_rest_and_no_partition_has_two_owners():
+    ways = 0
+    for seed in range(60):
+        script = drawn(seed)
+        events = list(script.events)
+        for at, event in enumerate(events):
+            for way in other_ways(events[:at], event):
+                *_, last = simulate(replace(script, events=[*events[:at], *way.events]))
+                assert (last.stable, last.double_owners) == (True, ()), (seed, at, way.cause)
+                ways += 1
+    assert ways > 250
