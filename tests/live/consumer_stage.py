@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from groupledger.core.assignors.server.group import TopicId
-from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
 from groupledger.core.protocol.simulator import Script
@@ -32,12 +31,8 @@ class ConsumerStage(Stage):
     """
 
     def __init__(self, start: Start, settings: Settings, topics: Topics, counts: Mapping[str, int]) -> None:
-        super().__init__(start, settings, Form.AS_KAFKA, topics, counts)
+        super().__init__(start, settings, topics, counts)
         self._ids = {name: [TopicId(uuid_bytes(topics.id(name)))] for name in counts}
-
-    def _ways(self, _: tuple[e.Event, ...], event: e.Event) -> Iterator[list[e.Event]]:
-        """There is one: who is faster decides the moments of heartbeats alone."""
-        yield [event]
 
     def _folded(self, calls: list[Heard]) -> list[Heard]:
         """Assignments one after the other are one; one of nothing is none."""
@@ -56,7 +51,7 @@ class ConsumerStage(Stage):
         return Script(
             self._counts,
             self._events,
-            self._form,
+            Form.AS_KAFKA,
             member_ids=self._member_ids(),
             topic_ids=self._ids,
             consumer_group=BROKER,

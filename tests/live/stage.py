@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Self
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.callbacks import LISTENER, Callback
+from groupledger.core.protocol.callbacks import LISTENER
 from groupledger.core.protocol.settlement import Settlement
 from groupledger.core.protocol.simulator import Script, simulate
+from groupledger.core.protocol.ways import other_ways
+from groupledger.core.registry import LIBRDKAFKA
 from groupledger.core.step import Form
-from tests.live.client import METADATA_MS
 from tests.live.members import Member, Said, Settings
 from tests.live.topics import Topics
 
@@ -21,40 +22,23 @@ Start = Callable[[Settings], Member]
 """A process that joins when it is told to subscribe."""
 Heard = tuple[Said, int]
 """A call, and when: milliseconds since the stage began."""
+SIMULATED = {"confluent-kafka": LIBRDKAFKA}
+"""What the simulator calls a library, if it does not call it so."""
 MOST_SECONDS = 180
 """A client that hangs in JoinGroup does so until its session ends: up to 45 s, and more on a busy machine."""
 QUIET_SECONDS = 1.5
 """Nothing was said for so long: longer than a heartbeat and a refresh of metadata together."""
 
 
-def form_of(library: str, assignor: str) -> Form:
-    """kafka-python's eager members call revoked with nothing when they first join, as KIP-429's timeline has it."""
-    return Form.KIP if library == "kafka-python" and assignor != "cooperative-sticky" else Form.AS_KAFKA
-
-
 class Stage:
     """Use it in a `with`: its processes end with it. Member ids decide ties, so the simulator is told the real ones."""
 
-    def __init__(
-        self,
-        start: Start,
-        settings: Settings,
-        form: Form,
-        topics: Topics,
-        counts: Mapping[str, int],
-        *,
-        silent: bool = False,
-        restless: bool = False,
-    ) -> None:
-        """`counts`: the topics there are at first, which are made. `silent`: its clients call nothing for nothing.
-        `restless`: they learn of new partitions and deleted topics one after the other, and may join for nothing.
-        """
+    def __init__(self, start: Start, settings: Settings, topics: Topics, counts: Mapping[str, int]) -> None:
+        """`counts`: the topics there are at first, which are made."""
         topics.create(counts)
         self.topics = topics
         self._began = time.monotonic()
-        self._uncalled = [(Callback.ASSIGNED, ())] if silent else []
-        self._restless = restless
-        self._start, self._settings, self._form, self._counts = start, settings, form, dict(counts)
+        self._start, self._settings, self._counts = start, settings, dict(counts)
         self._members: dict[str, list[Member]] = defaultdict(list)
         self._ready: dict[str, Member] = {}
         self._events: list[e.Event] = []
@@ -67,10 +51,8 @@ class Stage:
             for each in members:
                 each.stop()
 
-    def happen(self, *events: e.Event, differing: Collection[str] = ()) -> None:
-        """Let them happen, one at once after the other; wait until nobody, or just the `differing`, said what the
-        simulator does not, in quiet.
-        """
+    def happen(self, *events: e.Event) -> None:
+        """Let them happen, one at once after the other; wait until all said what the simulator does, in quiet."""
         before = tuple(self._events)
         for event in events:
             self._prepare(event)
@@ -83,7 +65,7 @@ class Stage:
             time.sleep(0.05)
             said = sum(len(each.calls) for members in self._members.values() for each in members)
             if said != last:
-                last, since, agrees = said, time.monotonic(), self._agrees(before, happened, set(differing))
+                last, since, agrees = said, time.monotonic(), self._agrees(before, happened)
             elif agrees and time.monotonic() - since > QUIET_SECONDS:
                 return
 
@@ -95,46 +77,20 @@ class Stage:
         """Since the beginning."""
         return int((moment - self._began) * 1_000)
 
-    def _agrees(self, before: tuple[e.Event, ...], events: tuple[e.Event, ...], differing: set[str]) -> bool:
+    def _agrees(self, before: tuple[e.Event, ...], events: tuple[e.Event, ...]) -> bool:
         """Whether one of the ways in which the last event may have happened gives what was said; that one stays."""
         *others, last = events
         for way in self._ways((*before, *others), last):
             self._events = [*before, *others, *way]
-            if self.differing() in (set(), differing):
+            if not self.differing():
                 return True
         self._events = [*before, *events]
         return False
 
     def _ways(self, before: tuple[e.Event, ...], event: e.Event) -> Iterator[list[e.Event]]:
-        """As it is; and what depends on who is faster: a SyncGroup that comes when the follow-up rebalance has begun
-        is not answered, be it the newcomer's or that of a member who is to revoke: then it does so one rebalance later;
-        a restless client may join once more; and a leader may assign before it has metadata of a topic that entered
-        the group's subscriptions, or again of one that itself left, and joins when it has it.
-        """
+        """As it is; and what depends on who is faster."""
         yield [event]
-        if isinstance(event, e.Join):
-            for member in (event.member, *sorted(self._present(before) - {event.member})):
-                yield [replace(event, together=True), e.MissAssignment(member)]
-        if isinstance(event, e.SetPartitions | e.DeleteTopic) and self._restless:
-            first = next(each for each in before if isinstance(each, e.Join))
-            yield [event, e.Subscribe(first.member, first.topics)]
-        if isinstance(event, e.Subscribe):
-            own = [each for each in before if isinstance(each, e.Join | e.Subscribe) and each.member == event.member]
-            was, now = set(own[-1].topics), set(event.topics)
-            for unknown in filter(None, (was - now, now - was)):
-                hidden = [e.DeleteTopic(topic, together=True) for topic in sorted(unknown)]
-                known = [(topic, self._counts[topic]) for topic in sorted(unknown)]
-                yield [*hidden, event, *_appearing(known, event.at_ms)]
-
-    def _present(self, events: tuple[e.Event, ...]) -> set[str]:
-        """Processes that have joined and are still there."""
-        names: set[str] = set()
-        for event in events:
-            if isinstance(event, e.Join):
-                names.add(event.member)
-            elif isinstance(event, e.Leave | e.Crash):
-                names.discard(event.member)
-        return names
+        yield from (list(way.events) for way in other_ways(before, event))
 
     def heard(self) -> dict[str, list[Heard]]:
         """{process: what its listener was told, and when}."""
@@ -151,7 +107,7 @@ class Stage:
         for settled in self._played():
             for each in settled.calls:
                 call = each.call.callback, each.call.partitions
-                if each.call.callback in LISTENER and call not in self._uncalled:
+                if each.call.callback in LISTENER:
                     found[each.member].append((call, each.started_ms))
         return {name: self._folded(calls) for name, calls in found.items()}
 
@@ -171,20 +127,8 @@ class Stage:
         return simulate(self._script())
 
     def _script(self) -> Script:
-        """What happened until now.
-
-        A first member that was assigned nothing joined before its metadata had the topics (kafka-python's may): in the
-        simulator they are made after it has joined.
-        """
-        first, *others = self._events
-        assigned = [told for callback, told in self.said()[next(iter(self._members))] if callback is Callback.ASSIGNED]
-        late = assigned[:1] == [()]
-        events = (
-            [first, *_appearing(list(self._counts.items()), first.at_ms + METADATA_MS), *others]
-            if late
-            else self._events
-        )
-        return Script({} if late else self._counts, events, self._form, member_ids=self._member_ids())
+        """What happened until now."""
+        return Script(self._counts, self._events, Form.AS_KAFKA, member_ids=self._member_ids())
 
     def _member_ids(self) -> dict[str, list[str]]:
         """{process: the ids that it had}."""
@@ -227,11 +171,6 @@ class Stage:
 
 def _calls(heard: Mapping[str, list[Heard]]) -> dict[str, list[Said]]:
     return {name: [call for call, _ in calls] for name, calls in heard.items()}
-
-
-def _appearing(topics: list[tuple[str, int]], at_ms: int) -> list[e.Event]:
-    """All topics become known in one go."""
-    return [e.SetPartitions(*each, at_ms=at_ms, together=each != topics[-1]) for each in topics]
 
 
 def _text(call: Said) -> str:

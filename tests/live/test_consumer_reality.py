@@ -13,6 +13,7 @@ import pytest
 from groupledger.core.protocol import events as e
 from tests.live.consumer_stage import ConsumerStage
 from tests.live.members import Settings
+from tests.live.stage import SIMULATED
 from tests.live.standstill import play_undisturbed
 from tests.live.topics import Topics
 
@@ -52,9 +53,7 @@ SEQUENCES = [
 
 @pytest.mark.parametrize(("library", "assignor", "name"), SEQUENCES)
 def test_every_process_calls_what_the_simulator_says(library, assignor, name, stages, starter):
-    own = library == "confluent-kafka" and assignor == COOPERATIVE
-    simulated = "librdkafka-cooperative-sticky" if own else assignor
-    join = partial(e.Join, assignors=(simulated,), group_protocol=CONSUMER)
+    join = partial(e.Join, assignors=(assignor,), group_protocol=CONSUMER, library=SIMULATED.get(library, library))
 
     def play(group):
         t, u = f"{group}-t", f"{group}-u"

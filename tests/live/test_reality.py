@@ -12,27 +12,12 @@ import pytest
 
 from groupledger.core.protocol import events as e
 from tests.live.members import Settings
-from tests.live.stage import Stage, form_of
+from tests.live.stage import SIMULATED, Stage
 from tests.live.standstill import play_undisturbed
 from tests.live.topics import Topics
 
 SESSION_MS = {"crash": 6_000, "share": 6_000}
 LONG_SESSION_MS = 45_000
-DIFFERENT = {
-    ("java", "cooperative-sticky", "subscribe"): (
-        {"a", "b"},
-        "the leader forgets what it knew of a topic that it leaves, and may learn of it again between two rounds",
-    ),
-    ("confluent-kafka", "cooperative-sticky", "subscribe"): (
-        {"a"},
-        "librdkafka calls lost, not revoked, for what left the subscription",
-    ),
-    ("confluent-kafka", "cooperative-sticky", "delete"): (
-        {"a"},
-        "librdkafka calls lost for partitions of a deleted topic, one generation later",
-    ),
-}
-"""Who may call something else after the last event of a sequence, and why: it hangs on the client's timing."""
 
 
 def story(name, join, t, u):
@@ -69,32 +54,20 @@ SEQUENCES = [
 - its `subscribe`, where the leader assigns before it has metadata of the new topic, and `delete` (one of two agreed);
 - cooperative kafka-python with two topics, which it shares out by an algorithm of its own: A keeps t, B gets u.
 """
-SILENT = {("kafka-python", "cooperative-sticky")}
-"""Who does not call onPartitionsAssigned when nothing was added (KIP-429: called always)."""
-
-
-def simulated_name(library, assignor):
-    own = library == "confluent-kafka" and assignor == "cooperative-sticky"
-    return "librdkafka-cooperative-sticky" if own else assignor
 
 
 @pytest.mark.parametrize(("library", "assignor", "name"), SEQUENCES)
 def test_every_process_calls_what_the_simulator_says(library, assignor, name, stages, starter):
-    differing, _ = DIFFERENT.get((library, assignor, name), ((), ""))
-    join = partial(e.Join, assignors=(simulated_name(library, assignor),))
-    habits = {"silent": (library, assignor) in SILENT, "restless": library == "confluent-kafka"}
+    join = partial(e.Join, assignors=(assignor,), library=SIMULATED.get(library, library))
     session_ms = SESSION_MS.get(name, LONG_SESSION_MS)
 
     def play(group):
         t, u = f"{group}-t", f"{group}-u"
         settings = Settings(stages, group, "", assignor, session_ms, None)
         events = story(name, join, t, u)
-        with Stage(
-            starter(library), settings, form_of(library, assignor), Topics(stages), {t: 4, u: 3}, **habits
-        ) as stage:
+        with Stage(starter(library), settings, Topics(stages), {t: 4, u: 3}) as stage:
             for event in events:
-                expected = set(differing) if event is events[-1] else set()
-                stage.happen(event, differing=expected)
-                assert stage.differing() in (set(), expected), stage.explain()
+                stage.happen(event)
+                assert stage.differing() == set(), stage.explain()
 
     play_undisturbed(play, f"{name}-{library}-{assignor}")

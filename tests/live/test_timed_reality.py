@@ -12,10 +12,9 @@ from functools import partial
 import pytest
 
 from groupledger.core.protocol import events as e
-from groupledger.core.step import Form
 from tests.live.broker import Broker
 from tests.live.members import Settings
-from tests.live.stage import form_of
+from tests.live.stage import SIMULATED
 from tests.live.standstill import play_undisturbed
 from tests.live.timed_stage import TimedConsumerStage, TimedStage
 from tests.live.topics import Topics
@@ -84,8 +83,8 @@ def test_a_classic_group_calls_what_the_clock_says(library, assignor, name, stag
 
     def play(group):
         settings = Settings(*(stages, group, "", assignor, session_ms, None), max_poll_ms=max_poll_ms)
-        join = partial(e.Join, topics=(group,), assignors=(assignor,))
-        with TimedStage(starter(library), settings, Topics(stages), {group: 4}, form_of(library, assignor)) as stage:
+        join = partial(e.Join, topics=(group,), assignors=(assignor,), library=SIMULATED.get(library, library))
+        with TimedStage(starter(library), settings, Topics(stages), {group: 4}) as stage:
             perform(stage, name, join)
 
     play_undisturbed(play, f"timed-{name}-{library}-{assignor}")
@@ -115,7 +114,7 @@ def test_an_empty_group_waits_for_those_who_come(tmp_path, starter):
         def play(group):
             join = partial(e.Join, topics=(group,), assignors=("range",))
             told = replace(settings, group_id=group)
-            with TimedStage(starter("java"), told, Topics(broker.address), {group: 4}, Form.AS_KAFKA) as stage:
+            with TimedStage(starter("java"), told, Topics(broker.address), {group: 4}) as stage:
                 stage.initial_delay_ms = DELAY_MS
                 perform(stage, "delay", join)
 

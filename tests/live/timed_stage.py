@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import permutations
 
@@ -13,12 +13,10 @@ from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.settlement import Settlement
 from groupledger.core.protocol.simulator import simulate
 from groupledger.core.protocol.times import MemberTimes, Times
-from groupledger.core.step import Form
 from tests.live.client import HEARTBEAT_MS
 from tests.live.consumer_stage import ConsumerStage
 from tests.live.members import Said, Settings
-from tests.live.stage import Stage, Start
-from tests.live.topics import Topics
+from tests.live.stage import Stage
 
 EARLY_MS = 1_000
 """So much before its moment a call may come: the simulator guesses when a client's heartbeats and polls are."""
@@ -53,13 +51,6 @@ class Timed(Stage):
         events = sorted(script.events, key=lambda event: event.at_ms)
         return replace(script, events=events, times=Times(each, initial_rebalance_delay_ms=self.initial_delay_ms))
 
-    def _ways(self, before: tuple[e.Event, ...], event: e.Event) -> Iterator[list[e.Event]]:
-        """As the clock says; and where a SyncGroup is not answered, as the follow-up rebalance had begun (`Stage`)."""
-        yield [event]
-        if isinstance(event, e.Join) and event.group_protocol is e.GroupProtocol.CLASSIC:
-            for member in (event.member, *sorted(self._present(before) - {event.member})):
-                yield [event, e.MissAssignment(member, at_ms=event.at_ms)]
-
     def untimely(self) -> list[str]:
         """Calls that came before or long after their moment, or in another order, where all were as expected."""
         pairs = [
@@ -81,9 +72,6 @@ class Timed(Stage):
 
 class TimedStage(Timed):
     """Of a classic group."""
-
-    def __init__(self, start: Start, settings: Settings, topics: Topics, counts: Mapping[str, int], form: Form) -> None:
-        super().__init__(start, settings, form, topics, counts)
 
 
 class TimedConsumerStage(Timed, ConsumerStage):
