@@ -155,7 +155,14 @@ def test_histories_have_everything_in_them():
             if settled.coordinated is not None:
                 errors |= {row.error for row in settled.coordinated.heartbeats}
                 assignors |= {row.assignor for row in settled.coordinated.targets}
-    assert seen >= HAPPENS.keys() - {e.FreezeMetadata, e.RefreshMetadata, e.MissTopic, e.Hang, e.CutOff}
+    assert seen >= HAPPENS.keys() - {
+        e.FreezeMetadata,
+        e.RefreshMetadata,
+        e.MissTopic,
+        e.LoseAssignment,
+        e.Hang,
+        e.CutOff,
+    }
     assert types == {True, False}
     assert refused >= {"", "GROUP_ID_NOT_FOUND", "UNRELEASED_INSTANCE_ID"}
     assert "UNKNOWN_MEMBER_ID" in errors

@@ -40,7 +40,7 @@ def test_every_event_has_a_name():
     assert set(EVENTS) == {
         *("join", "leave", "crash", "pause", "resume", "expire", "restart", "subscribe", "set-partitions"),
         *("hang", "cut-off", "wait"),
-        *("delete-topic", "freeze-metadata", "refresh-metadata", "miss-assignment"),
+        *("delete-topic", "freeze-metadata", "refresh-metadata", "miss-assignment", "miss-topic", "lose-assignment"),
     }
 
 

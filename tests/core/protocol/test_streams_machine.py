@@ -123,7 +123,15 @@ def test_histories_have_everything_in_them():
                 errors |= {row.error for row in settled.coordinated.heartbeats}
                 states |= {row.state for row in settled.coordinated.heartbeats}
                 standby += sum(len(row.standby) for row in settled.coordinated.members)
-    assert seen >= HAPPENS.keys() - {e.FreezeMetadata, e.RefreshMetadata, e.MissTopic, e.Hang, e.CutOff, e.Subscribe}
+    assert seen >= HAPPENS.keys() - {
+        e.FreezeMetadata,
+        e.RefreshMetadata,
+        e.MissTopic,
+        e.LoseAssignment,
+        e.Hang,
+        e.CutOff,
+        e.Subscribe,
+    }
     assert refused == {"", "UNRELEASED_INSTANCE_ID"}
     assert "UNKNOWN_MEMBER_ID" in errors
     assert states >= {"STABLE", "UNREVOKED_TASKS", "UNRELEASED_TASKS"}

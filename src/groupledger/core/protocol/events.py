@@ -182,6 +182,15 @@ class MissAssignment(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class LoseAssignment(Event):
+    """A process will be answered its next SyncGroup, and never look: it reads on what it owns, heartbeats no more, and
+    is silent until its session ends.
+    """
+
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
 class MissTopic(Event):
     """Whoever leads will assign without this topic in the next `rounds`, since it has no metadata of it; then it has,
     and joins again.

@@ -255,6 +255,10 @@ def _miss(group: ClassicGroup, event: e.MissAssignment) -> None:
     alive(group.processes, event.member).misses = True
 
 
+def _lose(group: ClassicGroup, event: e.LoseAssignment) -> None:
+    alive(group.processes, event.member).loses = True
+
+
 def _miss_topic(group: ClassicGroup, event: e.MissTopic) -> None:
     require_topic_names([event.topic])
     group.missing.miss(event.topic, event.rounds)
@@ -280,6 +284,7 @@ HAPPENS: dict[type[e.Event], Callable[[ClassicGroup, Any], None]] = {
     e.FreezeMetadata: _freeze,
     e.RefreshMetadata: _refresh,
     e.MissAssignment: _miss,
+    e.LoseAssignment: _lose,
     e.MissTopic: _miss_topic,
     e.Wait: _wait,
 }

@@ -113,7 +113,9 @@ def _thaw(group: ClassicGroup, process: ClassicProcess) -> None:
 def _answer(group: ClassicGroup, process: ClassicProcess, member_id: str, plan: Plan) -> bool:
     answered = plan.failure is None and not process.misses
     process.misses = False
-    if answered:
+    if process.loses and answered:
+        process.loses = process.talks = False
+    elif answered:
         group.react(process, c.receive_assignment(process.consumer, plan.assigned.get(member_id, ())))
     else:
         group.must_join(process)

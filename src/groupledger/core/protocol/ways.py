@@ -16,10 +16,12 @@ from typing import NamedTuple
 
 from groupledger.core.custom.group import Protocol
 from groupledger.core.custom.naming import CustomAssignor
+from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import LISTENER
 from groupledger.core.protocol.compatibility import SUPPORTED, protocol_of
 from groupledger.core.protocol.habits import KAFKA_PYTHON
+from groupledger.core.protocol.refusals import BAD_EVENT
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.settlement import MemberCall, Settlement
 from groupledger.core.protocol.simulator import simulate
@@ -30,6 +32,10 @@ ONCE_MORE = "members of librdkafka learn of topics one after the other, each joi
 STALE = "{} is called back before it learns that the topic is gone: a leader of librdkafka gives it back what it owned"
 KNOWN = "librdkafka has metadata of all topics that {} subscribes to, since it led a group with them or had them before"
 UNKNOWN = "{} joins before it has metadata of {}, leads and assigns nothing of it, and joins again when it has"
+LOST = (
+    "{} polls so shortly that its JoinGroup outlasts a poll: kafka-python, which joins since {}, then loses track of "
+    "it, takes no assignment, and its session ends"
+)
 MISSED = "the leader assigns before it has metadata of {}, {}, and joins again when it has"
 ENTERED, LEFT = "which is new to the subscription of {}", "which {} no longer subscribes to, so that it forgot it"
 
@@ -70,8 +76,18 @@ class _Members:
         return [name for name, each in self.joined.items() if each.library == library]
 
 
-def other_ways(before: Iterable[e.Event], event: e.Event) -> Iterator[Way]:
-    """The other ways of an event of a classic group, after `before`, which went as it is written there."""
+def other_ways(
+    before: Iterable[e.Event], event: e.Event, leader: str | None = None, *, clock: bool = False
+) -> Iterator[Way]:
+    """The other ways of an event of a classic group, after `before`, which went as it is written there.
+
+    `leader`: the process that leads the group then. `clock`: the group has times, and sessions end by themselves.
+    """
+    for way in _ways(before, event, leader):
+        yield way._replace(events=tuple(each for each in way.events if not (clock and isinstance(each, e.Expire))))
+
+
+def _ways(before: Iterable[e.Event], event: e.Event, leader: str | None) -> Iterator[Way]:
     members = _Members()
     for each in before:
         members.take(each)
@@ -81,7 +97,7 @@ def other_ways(before: Iterable[e.Event], event: e.Event) -> Iterator[Way]:
     if isinstance(event, e.Join):
         yield from _of_join(members, event)
     elif isinstance(event, e.SetPartitions | e.DeleteTopic):
-        yield from _of_topics(members, event)
+        yield from _of_topics(members, event, leader)
     elif isinstance(event, e.Subscribe) and event.member in members.joined:
         yield from _of_subscribe(members, event)
 
@@ -99,7 +115,9 @@ def _of_join(members: _Members, event: e.Join) -> Iterator[Way]:
             yield Way((replace(event, together=True), missed), UNANSWERED.format(name))
 
 
-def _of_topics(members: _Members, event: e.SetPartitions | e.DeleteTopic) -> Iterator[Way]:
+def _of_topics(members: _Members, event: e.SetPartitions | e.DeleteTopic, leader: str | None) -> Iterator[Way]:
+    if leader is not None and leader in members.of(KAFKA_PYTHON):
+        yield _losing(leader, event, "its metadata changed")
     named = members.of(LIBRDKAFKA)
     if named:
         again = e.Subscribe(named[0], members.topics[named[0]], at_ms=event.at_ms)
@@ -116,6 +134,8 @@ def _of_subscribe(members: _Members, event: e.Subscribe) -> Iterator[Way]:
     """A topic that the leader has no metadata of is left out; librdkafka's leader asks first, whatever it knows."""
     joined = members.joined[event.member]
     was, now = set(members.topics[event.member]), set(event.topics)
+    if joined.library == KAFKA_PYTHON:
+        yield _losing(event.member, event, "its subscription changed")
     if joined.library == LIBRDKAFKA and _cooperates(joined) and was - now and now - was:
         yield Way((replace(event, known=True),), KNOWN.format(event.member))
     if len(members.of(LIBRDKAFKA)) == len(members.joined):
@@ -125,6 +145,12 @@ def _of_subscribe(members: _Members, event: e.Subscribe) -> Iterator[Way]:
             missing = [e.MissTopic(each, rounds, at_ms=event.at_ms, together=True) for each in sorted(missed)]
             cause = MISSED.format(", ".join(sorted(missed)), why.format(event.member))
             yield Way((*missing, event), cause)
+
+
+def _losing(member: str, event: e.Event, why: str) -> Way:
+    """Its session ends by the clock, or at once."""
+    loses = e.LoseAssignment(member, at_ms=event.at_ms, together=True)
+    return Way((loses, event, e.Expire(member, at_ms=event.at_ms)), LOST.format(member, why))
 
 
 def _cooperates(joined: e.Join) -> bool:
@@ -145,13 +171,29 @@ def ways_of(
     for at, event in enumerate(events):
         known = [_heard(settled[at].calls)]
         found.append([])
-        for way in other_ways(events[:at], event):
-            played = simulate(replace(script, events=[*events[:at], *way.events]), custom)[at:]
+        for way in other_ways(events[:at], event, leader_of(settled[:at]), clock=script.times is not None):
+            played = _played(replace(script, events=[*events[:at], *way.events]), custom)[at:]
             other = _one_after_another(way.cause, played)
-            if _heard(other.calls) not in known:
+            if played and _heard(other.calls) not in known:
                 known.append(_heard(other.calls))
                 found[-1].append(other)
     return found
+
+
+def _played(script: Script, custom: Mapping[str, CustomAssignor] | None) -> list[Settlement]:
+    """What came of it; nothing where it cannot be: the event led to no round, so nobody's session ends."""
+    try:
+        return simulate(script, custom)
+    except Fault as fault:
+        if fault.code != BAD_EVENT:
+            raise
+        return []
+
+
+def leader_of(settled: Iterable[Settlement]) -> str | None:
+    """The process that led the last round."""
+    leaders = [took.leader for each in settled for took in each.rounds]
+    return leaders[-1] if leaders else None
 
 
 def _one_after_another(cause: str, played: Iterable[Settlement]) -> OtherWay:

@@ -264,6 +264,13 @@ def _delete_topic(play: Play, event: e.DeleteTopic) -> None:
     _match_again(play)
 
 
+def _lose(play: Play, event: e.LoseAssignment) -> None:
+    group = f"a {play.group.protocol.value} group"
+    raise Fault(
+        BAD_EVENT, f"{event.member!r} cannot lose an assignment of {group}; expected a classic one, with rounds"
+    )
+
+
 def _no_metadata(play: Play, event: e.FreezeMetadata | e.RefreshMetadata | e.MissTopic) -> None:
     whose = f"{event.topic!r} is a topic" if isinstance(event, e.MissTopic) else f"{event.member!r} is a member"
     raise Fault(
@@ -297,6 +304,7 @@ HAPPENS: dict[type[e.Event], Callable[[Play, Any], None]] = {
     e.FreezeMetadata: _no_metadata,
     e.RefreshMetadata: _no_metadata,
     e.MissAssignment: _miss,
+    e.LoseAssignment: _lose,
     e.MissTopic: _no_metadata,
     e.Wait: _wait,
 }

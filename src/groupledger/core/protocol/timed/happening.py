@@ -227,6 +227,10 @@ def _miss(group: TimedGroup, event: e.MissAssignment) -> None:
     _open(group, event.member).misses = True
 
 
+def _lose(group: TimedGroup, event: e.LoseAssignment) -> None:
+    _open(group, event.member).loses = True
+
+
 def _miss_topic(group: TimedGroup, event: e.MissTopic) -> None:
     require_topic_names([event.topic])
     group.missing.miss(event.topic, event.rounds)
@@ -268,6 +272,7 @@ HAPPENS: dict[type[e.Event], Callable[[TimedGroup, Any], AskingPlans | None]] = 
     e.FreezeMetadata: _freeze,
     e.RefreshMetadata: _refresh,
     e.MissAssignment: _miss,
+    e.LoseAssignment: _lose,
     e.MissTopic: _miss_topic,
     e.Wait: _wait,
 }

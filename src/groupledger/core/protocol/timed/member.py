@@ -75,6 +75,7 @@ class TimedProcess(Polls):
     frozen: bool = False
     frozen_rounds: int = 0
     misses: bool = False
+    loses: bool = False
     rejoins: bool = True
     closes: bool = False
     afterwards: list[Act] = field(default_factory=list)  # once it has closed

@@ -184,6 +184,9 @@ def _assign(group: TimedGroup, process: TimedProcess, told: Joined) -> Generator
 def _take(group: TimedGroup, process: TimedProcess) -> Program:
     """onJoinComplete: revoke what is not assigned any more, take what is new, join again if something was revoked."""
     given, process.given = process.given or (), None
+    if process.loses:
+        _lose(group, process)
+        return
     told, process.returned = process.returned, None
     reaction = c.receive_assignment(process.consumer, given)
     process.consumer = reaction.consumer
@@ -196,6 +199,14 @@ def _take(group: TimedGroup, process: TimedProcess) -> Program:
         process.frozen_rounds -= 1
         process.frozen = process.frozen_rounds > 0
         process.view = None if process.frozen else group.topics
+
+
+def _lose(group: TimedGroup, process: TimedProcess) -> None:
+    """It never looks at its assignment, and the coordinator hears nothing of it any more."""
+    group.done(process.consumer.member_id, answered=True, again=False)
+    sessions.go_silent(group, process)
+    process.running, process.stopped_ms, process.loses = Running.CUT_OFF, group.now_ms, False
+    process.join_started_ms = None
 
 
 def _left_undone(group: TimedGroup, process: TimedProcess, told: Joined | None) -> bool:
