@@ -25,6 +25,11 @@ from groupledger.listener.kafka_python import KafkaPythonConsumer
 HEARTBEAT_MS = 300
 METADATA_MS = 500
 COMMIT_MS = 500
+POLL_SECONDS = 0.1
+KAFKA_PYTHON_POLL_SECONDS = (1.0, 5.0)
+"""A poll of kafka-python, and the first after it subscribed: it loses track of a rebalance that it begins itself and
+that outlasts a poll (`core.protocol.ways`).
+"""
 KAFKA_PYTHON = {
     "range": ("range", "RangePartitionAssignor"),
     "roundrobin": ("roundrobin", "RoundRobinPartitionAssignor"),
@@ -106,17 +111,22 @@ def kafka_python(told: dict[str, Any]) -> KafkaPythonConsumer:
 
 def main(library: str, settings: str, *topics: str) -> None:
     """Poll until told to close."""
-    make = confluent if library == "confluent-kafka" else kafka_python
+    make, waits = (
+        (confluent, (POLL_SECONDS, POLL_SECONDS))
+        if library == "confluent-kafka"
+        else (kafka_python, KAFKA_PYTHON_POLL_SECONDS)
+    )
     told = json.loads(settings)
     consumer = make(told)
     consumer.set_rebalance_listener(Telling(told["revoking_ms"]))
     if topics:
         consumer.subscribe(topics)
-    orders, polls = orders_given(), bool(topics)
+    orders, polls, subscribed = orders_given(), bool(topics), bool(topics)
     say({"call": "ready"})
     while True:
         if polls:
-            consumer.poll(0.1)
+            consumer.poll(waits[subscribed])
+            subscribed = False
         if polls and orders.empty():
             continue
         order, *words = orders.get()
@@ -125,6 +135,7 @@ def main(library: str, settings: str, *topics: str) -> None:
         polls = order != "hang"
         if order == "subscribe":
             consumer.subscribe(words)
+            subscribed = True
     consumer.close()
 
 

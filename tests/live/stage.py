@@ -12,7 +12,7 @@ from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import LISTENER
 from groupledger.core.protocol.settlement import Settlement
 from groupledger.core.protocol.simulator import Script, simulate
-from groupledger.core.protocol.ways import other_ways
+from groupledger.core.protocol.ways import leader_of, other_ways
 from groupledger.core.registry import LIBRDKAFKA
 from groupledger.core.step import Form
 from tests.live.members import Member, Said, Settings
@@ -32,6 +32,9 @@ QUIET_SECONDS = 1.5
 
 class Stage:
     """Use it in a `with`: its processes end with it. Member ids decide ties, so the simulator is told the real ones."""
+
+    clock = False
+    """Whether the simulated group has times."""
 
     def __init__(self, start: Start, settings: Settings, topics: Topics, counts: Mapping[str, int]) -> None:
         """`counts`: the topics there are at first, which are made."""
@@ -90,7 +93,9 @@ class Stage:
     def _ways(self, before: tuple[e.Event, ...], event: e.Event) -> Iterator[list[e.Event]]:
         """As it is; and what depends on who is faster."""
         yield [event]
-        yield from (list(way.events) for way in other_ways(before, event))
+        self._events = list(before)
+        leader = leader_of(self._played())
+        yield from (list(way.events) for way in other_ways(before, event, leader, clock=self.clock))
 
     def heard(self) -> dict[str, list[Heard]]:
         """{process: what its listener was told, and when}."""

@@ -56,12 +56,9 @@ REVOKING_MS = {"revoking": {"a": 2 * MAX_POLL_MS}}
 CLASSIC = [
     *(("java", assignor, name) for assignor in ("range", "cooperative-sticky") for name in TIMES if name != "delay"),
     *(("confluent-kafka", "range", name) for name in ("session", "zombie", "hang", "static-session")),
-    ("kafka-python", "range", "session"),
+    *(("kafka-python", "range", name) for name in ("session", "zombie", "hang")),
 ]
-"""Not there are librdkafka's `join` and `sync`, whose `max.poll.interval.ms` may not be shorter than its session; and
-of kafka-python `zombie`, since it calls nothing between lost and assigned, where the form `kip` has revoked with
-nothing, and `hang`: in one run a member alone in its group hung in JoinGroup; why is not known.
-"""
+"""Not there are librdkafka's `join` and `sync`, whose `max.poll.interval.ms` may not be shorter than its session."""
 MODERN = [
     *(("java", name) for name in ("session", "zombie", "hang", "static-session", "static-hang", "revoking")),
     *(("confluent-kafka", name) for name in ("session", "zombie", "hang", "static-session")),

@@ -29,6 +29,7 @@ APART_MS = 2_500
 class Timed(Stage):
     """A stage with the times of its clients: sessions, `max.poll.interval.ms`, and who takes long over revoking."""
 
+    clock = True
     initial_delay_ms = 0
     """`group.initial.rebalance.delay.ms` of the broker."""
     revoking_ms: Mapping[str, int] = {}
