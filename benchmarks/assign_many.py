@@ -30,7 +30,7 @@ def main(groups: int) -> None:
         facts = LedgerLocation(path=f"{folder}/facts")
         crowd_without_record(spark, facts, groups)
         with watched(psutil.Process()) as peak:
-            done = assign(spark, configuration(facts), invocation())
+            done = assign(spark, configuration(facts), invocation(), whole=True)
         stage = sum(done.timings[name] for name in STAGE)
         print(f"{groups} groups: read to write {stage:.1f} s, {stage / groups * 1e6:.0f} us a group; {done.outcomes}")
         print(peak)

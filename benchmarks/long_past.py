@@ -1,8 +1,9 @@
-"""A ledger with a long past, made of a young one without ingesting: as if so many ingests had come before its last.
+"""A ledger with a long past, made of a young one without ingesting: as if so many runs had come before its last.
 
-Each older ingest is a copy of the last: the rows of each of its tables at lower offsets, under an attempt of its own,
-in files of their own, and a commit in each table's log, as Spark makes them. What an ingest after it costs is what it
-costs after as many real ones that brought the same groups; what the rows say of groups is not.
+A run is an ingest and the `assign` after it. Each older one is a copy of the last: the rows of each of its tables at
+lower offsets, under attempts of their own, in files of their own, and a commit in each table's log, as Spark makes
+them. What a run after it costs is what it costs after as many real ones that brought the same groups; what the rows say
+of groups is not.
 """
 
 from __future__ import annotations
@@ -20,32 +21,35 @@ from deltalake import DeltaTable, write_deltalake
 from pyarrow import parquet
 
 from groupledger.sinks.ledger import CHECKPOINT_INTERVAL
-from groupledger.sinks.runs import COMMITTED, PLANNED
-from groupledger.tables import RUNS, TABLES
+from groupledger.sinks.runs import COMMITTED, FACTS_AS_OF, INGEST, PLANNED, READ
+from groupledger.tables import ASSIGNMENTS, REBALANCES, RUNS, TABLES, VIOLATIONS
 from groupledger.tables import columns as c
 
+ASSIGN = "assign"
+RESULTS = (REBALANCES, ASSIGNMENTS, VIOLATIONS)
 STEP = 4
 """Offsets by which each older ingest lies lower: fewer than the rarest group brings."""
 OFFSETS = (c.OFFSET, c.FROM_OFFSET)
+SNAPSHOTS = (c.SNAPSHOT_ID, c.PREVIOUS_SNAPSHOT_ID, c.FIRST_SNAPSHOT_ID)
 _BOUNDS = ("minValues", "maxValues")
 _NOT_KNOWN = ("txnId", "allFiles", "fileSizeHistogram", "histogramOpt")
 """Of a version's checksum: what may be left out, and would have to be counted."""
 
 
 def with_past(young: Path, old: Path, ingests: int) -> None:
-    """Copy a ledger to `old`, and give it a past."""
+    """Copy a ledger, of which one ingest and one assign are the runs, to `old`, and give it a past."""
     shutil.copytree(young, old)
     for table in TABLES:
         log = old / table.name
         if table is not RUNS and DeltaTable(str(log)).get_add_actions().num_rows:
-            grown = _Table(log, DeltaTable(str(log)).version())
+            grown = _Table(log, DeltaTable(str(log)).version(), ASSIGN if table in RESULTS else INGEST)
             for number in range(1, ingests + 1):
                 grown.add(number)
     _add_runs(old / RUNS.name, ingests)
 
 
-def _attempt(number: int) -> str:
-    return f"past-{number:05}-0000-0000-000000000000"
+def _attempt(number: int, kind: str) -> str:
+    return f"{kind}-{number:05}-0000-0000-000000000000"
 
 
 @dataclass(frozen=True, slots=False)
@@ -54,6 +58,7 @@ class _Table:
 
     folder: Path
     version: int
+    kind: str  # of the runs that write it
 
     @cached_property
     def actions(self) -> list[dict[str, Any]]:
@@ -88,11 +93,13 @@ class _Table:
             DeltaTable(str(self.folder)).create_checkpoint()
 
     def _file(self, add: dict[str, Any], rows: pa.Table, number: int, at: int) -> dict[str, Any]:
-        name = f"part-{at:05}-{_attempt(number)}.snappy.parquet"
-        parquet.write_table(_older(rows, number), self.folder / name, store_schema=False)
+        attempt = _attempt(number, self.kind)
+        name = f"part-{at:05}-{attempt}.snappy.parquet"
+        parquet.write_table(_older(rows, number, attempt), self.folder / name, store_schema=False)
         stats = json.loads(add["stats"])
         for bounds in (stats[each] for each in _BOUNDS):
-            bounds[c.ATTEMPT_ID] = _attempt(number)
+            bounds[c.ATTEMPT_ID] = attempt
+            bounds.pop(c.SNAPSHOT_ID, None)
             if c.OFFSET in bounds:
                 bounds[c.OFFSET] -= STEP * number
         size = (self.folder / name).stat().st_size
@@ -102,32 +109,45 @@ class _Table:
         return self.folder / "_delta_log" / f"{version:020}.{kind}"
 
 
-def _older(rows: pa.Table, number: int) -> pa.Table:
+def _older(rows: pa.Table, number: int, attempt: str) -> pa.Table:
     """The rows at lower offsets, of another attempt."""
     for name in (each for each in OFFSETS if each in rows.column_names):
-        kind = rows.schema.field(name)
-        lower = pc.subtract(rows[name], pa.scalar(STEP * number, kind.type))
-        rows = rows.set_column(
-            rows.column_names.index(name), kind, pc.if_else(pc.less(rows[name], 0), rows[name], lower)
-        )
-    kind = rows.schema.field(c.ATTEMPT_ID)
-    attempts = pa.array([_attempt(number)] * rows.num_rows, kind.type)
-    return rows.set_column(rows.column_names.index(c.ATTEMPT_ID), kind, attempts)
+        lower = pc.subtract(rows[name], pa.scalar(STEP * number, rows.schema.field(name).type))
+        rows = _with(rows, name, pc.if_else(pc.less(rows[name], 0), rows[name], lower))
+    for name in (each for each in SNAPSHOTS if each in rows.column_names):
+        parts = pc.extract_regex(rows[name], "^(?P<place>.*/)(?P<offset>[0-9]+)$")
+        lower = pc.subtract(pc.struct_field(parts, "offset").cast(pa.int64()), STEP * number)
+        rows = _with(rows, name, pc.binary_join_element_wise(pc.struct_field(parts, "place"), lower.cast("string"), ""))
+    return _with(rows, c.ATTEMPT_ID, pa.array([attempt] * rows.num_rows))
+
+
+def _with(rows: pa.Table, name: str, values: Any) -> pa.Table:
+    kind = rows.schema.field(name)
+    return rows.set_column(rows.column_names.index(name), kind, values.cast(kind.type))
 
 
 def _add_runs(folder: Path, ingests: int) -> None:
     table = DeltaTable(str(folder))
     schema = pa.schema(table.schema().to_arrow())
     rows = [row for row in table.to_pyarrow_table().to_pylist() if row[c.STATUS] == COMMITTED]
-    last = max(rows, key=lambda row: row[c.SEQUENCE])
-    inputs = json.loads(last[c.INPUTS])
+    ingest, assign = sorted(rows, key=lambda row: row[c.SEQUENCE])
+    read = json.loads(ingest[c.INPUTS])
+    computed = json.loads(assign[c.INPUTS])
     for number in range(1, ingests + 1):
-        lower = STEP * number
-        read = {
+        lower, sequence = STEP * number, assign[c.SEQUENCE] + 2 * number
+        ranges = {
             cluster: {partition: [first - lower, end - lower] for partition, (first, end) in partitions.items()}
-            for cluster, partitions in inputs["read"].items()
+            for cluster, partitions in read[READ].items()
         }
-        told = {c.INPUTS: json.dumps(inputs | {"read": read}), c.SEQUENCE: last[c.SEQUENCE] + number}
-        row = last | told | {c.RUN_ID: f"past-{number}", c.ATTEMPT_ID: _attempt(number)}
-        for each in (row | {c.STATUS: PLANNED, c.SEQUENCE: None}, row):
-            write_deltalake(table, pa.Table.from_pylist([each], schema=schema), mode="append")
+        _add_run(table, schema, ingest, number, read | {READ: ranges}, sequence - 1)
+        _add_run(table, schema, assign, number, computed | {FACTS_AS_OF: sequence - 1}, sequence)
+
+
+def _add_run(
+    table: DeltaTable, schema: pa.Schema, row: dict[str, Any], number: int, inputs: dict[str, Any], sequence: int
+) -> None:
+    """One more run like that of the row, planned and committed."""
+    told = {c.RUN_ID: f"{row[c.KIND]}-{number}", c.ATTEMPT_ID: _attempt(number, row[c.KIND])}
+    done = row | told | {c.INPUTS: json.dumps(inputs), c.SEQUENCE: sequence}
+    for each in (done | {c.STATUS: PLANNED, c.SEQUENCE: None}, done):
+        write_deltalake(table, pa.Table.from_pylist([each], schema=schema), mode="append")

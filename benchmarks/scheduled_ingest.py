@@ -1,17 +1,19 @@
-"""An ingest every so often: what the 200th of 1,000 new records costs beside the second, warm, in one session.
+"""An ingest every so often, and `assign` after it: what the 200th costs beside the second, warm, in one session.
 
-python -m benchmarks.scheduled_ingest [runs] [--samples 5] [--ledgers FOLDER] [--copied]
+python -m benchmarks.scheduled_ingest [runs] [--samples 5] [--ledgers FOLDER] [--copied] [--whole]
 
-Each run brings the next generations of the same 200 groups and of two new ones, in 50 log partitions. A ledger is kept
-as it was after the first run, and as it is after the last but one. Then the second run and the third are done on copies
-of the one, and the last and one more on copies of the other, in turns: seconds are medians, jobs and files are as Spark
-counted them. The first of two runs finds a ledger whose Delta logs the session has never read, as a job does that is
-started each time; the second one finds what it has read, as `ingest --follow` does. With
+Each run brings the next generations of the same 200 groups and of two new ones (1,000 records, 50 log partitions), and
+assigns to the last snapshots. A ledger is kept as it was after the first run, and as it is after the last but one. Then
+the second run and the third are done on copies of the one, and the last and one more on copies of the other, in turns:
+seconds (wall, and of processors: this process, the JVM, its workers) are medians, jobs and files are as Spark counted
+them. The first of two runs finds a ledger whose Delta logs the session has never read, as a job does that is started
+each time; the second one finds what it has read, as `ingest --follow` does. With
 FOLDER the two ledgers stay, are taken from there the next time, and are gone on with if they are not yet made.
-`--copied` makes the past of the old ledger in a minute, of copies of one ingest (benchmarks/long_past.py): then the
-last run but one is the first of the young ledger, and both ledgers get the same last one.
+`--copied` makes the past of the old ledger in a minute, of copies of one run (benchmarks/long_past.py): then the
+last run but one is the first of the young ledger, and both ledgers get the same last one. `--whole` assigns to every
+group, as if none had been assigned to.
 `maintain` runs but once, on a copy at the end: how many files all runs left, and how many are left after it. The cause
-is tested without a clock in `tests/pipeline/test_scheduled_ingests.py`.
+is tested without a clock in `tests/pipeline/test_scheduled_ingests.py` and `test_touched.py`.
 """
 
 from __future__ import annotations
@@ -31,22 +33,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
+import psutil
+
 from benchmarks.long_past import with_past
 from groupledger.config import Config, LedgerSettings, SourceSettings, SparkSettings
 from groupledger.core.history import log_partition_of
 from groupledger.engine.session import session
+from groupledger.pipeline.assign import assign
 from groupledger.pipeline.ingest import ingest
 from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.maintain import maintain
 from groupledger.sinks.ledger import LedgerLocation, init
-from groupledger.sinks.runs import read_commits
+from groupledger.sinks.runs import INGEST, read_commits
 from tests.core.history.records import Log, member
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from pyspark.sql import SparkSession
 
 GROUPS, RECORDS, PARTITIONS = 200, 1_000, 50
 TOLD_EVERY = 20
+COMMANDS = ("ingest", "assign")
 YOUNG, OLD, GROWING, COPYING = "young", "old", "growing", "copying"
 KEPT = {"spark.sql.ui.retainedExecutions": "500", "spark.ui.retainedJobs": "1000"}
 FILES_READ = "number of files read"
@@ -56,33 +64,38 @@ class Cost(NamedTuple):
     """What one run cost."""
 
     seconds: float
+    processor: float
     jobs: int
     files: int
     stages: dict[str, float]
 
 
-def main(runs: int, samples: int, ledgers: Path | None, *, copied: bool) -> None:
+def main(runs: int, samples: int, ledgers: Path | None, *, copied: bool, whole: bool) -> None:
     """Print what the second and the last run cost, and the ratio of the last to the second."""
     with tempfile.TemporaryDirectory() as folder:
-        schedule = Schedule(Path(folder))
+        schedule = Schedule(Path(folder), whole=whole)
         kept = ledgers or Path(folder)
         if not (kept / OLD).exists():
             (_copied if copied else _made)(schedule, kept, runs)
         ledger_runs = ((YOUNG, runs if copied else 2), (OLD, runs))
-        costs: dict[tuple[str, int], list[Cost]] = {}
+        costs: dict[tuple[str, str, int], list[Cost]] = {}
         for sample in range(samples + 1):
             for name, first in ledger_runs:
                 copy = Path(folder) / f"{name}-{sample}"
                 shutil.copytree(kept / name, copy)
                 for number in (first, first + 1):
-                    costs.setdefault((name, number - first), []).append(schedule.run(number, copy))
+                    for what, cost in schedule.run(number, copy).items():
+                        costs.setdefault((what, name, number - first), []).append(cost)
                 shutil.rmtree(copy)
-    for after, words in ((0, "new to the session"), (1, "known to the session")):
-        for name, first in ledger_runs:
+    for what in COMMANDS:
+        for after, words in ((0, "new to the session"), (1, "known to the session")):
             # the first sample of each warms the session
-            _tell(f"{name}: run {first + after}, ledger {words}, median of {samples}", costs[name, after][1:])
-        old, young = (statistics.median(cost.seconds for cost in costs[name, after][1:]) for name in (OLD, YOUNG))
-        print(f"{OLD} / {YOUNG}, ledger {words}: {old / young:.2f}", flush=True)
+            old, young = (costs[what, name, after][1:] for name in (OLD, YOUNG))
+            for (name, first), found in zip(ledger_runs, (young, old), strict=True):
+                _tell(f"{what}, {name}: run {first + after}, ledger {words}, median of {samples}", found)
+            wall = _median_ratio(old, young, lambda cost: cost.seconds)
+            processor = _median_ratio(old, young, lambda cost: cost.processor)
+            print(f"{what}, {OLD} / {YOUNG}, ledger {words}: {wall:.2f} (processor {processor:.2f})", flush=True)
     shutil.copytree(kept / OLD, Path(folder) / "maintained")
     schedule.maintain(runs - 1, Path(folder) / "maintained")
 
@@ -94,14 +107,16 @@ def _made(schedule: Schedule, kept: Path, runs: int) -> None:
     if not (kept / YOUNG).exists():
         shutil.rmtree(ledger, ignore_errors=True)
         init(schedule.spark, location)
-    for number in range(len(read_commits(schedule.spark, location).commits) + 1, runs):
+    done = sum(commit.kind == INGEST for commit in read_commits(schedule.spark, location).commits)
+    for number in range(done + 1, runs):
         told = number % TOLD_EVERY == 0
         cost = schedule.run(number, ledger, counted=told)
         if number == 1:
             shutil.copytree(ledger, kept / COPYING)
             (kept / COPYING).rename(kept / YOUNG)
         if told:
-            _tell(f"run {number}, once", [cost])
+            for what in COMMANDS:
+                _tell(f"{what}, run {number}, once", [cost[what]])
     ledger.rename(kept / OLD)
 
 
@@ -113,22 +128,28 @@ def _copied(schedule: Schedule, kept: Path, runs: int) -> None:
     with_past(kept / YOUNG, kept / OLD, runs - 2)
 
 
+def _median_ratio(old: list[Cost], young: list[Cost], of: Callable[[Cost], float]) -> float:
+    return statistics.median(map(of, old)) / statistics.median(map(of, young))
+
+
 def _tell(what: str, costs: list[Cost]) -> None:
     middle = sorted(costs, key=lambda cost: cost.seconds)[len(costs) // 2]
     seconds = statistics.median(cost.seconds for cost in costs)
-    stages = ", ".join(f"{stage} {spent:.1f}" for stage, spent in middle.stages.items())
-    print(f"{what}: {seconds:.2f} s, {middle.jobs} jobs, {middle.files} files read ({stages})", flush=True)
+    processor = statistics.median(cost.processor for cost in costs)
+    stages = ", ".join(f"{stage} {spent:.2f}" for stage, spent in middle.stages.items())
+    told = f"{seconds:.2f} s, processor {processor:.2f} s, {middle.jobs} jobs, {middle.files} files read"
+    print(f"{what}: {told} ({stages})", flush=True)
 
 
 class Schedule:
-    """Ingests of new records, each into a ledger that had the ones before."""
+    """Ingests of new records and assigns, each into a ledger that had the ones before."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, *, whole: bool) -> None:
+        self.folder, self.whole = folder, whole
         self.spark = session(SparkSettings(profile="small", conf=KEPT), "scheduled ingest")
 
-    def run(self, number: int, ledger: Path, *, counted: bool = True) -> Cost:
-        """One ingest of RECORDS new records: those of the run of that number.
+    def run(self, number: int, ledger: Path, *, counted: bool = True) -> dict[str, Cost]:
+        """One ingest of RECORDS new records, those of the run of that number, and one assign.
 
         To count the files it read takes as long as a small ingest.
         """
@@ -136,16 +157,23 @@ class Schedule:
         path.write_text("".join(f"{line}\n" for line in _lines(number)), encoding="utf-8")
         source = SourceSettings(kind="offsets-jsonl", path=str(path))
         config = Config(cluster_id="bench", ledger=LedgerSettings(location=str(ledger)), sources=(source,))
+        place, whole = LedgerLocation(path=str(ledger)), self.whole
+        return {
+            "ingest": self._cost(lambda call: ingest(self.spark, place, config, call).timings, counted=counted),
+            "assign": self._cost(lambda call: assign(self.spark, config, call, whole=whole).timings, counted=counted),
+        }
+
+    def _cost(self, work: Callable[[Invocation], Mapping[str, float]], *, counted: bool) -> Cost:
         called = f"bench-{uuid4()}"
         invocation = Invocation(attempt_id=called, now=lambda: datetime.now(UTC), seconds=time.perf_counter)
         before = executions(self.spark) if counted else 0
         self.spark.sparkContext.setJobGroup(called, called)
-        began = time.perf_counter()
-        summary = ingest(self.spark, LedgerLocation(path=str(ledger)), config, invocation)
-        seconds = time.perf_counter() - began
+        began, spent = time.perf_counter(), processor_seconds()
+        stages = work(invocation)
+        seconds, processor = time.perf_counter() - began, processor_seconds() - spent
         jobs = len(self.spark.sparkContext.statusTracker().getJobIdsForGroup(called))
         files = files_read(self.spark, before) if counted else 0
-        return Cost(seconds, jobs, files, dict(summary.timings))
+        return Cost(seconds, processor, jobs, files, dict(stages))
 
     def maintain(self, runs: int, ledger: Path) -> None:
         """Maintain it once, and print how many files its tables had before and have after."""
@@ -192,6 +220,12 @@ def _line(group: str, generation: int, partition: int, offset: int) -> str:
     )
 
 
+def processor_seconds() -> float:
+    """What this process, the JVM and its workers have taken of processors."""
+    process = psutil.Process()
+    return sum(sum(each.cpu_times()[:4]) for each in (process, *process.children(recursive=True)))
+
+
 def executions(spark: SparkSession) -> int:
     """The number of the session's last query."""
     listed = _store(spark).executionsList()
@@ -222,5 +256,6 @@ if __name__ == "__main__":
     parser.add_argument("--samples", type=int, default=5)
     parser.add_argument("--ledgers", type=Path, help="an empty folder for the two ledgers, or one that has them")
     parser.add_argument("--copied", action="store_true", help="make the old ledger's past of copies")
+    parser.add_argument("--whole", action="store_true", help="assign to every group")
     chosen = parser.parse_args()
-    main(chosen.runs, chosen.samples, chosen.ledgers, copied=chosen.copied)
+    main(chosen.runs, chosen.samples, chosen.ledgers, copied=chosen.copied, whole=chosen.whole)

@@ -111,6 +111,9 @@ def test_an_assign_says_what_it_did(capsys):
     assert "scenario baseline: 3 rebalances in; ASSIGNED 2, EMPTY 1 out" in said
     assert "moves 5, least moves 4, unassigned 0" in said
     assert said[-1] == "together 1.75"
+    assert not any("keep the results" in each for each in said)
+    tell_assign(FOR_PEOPLE, replace(SUMMARY, since_run="r0"))
+    assert "groups without newer facts keep the results of run r0" in words(capsys)
 
 
 def test_under_json_tables_are_silent_and_the_result_is_one_line(capsys):

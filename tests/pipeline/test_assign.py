@@ -19,9 +19,10 @@ from groupledger.answers.reader import LedgerReader
 from groupledger.config import parse
 from groupledger.core.faults import Fault
 from groupledger.engine import rows as r
-from groupledger.pipeline.assign import assign, hashed
+from groupledger.pipeline.assign import assign
 from groupledger.pipeline.assign_input import glob
 from groupledger.pipeline.frames import LedgerFrames
+from groupledger.pipeline.input_digest import hashed
 from groupledger.pipeline.invocation import Invocation
 from groupledger.sinks import runs
 from groupledger.sinks.current import current

@@ -44,10 +44,9 @@ def committed(spark, place):
 
 
 def short(run):
-    values = {
-        field.name: getattr(run, field.name) for field in fields(Commit) if field.name not in (runs.READ, runs.REACHED)
-    }
-    return Commit(**values, read=run.inputs.get(runs.READ))
+    both = {field.name for field in fields(Commit)} & {field.name for field in fields(runs.Run)}
+    values = {name: getattr(run, name) for name in both}
+    return Commit(**values, read=run.inputs.get(runs.READ), facts_as_of=run.inputs.get(runs.FACTS_AS_OF))
 
 
 def test_a_run_is_planned_then_committed_then_read_back(spark, place):

@@ -81,6 +81,7 @@ def ingest(
 @click.option("--assignor", metavar="NAME", help="Assignor for every group; `recorded`: each group's own.")
 @click.option("--scenario", metavar="NAME", help="Name of the results; default with --assignor: its name.")
 @click.option("--snapshots", type=click.Choice(["latest", "every"]), help="Which snapshots of each group.")
+@click.option("--whole", is_flag=True, help="With latest: compute the groups without newer facts, too.")
 @takes_max_quarantined
 @takes_run_id
 @takes_timings
@@ -91,11 +92,15 @@ def assign(
     assignor: str | None,
     scenario: str | None,
     snapshots: str | None,
+    whole: bool,
     run_id: str | None,
     timings: bool,
     max_quarantined: int | None,
 ) -> None:
     """Recompute the recorded rebalances, or compute what another assignor would have done, and commit it as one run.
+
+    Of the latest snapshots it computes those of groups with newer facts than the scenario's last run; the results of
+    the others stand.
 
     \b
     groupledger assign                                      # as configured
@@ -115,7 +120,7 @@ def assign(
     )
     spark = job.spark_for_ledger()
     with job.output.status("computing"):
-        summary = run(spark, job.config, job.invocation(run_id))
+        summary = run(spark, job.config, job.invocation(run_id), whole=whole)
     tell_assign(job.output, summary)
     _exit(over=_finished(job, summary, plain(summary), timings=timings))
 

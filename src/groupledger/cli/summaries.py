@@ -101,6 +101,8 @@ def tell_assign(output: Output, summary: AssignSummary) -> None:
     output.title(run_title("assign", summary.run_id, already_committed=summary.already_committed))
     outcomes = _counts({name: number for name, number in summary.outcomes.items() if number})
     output.line(f"scenario {summary.scenario}: {summary.groups_in:,} rebalances in; {outcomes or 'none'} out")
+    if summary.since_run is not None:
+        output.line(f"groups without newer facts keep the results of run {summary.since_run}")
     explain_verdicts(output, summary.verdicts)
     sums = {name: summary.sums.get(name, 0) for name in ("moves", "least_moves", "unassigned")}
     output.line(_counts({name.replace("_", " "): number for name, number in sums.items()}))

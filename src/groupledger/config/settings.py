@@ -218,7 +218,11 @@ class AssignSettings:
         matching(r"[a-z0-9][a-z0-9._-]{0,63}", "up to 64 of a-z 0-9 . _ - starting with a letter or digit"),
         "baseline",
     )
-    snapshots: str = key("Which snapshots of each group.", one_of("latest", "every"), "latest")
+    snapshots: str = key(
+        "Which snapshots of each group; latest: of the groups that facts touch which the last run did not know.",
+        one_of("latest", "every"),
+        "latest",
+    )
     coordinator: str = key(
         "The server-side assignor used to judge KIP-848 targets if members request none: the first in the broker's "
         "list.",

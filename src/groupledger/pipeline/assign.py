@@ -6,7 +6,7 @@ summary.outcomes        # {"ASSIGNED": 7, "UNCHANGED": 2, "EMPTY": 1}
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,10 +26,12 @@ from groupledger.engine.buckets import GROUPS_A_BUCKET, apply, bucket_count, par
 from groupledger.engine.calculation import Calculation
 from groupledger.pipeline import conservation
 from groupledger.pipeline.assign_input import LATEST, RECORDED, Extent, Facts, assign_input, catalogue
+from groupledger.pipeline.input_digest import DIGESTS, HASH, hashed, input_metrics, seen_input
 from groupledger.pipeline.invocation import Timings
+from groupledger.pipeline.past import Past
+from groupledger.pipeline.touched import standing, touched_facts
 from groupledger.sinks import runs
 from groupledger.sinks.append import append, digest_counts, digests
-from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerLocation, check
 from groupledger.sinks.refusals import engine_errors_as_faults
 from groupledger.tables import (
@@ -44,7 +46,6 @@ from groupledger.tables import (
     VIOLATIONS,
 )
 from groupledger.tables import columns as c
-from groupledger.tables.declaration import TOPIC_ID_PARTITIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -63,12 +64,11 @@ SHALLOW = 3
 MOST_ROUNDS = 64
 """Buckets a task slot gets at most under `latest`: empty ones cost little, crowded ones memory."""
 
-SETTINGS = "settings"
-"""In the inputs of a run: the configuration that its results follow from."""
+SETTINGS, SINCE = "settings", "since"
+"""In the inputs of a run: the configuration that its results follow from; the run whose results stand for groups that
+were not computed, where there is one."""
 
 _GROUPS = conservation.GROUPS
-_DIGESTS = ("digest_1", "digest_2")
-_HASH = "row_hash"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,21 +88,29 @@ class AssignSummary:
     quarantined: int
     result_digest: str
     timings: Mapping[str, float]  # seconds by stage
+    since_run: str | None = None  # whose results stand for groups that nothing newer touched; null: all were computed
 
 
-def assign(spark: SparkSession, config: Config, invocation: Invocation) -> AssignSummary:
+def assign(spark: SparkSession, config: Config, invocation: Invocation, *, whole: bool = False) -> AssignSummary:
     """Compute the configured scenario over the configured snapshots, and commit it as one run.
 
-    Without a run id the run is named after what it computes: the same facts, configuration and code are the same run,
-    which changes nothing when it is repeated, unless another configuration's results stand under the scenario by now.
+    Of the last snapshots, those of groups are computed that facts touch which the scenario's last run did not know; its
+    results stand for the others (`pipeline.touched`). Where there are no such facts, the answer is that run, and
+    nothing is committed. `whole`: compute every group.
+
+    Without a run id the run is named after what it computes: the same groups, facts, configuration and code are the
+    same run, which changes nothing when it is repeated, unless the results of another configuration or code stand under
+    the scenario by now.
     Raises LedgerFault where there is no ledger, WriteConflict where others keep committing in between.
     """
     location = LedgerLocation.of(config.ledger)
     with engine_errors_as_faults(location):
-        return _assign(spark, location, config, invocation)
+        return _assign(spark, location, config, invocation, whole=whole)
 
 
-def _assign(spark: SparkSession, location: LedgerLocation, config: Config, invocation: Invocation) -> AssignSummary:
+def _assign(
+    spark: SparkSession, location: LedgerLocation, config: Config, invocation: Invocation, *, whole: bool
+) -> AssignSummary:
     timings = Timings(invocation.seconds)
     with timings.stage("look"):
         check(spark, location)
@@ -110,14 +118,16 @@ def _assign(spark: SparkSession, location: LedgerLocation, config: Config, invoc
         seen.require_no_redaction()
         known = _known_facts(seen)
         custom = _custom(config)
-        attempt = _attempt(config, invocation, known, custom, seen)
+        attempt, stands = _attempt(config, invocation, known, custom, seen, whole=whole)
         committed = runs.counted(spark, location, seen, attempt)
+        if committed is None and stands is not None and stands.facts_as_of == known.as_of:
+            committed = runs.read_commits(spark, location, stands.run_id).committed
+            assert committed is not None, f"run {stands.run_id} was committed, and is no longer"
         if committed is not None:
             return _summary(committed, config, timings, already_committed=True)
-    buckets = config.buckets or _buckets(spark, config, known.snapshots)
     with timings.stage("plan"):
         runs.plan(spark, location, attempt)
-    work = _Work(attempt, invocation, buckets, timings, seen, custom)
+    work = _Work(attempt, invocation, timings, seen, custom)
     outcome = _compute(spark, location, config, work)
     with timings.stage("commit"):
         run = runs.commit(spark, location, attempt, seen.sequence, outcome)
@@ -125,35 +135,32 @@ def _assign(spark: SparkSession, location: LedgerLocation, config: Config, invoc
 
 
 def _attempt(
-    config: Config, invocation: Invocation, known: _Known, custom: Mapping[str, CustomAssignor], seen: runs.LedgerView
-) -> runs.Attempt:
+    config: Config,
+    invocation: Invocation,
+    known: _Known,
+    custom: Mapping[str, CustomAssignor],
+    seen: runs.LedgerView,
+    *,
+    whole: bool,
+) -> tuple[runs.Attempt, runs.Commit | None]:
+    """The attempt, and the run whose results stand for groups that it does not compute; None: it computes all."""
     what = {"assign": asdict(config.assign), "limits": asdict(config.limits)}
     code = code_digest(files("groupledger"), __version__)
     if custom:
         code = digest([code, source_digests(custom)])
-    inputs: dict[str, Any] = {"facts_as_of": known.as_of, "snapshots": config.assign.snapshots}
     settings = digest(what)
+    inputs: dict[str, Any] = {runs.FACTS_AS_OF: known.as_of, "snapshots": config.assign.snapshots}
     guard = f"{KIND}/{config.assign.scenario}"  # results of older facts never supersede those of newer ones
-    superseded = _superseded(seen, guard, settings)
-    if superseded:  # back to an earlier configuration: its results count again only if they are committed again
-        inputs["supersedes"] = superseded
+    of_scenario = [each for each in seen.commits if each.kind == KIND and guard in each.guards]
+    others = [each.sequence for each in of_scenario if (each.config_digest, each.code_digest) != (settings, code)]
+    if others:  # back to earlier settings or code: their results count again only if they are committed again
+        inputs["supersedes"] = others[-1]
+    stands = None if whole or config.assign.snapshots != LATEST else standing(of_scenario, settings, code, seen)
+    if stands is not None:
+        inputs[SINCE] = {runs.FACTS_AS_OF: stands.facts_as_of, c.RUN_ID: stands.run_id}
     run_id = invocation.run_id or f"assign-{digest([inputs, what, code])[:32]}"
-    return runs.Attempt(
-        run_id,
-        invocation.attempt_id,
-        KIND,
-        inputs | {SETTINGS: what},
-        settings,
-        code,
-        invocation.now(),
-        guards=(guard,),
-    )
-
-
-def _superseded(seen: runs.LedgerView, guard: str, settings: str) -> int:
-    """The last commit of the scenario under another configuration; 0 where there is none."""
-    others = (each for each in reversed(seen.commits) if each.kind == KIND and guard in each.guards)
-    return next((each.sequence for each in others if each.config_digest != settings), 0)
+    inputs[SETTINGS], now = what, invocation.now()
+    return runs.Attempt(run_id, invocation.attempt_id, KIND, inputs, settings, code, now, guards=(guard,)), stands
 
 
 class _Known(NamedTuple):
@@ -194,7 +201,6 @@ class _Work(NamedTuple):
 
     attempt: runs.Attempt
     invocation: Invocation
-    buckets: int
     timings: Timings
     seen: runs.LedgerView
     custom: Mapping[str, CustomAssignor]
@@ -206,20 +212,21 @@ class _Planned(NamedTuple):
     rows: DataFrame
     computed: DataFrame
     topics: TopicCatalogue
+    buckets: int
 
 
 def _compute(spark: SparkSession, location: LedgerLocation, config: Config, work: _Work) -> runs.Outcome:
     """Read, compute and append; nothing counts yet."""
     with work.timings.stage("read"):
         watch = Observation()
-        planned = _planned(spark, location, config, work.custom, work.buckets, work.seen, watch)
+        planned = _planned(spark, location, config, work.custom, work.seen, watch, _since(work.attempt.inputs))
         computed = planned.computed.persist()
     try:
-        files = min(work.buckets, parallelism(spark))
+        files = min(planned.buckets, parallelism(spark))
         received, counts, by_table = _write(location, computed, work.attempt.attempt_id, work.timings, files)
     finally:
         computed.unpersist()
-    seen = _seen(planned.rows, watch, received)
+    seen = seen_input(planned.rows, watch, received)
     counts_in = {name: seen[name] or 0 for name in r.KINDS} | {"topic_changes": len(planned.topics.table)}
     outcomes = sum(counts.get(f"outcome.{name}", 0) for name in OUTCOMES)
     conservation.assert_conserved(counts_in, received, counts, outcomes)
@@ -229,7 +236,7 @@ def _compute(spark: SparkSession, location: LedgerLocation, config: Config, work
         result_digest=result_digest(by_table),
         verdict=OVER_LIMIT if counts[QUARANTINE.name] > config.limits.max_quarantined else DONE,
         finished_at=work.invocation.now(),
-        input_digest=digest([counts_in, [seen[name] or 0 for name in _DIGESTS], planned.topics.digest]),
+        input_digest=digest([counts_in, [seen[name] or 0 for name in DIGESTS], planned.topics.digest]),
     )
 
 
@@ -243,16 +250,21 @@ def _planned(
     location: LedgerLocation,
     config: Config,
     custom: Mapping[str, CustomAssignor],
-    buckets: int,
     seen: runs.LedgerView,
     watch: Observation,
+    since: int | None,
 ) -> _Planned:
-    """What the facts that count as of `seen` give; nothing is computed yet."""
+    """What the facts that count as of `seen` give; nothing is computed yet. `since`: of groups touched after it."""
     known, judges = _known_facts(seen), _judges_coordinators(config)
-    tables = [GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, *([LOG_RECORDS] if judges and known.coordinated else [])]
-    facts = Facts(*(current(spark, location, each, seen.commits) for each in tables))
-    topics = catalogue(current(spark, location, TOPIC_SNAPSHOTS, seen.commits), config.limits)
-    extent = Extent(buckets, known.most_members, known.shallow)
+    past, groups = Past(spark, location, seen.commits, ()), None
+    if since is None:
+        tables = [GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, *([LOG_RECORDS] if judges and known.coordinated else [])]
+        facts = Facts(*map(past.current, tables))
+    else:
+        facts, groups = touched_facts(past, since, judged=judges and known.coordinated)
+    topics = catalogue(past.current(TOPIC_SNAPSHOTS), config.limits)
+    buckets = config.buckets or _buckets(spark, config, known.snapshots if groups is None else groups)
+    extent = Extent(buckets, known.most_members, known.shallow and since is None)
     rows = hashed(assign_input(facts, config.assign, config.limits, extent))
     calculation = Calculation(
         config.assign.scenario,
@@ -263,18 +275,23 @@ def _planned(
         topics,
         config.assign.carried,
     )
-    watched = rows.observe(watch, *_input_metrics()).drop(_HASH)
-    return _Planned(rows, apply(watched, buckets, calculation), topics)
+    watched = rows.observe(watch, *input_metrics()).drop(HASH)
+    return _Planned(rows, apply(watched, buckets, calculation), topics, buckets)
+
+
+def _since(inputs: Mapping[str, Any]) -> int | None:
+    """The commit after which facts touch what a run with these inputs computes; None: it computes every group."""
+    since: int | None = inputs.get(SINCE, {}).get(runs.FACTS_AS_OF)
+    return since
 
 
 def computed_again(
     spark: SparkSession, location: LedgerLocation, config: Config, run: runs.Run, seen: runs.LedgerView
 ) -> DataFrame:
     """What a committed run computed, from the facts it saw and its own settings: rows of `engine.rows.OUTPUT`."""
-    facts = runs.LedgerView(tuple(commit for commit in seen.commits if commit.sequence <= run.inputs["facts_as_of"]))
+    facts = runs.LedgerView(tuple(commit for commit in seen.commits if commit.sequence <= run.inputs[runs.FACTS_AS_OF]))
     known = settings_of(run.inputs[SETTINGS], config)
-    buckets = known.buckets or _buckets(spark, known, _known_facts(facts).snapshots)
-    return _planned(spark, location, known, _custom(known), buckets, facts, Observation()).computed
+    return _planned(spark, location, known, _custom(known), facts, Observation(), _since(run.inputs)).computed
 
 
 def settings_of(inputs: Mapping[str, Any], config: Config) -> Config:
@@ -291,40 +308,6 @@ def _buckets(spark: SparkSession, config: Config, snapshots: int) -> int:
     tasks = parallelism(spark)
     bound = GROUPS_A_BUCKET * tasks * MOST_ROUNDS if config.assign.snapshots == LATEST else snapshots
     return bucket_count(min(snapshots, bound), tasks)
-
-
-def hashed(rows: DataFrame) -> DataFrame:
-    """Rows of `engine.rows.INPUT` with a hash of each (`row_hash`): its bucket apart, of all that it says."""
-    return rows.select("*", F.xxhash64(*_input_terms()).alias(_HASH))
-
-
-def _input_metrics() -> list[Column]:
-    """Rows by kind, and an order-free digest of all of them."""
-    halves = {_DIGESTS[0]: F.col(_HASH).bitwiseAND(F.lit(0xFFFFFFFF)), _DIGESTS[1]: F.shiftright(_HASH, 32)}
-    kinds = [F.count_if(F.col(r.ROW_KIND) == kind).alias(name) for kind, name in enumerate(r.KINDS)]
-    return kinds + [F.sum(half).alias(name) for name, half in halves.items()]
-
-
-def _seen(rows: DataFrame, watch: Observation, received: Mapping[str, int]) -> Mapping[str, int | None]:
-    """The metrics of the input, observed on its way into the shuffle; where they are not those of the rows that came
-    out of it, counted anew: Spark adds to an observation once more what a task sees that it has to run once more."""
-    seen: dict[str, int | None] = watch.get
-    if all((seen[name] or 0) == number for name, number in received.items()):
-        return seen
-    return rows.agg(*_input_metrics()).collect()[0].asDict()
-
-
-def _input_terms() -> Iterator[Column]:
-    """A row as hash input. The hash passes over nulls, so a number says where each column begins, and a list of entries
-    is followed by its topic ids, a dash for each that is null (joined as text: Spark would interpret a `transform`).
-    """
-    for position, field in enumerate(r.INPUT):
-        if field.name == r.BUCKET:
-            continue
-        yield F.lit(position)
-        yield F.col(field.name)
-        if field.dataType == TOPIC_ID_PARTITIONS:
-            yield F.expr(f"array_join({field.name}.{c.TOPIC_ID}, ' ', '-')")
 
 
 def _write(
@@ -373,4 +356,5 @@ def _summary(run: runs.Run, config: Config, timings: Timings, *, already_committ
         quarantined=run.counts_out.get(QUARANTINE.name, 0),
         result_digest=run.result_digest,
         timings=timings.by_stage,
+        since_run=run.inputs.get(SINCE, {}).get(c.RUN_ID),
     )

@@ -85,9 +85,12 @@ def catalogue(topics: DataFrame, limits: LimitSettings) -> TopicCatalogue:
 
 
 def chosen_snapshots(groups: DataFrame, settings: AssignSettings) -> DataFrame:
-    """Every snapshot, or the last of each group: by incarnation, then position, never by clock."""
-    if settings.snapshots != LATEST:
-        return groups
+    """Every snapshot, or the last of each group."""
+    return last_of_groups(groups) if settings.snapshots == LATEST else groups
+
+
+def last_of_groups(groups: DataFrame) -> DataFrame:
+    """The last snapshot of each group: by incarnation, then position, never by clock."""
     newest = Window.partitionBy(c.CLUSTER_ID, c.GROUP_ID).orderBy(
         F.desc(c.INCARNATION), F.desc(c.OFFSET), F.desc(c.SNAPSHOT_ID)
     )
@@ -152,10 +155,13 @@ def _members(members: DataFrame, limits: LimitSettings, settings: AssignSettings
     return rows.withColumn(c.USER_DATA, F.when(undated | prefixed, F.substring(c.USER_DATA, 1, INT32_BYTES)))
 
 
-def _coordinated(records: DataFrame, limits: LimitSettings) -> DataFrame:
+def coordinated(records: DataFrame) -> DataFrame:
     """The log records by which the targets of KIP-848 groups are judged."""
-    written = F.hex(F.substring(c.KEY, 1, 2)).isin(*(f"{each:04X}" for each in COORDINATOR_RECORDS))
-    rows = records.where(written & (F.octet_length(c.GROUP_ID) <= limits.max_id_bytes))
+    return records.where(F.hex(F.substring(c.KEY, 1, 2)).isin(*(f"{each:04X}" for each in COORDINATOR_RECORDS)))
+
+
+def _coordinated(records: DataFrame, limits: LimitSettings) -> DataFrame:
+    rows = coordinated(records).where(F.octet_length(c.GROUP_ID) <= limits.max_id_bytes)
     return rows.withColumn(c.TIMESTAMP, F.unix_millis(c.TIMESTAMP))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from groupledger.core.history import OTHER_LOG_PARTITION
-from groupledger.sinks.current import current
+from groupledger.sinks.current import current, written_by
 from groupledger.tables import LOG_RECORDS, QUARANTINE
 from groupledger.tables import columns as c
 
@@ -58,7 +58,7 @@ class Past:
 
     def rows(self, table: Table, *attempts: str) -> DataFrame:
         """The rows of these attempts in a table."""
-        return self.location.rows(self.spark, table, attempts).where(F.col(c.ATTEMPT_ID).isin(*attempts))
+        return self.location.rows(self.spark, table, attempts).where(written_by(attempts))
 
     def current(self, table: Table, attempts: Collection[str] | None = None) -> DataFrame:
         """The rows of a table that count; with `attempts` those of these."""

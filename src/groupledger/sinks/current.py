@@ -27,9 +27,11 @@ from groupledger.sinks.runs import CALLS, COMMITTED, LATE_GROUPS, committed_runs
 from groupledger.tables import (
     ASSIGNMENTS,
     CALLBACKS,
+    COVERAGE,
     GROUP_HEADS,
     GROUP_SNAPSHOTS,
     LOG_RECORDS,
+    MEMBER_SNAPSHOTS,
     METRICS,
     OWNERSHIP_CHANGES,
     QUARANTINE,
@@ -39,9 +41,10 @@ from groupledger.tables import (
     VIOLATIONS,
 )
 from groupledger.tables import columns as c
+from groupledger.tables.sql_text import literal
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -61,7 +64,7 @@ _NAMED = 1000
 _AS_WRITTEN = {LOG_RECORDS.name, TOPIC_SNAPSHOTS.name}
 _RESULTS = {ASSIGNMENTS.name, REBALANCES.name}
 _DERIVED = {CALLBACKS.name, METRICS.name}
-_BY_OTHERS = {GROUP_SNAPSHOTS.name, OWNERSHIP_CHANGES.name}
+_BY_ATTEMPT = _AS_WRITTEN | {MEMBER_SNAPSHOTS.name, GROUP_HEADS.name, COVERAGE.name}
 _RESULT_KEY = (c.CLUSTER_ID, c.GROUP_ID, c.SNAPSHOT_ID, c.SCENARIO)
 
 
@@ -82,26 +85,39 @@ def current(
 
     `commits` are those of a `runs.read_commits`, for several tables as of one moment; without them `runs` is read here.
     With `attempts`, of the rows that count those that these attempts wrote: no file without any is opened. Not for
-    tables of which the rows of one attempt count by those of others.
+    tables of which the rows of one attempt count by those of others: once snapshots came from users' own tables.
     """
-    assert attempts is None or table.name not in _BY_OTHERS
     if table.name == RUNS.name:
         return committed_runs(spark, location)
     seen = read_commits(spark, location).commits if commits is None else commits
-    reader = _Reader(spark, location, seen)
-    if attempts is None:
-        return reader.of(table, reader.rows(table))
-    written = location.rows(spark, table, attempts)
-    return reader.of(table, written.where(F.col(c.ATTEMPT_ID).isin(*attempts) if attempts else F.lit(False)))
+    assert attempts is None or _by_attempt(table, seen)
+    reader = _Reader(spark, location, seen, None if attempts is None else frozenset(attempts))
+    return reader.of(table, reader.rows(table))
+
+
+def _by_attempt(table: Table, commits: Iterable[Commit]) -> bool:
+    """Whether it is enough to read an attempt's rows, and marks of refolds, to know which of them count."""
+    return table.name in _BY_ATTEMPT or (table is GROUP_SNAPSHOTS and not took_snapshots(commits))
+
+
+def took_snapshots(commits: Iterable[Commit]) -> bool:
+    """Whether any of these commits has snapshots from users' own tables."""
+    return any(number and name.endswith(SNAPSHOTS_USED) for each in commits for name, number in each.counts_in.items())
+
+
+def refolded(commit: Commit) -> bool:
+    """Whether a commit folded groups again."""
+    return bool(commit.counts_out.get(LATE_GROUPS))
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """The tables as of some commits."""
+    """The tables as of some commits. `only`: no more than the rows of these attempts, by what all commits say."""
 
     spark: SparkSession
     location: LedgerLocation
     commits: tuple[Commit, ...]
+    only: frozenset[str] | None = None
 
     def of(self, table: Table, rows: DataFrame) -> DataFrame:
         """Those of the table's rows that count."""
@@ -109,20 +125,24 @@ class _Reader:
             return self._counted(rows)
         if table.name in _DERIVED:
             last = [commit.attempt_id for commit in self.commits if commit.kind == CALLS][-1:]
-            return rows.where(F.col(c.ATTEMPT_ID).isin(last) if last else F.lit(False))
+            return rows.where(written_by(last))
         if table.name in _RESULTS:
             return _matching(rows, self._latest(), (*_RESULT_KEY, c.ATTEMPT_ID))
         if table.name in (QUARANTINE.name, VIOLATIONS.name):
             return self._current_of_both(table, rows)
-        if table.name == OWNERSHIP_CHANGES.name and any(map(_took_snapshots, self.commits)):
+        if table.name == OWNERSHIP_CHANGES.name and took_snapshots(self.commits):
             return self._ownership(rows)
-        if table.name == GROUP_SNAPSHOTS.name and any(map(_took_snapshots, self.commits)):
+        if table.name == GROUP_SNAPSHOTS.name and took_snapshots(self.commits):
             return self._in_sequence(rows)
         return self._not_refolded(table, rows)
 
     def rows(self, table: Table) -> DataFrame:
         """The rows of these commits, and of others."""
-        return self.location.rows(self.spark, table, [commit.attempt_id for commit in self.commits])
+        return self.location.rows(self.spark, table, [commit.attempt_id for commit in self._wanted()])
+
+    def _wanted(self) -> tuple[Commit, ...]:
+        """The commits whose rows are asked for."""
+        return tuple(each for each in self.commits if self.only is None or each.attempt_id in self.only)
 
     def _ownership(self, rows: DataFrame) -> DataFrame:
         """Changes from the log, and of users' tables those of the last attempt that derived the group's."""
@@ -143,14 +163,14 @@ class _Reader:
 
     def _counted(self, rows: DataFrame) -> DataFrame:
         """The rows of these commits. Few are named in the filter, by which Delta passes over files of dead attempts."""
-        attempts = [commit.attempt_id for commit in self.commits]
+        attempts = [commit.attempt_id for commit in self._wanted()]
         if len(attempts) <= _NAMED:
-            return rows.where(F.col(c.ATTEMPT_ID).isin(attempts) if attempts else F.lit(False))
-        return _matching(rows, F.broadcast(self._numbered()), (c.ATTEMPT_ID,))
+            return rows.where(written_by(attempts))
+        return _matching(rows, F.broadcast(self._numbered(self._wanted())), (c.ATTEMPT_ID,))
 
-    def _numbered(self) -> DataFrame:
-        """The commits as rows: attempt, number."""
-        rows = [(commit.attempt_id, commit.sequence) for commit in self.commits]
+    def _numbered(self, commits: Iterable[Commit]) -> DataFrame:
+        """Commits as rows: attempt, number."""
+        rows = [(commit.attempt_id, commit.sequence) for commit in commits]
         return self.spark.createDataFrame(rows, f"{c.ATTEMPT_ID} string, {c.SEQUENCE} bigint")
 
     def _current_of_both(self, table: Table, rows: DataFrame) -> DataFrame:
@@ -165,34 +185,32 @@ class _Reader:
         rebalances = self.rows(REBALANCES).select(*_RESULT_KEY, c.ATTEMPT_ID)
         newest = F.max_by(c.ATTEMPT_ID, c.SEQUENCE).alias(c.ATTEMPT_ID)
         latest = self._stamped(rebalances).groupBy(*_RESULT_KEY).agg(newest)
-        if not self._refolds():
+        if not any(map(refolded, self.commits)):
             return latest
         snapshots = self._not_refolded(GROUP_SNAPSHOTS, self.rows(GROUP_SNAPSHOTS))
         return _matching(latest, snapshots, _RESULT_KEY[:3])
 
     def _not_refolded(self, table: Table, rows: DataFrame) -> DataFrame:
         """Committed rows outside the offsets that a later attempt folded again."""
-        again = self._refolds()
+        again = {each.attempt_id: each for each in self.commits if refolded(each)}
         if not again:
             return self._counted(rows)
-        heads = self.location.rows(self.spark, GROUP_HEADS, again)
-        marks = self._stamped(heads.where(F.col(c.REFOLDED) & F.col(c.ATTEMPT_ID).isin(again)))
+        heads = self.location.rows(self.spark, GROUP_HEADS, again.keys())
+        numbers = F.broadcast(self._numbered(again.values()))
+        marks = heads.where(F.col(c.REFOLDED)).join(numbers, c.ATTEMPT_ID)
         keys = (c.CLUSTER_ID, c.GROUP_ID, c.LOG_PARTITION, c.FROM_OFFSET, c.OFFSET, c.SEQUENCE)
         marks = F.broadcast(marks.select(*keys).alias(_MARK))
         kept = self._stamped(rows).alias(_ROW).join(marks, _superseded(table), "left_anti")
         return kept.select(*table.columns)
 
-    def _refolds(self) -> list[str]:
-        """The attempts that folded groups again."""
-        return [commit.attempt_id for commit in self.commits if commit.counts_out.get(LATE_GROUPS)]
-
     def _stamped(self, rows: DataFrame) -> DataFrame:
-        """The rows of these commits with what is known of their attempt."""
-        return rows.join(F.broadcast(self._numbered()), c.ATTEMPT_ID)
+        """The rows that are asked for with the number of their commit."""
+        return rows.join(F.broadcast(self._numbered(self._wanted())), c.ATTEMPT_ID)
 
 
-def _took_snapshots(commit: Commit) -> bool:
-    return any(number and name.endswith(SNAPSHOTS_USED) for name, number in commit.counts_in.items())
+def written_by(attempts: Collection[str]) -> Column:
+    """Whether a row is of one of these attempts; in SQL, since each part of a Column is a call into the JVM."""
+    return F.expr(f"{c.ATTEMPT_ID} IN ({', '.join(map(literal, attempts))})") if attempts else F.lit(False)
 
 
 def _superseded(table: Table) -> Column:

@@ -47,6 +47,8 @@ READ = "read"
 REACHED = "reached"
 """In `inputs` of an ingest from running clusters: by cluster, the offset after the last one it has read or passed over
 in each log partition (`offsets`), and a digest of the topics (`topics`)."""
+FACTS_AS_OF = "facts_as_of"
+"""In `inputs` of an assign: the number of the last commit that brought facts, as of which it computed."""
 PLANNED, COMMITTED, GIVEN_UP = "planned", "committed", "given-up"
 INGEST, CALLS = "ingest", "callbacks"
 """Kinds of runs that readers tell apart: those that bring facts, and those that derive calls and metrics from them."""
@@ -118,6 +120,8 @@ class Commit:
 
     `read`: by cluster and log partition, the first and last offset of the records that an ingest wrote. `reached`: by
     cluster that an ingest read itself, where the next one goes on, as JSON: of thousands of commits one is looked at.
+    `facts_as_of`: of an assign, the commit up to which it knew the facts. `removed`: of a maintain, by table, the
+    attempts whose rows it removed.
     """
 
     sequence: int
@@ -130,6 +134,9 @@ class Commit:
     counts_out: Mapping[str, int]
     read: Mapping[str, Mapping[str, tuple[int, int]]] | None = None
     reached: str | None = None
+    code_digest: str = ""
+    facts_as_of: int | None = None
+    removed: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +160,8 @@ class LedgerView:
     def require_no_redaction(self) -> None:
         """WriteConflict where one is under way, or was cut off."""
         if self.redacting:
-            message = (
-                "a redaction is under way, or was cut off; `groupledger maintain` finishes it, then run this again"
-            )
-            raise WriteConflict(message)
+            message = "a redaction is under way, or was cut off; `groupledger maintain` finishes it"
+            raise WriteConflict(f"{message}, then run this again")
 
     def last(self, guard: str) -> Commit | None:
         """The last commit under a guard."""
@@ -225,10 +230,9 @@ def committed_before(spark: SparkSession, location: LedgerLocation, moment: date
 def plan(spark: SparkSession, location: LedgerLocation, attempt: Attempt) -> None:
     """Say what an attempt is about to do, before it writes any row: what is left of a dead one can be told by it."""
     row, table = planned_row(attempt), folder_runs(spark, location)
-    if table is not None:
-        table.append(row)
-    else:
-        changes.append_rows(runs_frame(spark, [row]), location, RUNS)
+    if table is None:
+        return changes.append_rows(runs_frame(spark, [row]), location, RUNS)
+    return table.append(row)
 
 
 def commit(spark: SparkSession, location: LedgerLocation, attempt: Attempt, since: int, outcome: Outcome) -> Run:
@@ -262,10 +266,8 @@ def _require_unchanged(attempt: Attempt, since: int, seen: LedgerView) -> None:
 
 def _require_not_given_up(spark: SparkSession, location: LedgerLocation, attempt: Attempt) -> None:
     if attempt.attempt_id in given_up(spark, location):
-        message = f"run {attempt.run_id!r}: this attempt began {attempt.started_at:%Y-%m-%dT%H:%MZ} and was given up by"
-        raise WriteConflict(
-            f"{message} `groupledger maintain` (maintain.attempt_hours), its rows removed; run it again"
-        )
+        began = f"run {attempt.run_id!r}: this attempt began {attempt.started_at:%Y-%m-%dT%H:%MZ} and was given up by"
+        raise WriteConflict(f"{began} `groupledger maintain` (maintain.attempt_hours), its rows removed; run it again")
 
 
 def given_up(spark: SparkSession, location: LedgerLocation) -> set[str]:
@@ -384,17 +386,18 @@ def _committed_row(attempt: Attempt, sequence: int, outcome: Outcome) -> dict[st
     }
 
 
-_SHORT = tuple(each.name for each in fields(Commit) if each.name not in (READ, REACHED))
+_SHORT = tuple(each.name for each in fields(Commit) if each.name not in (READ, REACHED, FACTS_AS_OF))
 _WHOLE = tuple(each.name for each in fields(Run))
 
 
 def _commit(row: Mapping[str, Any]) -> Commit:
     inputs = json.loads(row[c.INPUTS])
-    reached = inputs.get(REACHED)
-    values = {name: row[name] for name in _SHORT} | {c.GUARDS: tuple(row[c.GUARDS])}
-    return Commit(**values, read=inputs.get(READ), reached=None if reached is None else canonical(reached))
+    reached = None if inputs.get(REACHED) is None else canonical(inputs[REACHED])
+    told = {c.GUARDS: tuple(row[c.GUARDS]), READ: inputs.get(READ), FACTS_AS_OF: inputs.get(FACTS_AS_OF)}
+    told |= {c.REMOVED: row[c.REMOVED] or {}}
+    return Commit(**{name: row[name] for name in _SHORT} | told, reached=reached)
 
 
 def _run(row: Mapping[str, Any]) -> Run:
-    values = {name: row[name] for name in _WHOLE}
-    return Run(**values | {c.GUARDS: tuple(row[c.GUARDS]), c.INPUTS: json.loads(row[c.INPUTS])})
+    told = {c.GUARDS: tuple(row[c.GUARDS]), c.INPUTS: json.loads(row[c.INPUTS])}
+    return Run(**{name: row[name] for name in _WHOLE} | told)
