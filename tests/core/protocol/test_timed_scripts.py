@@ -169,3 +169,7 @@ def test_a_group_in_which_nobody_can_join_is_given_up():
     """Its session ends before an answer can come."""
     settled = played(join("a"), session_timeout_ms=5, heartbeat_interval_ms=1, round_trip_ms=20)
     assert settled[-1].failure == "not stable after 10,000 requests and polls without a round"
+
+
+def test_a_script_with_times_and_no_event_comes_to_nothing():
+    assert simulate(Script({"t": 1}, [], times=Times())) == []

@@ -44,7 +44,7 @@ def play_timed(
     require_order(events)
     group = timed_group(script, custom, applications)
     settlements = []
-    for event, following in zip(events, [*events[1:], None], strict=True):
+    for event, following in zip(events, [*events[1:], None], strict=False):  # of no event none
         yield from _until(group, event.at_ms)
         _recover(group)
         asking = happen(group, event)
