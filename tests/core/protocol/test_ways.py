@@ -75,6 +75,7 @@ def test_members_of_librdkafka_learn_of_a_deleted_topic_before_or_after_they_are
     seen = ["onPartitionsAssigned", "onPartitionsLost u-0 u-1 u-2", "onPartitionsAssigned t-0"]
     assert calls(stale[0], "a") == seen
     assert [each.rounds for each in stale] == [2, 3]
+    assert {each.round for each in stale[1].calls} == {1, 2, 3}
 
 
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
