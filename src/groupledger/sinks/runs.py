@@ -52,12 +52,10 @@ FACTS_AS_OF = "facts_as_of"
 PLANNED, COMMITTED, GIVEN_UP = "planned", "committed", "given-up"
 INGEST, CALLS = "ingest", "callbacks"
 """Kinds of runs that readers tell apart: those that bring facts, and those that derive calls and metrics from them."""
-
 REDACTION = "redaction"
 """The guard of a redaction: every attempt yields to it, named or not."""
 LATE_GROUPS = "late_groups"
 """The count (`counts_out`) of groups that a run folded again: where it is not 0, older facts give way to its own."""
-
 MOST_MEMBERS = "most_members"
 """The count (`counts_out`) of members of the largest group snapshot that a run wrote."""
 
@@ -120,8 +118,7 @@ class Commit:
 
     `read`: by cluster and log partition, the first and last offset of the records that an ingest wrote. `reached`: by
     cluster that an ingest read itself, where the next one goes on, as JSON: of thousands of commits one is looked at.
-    `facts_as_of`: of an assign, the commit up to which it knew the facts. `removed`: of a maintain, by table, the
-    attempts whose rows it removed.
+    `facts_as_of`: of an assign, the last commit whose facts it knew. `removed`: by table, attempts whose rows it took.
     """
 
     sequence: int
