@@ -5,10 +5,11 @@ python -m benchmarks.fold_job [records] [runs] [percent of offset commits]
 The records are the captured groups' own, the whole history of each repeated under other group names. The floor reads
 the same Parquet files, brings each group's records together, sorts them, and writes them to Delta: one shuffle, one
 table. Ours is a whole `ingest`: it keeps the raw records too (each position once), decodes them, folds them, and fills
-the fact tables. Both run in one session, in turn, after a warm-up round.
+the fact tables. A second floor appends as many rows to as many tables: those of an ingest, read from Parquet, to the
+tables of a new ledger. All run in one session, in turn, after a warm-up round.
 
 With a share of offset commits, the log is mixed as a real one is: these groups commit, and a few records among the
-commits are their generations. Then a second floor reads the same files and counts the records by kind.
+commits are their generations. Then a third floor reads the same files and counts the records by kind.
 """
 
 from __future__ import annotations
@@ -33,9 +34,12 @@ from groupledger.engine.session import session
 from groupledger.pipeline.ingest import ingest
 from groupledger.pipeline.invocation import Invocation
 from groupledger.sinks.ledger import LedgerLocation, init
+from groupledger.tables import RUNS, TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
+
+    from groupledger.tables import Table
 
 LOGS = {"dev": 0, "edge": 100, "storm": 200}
 """Captured logs, and by how much the numbers of their log partitions are shifted: a position has one record."""
@@ -48,7 +52,8 @@ def main(records: int, runs: int, percent: int) -> None:
     """Print the figures, records a second, and the ratios."""
     with tempfile.TemporaryDirectory() as folder:
         bench = FoldJob(Path(folder), records, percent)
-        jobs = {"ingest": bench.ours, "floor": bench.floor} | ({"count by kind": bench.count} if percent else {})
+        jobs = {"ingest": bench.ours, "plain copy": bench.floor, "same rows": bench.same_rows}
+        jobs |= {"count by kind": bench.count} if percent else {}
         ours, *floors = interleaved(jobs, runs)
         print(ours, *floors, sep="\n")
         ratios = ", ".join(f"{ours.median / floor.median:.1f}x {floor.name}" for floor in floors)
@@ -67,18 +72,34 @@ class FoldJob:
         log.write.parquet(self.log)
         self.records = self.spark.read.parquet(self.log).count()
         self.rows: dict[str, int] = {}
+        self.filled: list[Table] = []
         self.timings: dict[str, float] = {}
 
     def ours(self) -> None:
         """One ingest into a new ledger; the making of its empty tables is part of it."""
-        location = LedgerLocation(path=str(self.folder / f"ledger-{next(self.numbers)}"))
-        init(self.spark, location)
+        location = self._ledger()
         source = SourceSettings(kind="offsets-parquet", path=self.log)
         config = Config(cluster_id="bench", ledger=LedgerSettings(location=location.path), sources=(source,))
         invocation = Invocation(attempt_id="bench", now=lambda: datetime.now(UTC), seconds=time.perf_counter)
         summary = ingest(self.spark, location, config, invocation)
         self.rows = dict(summary.rows)
         self.timings = {stage: round(seconds, 1) for stage, seconds in summary.timings.items()}
+        if not self.filled:  # in the warm-up round
+            self.filled = [table for table in TABLES if table is not RUNS and summary.rows.get(table.name)]
+            for table in self.filled:
+                location.rows(self.spark, table).write.parquet(f"{self.folder}/rows/{table.name}")
+        shutil.rmtree(str(location.path))
+
+    def _ledger(self) -> LedgerLocation:
+        location = LedgerLocation(path=str(self.folder / f"ledger-{next(self.numbers)}"))
+        init(self.spark, location)
+        return location
+
+    def same_rows(self) -> None:
+        """Append the rows of an ingest to the tables of a new ledger, a table after the other."""
+        location = self._ledger()
+        for table in self.filled:
+            self.spark.read.parquet(f"{self.folder}/rows/{table.name}").writeTo(location.identifier(table)).append()
         shutil.rmtree(str(location.path))
 
     def floor(self) -> None:
