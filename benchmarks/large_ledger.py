@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 from pyarrow import parquet
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from groupledger.sinks.ledger import SKIPPED_BY
 from groupledger.tables import (
     COVERAGE,
     GROUP_HEADS,
@@ -42,6 +41,7 @@ from groupledger.tables import (
     VIOLATIONS,
 )
 from groupledger.tables import columns as c
+from groupledger.tables.declaration import FILTERED_BY
 from tests.answers.ledgers import write as write_empty
 
 CLUSTER = "bench"
@@ -128,7 +128,7 @@ def _table(schema: pa.Schema, columns: Columns) -> pa.Table:
 
 def _stats(rows: pa.Table) -> str:
     """The file's statistics as Delta has them."""
-    names = [name for name in rows.column_names if name in SKIPPED_BY]
+    names = [name for name in rows.column_names if name in FILTERED_BY]
     bounds = {name: pc.min_max(rows[name]).as_py() for name in names}
     return json.dumps(
         {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
@@ -14,14 +13,15 @@ from groupledger.core.history import FoldSettings
 from groupledger.engine import folding
 from groupledger.engine.classic.fold import ClassicFacts, fold_columns
 from groupledger.engine.classic.log import LogColumns
-from groupledger.engine.fold_schema import COUNTS, TABLE
+from groupledger.engine.fold_schema import COUNTS, FILLED
+from groupledger.engine.folding import FoldedBucket
 
 FOLD_COLUMNS = "groupledger.engine.folding.fold_columns"
 AS_INGESTED = FoldSettings()
 Rows = dict[str, list[str]]
 
 
-def fold_one_by_one(bucket: pa.Table, settings: FoldSettings = AS_INGESTED) -> pa.Table:
+def fold_one_by_one(bucket: pa.Table, settings: FoldSettings = AS_INGESTED) -> FoldedBucket:
     """The bucket without any columns."""
 
     def nothing(log: LogColumns, *_: Any) -> ClassicFacts:
@@ -31,27 +31,22 @@ def fold_one_by_one(bucket: pa.Table, settings: FoldSettings = AS_INGESTED) -> p
         return folding.fold_table(bucket, settings)
 
 
-def rows_of(folded: pa.Table) -> Rows:
+def rows_of(folded: FoldedBucket) -> Rows:
     """The rows of each table, without their order."""
-    return dict(_rows(folded))
+    found = {table.name: folded.tables[table.name].to_pylist() for table in FILLED if table.name in folded.tables}
+    return {name: sorted(map(repr, rows)) for name, rows in (found | {COUNTS: folded.counts}).items()}
 
 
-def _rows(folded: pa.Table) -> Iterator[tuple[str, list[str]]]:
-    for name in (*folded.column_names[1:-1], COUNTS):
-        structs = folded.filter(pa.compute.equal(folded[TABLE], name))[name].combine_chunks()
-        yield name, sorted(map(repr, structs.to_pylist()))
-
-
-def compared(bucket: pa.Table, settings: FoldSettings = AS_INGESTED) -> pa.Table:
+def compared(bucket: pa.Table, settings: FoldSettings = AS_INGESTED) -> FoldedBucket:
     """What the fold over columns gives; an AssertionError names the first row that the judge has otherwise."""
     folded = folding.fold_table(bucket, settings)
-    folded.validate(full=True)
+    for rows in folded.tables.values():
+        rows.validate(full=True)
     found, expected = rows_of(folded), rows_of(fold_one_by_one(bucket, settings))
-    for table, rows in expected.items():
-        missing, extra = (
-            list((Counter(a) - Counter(b)).elements())[:2] for a, b in ((rows, found[table]), (found[table], rows))
-        )
-        assert found[table] == rows, f"{table}: missing {missing}, too many {extra}"
+    for table in dict.fromkeys([*expected, *found]):
+        rows, others = expected.get(table, []), found.get(table, [])
+        missing, extra = (list((Counter(a) - Counter(b)).elements())[:2] for a, b in ((rows, others), (others, rows)))
+        assert others == rows, f"{table}: missing {missing}, too many {extra}"
     return folded
 
 

@@ -21,12 +21,14 @@ from groupledger.core.wire.offsets_log import (
     RecordKind,
 )
 from groupledger.core.wire.user_data import UserData, UserDataForm, encode_user_data
-from groupledger.engine.fold_schema import GROUP_KEY, HEAD, INPUT, RECORD, TOPICS, arrow_type
+from groupledger.engine.arrow_types import arrow_schema
+from groupledger.engine.fold_schema import GROUP_KEY, HEAD, INPUT, RECORD, TOPICS
+from groupledger.engine.folding import FoldedBucket
 from groupledger.tables import columns as c
 from tests.core.history.records import CLICKS, GROW, Log
 
 CLUSTER = "eu-1"
-SCHEMA = pa.schema([(field.name, arrow_type(field.dataType)) for field in INPUT])
+SCHEMA = arrow_schema(INPUT)
 NAMES = ("clicks", "grow", "orders", "unlisted")
 CHANGES = [
     TopicChange("clicks", CLICKS, 6, None, 0),
@@ -163,7 +165,7 @@ def bucket(
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
-def heads_of(folded: pa.Table) -> dict[str, bytes]:
+def heads_of(folded: FoldedBucket) -> dict[str, bytes]:
     """The head of each group."""
-    rows = folded["group_heads"].drop_null().to_pylist()
-    return {row[c.GROUP_ID]: row[c.STATE] for row in rows}
+    heads = folded.tables.get("group_heads")
+    return {} if heads is None else {row[c.GROUP_ID]: row[c.STATE] for row in heads.to_pylist()}

@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 
 from groupledger.core.history import FoldSettings, LogRow
-from groupledger.engine.fold_schema import COUNTS, INPUT, KNOWN, RECORD, TABLE, arrow_type
+from groupledger.engine.arrow_types import arrow_schema
+from groupledger.engine.fold_schema import INPUT, KNOWN, RECORD
 from groupledger.engine.folding import fold_table
 from groupledger.tables import columns as c
 from tests.core.history.records import GROUP, Log, member
@@ -20,12 +21,11 @@ def bucket(known: list[LogRow], new: list[LogRow]) -> pa.Table:
         {c.KIND: kind, c.CLUSTER_ID: CLUSTER, "group_key": GROUP.encode(), **dict(zip(NAMES, row, strict=False))}
         for kind, row in [*product([KNOWN], known), *product([RECORD], new)]
     ]
-    return pa.Table.from_pylist(rows, pa.schema([(field.name, arrow_type(field.dataType)) for field in INPUT]))
+    return pa.Table.from_pylist(rows, arrow_schema(INPUT))
 
 
 def counted(known: list[LogRow], new: list[LogRow]) -> dict[str, int]:
-    folded = fold_table(bucket(known, new), FoldSettings()).to_pylist()
-    return {row[COUNTS]["name"]: row[COUNTS]["rows"] for row in folded if row[TABLE] == COUNTS}
+    return {count.name: count.rows for count in fold_table(bucket(known, new), FoldSettings()).counts}
 
 
 def history() -> list[LogRow]:

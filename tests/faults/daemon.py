@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from groupledger.core import rebalance as rebalances
-from groupledger.engine import codec, folding, results
+from groupledger.engine import codec, envelope, folding, results
 
 AMBUSH = "GROUPLEDGER_AMBUSH"
 PLACES = {
     "fold": (folding, "fold_table"),
+    "file": (envelope, "write_file"),
     "decode": (codec, "decode"),
     "compute": (rebalances, "rebalance"),
     "encode": (results, "encode_results"),

@@ -25,7 +25,8 @@ _WORDS = 100
 CREATED = (("full", "torn"), ("torn", "denied"), ("denied", "full"))
 """What making a file can end with, in turn: the disk is full at once or after a few bytes, or read-only."""
 RENAMED = ("full",)
-WORKERS = {"ingest": ("fold",), "late ingest": ("fold",), "assign": tuple(name for name in PLACES if name != "fold")}
+FOLDING = ("fold", "file")
+WORKERS = {"ingest": FOLDING, "late ingest": FOLDING, "assign": tuple(name for name in PLACES if name not in FOLDING)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,13 @@ import pyarrow as pa
 
 from groupledger.core.history import FoldSettings, LogRow
 from groupledger.engine import fold_schema as schema
-from groupledger.engine.folding import fold_table
+from groupledger.engine.arrow_types import arrow_schema
+from groupledger.engine.folding import FoldedBucket, fold_table
 from groupledger.tables import columns as c
 from tests.core.history.captured import CLUSTER, topic_changes
 from tests.fuzz.records import group_key
 
-SCHEMA = pa.schema([(field.name, schema.arrow_type(field.dataType)) for field in schema.INPUT])
+SCHEMA = arrow_schema(schema.INPUT)
 HEADS = "group_heads"
 FACTS = ("group_snapshots", "member_snapshots", "ownership_changes", "coverage", "quarantine", "violations")
 NUMBERED = ("group_snapshots", "member_snapshots", "ownership_changes", HEADS)
@@ -54,7 +55,7 @@ class Ledger:
                 rows += self._start(key, min(row.offset for row in records))
             self.records[key] += records
         folded = fold_table(pa.Table.from_pylist(rows, schema=SCHEMA), FoldSettings())
-        self._take(folded.to_pylist(), sum(map(len, new.values())))
+        self._take(folded, sum(map(len, new.values())))
 
     def _start(self, key: bytes, first: int) -> list[Row]:
         """The head to start from, and after it what was read before."""
@@ -65,12 +66,12 @@ class Ledger:
         rows = [own | {c.STATE: start.state if start else None}]
         return rows + [_record(schema.KNOWN, key, row) for row in known]
 
-    def _take(self, folded: list[Row], records: int) -> None:
+    def _take(self, folded: FoldedBucket, records: int) -> None:
         counted: Counter[str] = Counter()
-        told = {name: [row[name] for row in folded if row[name] is not None] for name in (*FACTS, HEADS, "counts")}
-        for count in told["counts"]:
-            assert count["rows"] >= 0, count
-            counted[count["name"]] += count["rows"]
+        told = {name: folded.tables[name].to_pylist() if name in folded.tables else [] for name in (*FACTS, HEADS)}
+        for count in folded.counts:
+            assert count.rows >= 0, count
+            counted[count.name] += count.rows
         classes = {name: number for name, number in counted.items() if name != "records"}
         assert counted["records"] == sum(classes.values()) == records, (records, counted)
         self.counts += counted

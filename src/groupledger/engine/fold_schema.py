@@ -1,11 +1,7 @@
-"""What the fold takes and gives: the rows of a bucket, and the rows of all tables that one pass fills."""
+"""What the fold takes and gives: the rows of a bucket, and the tables that one pass fills."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -15,7 +11,6 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
-    TimestampType,
 )
 
 from groupledger import tables
@@ -24,7 +19,6 @@ from groupledger.tables import columns as c
 RECORD, KNOWN, HEAD, TOPICS = "record", "known", "head", "topics"
 BUCKET = "bucket"
 GROUP_KEY = "group_key"
-TABLE = "table"
 COUNTS = "counts"
 COUNT_NAME = "name"
 COUNT_ROWS = "rows"
@@ -74,10 +68,6 @@ FILLED = (
 """The tables one fold fills, all in one pass."""
 
 
-def _without_attempt(table: tables.Table) -> StructType:
-    return StructType([field for field in table.schema if field.name != c.ATTEMPT_ID])
-
-
 COUNT_ROW = StructType(
     [
         StructField(c.CLUSTER_ID, StringType()),
@@ -85,21 +75,4 @@ COUNT_ROW = StructType(
         StructField(COUNT_ROWS, LongType()),
     ]
 )
-
-OUTPUT = StructType(
-    [StructField(TABLE, StringType(), nullable=False)]
-    + [StructField(table.name, _without_attempt(table)) for table in FILLED]
-    + [StructField(COUNTS, COUNT_ROW)]
-)
-"""A row of one table in the struct column of its name, the others null: one pass fills all tables."""
-
-
-def arrow_type(kind: Any) -> pa.DataType:
-    """The Arrow type Spark expects for a Spark type; timestamps are UTC microseconds."""
-    if isinstance(kind, TimestampType):
-        return pa.timestamp("us", tz="UTC")
-    if isinstance(kind, StructType):
-        return pa.struct([pa.field(f.name, arrow_type(f.dataType), f.nullable) for f in kind.fields])
-    if isinstance(kind, ArrayType):
-        return pa.list_(pa.field("element", arrow_type(kind.elementType), kind.containsNull))
-    return to_arrow_type(kind)
+"""A number of records of a cluster, by what became of them."""

@@ -14,28 +14,33 @@ import pyarrow.compute as pc
 
 from groupledger import tables
 from groupledger.core import history
+from groupledger.engine import envelope
+from groupledger.engine.arrow_types import arrow_schema
 from groupledger.engine.classic.fold import NO_HEAD, ClassicFacts, Start, fold_columns
 from groupledger.engine.classic.log import LogColumns
+from groupledger.engine.envelope import ENVELOPE, Envelope, columns_of
 from groupledger.engine.fold_schema import (
     BUCKET,
+    COUNT_ROW,
     COUNTS,
     DUPLICATES,
     FILLED,
     GROUP_KEY,
     HEAD,
     KNOWN,
-    OUTPUT,
     RECORD,
     RECORDS,
     TOPICS,
-    arrow_type,
 )
+from groupledger.tables import BY_NAME
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql import DataFrame
+
+    from groupledger.engine.table_files import FilesOfAttempt
 
 NO_TOPICS = history.TopicHistory()
 
@@ -48,19 +53,31 @@ class LogCount(NamedTuple):
     rows: int
 
 
-def fold_buckets(rows: DataFrame, buckets: int, settings: history.FoldSettings) -> DataFrame:
-    """Fold `rows` (of `INPUT`) in `buckets` buckets into rows of `OUTPUT`.
+class FoldedBucket(NamedTuple):
+    """What a bucket gives: the rows of each table that has any, without the attempt, and what became of its records."""
+
+    tables: dict[str, pa.Table]
+    counts: list[LogCount]
+
+
+def fold_buckets(
+    rows: DataFrame, buckets: int, settings: history.FoldSettings, files: FilesOfAttempt | None = None
+) -> DataFrame:
+    """Fold `rows` (of `INPUT`) in `buckets` buckets into envelopes: of the tables, in `files`, and of COUNTS.
 
     The explicit repartition keeps adaptive execution from putting a small input on one core.
     """
 
     def fold(bucket: pa.Table) -> pa.Table:
-        return fold_table(bucket, settings)
+        folded = fold_table(bucket, settings)
+        sealed = [each for name, some in folded.tables.items() for each in envelope.sealed(BY_NAME[name], some, files)]
+        counts = envelope.as_bytes(_table(folded.counts, _COUNTS))
+        return envelope.as_table([*sealed, Envelope(COUNTS, len(folded.counts), counts)])
 
-    return rows.repartition(buckets, BUCKET).groupBy(BUCKET).applyInArrow(fold, OUTPUT)
+    return rows.repartition(buckets, BUCKET).groupBy(BUCKET).applyInArrow(fold, ENVELOPE)
 
 
-def fold_table(bucket: pa.Table, settings: history.FoldSettings) -> pa.Table:
+def fold_table(bucket: pa.Table, settings: history.FoldSettings) -> FoldedBucket:
     """Fold one bucket; the answer holds every record in its counts, whatever the records hold."""
     starts = _starts(_of_kind(bucket, HEAD))
     ordered = _of_kind(bucket, RECORD, KNOWN).sort_by([(name, "ascending") for name in _ORDER])
@@ -83,7 +100,7 @@ def fold_table(bucket: pa.Table, settings: history.FoldSettings) -> pa.Table:
             log_partition=start.log_partition,
         )
         folded.add(cluster_id, one)
-    return folded.table()
+    return folded.folded()
 
 
 _ORDER = (c.CLUSTER_ID, GROUP_KEY, c.LOG_PARTITION, c.OFFSET)
@@ -107,12 +124,18 @@ class FoldedRows:
         for name, number in _named(folded.counts):
             self.counts[cluster_id, name] += number
 
-    def table(self) -> pa.Table:
-        """All rows as one table of `OUTPUT`."""
-        pieces = [_piece(name, structs) for name, structs in self.columns.items() if len(structs)]
-        pieces += [_piece(name, _structs(rows, _TYPES[name])) for name, rows in self.by_table.items() if rows]
+    def folded(self) -> FoldedBucket:
+        """All rows, table by table."""
+        found = {}
+        for table in FILLED:
+            schema, rows = _SCHEMAS[table.name], self.by_table[table.name]
+            pieces = [self.columns[table.name]] if table.name in self.columns else []
+            pieces += [_table(rows, schema)] if rows else []
+            whole = pa.concat_tables(pieces) if pieces else schema.empty_table()
+            if len(whole):
+                found[table.name] = whole
         counts = [LogCount(cluster, name, number) for (cluster, name), number in sorted(self.counts.items())]
-        return pa.concat_tables([*pieces, _piece(COUNTS, _structs(counts, _TYPES[COUNTS]))])
+        return FoldedBucket(found, counts)
 
 
 def _named(counts: history.FoldCounts) -> Iterator[tuple[str, int]]:
@@ -124,22 +147,13 @@ def _named(counts: history.FoldCounts) -> Iterator[tuple[str, int]]:
             yield f"{kind}.{name}", number
 
 
-def _piece(name: str, structs: pa.StructArray) -> pa.Table:
-    """Rows in the struct column `name`, every other struct column null."""
-    columns = [pa.repeat(pa.scalar(name, pa.string()), len(structs))]
-    columns += [structs if other == name else pa.nulls(len(structs), kind) for other, kind in _TYPES.items()]
-    return pa.table(columns, names=OUTPUT.names)
+_SCHEMAS = {table.name: arrow_schema(columns_of(table)) for table in FILLED}
+_COUNTS = arrow_schema(COUNT_ROW)
 
 
-_TYPES = {field.name: arrow_type(field.dataType) for field in OUTPUT.fields[1:]}
-
-
-def _structs(rows: Sequence[tuple[Any, ...]], kind: pa.StructType) -> pa.StructArray:
-    values = zip(*rows, strict=True) if rows else ((),) * kind.num_fields
-    fields = list(kind)
-    return pa.StructArray.from_arrays(
-        [_column(column, field.type) for column, field in zip(values, fields, strict=True)], fields=fields
-    )
+def _table(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
+    values = zip(*rows, strict=True) if rows else ((),) * len(schema)
+    return pa.table([_column(column, kind) for column, kind in zip(values, schema.types, strict=True)], schema=schema)
 
 
 def _column(values: Iterable[Any], kind: pa.DataType) -> pa.Array:

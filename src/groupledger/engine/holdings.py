@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from groupledger.core.history import HeldSnapshot, HoldingMember, OwnershipChangeRow, as_tuples, held_by, held_changes
+from groupledger.engine.arrow_types import arrow_schema
 from groupledger.engine.buckets import bucket_of, parallelism
-from groupledger.engine.fold_schema import BUCKET, arrow_type
+from groupledger.engine.envelope import columns_of
+from groupledger.engine.fold_schema import BUCKET
 from groupledger.tables import OWNERSHIP_CHANGES
 from groupledger.tables import columns as c
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 HOLDERS = "holders"
-OUTPUT = StructType([field for field in OWNERSHIP_CHANGES.schema if field.name != c.ATTEMPT_ID])
+OUTPUT = columns_of(OWNERSHIP_CHANGES)
 _GROUP = [c.CLUSTER_ID, c.GROUP_ID]
 _SNAPSHOT = [*_GROUP, c.SNAPSHOT_ID, c.INCARNATION, c.OFFSET, c.OBSERVED_AT, c.GENERATION, c.GROUP_EPOCH]
 
@@ -43,7 +44,7 @@ def changes_of(bucket: pa.Table) -> pa.Table:
             HeldSnapshot(**row, held=held_by(map(_holder, holders or ())))
         )
     rows = [change for _, snapshots in sorted(by_group.items()) for change in held_changes(snapshots)]
-    return pa.table(_columns(rows), schema=pa.schema([(field.name, arrow_type(field.dataType)) for field in OUTPUT]))
+    return pa.table(_columns(rows), schema=arrow_schema(OUTPUT))
 
 
 def _holder(row: dict[str, Any]) -> HoldingMember:

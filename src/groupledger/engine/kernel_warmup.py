@@ -24,10 +24,13 @@ from groupledger.core.step import Form
 from groupledger.core.wire.offsets_log import GroupMetadata, LogKey, RecordKind, encode_key, encode_value
 from groupledger.engine import fold_schema
 from groupledger.engine import rows as r
+from groupledger.engine.arrow_types import arrow_schema
 from groupledger.engine.buckets import compute
 from groupledger.engine.calculation import Calculation
 from groupledger.engine.folding import fold_table
+from groupledger.engine.row_hashes import hash_sums
 from groupledger.engine.topic_catalogue import SINCE, TopicCatalogue
+from groupledger.tables import BY_NAME
 from groupledger.tables import columns as c
 
 NAME = "warm-up"
@@ -49,7 +52,8 @@ def warm_up(assignors: Iterable[str] = ASSIGNORS, *, fold: bool = True) -> None:
         for assignor in assignors:
             compute(_bucket(assignor, racks is not None), calculation)
     if fold:
-        fold_table(_log(), FoldSettings())
+        for name, rows in fold_table(_log(), FoldSettings()).tables.items():
+            hash_sums(BY_NAME[name], rows)
 
 
 def _log() -> pa.Table:
@@ -65,8 +69,7 @@ def _log() -> pa.Table:
         c.KEY: encode_key(LogKey(RecordKind.GROUP_METADATA, 2, NAME, {})),
         c.VALUE: encode_value(RecordKind.GROUP_METADATA, 3, group),
     }
-    kinds = pa.schema([(field.name, fold_schema.arrow_type(field.dataType)) for field in fold_schema.INPUT])
-    return pa.Table.from_pylist([record], kinds)
+    return pa.Table.from_pylist([record], arrow_schema(fold_schema.INPUT))
 
 
 def _bucket(assignor: str, racked: bool) -> pa.Table:

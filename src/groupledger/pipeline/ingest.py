@@ -17,8 +17,10 @@ from groupledger.core.digest import code_digest, digest, result_digest
 from groupledger.core.faults import Fault
 from groupledger.core.history import FoldSettings
 from groupledger.core.wire.offsets_log import RecordKind
-from groupledger.engine.fold_schema import COUNT_NAME, COUNT_ROWS, COUNTS, FILLED, TABLE
+from groupledger.engine.envelope import DATA, TABLE, Envelope, from_bytes, opened
+from groupledger.engine.fold_schema import COUNT_NAME, COUNT_ROWS, COUNTS, FILLED
 from groupledger.engine.folding import fold_buckets
+from groupledger.engine.table_files import FilesOfAttempt
 from groupledger.pipeline.accounts import DUPLICATES, RECORDS, Account, accounts
 from groupledger.pipeline.arrivals import count_arrivals, count_listed, count_rejected
 from groupledger.pipeline.cluster import gap_rows
@@ -32,8 +34,8 @@ from groupledger.pipeline.past import STRAY_GROUPS, Past, guard_of
 from groupledger.pipeline.reading import Reading, read_sources, union
 from groupledger.pipeline.snapshot_ingest import GivenRows, changes_of_ownership, given, of_table
 from groupledger.sinks import runs, upkeep
-from groupledger.sinks.append import DIGESTS, Written, append, digest_counts, digests
-from groupledger.sinks.ledger import check
+from groupledger.sinks.append import DIGESTS, Written, append, append_files, digest_counts, digests
+from groupledger.sinks.ledger import check, folders_for_files
 from groupledger.sinks.refusals import WriteConflict, engine_errors_as_faults
 from groupledger.sources import snapshot_tables, topic_listings
 from groupledger.tables import columns as c
@@ -152,7 +154,7 @@ def _read(work: Work, reading: Reading, timings: Timings) -> None:
     with timings.stage("records"):
         work.take_records(reading)
     with timings.stage("fold"):
-        folded = work.fold() if reading.logs else None
+        folded = work.fold(into_files=True) if reading.logs else None
     with timings.stage("write"):
         try:
             work.write(folded, reading)
@@ -177,11 +179,6 @@ def _attempt(config: Config, invocation: Invocation, reading: Reading, guards: t
     )
 
 
-def of_fold(folded: DataFrame, table: tables.Table) -> DataFrame:
-    """The rows that a fold gave for one table."""
-    return folded.where(F.col(TABLE) == table.name).select(f"{table.name}.*")
-
-
 class Work:
     """One attempt under way: what it has counted and written so far."""
 
@@ -190,6 +187,7 @@ class Work:
         self.counts: Counter[str] = Counter()
         self.positions: dict[str, dict[str, Any]] = {}
         self.folded: Counter[str] = Counter()
+        self.files: dict[str, list[Envelope]] = {}
         self.given: list[GivenRows] = []
         self.written: list[Written] = []
         self.late_groups = self.stray_groups = 0
@@ -251,13 +249,17 @@ class Work:
             self.counts[f"{cluster_id}/{DUPLICATES}"] += read - new
         return watch.get
 
-    def fold(self) -> DataFrame | None:
-        """Fold the attempt's records, group by group; count the rows for each table and what became of each record."""
+    def fold(self, *, into_files: bool = False) -> DataFrame | None:
+        """Fold the attempt's records, group by group; count the rows for each table and what became of each record.
+
+        Gives envelopes with the rows, in memory. `into_files`: the workers write them into files, if the ledger takes
+        such (`self.files`), and there is nothing to give.
+        """
         mine, tells_commits = self._mine(tables.LOG_RECORDS), self._may_be_worth_telling()
         extent = touched(mine, tells_commits=tells_commits).persist()
         try:
             new = self._take_positions(mine, extent, tells_commits=tells_commits)
-            return self._folded(new) if new.number else None
+            return self._folded(new, into_files=into_files) if new.number else None
         finally:
             extent.unpersist()
 
@@ -266,22 +268,31 @@ class Work:
         appended = [written.rows for written in self.written if written.table == tables.LOG_RECORDS.name]
         return not appended or sum(appended) >= WORTH_TELLING
 
-    def _folded(self, new: NewRecords) -> DataFrame:
+    def _folded(self, new: NewRecords, *, into_files: bool) -> DataFrame | None:
         given = fold_input(self.past, new, self._topics(), self.config.buckets)
         self.late_groups, self.stray_groups = given.late_groups, given.stray_groups
         for cluster_id, number in given.commits.items():
             self.counts[f"{cluster_id}/unused.{RecordKind.OFFSET_COMMIT}"] += number
-        folded = fold_buckets(given.rows, given.buckets, FoldSettings()).persist()
-        counted = folded.groupBy(TABLE, f"{COUNTS}.{c.CLUSTER_ID}", f"{COUNTS}.{COUNT_NAME}").agg(
-            F.count(F.lit(1)).alias(COPIES), F.sum(f"{COUNTS}.{COUNT_ROWS}").alias(COUNT_ROWS)
-        )
-        for row in counted.collect():
-            if row[TABLE] != COUNTS:
-                self.folded[row[TABLE]] = row[COPIES]
-            elif row[COUNT_NAME] != RECORDS:  # counted where they were read
-                self.counts[f"{row[c.CLUSTER_ID]}/{row[COUNT_NAME]}"] += row[COUNT_ROWS]
+        folders = folders_for_files(self.past.spark, self.past.location, FILLED) if into_files else None
+        files = None if folders is None else FilesOfAttempt(self.attempt_id, folders)
+        folded = fold_buckets(given.rows, given.buckets, FoldSettings(), files)
+        folded = folded if files else folded.persist()
+        told = folded.withColumn(DATA, F.when(F.col(TABLE) == COUNTS, F.col(DATA)))
+        for envelope in map(Envelope.of_row, told.collect()):
+            if envelope.table == COUNTS:
+                self._count(envelope)
+            else:
+                self.folded[envelope.table] += envelope.rows
+                if files:
+                    self.files.setdefault(envelope.table, []).append(envelope)
         given.release()
-        return folded
+        return None if files else folded
+
+    def _count(self, envelope: Envelope) -> None:
+        """Add what became of the records of a bucket."""
+        for row in from_bytes(envelope.data or b""):
+            if row[COUNT_NAME] != RECORDS:  # counted where they were read
+                self.counts[f"{row[c.CLUSTER_ID]}/{row[COUNT_NAME]}"] += row[COUNT_ROWS]
 
     def _take_positions(self, mine: DataFrame, extent: DataFrame, *, tells_commits: bool) -> NewRecords:
         """Say first and last offset of each log partition that was read, and how many records are new."""
@@ -303,10 +314,11 @@ class Work:
         """Append what the fold gave, and what could not be used."""
 
         def rows_of(table: tables.Table) -> list[DataFrame]:
-            return [] if folded is None or not self.folded[table.name] else [of_fold(folded, table)]
+            return [] if folded is None or not self.folded[table.name] else [opened(folded, table)]
 
         gaps = gap_rows(self.past.spark, reading.described["sources"])
         for table in FILLED:
+            self._append_files(table)
             if table is not tables.QUARANTINE:
                 more = [gaps] if table is tables.COVERAGE and gaps is not None else []
                 rows = union([*rows_of(table), *self._of_given(table), *more])
@@ -317,6 +329,7 @@ class Work:
         rejected = union([*rows_of(tables.QUARANTINE), *([] if unread is None else [unread])])
         if rejected is not None:
             self._append(tables.QUARANTINE, rejected)
+        if unread is not None:
             count_rejected(self._mine(tables.QUARANTINE), reading, self.counts)
         count_arrivals(reading, self.counts)
 
@@ -364,6 +377,16 @@ class Work:
     def _mine(self, table: tables.Table) -> DataFrame:
         """What the attempt has written."""
         return self.past.rows(table, self.attempt_id)
+
+    def _append_files(self, table: tables.Table) -> None:
+        """Commit the files that workers have written of a table."""
+        mine = self.files.get(table.name)
+        if mine:
+            files = [file for each in mine if (file := each.file) is not None]
+            sums = tuple(map(sum, zip(*(each.sums for each in mine), strict=True)))
+            written = Written(table.name, sum(each.rows for each in mine), sums)
+            self.written.append(append_files(self.past.spark, self.past.location, table, files, written))
+            self.most_members = max(self.most_members, *(each.most_members or 0 for each in mine))
 
     def _append(self, table: tables.Table, rows: DataFrame) -> None:
         metrics = {runs.MOST_MEMBERS: F.max(c.MEMBERS)} if table is tables.GROUP_SNAPSHOTS else {}

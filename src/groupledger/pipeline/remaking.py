@@ -12,6 +12,7 @@ from groupledger.config.settings import TABLE
 from groupledger.core.faults import Fault
 from groupledger.core.secrets import without_secrets
 from groupledger.engine import calls
+from groupledger.engine.envelope import opened
 from groupledger.engine.fold_schema import FILLED
 from groupledger.engine.rows import RESULTS, rows_of
 from groupledger.pipeline import assign, call_tables, ingest
@@ -70,7 +71,7 @@ class Remaking:
         past = Past(self.spark, self.location, before, run.guards, stated_partitions(run.inputs["sources"]))
         work = ingest.Work(past, self.config, run.attempt_id)
         folded = work.fold()
-        rows = {table.name: [ingest.of_fold(folded, table)] for table in FILLED} if folded else {}
+        rows = {table.name: [opened(folded, table)] for table in FILLED} if folded else {}
         gaps = gap_rows(self.spark, run.inputs["sources"])
         if gaps is not None:
             rows.setdefault(tables.COVERAGE.name, []).append(gaps)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from groupledger.core.digest import rows_digest, short_digest
-from groupledger.sinks.changes import append_rows
+from groupledger.sinks.changes import add_files, append_rows
 from groupledger.tables import SCHEMA_VERSION
 from groupledger.tables import columns as c
+from groupledger.tables.row_digest import SEEDS, SUMS, hashed_columns
 from groupledger.tables.sql_text import quoted
 
 if TYPE_CHECKING:
@@ -23,12 +23,11 @@ if TYPE_CHECKING:
 
     from groupledger.sinks.ledger import LedgerLocation
     from groupledger.tables import Table
+    from groupledger.tables.data_file import DataFile
 
 DIGESTS = "digest."
-FIRST_VERSION = 1
 _LOW_HALF = 0xFFFFFFFF
 _ROWS = "rows_written"
-_SEEDS = (1, 2)
 _HASH = "row_hash"
 
 
@@ -106,8 +105,19 @@ def append(
     hashed = stamped.select("*", *_hashes(table)).observe(observation, *aggregates)
     append_rows(hashed.select(*table.columns), location, table)
     seen = observation.get
-    sums = tuple(seen[name] or 0 for name in _sum_names())
+    sums = tuple(seen[name] or 0 for name in SUMS)
     return Written(table.name, seen[_ROWS], sums, {name: seen[name] for name in metrics})
+
+
+def append_files(
+    spark: SparkSession, location: LedgerLocation, table: Table, files: Iterable[DataFile], written: Written
+) -> Written:
+    """Append files that stand in the table's folder, in one Delta commit; `written` says what their rows are.
+
+    They are stamped, and were checked and hashed by who wrote them (`engine.table_files`).
+    """
+    add_files(spark, location, table, files)
+    return written
 
 
 def stamp(table: Table, rows: DataFrame, attempt_id: str, version: int = SCHEMA_VERSION) -> DataFrame:
@@ -128,47 +138,25 @@ def _contract(table: Table, version: int = SCHEMA_VERSION) -> Iterator[str]:
         yield f"cast({value} AS {column.dataType.simpleString()}) AS {name}"
 
 
-def _sum_names() -> list[str]:
-    return [f"{half}_{seed}" for seed in _SEEDS for half in ("low", "high")]
-
-
 def _hashes(table: Table) -> Iterator[Column]:
     """Two 64-bit hashes of each row, as columns: an aggregate would compute them anew for each of its halves.
 
     In SQL, since each part of a Column costs calls into the JVM, and there are hundreds of parts.
     """
     terms = ", ".join(_terms(table))
-    return (F.expr(f"xxhash64({seed}, {terms})").alias(f"{_HASH}_{seed}") for seed in _SEEDS)
+    return (F.expr(f"xxhash64({seed}, {terms})").alias(f"{_HASH}_{seed}") for seed in SEEDS)
 
 
 def _hash_sums() -> Iterator[Column]:
     """Sums of the 32-bit halves of the row hashes: no order in them, no overflow below 2^31 rows."""
-    for seed in _SEEDS:
+    for seed in SEEDS:
         yield F.expr(f"sum({_HASH}_{seed} & {_LOW_HALF}L)").alias(f"low_{seed}")
         yield F.expr(f"sum(shiftright({_HASH}_{seed}, 32))").alias(f"high_{seed}")
 
 
 def _terms(table: Table) -> Iterator[str]:
-    """The row as hash input. A number before each column says where it begins, since the hash passes over nulls.
-
-    Of a column that a later version added there is nothing where it is null: old rows keep their digests.
-    """
-    columns = [column for column in table.schema if column.name != c.ATTEMPT_ID]
-    later = table.unknown_to(FIRST_VERSION)
-    for position, column in enumerate(columns):
-        yield f"if({quoted(column.name)} IS NULL, NULL, {position})" if column.name in later else str(position)
-        yield _term(column)
-
-
-def _term(column: StructField) -> str:
-    """The column itself, or its JSON where the hash would not see what stands inside: nulls, bounds of lists."""
-    name = quoted(column.name)
-    return f"to_json({name}, map('ignoreNullFields', 'false'))" if _ambiguous(column.dataType) else name
-
-
-def _ambiguous(kind: DataType) -> bool:
-    if isinstance(kind, ArrayType):
-        return kind.containsNull or isinstance(kind.elementType, ArrayType) or _ambiguous(kind.elementType)
-    if isinstance(kind, StructType):
-        return any(inner.nullable or _ambiguous(inner.dataType) for inner in kind)
-    return False
+    """The row as hash input."""
+    for column in hashed_columns(table):
+        name = quoted(column.field.name)
+        yield f"if({name} IS NULL, NULL, {column.number})" if column.later else str(column.number)
+        yield f"to_json({name}, map('ignoreNullFields', 'false'))" if column.as_json else name

@@ -6,11 +6,12 @@ Nothing else in this package runs a command that commits, or writes a frame to a
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException
 
 from groupledger.sinks.location import local_folder, with_scheme
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from groupledger.sinks.location import LedgerLocation
     from groupledger.tables import Table
+    from groupledger.tables.data_file import DataFile
 
 _LOCATION = "Location"
 _catalog_urls: dict[str, str] = {}
@@ -44,6 +46,48 @@ def overwrite_rows(rows: DataFrame, location: LedgerLocation, table: Table, cond
     """Put the rows in the place of those that meet the condition."""
     with _alone(rows.sparkSession, location, table):
         rows.writeTo(location.identifier(table)).overwrite(condition)
+
+
+def adds_files(spark: SparkSession) -> bool:
+    """Whether `add_files` knows this session's Delta: what it calls is no public interface."""
+    jvm: Any = getattr(spark, "_jvm", None)
+    try:
+        return jvm is not None and _Delta(jvm).appending is not None
+    except (Py4JError, AttributeError, TypeError):
+        return False
+
+
+def add_files(spark: SparkSession, location: LedgerLocation, table: Table, files: Iterable[DataFile]) -> None:
+    """Add files that stand in the table's folder, in one version of it, through Delta's own transaction in the JVM.
+
+    Delta has no public way to do that, but for SQL that reads and writes all rows again. What it would have asked of
+    the rows, who wrote the files has asked (`engine.table_files`).
+    """
+    session: Any = spark
+    delta = _Delta(session._jvm)
+    with _alone(spark, location, table):
+        log = delta.logs.forTable(session._jsparkSession, table_url(spark, location, table))
+        added = [delta.actions.fromJson(json.dumps({"add": file.add_action})) for file in files]
+        log.startTransaction().commit(session._jvm.PythonUtils.toSeq(added), delta.appending)
+
+
+class _Delta:
+    """What is called of Delta in the JVM."""
+
+    def __init__(self, jvm: Any) -> None:
+        engine = jvm.org.apache.spark
+        package = engine.sql.delta
+        self.jvm, self.append = jvm, engine.sql.SaveMode.Append
+        self.logs = getattr(getattr(package, "DeltaLog$"), "MODULE$")
+        self.actions = getattr(getattr(package.actions, "Action$"), "MODULE$")
+
+    @property
+    def appending(self) -> Any:
+        """What an append of Spark's is in a table's history; of its options, which differ by version, it has none."""
+        loader = self.logs.getClass().getClassLoader()
+        (made, *_) = loader.loadClass("org.apache.spark.sql.delta.DeltaOperations$Write").getConstructors()
+        options = [self.jvm.scala.Option.empty()] * (made.getParameterCount() - 1)
+        return made.newInstance(self.jvm.PythonUtils.toArray([self.append, *options]))
 
 
 def insert_rows(

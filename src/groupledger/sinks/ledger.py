@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Collection, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
@@ -11,12 +13,12 @@ from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 from groupledger.core.faults import Fault
 from groupledger.core.ledger_version import VERSION_PROPERTY, no_ledger, version_problem
 from groupledger.sinks import changes
+from groupledger.sinks.folder_files import plain_table
 from groupledger.sinks.folder_runs import folder_runs
 from groupledger.sinks.location import LedgerFault as LedgerFault
 from groupledger.sinks.location import LedgerLocation as LedgerLocation
 from groupledger.sinks.refusals import ENGINE_ERRORS, explained, meaning
 from groupledger.tables import RUNS, SCHEMA_VERSION, TABLES, Table
-from groupledger.tables import columns as c
 from groupledger.tables.sql_text import literal, quoted
 
 if TYPE_CHECKING:
@@ -36,11 +38,6 @@ _MISSING = {
     "DELTA_MISSING_DELTA_TABLE",
     "DELTA_TABLE_ONLY_OPERATION",
 }
-SKIPPED_BY = (
-    *(c.CLUSTER_ID, c.GROUP_ID, c.TOPIC, c.PARTITION, c.OFFSET, c.SNAPSHOT_ID, c.ATTEMPT_ID, c.SEQUENCE),
-    *(c.OBSERVED_AT, c.AT, c.TIMESTAMP),
-)
-"""Columns readers filter by: only they get statistics, which are a good part of a small commit."""
 
 
 def init(spark: SparkSession, location: LedgerLocation) -> list[str]:
@@ -112,14 +109,53 @@ def layout(table: Table) -> str:
 
 def properties_ddl(table: Table) -> str:
     """The table's properties, the schema version among them."""
-    skipped_by = [name for name in SKIPPED_BY if name in table.columns]
-    properties = {
+    return ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties(table).items())
+
+
+def properties(table: Table) -> dict[str, str]:
+    """What a table is made with, its constraints apart."""
+    return {
         VERSION_PROPERTY: str(SCHEMA_VERSION),
         "delta.checkpointInterval": str(CHECKPOINT_INTERVAL),
         "delta.isolationLevel": "Serializable",
-        "delta.dataSkippingStatsColumns": ",".join(skipped_by),
+        "delta.dataSkippingStatsColumns": ",".join(table.filtered_by),
     }
-    return ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
+
+
+def folders_for_files(
+    spark: SparkSession, location: LedgerLocation, tables: Collection[Table]
+) -> dict[str, str] | None:
+    """The folder of each table, where workers may write files into it that a commit takes in; None: Spark has to write.
+
+    That is where the ledger is no folder of this machine, or Spark's workers run on others, and where somebody gave a
+    table another layout, or rules that only Spark knows how to check.
+    """
+    folders = {table.name: location.folder(spark, table) for table in tables}
+    if not all(folders.values()) or not str(spark.sparkContext.master).startswith("local"):
+        return None
+    if changes.adds_files(spark) and all(_is_as_made(Path(str(folders[table.name])), table) for table in tables):
+        return {name: str(folder) for name, folder in folders.items()}
+    return None
+
+
+_FEATURES = {"appendOnly", "invariants", "checkConstraints", "domainMetadata", "clustering"}
+"""Of the tables as they are made, in the words of Delta's protocol."""
+
+
+def _is_as_made(folder: Path, table: Table) -> bool:
+    """Whether nobody changed what is asked of a writer since the table was made."""
+    found = plain_table(folder)
+    if found is None:
+        return False
+    asked = properties(table) | {_CONSTRAINT + name: text for name, text in table.constraints.items()}
+    schema = StructType.fromJson(json.loads(found.schema().to_json()))
+    features = set(found.protocol().writer_features or ())
+    return (
+        features <= _FEATURES
+        and found.metadata().configuration == asked
+        and not found.metadata().partition_columns
+        and first_difference(schema, table.schema) is None
+    )
 
 
 def constraints(spark: SparkSession, location: LedgerLocation, table: Table) -> dict[str, str]:

@@ -7,13 +7,63 @@ from typing import NamedTuple
 
 from pyspark.sql.types import ArrayType, DataType, IntegerType, StringType, StructField, StructType
 
+from groupledger.tables import columns as c
+
+FILTERED_BY = (
+    *(c.CLUSTER_ID, c.GROUP_ID, c.TOPIC, c.PARTITION, c.OFFSET, c.SNAPSHOT_ID, c.ATTEMPT_ID, c.SEQUENCE),
+    *(c.OBSERVED_AT, c.AT, c.TIMESTAMP),
+)
+
+
+class AtLeast(NamedTuple):
+    """The column is not less than a number or another column; `or_null`: or it is null, which is not allowed else."""
+
+    column: str
+    least: int | str
+    or_null: bool = False
+
+    @property
+    def columns(self) -> list[str]:
+        """Return the columns that it is about."""
+        return [name for name in (self.column, self.least) if isinstance(name, str)]
+
+    @property
+    def sql(self) -> str:
+        """Return the rule in SQL."""
+        value = f"coalesce({self.column}, {self.least})" if self.or_null else self.column
+        return f"{value} >= {self.least}"
+
+
+class OneOf(NamedTuple):
+    """The column, which is never null, has one of a few words."""
+
+    column: str
+    words: tuple[str, ...]
+
+    @property
+    def columns(self) -> list[str]:
+        """Return the column that it is about."""
+        return [self.column]
+
+    @property
+    def sql(self) -> str:
+        """Return the rule in SQL."""
+        return f"{self.column} IN ({', '.join(map(repr, self.words))})"
+
+
+ColumnRule = AtLeast | OneOf
+
 
 @dataclass(frozen=True, slots=True)
 class TableConstraint:
-    """A rule for every row of a table, as SQL that is true, never null. Delta refuses a write that breaks it."""
+    """A rule for every row of a table, as SQL that is true, never null. Delta refuses a write that breaks it.
+
+    `rules` say the same to those who check columns without SQL; there are none where only Spark writes the table.
+    """
 
     name: str
     condition: str
+    rules: tuple[ColumnRule, ...] = ()
 
 
 class Added(NamedTuple):
@@ -48,6 +98,11 @@ class Table:
         return {f"{self.name}_{check.name}": check.condition for check in self.checks}
 
     @property
+    def filtered_by(self) -> list[str]:
+        """Return the columns that readers filter by: only they get statistics, a good part of a small commit."""
+        return [name for name in FILTERED_BY if name in self.columns]
+
+    @property
     def columns(self) -> list[str]:
         """Return column names in order: every stage that fills this table ends in a `select` of them."""
         return list(self.schema.names)
@@ -76,14 +131,19 @@ def added_in(version: int, *columns: str) -> tuple[Added, ...]:
     return tuple(Added(column, version) for column in columns)
 
 
-def counts(name: str, *columns: str, least: int = 0) -> TableConstraint:
-    """Require numbers that are at least `least`, in columns that are never null."""
-    return TableConstraint(name, " AND ".join(f"{column} >= {least}" for column in columns))
+def rules(name: str, *some: ColumnRule) -> TableConstraint:
+    """Require all of some rules."""
+    return TableConstraint(name, " AND ".join(rule.sql for rule in some), some)
+
+
+def counts(name: str, *columns: str, least: int = 0, or_null: bool = False) -> TableConstraint:
+    """Require numbers that are at least `least`, in columns that are never null, or may be."""
+    return rules(name, *(AtLeast(column, least, or_null) for column in columns))
 
 
 def known(column: str, *words: str) -> TableConstraint:
     """Require one of a few words of ours, in a column that is never null."""
-    return TableConstraint(column, f"{column} IN ({', '.join(repr(word) for word in words)})")
+    return rules(column, OneOf(column, words))
 
 
 INT_LIST = ArrayType(IntegerType(), containsNull=False)

@@ -21,11 +21,12 @@ from groupledger.tables.declaration import (
     STRING_LIST,
     TASKS,
     TOPIC_ID_PARTITIONS,
-    TableConstraint,
+    AtLeast,
     added_in,
     column,
     counts,
     known,
+    rules,
     table,
 )
 
@@ -166,7 +167,7 @@ TOPIC_SNAPSHOTS = table(
     column(c.VALID_FROM, TimestampType(), "when the source first showed this state", required=True),
     ATTEMPT,
     cluster_by=(c.CLUSTER_ID, c.TOPIC),
-    checks=(counts(c.PARTITION_COUNT, f"coalesce({c.PARTITION_COUNT}, 0)"),),
+    checks=(counts(c.PARTITION_COUNT, c.PARTITION_COUNT, or_null=True),),
 )
 
 OWNERSHIP_CHANGES = table(
@@ -213,7 +214,7 @@ GROUP_HEADS = table(
     column(c.STATE, BinaryType(), "the state, in core.history's canonical encoding", required=True),
     ATTEMPT,
     cluster_by=(c.CLUSTER_ID, c.GROUP_ID),
-    checks=(TableConstraint("offsets", f"{c.FROM_OFFSET} >= -1 AND {c.OFFSET} >= {c.FROM_OFFSET}"),),
+    checks=(rules("offsets", AtLeast(c.FROM_OFFSET, -1), AtLeast(c.OFFSET, c.FROM_OFFSET)),),
 )
 
 COVERAGE = table(

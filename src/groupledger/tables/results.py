@@ -169,6 +169,6 @@ VIOLATIONS = table(
     cluster_by=(c.CLUSTER_ID, c.GROUP_ID),
     checks=(
         known(c.SEVERITY, "info", "warning", "error"),
-        counts(c.PARTITION, f"coalesce({c.PARTITION}, 0)"),
+        counts(c.PARTITION, c.PARTITION, or_null=True),
     ),
 )

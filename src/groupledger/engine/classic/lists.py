@@ -11,7 +11,7 @@ import pyarrow as pa
 from groupledger.core.batch import NONE
 from groupledger.core.history.payloads import TopicIds
 from groupledger.core.ragged import owners, starts, take
-from groupledger.engine.fold_schema import arrow_type
+from groupledger.engine.arrow_types import arrow_type
 from groupledger.tables.declaration import TOPIC_ID_PARTITIONS
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from groupledger.core.history.steps import DELETED_KIND, KINDS, REWRITE_KIND
 from groupledger.core.history.writer import SOURCE, snapshot_id
 from groupledger.core.ragged import owners, places, starts
 from groupledger.core.wire.consumer_columns import NO_VERSION
-from groupledger.engine.fold_schema import OUTPUT, arrow_type
+from groupledger.engine.arrow_types import arrow_schema, arrow_type
+from groupledger.engine.envelope import columns_of
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class FactColumns:
         members = line.steps.member_count[step]
         shared, subscribed = self._topics_of_snapshots
         state = np.where(is_deleted, 2, np.where(members > 0, 0, 1))
-        return _struct(
+        return _rows(
             tables.GROUP_SNAPSHOTS,
             len(step),
             self.about(step)
@@ -153,7 +154,7 @@ class FactColumns:
         step, payloads, records = self.snapshots[owners(start)], self.payloads, self.records
         said, of_said = payloads.said, payloads.of_said[member]
         own_topics = np.where(self._shared[owners(start)] == NONE, self._topics_of(member), NONE)
-        return _struct(
+        return _rows(
             tables.MEMBER_SNAPSHOTS,
             len(member),
             self.about(step)
@@ -184,7 +185,7 @@ class FactColumns:
         # An incarnation that ended unseen is the one before that of the record.
         incarnation = line.walked.incarnation[step] - changes.ending[kept]
         members = pa.array(line.members, pa.string())
-        return _struct(
+        return _rows(
             tables.OWNERSHIP_CHANGES,
             len(kept),
             self.about(step)
@@ -204,7 +205,10 @@ class FactColumns:
 
 _KIND_NAMES = pa.array([kind.value for kind in KINDS], pa.string())
 _STATES = pa.array(["Stable", "Empty", "Dead"], pa.string())
-_TYPES = {field.name: arrow_type(field.dataType) for field in OUTPUT}
+_SCHEMAS = {
+    table.name: arrow_schema(columns_of(table))
+    for table in (tables.GROUP_SNAPSHOTS, tables.MEMBER_SNAPSHOTS, tables.OWNERSHIP_CHANGES)
+}
 _TOPICS = arrow_type(tables.MEMBER_SNAPSHOTS.schema[c.TOPICS].dataType)
 
 
@@ -235,11 +239,10 @@ def _text(texts: CodedTexts, at: LongArray) -> Any:
     return named(texts.values, np.where(at == NONE, NONE, texts.codes[at]))
 
 
-def _struct(table: tables.Table, rows: int, columns: Mapping[str, Any]) -> Any:
-    """The columns as one of structs of the table's type; a scalar is every row's, and what is not given is null."""
-    fields = list(_TYPES[table.name])
-    arrays = [_column(columns.get(field.name), field.type, rows) for field in fields]
-    return pa.StructArray.from_arrays(arrays, fields=fields)
+def _rows(table: tables.Table, rows: int, columns: Mapping[str, Any]) -> pa.Table:
+    """The columns as rows of the table; a scalar is every row's, and what is not given is null."""
+    schema = _SCHEMAS[table.name]
+    return pa.table([_column(columns.get(field.name), field.type, rows) for field in schema], schema=schema)
 
 
 def _column(values: Any, kind: pa.DataType, rows: int) -> Any:
