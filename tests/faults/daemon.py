@@ -20,7 +20,7 @@ from groupledger.engine import codec, envelope, folding, results
 
 AMBUSH = "GROUPLEDGER_AMBUSH"
 PLACES = {
-    "fold": (folding, "fold_table"),
+    "fold": (folding, "fold_records"),
     "file": (envelope, "write_file"),
     "decode": (codec, "decode"),
     "compute": (rebalances, "rebalance"),

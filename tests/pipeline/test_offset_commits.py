@@ -14,7 +14,7 @@ from groupledger.config.sample import CAPTURES
 from groupledger.core.history import LogRow
 from groupledger.core.wire.faults import DecodeFault
 from groupledger.core.wire.offsets_log import LogKey, OffsetCommit, RecordKind, decode, encode_key, encode_value
-from groupledger.engine import folding
+from groupledger.engine import fold_slices
 from groupledger.pipeline import ingest
 from groupledger.pipeline.fold_input import touched
 from groupledger.pipeline.offset_commits import IS_COMMIT, told
@@ -202,7 +202,7 @@ def ledger_of(space, monkeypatch, worth_telling: int) -> tuple[list[object], lis
     """What three ingests left in a ledger, and how many records went through each of its folds."""
     monkeypatch.setattr(ingest, "WORTH_TELLING", worth_telling)
     through: list[int] = []
-    buckets = folding.fold_buckets
+    buckets = fold_slices.fold_buckets
 
     def counted(rows, *rest):
         through.append(rows.where(rows[c.KIND].isin("record", "known")).count())

@@ -1,4 +1,4 @@
-"""The fold of `core.history` over buckets of groups: one Arrow call folds thousands of groups.
+"""The fold of `core.history` over Arrow tables: one call folds thousands of groups.
 
 A bucket holds rows of three kinds in one frame, so that one shuffle brings together all a fold needs: log records,
 the head each touched group starts from, and the topic catalogue of each cluster (one row a cluster and bucket).
@@ -18,11 +18,9 @@ from groupledger.engine import envelope
 from groupledger.engine.arrow_types import arrow_schema
 from groupledger.engine.classic.fold import NO_HEAD, ClassicFacts, Start, fold_columns
 from groupledger.engine.classic.log import LogColumns
-from groupledger.engine.envelope import ENVELOPE, Envelope, columns_of
+from groupledger.engine.envelope import columns_of
 from groupledger.engine.fold_schema import (
-    BUCKET,
     COUNT_ROW,
-    COUNTS,
     DUPLICATES,
     FILLED,
     GROUP_KEY,
@@ -32,17 +30,18 @@ from groupledger.engine.fold_schema import (
     RECORDS,
     TOPICS,
 )
-from groupledger.tables import BY_NAME
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pyspark.sql import DataFrame
-
-    from groupledger.engine.table_files import FilesOfAttempt
 
 NO_TOPICS = history.TopicHistory()
+ORDER = (c.CLUSTER_ID, GROUP_KEY, c.LOG_PARTITION, c.OFFSET)
+"""How records are sorted."""
+
+KeyedGroup = tuple[str, bytes | None]
+"""A cluster, and the group as keys name it; None: those of no group."""
 
 
 class LogCount(NamedTuple):
@@ -60,30 +59,22 @@ class FoldedBucket(NamedTuple):
     counts: list[LogCount]
 
 
-def fold_buckets(
-    rows: DataFrame, buckets: int, settings: history.FoldSettings, files: FilesOfAttempt | None = None
-) -> DataFrame:
-    """Fold `rows` (of `INPUT`) in `buckets` buckets into envelopes: of the tables, in `files`, and of COUNTS.
-
-    The explicit repartition keeps adaptive execution from putting a small input on one core.
-    """
-
-    def fold(bucket: pa.Table) -> pa.Table:
-        folded = fold_table(bucket, settings)
-        sealed = [each for name, some in folded.tables.items() for each in envelope.sealed(BY_NAME[name], some, files)]
-        counts = envelope.as_bytes(_table(folded.counts, _COUNTS))
-        return envelope.as_table([*sealed, Envelope(COUNTS, len(folded.counts), counts)])
-
-    return rows.repartition(buckets, BUCKET).groupBy(BUCKET).applyInArrow(fold, ENVELOPE)
-
-
 def fold_table(bucket: pa.Table, settings: history.FoldSettings) -> FoldedBucket:
     """Fold one bucket; the answer holds every record in its counts, whatever the records hold."""
-    starts = _starts(_of_kind(bucket, HEAD))
-    ordered = _of_kind(bucket, RECORD, KNOWN).sort_by([(name, "ascending") for name in _ORDER])
-    log = LogColumns.of(ordered)
-    listed = _catalogues(_of_kind(bucket, TOPICS))
-    catalogues = {cluster_id: listed.get(cluster_id, NO_TOPICS) for cluster_id in log.cluster_ids}
+    records = of_kind(bucket, RECORD, KNOWN).sort_by([(name, "ascending") for name in ORDER])
+    listed = catalogues(bucket)
+    every = {cluster_id: listed.get(cluster_id, NO_TOPICS) for cluster_id in records[c.CLUSTER_ID].unique().to_pylist()}
+    return fold_records(records, starts(bucket), every, settings).folded()
+
+
+def fold_records(
+    records: pa.Table,
+    starts: Mapping[KeyedGroup, Start],
+    catalogues: dict[str, history.TopicHistory],
+    settings: history.FoldSettings,
+) -> FoldedRows:
+    """Fold records, in order, from the starts of their groups; there is a catalogue of each cluster."""
+    log = LogColumns.of(records)
     facts = fold_columns(log, starts, catalogues, settings)
     folded = FoldedRows(facts)
     for group in np.flatnonzero(facts.left).tolist():
@@ -100,10 +91,7 @@ def fold_table(bucket: pa.Table, settings: history.FoldSettings) -> FoldedBucket
             log_partition=start.log_partition,
         )
         folded.add(cluster_id, one)
-    return folded.folded()
-
-
-_ORDER = (c.CLUSTER_ID, GROUP_KEY, c.LOG_PARTITION, c.OFFSET)
+    return folded
 
 
 class FoldedRows:
@@ -138,6 +126,11 @@ class FoldedRows:
         return FoldedBucket(found, counts)
 
 
+def counts_as_bytes(counts: Sequence[LogCount]) -> bytes:
+    """Rows of COUNT_ROW, as an envelope holds them."""
+    return envelope.as_bytes(_table(counts, _COUNTS))
+
+
 def _named(counts: history.FoldCounts) -> Iterator[tuple[str, int]]:
     """The counts as flat names: `records`, `used.GroupMetadata`, `quarantined.TRUNCATED`, ..."""
     yield RECORDS, counts.records
@@ -163,18 +156,23 @@ def _column(values: Iterable[Any], kind: pa.DataType) -> pa.Array:
     return pa.array(list(values), kind)
 
 
-def _of_kind(bucket: pa.Table, *kinds: str) -> pa.Table:
+def of_kind(bucket: pa.Table, *kinds: str) -> pa.Table:
+    """The rows of these kinds."""
     return bucket.filter(pc.is_in(bucket[c.KIND], value_set=pa.array(kinds)))
 
 
-def _starts(heads: pa.Table) -> dict[tuple[str, bytes | None], Start]:
+def starts(rows: pa.Table) -> dict[KeyedGroup, Start]:
+    """Where groups start, by the heads among these rows."""
+    heads = of_kind(rows, HEAD)
     names = [c.CLUSTER_ID, GROUP_KEY, c.STATE, c.REFOLDED, c.LOG_PARTITION]
-    rows = zip(*(heads[name].to_pylist() for name in names), strict=True)
-    return {(cluster_id, group_key): Start(*start) for cluster_id, group_key, *start in rows}
+    found = zip(*(heads[name].to_pylist() for name in names), strict=True)
+    return {(cluster_id, group_key): Start(*start) for cluster_id, group_key, *start in found}
 
 
-def _catalogues(topics: pa.Table) -> dict[str, history.TopicHistory]:
-    rows = zip(topics[c.CLUSTER_ID].to_pylist(), topics[TOPICS].to_pylist(), strict=True)
+def catalogues(rows: pa.Table) -> dict[str, history.TopicHistory]:
+    """The catalogue of each cluster that these rows have one of."""
+    topics = of_kind(rows, TOPICS)
+    listed = zip(topics[c.CLUSTER_ID].to_pylist(), topics[TOPICS].to_pylist(), strict=True)
     return {
         cluster_id: history.TopicHistory(
             history.TopicChange(
@@ -186,5 +184,5 @@ def _catalogues(topics: pa.Table) -> dict[str, history.TopicHistory]:
             )
             for change in changes
         )
-        for cluster_id, changes in rows
+        for cluster_id, changes in listed
     }

@@ -19,7 +19,7 @@ from groupledger.core.history import FoldSettings
 from groupledger.core.wire.offsets_log import RecordKind
 from groupledger.engine.envelope import DATA, TABLE, Envelope, from_bytes, opened
 from groupledger.engine.fold_schema import COUNT_NAME, COUNT_ROWS, COUNTS, FILLED
-from groupledger.engine.folding import fold_buckets
+from groupledger.engine.fold_slices import fold_buckets
 from groupledger.engine.table_files import FilesOfAttempt
 from groupledger.pipeline.accounts import DUPLICATES, RECORDS, Account, accounts
 from groupledger.pipeline.arrivals import count_arrivals, count_listed, count_rejected
