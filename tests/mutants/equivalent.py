@@ -260,4 +260,19 @@ EQUIVALENT: dict[Key, str] = {
     Key(
         "protocol/consumer_group/topic_table.py", "self.created += 1", "1", "2"
     ): "a number that is only asked whether it has grown",
+    Key(
+        "listener/hosted.py", "del topics  # the calls contain the subscribed topics", "del topics", "pass"
+    ): "an argument that is not used",
+    Key(
+        "listener/broker.py", "topics[topic] = max(topics.get(topic, 0), number + 1)", "0", "1"
+    ): "a partition that there is has a number from 0, so its topic has one partition at the least",
+    Key(
+        "protocol/coordinator.py", "self.changes += 1", "1", "2"
+    ): "a number that is only asked whether it is still the same",
+    Key(
+        "protocol/consumer_group/exchange.py",
+        'raise AssertionError(f"{process.name} was answered a heartbeat that it cannot have sent")',
+        'raise AssertionError(f"{process.name} was answered a heartbeat that it cannot have sent")',
+        "pass",
+    ): "what our own code never does",
 }

@@ -104,6 +104,7 @@ def test_what_cannot_be_played_under_one_variant_is_played_under_the_others():
     found = compared("cooperative-sticky,consumer", [*TWO, e.FreezeMetadata("a", at_ms=90_000)], TIMES)
     assert found["cooperative-sticky"].error is None
     assert found["consumer"].error.startswith("BAD_EVENT: 'a' is a member of a consumer group")
+    assert (found["consumer"].cost, found["consumer"].failures, found["consumer"].unowned) == (None, 0, 0)
     assert found["consumer"].cost is None
 
 

@@ -155,11 +155,13 @@ def test_a_leave_is_at_once_and_a_static_one_waits_for_the_session():
 
 
 @pytest.mark.parametrize("gone", [e.Crash, e.Pause])
-def test_who_is_gone_is_expelled_a_session_after_its_last_heartbeat(gone):
-    """They joined at 6,200, so the last heartbeat before 100,500 was at 99,200."""
-    settled = played(join("a"), join("b", 1_000), gone("b", at_ms=100_500), session_timeout_ms=10_000, delay_ms=3_100)
+@pytest.mark.parametrize(("round_trip_ms", "heard_ms"), [(0, 99_200), (200, 99_600 + 100)])
+def test_who_is_gone_is_expelled_a_session_after_its_last_heartbeat(gone, round_trip_ms, heard_ms):
+    """They joined at 6,200, so the last heartbeat before 100,500 was at 99,200; or 400 later, after two round trips."""
+    each = {"session_timeout_ms": 10_000, "round_trip_ms": round_trip_ms}
+    settled = played(join("a"), join("b", 1_000), gone("b", at_ms=100_500), delay_ms=3_100, **each)
     (round_, *_) = settled[-1].rounds
-    assert round_.started_ms == 99_200 + 10_000
+    assert round_.started_ms == heard_ms + 10_000
     assert [row.member for row in round_.members] == ["a"]
 
 
@@ -167,6 +169,15 @@ def test_who_is_back_before_its_session_ends_was_only_away():
     settled = played(join("a"), join("b"), e.Pause("b", at_ms=SETTLED_MS), e.Resume("b", at_ms=SETTLED_MS + 9_000))
     assert settled[-1].rounds == settled[-2].rounds == ()
     assert settled[-2].unavailable_ms == dict.fromkeys(t(1, 3), 9_000)
+
+
+def test_polls_are_later_by_as_long_as_a_process_stood_still():
+    """They are at odd seconds; a hears of b by its heartbeat at 120,000, or 122,750 (one was sent as it went on)."""
+    for stood_ms, revoked_ms in ((0, 121_000), (1_250, 123_000 + 1_250)):
+        away = [e.Pause("a", at_ms=100_500), e.Resume("a", at_ms=100_500 + stood_ms)] if stood_ms else []
+        settled = played(join("a", 0, RANGE), *away, join("b", 120_000, RANGE), processing_ms=2_000)
+        first = next(each for each in settled[-1].calls if each.member == "a")
+        assert (first.call.callback, first.started_ms) == (Callback.REVOKED, revoked_ms)
 
 
 def test_one_that_hangs_leaves_by_itself_and_loses_all_when_it_goes_on():
