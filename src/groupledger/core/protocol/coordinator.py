@@ -5,6 +5,7 @@ It never looks into a subscription (KIP-792: the metadata is read by the leader 
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -113,7 +114,7 @@ class Coordinator:
 
     def walk(self) -> list[Registered]:
         """Members in the order of the JoinGroup response: as Java's hash map of member ids is walked."""
-        return [self.members[each] for each in _walked(list(self.members))]
+        return [self.members[each] for each in _walked(tuple(self.members))]
 
 
 def choose_assignor(listed: list[tuple[str, ...]]) -> str | None:
@@ -125,11 +126,12 @@ def choose_assignor(listed: list[tuple[str, ...]]) -> str | None:
         return None
     common = set(listed[0]).intersection(*map(set, listed))
     votes = Counter(next(each for each in assignors if each in common) for assignors in listed if common)
-    return max(_walked(list(votes)), key=lambda each: votes[each], default=None)
+    return max(_walked(tuple(votes)), key=lambda each: votes[each], default=None)
 
 
-def _walked(texts: list[str]) -> list[str]:
-    """Keys of a Java hash map, put in this order, as the map is walked."""
+@functools.lru_cache(maxsize=256)
+def _walked(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Keys of a Java hash map, put in this order, as the map is walked. A group asks again each round."""
     order = np.arange(len(texts), dtype=np.int32)
     run(map_order, hash_texts(texts), order, len(texts), cells=len(texts))
-    return [texts[at] for at in order.tolist()]
+    return tuple(texts[at] for at in order.tolist())

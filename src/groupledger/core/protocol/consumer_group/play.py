@@ -229,11 +229,10 @@ class Play(ReadingGroup):
             return False
         if not talking:
             return True
-        used = {each.regex for each in group.members.values() if each.regex}
         if group.epoch > group.assignment_epoch:
             return False
-        looks = self.has_talking_clients  # classic heartbeats look for no new topics
-        if looks and (group.has_other_topics or group.resolved.is_stale(used, group.topics.created)):
+        news = group.has_other_topics or group.resolved.is_stale(group.members.values(), group.topics.created)
+        if news and self.has_talking_clients:  # classic heartbeats look for no new topics
             return False
         return all(self._is_settled(each) for each in talking)
 

@@ -25,11 +25,11 @@ class ResolvedExpressions:
         used = expressions(members)
         if not used <= self.topics.keys():
             return True
-        return stable and self.is_stale(used, created) and now_ms >= self.next_ms
+        return stable and self.is_stale(members, created) and now_ms >= self.next_ms
 
-    def is_stale(self, used: Iterable[str], created: int) -> bool:
-        """Whether topics were made since the last resolution of expressions that are used."""
-        return any(True for _ in used) and created > self.created
+    def is_stale(self, members: Iterable[GroupMember], created: int) -> bool:
+        """Whether topics were made since the last resolution of expressions that members use."""
+        return created > self.created and bool(expressions(members))
 
     @property
     def next_ms(self) -> int:
