@@ -110,6 +110,17 @@ def test_confluents_position_is_what_was_consumed_once_the_assignment_is_made(co
     assert seen[-1] == [5, 10]  # what is committed, and where the log begins: what was sought before is forgotten
 
 
+def test_confluents_position_is_offset_0_where_the_listener_sought_that(confluent):
+    seen = []
+
+    def seek(partitions, consumer):
+        consumer.seek(partitions[0], 0)
+        seen.append(consumer.position(partitions[0]))
+
+    polled(confluent("range"), Doing(assigned=seek), ("on_assign", t(0)))
+    assert seen == [0]
+
+
 def test_confluent_seeks_pauses_and_resumes_at_once_where_no_assignment_is_being_made(confluent):
     consumer = confluent("cooperative-sticky")
     did = polled(consumer, Doing(), ("on_assign", t(0, 1)))
@@ -234,7 +245,8 @@ def test_an_error_of_a_listener_comes_after_the_rebalance_and_loses_no_message(c
         polled(consumer, Doing(assigned=fail), ("on_assign", t(0)))
     assert consumer.assignment() == set(t(0))
     assert consumer._consumer.did[0][0] == "assign"
-    assert consumer.poll(0.1) == "a message"
+    consumer._consumer.poll = lambda timeout: "the next message"
+    assert [consumer.poll(0.1), consumer.poll(0.1)] == ["a message", "the next message"]
 
 
 def test_a_wakeup_comes_before_what_was_raised_first_in_a_live_client_too(confluent):
