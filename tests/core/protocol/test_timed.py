@@ -280,6 +280,18 @@ def test_a_static_member_that_comes_back_with_other_topics_starts_a_round():
 # Callbacks
 
 
+def test_a_static_leader_that_comes_back_to_more_partitions_starts_a_round():
+    """In the form kip (decision 0032): nobody else looks for them."""
+    grown = [
+        e.Crash("a", at_ms=SETTLED_MS),
+        e.SetPartitions("t", 6, at_ms=SETTLED_MS + 1_000),
+        e.Restart("a", at_ms=SETTLED_MS + 2_000),
+    ]
+    settled = played(join("a", static=True), join("b", 1_000, static=True), *grown)[-1]
+    assert settled.rounds[0].started_ms < SETTLED_MS + 5_000
+    assert len(settled.owners) == 6
+
+
 def test_a_callback_holds_up_the_round():
     pace = Pace(callback_ms={Callback.REVOKED: 700, Callback.ASSIGNED: 50})
     quick = played(join("a", 0, RANGE), join("b", SETTLED_MS, RANGE))
