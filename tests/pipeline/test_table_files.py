@@ -100,9 +100,10 @@ def refused(table, changes, tmp_path):
     return told.value
 
 
-@pytest.mark.parametrize(
-    ("table", "name", "changes"), [(table, *each) for table in FILLED for each in broken(table)], ids=str
-)
+BROKEN = [pytest.param(table, *each, id=each[0]) for table in FILLED for each in broken(table)]
+
+
+@pytest.mark.parametrize(("table", "name", "changes"), BROKEN)
 def test_a_row_that_breaks_a_constraint_is_in_no_file_and_the_fault_names_it(table, name, changes, tmp_path):
     fault = explained(refused(table, changes, tmp_path), LedgerLocation(path=str(tmp_path)))
     assert isinstance(fault, Fault)
