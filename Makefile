@@ -98,6 +98,7 @@ bench-job: setup  ## The assign job on many generated groups, against a plain Sp
 bench: setup bench-job  ## Measure against floors and peers, alone on the machine
 	@$(BIN)/python -m benchmarks.small_job
 	@$(BIN)/python -m benchmarks.fold_job
+	@$(BIN)/python -m benchmarks.giant_group
 	@$(BIN)/python -m benchmarks.fleet_job
 	@$(BIN)/python -m benchmarks.history
 	@rm -rf build/large-ledger && $(BIN)/python -m benchmarks.large_ledger build/large-ledger

@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     from groupledger.engine.folding import FoldedBucket
     from groupledger.engine.table_files import FilesOfAttempt
 
-RECORDS_A_SLICE = 50_000
+RECORDS_A_SLICE = 30_000
+"""Records that are folded at once, somewhat more than most buckets have: half a GiB where all change many owners."""
 BYTES_A_SLICE = 64 << 20
-"""Records that are folded at once, and bytes of them: the fold of a slice takes about three times its bytes."""
+"""Bytes of the records that are folded at once."""
 
 
 def fold_buckets(
