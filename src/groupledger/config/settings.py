@@ -219,7 +219,7 @@ class AssignSettings:
         "baseline",
     )
     snapshots: str = key(
-        "Which snapshots of each group; latest: of the groups that facts touch which the last run did not know.",
+        "Which snapshots of each group; latest: the last one, of groups with facts that the run before did not know.",
         one_of("latest", "every"),
         "latest",
     )
