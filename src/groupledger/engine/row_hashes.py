@@ -102,7 +102,7 @@ def json_texts(array: Any) -> Any:
         coded = array.dictionary_encode()
         return pa.array(map(_quoted, coded.dictionary.to_pylist()), pa.string()).take(coded.indices)
     if not pa.types.is_integer(kind):
-        raise NotImplementedError(f"JSON of {kind}: no table has a list of these")
+        raise AssertionError(f"a list of {kind} in a table of the ledger; expected strings, whole numbers or structs")
     return array.cast(pa.string())
 
 
