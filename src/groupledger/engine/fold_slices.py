@@ -1,4 +1,4 @@
-"""The fold in Spark: buckets of groups, whose rows come to a worker in order, are folded a slice at a time.
+"""Fold buckets of groups in Spark: their rows come to a worker in order, and it folds a slice at a time.
 
 A slice holds whole groups, or a part of one that is too long. Such a part leaves a head, as an ingest does, and the
 next one starts from it. So a worker's memory is that of a slice, whatever the records of a bucket or of one group.
@@ -111,7 +111,7 @@ class _Slices:
         return rows.folded()
 
     def _heads(self, rows: FoldedRows, cut: KeyedGroup | None) -> Iterator[tuple[Any, ...]]:
-        """The heads of groups that are over, each from where its first part began; that of the other is kept."""
+        """Yield heads of complete groups, each from where its first part began; keep that of the group that was cut."""
         for head in map(GroupHeadRow._make, rows.by_table[tables.GROUP_HEADS.name]):
             name = head.cluster_id, head.group_id.encode()
             if name == cut:
@@ -127,17 +127,17 @@ def _name(records: pa.Table) -> KeyedGroup:
 
 
 def _last_group(records: pa.Table) -> int:
-    """The first record of the last group."""
+    """Return the index of the first record of the last group."""
     return _first_of_last(records, c.CLUSTER_ID, GROUP_KEY)
 
 
 def _last_position(records: pa.Table) -> int:
-    """The first record that stands where the last one does: what is read twice is folded together."""
+    """Return the index of the first record at the last offset: records of one offset are folded together."""
     return _first_of_last(records, c.LOG_PARTITION, c.OFFSET)
 
 
 def _first_of_last(records: pa.Table, *names: str) -> int:
-    """The first of the records at the end that are alike in these columns."""
+    """Return where the trailing run of records that are equal in these columns begins."""
     differs = pa.scalar(False)
     for name in names:
         last = records[name][-1]

@@ -127,7 +127,7 @@ class FoldedRows:
 
 
 def counts_as_bytes(counts: Sequence[LogCount]) -> bytes:
-    """Rows of COUNT_ROW, as an envelope holds them."""
+    """Return rows of COUNT_ROW as an envelope holds them."""
     return envelope.as_bytes(_table(counts, _COUNTS))
 
 
@@ -157,12 +157,12 @@ def _column(values: Iterable[Any], kind: pa.DataType) -> pa.Array:
 
 
 def of_kind(bucket: pa.Table, *kinds: str) -> pa.Table:
-    """The rows of these kinds."""
+    """Return the rows of these kinds."""
     return bucket.filter(pc.is_in(bucket[c.KIND], value_set=pa.array(kinds)))
 
 
 def starts(rows: pa.Table) -> dict[KeyedGroup, Start]:
-    """Where groups start, by the heads among these rows."""
+    """Return where groups start, by the heads among these rows."""
     heads = of_kind(rows, HEAD)
     names = [c.CLUSTER_ID, GROUP_KEY, c.STATE, c.REFOLDED, c.LOG_PARTITION]
     found = zip(*(heads[name].to_pylist() for name in names), strict=True)
@@ -170,7 +170,7 @@ def starts(rows: pa.Table) -> dict[KeyedGroup, Start]:
 
 
 def catalogues(rows: pa.Table) -> dict[str, history.TopicHistory]:
-    """The catalogue of each cluster that these rows have one of."""
+    """Return the topic catalogue of each cluster, from these rows."""
     topics = of_kind(rows, TOPICS)
     listed = zip(topics[c.CLUSTER_ID].to_pylist(), topics[TOPICS].to_pylist(), strict=True)
     return {

@@ -135,7 +135,7 @@ def _until(group: TimedGroup, end_ms: int | None) -> Generator[Question, Plan, N
 
 
 def _interrupted(rounds: Sequence[Round]) -> str:
-    """Which members began the next rebalance in each of the rounds, and which had no assignment yet each time."""
+    """Name the members that began the next rebalance in each of the rounds, and those without an assignment by then."""
     again = _in_each(rounds, lambda row: row.answered and row.joins_again)
     late = _in_each(rounds, lambda row: not row.answered)
     if not again or not late:
@@ -144,7 +144,7 @@ def _interrupted(rounds: Sequence[Round]) -> str:
 
 
 def _in_each(rounds: Sequence[Round], holds: Callable[[MemberRound], bool]) -> str:
-    """Names of members for which this holds in each of the rounds."""
+    """Return the names of members for which this holds in each of the rounds."""
     names = ({row.member for row in each.members if holds(row)} for each in rounds)
     return ", ".join(sorted(set.intersection(*names)))
 
