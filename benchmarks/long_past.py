@@ -17,9 +17,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 from pyarrow import parquet
 
+from groupledger.sinks.folder_runs import FolderRuns, RunRow
 from groupledger.sinks.ledger import CHECKPOINT_INTERVAL
 from groupledger.sinks.runs import COMMITTED, FACTS_AS_OF, INGEST, PLANNED, READ
 from groupledger.tables import ASSIGNMENTS, REBALANCES, RUNS, TABLES, VIOLATIONS
@@ -127,27 +128,24 @@ def _with(rows: pa.Table, name: str, values: Any) -> pa.Table:
 
 
 def _add_runs(folder: Path, ingests: int) -> None:
-    table = DeltaTable(str(folder))
-    schema = pa.schema(table.schema().to_arrow())
-    rows = [row for row in table.to_pyarrow_table().to_pylist() if row[c.STATUS] == COMMITTED]
-    ingest, assign = sorted(rows, key=lambda row: row[c.SEQUENCE])
-    read = json.loads(ingest[c.INPUTS])
-    computed = json.loads(assign[c.INPUTS])
+    """Plan and commit a run like each of the last two so many times, in the way runs are."""
+    runs = FolderRuns(folder)
+    ingest, assign = sorted(runs.read(COMMITTED), key=lambda row: row[c.SEQUENCE])
+    read, computed = (json.loads(row[c.INPUTS]) for row in (ingest, assign))
     for number in range(1, ingests + 1):
         lower, sequence = STEP * number, assign[c.SEQUENCE] + 2 * number
         ranges = {
             cluster: {partition: [first - lower, end - lower] for partition, (first, end) in partitions.items()}
             for cluster, partitions in read[READ].items()
         }
-        _add_run(table, schema, ingest, number, read | {READ: ranges}, sequence - 1)
-        _add_run(table, schema, assign, number, computed | {FACTS_AS_OF: sequence - 1}, sequence)
+        _add_run(runs, ingest, number, read | {READ: ranges}, sequence - 1)
+        _add_run(runs, assign, number, computed | {FACTS_AS_OF: sequence - 1}, sequence)
 
 
-def _add_run(
-    table: DeltaTable, schema: pa.Schema, row: dict[str, Any], number: int, inputs: dict[str, Any], sequence: int
-) -> None:
+def _add_run(runs: FolderRuns, row: RunRow, number: int, inputs: dict[str, Any], sequence: int) -> None:
     """One more run like that of the row, planned and committed."""
     told = {c.RUN_ID: f"{row[c.KIND]}-{number}", c.ATTEMPT_ID: _attempt(number, row[c.KIND])}
-    done = row | told | {c.INPUTS: json.dumps(inputs), c.SEQUENCE: sequence}
-    for each in (done | {c.STATUS: PLANNED, c.SEQUENCE: None}, done):
-        write_deltalake(table, pa.Table.from_pylist([each], schema=schema), mode="append")
+    done = {**row, **told, c.INPUTS: json.dumps(inputs), c.SEQUENCE: sequence}
+    runs.append(done | {c.STATUS: PLANNED, c.SEQUENCE: None})
+    runs.append(done)
+    runs.gather(COMMITTED)

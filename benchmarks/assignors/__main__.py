@@ -26,7 +26,7 @@ os.environ.setdefault("GROUPLEDGER_KERNELS", "numba")
 import pyarrow as pa
 
 from benchmarks.assignors.cases import CASES, Case
-from benchmarks.assignors.groups import buckets, compute_all, digest, write
+from benchmarks.assignors.groups import buckets, digest, run_worker, write
 from benchmarks.assignors.memory import bytes_a_partition
 from benchmarks.assignors.peers import Peer, franz_go, kafka
 from benchmarks.assignors.soundness import sound
@@ -90,7 +90,7 @@ def _measure(case: Case, peers: Iterable[Peer], scratch: Path, small: bool) -> R
     print(f"{case.name} ..", file=sys.stderr, flush=True)
     groups = case.make(20 if small else 1)
     rows, scale = buckets(groups, case.assignor), groups.batch.groups if case.by_group else 1
-    whole = _ours(lambda: compute_all(rows), small) / scale
+    whole = _ours(lambda: run_worker(rows, scratch), small) / scale
     kernel = _ours(lambda: assign(case.assignor, groups.batch), small) / scale
     if not case.peers:
         return Row(

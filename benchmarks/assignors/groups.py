@@ -22,8 +22,10 @@ from groupledger.core.javaorder import hash_texts, hash_utf8, rank_texts, rank_u
 from groupledger.core.step import Form
 from groupledger.engine import rows as r
 from groupledger.engine.arrow_lists import listed
-from groupledger.engine.buckets import GROUPS_A_BUCKET, compute
+from groupledger.engine.buckets import GROUPS_A_BUCKET, enveloped
 from groupledger.engine.calculation import Calculation
+from groupledger.engine.envelope import Envelope
+from groupledger.engine.table_files import FilesOfAttempt
 from groupledger.engine.topic_catalogue import SINCE, TopicCatalogue
 from groupledger.tables import columns as c
 
@@ -182,9 +184,14 @@ def buckets(groups: Groups, assignor: str) -> Buckets:
     return Buckets(tables, Calculation(CLUSTER, Form.AS_KAFKA, topics=TopicCatalogue.of_rows(listed_topics)))
 
 
-def compute_all(given: Buckets) -> list[pa.Table]:
-    """What a job's worker does with a bucket, for each."""
-    return [compute(each, given.calculation) for each in given.tables]
+def run_worker(given: Buckets, folder: Path) -> list[Envelope]:
+    """What a job's worker does with each bucket, and the files it writes, which are removed."""
+    files = FilesOfAttempt(CLUSTER, {table.name: str(folder) for table in r.RESULTS})
+    found = [each for bucket in given.tables for each in enveloped(bucket, given.calculation, files)]
+    for each in found:
+        if each.file is not None:
+            (folder / each.file.name).unlink()
+    return found
 
 
 def _group_rows(groups: Groups, assignor: str) -> pa.Table:

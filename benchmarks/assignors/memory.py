@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from benchmarks.assignors.groups import Buckets, Groups, alike, buckets, compute_all, one_more
+from benchmarks.assignors.groups import Buckets, Groups, alike, buckets, one_more
+from groupledger.engine.buckets import compute
 
 ASSIGNOR = "cooperative-sticky"
 
@@ -45,13 +46,17 @@ def _read(file: Path) -> Buckets:
 
 def _peak_bytes(large: Path, small: Path) -> int:
     """Highest resident size during the call, less that before it and the answer's bytes."""
-    compute_all(_read(small))
+    _compute_all(_read(small))
     given = _read(large)
     pa.default_memory_pool().release_unused()
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak begins anew
     before = _status("VmRSS")
-    answered = sum(int(each.nbytes) for each in compute_all(given))
+    answered = sum(int(rows.nbytes) for each in _compute_all(given) for rows in each.values())
     return _status("VmHWM") - before - answered
+
+
+def _compute_all(given: Buckets) -> list[dict[str, pa.Table]]:
+    return [compute(each, given.calculation) for each in given.tables]
 
 
 def _status(name: str) -> int:

@@ -13,7 +13,8 @@ from groupledger.core.history import FoldSettings
 from groupledger.engine import folding
 from groupledger.engine.classic.fold import ClassicFacts, fold_columns
 from groupledger.engine.classic.log import LogColumns
-from groupledger.engine.fold_schema import COUNTS, FILLED
+from groupledger.engine.envelope import COUNTS
+from groupledger.engine.fold_schema import FILLED
 from groupledger.engine.folding import FoldedBucket
 
 FOLD_COLUMNS = "groupledger.engine.folding.fold_columns"

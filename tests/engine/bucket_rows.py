@@ -97,8 +97,8 @@ def _placed(row: dict[str, Any]) -> dict[str, Any]:
 def computed(rows: Iterable[dict[str, Any]], calculation: Calculation = AS_KAFKA) -> dict[str, list[dict[str, Any]]]:
     """The result rows by table."""
     rows = list(rows)
-    found = compute(table(rows), replace(calculation, topics=catalogue(rows))).to_pylist()
-    return {name: [row[name] for row in found if row[name] is not None] for name in r.OUTPUT.names}
+    found = compute(table(rows), replace(calculation, topics=catalogue(rows)))
+    return {name: rows.to_pylist() for name, rows in found.items()}
 
 
 def scenario_rows(scenario: Mapping[str, Any], recorded: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:

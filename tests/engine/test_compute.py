@@ -312,7 +312,7 @@ def test_the_order_of_rows_says_nothing():
     rows = [row for scenario, result in scenarios("chain", 20) for row in scenario_rows(scenario, result["assignment"])]
     straight = compute(table(rows), replace(AS_KAFKA, topics=catalogue(rows)))
     random.Random(7).shuffle(rows)  # noqa: S311 - a seeded shuffle, no secret
-    assert compute(table(rows), replace(AS_KAFKA, topics=catalogue(rows))).equals(straight)
+    assert compute(table(rows), replace(AS_KAFKA, topics=catalogue(rows))) == straight
 
 
 def test_chunks_and_wide_offsets_say_nothing():
@@ -321,11 +321,11 @@ def test_chunks_and_wide_offsets_say_nothing():
     straight = compute(bucket, calculation)
     chunked = pa.concat_tables([bucket.slice(at, 1) for at in range(len(bucket))])
     wide = bucket.cast(pa.schema([field.with_type(_large(field.type)) for field in bucket.schema]))
-    assert compute(chunked, calculation).to_pylist() == compute(wide, calculation).to_pylist() == straight.to_pylist()
+    assert compute(chunked, calculation) == compute(wide, calculation) == straight
 
 
 def test_an_empty_bucket_gives_nothing():
-    assert len(compute(table([]), AS_KAFKA)) == 0
+    assert [len(rows) for rows in compute(table([]), AS_KAFKA).values()] == [0] * 4
 
 
 def test_a_row_of_no_kind_is_a_bug():

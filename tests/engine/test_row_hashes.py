@@ -1,22 +1,35 @@
 """What workers hash is what Spark hashes: of every table that they write, over texts, lists and nulls of all kinds."""
 
+import math
 import random
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, BinaryType, BooleanType, IntegerType, LongType, StringType, TimestampType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampType,
+)
 
 from groupledger.core import row_hash
 from groupledger.engine.arrow_types import arrow_schema
+from groupledger.engine.calls import TABLES as CALL_TABLES
 from groupledger.engine.envelope import columns_of
 from groupledger.engine.fold_schema import FILLED
 from groupledger.engine.row_hashes import hash_sums, json_texts
+from groupledger.engine.rows import RESULTS
 from groupledger.sinks.append import measured, stamp
 from groupledger.tables import MEMBER_SNAPSHOTS
 from groupledger.tables import columns as c
 
+WRITTEN = list(dict.fromkeys((*FILLED, *RESULTS, *CALL_TABLES)))
 ROWS = 400
 TEXTS = [
     "",
@@ -48,6 +61,8 @@ def value(kind, dice, *, nullable):
     if isinstance(kind, IntegerType | LongType):
         bits = 31 if isinstance(kind, IntegerType) else 63
         return dice.choice([0, 1, -1, 2**bits - 1, -(2**bits), dice.randrange(1_000)])
+    if isinstance(kind, DoubleType):
+        return dice.choice([0.0, -0.0, 1.5, -1e300, math.nan, math.inf, dice.random()])
     if isinstance(kind, TimestampType):
         return MOMENT + timedelta(microseconds=dice.randrange(-(10**15), 10**15))
     return {field.name: value(field.dataType, dice, nullable=field.nullable) for field in kind}
@@ -61,7 +76,7 @@ def rows_of(table, number=ROWS):
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("table", FILLED, ids=lambda table: table.name)
+@pytest.mark.parametrize("table", WRITTEN, ids=lambda table: table.name)
 def test_workers_hash_rows_as_spark_does(spark, table, monkeypatch):
     rows = rows_of(table)
     (found,) = measured(table, stamp(table, spark.createDataFrame(rows), "attempt")).values()

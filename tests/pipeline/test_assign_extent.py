@@ -8,6 +8,7 @@ from groupledger.core.step import Form
 from groupledger.engine import rows as r
 from groupledger.engine.buckets import apply
 from groupledger.engine.calculation import Calculation
+from groupledger.engine.envelope import opened
 from groupledger.pipeline.assign_input import Extent, Facts, assign_input, catalogue
 from groupledger.sinks.current import current
 from groupledger.tables import ASSIGNMENTS, GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, REBALANCES, TOPIC_SNAPSHOTS
@@ -22,7 +23,7 @@ def of_extent(spark, ledger, extent):
     topics = catalogue(tables.pop(), LimitSettings())
     rows = assign_input(Facts(*tables), AssignSettings(), LimitSettings(), extent)
     computed = apply(rows, extent.buckets, Calculation("baseline", Form.AS_KAFKA, topics=topics)).persist()
-    found = {table.name: sorted(map(str, r.rows_of(computed, table).collect())) for table in (REBALANCES, ASSIGNMENTS)}
+    found = {table.name: sorted(map(str, opened(computed, table).collect())) for table in (REBALANCES, ASSIGNMENTS)}
     computed.unpersist()
     return found, rows.where(F.col(r.BUCKET) >= extent.buckets).select(r.BUCKET).distinct().count()
 

@@ -1,6 +1,7 @@
 """Files that workers write and commits take in: readers, writers and digests see what Spark would have written."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -8,21 +9,27 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import functions as F
 
-from groupledger.config import SourceSettings
+from groupledger.config import AssignSettings, Config, LedgerSettings, LimitSettings, SourceSettings
 from groupledger.config.sample import CAPTURES
 from groupledger.core.faults import Fault
 from groupledger.engine.arrow_types import arrow_schema
+from groupledger.engine.calls import TABLES as CALL_TABLES
 from groupledger.engine.envelope import Envelope, as_table, columns_of, opened, sealed
 from groupledger.engine.fold_schema import FILLED
 from groupledger.engine.row_hashes import hash_sums
+from groupledger.engine.rows import RESULTS
 from groupledger.engine.table_files import FilesOfAttempt, write_file
-from groupledger.pipeline import ingest
+from groupledger.pipeline import enveloped
+from groupledger.pipeline.assign import assign
+from groupledger.pipeline.call_tables import keep_calls
 from groupledger.sinks.append import Written, append, append_files, stored
 from groupledger.sinks.ledger import LedgerLocation, folders_for_files, init
 from groupledger.sinks.refusals import explained
+from groupledger.sinks.runs import history
 from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, OWNERSHIP_CHANGES
 from groupledger.tables import columns as c
 from tests.engine.test_row_hashes import rows_of
+from tests.pipeline.ledgers import invocation
 from tests.sinks.test_constraints import broken, row
 
 SOURCES = [
@@ -168,13 +175,25 @@ def test_what_is_in_no_file_has_none():
 
 @pytest.mark.spark
 def test_a_ledger_is_the_same_whoever_writes_its_files(new_workspace, monkeypatch):
-    """Counts, digests and all rows, of a captured log."""
+    """Counts, digests and all rows, of a captured log that is ingested, judged, and told in calls."""
 
     def filled(name):
         space = new_workspace(name)
-        run = space.ingest(*SOURCES).run
-        return run.counts_in, run.counts_out, run.result_digest, {table.name: space.rows(table) for table in FILLED}
+        space.ingest(*SOURCES)
+        limits = LimitSettings(max_partitions_per_group=8)
+        config = Config(cluster_id="edge", ledger=LedgerSettings(location=str(space.location.path)), limits=limits)
+        judged = replace(config, assign=AssignSettings(snapshots="every"))
+        assign(space.spark, judged, invocation())
+        keep_calls(space.spark, config, invocation(), 24)
+        told = [
+            (run.kind, run.counts_in, run.counts_out, run.result_digest, run.input_digest)
+            for run in history(space.spark, space.location)
+        ]
+        return told, {table.name: space.rows(table) for table in {*FILLED, *RESULTS, *CALL_TABLES}}
 
     by_workers = filled("workers")
-    monkeypatch.setattr(ingest, "folders_for_files", lambda *_: None)
+    assert {"assignments", "rebalances", "violations", "quarantine", "callbacks", "metrics"} <= {
+        name for name, rows in by_workers[1].items() if rows
+    }
+    monkeypatch.setattr(enveloped, "folders_for_files", lambda *_: None)
     assert filled("spark") == by_workers

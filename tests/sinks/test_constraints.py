@@ -21,7 +21,7 @@ from pyspark.sql.types import (
 from groupledger.core.faults import Fault
 from groupledger.core.findings import Severity
 from groupledger.core.protocol.recorded import Certainty
-from groupledger.pipeline.assign import OUTCOMES
+from groupledger.engine.results import OUTCOMES
 from groupledger.sinks import runs
 from groupledger.sinks.append import append
 from groupledger.sinks.current import ASSIGN_STAGE

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from groupledger.engine import rows as r
+from groupledger.engine.envelope import ENVELOPE, Envelope, as_table, sealed, sealed_counts
 from groupledger.engine.older_spark import repartition_by_id
+from groupledger.tables import BY_NAME, REBALANCES
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from groupledger.engine.calculation import Calculation
+    from groupledger.engine.table_files import FilesOfAttempt
 
 GROUPS_A_BUCKET = 4_000
 """Enough that the call itself costs nothing, few enough for a worker's memory."""
@@ -25,8 +27,6 @@ GROUPS_A_CORE = 1_000
 GIANT_MEMBERS = 5_000
 """A group with as many members gets a bucket of its own."""
 GIANT_BUCKETS = 1 << 20
-MOST_ROWS = 10_000
-"""Result rows handed to Spark at once."""
 
 
 def bucket_of(buckets: int) -> Column:
@@ -56,8 +56,8 @@ def bucket_count(groups: int, parallelism: int) -> int:
     return -(-wanted // parallelism) * parallelism
 
 
-def compute(table: pa.Table, calculation: Calculation) -> pa.Table:
-    """One bucket, rows in and rows out; see `rows.INPUT` and `rows.OUTPUT`. Pure."""
+def compute(table: pa.Table, calculation: Calculation) -> dict[str, pa.Table]:
+    """Compute one bucket: rows of `rows.INPUT` in, those of each of `rows.RESULTS` out, by name. Pure."""
     import pyarrow as pa
 
     from groupledger.core.rebalance import rebalance
@@ -67,50 +67,49 @@ def compute(table: pa.Table, calculation: Calculation) -> pa.Table:
     from groupledger.engine.results import encode_results
 
     custom = {each.name: each for each in calculation.custom}
-    schema = to_arrow_schema(r.OUTPUT)
     history = History(parts_of(table), carried=calculation.carried)
     found = []
     for parts in history.waves():
         decoded = decode(parts, calculation, custom)
         result = rebalance(decoded.snapshots, decoded.choice)
         history.go_on(parts, decoded, result)
-        found.append(encode_results(decoded, result, calculation.scenario, schema))
-    rows = found[0] if len(found) == 1 else pa.concat_tables(found)
-    assert_accounted(history.groups, rows)
+        found.append(encode_results(decoded, result, calculation.scenario))
+    rows = {table.name: pa.concat_tables([each[table.name] for each in found]) for table in r.RESULTS}
+    assert_accounted(history.groups, rows[REBALANCES.name])
     return rows
 
 
-def assert_accounted(groups: pa.Table, rows: pa.Table) -> None:
+def assert_accounted(groups: pa.Table, rebalances: pa.Table) -> None:
     """Every group in has one outcome out."""
-    outcomes = len(rows) - rows.column("rebalances").null_count
-    if outcomes != len(groups):
-        raise AssertionError(f"{len(groups)} groups in, {outcomes} outcomes out; expected as many")
+    if len(rebalances) != len(groups):
+        raise AssertionError(f"{len(groups)} groups in, {len(rebalances)} outcomes out; expected as many")
 
 
-def received(table: pa.Table) -> pa.RecordBatch:
-    """One row of `rows.OUTPUT`: how many rows of each kind reached the bucket."""
-    import numpy as np
-    import pyarrow as pa
+def enveloped(bucket: pa.Table, calculation: Calculation, files: FilesOfAttempt | None) -> list[Envelope]:
+    """Compute one bucket, and give its results and counts as a worker does."""
+    from groupledger.engine.result_counts import bucket_counts
 
-    by_kind = np.bincount(table.column(r.ROW_KIND).to_numpy(), minlength=len(r.KINDS))
-    return pa.RecordBatch.from_pylist([{r.RECEIVED: by_kind.tolist()}], schema=to_arrow_schema(r.OUTPUT))
+    found = compute(bucket, calculation)
+    filled = [each for name, some in found.items() if len(some) for each in sealed(BY_NAME[name], some, files)]
+    return [*filled, sealed_counts(bucket_counts(bucket, found[REBALANCES.name]))]
 
 
-def apply(rows: DataFrame, buckets: int, calculation: Calculation) -> DataFrame:
-    """Run the calculation over all buckets.
+def apply(rows: DataFrame, buckets: int, calculation: Calculation, files: FilesOfAttempt | None = None) -> DataFrame:
+    """Run the calculation over all buckets into envelopes: of result tables, in `files`, and of counts.
 
     The explicit repartition keeps adaptive execution from merging them, and by id rather than by hash every bucket has
     a task: hashed, four buckets met in two tasks. A task has one bucket, and now and then a giant's beside it; so rows
     need no sorting in the JVM to be told apart.
     """
-    return repartition_by_id(rows, buckets, r.BUCKET).mapInArrow(_call(calculation), r.OUTPUT)
+    return repartition_by_id(rows, buckets, r.BUCKET).mapInArrow(_call(calculation, files), ENVELOPE)
 
 
-def _call(calculation: Calculation) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _call(
+    calculation: Calculation, files: FilesOfAttempt | None
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def call(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for bucket in buckets_of(list(batches)):
-            yield received(bucket)
-            yield from compute(bucket, calculation).to_batches(max_chunksize=MOST_ROWS)
+            yield from as_table(enveloped(bucket, calculation, files)).to_batches()
 
     return call
 

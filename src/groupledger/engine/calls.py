@@ -1,25 +1,24 @@
 """The calls and metrics of many recorded groups in one Spark job: one UDF call a bucket of groups.
 
-computed = call_buckets(groups, members, buckets, hours=24)
-rows_of(computed, CALLBACKS)        # as the table declares them, but for the attempt
+call_buckets(groups, members, buckets, hours=24, files=files)        # envelopes of `callbacks` and `metrics`
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
 from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples
 from groupledger.core.protocol.metrics import HOUR_MS, Metric, Window, of_history
 from groupledger.core.protocol.recorded import RecordedCall, recorded_calls
 from groupledger.engine import rows as r
+from groupledger.engine.arrow_types import arrow_schema
 from groupledger.engine.buckets import bucket_of
+from groupledger.engine.envelope import ENVELOPE, as_table, columns_of, sealed
 from groupledger.tables import CALLBACKS, METRICS, Table
 from groupledger.tables import columns as c
 
@@ -27,64 +26,62 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+    from groupledger.engine.table_files import FilesOfAttempt
+
+
+TABLES = (CALLBACKS, METRICS)
+"""The tables that one pass fills."""
 
 R = TypeVar("R", GroupSnapshotRow, MemberSnapshotRow)
 
-_MOMENTS = (c.OBSERVED_AT, c.WINDOW_START, c.WINDOW_END)
 _GROUP = attrgetter(c.CLUSTER_ID, c.GROUP_ID)
 
 
-def _in_millis(table: Table) -> StructType:
-    """A table's columns without the attempt; moments in milliseconds."""
-    kept = [field for field in table.schema if field.name != c.ATTEMPT_ID]
-    return StructType(
-        [
-            StructField(each.name, LongType() if isinstance(each.dataType, TimestampType) else each.dataType)
-            for each in kept
-        ]
-    )
+def call_buckets(
+    groups: DataFrame, members: DataFrame, buckets: int, hours: int, files: FilesOfAttempt | None = None
+) -> DataFrame:
+    """Turn rows of `group_snapshots` and `member_snapshots` into envelopes of TABLES, with rows in `files`.
 
-
-OUTPUT = StructType([StructField(table.name, _in_millis(table)) for table in (CALLBACKS, METRICS)])
-"""A row of one table in the struct column of its name, the other null: one pass fills both."""
-
-
-def call_buckets(groups: DataFrame, members: DataFrame, buckets: int, hours: int) -> DataFrame:
-    """Rows of OUTPUT from rows of `group_snapshots` and `member_snapshots`; metrics by windows of so many hours."""
+    Metrics are by windows of so many hours.
+    """
     bucket = bucket_of(buckets).alias(r.BUCKET)
     in_millis = groups.withColumn(c.OBSERVED_AT, F.unix_millis(c.OBSERVED_AT))
     left = in_millis.select(bucket, *GroupSnapshotRow._fields).groupBy(r.BUCKET)
     right = members.select(bucket, *MemberSnapshotRow._fields).groupBy(r.BUCKET)
-    return left.cogroup(right).applyInArrow(_call(hours * HOUR_MS), OUTPUT)
+    return left.cogroup(right).applyInArrow(_call(hours * HOUR_MS, files), ENVELOPE)
 
 
-def _call(window_ms: int) -> Callable[[pa.Table, pa.Table], pa.Table]:
+def _call(window_ms: int, files: FilesOfAttempt | None) -> Callable[[pa.Table, pa.Table], pa.Table]:
     def call(groups: pa.Table, members: pa.Table) -> pa.Table:
-        return calls_of(groups, members, window_ms)
+        found = zip(TABLES, calls_of(groups, members, window_ms), strict=True)
+        return as_table([each for table, rows in found if len(rows) for each in sealed(table, rows, files)])
 
     return call
 
 
-def rows_of(computed: DataFrame, table: Table) -> DataFrame:
-    """The rows of one table among rows of OUTPUT."""
-    rows = r.rows_of(computed, table)
-    return rows.withColumns({name: F.timestamp_millis(name) for name in _MOMENTS if name in table.columns})
-
-
-def calls_of(groups: pa.Table, members: pa.Table, window_ms: int) -> pa.Table:
-    """One bucket: snapshots in, calls and metrics out, in an order that does not depend on theirs. Pure."""
-    import pyarrow as pa
-
+def calls_of(groups: pa.Table, members: pa.Table, window_ms: int) -> tuple[pa.Table, pa.Table]:
+    """Return the rows of TABLES of one bucket of snapshots, in an order that does not depend on theirs. Pure."""
     rows_by_group: dict[tuple[str, str], list[MemberSnapshotRow]] = {}
     for row in sorted(_rows(members, MemberSnapshotRow), key=attrgetter(c.OFFSET, c.SNAPSHOT_ID, c.MEMBER_ORDER)):
         rows_by_group.setdefault(_GROUP(row), []).append(row)
     snapshots = sorted(_rows(groups, GroupSnapshotRow), key=_place)
-    filled = [
-        row
-        for group, some in groupby(snapshots, key=_GROUP)
-        for row in _of_group(list(some), rows_by_group.get(group, []), window_ms)
-    ]
-    return pa.Table.from_pylist(filled, schema=to_arrow_schema(OUTPUT))
+    calls: list[dict[str, Any]] = []
+    metrics: list[dict[str, Any]] = []
+    for group, some in groupby(snapshots, key=_GROUP):
+        of_group = list(recorded_calls(list(some), rows_by_group.get(group, [])))
+        calls += map(_call_row, of_group)
+        metrics += _metric_rows(of_group, window_ms)
+    return _table(CALLBACKS, calls), _table(METRICS, metrics)
+
+
+def _table(table: Table, rows: Iterable[dict[str, Any]]) -> pa.Table:
+    """Return rows of a table; moments are given in milliseconds, and are kept in microseconds."""
+    import pyarrow as pa
+
+    schema = arrow_schema(columns_of(table))
+    in_ms = pa.timestamp("ms", tz="UTC")
+    given = pa.schema([(each.name, in_ms if pa.types.is_timestamp(each.type) else each.type) for each in schema])
+    return pa.Table.from_pylist(list(rows), schema=given).cast(schema)
 
 
 def _place(row: GroupSnapshotRow) -> tuple[str, str, int, int, str]:
@@ -100,18 +97,13 @@ def _rows(table: pa.Table, kind: type[R]) -> Iterator[R]:
         yield kind(*map(as_tuples, values))
 
 
-def _of_group(
-    snapshots: list[GroupSnapshotRow], members: list[MemberSnapshotRow], window_ms: int
-) -> Iterator[dict[str, Any]]:
-    """Rows of one group: its calls, then its metrics window by window."""
-    calls = list(recorded_calls(snapshots, members))
-    for each in calls:
-        yield {CALLBACKS.name: _call_row(each)}
+def _metric_rows(calls: Iterable[RecordedCall], window_ms: int) -> Iterator[dict[str, Any]]:
+    """Yield the metrics of one group, window by window."""
     for number, some in groupby(sorted(calls, key=attrgetter("at_ms")), key=lambda each: each.at_ms // window_ms):
         window = Window(number * window_ms, (number + 1) * window_ms)
         told = list(some)
         for metric in of_history(told, window):
-            yield {METRICS.name: _metric_row(told[0], window, metric)}
+            yield _metric_row(told[0], window, metric)
 
 
 def _call_row(each: RecordedCall) -> dict[str, Any]:

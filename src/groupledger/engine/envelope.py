@@ -7,7 +7,7 @@ table's folder, or, where the ledger is no folder of this machine, in the envelo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from groupledger.tables import Table
 
 TABLE, ROWS, DATA = "table", "rows", "data"
+COUNTS = "counts"
+"""The table of an envelope with counts: no table of the ledger, but what a worker has to say of its bucket."""
 
 ENVELOPE = StructType(
     [
@@ -51,6 +53,14 @@ ENVELOPE = StructType(
 """`data`: the rows, as a stream of Arrow's. Of a `file` (`tables.data_file.DataFile`) instead: sums of the hashes of
 its rows (`row_digest.SUMS`), and the most members of a row, where rows have a number of them."""
 
+COUNT = StructType(
+    [
+        StructField(c.CLUSTER_ID, StringType()),
+        StructField("name", StringType()),
+        StructField("rows", LongType()),
+    ]
+)
+
 MOST_BYTES = 1 << 28
 """Of the rows of one envelope, as many a row as on average: a row of Spark's holds 2 GiB at most."""
 
@@ -70,6 +80,14 @@ class Envelope(NamedTuple):
         """Return the envelope as it came from Spark."""
         table, rows, data, sums, most_members, file = row
         return cls(table, rows, data, tuple(sums or ()), most_members, None if file is None else DataFile(*file))
+
+
+class Count(NamedTuple):
+    """A row of COUNT: how many of what is named, in a cluster or in all of them."""
+
+    cluster_id: str | None
+    name: str
+    rows: int
 
 
 def columns_of(table: Table) -> StructType:
@@ -118,7 +136,15 @@ def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield from pa.ipc.open_stream(data.as_buffer())
 
 
-def from_bytes(data: bytes) -> list[dict[str, Any]]:
-    """Return the rows of one envelope."""
-    rows: list[dict[str, Any]] = pa.ipc.open_stream(data).read_all().to_pylist()
-    return rows
+def sealed_counts(counts: Sequence[Count]) -> Envelope:
+    """Return an envelope with counts."""
+    schema = arrow_schema(COUNT)
+    columns = [pa.array(values, kind) for values, kind in zip(zip(*counts, strict=True), schema.types, strict=False)]
+    rows = pa.table(columns, schema=schema) if columns else schema.empty_table()
+    return Envelope(COUNTS, len(counts), as_bytes(rows))
+
+
+def counts_of(envelope: Envelope) -> list[Count]:
+    """Return the counts of an envelope."""
+    rows = pa.ipc.open_stream(envelope.data).read_all()
+    return list(map(Count, *(column.to_pylist() for column in rows.columns)))

@@ -19,9 +19,6 @@ from groupledger.tables import columns as c
 RECORD, KNOWN, HEAD, TOPICS = "record", "known", "head", "topics"
 BUCKET = "bucket"
 GROUP_KEY = "group_key"
-COUNTS = "counts"
-COUNT_NAME = "name"
-COUNT_ROWS = "rows"
 RECORDS, DUPLICATES = "records", "duplicates"
 """Names of counts: all new records, and of these the ones that were read twice."""
 
@@ -66,13 +63,3 @@ FILLED = (
     tables.VIOLATIONS,
 )
 """The tables one fold fills, all in one pass."""
-
-
-COUNT_ROW = StructType(
-    [
-        StructField(c.CLUSTER_ID, StringType()),
-        StructField(COUNT_NAME, StringType()),
-        StructField(COUNT_ROWS, LongType()),
-    ]
-)
-"""A number of records of a cluster, by what became of them."""

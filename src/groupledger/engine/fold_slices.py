@@ -17,8 +17,8 @@ from groupledger import tables
 from groupledger.core.history import GroupHeadRow
 from groupledger.engine import envelope, folding
 from groupledger.engine.classic.fold import NO_HEAD, Start
-from groupledger.engine.envelope import ENVELOPE, Envelope
-from groupledger.engine.fold_schema import BUCKET, COUNTS, GROUP_KEY, KNOWN, RECORD
+from groupledger.engine.envelope import ENVELOPE, sealed_counts
+from groupledger.engine.fold_schema import BUCKET, GROUP_KEY, KNOWN, RECORD
 from groupledger.engine.folding import NO_TOPICS, FoldedRows, KeyedGroup
 from groupledger.engine.older_spark import repartition_by_id
 from groupledger.tables import BY_NAME
@@ -41,7 +41,7 @@ def fold_buckets(
     rows: DataFrame, buckets: int, settings: FoldSettings, files: FilesOfAttempt | None = None
 ) -> DataFrame:
     """Fold `rows` (of `fold_schema.INPUT`) in `buckets` buckets into envelopes: of the tables, in `files`, and of
-    COUNTS.
+    counts.
 
     The explicit repartition keeps adaptive execution from putting a small input on one core.
     """
@@ -51,8 +51,7 @@ def fold_buckets(
             sealed = [
                 each for name, some in folded.tables.items() for each in envelope.sealed(BY_NAME[name], some, files)
             ]
-            counts = Envelope(COUNTS, len(folded.counts), folding.counts_as_bytes(folded.counts))
-            yield from envelope.as_table([*sealed, counts]).to_batches()
+            yield from envelope.as_table([*sealed, sealed_counts(folded.counts)]).to_batches()
 
     is_record = F.col(c.KIND).isin(RECORD, KNOWN)
     placed = repartition_by_id(rows, buckets, BUCKET).sortWithinPartitions(is_record, *folding.ORDER)

@@ -14,13 +14,11 @@ import pyarrow.compute as pc
 
 from groupledger import tables
 from groupledger.core import history
-from groupledger.engine import envelope
 from groupledger.engine.arrow_types import arrow_schema
 from groupledger.engine.classic.fold import NO_HEAD, ClassicFacts, Start, fold_columns
 from groupledger.engine.classic.log import LogColumns
-from groupledger.engine.envelope import columns_of
+from groupledger.engine.envelope import Count, columns_of
 from groupledger.engine.fold_schema import (
-    COUNT_ROW,
     DUPLICATES,
     FILLED,
     GROUP_KEY,
@@ -44,19 +42,11 @@ KeyedGroup = tuple[str, bytes | None]
 """A cluster, and the group as keys name it; None: those of no group."""
 
 
-class LogCount(NamedTuple):
-    """A number of records of one cluster, by what became of them."""
-
-    cluster_id: str
-    name: str
-    rows: int
-
-
 class FoldedBucket(NamedTuple):
     """What a bucket gives: the rows of each table that has any, without the attempt, and what became of its records."""
 
     tables: dict[str, pa.Table]
-    counts: list[LogCount]
+    counts: list[Count]
 
 
 def fold_table(bucket: pa.Table, settings: history.FoldSettings) -> FoldedBucket:
@@ -122,13 +112,8 @@ class FoldedRows:
             whole = pa.concat_tables(pieces) if pieces else schema.empty_table()
             if len(whole):
                 found[table.name] = whole
-        counts = [LogCount(cluster, name, number) for (cluster, name), number in sorted(self.counts.items())]
+        counts = [Count(cluster, name, number) for (cluster, name), number in sorted(self.counts.items())]
         return FoldedBucket(found, counts)
-
-
-def counts_as_bytes(counts: Sequence[LogCount]) -> bytes:
-    """Return rows of COUNT_ROW as an envelope holds them."""
-    return envelope.as_bytes(_table(counts, _COUNTS))
 
 
 def _named(counts: history.FoldCounts) -> Iterator[tuple[str, int]]:
@@ -141,7 +126,6 @@ def _named(counts: history.FoldCounts) -> Iterator[tuple[str, int]]:
 
 
 _SCHEMAS = {table.name: arrow_schema(columns_of(table)) for table in FILLED}
-_COUNTS = arrow_schema(COUNT_ROW)
 
 
 def _table(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:

@@ -83,8 +83,7 @@ class Grid:
                 calculation = replace(self.calculation, topics=topics, carried=True)
                 decoded = decode(parts, calculation, custom)
                 result = rebalance(decoded.snapshots, decoded.choice)
-                schema = to_arrow_schema(r.OUTPUT)
-                rows = ResultColumns(decoded, result, "grid", refusals(decoded, result), schema).rebalances()
+                rows = ResultColumns(decoded, result, "grid", refusals(decoded, result)).rebalances()
                 yield _rows(at * len(self.changes) + number, rows)
 
 
@@ -202,10 +201,9 @@ def _with(table: pa.Table, name: str, values: Column) -> pa.Table:
     return table.set_column(place, field.with_nullable(True), values.cast(field.type))
 
 
-def _rows(cell: int, found: pa.StructArray) -> pa.Table:
+def _rows(cell: int, found: pa.Table) -> pa.Table:
     """The rows of one cell; the snapshot is the one that was changed."""
-    fields = dict(zip((field.name for field in found.type), found.flatten(), strict=True))
-    fields[c.SNAPSHOT_ID] = pc.utf8_slice_codeunits(fields[c.SNAPSHOT_ID], 0, -len(_AFTER))
+    snapshots = {c.SNAPSHOT_ID: pc.utf8_slice_codeunits(found[c.SNAPSHOT_ID], 0, -len(_AFTER))}
     numbers = pa.repeat(pa.scalar(cell, pa.int32()), len(found))
-    schema = to_arrow_schema(OUTPUT)
-    return pa.table([numbers, *(fields[name] for name in SHOWN)], schema=schema)
+    shown = [snapshots.get(name, found[name]) for name in SHOWN]
+    return pa.table([numbers, *shown], schema=to_arrow_schema(OUTPUT))

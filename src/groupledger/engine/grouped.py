@@ -33,6 +33,7 @@ from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
     from groupledger.engine.topic_catalogue import TopicCatalogue
 
@@ -96,7 +97,7 @@ def _assign(members: pd.DataFrame, name: str, calculation: Calculation) -> pd.Da
         raise Fault("COLUMN_MISSING", f"columns {', '.join(missing)} are missing; got {got}")
     records = members.to_dict("records")
     rows = pa.Table.from_pylist(list(_bucket(records, name)), schema=to_arrow_schema(r.INPUT))
-    results = compute(rows, replace(calculation, topics=_topics(records))).to_pylist()
+    results = compute(rows, replace(calculation, topics=_topics(records)))
     return pd.DataFrame(list(_members(results)), columns=ASSIGNOR_SCHEMA.names, dtype=object)  # keeps None as None
 
 
@@ -160,11 +161,10 @@ def _wire(assignment: Any) -> list[dict[str, Any]] | None:
     ]
 
 
-def _members(results: list[dict[str, Any]]) -> Iterable[list[Any]]:
+def _members(results: Mapping[str, pa.Table]) -> Iterable[list[Any]]:
     """The values of `ASSIGNOR_SCHEMA`, row by row."""
-    for row in results:
-        member, rebalance = row[ASSIGNMENTS.name], row[REBALANCES.name]
-        if member is not None:
-            yield [member.get(name) for name in ASSIGNOR_SCHEMA.names]
-        elif rebalance is not None and (rebalance[c.CODE] is not None or rebalance[c.UNASSIGNED_PARTITIONS]):
+    for member in results[ASSIGNMENTS.name].to_pylist():
+        yield [member.get(name) for name in ASSIGNOR_SCHEMA.names]
+    for rebalance in results[REBALANCES.name].to_pylist():
+        if rebalance[c.CODE] is not None or rebalance[c.UNASSIGNED_PARTITIONS]:
             yield [rebalance[name] if name in _OF_GROUP else None for name in ASSIGNOR_SCHEMA.names]

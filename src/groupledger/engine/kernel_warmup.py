@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
@@ -50,10 +50,14 @@ def warm_up(assignors: Iterable[str] = ASSIGNORS, *, fold: bool = True) -> None:
         changes = [listed | {c.TOPIC: topic} for topic in "tu"]
         calculation = Calculation(NAME, Form.AS_KAFKA, topics=TopicCatalogue.of_rows(changes))
         for assignor in assignors:
-            compute(_bucket(assignor, racks is not None), calculation)
+            _hash(compute(_bucket(assignor, racks is not None), calculation))
     if fold:
-        for name, rows in fold_table(_log(), FoldSettings()).tables.items():
-            hash_sums(BY_NAME[name], rows)
+        _hash(fold_table(_log(), FoldSettings()).tables)
+
+
+def _hash(rows: Mapping[str, pa.Table]) -> None:
+    for name, some in rows.items():
+        hash_sums(BY_NAME[name], some)
 
 
 def _log() -> pa.Table:

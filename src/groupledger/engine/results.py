@@ -1,4 +1,4 @@
-"""Computed rebalances -> one Arrow table of result rows: a struct column a table, all but one of them null in a row."""
+"""Computed rebalances -> Arrow rows of each result table, without the attempt."""
 
 from __future__ import annotations
 
@@ -19,17 +19,21 @@ from groupledger.core.slots import MemberSlots
 from groupledger.core.verdict import Verdict
 from groupledger.engine import rows as r
 from groupledger.engine.arrow_lists import Column, column, listed, wire_array
+from groupledger.engine.arrow_types import arrow_schema
 from groupledger.engine.attributions import attributions
 from groupledger.engine.codec import DecodedBucket
+from groupledger.engine.envelope import columns_of
 from groupledger.tables import ASSIGNMENTS, QUARANTINE, REBALANCES, VIOLATIONS, Table
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from groupledger.core.batch import IntArray, LongArray
     from groupledger.core.slots import Mask
 
+REJECTED = "REJECTED"
+OUTCOMES = ("ASSIGNED", "UNCHANGED", "EMPTY", REJECTED, "NOT_RECOMPUTED")
 FIRST_ROUND = 1
 STAGE = "assign"
 
@@ -42,18 +46,19 @@ BREACHES = (
 """What each of `verdict.Breaches` breaks, and the evidence."""
 
 
-def encode_results(decoded: DecodedBucket, result: Rebalances, scenario: str, schema: pa.Schema) -> pa.Table:
-    """The rows of all result tables. `schema` is Arrow's form of `rows.OUTPUT`."""
-    refused = refusals(decoded, result)
-    computed = ResultColumns(decoded, result, scenario, refused, schema)
-    parts = {
+SCHEMAS = {table.name: arrow_schema(columns_of(table)) for table in r.RESULTS}
+"""Arrow's form of the result tables, the attempt apart."""
+
+
+def encode_results(decoded: DecodedBucket, result: Rebalances, scenario: str) -> dict[str, pa.Table]:
+    """Return the rows of every result table, by its name."""
+    computed = ResultColumns(decoded, result, scenario, refusals(decoded, result))
+    return {
         ASSIGNMENTS.name: computed.assignments(),
         REBALANCES.name: computed.rebalances(),
         VIOLATIONS.name: computed.violations(),
         QUARANTINE.name: computed.quarantine(),
     }
-    tables = [_widened(name, rows, schema) for name, rows in parts.items() if len(rows) > 0]
-    return pa.concat_tables(tables) if tables else schema.empty_table()
 
 
 def refusals(decoded: DecodedBucket, result: Rebalances) -> dict[int, tuple[str, str]]:
@@ -66,32 +71,22 @@ def refusals(decoded: DecodedBucket, result: Rebalances) -> dict[int, tuple[str,
     )
 
 
-def _widened(name: str, rows: pa.StructArray, schema: pa.Schema) -> pa.Table:
-    nothing = {field.name: pa.nulls(len(rows), field.type) for field in schema if field.name != name}
-    return pa.table([rows if field.name == name else nothing[field.name] for field in schema], schema=schema)
-
-
 class ResultColumns:
     """The columns of each result table, from flat arrays."""
 
     def __init__(
-        self,
-        decoded: DecodedBucket,
-        result: Rebalances,
-        scenario: str,
-        refused: Mapping[int, tuple[str, str]],
-        schema: pa.Schema,
+        self, decoded: DecodedBucket, result: Rebalances, scenario: str, refused: Mapping[int, tuple[str, str]]
     ) -> None:
         """Rows of refused groups appear in `rebalances` and `quarantine` alone."""
-        self.decoded, self.result, self.scenario, self.refused, self.schema = decoded, result, scenario, refused, schema
+        self.decoded, self.result, self.scenario, self.refused = decoded, result, scenario, refused
         self.is_refused = np.zeros(len(decoded.groups), np.bool_)
         self.is_refused[list(refused)] = True
 
-    def assignments(self) -> pa.StructArray:
+    def assignments(self) -> pa.Table:
         """A row a member of each group that got an outcome."""
         made = self.result.step
         member_group = self.result.party.group
-        kind = self.schema.field(ASSIGNMENTS.name).type
+        schema = SCHEMAS[ASSIGNMENTS.name]
         lists = {
             c.HELD: self.result.held,
             c.TARGET: self.result.target,
@@ -104,12 +99,12 @@ class ResultColumns:
         values = self._identity(self.decoded.groups.take(pa.array(member_group))) | {
             c.MEMBER_ORDER: column(self.decoded.members, c.MEMBER_ORDER),
             c.MEMBER_ID: column(self.decoded.members, c.MEMBER_ID),
-            **{name: self._wire(each, kind.field(name).type) for name, each in lists.items()},
+            **{name: self._wire(each, schema.field(name).type) for name, each in lists.items()},
         }
-        rows = self._struct(ASSIGNMENTS, values)
+        rows = _rows(ASSIGNMENTS, values)
         return rows.filter(pa.array(~self.is_refused[member_group])) if self.refused else rows
 
-    def rebalances(self) -> pa.StructArray:
+    def rebalances(self) -> pa.Table:
         """A row a group, whatever became of it."""
         groups, choice = self.decoded.groups, self.decoded.choice
         names = pa.array([*choice.names, "recorded"])
@@ -124,7 +119,7 @@ class ResultColumns:
                 names.take(pa.array(np.where(choice.chosen == NONE, len(choice.names), choice.chosen))),
             ),
             c.PROTOCOL: _named(self.result.party.incremental.astype(np.int8), ["EAGER", "COOPERATIVE"]),
-            c.OUTCOME: _named(self._outcome(), ["ASSIGNED", "UNCHANGED", "EMPTY", "REJECTED", "NOT_RECOMPUTED"]),
+            c.OUTCOME: _named(self._outcome(), OUTCOMES),
             c.VERDICT: _named(self.result.verdict, [each.text for each in Verdict]),
             c.CODE: pa.array([code for code, _ in reasons], pa.string()),
             c.MESSAGE: pa.array([message for _, message in reasons], pa.string()),
@@ -136,9 +131,9 @@ class ResultColumns:
             **self._numbers(),
             **self._attributions(),
         }
-        return self._struct(REBALANCES, values)
+        return _rows(REBALANCES, values)
 
-    def violations(self) -> pa.StructArray:
+    def violations(self) -> pa.Table:
         """A row a group and rule that its record breaks, or the answer of its custom assignor."""
         found = [
             (int(row), broken.recorded_as, broken.severity.value, words.format(int(counts[row])))
@@ -150,7 +145,7 @@ class ResultColumns:
             for complaint in complaints
         ]
         groups = self.decoded.groups.take(pa.array([row for row, *_ in found], pa.int64()))
-        return self._struct(
+        return _rows(
             VIOLATIONS,
             self._identity(groups)
             | {
@@ -162,11 +157,11 @@ class ResultColumns:
             },
         )
 
-    def quarantine(self) -> pa.StructArray:
+    def quarantine(self) -> pa.Table:
         """A row a refused group."""
         refused = sorted(self.refused)
         groups = self.decoded.groups.take(pa.array(refused, pa.int64())).combine_chunks()
-        return self._struct(
+        return _rows(
             QUARANTINE,
             self._identity(groups)
             | {
@@ -186,15 +181,6 @@ class ResultColumns:
             c.ROUND: pa.repeat(pa.scalar(FIRST_ROUND, pa.int32()), len(groups)),
             **{name: column(groups, name) for name in (c.SNAPSHOT_ID, c.CLUSTER_ID, c.GROUP_ID)},
         }
-
-    def _struct(self, table: Table, values: Mapping[str, Column]) -> pa.StructArray:
-        """The row type of a table from its columns; a column that is not given is null."""
-        fields = list(self.schema.field(table.name).type)
-        length = len(values[c.SNAPSHOT_ID])
-        columns = [
-            values[each.name].cast(each.type) if each.name in values else pa.nulls(length, each.type) for each in fields
-        ]
-        return pa.StructArray.from_arrays(columns, fields=fields)
 
     def _wire(self, lists: MemberSlots, kind: Any) -> Column:
         return wire_array(lists, self.result.slots, {c.TOPIC: self.decoded.topic_names}, kind)
@@ -235,7 +221,7 @@ class ResultColumns:
 
     def _attributions(self) -> dict[str, Column]:
         """Whose algorithm each record was."""
-        kind = self.schema.field(REBALANCES.name).type.field(c.ATTRIBUTED_TO).type
+        kind = SCHEMAS[REBALANCES.name].field(c.ATTRIBUTED_TO).type
         found = attributions(self.decoded, self.result, kind)
         words = _named(found.code, [each.text for each in Attributed])
         return {c.ATTRIBUTED_TO: found.names, c.ATTRIBUTION: words}
@@ -248,7 +234,7 @@ class ResultColumns:
 
     def _unassigned(self) -> Column:
         """The unassigned partitions of each group by topic and reason; an unknown topic with no partitions."""
-        kind = self.schema.field(REBALANCES.name).type.field(c.UNASSIGNED_PARTITIONS).type
+        kind = SCHEMAS[REBALANCES.name].field(c.UNASSIGNED_PARTITIONS).type
         topic, reason, partition = self._unassigned_entries()
         begins = np.ones(len(topic), np.bool_)
         begins[1:] = (topic[1:] != topic[:-1]) | (reason[1:] != reason[:-1])
@@ -281,5 +267,14 @@ class ResultColumns:
         return topic[order], reason[order], partition[order]
 
 
-def _named(codes: Any, names: list[str]) -> Column:
+def _named(codes: Any, names: Sequence[str]) -> Column:
     return pa.array(names).take(pa.array(codes))
+
+
+def _rows(table: Table, values: Mapping[str, Column]) -> pa.Table:
+    """Return rows of a table from its columns; a column that is not given is null."""
+    schema, length = SCHEMAS[table.name], len(values[c.SNAPSHOT_ID])
+    columns = [
+        values[each.name].cast(each.type) if each.name in values else pa.nulls(length, each.type) for each in schema
+    ]
+    return pa.table(columns, schema=schema)

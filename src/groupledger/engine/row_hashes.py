@@ -51,6 +51,8 @@ def values_of(array: Any) -> RowValues:
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         column = ByteColumn.of(there.cast(pa.large_binary()))
         return _fixed(RowValues(start, _kinds(IN_BYTES, there), column.start, column.end, column.data))
+    if pa.types.is_float64(kind):
+        there = _bits(there)
     of_type = IN_FOUR_BYTES if pa.types.is_int32(kind) or pa.types.is_boolean(kind) else IN_EIGHT_BYTES
     numbers = there.cast(pa.int64()).to_numpy(zero_copy_only=False)
     return _fixed(RowValues(start, _kinds(of_type, there), numbers, numbers, _NO_BYTES))
@@ -58,6 +60,12 @@ def values_of(array: Any) -> RowValues:
 
 def _kinds(kind: int, values: Any) -> Any:
     return np.full(len(values), kind, np.uint8)
+
+
+def _bits(numbers: Any) -> Any:
+    """Return floating-point numbers as whole ones of the same bits; there is one zero, and one NaN."""
+    found = numbers.to_numpy(zero_copy_only=False) + 0.0
+    return pa.array(np.where(np.isnan(found), np.nan, found).view(np.int64))
 
 
 def _in_turn(parts: Sequence[RowValues]) -> RowValues:

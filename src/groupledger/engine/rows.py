@@ -1,8 +1,7 @@
-"""What goes into the bucket UDF and what comes out: one flat row type each way, derived from the tables' declarations.
+"""What goes into the bucket UDF: one flat row type, derived from the tables' declarations.
 
-In: rows of three kinds in one schema, so that one shuffle brings a group's snapshots and members together, and of a
+Rows of three kinds are in one schema, so that one shuffle brings a group's snapshots and members together, and of a
 KIP-848 group the log records that its targets are judged by.
-Out: one row type with a struct for each table it may fill, all but one of them null; and one row with its own account.
 """
 
 from __future__ import annotations
@@ -11,9 +10,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F
 from pyspark.sql.types import (
-    ArrayType,
     BinaryType,
     BooleanType,
     ByteType,
@@ -30,8 +27,6 @@ from groupledger.tables.declaration import STRING_LIST, TOPIC_ID_PARTITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from pyspark.sql import DataFrame
 
 BUCKET = "bucket"
 ROW_KIND = "row_kind"
@@ -108,24 +103,7 @@ FIELDS = {
 INPUT = StructType([*IDENTITY, *GROUP_FIELDS, *MEMBER_FIELDS, *RECORD_FIELDS])
 
 RESULTS: tuple[Table, ...] = (ASSIGNMENTS, REBALANCES, VIOLATIONS, QUARANTINE)
-"""Tables the UDF fills; an output row fills exactly one."""
-
-
-def computed(table: Table) -> StructType:
-    """The columns of a result table that the UDF computes: all but the attempt."""
-    return StructType([field for field in table.schema.fields if field.name != c.ATTEMPT_ID])
-
-
-RECEIVED = "received"
-OUTPUT = StructType(
-    [*(StructField(table.name, computed(table)) for table in RESULTS), StructField(RECEIVED, ArrayType(LongType()))]
-)
-"""A row has one column that is not null. RECEIVED: one row a bucket, the number of its input rows by kind."""
-
-
-def rows_of(filled: DataFrame, table: Table) -> DataFrame:
-    """The rows of one table among rows that have a struct for each."""
-    return filled.where(F.col(table.name).isNotNull()).select(f"{table.name}.*")
+"""Tables the UDF fills."""
 
 
 def by_topic(partitions: Iterable[tuple[str, int]]) -> list[dict[str, Any]]:

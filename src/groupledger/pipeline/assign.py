@@ -6,58 +6,56 @@ summary.outcomes        # {"ASSIGNED": 7, "UNCHANGED": 2, "EMPTY": 1}
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import Observation
-from pyspark.sql import functions as F
 
 from groupledger import __version__
 from groupledger.config import AssignSettings, LimitSettings, OverrideSettings
 from groupledger.core.custom.naming import CustomAssignor, find_all, source_digests
 from groupledger.core.digest import code_digest, digest, result_digest
 from groupledger.core.step import Form
-from groupledger.core.verdict import Verdict
 from groupledger.core.wire.offsets_log import RecordKind
 from groupledger.engine import rows as r
 from groupledger.engine.buckets import GROUPS_A_BUCKET, apply, bucket_count, parallelism
 from groupledger.engine.calculation import Calculation
+from groupledger.engine.result_counts import OUTCOME, RECEIVED, SUM, VERDICT
+from groupledger.engine.results import OUTCOMES
 from groupledger.pipeline import conservation
 from groupledger.pipeline.assign_input import LATEST, RECORDED, Extent, Facts, assign_input, catalogue
+from groupledger.pipeline.enveloped import Enveloped, files_of
 from groupledger.pipeline.input_digest import DIGESTS, HASH, hashed, input_metrics, seen_input
 from groupledger.pipeline.invocation import Timings
 from groupledger.pipeline.past import Past
 from groupledger.pipeline.touched import standing, touched_facts
 from groupledger.sinks import runs
-from groupledger.sinks.append import append, digest_counts, digests
+from groupledger.sinks.append import digest_counts, digests
 from groupledger.sinks.ledger import LedgerLocation, check
 from groupledger.sinks.refusals import engine_errors_as_faults
 from groupledger.tables import (
-    ASSIGNMENTS,
     GROUP_HEADS,
     GROUP_SNAPSHOTS,
     LOG_RECORDS,
     MEMBER_SNAPSHOTS,
     QUARANTINE,
-    REBALANCES,
     TOPIC_SNAPSHOTS,
-    VIOLATIONS,
 )
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from groupledger.config import Config
+    from groupledger.engine.table_files import FilesOfAttempt
     from groupledger.engine.topic_catalogue import TopicCatalogue
     from groupledger.pipeline.invocation import Invocation
 
 KIND = "assign"
 DONE, OVER_LIMIT = "done", "quarantine-over-limit"
-OUTCOMES = ("ASSIGNED", "UNCHANGED", "EMPTY", "REJECTED", "NOT_RECOMPUTED")
-SUMS = (c.MOVES, c.LEAST_MOVES, c.UNASSIGNED, c.ADDED, c.REVOKED, c.LOST)
 TARGETS = RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA.value
 SHALLOW = 3
 """Snapshots a group, on average over as many groups as one ingest saw, up to which none of them is sought out."""
@@ -207,28 +205,30 @@ class _Work(NamedTuple):
 
 
 class _Planned(NamedTuple):
-    """What is about to be computed: `rows` of `engine.rows.INPUT` with their hash, rows of `OUTPUT`, the topics."""
+    """What is about to be computed: `rows` of `engine.rows.INPUT` with their hash, envelopes, the topics."""
 
     rows: DataFrame
     computed: DataFrame
     topics: TopicCatalogue
-    buckets: int
 
 
 def _compute(spark: SparkSession, location: LedgerLocation, config: Config, work: _Work) -> runs.Outcome:
     """Read, compute and append; nothing counts yet."""
     with work.timings.stage("read"):
-        watch = Observation()
-        planned = _planned(spark, location, config, work.custom, work.seen, watch, _since(work.attempt.inputs))
-        computed = planned.computed.persist()
-    try:
-        files = min(planned.buckets, parallelism(spark))
-        received, counts, by_table = _write(location, computed, work.attempt.attempt_id, work.timings, files)
-    finally:
-        computed.unpersist()
+        watch, attempt_id = Observation(), work.attempt.attempt_id
+        files = files_of(spark, location, r.RESULTS, attempt_id)
+        planned = _planned(spark, location, config, work.custom, work.seen, watch, _since(work.attempt.inputs), files)
+    with work.timings.stage("compute"):
+        found = Enveloped.of(planned.computed, files)
+    with work.timings.stage("write"):
+        try:
+            by_table = digests(found.append(spark, location, r.RESULTS, attempt_id))
+        finally:
+            found.release()
+    received, counts = _counted(found)
     seen = seen_input(planned.rows, watch, received)
     counts_in = {name: seen[name] or 0 for name in r.KINDS} | {"topic_changes": len(planned.topics.table)}
-    outcomes = sum(counts.get(f"outcome.{name}", 0) for name in OUTCOMES)
+    outcomes = sum(counts.get(f"{OUTCOME}{name}", 0) for name in OUTCOMES)
     conservation.assert_conserved(counts_in, received, counts, outcomes)
     return runs.Outcome(
         counts_in=counts_in,
@@ -253,6 +253,7 @@ def _planned(
     seen: runs.LedgerView,
     watch: Observation,
     since: int | None,
+    files: FilesOfAttempt | None = None,
 ) -> _Planned:
     """What the facts that count as of `seen` give; nothing is computed yet. `since`: of groups touched after it."""
     known, judges = _known_facts(seen), _judges_coordinators(config)
@@ -276,7 +277,7 @@ def _planned(
         config.assign.carried,
     )
     watched = rows.observe(watch, *input_metrics()).drop(HASH)
-    return _Planned(rows, apply(watched, buckets, calculation), topics, buckets)
+    return _Planned(rows, apply(watched, buckets, calculation, files), topics)
 
 
 def _since(inputs: Mapping[str, Any]) -> int | None:
@@ -288,7 +289,7 @@ def _since(inputs: Mapping[str, Any]) -> int | None:
 def computed_again(
     spark: SparkSession, location: LedgerLocation, config: Config, run: runs.Run, seen: runs.LedgerView
 ) -> DataFrame:
-    """What a committed run computed, from the facts it saw and its own settings: rows of `engine.rows.OUTPUT`."""
+    """What a committed run computed, from the facts it saw and its own settings: envelopes with the rows in them."""
     facts = runs.LedgerView(tuple(commit for commit in seen.commits if commit.sequence <= run.inputs[runs.FACTS_AS_OF]))
     known = settings_of(run.inputs[SETTINGS], config)
     return _planned(spark, location, known, _custom(known), facts, Observation(), _since(run.inputs)).computed
@@ -310,32 +311,13 @@ def _buckets(spark: SparkSession, config: Config, snapshots: int) -> int:
     return bucket_count(min(snapshots, bound), tasks)
 
 
-def _write(
-    location: LedgerLocation, computed: DataFrame, attempt_id: str, timings: Timings, files: int
-) -> tuple[dict[str, int], dict[str, int], dict[str, str]]:
-    """Append each table's rows; the first append computes them all, and says which tables have any.
-
-    Gives the rows by kind that reached the buckets, what was counted of the results, and a digest by table.
-    """
-    watch = Observation()
-    written = {table.name: F.count(table.name) for table in r.RESULTS}
-    reached = {name: F.sum(F.col(r.RECEIVED)[kind]) for kind, name in enumerate(r.KINDS)}
-    observed = computed.observe(watch, *(each.alias(name) for name, each in (written | reached).items()))
-    with timings.stage("compute"):
-        first = append(location, REBALANCES, r.rows_of(observed, REBALANCES), attempt_id, _result_metrics(), files)
-    seen = watch.get
-    counts = {name: seen[name] or 0 for name in written}
-    counts |= {name: value or 0 for name, value in first.metrics.items() if value}
-    with timings.stage("write"):
-        others = [table for table in (ASSIGNMENTS, VIOLATIONS, QUARANTINE) if counts[table.name]]
-        appended = [append(location, table, r.rows_of(computed, table), attempt_id, files=files) for table in others]
-    return {name: seen[name] or 0 for name in reached}, counts, digests((first, *appended))
-
-
-def _result_metrics() -> dict[str, Column]:
-    outcomes = {f"outcome.{name}": F.count_if(F.col(c.OUTCOME) == name) for name in OUTCOMES}
-    verdicts = {f"verdict.{each.text}": F.count_if(F.col(c.VERDICT) == each.text) for each in Verdict}
-    return outcomes | verdicts | {f"sum.{name}": F.sum(name) for name in SUMS} | conservation.metrics()
+def _counted(found: Enveloped) -> tuple[dict[str, int], dict[str, int]]:
+    """The rows by kind that reached the buckets, and what was counted of the results."""
+    counts = Counter({table.name: found.rows[table.name] for table in r.RESULTS})
+    received = Counter({f"{RECEIVED}{name}": 0 for name in r.KINDS})
+    for _, name, number in found.counts:
+        (received if name.startswith(RECEIVED) else counts)[name] += number
+    return {name.removeprefix(RECEIVED): number for name, number in received.items()}, dict(counts)
 
 
 def _summary(run: runs.Run, config: Config, timings: Timings, *, already_committed: bool) -> AssignSummary:
@@ -349,9 +331,9 @@ def _summary(run: runs.Run, config: Config, timings: Timings, *, already_committ
         already_committed=already_committed,
         verdict=run.verdict,
         groups_in=run.counts_in[_GROUPS],
-        outcomes=under("outcome."),
-        verdicts=under("verdict."),
-        sums=under("sum."),
+        outcomes=under(OUTCOME),
+        verdicts=under(VERDICT),
+        sums=under(SUM),
         rows={table.name: run.counts_out.get(table.name, 0) for table in r.RESULTS},
         quarantined=run.counts_out.get(QUARANTINE.name, 0),
         result_digest=run.result_digest,

@@ -6,7 +6,7 @@ summary.rows            # {"callbacks": 1204, "metrics": 4102}
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -14,22 +14,23 @@ from typing import TYPE_CHECKING
 from groupledger import __version__
 from groupledger.core.digest import code_digest, digest, result_digest
 from groupledger.engine.buckets import bucket_count, parallelism
-from groupledger.engine.calls import call_buckets, rows_of
+from groupledger.engine.calls import TABLES, call_buckets
+from groupledger.pipeline.enveloped import Enveloped, files_of
 from groupledger.pipeline.invocation import Timings
 from groupledger.sinks import runs
-from groupledger.sinks.append import append, digest_counts, digests
+from groupledger.sinks.append import digest_counts, digests
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerLocation, check
 from groupledger.sinks.refusals import engine_errors_as_faults
-from groupledger.tables import CALLBACKS, GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, METRICS, RUNS
+from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, RUNS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from groupledger.config import Config
+    from groupledger.engine.table_files import FilesOfAttempt
     from groupledger.pipeline.invocation import Invocation
-
-TABLES = (CALLBACKS, METRICS)
+    from groupledger.sinks.append import Written
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +71,31 @@ def _keep_calls(
             return _summary(committed, timings, already_committed=True)
     with timings.stage("plan"):
         runs.plan(spark, location, attempt)
-        rows = computed(spark, location, config, seen, hours).persist()
-    try:
-        outcome = _write(location, rows, attempt.attempt_id, invocation, timings)
-    finally:
-        rows.unpersist()
+    with timings.stage("compute"):
+        files = files_of(spark, location, TABLES, attempt.attempt_id)
+        found = Enveloped.of(computed(spark, location, config, seen, hours, files), files)
+    with timings.stage("write"):
+        try:
+            written = found.append(spark, location, TABLES, attempt.attempt_id)
+        finally:
+            found.release()
+    outcome = _outcome(written, invocation)
     with timings.stage("commit"):
         run = runs.commit(spark, location, attempt, seen.sequence, outcome)
     return _summary(run, timings, already_committed=run.attempt_id != attempt.attempt_id)
 
 
 def computed(
-    spark: SparkSession, location: LedgerLocation, config: Config, seen: runs.LedgerView, hours: int
+    spark: SparkSession,
+    location: LedgerLocation,
+    config: Config,
+    seen: runs.LedgerView,
+    hours: int,
+    files: FilesOfAttempt | None = None,
 ) -> DataFrame:
-    """Rows of `engine.calls.OUTPUT` from the facts that count as of `seen`; nothing is computed yet."""
+    """Envelopes of TABLES from the facts that count as of `seen`, rows in `files`; nothing is computed yet."""
     groups, members = (current(spark, location, each, seen.commits) for each in (GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS))
-    return call_buckets(groups, members, config.buckets or _buckets(spark, seen), hours)
+    return call_buckets(groups, members, config.buckets or _buckets(spark, seen), hours, files)
 
 
 def _attempt(invocation: Invocation, seen: runs.LedgerView, hours: int) -> runs.Attempt:
@@ -116,18 +126,13 @@ def _buckets(spark: SparkSession, seen: runs.LedgerView) -> int:
     return bucket_count(snapshots, parallelism(spark))
 
 
-def _write(
-    location: LedgerLocation, rows: DataFrame, attempt_id: str, invocation: Invocation, timings: Timings
-) -> runs.Outcome:
-    """Append each table's rows; the first append computes those of both."""
-    written = []
-    for stage, table in zip(("compute", "write"), TABLES, strict=True):
-        with timings.stage(stage):
-            written.append(append(location, table, rows_of(rows, table), attempt_id))
+def _outcome(written: Sequence[Written], invocation: Invocation) -> runs.Outcome:
+    """What the attempt has to say."""
     by_table = digests(written)
+    rows = dict.fromkeys((table.name for table in TABLES), 0) | {each.table: each.rows for each in written}
     return runs.Outcome(
         counts_in={},
-        counts_out={each.table: each.rows for each in written} | digest_counts(by_table),
+        counts_out=rows | digest_counts(by_table),
         result_digest=result_digest(by_table),
         verdict="done",
         finished_at=invocation.now(),

@@ -11,41 +11,12 @@ A run that cannot say so is a bug of ours: it ends in an AssertionError, and not
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-
+from groupledger.engine.result_counts import BEYOND, EACH_SIDE, MEMBERS_OUT, MISSING, OUTCOME, REASONS, SUM
+from groupledger.engine.results import REJECTED
 from groupledger.tables import ASSIGNMENTS, QUARANTINE
-from groupledger.tables import columns as c
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column
-
-REJECTED = "REJECTED"
 GROUPS = "groups"
-BEYOND, MISSING, REASONS, MEMBERS_OUT, REFUSED = (
-    "sum.beyond",
-    "sum.missing",
-    "sum.with_reason",
-    "sum.members_with_outcome",
-    f"outcome.{REJECTED}",
-)
-_EACH_SIDE = ("partitions", "kept", "added", "unassigned")
-
-
-def metrics() -> dict[str, Column]:
-    """Aggregates over rows of `rebalances`, observed as they are written."""
-    over = F.col(c.KEPT) + F.col(c.ADDED) + F.col(c.UNASSIGNED) - F.col(c.PARTITIONS)
-    named = F.aggregate(
-        c.UNASSIGNED_PARTITIONS, F.lit(0).cast("bigint"), lambda total, entry: total + F.size(entry[c.PARTITIONS])
-    )
-    return {
-        **{f"sum.{name}": F.sum(name) for name in _EACH_SIDE},
-        BEYOND: F.sum(F.greatest(over, F.lit(0))),
-        MISSING: F.sum(F.greatest(-over, F.lit(0))),
-        REASONS: F.sum(named),
-        MEMBERS_OUT: F.sum(F.when(F.col(c.OUTCOME) != REJECTED, F.col(c.MEMBERS))),
-    }
 
 
 def assert_conserved(
@@ -59,15 +30,22 @@ def assert_conserved(
     def out(name: str) -> int:
         return counts_out.get(name, 0)
 
-    partitions, kept, added, unassigned = (out(f"sum.{name}") for name in _EACH_SIDE)
+    def total(name: str) -> int:
+        return out(f"{SUM}{name}")
+
+    partitions, kept, added, unassigned = map(total, EACH_SIDE)
     equations = (
         *((f"{kind} read, {kind} received", counts_in[kind], number) for kind, number in received.items()),
         ("groups in, outcomes out", counts_in[GROUPS], outcomes),
-        ("groups rejected, rows of quarantine", out(REFUSED), out(QUARANTINE.name)),
-        ("members with an outcome, rows of assignments", out(MEMBERS_OUT), out(ASSIGNMENTS.name)),
-        ("partitions beyond what is assigned or unassigned, none", out(MISSING), 0),
-        ("partitions and those beyond, kept + added + unassigned", partitions + out(BEYOND), kept + added + unassigned),
-        ("partitions unassigned, those with a reason", unassigned, out(REASONS)),
+        ("groups rejected, rows of quarantine", out(f"{OUTCOME}{REJECTED}"), out(QUARANTINE.name)),
+        ("members with an outcome, rows of assignments", total(MEMBERS_OUT), out(ASSIGNMENTS.name)),
+        ("partitions beyond what is assigned or unassigned, none", total(MISSING), 0),
+        (
+            "partitions and those beyond, kept + added + unassigned",
+            partitions + total(BEYOND),
+            kept + added + unassigned,
+        ),
+        ("partitions unassigned, those with a reason", unassigned, total(REASONS)),
     )
     for what, left, right in equations:
         if left != right:

@@ -17,15 +17,14 @@ from groupledger.core.digest import code_digest, digest, result_digest
 from groupledger.core.faults import Fault
 from groupledger.core.history import FoldSettings
 from groupledger.core.wire.offsets_log import RecordKind
-from groupledger.engine.envelope import DATA, TABLE, Envelope, from_bytes, opened
-from groupledger.engine.fold_schema import COUNT_NAME, COUNT_ROWS, COUNTS, FILLED
+from groupledger.engine.fold_schema import FILLED
 from groupledger.engine.fold_slices import fold_buckets
-from groupledger.engine.table_files import FilesOfAttempt
 from groupledger.pipeline.accounts import DUPLICATES, RECORDS, Account, accounts
 from groupledger.pipeline.arrivals import count_arrivals, count_listed, count_rejected
 from groupledger.pipeline.cluster import gap_rows
 from groupledger.pipeline.described import last_snapshots
 from groupledger.pipeline.duplicates import COPIES, KNOWN, MAYBE, looked_for, sorted_out
+from groupledger.pipeline.enveloped import Enveloped, files_of
 from groupledger.pipeline.fold_input import NewRecords, fold_input, touched
 from groupledger.pipeline.invocation import Timings
 from groupledger.pipeline.log_partitions import FIRST_OFFSET, LAST_OFFSET
@@ -34,8 +33,8 @@ from groupledger.pipeline.past import STRAY_GROUPS, Past, guard_of
 from groupledger.pipeline.reading import Reading, read_sources, union
 from groupledger.pipeline.snapshot_ingest import GivenRows, changes_of_ownership, given, of_table
 from groupledger.sinks import runs, upkeep
-from groupledger.sinks.append import DIGESTS, Written, append, append_files, digest_counts, digests
-from groupledger.sinks.ledger import check, folders_for_files
+from groupledger.sinks.append import DIGESTS, Written, append, digest_counts, digests
+from groupledger.sinks.ledger import check
 from groupledger.sinks.refusals import WriteConflict, engine_errors_as_faults
 from groupledger.sources import snapshot_tables, topic_listings
 from groupledger.tables import columns as c
@@ -160,7 +159,7 @@ def _read(work: Work, reading: Reading, timings: Timings) -> None:
             work.write(folded, reading)
         finally:
             if folded is not None:
-                folded.unpersist()
+                folded.release()
 
 
 def _attempt(config: Config, invocation: Invocation, reading: Reading, guards: tuple[str, ...]) -> runs.Attempt:
@@ -186,8 +185,6 @@ class Work:
         self.past, self.config, self.attempt_id = past, config, attempt_id
         self.counts: Counter[str] = Counter()
         self.positions: dict[str, dict[str, Any]] = {}
-        self.folded: Counter[str] = Counter()
-        self.files: dict[str, list[Envelope]] = {}
         self.given: list[GivenRows] = []
         self.written: list[Written] = []
         self.late_groups = self.stray_groups = 0
@@ -249,11 +246,10 @@ class Work:
             self.counts[f"{cluster_id}/{DUPLICATES}"] += read - new
         return watch.get
 
-    def fold(self, *, into_files: bool = False) -> DataFrame | None:
-        """Fold the attempt's records, group by group; count the rows for each table and what became of each record.
+    def fold(self, *, into_files: bool = False) -> Enveloped | None:
+        """Fold the attempt's records, group by group, and count what became of each; None: there are none.
 
-        Gives envelopes with the rows, in memory. `into_files`: the workers write them into files, if the ledger takes
-        such (`self.files`), and there is nothing to give.
+        `into_files`: the workers write the rows into files, if the ledger takes such.
         """
         mine, tells_commits = self._mine(tables.LOG_RECORDS), self._may_be_worth_telling()
         extent = touched(mine, tells_commits=tells_commits).persist()
@@ -268,31 +264,18 @@ class Work:
         appended = [written.rows for written in self.written if written.table == tables.LOG_RECORDS.name]
         return not appended or sum(appended) >= WORTH_TELLING
 
-    def _folded(self, new: NewRecords, *, into_files: bool) -> DataFrame | None:
+    def _folded(self, new: NewRecords, *, into_files: bool) -> Enveloped:
         given = fold_input(self.past, new, self._topics(), self.config.buckets)
         self.late_groups, self.stray_groups = given.late_groups, given.stray_groups
         for cluster_id, number in given.commits.items():
             self.counts[f"{cluster_id}/unused.{RecordKind.OFFSET_COMMIT}"] += number
-        folders = folders_for_files(self.past.spark, self.past.location, FILLED) if into_files else None
-        files = None if folders is None else FilesOfAttempt(self.attempt_id, folders)
-        folded = fold_buckets(given.rows, given.buckets, FoldSettings(), files)
-        folded = folded if files else folded.persist()
-        told = folded.withColumn(DATA, F.when(F.col(TABLE) == COUNTS, F.col(DATA)))
-        for envelope in map(Envelope.of_row, told.collect()):
-            if envelope.table == COUNTS:
-                self._count(envelope)
-            else:
-                self.folded[envelope.table] += envelope.rows
-                if files:
-                    self.files.setdefault(envelope.table, []).append(envelope)
+        files = files_of(self.past.spark, self.past.location, FILLED, self.attempt_id) if into_files else None
+        folded = Enveloped.of(fold_buckets(given.rows, given.buckets, FoldSettings(), files), files)
+        for count in folded.counts:
+            if count.name != RECORDS:  # counted where they were read
+                self.counts[f"{count.cluster_id}/{count.name}"] += count.rows
         given.release()
-        return None if files else folded
-
-    def _count(self, envelope: Envelope) -> None:
-        """Add what became of the records of a bucket."""
-        for row in from_bytes(envelope.data or b""):
-            if row[COUNT_NAME] != RECORDS:  # counted where they were read
-                self.counts[f"{row[c.CLUSTER_ID]}/{row[COUNT_NAME]}"] += row[COUNT_ROWS]
+        return folded
 
     def _take_positions(self, mine: DataFrame, extent: DataFrame, *, tells_commits: bool) -> NewRecords:
         """Say first and last offset of each log partition that was read, and how many records are new."""
@@ -310,15 +293,17 @@ class Work:
         mine = self._mine(tables.TOPIC_SNAPSHOTS)
         return self.past.current(tables.TOPIC_SNAPSHOTS).unionByName(mine)
 
-    def write(self, folded: DataFrame | None, reading: Reading) -> None:
+    def write(self, folded: Enveloped | None, reading: Reading) -> None:
         """Append what the fold gave, and what could not be used."""
 
         def rows_of(table: tables.Table) -> list[DataFrame]:
-            return [] if folded is None or not self.folded[table.name] else [opened(folded, table)]
+            rows = None if folded is None else folded.rows_of(table)
+            return [] if rows is None else [rows]
 
         gaps = gap_rows(self.past.spark, reading.described["sources"])
         for table in FILLED:
-            self._append_files(table)
+            if folded is not None:
+                self._appended(folded.append_files(self.past.spark, self.past.location, table))
             if table is not tables.QUARANTINE:
                 more = [gaps] if table is tables.COVERAGE and gaps is not None else []
                 rows = union([*rows_of(table), *self._of_given(table), *more])
@@ -378,17 +363,11 @@ class Work:
         """What the attempt has written."""
         return self.past.rows(table, self.attempt_id)
 
-    def _append_files(self, table: tables.Table) -> None:
-        """Commit the files that workers have written of a table."""
-        mine = self.files.get(table.name)
-        if mine:
-            files = [file for each in mine if (file := each.file) is not None]
-            sums = tuple(map(sum, zip(*(each.sums for each in mine), strict=True)))
-            written = Written(table.name, sum(each.rows for each in mine), sums)
-            self.written.append(append_files(self.past.spark, self.past.location, table, files, written))
-            self.most_members = max(self.most_members, *(each.most_members or 0 for each in mine))
-
     def _append(self, table: tables.Table, rows: DataFrame) -> None:
         metrics = {runs.MOST_MEMBERS: F.max(c.MEMBERS)} if table is tables.GROUP_SNAPSHOTS else {}
-        self.written.append(append(self.past.location, table, rows, self.attempt_id, metrics))
-        self.most_members = max(self.most_members, self.written[-1].metrics.get(runs.MOST_MEMBERS) or 0)
+        self._appended(append(self.past.location, table, rows, self.attempt_id, metrics))
+
+    def _appended(self, written: Written | None) -> None:
+        if written is not None:
+            self.written.append(written)
+            self.most_members = max(self.most_members, written.metrics.get(runs.MOST_MEMBERS) or 0)

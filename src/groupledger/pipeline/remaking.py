@@ -12,11 +12,11 @@ from groupledger.config.settings import TABLE
 from groupledger.core.faults import Fault
 from groupledger.core.secrets import without_secrets
 from groupledger.engine import calls
-from groupledger.engine.envelope import opened
 from groupledger.engine.fold_schema import FILLED
-from groupledger.engine.rows import RESULTS, rows_of
+from groupledger.engine.rows import RESULTS
 from groupledger.pipeline import assign, call_tables, ingest
 from groupledger.pipeline.cluster import SINCE, gap_rows
+from groupledger.pipeline.enveloped import Enveloped
 from groupledger.pipeline.growing import READ_AT
 from groupledger.pipeline.past import Past
 from groupledger.pipeline.reading import read_sources, stated_partitions, union
@@ -54,16 +54,16 @@ class Remaking:
     def _called(self, run: runs.Run) -> RemadeRows:
         """The calls of all history, as of the commits that the run saw."""
         seen = runs.LedgerView(self._before(run))
-        computed = call_tables.computed(self.spark, self.location, self.config, seen, run.inputs["hours"]).persist()
-        return RemadeRows({table.name: [calls.rows_of(computed, table)] for table in call_tables.TABLES}, computed)
+        computed = call_tables.computed(self.spark, self.location, self.config, seen, run.inputs["hours"])
+        return RemadeRows.cut(Enveloped.of(computed, None), calls.TABLES)
 
     def _computed(self, run: runs.Run) -> RemadeRows:
         if assign.SETTINGS not in run.inputs:
             what = f"run {run.run_id!r} does not say with which settings it computed"
             raise Fault("REBUILT_DIFFERENT", f"{what}: run `groupledger assign` with them again under another run id")
         seen = runs.LedgerView(self._before(run))
-        computed = assign.computed_again(self.spark, self.location, self.config, run, seen).persist()
-        return RemadeRows({table.name: [rows_of(computed, table)] for table in RESULTS}, computed)
+        computed = assign.computed_again(self.spark, self.location, self.config, run, seen)
+        return RemadeRows.cut(Enveloped.of(computed, None), RESULTS)
 
     def _folded(self, run: runs.Run) -> RemadeRows:
         """What the attempt's records fold to, and what of its sources never became a record."""
@@ -71,15 +71,16 @@ class Remaking:
         past = Past(self.spark, self.location, before, run.guards, stated_partitions(run.inputs["sources"]))
         work = ingest.Work(past, self.config, run.attempt_id)
         folded = work.fold()
-        rows = {table.name: [opened(folded, table)] for table in FILLED} if folded else {}
+        made = RemadeRows({}, None) if folded is None else RemadeRows.cut(folded, FILLED)
         gaps = gap_rows(self.spark, run.inputs["sources"])
         if gaps is not None:
-            rows.setdefault(tables.COVERAGE.name, []).append(gaps)
-        short = {name for name, number in run.counts_out.items() if number != work.folded[name]} & _NOT_FROM_RECORDS
+            made.by_table.setdefault(tables.COVERAGE.name, []).append(gaps)
+        given = {} if folded is None else folded.rows
+        short = {name for name, number in run.counts_out.items() if number != given.get(name, 0)} & _NOT_FROM_RECORDS
         if short:
             for table, more in self._from_sources(run, work):
-                rows.setdefault(table.name, []).append(more)
-        return RemadeRows(rows, folded)
+                made.by_table.setdefault(table.name, []).append(more)
+        return made
 
     def _from_sources(self, run: runs.Run, work: ingest.Work) -> Iterator[tuple[Table, DataFrame]]:
         """Rows that are not kept raw: rejected lines, and users' own tables. Their sources must be as they were."""
@@ -123,7 +124,13 @@ class RemadeRows:
     """Rows that an attempt wrote, by table; `kept` is what they are cut from, in memory until released."""
 
     by_table: dict[str, list[DataFrame]]
-    kept: DataFrame | None
+    kept: Enveloped | None
+
+    @classmethod
+    def cut(cls, found: Enveloped, tables: Iterable[Table]) -> RemadeRows:
+        """The rows of these tables that lie in envelopes."""
+        by_table = {table.name: rows for table in tables if (rows := found.rows_of(table)) is not None}
+        return cls({name: [rows] for name, rows in by_table.items()}, found)
 
     def has(self, table: Table) -> bool:
         """Whether there may be rows of a table."""
@@ -139,7 +146,7 @@ class RemadeRows:
     def release(self) -> None:
         """They are written."""
         if self.kept is not None:
-            self.kept.unpersist()
+            self.kept.release()
 
 
 def _source(described: Mapping[str, Any], configured: Iterable[SourceSettings]) -> SourceSettings:

@@ -1,0 +1,101 @@
+"""What workers gave of the tables that one pass fills, in envelopes (`engine.envelope`): counted, and ready to append.
+
+files = files_of(spark, location, tables, attempt_id)           # None: Spark has to write
+found = Enveloped.of(frame, files)                              # computes all of it
+written = found.append(spark, location, tables, attempt_id)
+found.release()
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from groupledger.engine.envelope import COUNTS, DATA, TABLE, Count, Envelope, counts_of, opened
+from groupledger.engine.table_files import FilesOfAttempt
+from groupledger.sinks import append
+from groupledger.sinks.append import Written
+from groupledger.sinks.ledger import folders_for_files
+from groupledger.sinks.runs import MOST_MEMBERS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from groupledger.sinks.ledger import LedgerLocation
+    from groupledger.tables import Table
+
+
+def files_of(
+    spark: SparkSession, location: LedgerLocation, tables: Collection[Table], attempt_id: str
+) -> FilesOfAttempt | None:
+    """Where workers may write an attempt's rows of these tables; None: they give them to Spark."""
+    folders = folders_for_files(spark, location, tables)
+    return None if folders is None else FilesOfAttempt(attempt_id, folders)
+
+
+@dataclass(frozen=True, slots=True)
+class Enveloped:
+    """Envelopes of one pass. `rows` by table; `files` has those whose rows lie in files, by table.
+
+    `frame` has those with rows in them, in memory until they are released; None: all are in files.
+    """
+
+    rows: Mapping[str, int]
+    counts: list[Count]
+    files: Mapping[str, list[Envelope]]
+    frame: DataFrame | None
+
+    @classmethod
+    def of(cls, frame: DataFrame, files: FilesOfAttempt | None) -> Enveloped:
+        """Compute the envelopes; `files` are those that the workers write into."""
+        kept = frame if files else frame.persist()
+        told = kept.withColumn(DATA, F.when(F.col(TABLE) == COUNTS, F.col(DATA)))
+        rows, counts, written = Counter[str](), list[Count](), defaultdict[str, list[Envelope]](list)
+        for envelope in map(Envelope.of_row, told.collect()):
+            if envelope.table == COUNTS:
+                counts += counts_of(envelope)
+            else:
+                rows[envelope.table] += envelope.rows
+                if files:
+                    written[envelope.table].append(envelope)
+        return cls(rows, counts, written, None if files else kept)
+
+    def rows_of(self, table: Table) -> DataFrame | None:
+        """The rows of a table that Spark has to append; None: there are none."""
+        return None if self.frame is None or not self.rows[table.name] else opened(self.frame, table)
+
+    def append(
+        self, spark: SparkSession, location: LedgerLocation, tables: Iterable[Table], attempt_id: str
+    ) -> list[Written]:
+        """Append the rows of each of these tables that has any."""
+        found = []
+        for table in (each for each in tables if self.rows[each.name]):
+            rows = self.rows_of(table)
+            if rows is None:
+                written = self.append_files(spark, location, table)
+            else:
+                written = append.append(location, table, rows, attempt_id)
+            assert written is not None, f"{table.name}: {self.rows[table.name]} rows in neither files nor envelopes"
+            assert written.rows == self.rows[table.name], f"{written}; expected {self.rows[table.name]} rows"
+            found.append(written)
+        return found
+
+    def append_files(self, spark: SparkSession, location: LedgerLocation, table: Table) -> Written | None:
+        """Commit the files of a table; None: there are none."""
+        mine = self.files.get(table.name)
+        if not mine:
+            return None
+        sums = tuple(map(sum, zip(*(each.sums for each in mine), strict=True)))
+        most_members = max((each.most_members or 0 for each in mine), default=0)
+        written = Written(table.name, self.rows[table.name], sums, {MOST_MEMBERS: most_members})
+        files = [file for each in mine if (file := each.file) is not None]
+        return append.append_files(spark, location, table, files, written)
+
+    def release(self) -> None:
+        """They have been used."""
+        if self.frame is not None:
+            self.frame.unpersist()
