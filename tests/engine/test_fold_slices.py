@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from groupledger.core.history import FoldSettings
 from groupledger.engine import fold_slices, folding
-from groupledger.engine.envelope import Count
+from groupledger.engine.envelope import NamedCount
 from groupledger.engine.fold_schema import FILLED, KNOWN, RECORD
 from groupledger.tables import columns as c
 from tests.core.history.captured import log_rows, topic_changes
@@ -42,7 +42,7 @@ def in_slices(rows: pa.Table, records: int) -> tuple[Rows, int]:
     for part in parts:
         for count in part.counts:
             counts[count.cluster_id, count.name] += count.rows
-    told = [Count(*name, rows) for name, rows in sorted(counts.items())]
+    told = [NamedCount(*name, rows) for name, rows in sorted(counts.items())]
     return rows_of(folding.FoldedBucket(tables, told)), len(parts)
 
 

@@ -82,7 +82,7 @@ class Envelope(NamedTuple):
         return cls(table, rows, data, tuple(sums or ()), most_members, None if file is None else DataFile(*file))
 
 
-class Count(NamedTuple):
+class NamedCount(NamedTuple):
     """A row of COUNT: how many of what is named, in a cluster or in all of them."""
 
     cluster_id: str | None
@@ -136,7 +136,7 @@ def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield from pa.ipc.open_stream(data.as_buffer())
 
 
-def sealed_counts(counts: Sequence[Count]) -> Envelope:
+def sealed_counts(counts: Sequence[NamedCount]) -> Envelope:
     """Return an envelope with counts."""
     schema = arrow_schema(COUNT)
     columns = [pa.array(values, kind) for values, kind in zip(zip(*counts, strict=True), schema.types, strict=False)]
@@ -144,7 +144,7 @@ def sealed_counts(counts: Sequence[Count]) -> Envelope:
     return Envelope(COUNTS, len(counts), as_bytes(rows))
 
 
-def counts_of(envelope: Envelope) -> list[Count]:
+def counts_of(envelope: Envelope) -> list[NamedCount]:
     """Return the counts of an envelope."""
     rows = pa.ipc.open_stream(envelope.data).read_all()
-    return list(map(Count, *(column.to_pylist() for column in rows.columns)))
+    return list(map(NamedCount, *(column.to_pylist() for column in rows.columns)))

@@ -17,7 +17,7 @@ from groupledger.core import history
 from groupledger.engine.arrow_types import arrow_schema
 from groupledger.engine.classic.fold import NO_HEAD, ClassicFacts, Start, fold_columns
 from groupledger.engine.classic.log import LogColumns
-from groupledger.engine.envelope import Count, columns_of
+from groupledger.engine.envelope import NamedCount, columns_of
 from groupledger.engine.fold_schema import (
     DUPLICATES,
     FILLED,
@@ -46,7 +46,7 @@ class FoldedBucket(NamedTuple):
     """What a bucket gives: the rows of each table that has any, without the attempt, and what became of its records."""
 
     tables: dict[str, pa.Table]
-    counts: list[Count]
+    counts: list[NamedCount]
 
 
 def fold_table(bucket: pa.Table, settings: history.FoldSettings) -> FoldedBucket:
@@ -112,7 +112,7 @@ class FoldedRows:
             whole = pa.concat_tables(pieces) if pieces else schema.empty_table()
             if len(whole):
                 found[table.name] = whole
-        counts = [Count(cluster, name, number) for (cluster, name), number in sorted(self.counts.items())]
+        counts = [NamedCount(cluster, name, number) for (cluster, name), number in sorted(self.counts.items())]
         return FoldedBucket(found, counts)
 
 

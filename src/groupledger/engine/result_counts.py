@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from groupledger.core.verdict import Verdict
 from groupledger.engine import rows as r
-from groupledger.engine.envelope import Count
+from groupledger.engine.envelope import NamedCount
 from groupledger.engine.results import OUTCOMES, REJECTED
 from groupledger.tables import columns as c
 
@@ -30,11 +30,11 @@ EACH_SIDE = (c.PARTITIONS, c.KEPT, c.ADDED, c.UNASSIGNED)
 """Columns of `rebalances` that the account of partitions is made of."""
 
 
-def bucket_counts(bucket: pa.Table, rebalances: pa.Table) -> list[Count]:
+def bucket_counts(bucket: pa.Table, rebalances: pa.Table) -> list[NamedCount]:
     """Count the rows of `rows.INPUT` that reached a bucket, and its rows of `rebalances`."""
     by_kind = np.bincount(bucket.column(r.ROW_KIND).to_numpy(), minlength=len(r.KINDS))
     received = [(f"{RECEIVED}{name}", int(number)) for name, number in zip(r.KINDS, by_kind, strict=True)]
-    return [Count(None, name, number) for name, number in (*received, *_of_results(rebalances)) if number]
+    return [NamedCount(None, name, number) for name, number in (*received, *_of_results(rebalances)) if number]
 
 
 def _of_results(rebalances: pa.Table) -> Iterator[tuple[str, int]]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from groupledger.engine.envelope import COUNTS, DATA, TABLE, Count, Envelope, counts_of, opened
+from groupledger.engine.envelope import COUNTS, DATA, TABLE, NamedCount, Envelope, counts_of, opened
 from groupledger.engine.table_files import FilesOfAttempt
 from groupledger.sinks import append
 from groupledger.sinks.append import Written
@@ -45,7 +45,7 @@ class Enveloped:
     """
 
     rows: Mapping[str, int]
-    counts: list[Count]
+    counts: list[NamedCount]
     files: Mapping[str, list[Envelope]]
     frame: DataFrame | None
 
@@ -54,7 +54,7 @@ class Enveloped:
         """Compute the envelopes; `files` are those that the workers write into."""
         kept = frame if files else frame.persist()
         told = kept.withColumn(DATA, F.when(F.col(TABLE) == COUNTS, F.col(DATA)))
-        rows, counts, written = Counter[str](), list[Count](), defaultdict[str, list[Envelope]](list)
+        rows, counts, written = Counter[str](), list[NamedCount](), defaultdict[str, list[Envelope]](list)
         for envelope in map(Envelope.of_row, told.collect()):
             if envelope.table == COUNTS:
                 counts += counts_of(envelope)
