@@ -9,7 +9,8 @@ the fact tables. A second floor appends as many rows to as many tables: those of
 tables of a new ledger. All run in one session, in turn, after a warm-up round.
 
 With a share of offset commits, the log is mixed as a real one is: these groups commit, and a few records among the
-commits are their generations. Then a third floor reads the same files and counts the records by kind.
+commits are their generations. Then another ingest leaves the commits out (`offset_commits: false`), and a third floor
+reads the same files and counts the records by kind.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 LOGS = {"dev": 0, "edge": 100, "storm": 200}
 """Captured logs, and by how much the numbers of their log partitions are shifted: a position has one record."""
+WITHOUT_COMMITS = "ingest without commits"
 OFFSETS_A_COPY = 1_000
 APART = 1_000
 """Offsets from one generation to the next among offset commits."""
@@ -53,12 +55,18 @@ def main(records: int, runs: int, percent: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         bench = FoldJob(Path(folder), records, percent)
         jobs = {"ingest": bench.ours, "plain copy": bench.floor, "same rows": bench.same_rows}
-        jobs |= {"count by kind": bench.count} if percent else {}
-        ours, *floors = interleaved(jobs, runs)
-        print(ours, *floors, sep="\n")
-        ratios = ", ".join(f"{ours.median / floor.median:.1f}x {floor.name}" for floor in floors)
-        print(f"{bench.records} records: {bench.records / ours.median:.0f} a second; {ratios}")
-        print(f"rows of the last ingest: {bench.rows}\nits stages: {bench.timings}")
+        ingests = ["ingest"]
+        if percent:
+            jobs |= {WITHOUT_COMMITS: bench.without_commits, "count by kind": bench.count}
+            ingests.append(WITHOUT_COMMITS)
+        found = {each.name: each for each in interleaved(jobs, runs)}
+        print(*found.values(), sep="\n")
+        for name in ingests:
+            ours = found[name]
+            floors = [each for each in found.values() if each.name not in ingests]
+            ratios = ", ".join(f"{ours.median / floor.median:.1f}x {floor.name}" for floor in floors)
+            print(f"{name}, {bench.records} records: {bench.records / ours.median:.0f} a second; {ratios}")
+            print(f"rows of the last one: {bench.rows[name]}\nits stages: {bench.timings[name]}")
 
 
 class FoldJob:
@@ -71,19 +79,26 @@ class FoldJob:
         log = generated(self.spark, records) if not percent else mixed(self.spark, records, percent)
         log.write.parquet(self.log)
         self.records = self.spark.read.parquet(self.log).count()
-        self.rows: dict[str, int] = {}
+        self.rows: dict[str, dict[str, int]] = {}
         self.filled: list[Table] = []
-        self.timings: dict[str, float] = {}
+        self.timings: dict[str, dict[str, float]] = {}
 
     def ours(self) -> None:
         """One ingest into a new ledger; the making of its empty tables is part of it."""
+        self._ingest("ingest", offset_commits=True)
+
+    def without_commits(self) -> None:
+        """As `ours`, of a log whose offset commits are not asked for."""
+        self._ingest(WITHOUT_COMMITS, offset_commits=False)
+
+    def _ingest(self, name: str, *, offset_commits: bool) -> None:
         location = self._ledger()
-        source = SourceSettings(kind="offsets-parquet", path=self.log)
+        source = SourceSettings(kind="offsets-parquet", path=self.log, offset_commits=offset_commits)
         config = Config(cluster_id="bench", ledger=LedgerSettings(location=location.path), sources=(source,))
         invocation = Invocation(attempt_id="bench", now=lambda: datetime.now(UTC), seconds=time.perf_counter)
         summary = ingest(self.spark, location, config, invocation)
-        self.rows = dict(summary.rows)
-        self.timings = {stage: round(seconds, 1) for stage, seconds in summary.timings.items()}
+        self.rows[name] = dict(summary.rows)
+        self.timings[name] = {stage: round(seconds, 1) for stage, seconds in summary.timings.items()}
         if not self.filled:  # in the warm-up round
             self.filled = [table for table in TABLES if table is not RUNS and summary.rows.get(table.name)]
             for table in self.filled:

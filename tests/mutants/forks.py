@@ -66,6 +66,7 @@ def _move_to(place: Path) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] in OUR_OWN]:
         del sys.modules[name]
     importlib.invalidate_caches()
+    sys.modules["numba"] = None  # type: ignore[assignment]  # not found: every kernel stays as it is written
     os.environ.update(FEW_CASES, PYTHONPATH=str(place / "src"), PYTHONDONTWRITEBYTECODE="1")
     os.chdir(place)
     settings.register_profile("mutants", phases=(Phase.explicit, Phase.generate), database=None, deadline=None)

@@ -107,9 +107,12 @@ def apply(rows: DataFrame, buckets: int, calculation: Calculation, files: FilesO
 def _call(
     calculation: Calculation, files: FilesOfAttempt | None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    import pyarrow as pa
+
     def call(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for bucket in buckets_of(list(batches)):
             yield from as_table(enveloped(bucket, calculation, files)).to_batches()
+            pa.default_memory_pool().release_unused()  # the next bucket comes first as the JVM's bytes
 
     return call
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from groupledger.engine.envelope import COUNTS, DATA, TABLE, NamedCount, Envelope, counts_of, opened
+from groupledger.engine.envelope import COUNTS, DATA, TABLE, Envelope, NamedCount, counts_of, opened
 from groupledger.engine.table_files import FilesOfAttempt
 from groupledger.sinks import append
 from groupledger.sinks.append import Written
@@ -44,9 +44,9 @@ class Enveloped:
     `frame` has those with rows in them, in memory until they are released; None: all are in files.
     """
 
-    rows: Mapping[str, int]
+    rows: Counter[str]
     counts: list[NamedCount]
-    files: Mapping[str, list[Envelope]]
+    files: defaultdict[str, list[Envelope]]
     frame: DataFrame | None
 
     @classmethod
@@ -54,15 +54,22 @@ class Enveloped:
         """Compute the envelopes; `files` are those that the workers write into."""
         kept = frame if files else frame.persist()
         told = kept.withColumn(DATA, F.when(F.col(TABLE) == COUNTS, F.col(DATA)))
-        rows, counts, written = Counter[str](), list[NamedCount](), defaultdict[str, list[Envelope]](list)
-        for envelope in map(Envelope.of_row, told.collect()):
-            if envelope.table == COUNTS:
-                counts += counts_of(envelope)
-            else:
-                rows[envelope.table] += envelope.rows
-                if files:
-                    written[envelope.table].append(envelope)
-        return cls(rows, counts, written, None if files else kept)
+        found = cls(Counter(), [], defaultdict(list), None if files else kept)
+        try:
+            for envelope in map(Envelope.of_row, told.collect()):
+                found._take(envelope)
+        except BaseException:  # a later attempt in the same session must not find what this one computed
+            found.release()
+            raise
+        return found
+
+    def _take(self, envelope: Envelope) -> None:
+        if envelope.table == COUNTS:
+            self.counts += counts_of(envelope)
+        else:
+            self.rows[envelope.table] += envelope.rows
+            if self.frame is None:
+                self.files[envelope.table].append(envelope)
 
     def rows_of(self, table: Table) -> DataFrame | None:
         """The rows of a table that Spark has to append; None: there are none."""
