@@ -9,7 +9,7 @@ found.release()
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -65,7 +65,7 @@ class Enveloped:
 
     def _take(self, envelope: Envelope) -> None:
         if envelope.table == COUNTS:
-            self.counts += counts_of(envelope)
+            self.counts.extend(counts_of(envelope))
         else:
             self.rows[envelope.table] += envelope.rows
             if self.frame is None:
