@@ -3,9 +3,9 @@
 python -m benchmarks.fleet_year [records a step] [steps] [groups]
 
 Each step is a part of the log: generations of all groups, which go on where those of the step before end. After each,
-one `ingest` of what is new; after the first and the last, one `assign` of every snapshot so far. What a year costs, at
-`YEAR` generations, follows from the last step's ingest and the last assign, if neither grows with what was there
-before: the ratio of last to first, a record, says whether that is so.
+one `ingest` of what is new, and of the captures' topics; after the first and the last, one `assign` of every snapshot
+so far. What a year costs, at `YEAR` generations, follows from the last step's ingest and the last assign, if neither
+grows with what was there before: the ratio of last to first, a record, says whether that is so.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from benchmarks.fold_job import OFFSETS_A_COPY, captured_generations, metadata_key
+from benchmarks.fold_job import LOGS, OFFSETS_A_COPY, captured_generations, metadata_key
 from benchmarks.generated_facts import invocation
 from groupledger.config import AssignSettings, Config, LedgerSettings, SourceSettings, SparkSettings
+from groupledger.config.sample import CAPTURES
 from groupledger.engine.session import session
 from groupledger.pipeline.assign import assign
 from groupledger.pipeline.ingest import ingest
@@ -78,7 +79,7 @@ class FleetYear:
         """Judge every snapshot so far."""
         began = time.perf_counter()
         done = assign(self.spark, self._config(), invocation())
-        print(done.outcomes)
+        print(done.verdicts)
         return self._told(f"step {step + 1}, assign of all so far", self.so_far, began)
 
     def _told(self, what: str, records: int, began: float) -> float:
@@ -88,9 +89,10 @@ class FleetYear:
 
     def _config(self) -> Config:
         source = SourceSettings(kind="offsets-parquet", path=self.log)
+        topics = [SourceSettings(kind="topics-jsonl", path=str(CAPTURES / log / "topics.jsonl.gz")) for log in LOGS]
         every = AssignSettings(snapshots="every")
         ledger = LedgerSettings(location=self.location.path)
-        return Config(cluster_id="bench", ledger=ledger, sources=(source,), assign=every)
+        return Config(cluster_id="bench", ledger=ledger, sources=(source, *topics), assign=every)
 
     def _part(self, turns: DataFrame) -> DataFrame:
         """Each captured group's history again in each turn, a day later, at later offsets and higher generations."""

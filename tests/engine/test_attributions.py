@@ -16,7 +16,7 @@ from groupledger.engine import attributions
 from groupledger.tables import columns as c
 from tests.core.history.captured import folded, log_of
 from tests.core.protocol.test_recorded_clients import writer
-from tests.engine.bucket_rows import AS_KAFKA, computed, group_row, member_row, topic_row, wire
+from tests.engine.bucket_rows import AS_KAFKA, TOPIC, computed, group_row, member_row, topic_row, wire
 from tests.engine.captured_rows import BEFORE_COMPACTION, CAPTURES, captured_groups, rows_of
 
 ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
@@ -185,3 +185,17 @@ def test_many_leaders_at_once_are_told_apart_as_one_by_one():
 
 def test_nothing_is_attributed_where_no_assignor_runs():
     assert found(group(JAVAS, chosen=None), replace(AS_KAFKA, coordinator=None))[1] is None
+
+
+@pytest.mark.parametrize("together", [1, 3])
+def test_the_number_of_groups_converted_at_once_changes_nothing(monkeypatch, together):
+    expected = attribution("storm")
+    monkeypatch.setattr(attributions, "TOGETHER", together)
+    assert attribution("storm") == expected
+
+
+def test_no_record_of_unlisted_partitions_becomes_python_objects(monkeypatch):
+    monkeypatch.setattr(attributions, "recorded_round", lambda *_: pytest.fail("converted"))
+    rows = [row for group in captured_groups("dev") for row in rows_of("dev", group) if row["row_kind"] != TOPIC]
+    found = Counter(row[c.ATTRIBUTION] for row in computed(rows)["rebalances"])
+    assert found["not-applicable: partitions-not-listed"] > 50

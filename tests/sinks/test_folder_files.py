@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from groupledger.sinks import changes
 from groupledger.sinks.folder_files import plain_table, rows_in_files
@@ -88,6 +89,19 @@ def test_a_log_with_an_empty_entry_is_left_to_delta_s_reader(spark, tmp_path):
     assert plain_table(folder) is not None
     (folder / "_delta_log" / f"{1:020}.json").write_bytes(b"")
     assert (plain_table(folder), rows_in_files(spark, folder, ["a"])) == (None, None)
+
+
+def test_entries_before_the_last_checkpoint_are_not_looked_at(spark, tmp_path):
+    place = made(spark, tmp_path)
+    folder = place.folder(spark, TOPIC_SNAPSHOTS)
+    DeltaTable(str(folder)).create_checkpoint()
+    (folder / "_delta_log" / f"{1:020}.json").write_bytes(b"")
+    assert len(of(rows_in_files(spark, folder, ["a"]), "a")) == 1
+    (folder / "_delta_log" / f"{3:020}.json").write_bytes(b"")
+    assert plain_table(folder) is None
+    (folder / "_delta_log" / "_last_checkpoint").write_text("none")
+    (folder / "_delta_log" / f"{3:020}.json").unlink()
+    assert plain_table(folder) is None  # that of before is one that may be read
 
 
 def test_a_file_that_is_gone_is_told_by_delta_s_reader(spark, tmp_path):

@@ -94,8 +94,9 @@ def possible_views(happened: RecordedRound, views: Iterable[Mapping[str, int]]) 
     for topic, number in (each for mine in happened.recorded.values() for each in mine):
         least[topic] = max(least.get(topic, 0), number + 1)
     seen: list[dict[str, int]] = []
+    topics = {topic for member in happened.members for topic in member.topics}
     for view in views:
-        named = _named(happened.members, view)
+        named = {topic: count for topic, count in view.items() if topic in topics}
         if named not in seen and all(view.get(topic, 0) >= count for topic, count in least.items()):
             seen.append(named)
             yield named
@@ -186,8 +187,3 @@ def _member(row: MemberSnapshotRow, snapshot: GroupSnapshotRow) -> Member:
 def _partitions(assignment: Assignment | None) -> Iterator[TopicPartition]:
     for topic_id, name, numbers in assignment or ():
         yield from (TopicPartition(name or topic_id or "", number) for number in numbers)
-
-
-def _named(members: Iterable[Member], view: Mapping[str, int]) -> dict[str, int]:
-    named = {topic for member in members for topic in member.topics}
-    return {topic: count for topic, count in view.items() if topic in named}

@@ -5,6 +5,7 @@ Only a record that assignors are asked about becomes Python objects.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
@@ -49,6 +50,8 @@ MEMBER_FIELDS = (
     *(c.CLAIMED, c.SUBSCRIPTION_GENERATION, c.USER_DATA, c.RECORDED),
 )
 """What `recorded_round` reads of a snapshot and its members."""
+TOGETHER = 100
+"""Groups whose rows become Python objects at once."""
 
 
 class Attributions(NamedTuple):
@@ -114,25 +117,51 @@ def _asked(decoded: DecodedBucket, result: Rebalances, rows: LongArray) -> Itera
     """What assignors say of the records of some groups, in their order."""
     if len(rows) == 0:
         return
-    topics, start = decoded.snapshots.topics, result.party.member_start
-    later = other_moments(topics, decoded.snapshots.topic_group, result.subscribed.any(), len(start) - 1)
+    topics, topic_group = decoded.snapshots.topics, decoded.snapshots.topic_group
+    moments = [topics.now, *other_moments(topics, topic_group, result.subscribed.any(), len(decoded.groups))]
+    has_view = _has_view(decoded, moments)
     size = sizes(decoded.snapshots, integers(pc.binary_length(column(decoded.members, c.USER_DATA)), 0))
     names, chosen = [*decoded.choice.names, None], decoded.choice.chosen
-    groups, members = decoded.groups.select(GROUP_FIELDS), decoded.members.select(MEMBER_FIELDS)
-    for row in rows.tolist():
-        first, end = start[row : row + 2].tolist()
-        [snapshot] = _rows(groups.slice(row, 1), GroupSnapshotRow)
+    protocols = column(decoded.groups, c.ASSIGNOR).take(pa.array(rows)).to_pylist()
+    large = np.array([size.too_large(*each) for each in zip(rows.tolist(), protocols, strict=True)], np.bool_)
+    snapshots = _snapshots(decoded, rows[~large & has_view[rows]])
+    for row, is_large in zip(rows.tolist(), large.tolist(), strict=True):
         verdict, ran = Verdict(int(result.verdict[row])), names[chosen[row]]
-        if size.too_large(row, snapshot.assignor):
+        if is_large:
             yield unless_it_ran(Attributed.TOO_LARGE, verdict, ran)
             continue
-        own = _rows(members.slice(first, end - first), MemberSnapshotRow)
+        if not has_view[row]:
+            yield unless_it_ran(Attributed.PARTITIONS_NOT_LISTED, verdict, ran)
+            continue
+        snapshot, own = next(snapshots)
         if all(member.recorded is None for member in own):
             yield Attributed.NO_RECORD, ()
             continue
         happened = recorded_round(snapshot, own)
-        views = list(_views(decoded, [topics.now, *later], row, happened))
-        yield attributed(happened, views, verdict, ran)
+        yield attributed(happened, list(_views(decoded, moments, row, happened)), verdict, ran)
+
+
+def _has_view(decoded: DecodedBucket, moments: list[IntArray]) -> Mask:
+    """[G] whether the topics had all partitions of the record at one of the moments: partition counts [T]."""
+    recorded, groups = decoded.snapshots.recorded, len(decoded.groups)
+    group = decoded.snapshots.topic_group[recorded.topic]
+    missing = [np.bincount(group[recorded.partition >= counts[recorded.topic]], minlength=groups) for counts in moments]
+    found: Mask = np.min(missing, axis=0) == 0
+    return found
+
+
+def _snapshots(decoded: DecodedBucket, rows: LongArray) -> Iterator[tuple[GroupSnapshotRow, list[MemberSnapshotRow]]]:
+    """Some groups and their members as the fold made them, some at a time: to convert each alone takes many times as
+    long."""
+    groups, members = decoded.groups.select(GROUP_FIELDS), decoded.members.select(MEMBER_FIELDS)
+    start = decoded.snapshots.batch.member_start
+    for at in range(0, len(rows), TOGETHER):
+        some = rows[at : at + TOGETHER]
+        sizes_of = np.diff(start)[some]
+        places = np.repeat(start[some] - ragged.starts(sizes_of)[:-1], sizes_of) + np.arange(sizes_of.sum())
+        own = iter(_rows(members.take(pa.array(places)), MemberSnapshotRow))
+        for snapshot, size in zip(_rows(groups.take(pa.array(some)), GroupSnapshotRow), sizes_of.tolist(), strict=True):
+            yield snapshot, list(islice(own, size))
 
 
 def _rows(table: pa.Table, row: type[SnapshotRow]) -> list[SnapshotRow]:

@@ -59,13 +59,23 @@ def plain_table(folder: Path) -> DeltaTable | None:
     from deltalake.exceptions import DeltaError
 
     try:
-        with os.scandir(folder / "_delta_log") as entries:
-            if any(entry.name.endswith(".json") and not entry.stat().st_size for entry in entries):
-                return None
+        if _has_empty_entry(folder / "_delta_log"):
+            return None
         table = DeltaTable(str(folder))
         return table if table.protocol().min_reader_version == 1 else None
     except (DeltaError, OSError):
         return None
+
+
+def _has_empty_entry(log: Path) -> bool:
+    """Whether an entry without a byte stands behind the last checkpoint; no reader looks at those before it."""
+    try:
+        version = int(json.loads((log / "_last_checkpoint").read_bytes())["version"])
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        version = -1
+    with os.scandir(log) as entries:
+        later = (each for each in entries if each.name > f"{version:020}.json" and each.name.endswith(".json"))
+        return any(not each.stat().st_size for each in later)
 
 
 def count_files(folder: Path) -> int | None:
