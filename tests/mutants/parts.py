@@ -9,30 +9,6 @@ from pathlib import Path
 PACKAGE = Path("src", "groupledger")
 CORE = PACKAGE / "core"
 
-CLIENT = (
-    "test_pieces",
-    "test_parity",
-    "test_plain",
-    "test_pinned",
-    "test_corners",
-    "test_transfers",
-    "test_librdkafka",
-    "test_kip615",
-    "test_kip315",
-    "test_safe",
-    "test_rejoin",
-    "test_properties",
-)
-SERVER = (
-    "test_orders",
-    "test_judgement",
-    "test_certainty",
-    "test_captures",
-    "test_promises",
-    "test_trees",
-    "test_parity",
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -55,9 +31,8 @@ PARTS = {
     "assignors": Part(
         _assignor_files,
         (
-            *(f"tests/core/assignors/{name}.py" for name in CLIENT),
-            *(f"tests/core/assignors/server/{name}.py" for name in SERVER),
-            *("tests/core/step", "tests/core/test_scenario.py", "tests/engine/test_compute.py"),
+            *("tests/core/assignors", "tests/core/step", "tests/core/test_scenario.py"),
+            *("tests/core/test_attribution.py", "tests/engine/test_choosable.py", "tests/engine/test_compute.py"),
         ),
         wide=False,
     ),
