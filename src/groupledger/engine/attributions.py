@@ -142,7 +142,7 @@ def _asked(decoded: DecodedBucket, result: Rebalances, rows: LongArray) -> Itera
 
 
 def _has_view(decoded: DecodedBucket, moments: list[IntArray]) -> Mask:
-    """[G] whether the topics had all partitions of the record at one of the moments: partition counts [T]."""
+    """Tell of each group [G] whether its topics had all recorded partitions at one of the moments (counts [T])."""
     recorded, groups = decoded.snapshots.recorded, len(decoded.groups)
     group = decoded.snapshots.topic_group[recorded.topic]
     missing = [np.bincount(group[recorded.partition >= counts[recorded.topic]], minlength=groups) for counts in moments]
@@ -151,8 +151,7 @@ def _has_view(decoded: DecodedBucket, moments: list[IntArray]) -> Mask:
 
 
 def _snapshots(decoded: DecodedBucket, rows: LongArray) -> Iterator[tuple[GroupSnapshotRow, list[MemberSnapshotRow]]]:
-    """Some groups and their members as the fold made them, some at a time: to convert each alone takes many times as
-    long."""
+    """Yield groups and their members as the fold made them. They are converted many at a time: one by one is slow."""
     groups, members = decoded.groups.select(GROUP_FIELDS), decoded.members.select(MEMBER_FIELDS)
     start = decoded.snapshots.batch.member_start
     for at in range(0, len(rows), TOGETHER):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def files_of(
     spark: SparkSession, location: LedgerLocation, tables: Collection[Table], attempt_id: str
 ) -> FilesOfAttempt | None:
-    """Where workers may write an attempt's rows of these tables; None: they give them to Spark."""
+    """Return where workers may write an attempt's rows of these tables; None: they give them to Spark."""
     folders = folders_for_files(spark, location, tables)
     return None if folders is None else FilesOfAttempt(attempt_id, folders)
 
@@ -72,7 +72,7 @@ class Enveloped:
                 self.files[envelope.table].append(envelope)
 
     def rows_of(self, table: Table) -> DataFrame | None:
-        """The rows of a table that Spark has to append; None: there are none."""
+        """Return the rows of a table that Spark has to append; None: there are none."""
         return None if self.frame is None or not self.rows[table.name] else opened(self.frame, table)
 
     def append(
@@ -103,6 +103,6 @@ class Enveloped:
         return append.append_files(spark, location, table, files, written)
 
     def release(self) -> None:
-        """They have been used."""
+        """Free the rows that are kept in memory."""
         if self.frame is not None:
             self.frame.unpersist()
