@@ -1,4 +1,4 @@
-"""What a bucket's call counts of its input and of its results, for the account of the run (`pipeline.conservation`)."""
+"""Count the input and the results of a bucket, for the account of the run (`pipeline.conservation`)."""
 
 from __future__ import annotations
 

@@ -289,7 +289,7 @@ def _since(inputs: Mapping[str, Any]) -> int | None:
 def computed_again(
     spark: SparkSession, location: LedgerLocation, config: Config, run: runs.Run, seen: runs.LedgerView
 ) -> DataFrame:
-    """What a committed run computed, from the facts it saw and its own settings: envelopes with the rows in them."""
+    """Compute anew what a committed run did, from the facts it saw and by its own settings, as envelopes with rows."""
     facts = runs.LedgerView(tuple(commit for commit in seen.commits if commit.sequence <= run.inputs[runs.FACTS_AS_OF]))
     known = settings_of(run.inputs[SETTINGS], config)
     return _planned(spark, location, known, _custom(known), facts, Observation(), _since(run.inputs)).computed
@@ -312,7 +312,7 @@ def _buckets(spark: SparkSession, config: Config, snapshots: int) -> int:
 
 
 def _counted(found: Enveloped) -> tuple[dict[str, int], dict[str, int]]:
-    """The rows by kind that reached the buckets, and what was counted of the results."""
+    """Return the rows by kind that reached the buckets, and what was counted of the results."""
     counts = Counter({table.name: found.rows[table.name] for table in r.RESULTS})
     received = Counter({f"{RECEIVED}{name}": 0 for name in r.KINDS})
     for _, name, number in found.counts:
