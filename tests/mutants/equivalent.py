@@ -16,6 +16,8 @@ class Key(NamedTuple):
 
 ROOM = "room of a work array: more of it than is written"
 
+COST = "an estimate of the work, which decides only whether it is compiled"
+
 SHAPE = "a shape to number entries by: in a larger one they have other numbers, as distinct"
 
 EQUIVALENT: dict[Key, str] = {
@@ -137,7 +139,7 @@ EQUIVALENT: dict[Key, str] = {
         "return 4 * (wanted + len(batch.target_topic) + len(batch.subscription_topic)) + 8 * len(batch.member_hash)",
         "4",
         "5",
-    ): "an estimate of the work, which decides only whether it is compiled",
+    ): COST,
     Key(
         "assignors/general.py", "negative = phantom_partition(claims, claims.total + at) < 0", "0", "1"
     ): "partition 0 of a topic that has partitions is there, so it is no phantom",
@@ -232,6 +234,53 @@ EQUIVALENT: dict[Key, str] = {
     Key(
         "assignors/constrained.py", "high = low + (1 if spare > 0 else 0)", "0", "1"
     ): "where nothing is spare nobody may keep one more",
+    Key(
+        "assignors/server/javatable.py", "return unsigned - (unsigned >> 31 << 32)", "32", "33"
+    ): "half of the hashes sort before the others as negative numbers, or as lower ones",
+    Key("assignors/server/redblack.py", "self.red = False", "False", "True"): "set when it is inserted into a tree",
+    Key(
+        "assignors/answer.py",
+        "cells = 4 * room + 8 * batch.members + len(batch.subscription_topic)",
+        "8",
+        "9",
+    ): COST,
+    Key(
+        "assignors/server/certainty.py",
+        "cells = 4 * (len(batch.member_hash) + len(batch.subscription_topic))",
+        "*",
+        "+",
+    ): COST,
+    Key(
+        "assignors/constrained.py", "voids = plan.counts[3] > 0", ">", ">="
+    ): "a short way that is not taken: where no claim is void, each one that was not dropped has its slot",
+    Key(
+        "step.py", "last = np.full(len(slots), -1, np.int64)", "1", "2"
+    ): "a mark for nobody: no member has that number",
+    Key(
+        "step.py",
+        "doubtful = shared[slot] & ~found if shared.any() else np.zeros(0, np.bool_)",
+        "0",
+        "1",
+    ): "nothing doubtful: all that is asked is whether anything is",
+    Key(
+        "assignors/claims.py", "return -2 - member", "2", "3"
+    ): "below the mark for nobody and its own inverse too; all that is asked is who it was",
+    Key("assignors/clients/franz_go/seats.py", "return [], 0", "0", "1"): "a generation of no claims",
+    Key(
+        "assignors/server/sticky_tasks.py", "if (self.tasks < 0) is not (self.members < 0):", "<", "<="
+    ): "no tasks are 0 for each, whatever the sign, and no members are answered before",
+    Key(
+        "assignors/server/order.py",
+        "chains = np.zeros(4 * max(count, capacity, TREE_CAPACITY // 2) if count > TREE_CHAIN else 0, np.int32)",
+        "2",
+        "3",
+    ): ROOM,
+    Key(
+        "assignors/clients/promises.py", "richest[topic] = max(richest.get(topic, 0), len(mine))", "0", "1"
+    ): "who has something of a topic has one partition at the least",
+    Key(
+        "assignors/clients/kip54.py", "break", "break", "continue"
+    ): "an even group stays even while nothing moves: the other partitions are skipped one by one",
     Key(
         "protocol/ownership.py", "self.changes += 1", "1", "2"
     ): "a number that is only asked whether it is still the same",

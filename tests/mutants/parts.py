@@ -32,7 +32,8 @@ PARTS = {
         _assignor_files,
         (
             *("tests/core/assignors", "tests/core/step", "tests/core/test_scenario.py"),
-            *("tests/core/test_attribution.py", "tests/engine/test_choosable.py", "tests/engine/test_compute.py"),
+            *("tests/core/test_attribution.py", "tests/core/test_conversion.py"),
+            *("tests/engine/test_choosable.py", "tests/engine/test_compute.py"),
         ),
         wide=False,
     ),

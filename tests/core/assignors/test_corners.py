@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from itertools import product
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +11,8 @@ import numpy as np
 
 from groupledger.core.assignors import MESSAGES, Status, assign
 from groupledger.core.assignors.balance import heaviest
+from groupledger.core.assignors.colliding_ids import only
+from groupledger.core.batch import GroupBatch
 from groupledger.core.scenario import solve
 from groupledger.core.scenario_groups import encode
 from tests.core.assignors.test_rejoin import together
@@ -51,6 +54,16 @@ def test_nobody_is_heavy_in_a_group_that_owns_nothing():
     owns_some: Any = SimpleNamespace(size=np.array([1, 3, 2]))
     assert heaviest(owns_nothing) == 0
     assert heaviest(owns_some) == 3
+
+
+def test_a_group_taken_out_of_a_batch_is_as_it_was_alone():
+    """All but the lists of topics and claims, which its members point into."""
+    alone = encode({"assignor": "sticky", "topics": {"t": 2}, "members": [member("a", ["t"], ("t", 0))]}).batch
+    behind = encode({"assignor": "sticky", "topics": {"u": 3}, "members": [member("b", ["u"], ("u", 1))]}).batch
+    cut = only(together([alone, behind]), 0)
+    shared = {"subscription_start", "subscription_topic", "claim_topic", "claim_partition"}
+    own = {each.name for each in fields(GroupBatch) if getattr(alone, each.name) is not None} - shared
+    assert {name: getattr(cut, name).tolist() for name in own} == {name: getattr(alone, name).tolist() for name in own}
 
 
 def test_a_group_whose_order_a_tree_decides_stands_among_others():

@@ -93,6 +93,16 @@ def test_claims_of_an_older_generation_are_not_owned():
     assert answer["live"] == t(0, 3)
 
 
+@pytest.mark.parametrize("generation", [-1, 0, 1, 7])
+def test_claims_of_one_generation_are_owned_whichever_it_is(generation):
+    owned = {"a": t(2, 3), "b": t(0, 1)}
+    assert answers(scenario({"t": 4}, owned, generation))[0] == owned
+
+
+def test_a_group_without_members_has_no_lists():
+    assert answers(scenario({"t": 4}, {})) == [{}, {}]
+
+
 def test_groups_whose_subscriptions_differ_are_refused_with_the_kips_advice():
     case = scenario({"t": 2, "u": 2}, {"a": [], "b": []}, subscribed={"a": ["t"], "b": ["t", "u"]})
     assert "use cooperative-sticky instead (KIP-615)" in solve(case)["error"]

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from groupledger.core.assignors import assign
-from groupledger.core.assignors.librdkafka import Balance
+from groupledger.core.assignors.librdkafka import Balance, _reassign
 from groupledger.core.scenario import solve
 from groupledger.core.scenario_groups import encode
 
@@ -87,6 +87,14 @@ def test_of_several_that_came_the_other_way_the_second_returns():
     balance.move((0, 1), 1)
     balance.move((0, 2), 0)
     assert balance.held == [[(0, 1)], [(0, 2), (0, 0)]]
+
+
+@pytest.mark.parametrize(("held", "moved"), [(1, False), (3, True)])
+def test_a_pass_that_moves_nothing_says_so(held, moved):
+    numbers = [(0, number) for number in range(held)]
+    balance = Balance([{0}, {0}], {0: [0, 1]}, [list(numbers), []], dict.fromkeys(numbers, 0), {}, [0, 1], True)
+    assert _reassign(balance, numbers) is moved
+    assert len(balance.held[1]) == moved
 
 
 def test_java_keeps_the_lowest_of_the_same_claims():

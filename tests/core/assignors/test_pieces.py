@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,12 +12,14 @@ import pytest
 from groupledger.core.assignors import Status, balance, general, librdkafka, movements, transfers
 from groupledger.core.assignors.answer import lists_of
 from groupledger.core.assignors.group import _sort_many, arrays, walk_topics
+from groupledger.core.assignors.holdings import STATUS
 from groupledger.core.assignors.kip315.selection import _own, eligible
 from groupledger.core.assignors.racks import has_replica
-from groupledger.core.assignors.server import ServerGroup, ServerMember, Topic, TopicId, record
+from groupledger.core.assignors.server import ServerGroup, ServerMember, Topic, TopicId, heterogeneous, record
 from groupledger.core.assignors.server import encode as server_encode
 from groupledger.core.assignors.server.balancer import balancer, next_most, topic_is_level
 from groupledger.core.assignors.server.walks import group_at
+from groupledger.core.assignors.sticky import subscriptions_equal
 from groupledger.core.batch import NONE
 from groupledger.core.scenario import solve
 from groupledger.core.scenario_groups import encode
@@ -46,6 +49,62 @@ def test_the_score_is_kafkas_int():
     assert balance._score(holdings, np.array([0, 5, 2])) == 5 + 2 + 3
     holdings = SimpleNamespace(active=np.array([True, False, True]))
     assert balance._score(holdings, np.array([0, 7, 2**31])) == -(2**31)
+
+
+@pytest.mark.parametrize(
+    ("lists", "equal"),
+    [
+        (["t", "t"], True),
+        (["tu", "ut"], True),
+        (["", "t", "t"], True),
+        (["t", "u"], False),
+        (["t", ""], False),
+        (["tt", "t"], True),  # a set of one topic
+        (["tt", "tt"], False),  # and a list of two
+        (["tt", "u"], False),
+    ],
+)
+def test_subscriptions_are_compared_with_the_topics_of_the_first_that_names_any(lists, equal):
+    """As `allSubscriptionsEqual` does: by size, and by whether that set has every topic of the list."""
+    start = [0, *accumulate(map(len, lists))]
+    group: Any = SimpleNamespace(topics=2, subscription=[*range(len(lists))], subscription_start=start)
+    group.topics_of = ["tu".index(topic) for each in lists for topic in each]
+    assert subscriptions_equal(group, np.arange(len(lists), dtype=np.int32)) is equal
+
+
+def test_members_that_share_a_list_with_a_topic_twice_differ_from_each_other():
+    group: Any = SimpleNamespace(topics=1, subscription=[0, 0], subscription_start=[0, 2], topics_of=[0, 0])
+    assert not subscriptions_equal(group, np.arange(2, dtype=np.int32))
+
+
+@pytest.mark.parametrize(("sizes", "spread"), [([0, 0], 0), ([0, 3], 3), ([4, 2], 2), ([5], 0)])
+def test_the_spread_of_a_group_is_of_its_active_members(sizes, spread):
+    """The last member takes no part."""
+    size, active = np.array([*sizes, 9]), np.array([True] * len(sizes) + [False])
+    assert balance._spread(holdings(size=size, active=active)) == spread
+
+
+@pytest.mark.parametrize("sizes", [[1, 1], [1, 2]])
+def test_members_within_one_partition_are_balanced_whoever_holds_what_else(sizes):
+    """Kafka asks no further, and so does not meet a partition that nobody active holds."""
+    even = holdings(size=np.array(sizes))
+    assert balance._balanced(even)
+    assert even.flag[STATUS] == Status.OK
+
+
+def test_nobody_who_takes_part_is_no_first_of_them():
+    """Kafka asks for the first and the last of an empty set: NoSuchElementException."""
+    nobody = holdings(active=np.zeros(2, np.bool_))
+    assert not balance._balanced(nobody)
+    assert nobody.flag[STATUS] == Status.NO_SUCH_ELEMENT
+
+
+def test_only_topics_with_free_partitions_are_filled(monkeypatch):
+    filled = []
+    monkeypatch.setattr(general, "_fill_topic", lambda h, pending, topic, heap: filled.append((topic, len(heap))))
+    lists = {"topics": [0, 1], "base": [0, 2, 4], "heads": [0, 2, 3], "member_at": [0, 1], "racked": False}
+    general.fill(holdings(fresh=[False, False, False, True], **lists))
+    assert filled == [(1, 1)]
 
 
 def test_a_member_in_the_partitions_rack_is_looked_for_before_any_other(monkeypatch):
@@ -155,6 +214,30 @@ def test_a_topic_is_level_where_no_two_seats_differ_by_two():
         assert topic_is_level(balancer(seats, size), size) is level
 
 
+def test_a_group_that_goes_on_moving_is_left_after_kafkas_rounds(monkeypatch):
+    """`MAX_ITERATION_COUNT` of UniformHeterogeneousAssignmentBuilder is 16; topics of one subscriber are not asked."""
+    asked: list[int] = []
+
+    def moves_one(plan, topic, log, used):
+        asked.append(topic)
+        return used + 1
+
+    monkeypatch.setattr(heterogeneous, "_level", moves_one)
+    plan: Any = SimpleNamespace(seat_start=[0, 2, 3, 5], owner_start=[0, 1, 2, 3])
+    _, used = heterogeneous._even_out(plan, np.arange(3, dtype=np.int32), np.empty((100, 3), np.int32), 0)
+    assert asked == [0, 2] * 16
+    assert used == 32
+
+
+def test_topics_are_evened_out_until_none_has_moved_since_its_last_turn(monkeypatch):
+    """Of three, the second moves in the first round and the first in the second; then the others have their turn."""
+    moves = [0, 1, 0, 1, 0, 0]
+    monkeypatch.setattr(heterogeneous, "_level", lambda plan, topic, log, used: used + moves.pop(0))
+    plan: Any = SimpleNamespace(seat_start=[0, 2, 4, 6], owner_start=[0, 1, 2, 3])
+    assert heterogeneous._even_out(plan, np.arange(3, dtype=np.int32), np.empty((8, 3), np.int32), 0)[1] == 2
+    assert moves == []
+
+
 def test_the_most_loaded_seats_give_in_turn_until_none_is_left():
     size = np.array([2, 2], np.int64)
     both = balancer(np.array([0, 1], np.int32), size)
@@ -228,3 +311,12 @@ def test_librdkafka_first_moves_what_it_handed_out_if_two_could_have_it(monkeypa
     monkeypatch.setattr(librdkafka, "_reassign", lambda _, free: passes.append(list(free)))
     librdkafka._assign(three_partitions(), [4])
     assert passes == [[(0, 3)], [(0, 0), (0, 1), (0, 2), (0, 3)]]
+
+
+def test_librdkafka_moves_no_partition_of_a_topic_with_one_subscriber(monkeypatch):
+    passes = []
+    monkeypatch.setattr(librdkafka, "_reassign", lambda _, free: passes.append(list(free)))
+    lone = librdkafka.Balance([{0}, {0, 1}], {0: [0, 1], 1: [1]}, [[], []], {}, {}, [0, 1], False)
+    librdkafka._assign(lone, [2, 2])
+    assert lone.held == [[(0, 0), (0, 1)], [(1, 0), (1, 1)]]
+    assert passes == [[(0, 0), (0, 1)]] * 2

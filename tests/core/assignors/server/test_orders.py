@@ -8,6 +8,8 @@ import pytest
 from groupledger.core.assignors.server.group import ServerGroup, ServerMember, Topic, TopicId, encode
 from groupledger.core.assignors.server.javatable import HashedKey, JavaTable
 from groupledger.core.assignors.server.order import (
+    JOINED,
+    LEFT,
     after_changes,
     copy_size,
     table_size,
@@ -30,10 +32,19 @@ from groupledger.core.javaorder import TREE
         ((1,) * 6, 3),  # 6 * 0.75 > 4
         ((1,) * 6 + (-1,) * 5, 3),  # it never shrinks
         ((1, -1) * 9, 1),
+        ((JOINED, JOINED, LEFT, JOINED), 1),  # two are there, not three
+        ((JOINED, JOINED, LEFT, JOINED, JOINED), 2),
     ],
 )
 def test_timeline_table_grows_and_never_shrinks(changes, bits):
     assert timeline_bits(changes) == bits
+
+
+@pytest.mark.parametrize(("joining", "bits"), [(None, 2), ("c", 1)])
+def test_a_joining_member_is_not_in_the_timeline_table_yet(joining, bits):
+    """Where nobody left, everyone who joined is in the table, but for the one that is about to."""
+    members = tuple(ServerMember(each, ()) for each in "abc")
+    assert encode([ServerGroup(members, {}, joining=joining)])[0].timeline_bits.tolist() == [bits]
 
 
 @pytest.mark.parametrize(("least", "size"), [(0, 1), (1, 1), (2, 2), (3, 4), (16, 16), (17, 32)])

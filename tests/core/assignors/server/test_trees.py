@@ -30,11 +30,12 @@ def group(members, topics, *, mixed=False):
     [
         ("range", group(["m", "n"], CRAFTED), "range_record"),
         ("range", group(["m", "n"], CRAFTED, mixed=True), "range_record"),
+        ("range", group(["m"], CRAFTED), "range_record"),
         ("uniform", group(["m", "n"], CRAFTED), "shared_topics"),
         ("uniform", group(CRAFTED, ["t", "u"]), "member_order"),
         ("uniform", group(CRAFTED, ["t", "u"], mixed=True), "member_order"),
     ],
-    ids=["range", "range mixed", "topics", "members", "members mixed"],
+    ids=["range", "range mixed", "range of one", "topics", "members", "members mixed"],
 )
 def test_a_tree_is_asked(assignor, crafted, asked, monkeypatch):
     calls = []
