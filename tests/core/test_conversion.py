@@ -27,6 +27,7 @@ def group(*members, listed=LISTED):
         ("range", group(("m", "a", (0, 3)), ("n", "a", (1, 2))), 2, (2, 2)),
         ("uniform", group(("m", "a", (0, 1, 2, 3)), ("n", "ab", ())), 0, (4, 4)),
         ("uniform", group(("m", "a", (0, 1, 2, 3, 9)), ("n", "a", ())), 2, (2, 2)),
+        ("uniform", group(("m", "a", (0, 1, 2, 3, 4)), ("n", "ab", ())), 0, (4, 4)),
     ],
 )
 def test_what_moves_is_what_another_member_has_afterwards(assignor, of, moves, loads):

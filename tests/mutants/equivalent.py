@@ -257,6 +257,18 @@ EQUIVALENT: dict[Key, str] = {
         "step.py", "last = np.full(len(slots), -1, np.int64)", "1", "2"
     ): "a mark for nobody: no member has that number",
     Key(
+        "assignors/movements.py",
+        "mixed = (int(topic) * 1_000_003 + int(source)) * 1_000_003 + int(target)",
+        "1_000_003",
+        "1000004",
+    ): "buckets of a table of our own, which is walked in no order: others hold the same",
+    Key(
+        "assignors/clients/franz_go/rotations.py",
+        "rings = Rings(cells, max(kind_of, default=NOBODY) + 1, loads)",
+        "1",
+        "2",
+    ): "one class more, which has no partitions and is on no cycle",
+    Key(
         "step.py",
         "doubtful = shared[slot] & ~found if shared.any() else np.zeros(0, np.bool_)",
         "0",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import product
 from types import SimpleNamespace
 from typing import Any
@@ -56,14 +56,29 @@ def test_nobody_is_heavy_in_a_group_that_owns_nothing():
     assert heaviest(owns_some) == 3
 
 
+def test_a_member_at_its_quota_gets_the_one_partition_to_spare_near_it():
+    """Of three partitions two are near `a`; `b` is near none, and gets what is left although it has fewer."""
+    members = [{**member(each, ["t"]), "rack": rack} for each, rack in (("a", "r1"), ("b", "r2"))]
+    racks = {"t": [["r1"], ["r1"], ["r3"]]}
+    scenario = {"id": "near", "assignor": "sticky", "topics": {"t": 3}, "members": members, "racks": racks}
+    assert solve(scenario)["assignment"] == {"a": [["t", 0], ["t", 1]], "b": [["t", 2]]}
+
+
 def test_a_group_taken_out_of_a_batch_is_as_it_was_alone():
     """All but the lists of topics and claims, which its members point into."""
-    alone = encode({"assignor": "sticky", "topics": {"t": 2}, "members": [member("a", ["t"], ("t", 0))]}).batch
-    behind = encode({"assignor": "sticky", "topics": {"u": 3}, "members": [member("b", ["u"], ("u", 1))]}).batch
-    cut = only(together([alone, behind]), 0)
-    shared = {"subscription_start", "subscription_topic", "claim_topic", "claim_partition"}
-    own = {each.name for each in fields(GroupBatch) if getattr(alone, each.name) is not None} - shared
-    assert {name: getattr(cut, name).tolist() for name in own} == {name: getattr(alone, name).tolist() for name in own}
+    topics = {"t": 2, "u": 3}
+    groups = [
+        encode({"assignor": "sticky", "topics": topics, "members": [member(name, ["t", "u"], ("t", 0), *more)]}).batch
+        for name, more in (("a", ()), ("b", [("u", 1)]), ("c", ()))
+    ]
+    pointing = {"member_subscription", "subscription_start", "subscription_topic", "claim_topic", "claim_partition"}
+    own = {each.name for each in fields(GroupBatch) if getattr(groups[0], each.name) is not None} - pointing
+    for index, alone in enumerate(groups):
+        cut = only(together(groups), index)
+        cut = replace(cut, claim_start=cut.claim_start - cut.claim_start[0])
+        assert {name: getattr(cut, name).tolist() for name in own} == {
+            name: getattr(alone, name).tolist() for name in own
+        }
 
 
 def test_a_group_whose_order_a_tree_decides_stands_among_others():

@@ -119,6 +119,19 @@ def test_a_member_in_the_partitions_rack_is_looked_for_before_any_other(monkeypa
     assert balance._target(holdings, 0, 0) == balance.NOBODY
 
 
+@pytest.mark.parametrize(
+    ("near", "first"),
+    [pytest.param(False, 1, id="a subscriber"), pytest.param(True, 4, id="near, and with two fewer")],
+)
+def test_whoever_cannot_take_a_partition_is_passed_over(monkeypatch, near, first):
+    """Walked in turn: no subscriber, one without a rack, one in another rack, one that has as many, one with fewer."""
+    monkeypatch.setattr(balance, "subscribes", lambda h, place, topic: place > 0)
+    monkeypatch.setattr(balance, "has_replica", lambda g, topic, partition, rack: rack == 3)
+    places = {"walk": range(6), "member_at": range(6), "active": [True] * 6, "size": [0, 0, 0, 2, 0, 2]}
+    group = SimpleNamespace(member_rack=[3, NONE, 4, 3, 3, NONE])
+    assert balance._first_lighter(holdings(owner=[5], g=group, **places), 0, 0, near) == first
+
+
 def test_no_rack_has_a_replica_of_a_partition_that_is_not_there():
     """Of two topics of one partition each: what follows the first one's in the arrays is the other's."""
     racks = {"rack_topic_start": [0, 1, 2], "rack_start": [0, 1, 2], "rack_code": [5, 5]}

@@ -2,12 +2,15 @@
 
 import random
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 
 from groupledger.core.assignors.server import ServerGroup, ServerMember, Topic, TopicId, assign, encode
 from groupledger.core.assignors.server.answer import written
-from groupledger.core.assignors.server.certainty import TargetCertainty, certainty
+from groupledger.core.assignors.server.certainty import TargetCertainty, _topics_compete, certainty
 
 TOPICS = {f"t{at}": Topic(TopicId(bytes([at]) * 16), 5 + at) for at in range(4)}
 COMPETE = TargetCertainty.UNLESS_NEIGHBOURS_COMPETE
@@ -106,6 +109,25 @@ def test_the_order_is_hidden_where_two_meet_in_bucket_and_slot(members):
         assert sure(group, joining=False) is not (beside or neighbours(group, members - 1))
         doubted |= {sure(group), sure(group, joining=False)}
     assert doubted == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("names", "ids", "compete"),
+    [
+        pytest.param([3, 3], [5, 5], True, id="equal hashes"),
+        pytest.param([3, 3 + 16], [5, 5 + 16], True, id="equal buckets of 16"),
+        pytest.param([3, 3], [5, 6], False, id="other buckets by id"),
+        pytest.param([3, 4], [5, 5], False, id="other buckets by name"),
+        pytest.param([5, 6], [6, 5], False, id="each in a bucket of the other table"),
+        pytest.param([3] * 2 + [4], [5, 6, 6], False, id="with another by each"),
+        pytest.param([0] * 13, [16 * at for at in range(13)], True, id="more than a list of one bucket holds"),
+    ],
+)
+def test_topics_compete_that_share_a_bucket_by_name_and_by_id(names, ids, compete):
+    """The two sets, of names and of ids, are walked one after the other: either may put the topics apart."""
+    topics = {"subscription_start": [0, len(names)], "subscription_topic": np.arange(len(names), dtype=np.int32)}
+    group: Any = SimpleNamespace(name_hash=np.array(names, np.int32), id_hash=np.array(ids, np.int32), **topics)
+    assert _topics_compete(group, 0) is compete
 
 
 def test_a_doubtful_group_can_answer_otherwise():

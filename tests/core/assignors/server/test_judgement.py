@@ -147,6 +147,13 @@ def test_a_snapshot_has_the_verdict_of_the_last_target_at_it():
     assert [each.text for each in cut] == ["cannot-tell: the group before is not known"]
 
 
+def test_a_topic_made_again_within_one_listing_is_there_however_its_changes_come():
+    changes = [IdentifiedChange(0, "t", T, 4), IdentifiedChange(0, "t", None, None)]
+    log = [(offset, 0, record) for offset, record in enumerate(range_log())]
+    for order in (changes, changes[::-1]):
+        assert judge_snapshots(log, order, [4], "range") == [Verdict.EXACT]
+
+
 def range_log():
     """A group's birth: its epoch, one member, that one's target, and what it holds."""
     kind = RecordKind

@@ -61,6 +61,21 @@ def test_a_tree_of_members_decides_alike_wherever_its_group_stands(mixed):
     assert second.bad_topic.tolist() == second.bad_partition.tolist() == [-1, -1]
 
 
+@pytest.mark.parametrize("before", [(), (group(PLAIN, PLAIN),)])
+def test_range_meets_topics_in_the_order_of_the_first_member_by_id(before):
+    """All subscribe to the same topics of one hash; `n` joined first, yet the order in which `m` names them counts."""
+
+    def records(*orders):
+        members = tuple(ServerMember(each, tuple(names)) for each, names in zip("nm", orders, strict=True))
+        batch, names = encode([*before, ServerGroup(members, group(["m"], CRAFTED).topics)])
+        return written(batch, names, assign("range", batch), len(before))
+
+    ahead, back = records(CRAFTED, CRAFTED), records(CRAFTED[::-1], CRAFTED[::-1])
+    assert ahead != back
+    assert records(CRAFTED[::-1], CRAFTED) == ahead
+    assert records(CRAFTED, CRAFTED[::-1]) == back
+
+
 @pytest.mark.parametrize("assignor", ["range", "uniform"])
 def test_plain_names_ask_no_tree(assignor, monkeypatch):
     for name in ("range_record", "shared_topics", "member_order", "record", "target"):
