@@ -263,6 +263,19 @@ EQUIVALENT: dict[Key, str] = {
         "1000004",
     ): "buckets of a table of our own, which is walked in no order: others hold the same",
     Key(
+        "assignors/kip615.py", "owned[claimant[at]] += 1", "1", "2"
+    ): "who owns as many as the floor has no more to keep, whatever it may",
+    Key(
+        "assignors/clients/franz_go/rotations.py", "turned = True", "True", "False"
+    ): "a ring pays only where a member has fewer of a class than it came with, so that another has what it had",
+    Key(
+        "assignors/server/redblack.py", "sibling.below[side].red, sibling.red = False, True", "True", "False"
+    ): "it becomes the new sibling's outer child, which is made black at the end of the step",
+    Key("assignors/plain.py", "before = -1", "1", "2"): "a mark below every key",
+    Key(
+        "assignors/server/record.py", "if subscribers[topic] > 0 and g.partitions[topic] >= 0:", ">=", ">"
+    ): "the size of a set for partitions of a topic that has none",
+    Key(
         "assignors/clients/franz_go/rotations.py",
         "rings = Rings(cells, max(kind_of, default=NOBODY) + 1, loads)",
         "1",

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from groupledger.core.assignors import MESSAGES, Status, assign
 from groupledger.core.assignors.balance import heaviest
@@ -56,12 +57,30 @@ def test_nobody_is_heavy_in_a_group_that_owns_nothing():
     assert heaviest(owns_some) == 3
 
 
-def test_a_member_at_its_quota_gets_the_one_partition_to_spare_near_it():
-    """Of three partitions two are near `a`; `b` is near none, and gets what is left although it has fewer."""
-    members = [{**member(each, ["t"]), "rack": rack} for each, rack in (("a", "r1"), ("b", "r2"))]
-    racks = {"t": [["r1"], ["r1"], ["r3"]]}
-    scenario = {"id": "near", "assignor": "sticky", "topics": {"t": 3}, "members": members, "racks": racks}
-    assert solve(scenario)["assignment"] == {"a": [["t", 0], ["t", 1]], "b": [["t", 2]]}
+@pytest.mark.parametrize(
+    ("members", "racks", "numbers"),
+    [
+        pytest.param({"a": "r1", "b": "r2"}, "r1 r1 r3", [[0, 1], [2]], id="one at its quota gets what is to spare"),
+        pytest.param(
+            {"a": ("r3", 0, 1), "b": "r1", "c": "r2"}, "r3 r3 r1 r1", [[0, 1], [2], [3]], id="but no more than that"
+        ),
+        pytest.param(
+            {"a": "r2", "b": "r1", "c": "r1", "d": "r2"},
+            "r1 r1,r2 r1,r2 r1,r2",
+            [[3], [0], [1], [2]],
+            id="the turn goes on behind one that is full",
+        ),
+        pytest.param({"a": ("r1", 9), "b": "r2"}, "r1 r2", [[0], [1]], id="what does not exist is near nobody"),
+    ],
+)
+def test_partitions_near_members_with_equal_subscriptions(members, racks, numbers):
+    """Each member's rack and claims, and the racks of the replicas of each partition."""
+    told = [(name, *([each] if isinstance(each, str) else each)) for name, each in members.items()]
+    of = [{**member(name, ["t"], *(("t", number) for number in owned)), "rack": rack} for name, rack, *owned in told]
+    replicas = [each.split(",") for each in racks.split()]
+    scenario = {"assignor": "sticky", "topics": {"t": len(replicas)}, "members": of, "racks": {"t": replicas}}
+    expected = [[["t", number] for number in mine] for mine in numbers]
+    assert solve(scenario)["assignment"] == dict(zip(members, expected, strict=True))
 
 
 def test_a_group_taken_out_of_a_batch_is_as_it_was_alone():

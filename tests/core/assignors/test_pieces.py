@@ -150,6 +150,35 @@ def test_a_small_table_doubles_where_a_ninth_meets_in_one_bucket(mates, capacity
     assert moves.set_capacity == [capacity]
 
 
+@pytest.mark.parametrize(("size", "capacity"), [(11, 16), (12, 32)])
+def test_a_table_doubles_past_three_quarters(size, capacity):
+    after = {slot: slot + 1 if slot + 1 < size else NONE for slot in range(size)}
+    table = {"set_first": [0], "set_size": [size], "set_capacity": [16], "set_topic": [0], "after": after}
+    moves: Any = SimpleNamespace(**table)
+    movements._grow(moves, np.array([0]), np.array([0], np.int32), 0, size)
+    assert moves.set_capacity == [capacity]
+
+
+@pytest.mark.parametrize(("mates", "capacity", "unsure"), [(6, 64, 0), (7, 64, 1), (7, 32, 0)])
+def test_whether_a_list_or_a_tree_is_left_is_not_known_of_seven_in_a_bucket(mates, capacity, unsure):
+    """Java makes a list of a tree again at two to six entries; no table below 64 has trees."""
+    slots = [capacity * at for at in range(mates)]
+    table = {"set_first": [0], "set_capacity": [capacity], "set_topic": [0], "state": [0, 0, 0]}
+    moves: Any = SimpleNamespace(**table, after=dict(zip(slots, [*slots[1:], NONE], strict=True)))
+    assert movements._first(moves, np.array([0]), np.array([0], np.int32), 0) == 0
+    assert moves.state[2] == unsure
+
+
+@pytest.mark.parametrize(("unsure", "status"), [(0, Status.OK), (1, Status.ORDER_NOT_EMULATED)])
+def test_a_group_is_given_up_where_which_partition_returns_is_not_known(monkeypatch, unsure, status):
+    def reassigned(h, mv, only_fresh):
+        mv.state[2] = unsure
+
+    monkeypatch.setattr(balance, "_reassign", reassigned)
+    lists = {"slots": 0, "first": np.zeros(2), "after": np.zeros(2)}
+    assert balance.rebalance(holdings(size=np.array([0, 2]), **lists), True) == status
+
+
 def test_many_are_sorted_also_by_ranks_that_some_do_not_have():
     order = np.arange(4, dtype=np.int32)
     _sort_many(np.array([2, NONE, 0, 1], np.int32), order, 4)
@@ -173,6 +202,15 @@ def test_topics_are_walked_of_every_list_though_members_in_turn_share_one():
     order = np.empty(2, np.int32)
     assert walk_topics(group, np.arange(3, dtype=np.int32), order) == 2
     assert sorted(order.tolist()) == [0, 1]
+
+
+def test_topics_without_partitions_or_metadata_are_not_walked():
+    lists = {"subscription": [0], "subscription_start": [0, 3], "topics_of": [0, 1, 2]}
+    group: Any = SimpleNamespace(topics=3, members=1, topic_hash=np.arange(3), topic_partitions=[0, 1, NONE], **lists)
+    group.told = SimpleNamespace(walk=[])
+    order = np.empty(3, np.int32)
+    assert walk_topics(group, np.arange(1, dtype=np.int32), order) == 1
+    assert order[0] == 1
 
 
 def holdings(**values) -> Any:
@@ -205,6 +243,22 @@ def test_the_subscribers_of_a_topic_are_ranked_once_for_all_its_partitions(monke
         monkeypatch.setattr(balance, name, lambda *_, answer=answer: answer)
     assert balance._pass(holdings(), movements.no_movements(0), True, np.zeros(8, np.int64), np.zeros(2, np.int32)) == 2
     assert len(planted) == 1
+
+
+@pytest.mark.parametrize(("previous", "asked"), [([], []), ([NONE, 1], [0, 1])])
+def test_a_topic_that_is_even_is_passed_over_unless_a_partition_may_return(monkeypatch, previous, asked):
+    """Nobody has two more than the topic's least subscriber; but an earlier owner may subscribe no longer."""
+    looked: list[int] = []
+
+    def stays(h, slot, least):
+        looked.append(slot)
+        return NONE
+
+    monkeypatch.setattr(balance, "_least", lambda *_: 4)
+    monkeypatch.setattr(balance, "_better", stays)
+    even = holdings(previous=np.array(previous, np.int32))
+    assert balance._pass(even, movements.no_movements(0), False, np.zeros(8, np.int64), np.zeros(2, np.int32)) == 0
+    assert looked == asked
 
 
 def test_stream_join_numbers_of_each_owner_and_none_where_nobody_subscribes():

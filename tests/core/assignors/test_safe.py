@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groupledger.core.assignors import Doubt, assign, doubts
+from groupledger.core.assignors import Doubt, Path, Status, assign, doubts
 from groupledger.core.assignors.safe import _generation
+from groupledger.core.assignors.server.spec import ServerStatus
 from groupledger.core.batch import NONE
 from groupledger.core.scenario import solve
 from groupledger.core.scenario_groups import encode
+from groupledger.core.step import Reason
 from tests.core.assignors.groups import scenarios
 from tests.examples import examples
 
@@ -109,6 +111,11 @@ def claims(*members):
 )
 def test_a_claim_that_cannot_be_true_says_why(members, expected):
     assert doubts(encode(claims(*members)).batch, cooperative=True).tolist() == expected
+
+
+@pytest.mark.parametrize("outcomes", [Doubt, Path, Reason, ServerStatus, Status])
+def test_no_two_outcomes_share_a_number(outcomes):
+    assert [each.name for each in outcomes] == list(outcomes.__members__)
 
 
 @pytest.mark.parametrize("assignor", EVERY)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groupledger.core.assignors.clients.choices import Choices
+from groupledger.core.assignors.clients.choices import MOST_RUNS, Choices, most_runs
 from groupledger.core.assignors.clients.franz_go.rotations import Cell, Rings
 from groupledger.core.assignors.clients.kip54 import StickyGroup, _even, aiokafka_sticky
 from groupledger.core.assignors.clients.turns import _as_keys
@@ -55,3 +55,12 @@ def test_a_javascript_object_has_its_array_indices_first():
     """An index is below 2**32 - 1 and written without signs or leading zeros (ECMA-262, `OrdinaryOwnPropertyKeys`)."""
     names = ["b", "4294967295", "10", "9", "4294967294", "01", "-1", "a"]
     assert _as_keys(names) == ["9", "10", "4294967294", "b", "4294967295", "01", "-1", "a"]
+
+
+@pytest.mark.parametrize(
+    ("members", "partitions", "runs"), [(1, 998, 501), (500, 499, 501), (0, 10**6, 1), (0, 0, MOST_RUNS)]
+)
+def test_a_larger_group_is_run_less_often(members, partitions, runs):
+    """Half a million members and partitions in all runs, and one run more: a thousand may be gone through 501 times."""
+    group = Group(tuple(Member(f"m{at}", ("t",)) for at in range(members)), {"t": partitions})
+    assert most_runs(group) == runs

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from groupledger.core.assignors import ASSIGNORS
+from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
 from groupledger.core.faults import Fault
 from groupledger.core.scenario import solve, solve_lines
 
@@ -78,6 +80,13 @@ def test_what_cannot_be_answered_says_why(told, code, words):
     with pytest.raises(Fault, match=words) as raised:
         solve(told)
     assert raised.value.code == code
+
+
+def test_an_unknown_assignor_is_told_every_name_once():
+    with pytest.raises(Fault) as raised:
+        solve(scenario("mine", "t"))
+    names = raised.value.message.partition("expected one of ")[2].split(", ")
+    assert sorted(names) == sorted({*ASSIGNORS, *CLIENT_ASSIGNORS})
 
 
 def test_a_line_of_solve():

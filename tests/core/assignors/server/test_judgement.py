@@ -154,6 +154,13 @@ def test_a_topic_made_again_within_one_listing_is_there_however_its_changes_come
         assert judge_snapshots(log, order, [4], "range") == [Verdict.EXACT]
 
 
+def test_a_group_that_was_deleted_is_known_from_its_new_birth_on():
+    """Whatever could not be read before is gone with it."""
+    deletion = LogRecord(LogKey(RecordKind.CONSUMER_GROUP_METADATA, 0, "g", {}), 0, None)
+    log = [(offset, 0, record) for offset, record in enumerate((None, deletion, *range_log()))]
+    assert judge_snapshots(log, [IdentifiedChange(0, "t", T, 4)], [9], "range") == [Verdict.EXACT]
+
+
 def range_log():
     """A group's birth: its epoch, one member, that one's target, and what it holds."""
     kind = RecordKind

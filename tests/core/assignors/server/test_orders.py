@@ -5,6 +5,7 @@ import uuid
 import numpy as np
 import pytest
 
+from groupledger.core.assignors.server.changes import with_room
 from groupledger.core.assignors.server.group import ServerGroup, ServerMember, Topic, TopicId, encode
 from groupledger.core.assignors.server.javatable import HashedKey, JavaTable
 from groupledger.core.assignors.server.order import (
@@ -94,7 +95,9 @@ def test_capacity_after_changes(hashes, signs, first, capacity):
     assert after_changes(hashed, signed, len(hashed), first) == capacity
 
 
-@pytest.mark.parametrize("numbers", [[0, 16, 32], [5, 4, 3], [40, 41, 42], [17, 1], [9], [100_000, 1, 65_536]])
+@pytest.mark.parametrize(
+    "numbers", [[0, 16, 32], [5, 4, 3], [40, 41, 42], [17, 1], [9], [100_000, 1, 65_536], [1, 0, 3], [15, 16]]
+)
 def test_kernels_walk_as_the_table_kept_key_by_key(numbers):
     table = JavaTable(16)
     for number in numbers:
@@ -112,3 +115,28 @@ def test_the_example_in_the_docs_of_a_tree():
     for number in range(0, 64 * 9, 64):
         table.put(HashedKey(number, number, number))
     assert next(iter(table)) == 192
+
+
+@pytest.mark.parametrize("apart", [2, 3])
+def test_half_of_a_tree_is_a_list_again_at_six_keys_and_keeps_their_order(apart):
+    """Eight and more keys of one bucket of 64, `apart` of which go elsewhere as the table doubles."""
+    stay, leave = [128 * at for at in range(6)], [64 + 128 * at for at in range(apart + 1)]
+    numbers = [*stay, *leave]
+    table = JavaTable(64)
+    for number in numbers:
+        table.put(HashedKey(number, number, number))
+    tree = [number for number in table if number in stay]
+    assert tree != stay  # the root comes first
+    for number in range(1, 50 - len(numbers)):
+        table.put(HashedKey(number, number, number))
+    assert table.capacity == 128
+    assert [number for number in table if number in stay] == tree
+
+
+def test_a_log_grows_to_the_room_that_is_asked_for():
+    log = np.arange(12, dtype=np.int32).reshape(4, 3)
+    assert with_room(log, 3, 1) is log
+    for more, rows in ((2, 8), (5, 8), (6, 9), (40, 43)):
+        longer = with_room(log, 3, more)
+        assert longer.shape == (rows, 3)
+        assert longer[:3].tolist() == log[:3].tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import sha256
 from itertools import product
 from types import SimpleNamespace
@@ -23,6 +24,14 @@ def group(members, topics, *, mixed=False):
     ids = {name: Topic(TopicId(sha256(name.encode()).digest()[:16]), 3) for name in topics}
     named = [tuple(topics) if at or not mixed else tuple(topics[:-1]) for at in range(len(members))]
     return ServerGroup(tuple(ServerMember(*each) for each in zip(members, named, strict=True)), ids)
+
+
+def holding(some):
+    """Return the group with a topic for each member to hold."""
+    held = [((topic.topic_id, (0, 1, 2)),) for topic in some.topics.values()]
+    return replace(
+        some, members=tuple(replace(each, target=mine) for each, mine in zip(some.members, held, strict=True))
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,7 +89,8 @@ def test_range_meets_topics_in_the_order_of_the_first_member_by_id(before):
 def test_plain_names_ask_no_tree(assignor, monkeypatch):
     for name in ("range_record", "shared_topics", "member_order", "record", "target"):
         monkeypatch.setattr(exact, name, lambda *_, **__: pytest.fail("asked"))
-    batch, _ = encode([group(PLAIN, PLAIN), group(PLAIN, PLAIN, mixed=True)])
+    alike, mixed = group(PLAIN, PLAIN), group(PLAIN, PLAIN, mixed=True)
+    batch, _ = encode([alike, mixed, holding(alike), holding(mixed)])
     assign(assignor, batch)
 
 
