@@ -262,6 +262,17 @@ EQUIVALENT: dict[Key, str] = {
         "1_000_003",
         "1000004",
     ): "buckets of a table of our own, which is walked in no order: others hold the same",
+    Key("assignors/safe.py", "highest = np.full(slot.max(initial=-1) + 1, np.iinfo(np.int64).min)", "-", ""): ROOM,
+    Key("assignors/plain.py", "WORD = 32", "32", "33"): "an int64 holds 33 marks as well as 32",
+    Key(
+        "assignors/clients/franz_go/levels.py", "for place in reversed(range(len(heap) // 2)):", "//", "*"
+    ): "places without any below them are sunk too, and stay",
+    Key("assignors/server/heterogeneous.py", "return log, used, OK, -1", "1", "2"): "a mark for no failing position",
+    Key("assignors/server/range_.py", "unsure = False", "False", "True"): "set anew with the first member's topics",
+    Key("assignors/constrained.py", "plan.counts[3] += 1", "1", "2"): "all that is asked is whether it is 0",
+    Key(
+        "assignors/balance.py", "while at > 1:", ">", ">="
+    ): "place 0, above the winner, is written too and read by none",
     Key(
         "assignors/kip615.py", "owned[claimant[at]] += 1", "1", "2"
     ): "who owns as many as the floor has no more to keep, whatever it may",

@@ -15,7 +15,7 @@ from groupledger.core.assignors.group import _sort_many, arrays, walk_topics
 from groupledger.core.assignors.holdings import STATUS
 from groupledger.core.assignors.kip315.selection import _own, eligible
 from groupledger.core.assignors.racks import has_replica
-from groupledger.core.assignors.server import ServerGroup, ServerMember, Topic, TopicId, heterogeneous, record
+from groupledger.core.assignors.server import ServerGroup, ServerMember, Topic, TopicId, heterogeneous, range_, record
 from groupledger.core.assignors.server import encode as server_encode
 from groupledger.core.assignors.server.balancer import balancer, next_most, topic_is_level
 from groupledger.core.assignors.server.walks import group_at
@@ -64,7 +64,7 @@ def test_the_score_is_kafkas_int():
         (["tt", "u"], False),
     ],
 )
-def test_subscriptions_are_compared_with_the_topics_of_the_first_that_names_any(lists, equal):
+def test_subscriptions_are_compared_with_the_first_non_empty_one(lists, equal):
     """As `allSubscriptionsEqual` does: by size, and by whether that set has every topic of the list."""
     start = [0, *accumulate(map(len, lists))]
     group: Any = SimpleNamespace(topics=2, subscription=[*range(len(lists))], subscription_start=start)
@@ -85,14 +85,14 @@ def test_the_spread_of_a_group_is_of_its_active_members(sizes, spread):
 
 
 @pytest.mark.parametrize("sizes", [[1, 1], [1, 2]])
-def test_members_within_one_partition_are_balanced_whoever_holds_what_else(sizes):
+def test_members_within_one_partition_are_balanced_whatever_else_is_held(sizes):
     """Kafka asks no further, and so does not meet a partition that nobody active holds."""
     even = holdings(size=np.array(sizes))
     assert balance._balanced(even)
     assert even.flag[STATUS] == Status.OK
 
 
-def test_nobody_who_takes_part_is_no_first_of_them():
+def test_the_balance_check_fails_without_active_members_as_in_kafka():
     """Kafka asks for the first and the last of an empty set: NoSuchElementException."""
     nobody = holdings(active=np.zeros(2, np.bool_))
     assert not balance._balanced(nobody)
@@ -123,7 +123,7 @@ def test_a_member_in_the_partitions_rack_is_looked_for_before_any_other(monkeypa
     ("near", "first"),
     [pytest.param(False, 1, id="a subscriber"), pytest.param(True, 4, id="near, and with two fewer")],
 )
-def test_whoever_cannot_take_a_partition_is_passed_over(monkeypatch, near, first):
+def test_members_that_cannot_take_a_partition_are_skipped(monkeypatch, near, first):
     """Walked in turn: no subscriber, one without a rack, one in another rack, one that has as many, one with fewer."""
     monkeypatch.setattr(balance, "subscribes", lambda h, place, topic: place > 0)
     monkeypatch.setattr(balance, "has_replica", lambda g, topic, partition, rack: rack == 3)
@@ -160,7 +160,7 @@ def test_a_table_doubles_past_three_quarters(size, capacity):
 
 
 @pytest.mark.parametrize(("mates", "capacity", "unsure"), [(6, 64, 0), (7, 64, 1), (7, 32, 0)])
-def test_whether_a_list_or_a_tree_is_left_is_not_known_of_seven_in_a_bucket(mates, capacity, unsure):
+def test_seven_entries_in_a_bucket_may_still_be_a_tree(mates, capacity, unsure):
     """Java makes a list of a tree again at two to six entries; no table below 64 has trees."""
     slots = [capacity * at for at in range(mates)]
     table = {"set_first": [0], "set_capacity": [capacity], "set_topic": [0], "state": [0, 0, 0]}
@@ -170,7 +170,7 @@ def test_whether_a_list_or_a_tree_is_left_is_not_known_of_seven_in_a_bucket(mate
 
 
 @pytest.mark.parametrize(("unsure", "status"), [(0, Status.OK), (1, Status.ORDER_NOT_EMULATED)])
-def test_a_group_is_given_up_where_which_partition_returns_is_not_known(monkeypatch, unsure, status):
+def test_a_group_is_not_emulated_if_the_returning_partition_is_unknown(monkeypatch, unsure, status):
     def reassigned(h, mv, only_fresh):
         mv.state[2] = unsure
 
@@ -246,7 +246,7 @@ def test_the_subscribers_of_a_topic_are_ranked_once_for_all_its_partitions(monke
 
 
 @pytest.mark.parametrize(("previous", "asked"), [([], []), ([NONE, 1], [0, 1])])
-def test_a_topic_that_is_even_is_passed_over_unless_a_partition_may_return(monkeypatch, previous, asked):
+def test_balanced_topics_are_skipped_unless_a_partition_may_return(monkeypatch, previous, asked):
     """Nobody has two more than the topic's least subscriber; but an earlier owner may subscribe no longer."""
     looked: list[int] = []
 
@@ -259,6 +259,12 @@ def test_a_topic_that_is_even_is_passed_over_unless_a_partition_may_return(monke
     even = holdings(previous=np.array(previous, np.int32))
     assert balance._pass(even, movements.no_movements(0), False, np.zeros(8, np.int64), np.zeros(2, np.int32)) == 0
     assert looked == asked
+
+
+def test_a_strict_pass_counts_its_moves(monkeypatch):
+    for name, answer in {"_target": 1, "_balanced": False, "_shift": None}.items():
+        monkeypatch.setattr(balance, name, lambda *_, answer=answer: answer)
+    assert balance.pass_strictly(holdings(), movements.no_movements(0), True) == 2
 
 
 def test_stream_join_numbers_of_each_owner_and_none_where_nobody_subscribes():
@@ -281,7 +287,7 @@ def test_a_topic_is_level_where_no_two_seats_differ_by_two():
         assert topic_is_level(balancer(seats, size), size) is level
 
 
-def test_a_group_that_goes_on_moving_is_left_after_kafkas_rounds(monkeypatch):
+def test_balancing_ends_after_kafkas_maximum_of_rounds(monkeypatch):
     """`MAX_ITERATION_COUNT` of UniformHeterogeneousAssignmentBuilder is 16; topics of one subscriber are not asked."""
     asked: list[int] = []
 
@@ -315,6 +321,17 @@ def test_the_most_loaded_seats_give_in_turn_until_none_is_left():
     assert given == [1, 0, 1, 0]
     one = balancer(np.array([0], np.int32), np.array([3]))
     assert next_most(one, np.array([3])) == 0
+
+
+@pytest.mark.parametrize(("shares", "order"), [([1] * 8 + [0], [*range(8)]), ([1] * 9, [1, 2, 4, 6, 8, 0, 3, 5, 7])])
+def test_range_leaves_topics_without_a_share_out_of_a_members_map(shares, order):
+    """Its map has 16 buckets, all topics are in one of them, and the ninth put would double the map."""
+    id_hash = np.array([16, 0, 32, 48, 64, 80, 96, 112, 128], np.int32)
+    quota, none, topic = np.array(shares), np.zeros(9, np.int64), np.empty(9, np.int32)
+    group: Any = SimpleNamespace(id_hash=id_hash)
+    dealt = range_.Shares(quota, none.copy(), none.copy(), none.copy())
+    assert range_._write(group, dealt, np.arange(9, dtype=np.int32), 16, 0, topic, np.empty(9, np.int32))
+    assert topic[: len(order)].tolist() == order
 
 
 def test_topics_without_partitions_are_in_no_bucket_and_not_walked():

@@ -82,7 +82,7 @@ def test_what_cannot_be_answered_says_why(told, code, words):
     assert raised.value.code == code
 
 
-def test_an_unknown_assignor_is_told_every_name_once():
+def test_the_error_for_an_unknown_assignor_lists_each_name_once():
     with pytest.raises(Fault) as raised:
         solve(scenario("mine", "t"))
     names = raised.value.message.partition("expected one of ")[2].split(", ")

@@ -118,7 +118,7 @@ def test_the_example_in_the_docs_of_a_tree():
 
 
 @pytest.mark.parametrize("apart", [2, 3])
-def test_half_of_a_tree_is_a_list_again_at_six_keys_and_keeps_their_order(apart):
+def test_half_a_tree_of_six_keys_becomes_a_list_in_the_same_order(apart):
     """Eight and more keys of one bucket of 64, `apart` of which go elsewhere as the table doubles."""
     stay, leave = [128 * at for at in range(6)], [64 + 128 * at for at in range(apart + 1)]
     numbers = [*stay, *leave]

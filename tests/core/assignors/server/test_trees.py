@@ -27,11 +27,10 @@ def group(members, topics, *, mixed=False):
 
 
 def holding(some):
-    """Return the group with a topic for each member to hold."""
-    held = [((topic.topic_id, (0, 1, 2)),) for topic in some.topics.values()]
-    return replace(
-        some, members=tuple(replace(each, target=mine) for each, mine in zip(some.members, held, strict=True))
-    )
+    """Return the group with two whole topics for each member to hold, until there are none left."""
+    whole = [(topic.topic_id, (0, 1, 2)) for topic in some.topics.values()]
+    members = [replace(each, target=tuple(whole[2 * at : 2 * at + 2])) for at, each in enumerate(some.members)]
+    return replace(some, members=tuple(members))
 
 
 @pytest.mark.parametrize(
@@ -71,7 +70,7 @@ def test_a_tree_of_members_decides_alike_wherever_its_group_stands(mixed):
 
 
 @pytest.mark.parametrize("before", [(), (group(PLAIN, PLAIN),)])
-def test_range_meets_topics_in_the_order_of_the_first_member_by_id(before):
+def test_the_first_members_subscription_orders_the_topics_of_range(before):
     """All subscribe to the same topics of one hash; `n` joined first, yet the order in which `m` names them counts."""
 
     def records(*orders):
