@@ -263,6 +263,7 @@ EQUIVALENT: dict[Key, str] = {
         "1000004",
     ): "buckets of a table of our own, which is walked in no order: others hold the same",
     Key("assignors/safe.py", "highest = np.full(slot.max(initial=-1) + 1, np.iinfo(np.int64).min)", "-", ""): ROOM,
+    Key("assignors/constrained.py", "np.zeros(4, np.int64),", "4", "5"): ROOM,
     Key("assignors/plain.py", "WORD = 32", "32", "33"): "an int64 holds 33 marks as well as 32",
     Key(
         "assignors/clients/franz_go/levels.py", "for place in reversed(range(len(heap) // 2)):", "//", "*"

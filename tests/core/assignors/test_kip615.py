@@ -1,6 +1,7 @@
 """KIP-615's stated guarantees, its refusal, and how its pseudo-code differs from the version that kafka-clients had."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -97,6 +98,13 @@ def test_claims_of_an_older_generation_are_not_owned():
 def test_claims_of_one_generation_are_owned_whichever_it_is(generation):
     owned = {"a": t(2, 3), "b": t(0, 1)}
     assert answers(scenario({"t": 4}, owned, generation))[0] == owned
+
+
+def test_claims_are_dated_by_the_subscription_whatever_the_user_data_say():
+    """Both claim t-0 in generation 1, so that neither owns it (KIP-792)."""
+    case = scenario({"t": 2}, {"a": t(0), "b": t(0)})
+    dated = replace(encode(case).batch, claim_generation=np.array([1, 5], np.int32))
+    assert assign(NAME, dated).target_partition.tolist() == [0, 1]
 
 
 def test_a_group_without_members_has_no_lists():
