@@ -12,7 +12,7 @@ import pytest
 from groupledger.core.assignors import Status, balance, general, librdkafka, movements, transfers
 from groupledger.core.assignors.answer import lists_of
 from groupledger.core.assignors.group import _sort_many, arrays, walk_topics
-from groupledger.core.assignors.holdings import STATUS
+from groupledger.core.assignors.holdings import STATUS, STRICT
 from groupledger.core.assignors.kip315.selection import _own, eligible
 from groupledger.core.assignors.racks import has_replica
 from groupledger.core.assignors.sticky import subscriptions_equal
@@ -255,6 +255,19 @@ def test_balanced_topics_are_skipped_unless_a_partition_may_return(monkeypatch, 
     even = holdings(previous=np.array(previous, np.int32))
     assert balance._pass(even, movements.no_movements(0), False, np.zeros(8, np.int64), np.zeros(2, np.int32)) == 0
     assert looked == asked
+
+
+@pytest.mark.parametrize(("subscribed", "active", "strict"), [(True, True, 0), (False, True, 1), (True, False, 1)])
+def test_an_older_claim_of_a_member_that_cannot_have_the_partition_makes_a_group_strict(
+    monkeypatch, subscribed, active, strict
+):
+    """One partition, owned by the first member; the second claims it in an older generation."""
+    monkeypatch.setattr(general, "subscribes", lambda h, place, topic: subscribed)
+    lists = {"most": [2, 2], "base": [0, 1], "previous": [1], "active": [True, active]}
+    one = holdings(size=np.array([1, 0]), **lists)
+    group: Any = SimpleNamespace(members=2)
+    general._settle_active(group, group, one)
+    assert one.flag[STRICT] == strict
 
 
 def test_a_strict_pass_counts_its_moves(monkeypatch):
