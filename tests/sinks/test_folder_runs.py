@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyarrow import parquet
 
 from groupledger.core.faults import Fault
 from groupledger.sinks import changes, folder_runs, ledger, runs
@@ -114,6 +115,21 @@ def test_files_of_many_commits_are_made_one(spark, place, monkeypatch):
     assert len(DeltaTable(str(folder_of(place))).file_uris()) == 2, "one of four, and one"
     assert committed(spark, place) == [(number, f"run-{number}", f"a-{number}") for number in range(1, 6)]
     assert [run.sequence for run in runs.history(spark, place)] == [1, 2, 3, 4, 5]
+
+
+def test_a_file_of_rows_is_read_once_and_again_where_it_was_changed(spark, place, monkeypatch):
+    opened = []
+    opening = parquet.ParquetFile
+    monkeypatch.setattr(parquet, "ParquetFile", lambda path, **how: opened.append(path) or opening(path, **how))
+    first = runs.commit(spark, place, attempt("run-1", "a-1"), 0, OUTCOME)
+    assert runs.history(spark, place) == runs.history(spark, place) == (first,)
+    [file] = opened
+    second = runs.commit(spark, place, attempt("run-2", "a-2"), 1, OUTCOME)
+    assert runs.history(spark, place) == (first, second)
+    assert [path == file for path in opened] == [True, False]
+    file.write_bytes(b"PAR1")
+    with pytest.raises(Fault, match="table runs is damaged"):
+        runs.history(spark, place)
 
 
 def killed(*_, **__):

@@ -53,6 +53,8 @@ _LOCAL = {
     "spark.sql.catalogImplementation": "in-memory",  # no Hive, no Derby files where the command was started
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # files are looked up here, not in a job
     "spark.databricks.delta.snapshotPartitions": "1",  # the state of a small log in one task, not in fifty
+    # Each commit to a table of at most 50 files would list them all in its checksum, and work out its whole state.
+    "spark.databricks.delta.allFilesInCrc.enabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # or each part of a Column asks the JVM who wrote it
     "spark.sql.adaptive.coalescePartitions.enabled": "false",  # or small shuffles end on one core

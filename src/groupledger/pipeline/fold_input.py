@@ -21,6 +21,7 @@ from groupledger.pipeline import offset_commits
 from groupledger.pipeline.log_partitions import FIRST_OFFSET, HOME, LAST_OFFSET, RECORDS, GroupName, LastHead, homes
 from groupledger.pipeline.offset_commits import Spared
 from groupledger.pipeline.past import GROUP, Past
+from groupledger.sinks.current import numbered
 from groupledger.tables import GROUP_HEADS, LOG_RECORDS
 from groupledger.tables import columns as c
 
@@ -148,10 +149,24 @@ def _groups(past: Past, extent: DataFrame) -> DataFrame:
         groups = groups.join(marked, GROUP, "full").fillna(False, [STRAYED])
     if past.empty:
         return groups.withColumns({LATEST: F.lit(None).cast(_HEAD), EARLIEST: F.lit(None).cast("bigint")})
-    narrow = past.current(GROUP_HEADS).select(*GROUP, c.LOG_PARTITION, c.OFFSET, c.ATTEMPT_ID)
-    latest = F.max_by(F.struct(c.LOG_PARTITION, c.OFFSET, c.ATTEMPT_ID), c.OFFSET).alias(LATEST)
-    heads = narrow.join(groups.select(*GROUP), GROUP).groupBy(*GROUP).agg(latest, F.min(c.OFFSET).alias(EARLIEST))
-    return groups.join(heads, GROUP, "left")
+    return groups.join(_last_heads(past, groups), GROUP, "left")
+
+
+def _last_heads(past: Past, groups: DataFrame) -> DataFrame:
+    """The last head of each group that has one, and the offset of its first.
+
+    Aggregates of numbers alone are hashed; with a struct or a text among them, Spark sorts all heads there ever were.
+    """
+    numbers = F.broadcast(numbered(past.spark, past.commits))
+    heads = past.current(GROUP_HEADS).join(numbers, c.ATTEMPT_ID).join(groups.select(*GROUP), GROUP)
+    last = heads.groupBy(*GROUP).agg(
+        F.max_by(c.LOG_PARTITION, c.OFFSET).alias(c.LOG_PARTITION),
+        F.max(c.OFFSET).alias(c.OFFSET),
+        F.max_by(c.SEQUENCE, c.OFFSET).alias(c.SEQUENCE),
+        F.min(c.OFFSET).alias(EARLIEST),
+    )
+    head = F.struct(c.LOG_PARTITION, c.OFFSET, c.ATTEMPT_ID).alias(LATEST)
+    return last.join(numbers, c.SEQUENCE).select(*GROUP, head, EARLIEST)
 
 
 _HEAD = f"struct<{c.LOG_PARTITION}:int,{c.OFFSET}:bigint,{c.ATTEMPT_ID}:string>"

@@ -173,8 +173,8 @@ class _Work:
         counts |= forgetting(self.spark, self.location, removed.get(LOG_RECORDS.name, []))
         guards = {guard for commit in seen.commits for guard in commit.guards if LOG_RECORDS.name in removed}
         guards -= {runs.REDACTION}
-        engine_errors_as_faults = f"{KIND}-{self.invocation.attempt_id}"
-        attempt = replace(self.lease.attempt, run_id=engine_errors_as_faults, guards=tuple(sorted(guards)))
+        run_id = f"{KIND}-{self.invocation.attempt_id}"
+        attempt = replace(self.lease.attempt, run_id=run_id, guards=tuple(sorted(guards)))
         outcome = runs.Outcome({}, counts, result_digest="", verdict="done", finished_at=now, removed=removed)
         runs.commit(self.spark, self.location, attempt, seen.sequence, outcome)
 

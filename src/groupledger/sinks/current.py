@@ -166,12 +166,7 @@ class _Reader:
         attempts = [commit.attempt_id for commit in self._wanted()]
         if len(attempts) <= _NAMED:
             return rows.where(written_by(attempts))
-        return _matching(rows, F.broadcast(self._numbered(self._wanted())), (c.ATTEMPT_ID,))
-
-    def _numbered(self, commits: Iterable[Commit]) -> DataFrame:
-        """Commits as rows: attempt, number."""
-        rows = [(commit.attempt_id, commit.sequence) for commit in commits]
-        return self.spark.createDataFrame(rows, f"{c.ATTEMPT_ID} string, {c.SEQUENCE} bigint")
+        return _matching(rows, F.broadcast(numbered(self.spark, self._wanted())), (c.ATTEMPT_ID,))
 
     def _current_of_both(self, table: Table, rows: DataFrame) -> DataFrame:
         """Rows of these tables are facts or results: of a stage, or with a scenario."""
@@ -196,7 +191,7 @@ class _Reader:
         if not again:
             return self._counted(rows)
         heads = self.location.rows(self.spark, GROUP_HEADS, again.keys())
-        numbers = F.broadcast(self._numbered(again.values()))
+        numbers = F.broadcast(numbered(self.spark, again.values()))
         marks = heads.where(F.col(c.REFOLDED)).join(numbers, c.ATTEMPT_ID)
         keys = (c.CLUSTER_ID, c.GROUP_ID, c.LOG_PARTITION, c.FROM_OFFSET, c.OFFSET, c.SEQUENCE)
         marks = F.broadcast(marks.select(*keys).alias(_MARK))
@@ -205,7 +200,13 @@ class _Reader:
 
     def _stamped(self, rows: DataFrame) -> DataFrame:
         """The rows that are asked for with the number of their commit."""
-        return rows.join(F.broadcast(self._numbered(self._wanted())), c.ATTEMPT_ID)
+        return rows.join(F.broadcast(numbered(self.spark, self._wanted())), c.ATTEMPT_ID)
+
+
+def numbered(spark: SparkSession, commits: Iterable[Commit]) -> DataFrame:
+    """Commits as rows: attempt, number."""
+    rows = [(commit.attempt_id, commit.sequence) for commit in commits]
+    return spark.createDataFrame(rows, f"{c.ATTEMPT_ID} string, {c.SEQUENCE} bigint")
 
 
 def written_by(attempts: Collection[str]) -> Column:

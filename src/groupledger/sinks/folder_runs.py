@@ -11,8 +11,9 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pyspark.sql.types import StructType
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 RunRow = Mapping[str, Any]
 """A row of `runs`: a value a column; maps as dictionaries, moments with their zone."""
+T = TypeVar("T")
 
 WRITER_VERSION = 3
 """Of Delta's protocol: constraints need it, and nothing else of `runs` needs more. From 7 on features are listed."""
@@ -40,6 +42,8 @@ TRIES = 10
 """Commits of others that may come in between before this one gives up."""
 MOST_FILES = 32
 """Files with rows of one status, beyond which they are made one: each commit adds a file, which takes a millisecond."""
+KEPT_FILES = 3 * MOST_FILES
+"""Files whose rows are remembered, which no writer changes: a run looks four times at those of thousands of runs."""
 
 _MAPS = (c.COUNTS_IN, c.COUNTS_OUT, c.REMOVED)
 
@@ -50,8 +54,12 @@ class FolderRuns:
 
     folder: Path
 
-    def read(self, *statuses: str) -> list[dict[str, Any]]:
+    def read(self, *statuses: str) -> list[RunRow]:
         """The rows with these statuses, in no order. Raises LedgerRefusal LEDGER_DAMAGED."""
+        return self.read_as(itself, *statuses)
+
+    def read_as(self, make: Callable[[RunRow], T], *statuses: str) -> list[T]:
+        """What is made of each row with these statuses; of a file that was read before, nothing is made again."""
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
 
@@ -59,7 +67,7 @@ class FolderRuns:
             table = DeltaTable(str(self.folder))
         except (DeltaError, OSError) as error:
             raise damaged(RUNS.name, f"its log cannot be read ({first_words(error)})") from error
-        return _rows(self.folder, table, statuses)
+        return _made(make, self.folder, table, statuses)
 
     def append(self, row: RunRow) -> None:
         """Add a row. Raises as `insert`; WriteConflict where writers that take no lock are always faster."""
@@ -74,7 +82,7 @@ class FolderRuns:
         False, too, where a writer that takes no lock was faster. Raises LedgerRefusal: LEDGER_UNWRITABLE,
         LEDGER_DAMAGED.
         """
-        return self._inserted(row, lambda table: any(map(bars, _rows(self.folder, table, statuses))))
+        return self._inserted(row, lambda table: any(map(bars, _made(itself, self.folder, table, statuses))))
 
     def _inserted(self, row: RunRow, barred: Callable[[DeltaTable], bool]) -> bool:
         from deltalake.exceptions import DeltaError
@@ -98,7 +106,7 @@ class FolderRuns:
                 changes.gather_rows(self.folder, self._read_anew, {c.STATUS: status})
 
     def _read_anew(self, table: DeltaTable, partition: Mapping[str, str]) -> list[dict[str, Any]]:
-        return [_stored(row) for row in _rows(self.folder, table, partition.values())]
+        return _made(_stored, self.folder, table, partition.values())
 
     def declared(self) -> tuple[StructType, str | None]:
         """The columns as Spark has them, and the schema version, if the table says one."""
@@ -118,20 +126,42 @@ def folder_runs(spark: SparkSession, location: LedgerLocation) -> FolderRuns | N
     return FolderRuns(folder)
 
 
-def _rows(folder: Path, table: DeltaTable, statuses: Collection[str]) -> list[dict[str, Any]]:
-    """The rows, each page held against its checksum, which delta-rs does not do."""
-    import pyarrow as pa
-    from pyarrow import parquet
+class _DataFile(NamedTuple):
+    """A file of rows of one status, told from one that stood in its place before."""
 
-    found: list[dict[str, Any]] = []
+    path: Path
+    status: str
+    identity: tuple[int, int, int]  # inode, ns of its last change, bytes
+
+
+def _made(make: Callable[[RunRow], T], folder: Path, table: DeltaTable, statuses: Collection[str]) -> list[T]:
+    """What is made of each row of the table's version with these statuses."""
+    import pyarrow as pa
+
+    found: list[T] = []
     for name, status in _files(table):
         if status in statuses:
             try:
-                rows = parquet.ParquetFile(folder / name, page_checksum_verification=True).read().to_pylist()
+                stat = (folder / name).stat()
+                identity = stat.st_ino, stat.st_mtime_ns, stat.st_size
+                found += _made_of_file(make, _DataFile(folder / name, status, identity))
             except (OSError, pa.ArrowException) as error:
                 raise damaged(RUNS.name, f"{folder / name} cannot be read ({first_words(error)})") from error
-            found += [_row(row, status) for row in rows]
     return found
+
+
+@lru_cache(maxsize=KEPT_FILES)
+def _made_of_file(make: Callable[[RunRow], T], file: _DataFile) -> tuple[T, ...]:
+    """What is made of its rows, each page held against its checksum, which delta-rs does not do."""
+    from pyarrow import parquet
+
+    rows = parquet.ParquetFile(file.path, page_checksum_verification=True).read().to_pylist()
+    return tuple(make(_row(row, file.status)) for row in rows)
+
+
+def itself(row: RunRow) -> RunRow:
+    """Return the row."""
+    return row
 
 
 def _files(table: DeltaTable) -> list[tuple[str, str]]:

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql import functions as F
 
@@ -30,7 +30,7 @@ from groupledger.core.digest import canonical, digest
 from groupledger.core.faults import Fault
 from groupledger.sinks import changes
 from groupledger.sinks.folder_runs import TRIES as TRIES
-from groupledger.sinks.folder_runs import folder_runs
+from groupledger.sinks.folder_runs import RunRow, folder_runs, itself
 from groupledger.sinks.refusals import ENGINE_ERRORS, is_conflict
 from groupledger.sinks.refusals import WriteConflict as WriteConflict
 from groupledger.tables import RUNS, SCHEMA_VERSION
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
     from groupledger.sinks.folder_runs import FolderRuns
     from groupledger.sinks.ledger import LedgerLocation
+
+T = TypeVar("T")
 
 READ = "read"
 """In `inputs` of an ingest: the first and last offset of each log partition of which it wrote records."""
@@ -167,19 +169,25 @@ class LedgerView:
 
 def read_commits(spark: SparkSession, location: LedgerLocation, run_id: str | None = None) -> LedgerView:
     """One read of the committed rows, without a shuffle: a run is a short row, and few are ever made."""
-    rows = _read(spark, location, COMMITTED)
-    commits = sorted((_commit(row) for row in rows), key=lambda commit: commit.sequence)
-    found = next((_run(row) for row in rows if row[c.RUN_ID] == run_id), None)
+    commits = sorted(_read_as(_commit, spark, location, COMMITTED), key=lambda commit: commit.sequence)
+    found = None
+    if any(commit.run_id == run_id for commit in commits):
+        found = next(_run(row) for row in _read(spark, location, COMMITTED) if row[c.RUN_ID] == run_id)
     return LedgerView(tuple(commits), found)
 
 
-def _read(spark: SparkSession, location: LedgerLocation, *statuses: str) -> list[dict[str, Any]]:
-    """The rows with these statuses: by delta-rs where it can."""
+def _read(spark: SparkSession, location: LedgerLocation, *statuses: str) -> list[RunRow]:
+    """The rows with these statuses."""
+    return _read_as(itself, spark, location, *statuses)
+
+
+def _read_as(make: Callable[[RunRow], T], spark: SparkSession, location: LedgerLocation, *statuses: str) -> list[T]:
+    """What is made of each row with these statuses: read by delta-rs where it can."""
     table = folder_runs(spark, location)
     if table is not None:
-        return table.read(*statuses)
+        return table.read_as(make, *statuses)
     rows = location.rows(spark, RUNS).where(F.col(c.STATUS).isin(*statuses)).collect()
-    return [row.asDict() for row in rows]
+    return [make(row.asDict()) for row in rows]
 
 
 def counted(spark: SparkSession, location: LedgerLocation, seen: LedgerView, attempt: Attempt) -> Run | None:
@@ -387,7 +395,7 @@ _SHORT = tuple(each.name for each in fields(Commit) if each.name not in (READ, R
 _WHOLE = tuple(each.name for each in fields(Run))
 
 
-def _commit(row: Mapping[str, Any]) -> Commit:
+def _commit(row: RunRow) -> Commit:
     inputs = json.loads(row[c.INPUTS])
     reached = None if inputs.get(REACHED) is None else canonical(inputs[REACHED])
     told = {c.GUARDS: tuple(row[c.GUARDS]), READ: inputs.get(READ), FACTS_AS_OF: inputs.get(FACTS_AS_OF)}
@@ -395,6 +403,6 @@ def _commit(row: Mapping[str, Any]) -> Commit:
     return Commit(**{name: row[name] for name in _SHORT} | told, reached=reached)
 
 
-def _run(row: Mapping[str, Any]) -> Run:
+def _run(row: RunRow) -> Run:
     told = {c.GUARDS: tuple(row[c.GUARDS]), c.INPUTS: json.loads(row[c.INPUTS])}
     return Run(**{name: row[name] for name in _WHOLE} | told)
