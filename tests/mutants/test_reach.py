@@ -1,6 +1,7 @@
 """Which tests are run for a mutant: none that could see it is left out, whatever computes a value once and keeps it."""
 
 import math
+import os
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -93,6 +94,7 @@ def made(folder, source):
     (folder / "src" / "late.py").write_text(LATE)
     (folder / "test_all.py").write_text(TESTS)
     (folder / "pytest.ini").write_text("[pytest]\nmarkers = slow\n")
+    os.utime(folder / PATH, (0, 0))  # or a mutant of that second and size would be taken for what was compiled of it
     return folder
 
 
