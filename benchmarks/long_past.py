@@ -148,4 +148,4 @@ def _add_run(runs: FolderRuns, row: RunRow, number: int, inputs: dict[str, Any],
     done = {**row, **told, c.INPUTS: json.dumps(inputs), c.SEQUENCE: sequence}
     runs.append(done | {c.STATUS: PLANNED, c.SEQUENCE: None})
     runs.append(done)
-    runs.gather(COMMITTED)
+    runs.gather()

@@ -111,8 +111,12 @@ def test_a_commit_that_takes_no_lock_is_not_written_over(spark, place):
 def test_files_of_many_commits_are_made_one(spark, place, monkeypatch):
     monkeypatch.setattr(folder_runs, "MOST_FILES", 3)
     for number in range(1, 6):
-        runs.commit(spark, place, attempt(f"run-{number}", f"a-{number}"), number - 1, OUTCOME)
-    assert len(DeltaTable(str(folder_of(place))).file_uris()) == 2, "one of four, and one"
+        one = attempt(f"run-{number}", f"a-{number}")
+        runs.plan(spark, place, one)
+        runs.commit(spark, place, one, number - 1, OUTCOME)
+    assert len(DeltaTable(str(folder_of(place))).file_uris()) == 4, "of each status one of four, and one"
+    planned = FolderRuns(folder_of(place)).read(runs.PLANNED)
+    assert sorted(row[c.RUN_ID] for row in planned) == [f"run-{number}" for number in range(1, 6)]
     assert committed(spark, place) == [(number, f"run-{number}", f"a-{number}") for number in range(1, 6)]
     assert [run.sequence for run in runs.history(spark, place)] == [1, 2, 3, 4, 5]
 

@@ -8,6 +8,7 @@ with features that it does not know) everything goes through Spark. Both kinds o
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -93,8 +94,8 @@ class FolderRuns:
         except (DeltaError, OSError) as error:
             raise unwritable(first_words(error)) from error
 
-    def gather(self, status: str) -> None:
-        """Make the files with rows of a status one, where they have become many.
+    def gather(self) -> None:
+        """Make the files with rows of one status one, where they have become many.
 
         The commit before it stands, whatever becomes of this: if it fails, a later call does it.
         """
@@ -102,8 +103,10 @@ class FolderRuns:
         from deltalake.exceptions import DeltaError
 
         with suppress(DeltaError, OSError, WriteConflict):
-            if [each for _, each in _files(DeltaTable(str(self.folder)))].count(status) > MOST_FILES:
-                changes.gather_rows(self.folder, self._read_anew, {c.STATUS: status})
+            files = Counter(status for _, status in _files(DeltaTable(str(self.folder))))
+            for status in sorted(files):
+                if files[status] > MOST_FILES:
+                    changes.gather_rows(self.folder, self._read_anew, {c.STATUS: status})
 
     def _read_anew(self, table: DeltaTable, partition: Mapping[str, str]) -> list[dict[str, Any]]:
         return _made(_stored, self.folder, table, partition.values())

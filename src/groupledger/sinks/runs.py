@@ -312,7 +312,7 @@ def _compare_and_set(spark: SparkSession, location: LedgerLocation, row: Mapping
         return _set_by_spark(spark, location, row)
     went_in = _set_by_delta_rs(table, row)
     if went_in:
-        table.gather(COMMITTED)
+        table.gather()
     return went_in
 
 
