@@ -155,11 +155,16 @@ def _made(make: Callable[[RunRow], T], folder: Path, table: DeltaTable, statuses
 
 @lru_cache(maxsize=KEPT_FILES)
 def _made_of_file(make: Callable[[RunRow], T], file: _DataFile) -> tuple[T, ...]:
-    """What is made of its rows, each page held against its checksum, which delta-rs does not do."""
+    return tuple(map(make, _rows_of_file(file)))
+
+
+@lru_cache(maxsize=KEPT_FILES)
+def _rows_of_file(file: _DataFile) -> tuple[RunRow, ...]:
+    """Its rows, each page held against its checksum, which delta-rs does not do."""
     from pyarrow import parquet
 
     rows = parquet.ParquetFile(file.path, page_checksum_verification=True).read().to_pylist()
-    return tuple(make(_row(row, file.status)) for row in rows)
+    return tuple(_row(row, file.status) for row in rows)
 
 
 def itself(row: RunRow) -> RunRow:

@@ -169,19 +169,13 @@ class LedgerView:
 
 def read_commits(spark: SparkSession, location: LedgerLocation, run_id: str | None = None) -> LedgerView:
     """One read of the committed rows, without a shuffle: a run is a short row, and few are ever made."""
-    commits = sorted(_read_as(_commit, spark, location, COMMITTED), key=lambda commit: commit.sequence)
-    found = None
-    if any(commit.run_id == run_id for commit in commits):
-        found = next(_run(row) for row in _read(spark, location, COMMITTED) if row[c.RUN_ID] == run_id)
-    return LedgerView(tuple(commits), found)
+    commits = sorted(_read(_commit, spark, location, COMMITTED), key=lambda commit: commit.sequence)
+    is_there = any(commit.run_id == run_id for commit in commits)
+    rows = _read(itself, spark, location, COMMITTED) if is_there else []
+    return LedgerView(tuple(commits), next((_run(row) for row in rows if row[c.RUN_ID] == run_id), None))
 
 
-def _read(spark: SparkSession, location: LedgerLocation, *statuses: str) -> list[RunRow]:
-    """The rows with these statuses."""
-    return _read_as(itself, spark, location, *statuses)
-
-
-def _read_as(make: Callable[[RunRow], T], spark: SparkSession, location: LedgerLocation, *statuses: str) -> list[T]:
+def _read(make: Callable[[RunRow], T], spark: SparkSession, location: LedgerLocation, *statuses: str) -> list[T]:
     """What is made of each row with these statuses: read by delta-rs where it can."""
     table = folder_runs(spark, location)
     if table is not None:
@@ -209,7 +203,7 @@ def counted(spark: SparkSession, location: LedgerLocation, seen: LedgerView, att
 
 def history(spark: SparkSession, location: LedgerLocation) -> tuple[Run, ...]:
     """Every run that counts, in the order of the commits."""
-    return tuple(sorted(map(_run, _read(spark, location, COMMITTED)), key=lambda run: run.sequence))
+    return tuple(sorted(_read(_run, spark, location, COMMITTED), key=lambda run: run.sequence))
 
 
 def committed_runs(spark: SparkSession, location: LedgerLocation) -> DataFrame:
@@ -220,7 +214,7 @@ def committed_runs(spark: SparkSession, location: LedgerLocation) -> DataFrame:
 def removals(spark: SparkSession, location: LedgerLocation) -> dict[str, set[str]]:
     """By table, the committed attempts whose rows `maintain` has removed, or is about to remove, for good."""
     found: defaultdict[str, set[str]] = defaultdict(set)
-    for row in _read(spark, location, COMMITTED):
+    for row in _read(itself, spark, location, COMMITTED):
         for table, attempts in (row[c.REMOVED] or {}).items():
             found[table].update(attempts)
     return found
@@ -277,7 +271,7 @@ def _require_not_given_up(spark: SparkSession, location: LedgerLocation, attempt
 
 def given_up(spark: SparkSession, location: LedgerLocation) -> set[str]:
     """The attempts that can no longer commit."""
-    return {row[c.ATTEMPT_ID] for row in _read(spark, location, GIVEN_UP)}
+    return {row[c.ATTEMPT_ID] for row in _read(itself, spark, location, GIVEN_UP)}
 
 
 def give_up(spark: SparkSession, location: LedgerLocation, began_before: datetime, now: datetime) -> int:
@@ -318,11 +312,9 @@ def _compare_and_set(spark: SparkSession, location: LedgerLocation, row: Mapping
 
 def _set_by_delta_rs(table: FolderRuns, row: Mapping[str, Any]) -> bool:
     def bars(other: Mapping[str, Any]) -> bool:
-        same: bool = other[c.ATTEMPT_ID] == row[c.ATTEMPT_ID]  # given up
-        overtaken = other[c.STATUS] == COMMITTED and (
-            other[c.SEQUENCE] >= row[c.SEQUENCE] or other[c.RUN_ID] == row[c.RUN_ID]
-        )
-        return same or overtaken
+        is_given_up, is_committed = other[c.ATTEMPT_ID] == row[c.ATTEMPT_ID], other[c.STATUS] == COMMITTED
+        is_taken = is_committed and (other[c.SEQUENCE] >= row[c.SEQUENCE] or other[c.RUN_ID] == row[c.RUN_ID])
+        return bool(is_given_up or is_taken)
 
     return table.insert(row, bars, COMMITTED, GIVEN_UP)
 
