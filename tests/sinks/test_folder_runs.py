@@ -122,9 +122,14 @@ def test_files_of_many_commits_are_made_one(spark, place, monkeypatch):
 
 
 def test_a_file_of_rows_is_read_once_and_again_where_it_was_changed(spark, place, monkeypatch):
-    opened = []
+    opened: list[Path] = []
     opening = parquet.ParquetFile
-    monkeypatch.setattr(parquet, "ParquetFile", lambda path, **how: opened.append(path) or opening(path, **how))
+
+    def noted(path, **how):
+        opened.append(path)
+        return opening(path, **how)
+
+    monkeypatch.setattr(parquet, "ParquetFile", noted)
     first = runs.commit(spark, place, attempt("run-1", "a-1"), 0, OUTCOME)
     assert runs.history(spark, place) == runs.history(spark, place) == (first,)
     [file] = opened
