@@ -25,7 +25,7 @@ docs: $(VENV)/.installed  ## The documentation as a site in build/site: referenc
 	@echo "build/site/index.html; to search in it: $(BIN)/python -m http.server --directory build/site"
 
 test: setup check  ## Every check and test but the long ones: first what needs no JVM, on all cores, then Spark, in two sessions
-	@$(BIN)/python -m pytest -m "not spark and not live and not cluster" --numprocesses auto --dist worksteal
+	@$(BIN)/python -m pytest -m "not spark and not long and not live and not cluster" --numprocesses auto --dist worksteal
 	@$(BIN)/python -m groupledger.engine.jars broker >/dev/null
 	@$(BIN)/python -m pytest -m "spark and not long and not live and not cluster" --numprocesses 2 --dist loadfile --durations=10
 
@@ -47,6 +47,7 @@ properties: setup  ## What every assignor promises, on 10,000 drawn groups for e
 	@GROUPLEDGER_EXAMPLES=10000 $(BIN)/python -m pytest -q tests/core/assignors/test_properties.py
 	@GROUPLEDGER_EXAMPLES=5000 $(BIN)/python -m pytest -q tests/core/step/test_least_moves.py
 	@GROUPLEDGER_EXAMPLES=500 $(BIN)/python -m pytest -q tests/core/assignors tests/core/step tests/core/segments tests/core/lines \
+	  tests/engine/test_classic_columns.py tests/engine/test_fold_slices.py \
 	  --ignore=tests/core/assignors/test_properties.py --ignore=tests/core/step/test_least_moves.py
 
 machine: setup  ## Random histories of groups, held against what must hold: 5,000 by rounds, 5,000 by a clock, 5,000 of KIP-848, 5,000 of KIP-1071 (about 40 minutes)

@@ -15,6 +15,7 @@ from tests.core.history.records import Log, member
 from tests.core.wire.captured import LOGS
 from tests.engine.both_folds import compared, left_groups, rows_of
 from tests.engine.classic_logs import CHANGES, bucket, heads_of, logs
+from tests.examples import examples
 from tests.fuzz import replay
 from tests.fuzz.checks import check
 
@@ -57,13 +58,9 @@ def test_histories_made_by_hand_fold_alike_at_every_split(name):
         compared(bucket({"payments": rows[cut:]}, heads))
 
 
-@pytest.mark.parametrize("number", [40, pytest.param(400, marks=pytest.mark.slow)])
-def test_drawn_logs_fold_alike_in_every_piece(number):
-    drawn = given(st.lists(logs(), min_size=1, max_size=3), st.integers(1, 4), st.randoms(use_true_random=False))
-    settings(deadline=None, max_examples=number)(drawn(logs_fold_alike))()
-
-
-def logs_fold_alike(groups, cuts, shuffle):
+@given(st.lists(logs(), min_size=1, max_size=3), st.integers(1, 4), st.randoms(use_true_random=False))
+@settings(deadline=None, max_examples=examples(40))
+def test_drawn_logs_fold_alike_in_every_piece(groups, cuts, shuffle):
     named = {f"payments-{at}": _renamed(rows, f"payments-{at}") for at, rows in enumerate(groups)}
     for rows in named.values():
         shuffle.shuffle(rows)

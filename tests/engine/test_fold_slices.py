@@ -18,6 +18,7 @@ from tests.core.wire.captured import LOGS
 from tests.engine.both_folds import Rows, rows_of
 from tests.engine.classic_logs import bucket, heads_of, logs
 from tests.engine.test_classic_columns import CASES
+from tests.examples import examples
 
 AS_INGESTED = FoldSettings()
 
@@ -79,7 +80,7 @@ def test_rare_cases_fold_alike_in_slices_from_a_head(name):
 
 
 @given(st.lists(logs(), min_size=1, max_size=3), st.integers(1, 9))
-@settings(deadline=None)
+@settings(deadline=None, max_examples=examples(30))
 def test_drawn_logs_fold_alike_in_slices(groups, records):
     whole = bucket({f"group-{number}": rows for number, rows in enumerate(groups)})
     assert in_slices(whole, records)[0] == at_once(whole)

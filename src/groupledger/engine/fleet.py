@@ -9,16 +9,17 @@ A script that cannot be played is one row with `code` and `message`; the others 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     BooleanType,
+    DataType,
     IntegerType,
     LongType,
     StringType,
@@ -49,64 +50,94 @@ TOGETHER = 100
 YOUNG = 1
 """Generations of Python's garbage collector up to this one: what was made since the last collection or two."""
 
-_MEMBER = StructType(
-    [
-        StructField("member", StringType(), nullable=False),
-        StructField(c.MEMBER_ID, StringType(), nullable=False),
-        StructField(c.PROTOCOL, StringType(), nullable=False),
-        StructField("owned", TOPIC_PARTITIONS, nullable=False),
-        StructField(c.TARGET, TOPIC_PARTITIONS, nullable=False),
-        StructField(c.ASSIGNED, TOPIC_PARTITIONS, nullable=False),
-        StructField("answered", BooleanType(), nullable=False),
-        StructField("joins_again", BooleanType(), nullable=False),
-    ]
+T = TypeVar("T")
+
+
+class _Field(NamedTuple, Generic[T]):
+    """A column: its name and type, and its value, of the object that a row tells of."""
+
+    name: str
+    kind: DataType
+    of: Callable[[T], Any]
+    nullable: bool = False
+
+
+def _schema(fields: Iterable[_Field[T]]) -> list[StructField]:
+    return [StructField(each.name, each.kind, each.nullable) for each in fields]
+
+
+def _list_of(fields: Iterable[_Field[T]]) -> ArrayType:
+    return ArrayType(StructType(_schema(fields)), containsNull=False)
+
+
+def _told(fields: Iterable[_Field[T]], of: T) -> dict[str, Any]:
+    return {each.name: each.of(of) for each in fields}
+
+
+def _kind(settled: Settlement) -> str:
+    from groupledger.core.protocol.story import NAMES  # 0.2 s, and the driver needs none of it
+
+    return NAMES[type(settled.event)]
+
+
+_TEXT, _INT, _LONG, _FLAG = StringType(), IntegerType(), LongType(), BooleanType()
+_MEMBER: tuple[_Field[MemberRound], ...] = (
+    _Field("member", _TEXT, lambda row: row.member),
+    _Field(c.MEMBER_ID, _TEXT, lambda row: row.member_id),
+    _Field(c.PROTOCOL, _TEXT, lambda row: row.protocol.value),
+    _Field("owned", TOPIC_PARTITIONS, lambda row: by_topic(sorted(row.owned))),
+    _Field(c.TARGET, TOPIC_PARTITIONS, lambda row: by_topic(sorted(row.target))),
+    _Field(c.ASSIGNED, TOPIC_PARTITIONS, lambda row: by_topic(sorted(row.assigned))),
+    _Field("answered", _FLAG, lambda row: row.answered),
+    _Field("joins_again", _FLAG, lambda row: row.joins_again),
 )
-_ROUND = StructType(
-    [
-        StructField(c.ROUND, IntegerType(), nullable=False),
-        StructField(c.GENERATION, IntegerType(), nullable=False),
-        StructField(c.ASSIGNOR, StringType()),
-        StructField(c.LEADER, StringType()),
-        StructField(c.MEMBERS, ArrayType(_MEMBER, containsNull=False), nullable=False),
-        StructField("unavailable", TOPIC_PARTITIONS, nullable=False),
-    ]
+_ROUND: tuple[_Field[Round], ...] = (
+    _Field(c.ROUND, _INT, lambda took: took.number),
+    _Field(c.GENERATION, _INT, lambda took: took.generation),
+    _Field(c.ASSIGNOR, _TEXT, lambda took: took.assignor, nullable=True),
+    _Field(c.LEADER, _TEXT, lambda took: took.leader, nullable=True),
+    _Field(c.MEMBERS, _list_of(_MEMBER), lambda took: [_told(_MEMBER, each) for each in took.members]),
+    _Field("unavailable", TOPIC_PARTITIONS, lambda took: by_topic(sorted(took.unavailable))),
 )
-_CALL = StructType(
-    [
-        StructField(c.ROUND, IntegerType(), nullable=False),
-        StructField("member", StringType(), nullable=False),
-        StructField("callback", StringType(), nullable=False),
-        StructField(c.PARTITIONS, TOPIC_PARTITIONS, nullable=False),
-        StructField("started_ms", LongType(), nullable=False),
-        StructField("ended_ms", LongType(), nullable=False),
-    ]
+_CALL: tuple[_Field[MemberCall], ...] = (
+    _Field(c.ROUND, _INT, lambda each: each.round),
+    _Field("member", _TEXT, lambda each: each.member),
+    _Field(c.CALLBACK, _TEXT, lambda each: each.call.callback.value),
+    _Field(c.PARTITIONS, TOPIC_PARTITIONS, lambda each: by_topic(sorted(each.call.partitions))),
+    _Field("started_ms", _LONG, lambda each: each.started_ms),
+    _Field("ended_ms", _LONG, lambda each: each.ended_ms),
 )
-_DOUBLE_OWNER = StructType(
-    [
-        StructField(c.TOPIC, StringType(), nullable=False),
-        StructField(c.PARTITION, IntegerType(), nullable=False),
-        StructField(c.MEMBERS, ArrayType(StringType(), containsNull=False), nullable=False),
-        StructField("since_ms", LongType(), nullable=False),
-        StructField("until_ms", LongType()),
-    ]
+_DOUBLE_OWNER: tuple[_Field[DoubleOwner], ...] = (
+    _Field(c.TOPIC, _TEXT, lambda each: each.partition[0]),
+    _Field(c.PARTITION, _INT, lambda each: each.partition[1]),
+    _Field(c.MEMBERS, ArrayType(_TEXT, containsNull=False), lambda each: list(each.members)),
+    _Field("since_ms", _LONG, lambda each: each.since_ms),
+    _Field("until_ms", _LONG, lambda each: each.until_ms, nullable=True),
+)
+_SETTLEMENT: tuple[_Field[Settlement], ...] = (
+    _Field(c.KIND, _TEXT, _kind),
+    _Field("at_ms", _LONG, lambda settled: settled.event.at_ms),
+    _Field("stable", _FLAG, lambda settled: settled.stable),
+    _Field("cycle_rounds", _INT, lambda settled: None if settled.cycle is None else settled.cycle.length),
+    _Field("failure", _TEXT, lambda settled: settled.failure),
+    _Field("refused", _TEXT, lambda settled: settled.refused),
+    _Field("unowned", TOPIC_PARTITIONS, lambda settled: by_topic(sorted(settled.unowned))),
+    _Field("unavailable_ms", _LONG, lambda settled: sum(settled.unavailable_ms.values())),
+    _Field(
+        "double_owners",
+        _list_of(_DOUBLE_OWNER),
+        lambda settled: [_told(_DOUBLE_OWNER, each) for each in settled.double_owners],
+    ),
+    _Field("rounds", _list_of(_ROUND), lambda settled: [_told(_ROUND, each) for each in settled.rounds]),
+    _Field("calls", _list_of(_CALL), lambda settled: [_told(_CALL, each) for each in settled.calls]),
 )
 SETTLEMENTS = StructType(
     [
-        StructField(c.GROUP_ID, StringType(), nullable=False),
-        StructField(EVENT, IntegerType()),
-        StructField(c.KIND, StringType()),
-        StructField("at_ms", LongType()),
-        StructField("stable", BooleanType()),
-        StructField("cycle_rounds", IntegerType()),
-        StructField("failure", StringType()),
-        StructField("refused", StringType()),
-        StructField("unowned", TOPIC_PARTITIONS),
-        StructField("unavailable_ms", LongType()),
-        StructField("double_owners", ArrayType(_DOUBLE_OWNER, containsNull=False)),
-        StructField("rounds", ArrayType(_ROUND, containsNull=False)),
-        StructField("calls", ArrayType(_CALL, containsNull=False)),
-        StructField(c.CODE, StringType()),
-        StructField(c.MESSAGE, StringType()),
+        StructField(c.GROUP_ID, _TEXT, nullable=False),
+        StructField(EVENT, _INT),
+        *_schema(each._replace(nullable=True) for each in _SETTLEMENT),
+        StructField(c.CODE, _TEXT),
+        StructField(c.MESSAGE, _TEXT),
     ]
 )
 """A row an event, counted from 0; `unavailable_ms` is the sum over partitions.
@@ -178,63 +209,4 @@ def _rows(group: str, result: list[Settlement] | Fault) -> Iterator[dict[str, An
         yield {c.GROUP_ID: group, c.CODE: result.code, c.MESSAGE: result.message}
         return
     for number, settled in enumerate(result):
-        yield {c.GROUP_ID: group, EVENT: number, **_settlement(settled)}
-
-
-def _settlement(settled: Settlement) -> dict[str, Any]:
-    from groupledger.core.protocol.story import NAMES
-
-    return {
-        c.KIND: NAMES[type(settled.event)],
-        "at_ms": settled.event.at_ms,
-        "stable": settled.stable,
-        "cycle_rounds": None if settled.cycle is None else settled.cycle.length,
-        "failure": settled.failure,
-        "refused": settled.refused,
-        "unowned": by_topic(sorted(settled.unowned)),
-        "unavailable_ms": sum(settled.unavailable_ms.values()),
-        "double_owners": [_double_owner(each) for each in settled.double_owners],
-        "rounds": [_round(each) for each in settled.rounds],
-        "calls": [_called(each) for each in settled.calls],
-    }
-
-
-def _double_owner(each: DoubleOwner) -> dict[str, Any]:
-    topic, number = each.partition
-    times = {"since_ms": each.since_ms, "until_ms": each.until_ms}
-    return {c.TOPIC: topic, c.PARTITION: number, c.MEMBERS: list(each.members), **times}
-
-
-def _round(took: Round) -> dict[str, Any]:
-    return {
-        c.ROUND: took.number,
-        c.GENERATION: took.generation,
-        c.ASSIGNOR: took.assignor,
-        c.LEADER: took.leader,
-        c.MEMBERS: [_member(each) for each in took.members],
-        "unavailable": by_topic(sorted(took.unavailable)),
-    }
-
-
-def _member(row: MemberRound) -> dict[str, Any]:
-    return {
-        "member": row.member,
-        c.MEMBER_ID: row.member_id,
-        c.PROTOCOL: row.protocol.value,
-        "owned": by_topic(sorted(row.owned)),
-        c.TARGET: by_topic(sorted(row.target)),
-        c.ASSIGNED: by_topic(sorted(row.assigned)),
-        "answered": row.answered,
-        "joins_again": row.joins_again,
-    }
-
-
-def _called(each: MemberCall) -> dict[str, Any]:
-    return {
-        c.ROUND: each.round,
-        "member": each.member,
-        "callback": each.call.callback.value,
-        c.PARTITIONS: by_topic(sorted(each.call.partitions)),
-        "started_ms": each.started_ms,
-        "ended_ms": each.ended_ms,
-    }
+        yield {c.GROUP_ID: group, EVENT: number, **_told(_SETTLEMENT, settled)}
