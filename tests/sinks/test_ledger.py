@@ -50,6 +50,14 @@ def test_a_second_reader_sees_every_table_as_it_is_declared(made, table):
     assert read.to_pyarrow_table().column_names == table.columns
 
 
+def test_each_table_has_its_checkpoints_at_an_interval_of_its_own(made):
+    intervals = {
+        int(DeltaTable(f"{made.path}/{table.name}").metadata().configuration["delta.checkpointInterval"])
+        for table in TABLES
+    }
+    assert len(intervals) == len(TABLES)
+
+
 def test_layout_is_as_declared(spark, made):
     for table in TABLES:
         detail = spark.sql(f"DESCRIBE DETAIL {made.identifier(table)}").collect()[0]
