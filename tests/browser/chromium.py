@@ -1,6 +1,7 @@
 """Headless Chromium: a screenshot of a page, what its console says, and how wide it is.
 
-It needs Chromium or Chrome (`apt-get install chromium`), or the path of one in GROUPLEDGER_CHROMIUM.
+It needs Chromium or Chrome (`apt-get install chromium`), or the path of one in GROUPLEDGER_CHROMIUM. Run as a module, it
+fails where there is none.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
 from PIL import Image
 
+MISSING = "no Chromium here: apt-get install chromium, or name one in GROUPLEDGER_CHROMIUM"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 OPTIONS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-extensions"),
@@ -74,6 +77,11 @@ def extent(page, width):
     return Extent(**json.loads(html.unescape(re.search('data-measured="([^"]*)"', ran.stdout)[1])))
 
 
+def found() -> str | None:
+    """The browser that is used."""
+    return os.environ.get("GROUPLEDGER_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+
+
 def _framed(page, width, height, folder, script=""):
     """A page around the page, which has the width of a frame of it."""
     text = html.escape(page.read_text(encoding="utf-8"))
@@ -83,8 +91,12 @@ def _framed(page, width, height, folder, script=""):
 
 
 def _run(page, width, height, folder, *options):
-    browser = os.environ.get("GROUPLEDGER_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
-    assert browser, "no Chromium here: apt-get install chromium, or name one in GROUPLEDGER_CHROMIUM"
+    browser = found()
+    assert browser, MISSING
     options = (*OPTIONS, f"--window-size={width},{height}", f"--user-data-dir={folder}/profile", *options)
     command = [browser, *options, page if isinstance(page, str) else page.absolute().as_uri()]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+
+
+if __name__ == "__main__":
+    sys.exit(None if found() else MISSING)

@@ -4,6 +4,7 @@ import ast
 import re
 from pathlib import Path
 
+import markdown
 import pytest
 
 from groupledger.core.input_codes import GroupCode, LineCode, RecordStandsCode, ScenarioCode, SnapshotCode
@@ -18,6 +19,7 @@ ROOT = DOCS.parent
 SOURCE = ROOT / "src" / "groupledger"
 TWELVE = 12
 CODE = re.compile(r"^([A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+)(?::.*)?$", re.DOTALL)
+INTO_PAGE = re.compile(r"\]\((?P<page>[\w./-]+\.md)?#(?P<heading>[^)\s]+)\)")
 WHO_REJECTS = {
     "core/lines": LineCode,
     "sources/offsets_log.py": LineCode,
@@ -71,6 +73,24 @@ def test_a_link_out_of_the_pages_leads_to_a_copy(page, outside):
         *outside,
         *(["c.md"] if outside else []),
     ]
+
+
+def test_a_link_into_a_page_leads_to_a_heading_of_it():
+    """As `make docs` has it, which renders all pages for that."""
+    links = [
+        (path, (path.parent / (match["page"] or path.name)).resolve(), match["heading"])
+        for path in DOCS.rglob("*.md")
+        for match in INTO_PAGE.finditer(path.read_text(encoding="utf-8"))
+    ]
+    assert links
+    headings = {page: _headings(page) for _, page, _ in links}
+    assert [(path.name, page.name, name) for path, page, name in links if name not in headings[page]] == []
+
+
+def _headings(page: Path) -> set[str]:
+    """Ids that MkDocs gives to the headings of a page."""
+    rendered = markdown.markdown(page.read_text(encoding="utf-8"), extensions=["toc", "fenced_code"])
+    return set(re.findall(r'<h\d id="([^"]+)"', rendered))
 
 
 @pytest.mark.parametrize("place", WHO_REJECTS)

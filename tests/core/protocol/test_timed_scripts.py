@@ -173,3 +173,5 @@ def test_a_group_in_which_nobody_can_join_is_given_up():
 
 def test_a_script_with_times_and_no_event_comes_to_nothing():
     assert simulate(Script({"t": 1}, [], times=Times())) == []
+    of_broker = ConsumerGroupSettings(session_timeout_ms=6_000)
+    assert simulate(Script({"t": 1}, [], times=Times(), consumer_group=of_broker)) == []

@@ -73,8 +73,11 @@ def timed_group(
 
 
 def _require_classic(script: Script, events: list[e.Event]) -> None:
-    """Raise Fault(BAD_EVENT) for settings of a consumer group in a script without one, and for times at two places."""
-    if script.consumer_group != ConsumerGroupSettings():
+    """Raise Fault(BAD_EVENT) for settings of a consumer group in a script without one, and for times at two places.
+
+    Where nothing happens, nobody is of another protocol.
+    """
+    if events and script.consumer_group != ConsumerGroupSettings():
         expected = "members of the consumer protocol (KIP-848), or no consumer_group"
         raise Fault(BAD_EVENT, f"consumer_group is {script.consumer_group}; expected {expected}")
     require_one_timeout(events)
