@@ -1,7 +1,7 @@
 """Headless Chromium: a screenshot of a page, what its console says, and how wide it is.
 
-It needs Chromium or Chrome (`apt-get install chromium`), or the path of one in GROUPLEDGER_CHROMIUM. Run as a module, it
-fails where there is none.
+It needs Chromium or Chrome (`apt-get install chromium`), or the path of one in GROUPLEDGER_CHROMIUM. Run as a module,
+it fails where there is none.
 """
 
 from __future__ import annotations
