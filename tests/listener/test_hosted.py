@@ -20,7 +20,7 @@ from groupledger.listener import (
 from groupledger.listener.broker import SimulatedBroker
 from groupledger.listener.view import GroupMetadataView, PartitionInfo
 from tests.core.protocol.played import t
-from tests.kips.listeners import Doing, assigned, failing, polled, revoked
+from tests.kips.listeners import Doing, assigned, failing, lost, polled, revoked
 from tests.kips.test_kip_1306_view import ARGUMENTS, INCLUDED
 
 T0, T1 = t(0, 1)
@@ -124,6 +124,33 @@ def test_the_ends_of_logs_and_what_is_between():
         u: OffsetAndTimestamp(0, 5_000),
         t(9)[0]: None,
     }
+
+
+def test_a_partition_that_is_added_has_the_records_that_come_after_it():
+    broker = SimulatedBroker({"t": 1})
+    broker.append(2, 10)
+    broker.set_topics({"t": 2})
+    broker.append(3, 20)
+    broker.set_topics({"t": 3})
+    broker.append(4, 30)
+    assert [broker.end_offset(each) for each in t(0, 1, 2, 3)] == [9, 7, 4, 0]
+    assert broker.first_since(T1, 0) == OffsetAndTimestamp(0, 20)
+
+
+def test_who_skips_records_is_convicted_once_and_not_who_follows_a_lost_member():
+    broker = SimulatedBroker({"t": 1})
+    first, skipping, last = (HostedConsumer(name, "g", broker=broker) for name in "abc")
+    broker.append(10, 0)
+    polled(Doing(), assigned(0), consumer=first).consume()
+    polled(Doing(), lost(0), consumer=first)
+    broker.append(5, 0)
+    polled(Doing(), assigned(0), consumer=skipping).seek(T0, 15)
+    skipping.consume()
+    skipping.seek(T0, 15)
+    assert did(skipping) == [(Callback.ASSIGNED, "skips", (T0,))]
+    polled(Doing(), lost(0), consumer=skipping)
+    polled(Doing(), assigned(0), consumer=last)
+    assert did(last) == []
 
 
 def test_a_topic_that_is_made_again_has_nothing_of_the_old_one():

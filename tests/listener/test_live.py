@@ -23,6 +23,7 @@ from groupledger.listener import (
 )
 from groupledger.listener.confluent import ConfluentConsumer, generation_of
 from groupledger.listener.kafka_python import KafkaPythonConsumer
+from groupledger.listener.view import GroupMetadataView
 from tests.core.protocol.played import t
 from tests.listener.fake_clients import CONFLUENT, KAFKA, NO_OFFSET, Native
 
@@ -321,3 +322,25 @@ def test_a_client_that_is_not_installed_is_said():
     with pytest.raises(Fault, match="no-such-client is not installed; expected `pip install no-such-client`"):
         client_module("no_such_client", "no-such-client")
     assert client_module("json", "json").__name__ == "json"
+
+
+def test_confluent_commits_what_it_is_told_and_of_its_own_only_what_is_assigned(confluent):
+    consumer = confluent("range")
+    consumer.commit_sync()
+    assert consumer._consumer.did == []
+    consumer.commit_sync({t(0)[0]: OffsetAndMetadata(3)})
+    assert [name for name, *_ in consumer._consumer.did] == ["commit"]
+
+
+@pytest.mark.parametrize(("strategy", "owned"), [("cooperative-sticky", t(0, 1)), ("range", t(1))])
+def test_confluents_next_assignment_comes_on_top_or_in_place_of_the_last_one(confluent, strategy, owned):
+    consumer = confluent(strategy)
+    polled(consumer, Doing(), ("on_assign", t(0)), ("on_assign", t(1)))
+    assert consumer.assignment() == set(owned)
+
+
+@pytest.mark.parametrize(("told", "generation"), [(-1, None), (0, 0), (7, 7)])
+def test_kafka_pythons_generation_is_none_only_outside_of_a_group(kafka_python, told, generation):
+    metadata = SimpleNamespace(group_id="g", generation_id=told, member_id="", group_instance_id=None)
+    kafka_python._consumer.group_metadata = lambda: metadata
+    assert kafka_python.group_metadata() == GroupMetadataView("g", generation)

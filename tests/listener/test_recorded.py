@@ -137,7 +137,8 @@ def test_what_was_read_by_nobody_is_held_against_nobody():
 
 
 def test_a_commit_that_is_too_far_skips_what_lies_between():
-    assert wrong(handed(100, 250, after=(300,)), Ahead) == [("b", "skips", 255)]
+    for after in ((300,), (250, 300)):  # to commit once more where it began takes nothing back
+        assert wrong(handed(100, 250, after=after), Ahead) == [("b", "skips", 255)]
 
 
 def test_offsets_that_are_kept_elsewhere_are_no_fault():
@@ -167,6 +168,17 @@ def test_a_log_of_which_offset_0_is_committed_may_be_empty(log):
     Asking.asked.clear()
     replayed(log, Asking)
     assert {ends for _, ends, _, _ in Asking.asked} == {0}
+
+
+def test_what_somebody_else_commits_is_in_the_log_as_well():
+    Asking.asked.clear()
+    replayed(handed(100, between=(400,), eager=False), Asking)
+    assert Asking.asked[-1] == (400, 400, 400, None)
+
+
+def test_a_member_is_in_the_generation_that_it_joined():
+    told = [(each.member, each.did, each.generation) for each in replayed(handed(100, 250, after=(300,)), Careful)]
+    assert told == [("a", "commit", 1), ("b", "commit", 2)]
 
 
 def test_a_deleted_commit_is_committed_no_longer():

@@ -20,6 +20,7 @@ from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.story import write_script
 from groupledger.core.protocol.times import MemberTimes, Times
 from groupledger.listener import rehearse, rehearse_simulation, spend
+from groupledger.listener.turns import in_turns
 from tests.core.protocol.drawn_times import timed_script
 from tests.listener import timed_listeners as listeners
 
@@ -243,3 +244,19 @@ def test_bad_lines_are_told_and_the_others_are_played():
     done = CliRunner().invoke(main, ["simulate", "--listener", careful], input=f"nonsense\n{line}\n")
     assert done.exit_code == 3
     assert [json.loads(each).get("line") for each in done.stdout.splitlines()] == [1, None]
+
+
+def test_a_callback_that_never_returns_has_ended_before_anything_goes_on():
+    done = []
+
+    def flush():
+        try:
+            spend(5)
+        finally:
+            time.sleep(0.05)
+            done.append("closed its files")
+
+    flushing = in_turns(flush)
+    assert next(flushing) == 5
+    flushing.close()
+    assert done == ["closed its files"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from groupledger.core.assignors import ASSIGNORS
@@ -125,6 +127,13 @@ def test_two_owners_are_counted_once_a_partition():
 def timeline(script):
     (found,) = compare([("s", script)], read_variants("as-written", ASSIGNORS), timeline=True)[0].variants
     return {(each.topic, each.partition, each.member, each.since_ms, each.until_ms) for each in found.consumed}
+
+
+def test_without_a_clock_the_timeline_has_what_lasts():
+    """Range: a has all four for a minute, then b has two of them."""
+    alone = {("t", number, "a", 0, 60_000) for number in range(4)}
+    shared = {("t", number, "a" if number < 2 else "b", 60_000, None) for number in range(4)}
+    assert timeline(Script({"t": 4}, [replace(each, assignors=("range",)) for each in TWO])) == alone | shared
 
 
 def test_two_owners_are_on_the_timeline_though_all_took_no_time():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -128,6 +130,21 @@ def test_stopping_all_is_rehearsed_where_it_is_the_other_way(clients, bounces, p
         assert (rehearsal.stop_all.assignor, rehearsal.stop_all.unavailable) == (COOPERATIVE_STICKY, 6)
         assert rehearsal.stop_all.rounds >= len(clients)
         assert rehearsal.stop_all.findings == ()
+
+
+def test_one_member_alone_is_stopped_and_started_too():
+    """It subscribes to a topic that is not there, besides: nothing of that is unowned."""
+    (client,) = group(library="librdkafka", names="a")
+    clients = [replace(client, topics=("t", "missing"))]
+    rehearsal = played(clients, two_bounces(clients, COOPERATIVE_STICKY))
+    assert rehearsal.stop_all is not None
+    assert (rehearsal.stop_all.assignor, rehearsal.stop_all.unavailable) == (COOPERATIVE_STICKY, 6)
+
+
+def test_of_a_large_group_three_of_a_kind_are_played_at_least():
+    clients = group(names="abcdefghij")
+    rehearsal = rehearse(clients, two_bounces(clients, COOPERATIVE_STICKY), {"t": 30}, 3)
+    assert rehearsal.played == 3
 
 
 def test_a_safe_way_needs_no_other():

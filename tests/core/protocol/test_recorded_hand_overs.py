@@ -82,6 +82,16 @@ def test_a_commit_that_goes_back_is_read_again():
     assert judged(log) == [("a", "b", 1, 250, "sought-back", 210, None), ("b", "a", 1, 40, "went-back", 210, None)]
 
 
+def test_a_commit_of_where_it_began_is_no_step_back():
+    log = Eager().has("a", generation=1).commits(250).has("b", "a", generation=2).commits(250)
+    assert judged(log) == [("a", "b", 1, 250, "committed", 0, None)]
+
+
+def test_what_its_owner_deletes_is_deleted():
+    log = Eager().has("a", generation=1).commits(250, None).has("b", "a", generation=2)
+    assert judged(log) == [("a", "b", 2, None, "deleted", None, None)]
+
+
 @pytest.mark.parametrize(("offset", "twice", "never"), [(100, 150, 0), (400, 0, 150)])
 def test_an_offset_that_is_set_while_the_group_is_empty(offset, twice, never):
     """kafka-consumer-groups --reset-offsets: only an empty group lets anybody do so."""

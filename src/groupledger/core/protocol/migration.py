@@ -286,7 +286,7 @@ def _step(
 ) -> BounceStep:
     played = [took for each in settled for took in each.rounds]
     refused = settled[-1].refused
-    last = None if refused or not settled[-1].rounds else settled[-1].rounds[-1]
+    last = settled[-1].rounds[-1] if settled[-1].rounds else None
     leader = None if last is None else last.leader
     found = [*observed(settled), *ahead, *warnings(client), *old_leaders(group, leader)]
     if refused is not None:

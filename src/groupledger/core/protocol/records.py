@@ -57,9 +57,7 @@ class Records:
         made_ms = self._made_ms.get(partition)
         if made_ms is None or self.per_second == 0:
             return None
-        offset = max(-(-(at_ms - made_ms) * self.per_second // SECOND_MS) - 1, 0)
-        while self.arrived_ms(partition, offset) < at_ms:
-            offset += 1
+        offset = max((at_ms - 1 - made_ms) * self.per_second // SECOND_MS, 0)
         return (offset, self.arrived_ms(partition, offset)) if offset < self.end(partition, now_ms) else None
 
     def arrived_ms(self, partition: TopicPartition, offset: int) -> int:
