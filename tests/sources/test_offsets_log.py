@@ -4,7 +4,10 @@ import base64
 import gzip
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 from pyspark.sql import functions as F
 
 from groupledger.config.sample import CAPTURES
@@ -36,8 +39,14 @@ def capture(name):
 
 
 def as_read(rows):
-    found = rows.good.select(c.LOG_PARTITION, c.OFFSET, F.unix_millis(c.TIMESTAMP), c.KEY, c.VALUE).collect()
-    return sorted((p, o, t, bytes(k), None if v is None else bytes(v)) for p, o, t, k, v in found)
+    return [record for record, _ in with_groups(rows)]
+
+
+def with_groups(rows):
+    """Return the records that were read in order, each with its group."""
+    columns = (c.LOG_PARTITION, c.OFFSET, F.unix_millis(c.TIMESTAMP), c.KEY, c.VALUE, c.GROUP_ID)
+    found = rows.good.select(*columns).collect()
+    return sorted(((p, o, t, bytes(k), None if v is None else bytes(v)), group) for p, o, t, k, v, group in found)
 
 
 def as_written(lines):
@@ -59,25 +68,38 @@ def test_every_captured_record_is_read_as_it_is(spark, name):
     assert rows.good.columns == [column for column in LOG_RECORDS.columns if column != c.ATTEMPT_ID]
     lines = capture(name)
     assert len(lines) == RECORDS[name]
-    assert as_read(rows) == as_written(lines)
+    found = with_groups(rows)
+    assert [record for record, _ in found] == as_written(lines)
     assert (rows.rejections(), rows.rejected.count()) == (0, 0)
-    groups = {row[0] for row in rows.good.select(c.GROUP_ID).collect()}
-    keys = [base64.b64decode(line["key"]) for line in lines]
-    assert groups == {key[4 : 4 + int.from_bytes(key[2:4])].decode() for key in keys}
+    for (_, _, _, key, _), group in found:
+        assert group == key[4 : 4 + int.from_bytes(key[2:4])].decode()
 
 
 @pytest.mark.parametrize("kind", ["parquet", "delta"])
 @pytest.mark.parametrize("binary", [True, False], ids=["bytes", "base64"])
 def test_tables_give_the_same_records(spark, tmp_path, kind, binary):
     lines = capture("storm")
-    rows = spark.createDataFrame(lines, "partition int, offset bigint, timestamp bigint, key string, value string")
+    kinds = {"partition": pa.int32(), "offset": pa.int64()}
+    moment, data = (pa.timestamp("us", "UTC"), pa.binary()) if binary else (pa.int64(), pa.string())
+    kinds |= {"timestamp": moment, "key": data, "value": data}
+    columns = {name: [line[name] for line in lines] for name in kinds}
     if binary:
-        rows = rows.withColumns({name: F.unbase64(name) for name in (c.KEY, c.VALUE)})
-        rows = rows.withColumn(c.TIMESTAMP, F.timestamp_millis(c.TIMESTAMP))
-    rows.write.format(kind).save(str(tmp_path / "log"))
+        columns["timestamp"] = [1_000 * millis for millis in columns["timestamp"]]
+        for name in ("key", "value"):
+            columns[name] = [text and base64.b64decode(text) for text in columns[name]]
+    write(pa.table({name: pa.array(columns[name], kind) for name, kind in kinds.items()}), tmp_path / "log", kind)
     found = read_table(spark, str(tmp_path / "log"), kind, "dev")
     assert as_read(found) == as_written(lines)
     assert found.rejected.count() == 0
+
+
+def write(table, folder, kind):
+    """Write the table as one file, without a job of Spark."""
+    if kind == "delta":
+        write_deltalake(str(folder), table)
+    else:
+        folder.mkdir()
+        pq.write_table(table, folder / "part-0.parquet")
 
 
 def storm_as(spark, *columns):
@@ -133,6 +155,10 @@ def test_lines_that_spark_wrote_of_its_own_layout_are_read(spark, tmp_path):
     assert as_read(read_json(spark, path, "dev")) == as_written(capture("storm"))
 
 
+def names(cases):
+    return [case.id for case in cases]
+
+
 BAD = [
     pytest.param('{"partition":0,"offset":3,"timest', "MALFORMED_LINE", id="half a line"),
     pytest.param("not json", "MALFORMED_LINE", id="no json"),
@@ -146,21 +172,41 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("line", "code"), BAD)
-def test_a_bad_line_is_kept_and_its_neighbours_are_read(spark, tmp_path, line, code):
-    file = tmp_path / "log.jsonl"
-    good = [json.dumps(LINE | {"offset": offset}) for offset in (1, 2)]
-    file.write_text("\n".join([good[0], line, good[1]]) + "\n")
+@pytest.fixture(scope="module")
+def bad_lines(spark, tmp_path_factory):
+    """What is read of one file with all BAD lines, each between two good ones: rows, good offsets, rejected by text."""
+    file = tmp_path_factory.mktemp("bad") / "log.jsonl"
+    lines = []
+    for place, case in enumerate(BAD):
+        before, after = (json.dumps(LINE | {"offset": offset}) for offset in neighbours(place))
+        lines += [before, case.values[0], after]
+    file.write_text("\n".join(lines) + "\n")
     rows = read_json(spark, str(file), "dev")
-    assert [record[1] for record in as_read(rows)] == [1, 2]
-    assert rows.rejections() == 1
-    [rejected] = rows.rejected.collect()
-    assert rows.rejected.columns == [column for column in QUARANTINE.columns if column != c.ATTEMPT_ID]
-    assert (rejected[c.CODE], rejected[c.STAGE], rejected[c.SOURCE]) == (code, "decode", str(file))
+    offsets = [record[1] for record in as_read(rows)]
+    rejected = rows.rejected.collect()
+    return rows, str(file), offsets, rejected
+
+
+def neighbours(place):
+    return 100 + 2 * place, 101 + 2 * place
+
+
+@pytest.mark.parametrize(("place", "line", "code"), [(at, *case.values) for at, case in enumerate(BAD)], ids=names(BAD))
+def test_a_bad_line_is_kept_and_its_neighbours_are_read(bad_lines, place, line, code):
+    _, file, offsets, all_rejected = bad_lines
+    assert [offset for offset in offsets if offset in neighbours(place)] == [*neighbours(place)]
+    [rejected] = [row for row in all_rejected if row[c.ROW] == line]
+    assert (rejected[c.CODE], rejected[c.STAGE], rejected[c.SOURCE]) == (code, "decode", file)
     assert "expected" in rejected[c.MESSAGE]
-    assert rejected[c.ROW] == line
+
+
+def test_bad_lines_are_counted_beside_good_ones(bad_lines):
+    rows, _, offsets, rejected = bad_lines
+    assert offsets == [offset for place in range(len(BAD)) for offset in neighbours(place)]
+    assert rows.rejections() == len(rejected) == len(BAD)
+    assert rows.rejected.columns == [column for column in QUARANTINE.columns if column != c.ATTEMPT_ID]
     arrived = rows.arrivals.observed()
-    assert (arrived.entries, arrived.good, arrived.rejected, arrived.blank) == (3, 2, 1, 0)
+    assert (arrived.entries, arrived.good, arrived.rejected, arrived.blank) == (3 * len(BAD), 2 * len(BAD), len(BAD), 0)
     assert arrived == rows.arrivals.counted()
 
 
@@ -178,10 +224,17 @@ KEYS = [
 ]
 
 
-@pytest.mark.parametrize(("key", "expected"), KEYS)
-def test_the_group_of_a_key(spark, key, expected):
-    rows = spark.createDataFrame([(key,)], "key binary")
-    assert rows.select(group_id(F.col("key"))).collect()[0][0] == expected
+@pytest.fixture(scope="module")
+def groups_of_keys(spark):
+    """The groups of KEYS, by place."""
+    keys = [(at, case.values[0]) for at, case in enumerate(KEYS)]
+    rows = spark.createDataFrame(keys, "at int, key binary")
+    return dict(rows.select("at", group_id(F.col("key"))).collect())
+
+
+@pytest.mark.parametrize(("at", "expected"), [(at, case.values[1]) for at, case in enumerate(KEYS)], ids=names(KEYS))
+def test_the_group_of_a_key(groups_of_keys, at, expected):
+    assert groups_of_keys[at] == expected
 
 
 def test_a_record_without_a_group_still_flows(spark, tmp_path):

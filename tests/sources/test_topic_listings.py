@@ -64,12 +64,100 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("lines", "expected"), CASES)
-@pytest.mark.parametrize("turned", [False, True], ids=["in order", "turned round"])
-def test_changes_between_listings(spark, tmp_path, lines, expected, turned):
-    found = changes(listing(spark, tmp_path, lines[::-1] if turned else lines).good, nothing(spark))
-    assert found.columns == BARE.names
-    assert short(found) == expected
+RACKS = [
+    pytest.param(["r"], 2, [["r"], ["r"]], id="one rack is that of every partition"),
+    pytest.param(["r", "r"], 2, [["r"], ["r"]], id="one rack, said twice"),
+    pytest.param(["r", "s"], 2, None, id="several racks say nothing of a partition"),
+    pytest.param([["r", "s"], ["s"]], 2, [["r", "s"], ["s"]], id="a list a partition"),
+    pytest.param([], 2, None, id="no racks"),
+    pytest.param(None, 2, None, id="none given"),
+    pytest.param(["r"], 0, None, id="no partitions"),
+]
+
+
+BAD = [
+    pytest.param({**line(2, "bad"), "partitions": -1}, "BAD_PARTITION_COUNT", id="negative count"),
+    pytest.param({**line(2, "bad"), "partitions": None}, "BAD_PARTITION_COUNT", id="missing count"),
+    pytest.param({**line(2, "bad"), "topic": None}, "BAD_TOPIC", id="no name"),
+    pytest.param({**line(2, "bad"), "ts": None}, "BAD_MOMENT", id="no moment"),
+    pytest.param('{"ts":2,"topic":"bad', "MALFORMED_LINE", id="half a line"),
+]
+
+
+COUNT_WRONG_ONCE = [line(1, "a"), line(2, "a", partitions=-1), line(3, "a")]
+
+
+def clusters():
+    """Return the lines of every case, by its name: each case is a cluster of its own."""
+    of = {"a count wrong once": COUNT_WRONG_ONCE}
+    for lines, _, name in parts(CASES):
+        of |= {f"in order: {name}": lines, f"turned round: {name}": lines[::-1]}
+    for racks, partitions, _, name in parts(RACKS):
+        of[f"racks: {name}"] = [{**line(1, "a", partitions=partitions), "racks": racks}]
+    for wrong, _, name in parts(BAD):
+        of[f"bad: {name}"] = [line(1, "a"), wrong, line(2, "a", partitions=2)]
+    return {name: [placed(text, name) for text in lines] for name, lines in of.items()}
+
+
+def parts(cases):
+    return [(*case.values, case.id) for case in cases]
+
+
+def placed(text, cluster):
+    """Return the line as text; a listing names no cluster, so that the topic does: `cluster/topic`."""
+    if isinstance(text, str):
+        return text
+    return json.dumps({**text, "topic": text["topic"] and f"{cluster}/{text['topic']}"})
+
+
+@pytest.fixture(scope="module")
+def cases(spark, tmp_path_factory):
+    """What a single reading of all cases gives: columns, changes by cluster, and rejected rows by their text."""
+    lines = [text for its in clusters().values() for text in its]
+    found = listing(spark, tmp_path_factory.mktemp("cases"), lines)
+    cluster, topic = F.substring_index(c.TOPIC, "/", 1), F.substring_index(c.TOPIC, "/", -1)
+    changed = changes(found.good.withColumns({c.CLUSTER_ID: cluster, c.TOPIC: topic}), nothing(spark))
+    by_cluster = {name: [] for name in clusters()}
+    for row in changed.withColumn(c.VALID_FROM, F.unix_millis(c.VALID_FROM)).orderBy(c.VALID_FROM, c.TOPIC).collect():
+        by_cluster[row[c.CLUSTER_ID]].append(row)
+    rejected = found.rejected.collect()
+    by_text = {row[c.ROW]: row for row in rejected}
+    assert len(by_text) == len(rejected) == len(BAD) + 1, "each wrong line once, and no other"
+    return changed.columns, by_cluster, by_text
+
+
+def brief(rows):
+    return [(row[c.VALID_FROM], row[c.TOPIC], row[c.TOPIC_ID], row[c.PARTITION_COUNT]) for row in rows]
+
+
+@pytest.mark.parametrize(("name", "expected"), [pytest.param(name, case, id=name) for _, case, name in parts(CASES)])
+@pytest.mark.parametrize("order", ["in order", "turned round"])
+def test_changes_between_listings(cases, name, expected, order):
+    columns, by_cluster, _ = cases
+    assert columns == BARE.names
+    assert brief(by_cluster[f"{order}: {name}"]) == expected
+
+
+@pytest.mark.parametrize(("name", "expected"), [pytest.param(name, case, id=name) for *_, case, name in parts(RACKS)])
+def test_racks(cases, name, expected):
+    [row] = cases[1][f"racks: {name}"]
+    assert row[c.RACKS] == expected
+
+
+@pytest.mark.parametrize(("name", "code"), [pytest.param(name, code, id=name) for _, code, name in parts(BAD)])
+def test_a_bad_row_is_rejected_and_the_others_count(cases, name, code):
+    _, by_cluster, by_text = cases
+    cluster = f"bad: {name}"
+    assert brief(by_cluster[cluster]) == [(1, "a", "id", 1), (2, "a", "id", 2)]
+    row = by_text[clusters()[cluster][1]]
+    assert (row[c.CODE], row[c.STAGE], row[c.CLUSTER_ID]) == (code, "topics", "dev")
+    assert "expected" in row[c.MESSAGE]
+
+
+def test_a_topic_whose_count_is_wrong_once_was_not_deleted(cases):
+    _, by_cluster, by_text = cases
+    assert brief(by_cluster["a count wrong once"]) == [(1, "a", "id", 1)]
+    assert by_text[clusters()["a count wrong once"][1]][c.CODE] == "BAD_PARTITION_COUNT"
 
 
 @pytest.mark.parametrize("cut", [1, 2, 3])
@@ -91,48 +179,6 @@ def test_what_is_known_is_not_told_again(spark, tmp_path, cut):
     later = changes(listing(spark, tmp_path, rest, "rest.jsonl").good, earlier)
     assert told(earlier.unionByName(later)) == told(whole)
     assert told(changes(listing(spark, tmp_path, lines, "again.jsonl").good, whole.localCheckpoint())) == []
-
-
-RACKS = [
-    pytest.param(["r"], 2, [["r"], ["r"]], id="one rack is that of every partition"),
-    pytest.param(["r", "r"], 2, [["r"], ["r"]], id="one rack, said twice"),
-    pytest.param(["r", "s"], 2, None, id="several racks say nothing of a partition"),
-    pytest.param([["r", "s"], ["s"]], 2, [["r", "s"], ["s"]], id="a list a partition"),
-    pytest.param([], 2, None, id="no racks"),
-    pytest.param(None, 2, None, id="none given"),
-    pytest.param(["r"], 0, None, id="no partitions"),
-]
-
-
-@pytest.mark.parametrize(("racks", "partitions", "expected"), RACKS)
-def test_racks(spark, tmp_path, racks, partitions, expected):
-    lines = [{**line(1, "a", partitions=partitions), "racks": racks}]
-    [row] = changes(listing(spark, tmp_path, lines).good, nothing(spark)).collect()
-    assert row[c.RACKS] == expected
-
-
-BAD = [
-    pytest.param({**line(2, "bad"), "partitions": -1}, "BAD_PARTITION_COUNT", id="negative count"),
-    pytest.param({**line(2, "bad"), "partitions": None}, "BAD_PARTITION_COUNT", id="missing count"),
-    pytest.param({**line(2, "bad"), "topic": None}, "BAD_TOPIC", id="no name"),
-    pytest.param({**line(2, "bad"), "ts": None}, "BAD_MOMENT", id="no moment"),
-    pytest.param('{"ts":2,"topic":"bad', "MALFORMED_LINE", id="half a line"),
-]
-
-
-@pytest.mark.parametrize(("wrong", "code"), BAD)
-def test_a_bad_row_is_rejected_and_the_others_count(spark, tmp_path, wrong, code):
-    found = listing(spark, tmp_path, [line(1, "a"), wrong, line(2, "a", partitions=2)])
-    assert short(changes(found.good, nothing(spark))) == [(1, "a", "id", 1), (2, "a", "id", 2)]
-    [row] = found.rejected.collect()
-    assert (row[c.CODE], row[c.STAGE]) == (code, "topics")
-    assert "expected" in row[c.MESSAGE]
-    assert "bad" in row[c.ROW] or code == "BAD_TOPIC"
-
-
-def test_a_topic_whose_count_is_wrong_once_was_not_deleted(spark, tmp_path):
-    lines = [line(1, "a"), line(2, "a", partitions=-1), line(3, "a")]
-    assert short(changes(listing(spark, tmp_path, lines).good, nothing(spark))) == [(1, "a", "id", 1)]
 
 
 def test_a_name_made_again_in_the_captures_is_another_topic(spark):
