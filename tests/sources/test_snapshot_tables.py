@@ -2,7 +2,9 @@
 
 import csv
 import json
+from collections import defaultdict
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import pytest
 from pyspark.sql import functions as F
@@ -115,32 +117,6 @@ def test_the_same_rows_come_of_every_format(spark, tmp_path, kind):
     assert [row[0] for row in moments] == [MILLIS]
 
 
-@pytest.mark.parametrize("when", ["2026-11-21T14:03:00Z", "2026-11-21 15:03:00+01:00", str(MILLIS), MILLIS])
-def test_a_moment_is_told_in_several_ways(spark, tmp_path, when):
-    found = given(spark, tmp_path, groups=[GROUPS[1] | {"observed_at": when}], members=[MEMBERS[2]], topics=None)
-    assert found.topics is None
-    assert [row[0] for row in found.groups.good.select(F.unix_millis(c.OBSERVED_AT)).collect()] == [MILLIS]
-
-
-def test_members_without_an_order_stand_by_their_id(spark, tmp_path):
-    members = [{key: row[key] for key in ("snapshot_id", "member_id", "topics")} for row in MEMBERS]
-    found = given(spark, tmp_path, members=members)
-    rows = found.members.good.where(F.col(c.SNAPSHOT_ID) == "table/dev/a1").orderBy(c.MEMBER_ORDER).collect()
-    assert [(row[c.MEMBER_ORDER], row[c.MEMBER_ID]) for row in rows] == [(0, "m1"), (1, "m2")]
-
-
-def test_rows_may_name_their_own_cluster(spark, tmp_path):
-    groups = [row | {"cluster_id": "prod"} for row in GROUPS]
-    found = given(spark, tmp_path, groups=groups)
-    for rows in (found.groups, found.members):
-        assert {row[0] for row in rows.good.select(c.CLUSTER_ID).collect()} == {"prod"}
-        assert all(row[0].startswith("table/prod/") for row in rows.good.select(c.SNAPSHOT_ID).collect())
-
-
-def changed(rows, index, **values):
-    return [row | values if place == index else row for place, row in enumerate(rows)]
-
-
 GROUP, MEMBER = GROUPS[1], MEMBERS[2]
 
 
@@ -166,116 +142,171 @@ BAD = {  # a snapshot's group rows and member rows: code, whether its group is k
 }
 
 
-def numbered(rows, number):
+def numbered(groups, members, number):
     """The rows as those of another group, at another position."""
     own = {"snapshot_id": f"bad{number}", "group_id": f"group{number}", "offset": 100 + number}
-    return [row | {name: own[name] for name in own if name in row and row[name] == GROUP[name]} for row in rows]
+    return [
+        [row | {name: own[name] for name in own if name in row and row[name] == GROUP[name]} for row in rows]
+        for rows in (groups, members)
+    ]
 
 
-def test_one_bad_snapshot_harms_no_other(spark, tmp_path):
-    groups, members = [GROUPS[0], GROUPS[2]], [*MEMBERS[:2], MEMBERS[3]]
-    for number, (its_groups, its_members, *_) in enumerate(BAD.values()):
-        groups += numbered(its_groups, number)
-        members += numbered(its_members, number)
-    found = given(spark, tmp_path, groups=groups, members=members)
-    rejected = found.rejected().collect()
-    for number, (name, (_, _, code, known, rows)) in enumerate(BAD.items()):
-        mine = [row for row in rejected if f'"bad{number}"' in row[c.ROW]]
-        assert [row[c.CODE] for row in mine] == [code] * rows, name
-        assert (f"group{number}" in {row[c.GROUP_ID] for row in mine}) == known, name
-    assert len(rejected) == sum(rows for *_, rows in BAD.values())
-    assert {row[c.STAGE] for row in rejected} == {"tables"}
-    assert all(row[c.MESSAGE] for row in rejected)
-    assert [row["group_id"] for row in collected(found.groups, c.OFFSET)] == ["a", "a"]
-    assert [row["member_id"] for row in collected(found.members, c.OFFSET, c.MEMBER_ORDER)] == ["m2", "m1", "m1"]
-    assert found.rejected().columns == [name for name in QUARANTINE.columns if name != c.ATTEMPT_ID]
+WHEN = ["2026-11-21T14:03:00Z", "2026-11-21 15:03:00+01:00", str(MILLIS), MILLIS]
+HALF = '{"snapshot_id": "z", "gro'
+CLAIMS = {"claimed": ORDERS}  # two partitions a member, and the limit is three
 
 
-def test_a_group_that_claims_more_than_the_limit_is_refused_and_the_others_are_not(spark, tmp_path):
-    """The limit is on all members of a snapshot together."""
-    members = [row | {"claimed": [{"topic": "orders", "partitions": [0, 1]}]} for row in MEMBERS]
-    for name, rows in (("group_snapshots", GROUPS), ("member_snapshots", members)):
-        save(spark, tmp_path, name, rows, "json")
-    found = read(spark, str(tmp_path), "json", "dev", most_claims=3)
-    rejected = found.rejected().collect()
-    assert {(row[c.GROUP_ID], row[c.CODE]) for row in rejected} == {("a", "CLAIMS_OVER_LIMIT")}
-    assert len(rejected) == 3
-    assert rejected[0][c.MESSAGE].startswith("members claim 4 partitions; expected at most 3 (limits.max_partitions")
-    assert [row["snapshot_id"] for row in collected(found.groups, c.OFFSET)] == ["table/dev/b1", "table/dev/a2"]
+def case(snapshot, *members, group=None, **values):
+    """Return the group row and the member rows of a snapshot; its group has its name unless it has another."""
+    row = {"snapshot_id": snapshot, "group_id": group or snapshot, "offset": 7, "observed_at": MILLIS}
+    return [row | values], [{"snapshot_id": snapshot, "member_id": "m1", "topics": ["orders"]} | its for its in members]
 
 
-def test_two_snapshots_at_one_position_are_both_refused(spark, tmp_path):
-    groups = [*GROUPS, GROUPS[1] | {"snapshot_id": "b2"}]
-    found = given(spark, tmp_path, groups=groups, members=[*MEMBERS, MEMBERS[2] | {"snapshot_id": "b2"}])
-    assert {row[c.CODE] for row in found.rejected().collect()} == {"POSITION_TWICE"}
-    assert found.rejected().count() == 4
-
-
-def test_nothing_is_measured_from_a_snapshot_that_was_refused(spark, tmp_path):
-    members = changed(MEMBERS, 0, recorded=[{"topic": "orders", "partitions": [-1]}])
-    [_, later] = collected(given(spark, tmp_path, members=members).groups, c.OFFSET)
-    assert (later["snapshot_id"], later["previous_snapshot_id"]) == ("table/dev/a2", None)
-
-
-@pytest.mark.parametrize("state", ["Empty", "Dead"])
-def test_an_empty_group_needs_no_members(spark, tmp_path, state):
-    found = given(spark, tmp_path, groups=changed(GROUPS, 1, state=state), members=[*MEMBERS[:2], MEMBERS[3]])
-    assert [row["members"] for row in collected(found.groups, c.OFFSET)] == [2, 0, 1]
-
-
-def test_a_negative_partition_count_is_refused_with_its_row(spark, tmp_path):
-    found = given(spark, tmp_path, topics=changed(TOPICS, 0, partition_count=-1))
-    [row] = found.rejected().collect()
-    assert row[c.MESSAGE].startswith("partition count of topic orders is -1; expected 0 or more")
-    assert json.loads(row[c.ROW])["topic"] == "orders"
-    assert [row["topic"] for row in collected(found.topics, c.TOPIC)] == ["gone"]
-
-
-@pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz"])
-def test_a_timestamp_that_python_cannot_hold_is_refused_with_its_row(spark, tmp_path, kind):
-    given(spark, tmp_path, "parquet", topics=None)
-    moments = [MILLIS * 1_000, -(2**63), -1, 2**63 - 1]
-    rows = [(f"t{at}", None, 1, moment, None) for at, moment in enumerate(moments)]
-    topics = spark.createDataFrame(rows, TYPED["topic_snapshots"])
-    moment = F.timestamp_micros("valid_from").cast(kind)
-    topics.withColumn("valid_from", moment).write.parquet(str(tmp_path / "topic_snapshots"))
-    found = read(spark, str(tmp_path), "parquet", "dev")
-    assert [row["topic"] for row in collected(found.topics, c.TOPIC)] == ["t0"]
-    refused = found.rejected().select(c.CODE, c.MESSAGE).collect()
-    assert [code for code, _ in refused] == ["BAD_VALUE"] * 3
-    assert all(message.startswith("column valid_from is ") for _, message in refused)
-
-
-def test_a_half_written_line_is_kept_as_text(spark, tmp_path):
-    save(spark, tmp_path, "group_snapshots", GROUPS, "json")
-    with (tmp_path / "group_snapshots.json").open("a") as file:
-        file.write('{"snapshot_id": "z", "gro')
-    save(spark, tmp_path, "member_snapshots", MEMBERS, "json")
-    found = read(spark, str(tmp_path), "json", "dev")
-    [row] = found.rejected().collect()
-    assert (row[c.CODE], row[c.ROW]) == ("MALFORMED_LINE", '{"snapshot_id": "z", "gro')
-    assert found.groups.good.count() == 3
-
-
-FOREIGN = [
-    pytest.param("offset string", "column offset is string, expected bigint", id="text for a number"),
-    pytest.param(None, "column offset is missing, expected bigint", id="a required column"),
-    pytest.param("offset bigint, members string", "column members is string, expected int", id="an optional column"),
-    pytest.param(
-        "offset bigint, shared_topics string", "column shared_topics is string, expected array<string>", id="list"
-    ),
+CASES = [
+    *(case(f"when{at}", {}, observed_at=when) for at, when in enumerate(WHEN)),
+    case("unordered", {"member_id": "m2"}, {"member_id": "m1"}),
+    case("elsewhere", {}, cluster_id="prod"),
+    case("greedy", CLAIMS, CLAIMS | {"member_id": "m2"}),
+    case("modest", CLAIMS),
+    case("position1", {}, group="position"),
+    case("position2", {}, group="position"),
+    case("refused", {"recorded": [{"topic": "orders", "partitions": [-1]}]}, group="later"),
+    case("after it", {}, group="later", offset=8),
+    case("empty", state="Empty"),
+    case("dead", state="Dead"),
 ]
 
 
-@pytest.mark.parametrize("kind", ["parquet", "delta"])
-@pytest.mark.parametrize(("columns", "words"), FOREIGN)
-def test_a_foreign_schema_names_table_column_got_and_expected(spark, tmp_path, kind, columns, words):
-    schema = ", ".join(filter(None, ["snapshot_id string, group_id string, observed_at timestamp", columns]))
-    spark.createDataFrame([], schema).write.format(kind).save(str(tmp_path / "group_snapshots"))
-    with pytest.raises(SourceFault, match="table group_snapshots in") as caught:
-        read(spark, str(tmp_path), kind, "dev")
-    assert caught.value.code == "FOREIGN_SCHEMA"
-    assert words in caught.value.message
+class Found(NamedTuple):
+    """What one reading of all cases gives: rows by the snapshot id that the user gave."""
+
+    groups: dict[str, dict]
+    members: dict[str, list[dict]]
+    topics: list[str]
+    rejected: dict[str, list]
+    columns: list[str]
+
+
+@pytest.fixture(scope="module")
+def found(spark, tmp_path_factory):
+    """Good snapshots of a group, CASES, BAD, a line that is cut off, and a topic of -1 partitions, read at once."""
+    folder = tmp_path_factory.mktemp("cases")
+    groups, members = [GROUPS[0], GROUPS[2]], [*MEMBERS[:2], MEMBERS[3]]
+    for its_groups, its_members in [*CASES, *(numbered(*bad[:2], number) for number, bad in enumerate(BAD.values()))]:
+        groups += its_groups
+        members += its_members
+    save(spark, folder, "group_snapshots", groups, "json")
+    with (folder / "group_snapshots.json").open("a") as file:
+        file.write(HALF)
+    save(spark, folder, "member_snapshots", members, "json")
+    save(spark, folder, "topic_snapshots", [TOPICS[0] | {"partition_count": -1}, TOPICS[1]], "json")
+    rows = read(spark, str(folder), "json", "dev", most_claims=3)
+    rejected, millis = rows.rejected(), F.unix_millis(c.OBSERVED_AT)
+    return Found(
+        {name: row for name, [row] in by_given_id(rows.groups.good.withColumn("millis", millis)).items()},
+        by_given_id(rows.members.good.orderBy(c.MEMBER_ORDER)),
+        [row["topic"] for row in collected(rows.topics, c.TOPIC)],
+        by_row(rejected.collect()),
+        rejected.columns,
+    )
+
+
+def by_given_id(rows):
+    given_id = F.substring_index(c.SNAPSHOT_ID, "/", -1)
+    found = defaultdict(list)
+    for row in rows.withColumn("given_id", given_id).collect():
+        found[row["given_id"]].append(row.asDict(recursive=True))
+    return found
+
+
+def by_row(rejected):
+    """Return the rejected rows by snapshot id or topic; the line that is cut off stands for itself."""
+    found = defaultdict(list)
+    for row in rejected:
+        whole = {} if row[c.ROW] == HALF else json.loads(row[c.ROW])
+        found[whole.get("snapshot_id") or whole.get("topic") or row[c.ROW]].append(row)
+    return found
+
+
+def refused(found, snapshot):
+    return [(row[c.GROUP_ID], row[c.CODE]) for row in found.rejected[snapshot]]
+
+
+def test_what_is_good_is_kept_and_nothing_else(found):
+    good = {"a1", "a2", "unordered", "elsewhere", "modest", "after it", "empty", "dead"}
+    good |= {f"when{at}" for at in range(len(WHEN))}
+    assert set(found.groups) == good
+    assert set(found.members) == good - {"empty", "dead"}
+    assert set(found.rejected) == {f"bad{number}" for number in range(len(BAD))} | {
+        "greedy", "position1", "position2", "refused", "orders", HALF
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("at", range(len(WHEN)), ids=map(str, WHEN))
+def test_a_moment_is_told_in_several_ways(found, at):
+    assert found.groups[f"when{at}"]["millis"] == MILLIS
+
+
+def test_members_without_an_order_stand_by_their_id(found):
+    rows = found.members["unordered"]
+    assert [(row[c.MEMBER_ORDER], row[c.MEMBER_ID]) for row in rows] == [(0, "m1"), (1, "m2")]
+
+
+def test_rows_may_name_their_own_cluster(found):
+    [member] = found.members["elsewhere"]
+    for row in (found.groups["elsewhere"], member):
+        assert (row[c.CLUSTER_ID], row[c.SNAPSHOT_ID]) == ("prod", "table/prod/elsewhere")
+
+
+@pytest.mark.parametrize(("number", "name"), [*enumerate(BAD)], ids=BAD)
+def test_one_bad_snapshot_harms_no_other(found, number, name):
+    _, _, code, known, rows = BAD[name]
+    mine = found.rejected[f"bad{number}"]
+    assert [row[c.CODE] for row in mine] == [code] * rows
+    assert (f"group{number}" in {row[c.GROUP_ID] for row in mine}) == known
+    assert {row[c.STAGE] for row in mine} == {"tables"}
+    assert all(row[c.MESSAGE] for row in mine)
+
+
+def test_good_snapshots_beside_bad_ones_are_read_whole(found):
+    assert [found.groups[name]["group_id"] for name in ("a1", "a2")] == ["a", "a"]
+    assert [row["member_id"] for name in ("a1", "a2") for row in found.members[name]] == ["m2", "m1", "m1"]
+    assert found.columns == [name for name in QUARANTINE.columns if name != c.ATTEMPT_ID]
+
+
+def test_a_group_that_claims_more_than_the_limit_is_refused_and_the_others_are_not(found):
+    """The limit is on all members of a snapshot together."""
+    assert refused(found, "greedy") == [("greedy", "CLAIMS_OVER_LIMIT")] * 3
+    words = "members claim 4 partitions; expected at most 3 (limits.max_partitions"
+    assert found.rejected["greedy"][0][c.MESSAGE].startswith(words)
+    assert "modest" in found.groups
+
+
+def test_two_snapshots_at_one_position_are_both_refused(found):
+    for snapshot in ("position1", "position2"):
+        assert refused(found, snapshot) == [("position", "POSITION_TWICE")] * 2
+
+
+def test_nothing_is_measured_from_a_snapshot_that_was_refused(found):
+    assert refused(found, "refused") == [("later", "NEGATIVE_PARTITION")] * 2
+    assert found.groups["after it"]["previous_snapshot_id"] is None
+
+
+@pytest.mark.parametrize("snapshot", ["empty", "dead"])
+def test_an_empty_group_needs_no_members(found, snapshot):
+    assert [found.groups[name]["members"] for name in ("a1", snapshot, "a2")] == [2, 0, 1]
+
+
+def test_a_negative_partition_count_is_refused_with_its_row(found):
+    [row] = found.rejected["orders"]
+    assert row[c.MESSAGE].startswith("partition count of topic orders is -1; expected 0 or more")
+    assert json.loads(row[c.ROW])["topic"] == "orders"
+    assert found.topics == ["gone"]
+
+
+def test_a_half_written_line_is_kept_as_text(found):
+    [row] = found.rejected[HALF]
+    assert (row[c.CODE], row[c.ROW]) == ("MALFORMED_LINE", HALF)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -303,45 +334,3 @@ def test_every_form_speaks_of_columns_there_are():
         assert not set(form.required) & (set(form.ours) | set(form.filled))
         missing = [name for name in form.columns if not form.table.schema[name].nullable]
         assert set(missing) <= {*form.required, *form.filled}, "a NOT NULL column is given or filled"
-
-
-def claimed_as(spark, folder, kind, *claims):
-    """What is read of members that claim these, each in a snapshot of its own."""
-    save(spark, folder, "group_snapshots", GROUPS, "parquet")
-    rows = [(snapshot, "m1", claim) for snapshot, claim in zip(("a1", "b1", "a2"), claims, strict=True)]
-    schema = f"snapshot_id string, member_id string, claimed array<struct<topic string, partitions {kind}>>"
-    spark.createDataFrame(rows, schema).write.parquet(str(folder / "member_snapshots"))
-    return read(spark, str(folder), "parquet", "dev")
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        pytest.param(("orders", [0, 1 << 40]), id="beyond int"),
-        pytest.param(("orders", [None]), id="a hole"),
-        pytest.param(None, id="no topic"),
-    ],
-)
-def test_a_list_of_wider_numbers_is_read_where_they_fit(spark, tmp_path, bad):
-    found = claimed_as(spark, tmp_path, "array<bigint>", [("orders", [0, 1])], [bad], None)
-    assert [(row[c.GROUP_ID], row[c.CODE]) for row in found.rejected().collect()] == [("b", "BAD_VALUE")] * 2
-    first, last = collected(found.members, c.OFFSET)
-    assert first["claimed"] == [{"topic_id": None, "topic": "orders", "partitions": [0, 1]}]
-    assert last["claimed"] is None
-
-
-@pytest.mark.parametrize(
-    ("kind", "got"),
-    [
-        pytest.param("bigint", 5, id="a number for a list"),
-        pytest.param("array<double>", [1.5], id="fractions"),
-        pytest.param("map<string, int>", {"a": 1}, id="a map"),
-    ],
-)
-def test_a_list_of_what_is_no_number_is_refused(spark, tmp_path, kind, got):
-    found = claimed_as(spark, tmp_path, kind, [("orders", got)], [("orders", got)], None)
-    rejected = found.rejected().collect()
-    assert (
-        sorted((row[c.GROUP_ID], row[c.CODE]) for row in rejected)
-        == [("a", "BAD_VALUE")] * 2 + [("b", "BAD_VALUE")] * 2
-    )
