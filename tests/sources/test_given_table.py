@@ -1,5 +1,7 @@
 """Users' own tables that have types of their own: which ones fit, and what becomes of values that do not."""
 
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -100,15 +102,15 @@ def listed(spark, tmp_path_factory):
     folder = tmp_path_factory.mktemp("lists")
     cases = FITS | MISFITS
     write_groups(folder, [*cases])
-    members = {"snapshot_id": (pa.string(), [*cases]), "member_id": (pa.string(), ["m1" for _ in cases])}
+    names = {"snapshot_id": [*cases], "member_id": ["m1" for _ in cases]}
+    members: dict[str, Any] = {name: (pa.string(), values) for name, values in names.items()}
     for name, arrow in LISTS.items():
         members[name] = arrow, [[value] if column == name else None for column, value in cases.values()]
     write(folder, "member_snapshots", "parquet", members)
     rows = read(spark, str(folder), "parquet", "dev")
     assert rows.topics is None
-    return {
-        row["group_id"]: row.asDict(recursive=True) for row in rows.members.good.collect()
-    }, rows.rejected().collect()
+    good = {row["group_id"]: row.asDict(recursive=True) for row in rows.members.good.collect()}
+    return good, rows.rejected().collect()
 
 
 def test_a_list_of_wider_numbers_is_read_where_they_fit(listed):

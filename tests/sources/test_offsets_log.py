@@ -174,12 +174,12 @@ BAD = [
 
 @pytest.fixture(scope="module")
 def bad_lines(spark, tmp_path_factory):
-    """What is read of one file with all BAD lines, each between two good ones: rows, good offsets, rejected by text."""
+    """What is read of one file with all BAD lines, each between two good ones: rows, path, good offsets, rejected."""
     file = tmp_path_factory.mktemp("bad") / "log.jsonl"
     lines = []
     for place, case in enumerate(BAD):
         before, after = (json.dumps(LINE | {"offset": offset}) for offset in neighbours(place))
-        lines += [before, case.values[0], after]
+        lines += [before, str(case.values[0]), after]
     file.write_text("\n".join(lines) + "\n")
     rows = read_json(spark, str(file), "dev")
     offsets = [record[1] for record in as_read(rows)]

@@ -4,9 +4,10 @@ import csv
 import json
 from collections import defaultdict
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
+from pyspark.sql import Row
 from pyspark.sql import functions as F
 
 from groupledger.sources.opening import SourceFault
@@ -67,10 +68,9 @@ def text(value):
     return json.dumps(value) if isinstance(value, list) else "" if value is None else str(value)
 
 
-def given(spark, folder, kind="json", groups=GROUPS, members=MEMBERS, topics=TOPICS):
-    for name, rows in (("group_snapshots", groups), ("member_snapshots", members), ("topic_snapshots", topics)):
-        if rows is not None:
-            save(spark, folder, name, rows, kind)
+def given(spark, folder, kind):
+    for name, rows in (("group_snapshots", GROUPS), ("member_snapshots", MEMBERS), ("topic_snapshots", TOPICS)):
+        save(spark, folder, name, rows, kind)
     return read(spark, str(folder), kind, "dev")
 
 
@@ -180,16 +180,19 @@ CASES = [
 class Found(NamedTuple):
     """What one reading of all cases gives: rows by the snapshot id that the user gave."""
 
-    groups: dict[str, dict]
-    members: dict[str, list[dict]]
+    groups: dict[str, dict[str, Any]]
+    members: dict[str, list[dict[str, Any]]]
     topics: list[str]
-    rejected: dict[str, list]
+    rejected: dict[str, list[Row]]
     columns: list[str]
 
 
 @pytest.fixture(scope="module")
 def found(spark, tmp_path_factory):
-    """Good snapshots of a group, CASES, BAD, a line that is cut off, and a topic of -1 partitions, read at once."""
+    """Good snapshots of a group, CASES, BAD, a line that is cut off, and a topic of -1 partitions, read at once.
+
+    One reading is a plan that takes seconds to compile, whatever its rows are.
+    """
     folder = tmp_path_factory.mktemp("cases")
     groups, members = [GROUPS[0], GROUPS[2]], [*MEMBERS[:2], MEMBERS[3]]
     for its_groups, its_members in [*CASES, *(numbered(*bad[:2], number) for number, bad in enumerate(BAD.values()))]:
@@ -216,7 +219,7 @@ def by_given_id(rows):
     found = defaultdict(list)
     for row in rows.withColumn("given_id", given_id).collect():
         found[row["given_id"]].append(row.asDict(recursive=True))
-    return found
+    return dict(found)
 
 
 def by_row(rejected):
@@ -225,7 +228,7 @@ def by_row(rejected):
     for row in rejected:
         whole = {} if row[c.ROW] == HALF else json.loads(row[c.ROW])
         found[whole.get("snapshot_id") or whole.get("topic") or row[c.ROW]].append(row)
-    return found
+    return dict(found)
 
 
 def refused(found, snapshot):
