@@ -68,6 +68,14 @@ def test_fields_of_a_join():
     assert found == [e.Join("a", ("t",), ("range",), "i", ByteCode.KIP_429, True, at_ms=7)]
 
 
+def test_who_subscribes_by_an_expression_need_not_say_topics():
+    member = {"event": "join", "member": "a", "group_protocol": "consumer"}
+    (join,) = read_script({"topics": {"t": 1}, "events": [{**member, "topic_regex": "t.*"}]}).events
+    assert join == e.Join("a", (), group_protocol=e.GroupProtocol.CONSUMER, topic_regex="t.*")
+    with pytest.raises(Fault, match=r"events\.0\.topics is nothing; expected a value"):
+        read_script({"topics": {"t": 1}, "events": [member]})
+
+
 def test_a_pace_is_read():
     found = read_script({"topics": {}, "events": [], "pace": {"round_ms": 3, "onPartitionsRevoked": 4}})
     assert found.pace == Pace(3, {Callback.REVOKED: 4})
