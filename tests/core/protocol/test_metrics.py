@@ -48,6 +48,7 @@ def test_every_metric_of_the_kip_is_there_for_each_member_and_the_group():
         ("a", "rebalance-total", 3),
         ("b", "rebalance-total", 2),
         (GROUP, "rebalance-total", 3),
+        (GROUP, "rebalance-latency-total", 110 + 150 + 110),
         ("a", "rebalance-rate-per-hour", 6.0),
         ("a", "rebalance-latency-max", 150),  # 100 for the round, 40 to revoke, 10 to take
         ("a", "rebalance-latency-total", 110 + 150 + 110),
