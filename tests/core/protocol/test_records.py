@@ -1,0 +1,22 @@
+"""Records that arrive at a rate: which one is the first since a time."""
+
+from __future__ import annotations
+
+import pytest
+
+from groupledger.core.custom.group import TopicPartition
+from groupledger.core.protocol.records import Records
+
+PARTITION = TopicPartition("t", 0)
+NOW_MS = 5_000
+
+
+@pytest.mark.parametrize("made_ms", [0, 1, 500])
+@pytest.mark.parametrize("per_second", [1, 3, 7, 999, 1_000, 1_001, 3_000])
+def test_the_first_record_since_a_time_is_the_one_that_counting_finds(per_second, made_ms):
+    records = Records(per_second)
+    records.set_topics({"t": 1}, made_ms)
+    times = [(offset, records.arrived_ms(PARTITION, offset)) for offset in range(records.end(PARTITION, NOW_MS))]
+    for at_ms in [*range(made_ms - 3, made_ms + 40), made_ms + 1_000, made_ms + 1_001, NOW_MS, NOW_MS + 1]:
+        counted = next((each for each in times if each[1] >= at_ms), None)
+        assert records.first_since(PARTITION, at_ms, NOW_MS) == counted, at_ms
