@@ -48,6 +48,13 @@ def test_who_wrote_a_subscription_is_always_among_those_told():
     assert sure >= {("kafka-python", "sticky")}, "its stray prefix tells it from aiokafka"
 
 
+@pytest.mark.parametrize(("version", "told"), [
+    (0, {"kafka-python", "aiokafka", "sarama"}), (1, {"sarama"}), (2, {"sarama"}), (3, {"librdkafka"}),
+])  # fmt: skip
+def test_the_version_of_a_subscription_tells_libraries_apart(version, told):
+    assert libraries("range", version, b"") == told
+
+
 def test_every_hand_is_of_a_library_of_the_compatibility_table():
     known_by_bytes_alone = {"sarama", "kafka-go"}
     assert {hand.library for hand in HANDS} == set(LIBRARIES) | known_by_bytes_alone
