@@ -78,7 +78,7 @@ def extent(page, width):
 
 
 def found() -> str | None:
-    """The browser that is used."""
+    """Return the browser to use; None where there is none."""
     return os.environ.get("GROUPLEDGER_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 
 

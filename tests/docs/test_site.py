@@ -88,7 +88,7 @@ def test_a_link_into_a_page_leads_to_a_heading_of_it():
 
 
 def _headings(page: Path) -> set[str]:
-    """Ids that MkDocs gives to the headings of a page."""
+    """Return the ids that MkDocs gives to the headings of a page."""
     rendered = markdown.markdown(page.read_text(encoding="utf-8"), extensions=["toc", "fenced_code"])
     return set(re.findall(r'<h\d id="([^"]+)"', rendered))
 

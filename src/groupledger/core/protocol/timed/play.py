@@ -75,7 +75,7 @@ def timed_group(
 def _require_classic(script: Script, events: list[e.Event]) -> None:
     """Raise Fault(BAD_EVENT) for settings of a consumer group in a script without one, and for times at two places.
 
-    Where nothing happens, nobody is of another protocol.
+    A script without events is accepted: no member of either protocol is in it yet.
     """
     if events and script.consumer_group != ConsumerGroupSettings():
         expected = "members of the consumer protocol (KIP-848), or no consumer_group"
