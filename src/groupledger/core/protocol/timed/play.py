@@ -11,6 +11,7 @@ from groupledger.core.protocol import events as e
 from groupledger.core.protocol.application import Applications
 from groupledger.core.protocol.consumer import exists
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
+from groupledger.core.protocol.consumer_group_json import write_settings
 from groupledger.core.protocol.coordinator import Coordinator
 from groupledger.core.protocol.leader import Plan, Question
 from groupledger.core.protocol.records import Records
@@ -79,7 +80,7 @@ def _require_classic(script: Script, events: list[e.Event]) -> None:
     """
     if events and script.consumer_group != ConsumerGroupSettings():
         expected = "members of the consumer protocol (KIP-848), or no consumer_group"
-        raise Fault(BAD_EVENT, f"consumer_group is {script.consumer_group}; expected {expected}")
+        raise Fault(BAD_EVENT, f"consumer_group is {write_settings(script.consumer_group)}; expected {expected}")
     require_one_timeout(events)
 
 
