@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from groupledger.core.custom.group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol import records
@@ -202,3 +203,60 @@ def test_no_record_is_passed_over_whatever_protocol_members_follow(first, monkey
             assert settled.timed.read.never == {}, f"seed {seed}"
             ends = [(each.since_ms, each.until_ms or settled.timed.at_ms) for each in settled.timed.outages]
             assert all(since_ms < until_ms for since_ms, until_ms in ends), f"seed {seed}"
+
+
+def test_who_is_fenced_before_it_closes_loses_all_and_does_not_come_back():
+    """a revokes from 65 s on, is fenced at 75 s, hears of it, and is closed at 80 s: once it has revoked."""
+    pace = Pace(callback_ms={Callback.REVOKED: 20_000})
+    events = [join("a"), join("b", at=MINUTE), e.Leave("a", at_ms=80_000), join("a", at=200)]
+    settled = played(*events, pace=pace, rebalance_timeout_ms=10_000)
+    assert calls(settled[2:3], "a") == [(85_000, "Revoked", 2), (85_000, "Lost", 4)]
+    assert settled[2].running == {"b": 1}
+    assert calls(settled[3:], "a")[0] == (200_000, "Assigned", 0)
+
+
+def test_who_is_fenced_while_it_closes_stays_away():
+    """b closes at 100 s, for 20 s; c and d join at 101 s, so b has eight seconds from 105 s on to revoke one."""
+    pace = Pace(callback_ms={Callback.REVOKED: 20_000})
+    events = [join("a"), join("b", at=MINUTE), e.Leave("b", at_ms=100_000), join("c", at=101), join("d", at=101)]
+    settled = played(*events, pace=pace, of={"b": MemberTimes(rebalance_timeout_ms=8_000)})
+    assert calls(settled[2:], "b") == [(120_000, "Revoked", 2)]
+    assert "UNKNOWN_MEMBER_ID" in [row.error for row in settled[4].coordinated.heartbeats if row.member == "b"]
+    assert settled[-1].running == {"a": 1, "c": 1, "d": 1}
+
+
+def test_who_loses_all_sends_no_heartbeat_until_it_has():
+    """b hears at 160 s that it is no member; its listener needs twelve seconds, more than two heartbeats."""
+    pace = Pace(callback_ms={Callback.LOST: 12_000})
+    away = [e.CutOff("b", at_ms=100_000), e.Resume("b", at_ms=160_000)]
+    settled = played(join("a"), join("b", at=MINUTE), *away, pace=pace)
+    assert calls(settled[3:], "b") == [(172_000, "Lost", 2), (172_000, "Assigned", 0), (177_000, "Assigned", 2)]
+    assert [row.at_ms for row in settled[3].coordinated.heartbeats if row.error is not None] == [160_000]
+
+
+def test_a_session_that_ends_between_two_events_leaves_a_classic_group_at_that_moment():
+    """b, the last of the consumer protocol, is heard of at 95 s: until 140 s nobody has its two partitions."""
+    settled = played(classic("a"), join("b", at=MINUTE), e.Crash("b", at_ms=100_000), e.Wait(at_ms=400_000))
+    assert [each for each in calls(settled[3:], "a") if each[1] == "Assigned"] == [(140_000, "Assigned", 2)]
+    lost = (TopicPartition("t", 2), TopicPartition("t", 3))
+    assert settled[3].unavailable_ms == dict.fromkeys(lost, 40_000)
+    assert settled[3].timed.outages == tuple((each, 100_000, 140_000) for each in lost)
+    assert (settled[3].timed.at_ms, settled[3].owners) == (400_000, {TopicPartition("t", at): "a" for at in range(4)})
+
+
+def test_an_outage_that_ends_with_the_settlement_has_ended():
+    """b takes at 70 s what a gave up at 65 s, and nothing follows."""
+    settled = played(join("a"), join("b", at=MINUTE))
+    assert settled[-1].timed.at_ms == 70_000
+    assert [(each.since_ms, each.until_ms) for each in settled[-1].timed.outages] == [(65_000, 70_000)] * 2
+    assert played(join("a"), e.Crash("a", at_ms=MINUTE * 1_000))[-1].timed.outages == ()
+
+
+def test_what_nobody_wants_any_more_is_no_outage():
+    """u is wanted by b alone, whose session ends at 140 s; the group is a classic one from then on."""
+    events = [classic("a"), join("b", "t", "u", at=MINUTE), e.Crash("b", at_ms=100_000), e.Wait(at_ms=400_000)]
+    times = Times(MemberTimes(), {})
+    settled = simulate(Script({"t": 4, "u": 1}, events, times=times, consumer_group=ConsumerGroupSettings()))
+    outages = {each.partition: each[1:] for each in settled[3].timed.outages}
+    assert outages[TopicPartition("t", 3)] == (100_000, 140_000)
+    assert TopicPartition("u", 0) not in outages

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol.application import ClockedGroup
@@ -14,15 +15,23 @@ Since = dict[TopicPartition, int]
 
 
 def timed_end(
-    group: ClockedGroup, gaps: Mapping[TopicPartition, Iterable[Gap]], lasting: Since, *, rebalancing: bool
+    group: ClockedGroup,
+    gaps: Mapping[TopicPartition, Iterable[Gap]],
+    lasting: Since,
+    *,
+    rebalancing: bool,
+    held: Collection[TopicPartition],
 ) -> TimedEnd:
-    """How it ended; `lasting` is brought up to date. An outage that lasted then is told from when it began."""
+    """How it ended; `lasting` is brought up to date. An outage that lasted then is told from when it began.
+
+    `held`: what somebody consumes now.
+    """
     found = []
     for each, some in sorted(gaps.items()):
         lasted = lasting.pop(each, None)
         for place, gap in enumerate(some):
             since_ms = gap.since_ms if lasted is None or place else lasted
-            goes_on = gap.until_ms == group.now_ms
+            goes_on = gap.until_ms == group.now_ms and each not in held
             found.append(Outage(each, since_ms, None if goes_on else gap.until_ms))
             if goes_on:
                 lasting[each] = since_ms
@@ -30,3 +39,9 @@ def timed_end(
         del lasting[gone]
     read = None if group.records is None else group.records.found(group.now_ms)
     return TimedEnd(group.now_ms, rebalancing, tuple(found), read)
+
+
+def join_ends(first: TimedEnd, then: TimedEnd) -> TimedEnd:
+    """The end of a settlement in two parts. What lasted after the first one is told by the second, if it is wanted."""
+    ended = [each for each in first.outages if each.until_ms is not None]
+    return replace(then, outages=tuple(sorted([*ended, *then.outages], key=lambda each: each[:2])))

@@ -19,7 +19,7 @@ from groupledger.core.custom.naming import CustomAssignor, by_every_name
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.application import Applications
-from groupledger.core.protocol.clocked_end import timed_end
+from groupledger.core.protocol.clocked_end import join_ends, timed_end
 from groupledger.core.protocol.consumer import exists
 from groupledger.core.protocol.consumer_group.conversion import refuses, to_classic_group, to_consumer_group
 from groupledger.core.protocol.consumer_group.coordinated import Coordinated
@@ -191,16 +191,19 @@ def _settle(stage: _Stage, event: e.Event, horizon: Horizon | None = None) -> Se
 
     `horizon`: of a consumer group that does not settle before the next event.
     """
-    before = None
     if stage.consumer is not None:
         yield from pass_time(stage.consumer, event.at_ms)
         before = _leave_consumer_group(stage, event)
+        if before is not None:
+            cycle, failure = yield from _rounds(stage.classic, event)
+            first = _settlement(stage.classic, event, stage.classic.settled_ms, cycle, failure, None)
+            first = replace(first, coordinated=before if before.heartbeats else None)
+            return _merged(first, (yield from _settle(stage, event, horizon)))
     refused = _enter_consumer_group(stage, event)
     if refused is not None:
         return _settlement(stage.classic, event, stage.classic.clock_ms, None, None, refused)
     if stage.consumer is None:
-        classic: Settlement = yield from _settle_classic(stage.classic, event)
-        return replace(classic, coordinated=before) if before is not None and before.heartbeats else classic
+        return (yield from _settle_classic(stage.classic, event))
     settled: Settlement = yield from settle(stage.consumer, event, horizon)
     if _leave_consumer_group(stage, event) is None or settled.coordinated is None:
         return settled
@@ -228,6 +231,7 @@ def _merged(first: Settlement, then: Settlement) -> Settlement:
         double_owners=(*first.double_owners, *then.double_owners),
         consumed=(*first.consumed, *then.consumed),
         coordinated=then.coordinated or first.coordinated,
+        timed=None if first.timed is None or then.timed is None else join_ends(first.timed, then.timed),
         refused=then.refused or first.refused,
         failure=then.failure or first.failure,
     )
@@ -332,5 +336,5 @@ def _settlement(
         unavailable_ms=waited_ms(gaps),
         timed=None
         if group.times is None
-        else timed_end(group, gaps, group.nobody_since, rebalancing=group.rebalancing),
+        else timed_end(group, gaps, group.nobody_since, rebalancing=group.rebalancing, held=group.ownership.held()),
     )

@@ -99,6 +99,8 @@ def _send(play: Play, process: Process) -> AskingTargets:
     if process.waits:
         process.sends_again = True
         return
+    if process.falls:
+        return
     if process.fallen is not None and (process.hung or process.client is not None):
         yield from carry_on(play, process)  # it is in no group until it has lost everything
         return
@@ -214,13 +216,13 @@ def _take_shared(play: Play, process: Process) -> None:
 
 
 def carry_on(play: Play, process: Process) -> AskingTargets:
-    """What a process does next, unless it is busy: lose all, close, reconcile, in this order."""
+    """What a process does next, unless it is busy: close, lose all, reconcile, in this order."""
     while process.alive and process.doing is None and not process.hung:
-        if process.fallen is not None:
+        if process.closing and (process.client is not None or process.steps is None):
+            _begin(process, _close_steps(play, process, lost=process.fallen is not None or process.falls))
+        elif process.fallen is not None:
             _note_reconciled(play, process, failed=True)
             _begin(process, _fall_steps(play, process, process.fallen))
-        elif process.closing and (process.client is not None or process.steps is None):
-            _begin(process, _close_steps(play, process))
         elif process.steps is None and process.client is not None and not process.client.reconciled:
             process.reconciling_ms = play.clock_ms
             _begin(process, _reconcile_steps(play, process))
@@ -243,7 +245,7 @@ def _go_on(play: Play, process: Process, answer: HeartbeatResponse | None, *, re
             return
         finish_call(play, process)
     process.doing = None
-    interrupted = process.client is not None and (process.fallen is not None or process.closing)
+    interrupted = process.client is not None and not process.closes and (process.fallen is not None or process.closing)
     goes_on = process.steps is not None and not interrupted
     if not goes_on or (yield from _run(play, process, answer)):
         yield from carry_on(play, process)
@@ -340,8 +342,9 @@ def _note_reconciled(play: Play, process: Process, *, failed: bool) -> None:
 
 
 def _fall_steps(play: Play, process: Process, error: classic.Error) -> Steps:
-    """All is lost, and it joins again."""
+    """All is lost, and it joins again. Until then it sends no heartbeat."""
     if process.client is not None:
+        process.falls = True
         yield NextPoll()
     owned = play.owned(process)
     if process.client is not None:
@@ -349,7 +352,7 @@ def _fall_steps(play: Play, process: Process, error: classic.Error) -> Steps:
         if owned and not process.client.shares:
             yield call(Callback.LOST, owned)
         play.ownership.stop(process.name, play.clock_ms)
-        process.client = c.fall_out(process.client)
+        process.client, process.falls = c.fall_out(process.client), False
         play.send_soon(process)
     elif process.consumer is not None:
         reaction = classic.fall_out(process.consumer, error)
@@ -358,21 +361,25 @@ def _fall_steps(play: Play, process: Process, error: classic.Error) -> Steps:
         yield from join_steps(play, process)
 
 
-def _close_steps(play: Play, process: Process) -> Steps:
-    """Revoke all, say so, end. A static member keeps its seat; of the classic protocol it says nothing."""
+def _close_steps(play: Play, process: Process, *, lost: bool) -> Steps:
+    """Revoke all, say so, end. A static member keeps its seat; of the classic protocol it says nothing.
+
+    `lost`: it has heard that it is no member any more. One that hears it from here on closes none the less.
+    """
     play.commit(process)
     owned, member_id = play.owned(process), process.member_id or ""
     if process.client is not None:
         process.giving = process.client.owns
     if owned and not (process.client is not None and process.client.shares):
-        yield call(Callback.REVOKED, owned)
+        yield call(Callback.LOST if lost else Callback.REVOKED, owned)
     play.end(process)
     static = process.instance_id is not None
-    if member_id in play.group.members and not (static and process.client is None):
-        if static:
-            play.group.leave_for_now(member_id)
-        else:
-            _unseat(play, member_id)
-            del play.processes[process.name]
+    if member_id not in play.group.members:
+        del play.processes[process.name]
+    elif not static:
+        _unseat(play, member_id)
+        del play.processes[process.name]
+    elif process.client is not None:
+        play.group.leave_for_now(member_id)
     for act in process.afterwards:
         act()

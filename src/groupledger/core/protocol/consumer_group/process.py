@@ -47,9 +47,9 @@ class Process(Polls):
     It has a `client` of the consumer protocol or a `consumer` of the classic one. `steps` are under way, the call that
     it is in began at `since_ms`, and `turns` is what is left of it. `taking`: what it is given in that call, and owns
     once it has returned; `giving`: what it has given up then. `reconciling_ms`: when it began to take a new assignment.
-    `fallen`, `closing`: what it does after the call. `waits` for an answer. `wakes`: those of its entries in the queue
-    count that bear this number. `hung`: it polls no more, and leaves by itself at `too_late_ms`. `cut_off`: it polls,
-    and its coordinator is out of reach. `leaves`: it closes.
+    `fallen`, `closing`: what it does after the call; `falls`: it has begun to lose all. `waits` for an answer.
+    `wakes`: those of its entries in the queue count that bear this number. `hung`: it polls no more, and leaves by
+    itself at `too_late_ms`. `cut_off`: it polls, and its coordinator is out of reach. `leaves`: it closes.
     """
 
     settings: Join
@@ -79,6 +79,7 @@ class Process(Polls):
     giving: TopicIdPartitionSet = NO_PARTITIONS
     reconciling_ms: int | None = None
     fallen: classic.Error | None = None
+    falls: bool = False
     closing: bool = False
     waits: bool = False
     sends_again: bool = False
@@ -111,6 +112,11 @@ class Process(Polls):
     def instance_id(self) -> str | None:
         """`group.instance.id`."""
         return self.settings.group_instance_id
+
+    @property
+    def closes(self) -> bool:
+        """Whether it has begun to close."""
+        return self.leaves and not self.closing
 
     @property
     def in_poll(self) -> bool:

@@ -65,7 +65,7 @@ def pass_time(play: Play, until_ms: int | None) -> AskingTargets:
             break
         play.skip_to(over[0])
         time_out(play, over[1])
-    if until_ms is not None:
+    if until_ms is not None and not play.is_classic:
         play.skip_to(until_ms)
 
 
@@ -103,5 +103,7 @@ def _settlement(play: Play, event: e.Event, event_ms: int) -> Settlement:
         double_owners=() if shared else tuple(each for each in doubly if exists(each.partition, counts)),
         unavailable_ms=waited_ms(gaps),
         coordinated=coordinated,
-        timed=None if play.times is None else timed_end(play, gaps, play.nobody_since, rebalancing=rebalancing),
+        timed=None
+        if play.times is None
+        else timed_end(play, gaps, play.nobody_since, rebalancing=rebalancing, held=play.ownership.held()),
     )
