@@ -37,13 +37,13 @@ def join(name, assignors=("cooperative-sticky",), **more):
 
 
 def test_kip_429_1_what_left_the_subscription_is_revoked():
-    changed = c.change_subscription(member(owned=(*t(0), *t(1, topic="u")), topics=("t", "u")), ["t"])
+    changed = c.change_subscription(member(owned=(*t(0), *t(1, topic="u")), topics=("t", "u")), ["t"], known=True)
     assert changed.joins
     assert said(c.join(changed.consumer).calls) == ["onPartitionsRevoked u-1", "subscriptionUserData"]
 
 
 def test_kip_429_2_what_is_left_is_sent_as_owned():
-    changed = c.change_subscription(member(owned=(*t(0), *t(1, topic="u")), topics=("t", "u")), ["t"])
+    changed = c.change_subscription(member(owned=(*t(0), *t(1, topic="u")), topics=("t", "u")), ["t"], known=True)
     assert c.join(changed.consumer).subscription.owned == t(0)
 
 

@@ -97,7 +97,7 @@ def look(consumer: Consumer, view: PartitionCounts) -> Consumer:
     return replace(consumer, view=view, topics=matching(consumer.pattern, tuple(sorted(view))))
 
 
-def change_subscription(consumer: Consumer, topics: Iterable[str], *, known: bool = False) -> Reaction:
+def change_subscription(consumer: Consumer, topics: Iterable[str], *, known: bool) -> Reaction:
     """Subscribe to other topics (step 1.1): `join` revokes what is no longer subscribed to and keeps the rest.
 
     `known`: there is metadata of all of them already. Else a consumer that `loses_unknown` (librdkafka's, cooperative)
@@ -173,8 +173,7 @@ def receive_assignment(consumer: Consumer, given: Iterable[TopicPartition]) -> R
 
 def close(consumer: Consumer) -> Reaction:
     """Leave on purpose: what is owned is revoked while the consumer is still a member."""
-    consumer, calls = _drop(consumer, Callback.REVOKED, consumer.owned)
-    return Reaction(replace(consumer, leads=False), calls)
+    return Reaction(*_drop(consumer, Callback.REVOKED, consumer.owned))
 
 
 def exists(partition: TopicPartition, view: PartitionCounts) -> bool:

@@ -134,7 +134,6 @@ def _join_with_id(group: TimedGroup, process: TimedProcess) -> Program:
 
 
 def _send_join(group: TimedGroup, process: TimedProcess, sent: Subscription) -> None:
-    sessions.stop_heartbeats(process)
     process.membership = Membership.JOINING
     request = JoinRequest(group.now_ms if process.join_started_ms is None else process.join_started_ms)
     process.request = request
