@@ -176,9 +176,8 @@ class ConsumerGroup:
     def leave_for_now(self, member_id: str) -> None:
         """A static member closes: its seat waits for it until its session ends, with all it was assigned."""
         member = self.members[member_id]
-        kept = dict.fromkeys(member.assigned, 0)
         self.members[member_id] = replace(
-            member, epoch=LEFT_STATIC, previous_epoch=member.epoch, state=MemberState.STABLE, assigned=kept, pending={}
+            member, epoch=LEFT_STATIC, previous_epoch=member.epoch, state=MemberState.STABLE, pending={}
         )
         self.revoking_since_ms.pop(member_id, None)
 

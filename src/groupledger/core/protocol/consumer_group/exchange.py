@@ -216,18 +216,19 @@ def _take_shared(play: Play, process: Process) -> None:
 
 
 def carry_on(play: Play, process: Process) -> AskingTargets:
-    """What a process does next, unless it is busy: close, lose all, reconcile, in this order."""
-    while process.alive and process.doing is None and not process.hung:
-        if process.closing and (process.client is not None or process.steps is None):
-            _begin(process, _close_steps(play, process, lost=process.fallen is not None or process.falls))
-        elif process.fallen is not None:
-            _note_reconciled(play, process, failed=True)
-            _begin(process, _fall_steps(play, process, process.fallen))
-        elif process.steps is None and process.client is not None and not process.client.reconciled:
-            process.reconciling_ms = play.clock_ms
-            _begin(process, _reconcile_steps(play, process))
-        if process.steps is None or not (yield from _run(play, process, None)):
-            return
+    """What a process does next, unless it is busy: close, lose all, reconcile, the first of these that is due."""
+    if not process.alive or process.doing is not None or process.hung:
+        return
+    if process.closing and (process.client is not None or process.steps is None):
+        _begin(process, _close_steps(play, process, lost=process.fallen is not None or process.falls))
+    elif process.fallen is not None:
+        _note_reconciled(play, process, failed=True)
+        _begin(process, _fall_steps(play, process, process.fallen))
+    elif process.steps is None and process.client is not None and not process.client.reconciled:
+        process.reconciling_ms = play.clock_ms
+        _begin(process, _reconcile_steps(play, process))
+    if process.steps is not None:
+        yield from _run(play, process, None)
 
 
 def _begin(process: Process, steps: Steps) -> None:

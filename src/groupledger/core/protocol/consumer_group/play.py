@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from typing import Any, NamedTuple
 
 from groupledger.core.custom.group import TopicPartition
@@ -77,7 +78,7 @@ class Play(ReadingGroup):
     overlaps: bool = False
     nobody_since: dict[TopicPartition, int] = field(default_factory=dict)
     partition_counts: Mapping[str, int] = field(default_factory=dict)
-    _order: int = 0
+    _order: Iterator[int] = field(default_factory=count)
 
     @property
     def now_ms(self) -> int:
@@ -113,10 +114,9 @@ class Play(ReadingGroup):
 
     def put(self, process: Process, due: EntryKind, after_ms: int = 0, payload: Any = None) -> None:
         """Put something that a process will do into the queue."""
-        self._order += 1
         at_ms = self.clock_ms + after_ms
         heapq.heappush(
-            self.queue, QueueEntry(at_ms, self._order, process.name, process.number, due, process.wakes, payload)
+            self.queue, QueueEntry(at_ms, next(self._order), process.name, process.number, due, process.wakes, payload)
         )
 
     def send_soon(self, process: Process, after_ms: int = 0) -> None:
