@@ -353,3 +353,9 @@ def test_records_of_a_new_partition_begin_with_it():
     )
     assert settled[1].timed.read.ends[t(4)[0]] == 500
     assert settled[-1].unowned == ()
+
+
+def test_an_answer_on_its_way_to_a_member_that_is_cut_off_is_lost():
+    """SyncGroup is answered at 5,500 ms, half a round trip away."""
+    settled = played(join("a"), e.CutOff("a", at_ms=5_700), e.Resume("a", at_ms=20_000), round_trip_ms=1_000)
+    assert listened(settled) == [(22_000, "a", "Assigned", [0, 1, 2, 3])]
