@@ -153,6 +153,15 @@ def test_confluent_takes_lost_partitions_before_the_listener_is_called(confluent
     assert [name for name, _, _ in did] == ["incremental_assign", "pause", "incremental_unassign"]
 
 
+def test_confluent_has_a_commit_of_the_first_offset(confluent):
+    consumer = confluent("range")
+    consumer._consumer.kept = {("t", 0): Native("t", 0, 0)}
+    asking = Doing(assigned=lambda _, view: seen.append(view.committed(t(0, 1))))
+    seen = []
+    polled(consumer, asking, ("on_assign", t(0)))
+    assert seen == [{t(0)[0]: OffsetAndMetadata(0), t(1)[0]: None}]
+
+
 def test_confluent_lacks_what_librdkafka_lacks(confluent):
     told = []
 
@@ -221,6 +230,7 @@ def test_confluent_names_a_partition_whose_commit_failed_among_others(confluent)
     ("serialized", "generation"),
     [
         (b"CGMDv2:" + struct.pack("=i", 12) + b"g\0m\0\1", 12),
+        (b"CGMDv2:" + struct.pack("=i", 0) + b"g\0m\0\1", 0),
         (b"CGMDv2:" + struct.pack("=i", -1) + b"g\0\0\1", None),
         (b"CGMDv3:" + struct.pack("=i", 12) + b"g\0m\0\1", None),
         (b"CGMDv2:\0\0", None),

@@ -107,8 +107,11 @@ def test_the_journal_has_offsets_and_times():
 
 
 def test_nothing_is_read_twice_or_never_where_it_is_committed_before_the_hand_over():
-    read = rehearse(hand_over(), listeners.Careful).settlements[-1].timed.read
+    played = rehearse(hand_over(), listeners.Careful)
+    read = played.settlements[-1].timed.read
     assert (read.twice, read.never) == ({}, {})
+    (commit,) = [each for each in played.journal if each.did == "commit"]
+    assert read.committed == {each: told.offset for each, told in zip(commit.partitions, commit.offsets, strict=True)}
     silent = rehearse(hand_over(), listeners.Silent).settlements[-1].timed.read
     assert all(count >= JOINED_MS * 10 // 1_000 for count in silent.twice.values())
     ahead = rehearse(hand_over(), listeners.Ahead).settlements[-1].timed.read

@@ -53,6 +53,7 @@ def test_who_wrote_a_subscription_is_always_among_those_told():
 ])  # fmt: skip
 def test_the_version_of_a_subscription_tells_libraries_apart(version, told):
     assert libraries("range", version, b"") == told
+    assert ("kafka-python" in libraries(COOPERATIVE_STICKY, version, b"")) == (version == 1)
 
 
 def test_every_hand_is_of_a_library_of_the_compatibility_table():

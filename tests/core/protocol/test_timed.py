@@ -359,3 +359,8 @@ def test_an_answer_on_its_way_to_a_member_that_is_cut_off_is_lost():
     """SyncGroup is answered at 5,500 ms, half a round trip away."""
     settled = played(join("a"), e.CutOff("a", at_ms=5_700), e.Resume("a", at_ms=20_000), round_trip_ms=1_000)
     assert listened(settled) == [(22_000, "a", "Assigned", [0, 1, 2, 3])]
+
+
+def test_who_starts_again_comes_after_those_who_stayed():
+    settled = played(join("a"), join("b"), e.Restart("a", at_ms=SETTLED_MS))
+    assert [list(each.running) for each in settled] == [["a"], ["a", "b"], ["b", "a"]]

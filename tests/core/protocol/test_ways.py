@@ -61,6 +61,13 @@ def test_a_leader_may_not_know_a_topic_that_is_new_or_that_it_left():
     assert calls(forgot[0], "b") != calls(forgot[1], "b")
 
 
+def test_what_is_missed_is_no_event_of_its_own():
+    before = [join("a"), join("b", "java", "t", "u")]
+    missed = [each for way in other_ways(before, e.Subscribe("a", ("u",))) for each in way.events[:-1]]
+    assert [each.topic for each in missed] == ["u", "u", "t", "t"]
+    assert all(each.together for each in missed)
+
+
 def test_what_librdkafka_knows_of_topics_decides_whether_it_loses_or_revokes():
     (known,) = others(join("a", LIBRDKAFKA), join("b", LIBRDKAFKA, "t", "u"), e.Subscribe("a", ("u",)))
     assert "has metadata of all topics" in known.cause
