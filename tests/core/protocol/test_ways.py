@@ -42,6 +42,14 @@ def test_a_syncgroup_that_comes_too_late_is_not_answered():
     assert (as_members.rounds, calls(as_members, "a")[0]) == (3, "onPartitionsRevoked t-2 t-3")
 
 
+def test_who_joins_again_since_its_session_ended_may_be_late_too():
+    away = [join("a"), join("b"), e.Pause("b"), e.Expire("b")]
+    found = others(*away, e.Resume("b"))
+    assert [each.cause.split(" comes")[0] for each in found] == ["the SyncGroup of b", "the SyncGroup of a"]
+    assert calls(found[0], "b") == ["onPartitionsLost t-2 t-3", "onPartitionsAssigned t-2 t-3"]
+    assert others(*away[:3], e.Resume("b")) == []  # it is a member still
+
+
 def test_nobody_is_late_where_no_rebalance_follows():
     assert others(join("a", assignor="range"), join("b", assignor="range")) == []
     assert others(join("a")) == []

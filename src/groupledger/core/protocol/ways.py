@@ -96,6 +96,8 @@ def _ways(before: Iterable[e.Event], event: e.Event, leader: str | None) -> Iter
         return
     if isinstance(event, e.Join):
         yield from _of_join(members, event)
+    elif isinstance(event, e.Resume) and event.member in members.joined:
+        yield from _unanswered(members, event, members.joined[event.member])  # it may have to join again
     elif isinstance(event, e.SetPartitions | e.DeleteTopic):
         yield from _of_topics(members, event, leader)
     elif isinstance(event, e.Subscribe) and event.member in members.joined:
@@ -103,14 +105,18 @@ def _ways(before: Iterable[e.Event], event: e.Event, leader: str | None) -> Iter
 
 
 def _of_join(members: _Members, event: e.Join) -> Iterator[Way]:
-    """Where members revoke, a rebalance follows, which whoever revokes nothing may be late for. kafka-python's first
-    member does not wait for metadata.
-    """
+    """kafka-python's first member does not wait for metadata."""
     if event.library == KAFKA_PYTHON and not members.joined:
         missing = [e.MissTopic(each, at_ms=event.at_ms, together=True) for each in event.topics]
         yield Way((*missing, event), UNKNOWN.format(event.member, ", ".join(event.topics)))
-    if _cooperates(event) and members.joined:
-        for name in (event.member, *sorted(members.joined.keys() - {event.member})):
+    yield from _unanswered(members, event, event)
+
+
+def _unanswered(members: _Members, event: e.Join | e.Resume, joined: e.Join) -> Iterator[Way]:
+    """Where members revoke, a rebalance follows, which whoever revokes nothing may be late for."""
+    others = members.joined.keys() - {event.member}
+    if _cooperates(joined) and others:
+        for name in (event.member, *sorted(others)):
             missed = e.MissAssignment(name, at_ms=event.at_ms)
             yield Way((replace(event, together=True), missed), UNANSWERED.format(name))
 
