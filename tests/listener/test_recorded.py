@@ -35,6 +35,20 @@ class Silent(Careful):
     def on_partitions_revoked(self, partitions, consumer): ...
 
 
+class Half(Careful):
+    """Commits the first of the partitions that it gives up."""
+
+    def on_partitions_revoked(self, partitions, consumer):
+        super().on_partitions_revoked(partitions[:1], consumer)
+
+
+class Counted(Silent):
+    made = 0
+
+    def __init__(self):
+        type(self).made += 1
+
+
 class Ahead(Careful):
     ahead = 5
 
@@ -129,6 +143,27 @@ def test_where_nothing_else_was_committed_the_next_one_begins_nobody_knows_where
         "nothing is committed of clicks-0, which was read up to offset 250: "
         "the next owner begins where auto.offset.reset says"
     )
+
+
+def test_what_is_committed_of_one_partition_says_nothing_of_another():
+    two: Partitions = {"clicks": (0, 1)}
+    log = Log()
+    log.classic(1, [member("a", two)])
+    for partition in (0, 1):
+        log.commit(partition, 100)
+        log.commit(partition, 250)
+    log.classic(2, [member("a", {}), member("b", two)])
+    told = [each.partitions for each in replayed(log, Half) if each.did == "left uncommitted"]
+    assert told == [(("clicks", 1),)]
+
+
+def test_a_member_that_nobody_knows_the_end_of_has_a_new_listener_if_it_comes_back():
+    log = Log()
+    for generation, members in enumerate(["ab", "b", "ab"], 1):
+        log.classic(generation, [member(each, {"clicks": (number,)}) for number, each in enumerate(members)])
+    Counted.made = 0
+    replayed(log, Counted)
+    assert Counted.made == 3
 
 
 def test_what_was_read_by_nobody_is_held_against_nobody():

@@ -57,6 +57,22 @@ class Holding(RebalanceListener):
     def on_partitions_revoked(self, partitions, consumer): ...
 
 
+class Silent(RebalanceListener):
+    """Never commits."""
+
+    def on_partitions_assigned(self, partitions, consumer): ...
+
+    def on_partitions_revoked(self, partitions, consumer): ...
+
+
+@pytest.mark.parametrize(("records", "left"), [(1, [t(2, 3)]), (0, [])])
+def test_only_what_was_read_is_left_uncommitted(records, left):
+    joins = [e.Join(name, ("t",)) for name in "ab"]
+    journal = rehearse_simulation(simulate(Script({"t": 4}, joins)), Silent, records=records)
+    told = [each.partitions for each in journal if each.did == "left uncommitted"]
+    assert [partition for each in told for partition in each] == [partition for each in left for partition in each]
+
+
 A, B = (e.Join(name, ("t",)) for name in "ab")
 STATIC = e.Join("a", ("t",), group_instance_id="i")
 NEW_PROCESSES = {

@@ -273,3 +273,14 @@ def test_what_cannot_be_is_a_bad_event(event):
     with pytest.raises(Fault) as caught:
         run(join("a"), event)
     assert caught.value.code == "BAD_EVENT"
+
+
+@pytest.mark.parametrize("away", [e.Pause("b"), e.Crash("b")])
+def test_who_starts_again_after_it_stood_still_or_died_is_a_new_process(away):
+    settled = run(join("a"), join("b"), away, e.Restart("b"))
+    assert settled[3].running == {"a": 1, "b": 2}
+
+
+def test_who_owns_nothing_is_not_called_when_it_closes():
+    settled = run(join("a"), join("b"), e.Leave("b"), topics={"t": 1})
+    assert [each.member for each in settled[2].calls] == []

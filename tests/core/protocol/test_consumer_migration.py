@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.consumer_group.settings import MigrationPolicy
+from groupledger.core.protocol.settlement import Pace
 from tests.core.protocol.consumer_groups import classic, join, rounds, run
 from tests.core.protocol.played import listener_calls, owners_of
 
@@ -112,3 +115,22 @@ def test_a_classic_group_only_waits():
 def test_ids_of_partitions_do_not_show():
     owned = run(join("a"))[0].owners
     assert owned == {TopicPartition("t", number): "a" for number in range(4)}
+
+
+def test_a_callback_under_way_is_finished_before_the_group_is_a_classic_one():
+    """a revokes from 63 s to 68 s; b leaves at 64 s."""
+    pace = Pace(callback_ms={Callback.REVOKED: 5_000})
+    left = run(classic("a"), join("b", at=60, together=True), e.Leave("b", at_ms=64_000), pace=pace)[-1]
+    assert listener_calls(left, "a") == [
+        "onPartitionsRevoked t-2 t-3",
+        "onPartitionsAssigned",
+        "onPartitionsAssigned t-2 t-3",
+    ]
+    assert {each.ended_ms for each in left.calls if each.call.callback is Callback.ASSIGNED} == {60_000, 68_000}
+
+
+def test_the_coordinators_assignor_fails_where_a_member_has_partitions_past_the_end_of_their_topic():
+    """a, whose metadata is old, still has four partitions of a topic that was made anew with one."""
+    anew = [e.FreezeMetadata("a", 9), e.DeleteTopic("t"), e.SetPartitions("t", 1)]
+    joined = run(classic("a", assignors=("range",)), *(replace(each, together=True) for each in anew), join("b"))[-1]
+    assert joined.failure == "uniform: PartitionAssignorException: Partitions were left unassigned"

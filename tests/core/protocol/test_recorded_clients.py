@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 
 from groupledger.core.faults import Fault
@@ -54,6 +56,12 @@ def test_who_wrote_a_subscription_is_always_among_those_told():
 def test_the_version_of_a_subscription_tells_libraries_apart(version, told):
     assert libraries("range", version, b"") == told
     assert ("kafka-python" in libraries(COOPERATIVE_STICKY, version, b"")) == (version == 1)
+
+
+def test_sticky_user_data_with_nothing_in_it_or_with_what_is_owned():
+    owned = struct.pack(">ihci", 1, 1, b"t", 1) + struct.pack(">i", 0)
+    assert libraries("sticky", 0, b"") >= {"kafka-python", "aiokafka", "sarama"}
+    assert libraries("sticky", 0, owned) == {"java", "aiokafka", "sarama"}
 
 
 def test_every_hand_is_of_a_library_of_the_compatibility_table():

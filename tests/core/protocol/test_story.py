@@ -36,6 +36,14 @@ def test_the_settings_of_a_consumer_group_come_back():
     assert read_script(json.loads(json.dumps(written))) == asked
 
 
+def test_a_setting_of_a_consumer_group_is_at_most_kafkas_largest_int():
+    asked = write_script(Script({}, []), "g")
+    told = {"session_timeout_ms": 2**31 - 1}
+    assert read_script({**asked, "consumer_group": told}).consumer_group.session_timeout_ms == 2**31 - 1
+    with pytest.raises(Fault, match="session_timeout_ms is 2147483648; expected a whole number from 1 to 2,147,483,647"):
+        read_script({**asked, "consumer_group": {"session_timeout_ms": 2**31}})
+
+
 def test_every_event_has_a_name():
     assert set(EVENTS) == {
         *("join", "leave", "crash", "pause", "resume", "expire", "restart", "subscribe", "set-partitions"),

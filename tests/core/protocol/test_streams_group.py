@@ -293,6 +293,7 @@ LINE = {
         ({"topology": {"0": {"source_topics": ["a", "a"]}}}, "source_topics is ['a', 'a']; expected each topic once"),
         ({"topology": {"0": {"repartition_source_topics": {"r": -1}}}}, "repartition_source_topics.r is -1"),
         ({"num_standby_replicas": -1}, "streams_group.num_standby_replicas is -1; expected a whole number from 0"),
+        ({"num_standby_replicas": 2**15}, "is 32768; expected a whole number from 0 to 32,767"),
         ({"heartbeat_interval_ms": 0}, "streams_group.heartbeat_interval_ms is 0"),
         ({"remote_assignor": "range"}, "streams_group is 'remote_assignor'; expected one of heartbeat_interval_ms"),
     ],

@@ -364,3 +364,22 @@ def test_an_answer_on_its_way_to_a_member_that_is_cut_off_is_lost():
 def test_who_starts_again_comes_after_those_who_stayed():
     settled = played(join("a"), join("b"), e.Restart("a", at_ms=SETTLED_MS))
     assert [list(each.running) for each in settled] == [["a"], ["a", "b"], ["b", "a"]]
+
+
+def test_who_stood_still_for_its_longest_poll_interval_leaves_when_it_goes_on():
+    """Its session has not ended, and nobody has asked it to join."""
+    away = [e.Pause("b", at_ms=SETTLED_MS), e.Resume("b", at_ms=SETTLED_MS + 20_000)]
+    settled = played(join("a"), join("b"), *away, session_timeout_ms=60_000, rebalance_timeout_ms=10_000)
+    assert [each[2:] for each in listened(settled[3:], "b")][0] == ("Lost", [1, 3])
+
+
+def test_who_hears_at_once_that_it_is_no_member_reads_nothing_more():
+    away = [e.Pause("b", at_ms=SETTLED_MS), e.Resume("b", at_ms=SETTLED_MS + 60_000)]
+    settled = played(join("a"), join("b"), *away)
+    assert [each.double_owners for each in settled] == [()] * 4
+    assert [each.member for each in settled[3].consumed if each.until_ms == each.since_ms] == []
+
+
+def test_an_event_comes_before_what_is_due_at_the_same_moment():
+    assert listened(played(join("a"), e.Leave("a", at_ms=3_000))) == []
+    assert len(listened(played(join("a"), e.Leave("a", at_ms=3_001)))) == 2
