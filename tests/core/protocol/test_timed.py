@@ -370,7 +370,7 @@ def test_who_stood_still_for_its_longest_poll_interval_leaves_when_it_goes_on():
     """Its session has not ended, and nobody has asked it to join."""
     away = [e.Pause("b", at_ms=SETTLED_MS), e.Resume("b", at_ms=SETTLED_MS + 20_000)]
     settled = played(join("a"), join("b"), *away, session_timeout_ms=60_000, rebalance_timeout_ms=10_000)
-    assert [each[2:] for each in listened(settled[3:], "b")][0] == ("Lost", [1, 3])
+    assert next(each[2:] for each in listened(settled[3:], "b")) == ("Lost", [1, 3])
 
 
 def test_who_hears_at_once_that_it_is_no_member_reads_nothing_more():

@@ -136,9 +136,7 @@ def fall_out(consumer: Consumer, error: Error) -> Reaction:
     consumer, calls = _drop(consumer, Callback.LOST, consumer.owned)
     member_id = None if error is Error.UNKNOWN_MEMBER_ID else consumer.member_id
     prepared = bool(calls) or consumer.prepared
-    return Reaction(
-        replace(consumer, generation=None, member_id=member_id, leads=False, prepared=prepared), calls, True
-    )
+    return Reaction(replace(consumer, generation=None, member_id=member_id, prepared=prepared), calls, True)
 
 
 def receive_member_id(consumer: Consumer, member_id: str) -> Joining:

@@ -254,7 +254,6 @@ def _set_partitions(play: Play, event: e.SetPartitions) -> None:
 def _delete_topic(play: Play, event: e.DeleteTopic) -> None:
     gone = [TopicPartition(event.topic, number) for number in range(play.group.topics.counts.get(event.topic, 0))]
     play.all_read_on()
-    play.ownership.begin_step()
     for process in play.processes.values():
         play.ownership.give_up(process.name, gone, play.clock_ms)
         process.application.forget(gone)

@@ -315,7 +315,6 @@ def remove(group: TimedGroup, member_id: str) -> None:
     elif member_id in group.coordinator.members:
         _unseat(group, member_id)
         _prepare_or_complete(group)
-        sessions.nudge(group)
 
 
 def _unseat(group: TimedGroup, member_id: str) -> None:

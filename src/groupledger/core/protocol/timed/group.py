@@ -195,7 +195,6 @@ class TimedGroup(ReadingGroup):
 
     def stop(self, process: TimedProcess, running: Running) -> None:
         """It consumes nothing any more, whatever it believes to own."""
-        process.read_on()
         process.stopped_ms, process.running = self.now_ms, running
         process.held = self.ownership.stop(process.name, self.now_ms)
 

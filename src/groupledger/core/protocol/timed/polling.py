@@ -101,7 +101,6 @@ def _fall(group: TimedGroup, process: TimedProcess) -> Program:
 def _join(group: TimedGroup, process: TimedProcess) -> Program:
     """onJoinPrepare, then JoinGroup; whoever fell out meanwhile begins anew."""
     process.join_started_ms = group.now_ms if process.join_started_ms is None else process.join_started_ms
-    process.rejoins = False
     group.commit(process)
     if not process.frozen:
         process.consumer = c.look(process.consumer, group.topics)
