@@ -280,8 +280,9 @@ def test_kip_1306_30_the_other_callbacks_still_run_and_the_first_error_is_raised
     consumer = polled(None, assigned(0))
     consumer.set_rebalance_listener(listener)
     consumer.feed([revoked(0), assigned(1)])
-    with pytest.raises(KeyError, match="first"):
+    with pytest.raises(KeyError, match="first") as raised:
         consumer.poll()
+    assert raised.value.__cause__ is None
     assert listener.calls == [("revoked", t(0)), ("assigned", t(1))]
 
 

@@ -24,6 +24,7 @@ class FakeConfluent:
 
     def __init__(self, config):
         self.config, self.did, self.due, self.callbacks, self.consumed = config, [], [], {}, {}
+        self.end = 90
         self.kept, self.broken, self.serialized = {}, {}, b"CGMDv2:" + struct.pack("=i", 7) + b"g\0m-1\0\1"
 
     def subscribe(self, topics, **callbacks):
@@ -56,7 +57,7 @@ class FakeConfluent:
         return [Native(each.topic, each.partition, self.consumed.get(each.partition, -1001)) for each in asked]
 
     def get_watermark_offsets(self, asked, timeout=None, cached=False):
-        return (-1001, 90) if cached else (10, 90)
+        return (-1001, self.end) if cached else (10, self.end)
 
     def memberid(self):
         return "m-1"

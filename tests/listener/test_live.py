@@ -153,11 +153,19 @@ def test_confluent_takes_lost_partitions_before_the_listener_is_called(confluent
     assert [name for name, _, _ in did] == ["incremental_assign", "pause", "incremental_unassign"]
 
 
+@pytest.mark.parametrize(("end", "lag"), [(90, 85), (0, 0), (-1001, None)])
+def test_confluents_lag_is_known_once_the_client_knows_the_end(confluent, end, lag):
+    consumer = confluent("range")
+    polled(consumer, Doing(), ("on_assign", t(0)))
+    consumer._consumer.end = end
+    assert consumer.current_lag(t(0)[0]) == lag
+
+
 def test_confluent_has_a_commit_of_the_first_offset(confluent):
     consumer = confluent("range")
     consumer._consumer.kept = {("t", 0): Native("t", 0, 0)}
+    seen: list[object] = []
     asking = Doing(assigned=lambda _, view: seen.append(view.committed(t(0, 1))))
-    seen = []
     polled(consumer, asking, ("on_assign", t(0)))
     assert seen == [{t(0)[0]: OffsetAndMetadata(0), t(1)[0]: None}]
 

@@ -96,6 +96,7 @@ def test_every_variant_has_the_events_of_the_script():
     found = compared("range,consumer", events, TIMES)
     assert [len(each.events) for each in found.values()] == [3, 3]
     assert [each.unowned for each in found.values()] == [0, 0]
+    assert compared("consumer", events)["consumer"].unowned == 2  # without times nobody waits for the session's end
     assert found["consumer"].events[-1].cost.unavailable_ms == sum(
         sum(each.unavailable_ms.values())
         for each in simulate(changed(Script({"t": 4}, events, times=TIMES), read_variants("consumer", ())[0]))[2:]

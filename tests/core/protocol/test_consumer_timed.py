@@ -20,6 +20,7 @@ from tests.core.protocol.drawn_consumer_groups import History
 from tests.core.protocol.test_timed_histories import Forward
 
 MINUTE = 60
+T = [TopicPartition("t", number) for number in range(4)]
 RUNS = int(os.environ.get("GROUPLEDGER_CLOCK_RUNS", "60"))
 BATCH = 20
 EVENTS = 30
@@ -242,6 +243,25 @@ def test_a_session_that_ends_between_two_events_leaves_a_classic_group_at_that_m
     assert settled[3].unavailable_ms == dict.fromkeys(lost, 40_000)
     assert settled[3].timed.outages == tuple((each, 100_000, 140_000) for each in lost)
     assert (settled[3].timed.at_ms, settled[3].owners) == (400_000, {TopicPartition("t", at): "a" for at in range(4)})
+
+
+def test_what_nobody_had_before_an_event_and_after_it_is_added_up():
+    """Until b's session ends, and while c is given two of a's."""
+    slow = Pace(callback_ms={Callback.ASSIGNED: 700})
+    events = [classic("a"), join("b", at=MINUTE), e.Crash("b", at_ms=100_000), classic("c", at=400)]
+    settled = played(*events, pace=slow, rate=None)
+    apart = played(*events[:3], e.Wait(at_ms=400_000), events[3], pace=slow, rate=None)
+    added = {each: apart[3].unavailable_ms.get(each, 0) + apart[4].unavailable_ms.get(each, 0) for each in T}
+    assert settled[3].unavailable_ms == {each: ms for each, ms in added.items() if ms}
+    assert min(apart[4].unavailable_ms.values()) >= 700
+
+
+def test_a_static_member_that_hangs_in_its_callback_is_fenced_when_its_time_to_revoke_is_over():
+    """a hears at 65 s that it has to revoke two, polls at 70 s, and hangs there; at 75 s b may have all."""
+    pace = Pace(callback_ms={Callback.REVOKED: 20_000})
+    events = [join("a", group_instance_id="i"), join("b", at=MINUTE), e.Hang("a", at_ms=72_000)]
+    settled = played(*events, pace=pace, of={"a": MemberTimes(processing_ms=7_000, rebalance_timeout_ms=10_000)})
+    assert next(each for each in calls(settled, "b") if each[2]) == (75_000, "Assigned", 4)
 
 
 def test_an_outage_that_ends_with_the_settlement_has_ended():

@@ -383,3 +383,21 @@ def test_who_hears_at_once_that_it_is_no_member_reads_nothing_more():
 def test_an_event_comes_before_what_is_due_at_the_same_moment():
     assert listened(played(join("a"), e.Leave("a", at_ms=3_000))) == []
     assert len(listened(played(join("a"), e.Leave("a", at_ms=3_001)))) == 2
+
+
+def test_who_comes_back_while_others_wait_for_their_assignments_is_told_of_the_generation_at_once():
+    """a, the leader, joins for the follow-up at 102,066 ms, and is cut off before b does, at 105,010 ms."""
+    away = [e.CutOff("a", at_ms=103_000), e.Resume("a", at_ms=112_000)]
+    settled = played(join("a"), join("b", SETTLED_MS), *away, round_trip_ms=2, processing_ms=30)
+    assert listened(settled[3:]) == [(112_058, "b", "Assigned", [2, 3])]
+
+
+def test_what_a_member_gives_up_before_it_joins_is_of_the_round_that_it_joins():
+    settled = played(join("a", 0, RANGE), join("b", SETTLED_MS, RANGE))
+    assert {each.round for each in settled[1].calls if each.member == "a"} == {2}
+
+
+def test_who_stands_still_owns_nothing_at_the_end():
+    settled = played(join("a"), join("b", SETTLED_MS), e.Pause("b", at_ms=200_000), e.Wait(at_ms=201_000))
+    assert set(settled[1].owners.values()) == {"a", "b"}
+    assert set(settled[2].owners.values()) == {"a"}

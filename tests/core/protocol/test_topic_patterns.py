@@ -128,6 +128,10 @@ def test_a_bad_pattern_is_refused(join, message):
         play(join)
 
 
+def test_the_longest_pattern_is_taken():
+    assert [each.owners for each in play(by_pattern("a", "x" * 1_000))] == [{}]
+
+
 @pytest.mark.parametrize(
     ("pattern", "ways"),
     [
