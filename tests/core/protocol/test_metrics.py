@@ -30,6 +30,10 @@ CONSUMER = e.GroupProtocol.CONSUMER
 HALF_AN_HOUR = Window(0, 1_800_000)
 
 
+def test_a_window_has_its_first_moment_and_not_its_end():
+    assert [HALF_AN_HOUR.has(moment_ms) for moment_ms in (-1, 0, 1_799_999, 1_800_000)] == [False, True, True, False]
+
+
 def simulated(*events, window=HALF_AN_HOUR):
     rows = of_simulation(simulate(Script({"t": 4}, events, pace=PACE)), window)
     return {(row.member, row.name): row for row in rows}

@@ -401,3 +401,10 @@ def test_who_stands_still_owns_nothing_at_the_end():
     settled = played(join("a"), join("b", SETTLED_MS), e.Pause("b", at_ms=200_000), e.Wait(at_ms=201_000))
     assert set(settled[1].owners.values()) == {"a", "b"}
     assert set(settled[2].owners.values()) == {"a"}
+
+
+def test_who_has_not_joined_when_the_rebalance_timeout_is_over_is_no_member():
+    """b stands still; its session is longer than that."""
+    events = [join("a"), join("b", SETTLED_MS), e.Pause("b", at_ms=200_000), join("c", 200_001), e.Wait(at_ms=220_000)]
+    settled = played(*events, session_timeout_ms=60_000, rebalance_timeout_ms=10_000)
+    assert (set(settled[3].owners.values()), settled[3].unowned) == ({"a", "c"}, ())

@@ -17,6 +17,7 @@ from groupledger.core.protocol.consumer_group.play import Play
 from groupledger.core.protocol.consumer_group.process import Backoff, EntryKind, NextPoll, Process, Steps
 from groupledger.core.protocol.consumer_group.rows import write_heartbeat, write_target
 from groupledger.core.protocol.consumer_group.targets import ServerQuestion, Targets
+from groupledger.core.protocol.consumer_group.topic_table import NO_PARTITIONS
 
 AskingTargets = Generator[ServerQuestion, Targets, None]
 
@@ -54,8 +55,9 @@ def take_next(play: Play) -> AskingTargets:
 
 def time_out(play: Play, member_id: str) -> None:
     """A member's time is over: its process has not polled for too long, or the coordinator gives it up."""
-    late = (each for each in play.processes.values() if each.too_late_ms is not None and each.member_id == member_id)
-    process = next((each for each in late if (each.too_late_ms or 0) <= play.clock_ms), None)
+    hung = [each for each in play.processes.values() if each.member_id == member_id]
+    late = (each for each in hung if each.too_late_ms is not None and each.too_late_ms <= play.clock_ms)
+    process = next(late, None)
     if process is None:
         fence(play, member_id)
     else:
@@ -189,7 +191,7 @@ def _receive(play: Play, process: Process, answer: HeartbeatResponse) -> AskingT
     if answer.error is None:
         process.client = c.receive(client, answer)
         if client.shares:
-            _take_shared(play, process)
+            process.client = _take_shared(play, process, process.client)
         elif process.resumes or (play.group.reads_what_is_there and process.doing is None):
             play.ownership.begin_step()
             play.ownership.take(process.name, play.consumed(process), play.clock_ms)
@@ -203,16 +205,13 @@ def _receive(play: Play, process: Process, answer: HeartbeatResponse) -> AskingT
     yield from carry_on(play, process)
 
 
-def _take_shared(play: Play, process: Process) -> None:
+def _take_shared(play: Play, process: Process, client: c.ConsumerClient) -> c.ConsumerClient:
     """A share consumer has what it was answered at once; it has no listener to call."""
-    client = process.client
-    if client is None or client.assigned is None:
-        return
-    process.client = replace(client, owned=client.assigned)
-    goes = client.owns - client.assigned
+    given = client.assigned or NO_PARTITIONS
     play.ownership.begin_step()
-    play.ownership.give_up(process.name, play.group.partitions(goes), play.clock_ms)
-    play.ownership.take(process.name, play.consumed(process), play.clock_ms)
+    play.ownership.give_up(process.name, play.group.partitions(client.owns - given), play.clock_ms)
+    play.ownership.take(process.name, play.group.living_partitions(given), play.clock_ms)
+    return replace(client, owned=given)
 
 
 def carry_on(play: Play, process: Process) -> AskingTargets:

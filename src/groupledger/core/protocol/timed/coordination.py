@@ -117,7 +117,6 @@ def _replace(
     if stable:
         told = replace(_answer_to(group, member_id), round=0, returned=seat.subscription)
         group.answer(process, partial(_joined, group, process, request, told))
-        sessions.nudge(group)
         return
     group.waiting[member_id] = (process, request)
     _prepare_or_complete(group)
