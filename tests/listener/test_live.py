@@ -153,6 +153,16 @@ def test_confluent_takes_lost_partitions_before_the_listener_is_called(confluent
     assert [name for name, _, _ in did] == ["incremental_assign", "pause", "incremental_unassign"]
 
 
+@pytest.mark.parametrize("operation", ["pause", "resume"])
+def test_confluent_is_not_asked_to_pause_or_resume_what_is_not_assigned(confluent, operation):
+    consumer = confluent("range")
+    did = polled(consumer, Doing(), ("on_assign", t(0)))
+    del did[:]
+    with pytest.raises(IllegalStateError, match=f"{operation} of t-1, which"):
+        getattr(consumer, operation)(t(0, 1))
+    assert did == []
+
+
 @pytest.mark.parametrize(("end", "lag"), [(90, 85), (0, 0), (-1001, None)])
 def test_confluents_lag_is_known_once_the_client_knows_the_end(confluent, end, lag):
     consumer = confluent("range")
