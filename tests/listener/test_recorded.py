@@ -166,6 +166,13 @@ def test_a_member_that_nobody_knows_the_end_of_has_a_new_listener_if_it_comes_ba
     assert Counted.made == 3
 
 
+def test_a_group_of_one_generation_is_replayed():
+    log = Log()
+    log.classic(1, [member("a", ONE)])
+    log.commit(0, 100)
+    assert {each.member for each in replayed(log, Pausing)} == {"a"}
+
+
 def test_what_was_read_by_nobody_is_held_against_nobody():
     assert wrong(handed(), Silent) == []
     assert wrong(handed(100, 100, after=(100,)), Silent) == []
