@@ -220,7 +220,7 @@ def test_metadata_and_leader_epoch_of_a_commit_come_back(name, confluent, kafka_
 def test_offsets_are_found_by_time(name, told, confluent, kafka_python):
     """librdkafka tells the offset alone, and an offset of -1 where there is no such record."""
     consumer = confluent("range") if name == "confluent" else kafka_python
-    assert consumer.offsets_for_times({t(0)[0]: 5}) == {t(0)[0]: OffsetAndTimestamp(0, None)}
+    assert consumer.offsets_for_times({t(0)[0]: 5})[t(0)[0]].offset == 0
     assert consumer.offsets_for_times({t(0)[0]: 90, t(1)[0]: 5_000}) == {
         t(0)[0]: OffsetAndTimestamp(*told),
         t(1)[0]: None,

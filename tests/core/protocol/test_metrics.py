@@ -101,7 +101,7 @@ def test_history_knows_when_and_how_often_and_says_what_it_cannot_know():
     peopled = [row for row in rows.group_snapshots if row.members > 0]
     assert {name for _, name in metrics} == NAMES
     assert metrics[GROUP, "rebalance-total"].value == len(peopled)
-    of_members = sum(row.value for (member, name), row in metrics.items() if name == "rebalance-total" and member)
+    of_members = sum(row.value or 0 for (who, name), row in metrics.items() if name == "rebalance-total" and who)
     assert of_members == sum(row.members for row in peopled)
     assert metrics[GROUP, "rebalance-latency-avg"] == (GROUP, "rebalance-latency-avg", None, NO_DURATIONS)
     assert metrics[GROUP, "partitions-lost-latency-max"].reason == NO_DURATIONS
