@@ -28,11 +28,12 @@ def spark(tmp_path_factory):
     from groupledger.engine.session import session
 
     settings = SparkSettings(
-        profile="local",  # a long session: the second compiler pays
+        profile="small",  # many short jobs: neither the second compiler nor a parallel collector pays on two cores
         master="local[2]",
         driver_memory="2g",
         conf={
             "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
             "spark.network.timeout": "1h",  # a process that was stopped for minutes goes on as if nothing was
         },
     )
