@@ -10,22 +10,7 @@ from groupledger.core.protocol.records import Records
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.times import MemberTimes
 from tests.core.protocol.played import t
-from tests.core.protocol.timed_groups import COOPERATIVE, RANGE, SETTLED_MS, join, played
-
-
-def listened(settled, member=None):
-    """Listener calls: when they returned, of whom, which, of which partitions of t."""
-    calls = [each for one in settled for each in one.calls if each.call.callback.startswith("onPartitions")]
-    return [
-        (
-            each.ended_ms,
-            each.member,
-            each.call.callback.removeprefix("onPartitions"),
-            [n for _, n in each.call.partitions],
-        )
-        for each in calls
-        if member in (None, each.member) and each.call.partitions
-    ]
+from tests.core.protocol.timed_groups import COOPERATIVE, RANGE, SETTLED_MS, join, listened, played
 
 
 def waited(settled):
@@ -353,58 +338,3 @@ def test_records_of_a_new_partition_begin_with_it():
     )
     assert settled[1].timed.read.ends[t(4)[0]] == 500
     assert settled[-1].unowned == ()
-
-
-def test_an_answer_on_its_way_to_a_member_that_is_cut_off_is_lost():
-    """SyncGroup is answered at 5,500 ms, half a round trip away."""
-    settled = played(join("a"), e.CutOff("a", at_ms=5_700), e.Resume("a", at_ms=20_000), round_trip_ms=1_000)
-    assert listened(settled) == [(22_000, "a", "Assigned", [0, 1, 2, 3])]
-
-
-def test_who_starts_again_comes_after_those_who_stayed():
-    settled = played(join("a"), join("b"), e.Restart("a", at_ms=SETTLED_MS))
-    assert [list(each.running) for each in settled] == [["a"], ["a", "b"], ["b", "a"]]
-
-
-def test_who_stood_still_for_its_longest_poll_interval_leaves_when_it_goes_on():
-    """Its session has not ended, and nobody has asked it to join."""
-    away = [e.Pause("b", at_ms=SETTLED_MS), e.Resume("b", at_ms=SETTLED_MS + 20_000)]
-    settled = played(join("a"), join("b"), *away, session_timeout_ms=60_000, rebalance_timeout_ms=10_000)
-    assert next(each[2:] for each in listened(settled[3:], "b")) == ("Lost", [1, 3])
-
-
-def test_who_hears_at_once_that_it_is_no_member_reads_nothing_more():
-    away = [e.Pause("b", at_ms=SETTLED_MS), e.Resume("b", at_ms=SETTLED_MS + 60_000)]
-    settled = played(join("a"), join("b"), *away)
-    assert [each.double_owners for each in settled] == [()] * 4
-    assert [each.member for each in settled[3].consumed if each.until_ms == each.since_ms] == []
-
-
-def test_an_event_comes_before_what_is_due_at_the_same_moment():
-    assert listened(played(join("a"), e.Leave("a", at_ms=3_000))) == []
-    assert len(listened(played(join("a"), e.Leave("a", at_ms=3_001)))) == 2
-
-
-def test_who_comes_back_while_others_wait_for_their_assignments_is_told_of_the_generation_at_once():
-    """a, the leader, joins for the follow-up at 102,066 ms, and is cut off before b does, at 105,010 ms."""
-    away = [e.CutOff("a", at_ms=103_000), e.Resume("a", at_ms=112_000)]
-    settled = played(join("a"), join("b", SETTLED_MS), *away, round_trip_ms=2, processing_ms=30)
-    assert listened(settled[3:]) == [(112_058, "b", "Assigned", [2, 3])]
-
-
-def test_what_a_member_gives_up_before_it_joins_is_of_the_round_that_it_joins():
-    settled = played(join("a", 0, RANGE), join("b", SETTLED_MS, RANGE))
-    assert {each.round for each in settled[1].calls if each.member == "a"} == {2}
-
-
-def test_who_stands_still_owns_nothing_at_the_end():
-    settled = played(join("a"), join("b", SETTLED_MS), e.Pause("b", at_ms=200_000), e.Wait(at_ms=201_000))
-    assert set(settled[1].owners.values()) == {"a", "b"}
-    assert set(settled[2].owners.values()) == {"a"}
-
-
-def test_who_has_not_joined_when_the_rebalance_timeout_is_over_is_no_member():
-    """b stands still; its session is longer than that."""
-    events = [join("a"), join("b", SETTLED_MS), e.Pause("b", at_ms=200_000), join("c", 200_001), e.Wait(at_ms=220_000)]
-    settled = played(*events, session_timeout_ms=60_000, rebalance_timeout_ms=10_000)
-    assert (set(settled[3].owners.values()), settled[3].unowned) == ({"a", "c"}, ())

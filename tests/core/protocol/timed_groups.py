@@ -19,3 +19,18 @@ def join(name, at_ms=0, assignors=COOPERATIVE, *, static=False):
 def played(*events, of=None, pace=None, rate=None, partitions=4, delay_ms=3_000, commits_ms=None, **each):
     times = Times(MemberTimes(**each), of or {}, delay_ms, rate, commits_ms)
     return simulate(Script({"t": partitions}, events, pace=pace or Pace(), times=times))
+
+
+def listened(settled, member=None):
+    """Listener calls: when they returned, of whom, which, of which partitions of t."""
+    calls = [each for one in settled for each in one.calls if each.call.callback.startswith("onPartitions")]
+    return [
+        (
+            each.ended_ms,
+            each.member,
+            each.call.callback.removeprefix("onPartitions"),
+            [n for _, n in each.call.partitions],
+        )
+        for each in calls
+        if member in (None, each.member) and each.call.partitions
+    ]
