@@ -142,6 +142,21 @@ def test_confluent_seeks_pauses_and_resumes_at_once_where_no_assignment_is_being
     assert consumer.beginning_offsets(t(1)) == {t(1)[0]: 10}
 
 
+def test_confluent_forgets_what_was_sought_in_an_earlier_assignment(confluent):
+    consumer, sought = confluent("range"), [41, None]
+
+    def seek(partitions, view):
+        offset = sought.pop(0)
+        if offset is not None:
+            view.seek(partitions[0], offset)
+
+    did = polled(consumer, Doing(assigned=seek), ("on_assign", t(0)), ("on_assign", t(0)))
+    assert [arguments for name, arguments, _ in did if name == "assign"] == [
+        ([Native("t", 0, 41)],),
+        ([Native("t", 0)],),
+    ]
+
+
 def test_confluent_takes_lost_partitions_before_the_listener_is_called(confluent):
     def seek(partitions, consumer):
         with pytest.raises(IllegalStateError, match="seek of t-0"):

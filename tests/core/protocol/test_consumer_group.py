@@ -9,6 +9,10 @@ import pytest
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.consumer_group import client as c
+from groupledger.core.protocol.consumer_group.group_member import GroupMember
+from groupledger.core.protocol.consumer_group.heartbeat import HeartbeatResponse
+from groupledger.core.protocol.consumer_group.subscriptions import is_homogeneous
 from groupledger.core.protocol.settlement import Pace
 from tests.core.protocol.consumer_groups import CONSUMER, beats, epochs, join, run
 from tests.core.protocol.played import listener_calls, owners_of
@@ -284,3 +288,24 @@ def test_who_starts_again_after_it_stood_still_or_died_is_a_new_process(away):
 def test_who_owns_nothing_is_not_called_when_it_closes():
     settled = run(join("a"), join("b"), e.Leave("b"), topics={"t": 1})
     assert [each.member for each in settled[2].calls] == []
+
+
+def test_a_subscription_that_is_not_told_yet_is_news():
+    told, _ = c.send(c.ConsumerClient("m", "a", ("t",)))
+    joined = c.receive(told, HeartbeatResponse(2, frozenset()))
+    assert not joined.has_news
+    assert c.subscribe(joined, ("u",)).has_news
+
+
+@pytest.mark.parametrize(
+    ("members", "same"),
+    [
+        ([((), "t.*"), ((), "t.*")], True),
+        ([((), "t.*"), ((), "u.*")], False),
+        ([(("t",), "t.*"), (("t",), "t.*")], False),
+        ([(("t",), None), (("t",), None)], None),
+    ],
+)
+def test_expressions_decide_whether_subscriptions_are_the_same(members, same):
+    told = [GroupMember(str(at), "a", topics, regex=regex) for at, (topics, regex) in enumerate(members)]
+    assert is_homogeneous(told) is same

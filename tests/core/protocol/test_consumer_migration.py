@@ -108,6 +108,13 @@ def test_a_classic_member_is_called_back_when_what_it_waits_for_is_free():
     assert listener_calls(joined, "b") == ["onPartitionsAssigned", "onPartitionsAssigned t-2 t-3"]
 
 
+def test_the_session_of_a_classic_member_is_its_own():
+    """45 s, whatever group.consumer.session.timeout.ms is."""
+    events = [join("a"), classic("b", at=10), e.Crash("b", at_ms=20_000)]
+    *_, early, late = run(*events, e.Wait(at_ms=60_000), e.Wait(at_ms=70_000), session_timeout_ms=10_000)
+    assert [len(each.owners) for each in (early, late)] == [2, 4]
+
+
 def test_a_classic_group_only_waits():
     assert run(classic("a"), e.Wait(at_ms=10**6))[-1].calls == ()
 

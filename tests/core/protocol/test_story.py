@@ -114,6 +114,8 @@ def test_a_pace_is_read():
         ({"events": [{**JOIN, "colour": 1}]}, "events.0 is 'colour'; expected one of"),
         ({"events": [{**JOIN, "topics": "t"}]}, "events.0.topics is 't'; expected a list of texts"),
         ({"events": [{**JOIN, "member": 1}]}, "events.0.member is 1; expected a text"),
+        ({"events": [{**JOIN, "group_instance_id": 1}]}, "events.0.group_instance_id is 1; expected a text"),
+        ({"form": "x" * 99}, f"form is '{'x' * 79}; expected one of"),
         ({"events": [{**JOIN, "byte_code": "2.4"}]}, "events.0.byte_code is '2.4'; expected one of BEFORE_KIP_429"),
         ({"events": [{**JOIN, "upgrade_from": 1}]}, "events.0.upgrade_from is 1; expected true or false"),
         ({"events": [{"event": "set-partitions", "topic": "t", "partitions": 10**9}]}, "events.0.partitions is"),

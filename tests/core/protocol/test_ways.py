@@ -124,6 +124,12 @@ def test_kafka_python_loses_track_of_a_rebalance_that_outlasts_a_poll(clock):
     assert calls(lost, "b")[-1] == "onPartitionsAssigned t-0 t-1 t-2 t-3 t-4 t-5"
 
 
+def test_kafka_python_may_lose_track_after_it_subscribed_to_something_else():
+    joins = [join(name, KAFKA_PYTHON, assignor="range") for name in "ab"]
+    lost = [each for each in others(*joins, e.Subscribe("a", ("t", "u"))) if "its subscription changed" in each.cause]
+    assert [calls(each, "a")[-1].split(" ")[0] for each in lost] == ["onPartitionsRevoked"]
+
+
 def test_it_reads_on_what_it_does_not_know_it_lost():
     """Cooperative: what it owned is consumed twice once its session has ended."""
     members = [join(name, KAFKA_PYTHON) for name in "ab"]
