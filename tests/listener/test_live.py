@@ -345,6 +345,13 @@ def test_kafka_python_pauses_and_resumes(kafka_python):
     assert did == [("pause", (Native("t", 0), Native("t", 1)), {}), ("resume", (Native("t", 1),), {})]
 
 
+def test_kafka_python_gives_the_records_that_it_polls(kafka_python, monkeypatch):
+    kafka_python.subscribe(["t"])
+    assert kafka_python.poll(0.1) is None
+    monkeypatch.setattr(type(kafka_python._consumer), "poll", lambda *_, **__: {"t-0": ["a record"]})
+    assert kafka_python.poll(0.1) == {"t-0": ["a record"]}
+
+
 def test_kafka_pythons_lag_is_what_is_left_as_far_as_the_client_knows(kafka_python):
     polled(kafka_python, Doing(), ("on_partitions_assigned", t(0)))
     client = kafka_python._consumer

@@ -166,6 +166,12 @@ def test_a_member_that_nobody_knows_the_end_of_has_a_new_listener_if_it_comes_ba
     assert Counted.made == 3
 
 
+def test_a_commit_of_a_partition_that_nobody_had_is_nobodys():
+    log = handed(100, 250, after=(300, 310))
+    log.commit(7, 5)
+    assert wrong(log, Careful) == []
+
+
 def test_a_group_of_one_generation_is_replayed():
     log = Log()
     log.classic(1, [member("a", ONE)])

@@ -290,6 +290,11 @@ def test_who_owns_nothing_is_not_called_when_it_closes():
     assert [each.member for each in settled[2].calls] == []
 
 
+def test_a_classic_member_that_subscribes_to_something_else_joins_again():
+    events = [join("a"), e.Join("b", ("t",), ("range",), at_ms=10_000), e.Subscribe("b", ("u",), at_ms=60_000)]
+    assert owners_of(run(*events, topics={"t": 1, "u": 1})[-1]) == {"a": ["t-0"], "b": ["u-0"]}
+
+
 def test_a_subscription_that_is_not_told_yet_is_news():
     told, _ = c.send(c.ConsumerClient("m", "a", ("t",)))
     joined = c.receive(told, HeartbeatResponse(2, frozenset()))

@@ -370,6 +370,8 @@ def test_a_member_without_a_common_assignor_is_refused_and_the_group_goes_on():
         ([join("a", topics=("t.*",))], "topic is 't.*'; expected a name; a pattern is a topic_regex"),
         ([A, e.Subscribe("a", ("t", "t|u"))], "topic is 't|u'; expected"),
         ([e.SetPartitions("^t", 3)], "topic is '^t'; expected"),
+        ([e.MissTopic("^t")], "topic is '^t'; expected"),
+        ([e.SetPartitions("^" * 99, 3)], f"topic is '{'^' * 80}'; expected"),
         ([e.Restart("a")], "no process 'a' to restart"),
         ([join("a", assignors=("best",))], "assignor is 'best'; expected one of range"),
     ],

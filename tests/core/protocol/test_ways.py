@@ -75,6 +75,8 @@ def test_what_is_missed_is_no_event_of_its_own():
     missed = [each for each in told if isinstance(each, e.MissTopic)]
     assert [each.topic for each in missed] == ["u", "u", "t", "t"]
     assert all(each.together for each in missed)
+    more = list(other_ways(before, e.Subscribe("a", ("t", "u"))))
+    assert len(more) == 2  # after one round, or after two; nothing was left
 
 
 def test_what_librdkafka_knows_of_topics_decides_whether_it_loses_or_revokes():
