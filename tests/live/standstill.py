@@ -23,7 +23,7 @@ class Pulse:
     """Use it in a `with`: `longest` is the longest time in which this process did not run, in seconds."""
 
     def __init__(self) -> None:
-        self.longest = 0.0
+        self._longest, self._last = 0.0, time.monotonic()
         self._ended = threading.Event()
         self._beating = threading.Thread(target=self._beat, daemon=True)
 
@@ -37,13 +37,14 @@ class Pulse:
         self._ended.set()
         self._beating.join()
 
+    @property
+    def longest(self) -> float:
+        """Until now: whoever asks may go on before the thread that beats does."""
+        return max(self._longest, time.monotonic() - self._last)
+
     def _beat(self) -> None:
-        last = time.monotonic()
-        ended = False
-        while not ended:
-            ended = self._ended.wait(BEAT_SECONDS)
-            now = time.monotonic()
-            self.longest, last = max(self.longest, now - last), now
+        while not self._ended.wait(BEAT_SECONDS):
+            self._longest, self._last = self.longest, time.monotonic()
 
 
 def play_undisturbed(play: Callable[[str], None], name: str) -> None:

@@ -42,6 +42,14 @@ def test_a_syncgroup_that_comes_too_late_is_not_answered():
     assert (as_members.rounds, calls(as_members, "a")[0]) == (3, "onPartitionsRevoked t-2 t-3")
 
 
+def test_the_newcomer_and_another_member_may_be_late_at_once():
+    found = {each.cause.split(" comes")[0]: each for each in others(join("a"), join("b"), join("c"))}
+    alone, both = found["the SyncGroup of c"], found["the SyncGroup of c and that of a"]
+    assert calls(alone, "a") == ["onPartitionsAssigned", "onPartitionsAssigned"]
+    assert calls(both, "a") == ["onPartitionsAssigned"]
+    assert calls(both, "c") == calls(alone, "c") == ["onPartitionsAssigned t-3"]
+
+
 def test_who_joins_again_since_its_session_ended_may_be_late_too():
     away = [join("a"), join("b"), e.Pause("b"), e.Expire("b")]
     found = others(*away, e.Resume("b"))

@@ -113,12 +113,13 @@ def _of_join(members: _Members, event: e.Join) -> Iterator[Way]:
 
 
 def _unanswered(members: _Members, event: e.Join | e.Resume, joined: e.Join) -> Iterator[Way]:
-    """Where members revoke, a rebalance follows, which whoever revokes nothing may be late for."""
-    others = members.joined.keys() - {event.member}
+    """Where members revoke, a rebalance follows, which whoever revokes nothing may be late for, and the newcomer too."""
+    others = sorted(members.joined.keys() - {event.member})
     if _cooperates(joined) and others:
-        for name in (event.member, *sorted(others)):
-            missed = e.MissAssignment(name, at_ms=event.at_ms)
-            yield Way((replace(event, together=True), missed), UNANSWERED.format(name))
+        for late in ((event.member,), *((name,) for name in others), *((event.member, name) for name in others)):
+            *before, last = (e.MissAssignment(name, at_ms=event.at_ms) for name in late)
+            at_once = (replace(each, together=True) for each in (event, *before))
+            yield Way((*at_once, last), UNANSWERED.format(" and that of ".join(late)))
 
 
 def _of_topics(members: _Members, event: e.SetPartitions | e.DeleteTopic, leader: str | None) -> Iterator[Way]:
