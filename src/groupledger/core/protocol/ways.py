@@ -113,7 +113,7 @@ def _of_join(members: _Members, event: e.Join) -> Iterator[Way]:
 
 
 def _unanswered(members: _Members, event: e.Join | e.Resume, joined: e.Join) -> Iterator[Way]:
-    """Where members revoke, a rebalance follows, which whoever revokes nothing may be late for, and the newcomer too."""
+    """Where members revoke, a rebalance follows, which others may be late for: one, or the newcomer and one."""
     others = sorted(members.joined.keys() - {event.member})
     if _cooperates(joined) and others:
         for late in ((event.member,), *((name,) for name in others), *((event.member, name) for name in others)):
