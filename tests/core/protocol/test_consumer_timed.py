@@ -245,6 +245,16 @@ def test_a_session_that_ends_between_two_events_leaves_a_classic_group_at_that_m
     assert (settled[3].timed.at_ms, settled[3].owners) == (400_000, {TopicPartition("t", at): "a" for at in range(4)})
 
 
+def test_who_hangs_while_it_loses_all_loses_it_once():
+    """b is told at 160 s, its listener needs twelve seconds, and it hangs in it past its longest poll interval."""
+    pace = Pace(callback_ms={Callback.LOST: 12_000})
+    times = [e.CutOff("b", at_ms=100_000), e.Resume("b", at_ms=160_000), e.Hang("b", at_ms=165_000)]
+    of = {"b": MemberTimes(rebalance_timeout_ms=10_000)}
+    settled = played(join("a"), join("b", at=MINUTE), *times, e.Resume("b", at_ms=200_000), pace=pace, of=of)
+    assert [each[1] for each in calls(settled[3:], "b")] == ["Lost", "Assigned", "Assigned"]
+    assert (settled[-1].running, settled[-1].unowned) == ({"a": 1, "b": 1}, ())
+
+
 def test_what_nobody_had_before_an_event_and_after_it_is_added_up():
     """Until b's session ends, and while c is given two of a's."""
     slow = Pace(callback_ms={Callback.ASSIGNED: 700})

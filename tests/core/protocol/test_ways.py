@@ -43,8 +43,8 @@ def test_a_syncgroup_that_comes_too_late_is_not_answered():
 
 
 def test_the_newcomer_and_another_member_may_be_late_at_once():
-    found = {each.cause.split(" comes")[0]: each for each in others(join("a"), join("b"), join("c"))}
-    alone, both = found["the SyncGroup of c"], found["the SyncGroup of c and that of a"]
+    found = {each.cause.split(" come")[0]: each for each in others(join("a"), join("b"), join("c"))}
+    alone, both = found["the SyncGroup of c"], found["the SyncGroups of c and a"]
     assert calls(alone, "a") == ["onPartitionsAssigned", "onPartitionsAssigned"]
     assert calls(both, "a") == ["onPartitionsAssigned"]
     assert calls(both, "c") == calls(alone, "c") == ["onPartitionsAssigned t-3"]

@@ -28,6 +28,7 @@ from groupledger.core.protocol.simulator import simulate
 from groupledger.core.registry import LIBRDKAFKA
 
 UNANSWERED = "the SyncGroup of {} comes when the follow-up rebalance has begun, and is not answered"
+BOTH_UNANSWERED = "the SyncGroups of {} and {} come when the follow-up rebalance has begun, and are not answered"
 ONCE_MORE = "members of librdkafka learn of topics one after the other, each joins then, and one does after the others"
 STALE = "{} is called back before it learns that the topic is gone: a leader of librdkafka gives it back what it owned"
 KNOWN = "librdkafka has metadata of all topics that {} subscribes to, since it led a group with them or had them before"
@@ -119,7 +120,7 @@ def _unanswered(members: _Members, event: e.Join | e.Resume, joined: e.Join) -> 
         for late in ((event.member,), *((name,) for name in others), *((event.member, name) for name in others)):
             *before, last = (e.MissAssignment(name, at_ms=event.at_ms) for name in late)
             at_once = (replace(each, together=True) for each in (event, *before))
-            yield Way((*at_once, last), UNANSWERED.format(" and that of ".join(late)))
+            yield Way((*at_once, last), (BOTH_UNANSWERED if before else UNANSWERED).format(*late))
 
 
 def _of_topics(members: _Members, event: e.SetPartitions | e.DeleteTopic, leader: str | None) -> Iterator[Way]:

@@ -72,7 +72,8 @@ def leave_late(play: Play, process: Process) -> None:
             _unseat(play, member_id)
         else:
             play.group.leave_for_now(member_id)
-    process.fallen = classic.Error.UNKNOWN_MEMBER_ID
+    if not process.falls:
+        process.fallen = classic.Error.UNKNOWN_MEMBER_ID
 
 
 def fence(play: Play, member_id: str) -> None:
@@ -219,7 +220,7 @@ def carry_on(play: Play, process: Process) -> AskingTargets:
     if not process.alive or process.doing is not None or process.hung:
         return
     if process.closing and (process.client is not None or process.steps is None):
-        _begin(process, _close_steps(play, process, lost=process.fallen is not None or process.falls))
+        _begin(process, _close_steps(play, process, lost=process.is_out))
     elif process.fallen is not None:
         _note_reconciled(play, process, failed=True)
         _begin(process, _fall_steps(play, process, process.fallen))

@@ -254,8 +254,8 @@ class Play(ReadingGroup):
     def _is_waiting(self, process: Process) -> bool:
         """Whether heartbeats of a process that hangs bring nothing new: it is fenced, or has to revoke, or is done."""
         member = self.group.members.get(process.member_id or "")
-        if member is None or process.fallen is not None:
-            return process.fallen is not None
+        if member is None or process.is_out:
+            return process.is_out
         return member.epoch == self.group.assignment_epoch or member.state is MemberState.UNREVOKED_PARTITIONS
 
     def silent_members(self) -> set[str]:

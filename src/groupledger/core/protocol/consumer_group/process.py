@@ -114,6 +114,11 @@ class Process(Polls):
         return self.settings.group_instance_id
 
     @property
+    def is_out(self) -> bool:
+        """Whether it knows that it is no member, until it has lost all."""
+        return self.falls or self.fallen is not None
+
+    @property
     def closes(self) -> bool:
         """Whether it has begun to close."""
         return self.leaves and not self.closing
