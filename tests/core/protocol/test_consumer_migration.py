@@ -141,3 +141,20 @@ def test_the_coordinators_assignor_fails_where_a_member_has_partitions_past_the_
     anew = [e.FreezeMetadata("a", 9), e.DeleteTopic("t"), e.SetPartitions("t", 1)]
     joined = run(classic("a", assignors=("range",)), *(replace(each, together=True) for each in anew), join("b"))[-1]
     assert joined.failure == "uniform: PartitionAssignorException: Partitions were left unassigned"
+
+
+def test_a_static_member_that_is_away_keeps_its_seat_in_the_classic_group():
+    static = classic("a", group_instance_id="i-a"), classic("c", at=10), join("b", at=60)
+    away = e.Crash("a", at_ms=100_000), e.Leave("b", at_ms=101_000), e.Restart("a", at_ms=102_000)
+    *_, left, back = run(*static, *away)
+    assert rounds(left) == [{"c": 2}]
+    assert (left.unowned, back.unowned) == (tuple(TopicPartition("t", number) for number in (0, 1)), ())
+    assert back.rounds == ()
+
+
+def test_the_last_process_finds_an_empty_group_and_joins_it_as_a_classic_one():
+    """b's session ends while it is paused, and a leaves: nobody of the consumer protocol is there when b goes on."""
+    away = e.Pause("b", at_ms=60_000), e.Expire("b"), e.Leave("a", at_ms=200_000), e.Resume("b", at_ms=210_000)
+    back = run(join("a"), classic("b", at=10), *away)[-1]
+    assert (back.failure, rounds(back)) == (None, [{"b": 4}])
+    assert back.running == {"b": 1}

@@ -387,3 +387,9 @@ def test_an_event_that_cannot_be_is_a_fault_and_other_groups_go_on(events, messa
 def test_many_groups_at_once_are_each_as_if_alone(form):
     scripts = [script(seed, 12, form) for seed in range(12)]
     assert simulate_all(scripts) == [simulate(each) for each in scripts]
+
+
+@pytest.mark.parametrize(("frozen", "restarted", "rounds"), [(0, "a", 0), (1, "a", 1), (1, "b", 0)])
+def test_a_returning_static_leader_alone_looks_for_topics_that_nobody_was_assigned(frozen, restarted, rounds):
+    change = [e.FreezeMetadata("a"), e.SetPartitions("t", 6)][: 2 * frozen]
+    assert len(run(*STATIC, *change, e.Restart(restarted))[-1].rounds) == rounds

@@ -59,3 +59,23 @@ def test_who_has_not_joined_when_the_rebalance_timeout_is_over_is_no_member():
     events = [join("a"), join("b", SETTLED_MS), e.Pause("b", at_ms=200_000), join("c", 200_001), e.Wait(at_ms=220_000)]
     settled = played(*events, session_timeout_ms=60_000, rebalance_timeout_ms=10_000)
     assert (set(settled[3].owners.values()), settled[3].unowned) == ({"a", "c"}, ())
+
+
+def test_who_was_to_poll_when_it_was_stopped_polls_as_much_later():
+    """a works for 20 s; what it is told at 106,000 ms, when b has joined again as well, it sees at 123,000 ms."""
+    away = [e.Pause("a", at_ms=110_000), e.Resume("a", at_ms=112_000)]
+    settled = played(join("a"), join("b", SETTLED_MS), *away, processing_ms=20_000)
+    assert listened(settled, "b") == [(125_000, "b", "Assigned", [2, 3])]
+
+
+def test_the_session_of_one_that_hangs_and_is_started_again_ends_then():
+    """Its last heartbeat was at 108,000 ms; until its session ends the new process waits for it."""
+    away = [e.Hang("a", at_ms=SETTLED_MS), e.Restart("a", at_ms=SETTLED_MS + 10_000)]
+    settled = played(join("a"), join("b"), *away)
+    assert listened(settled[3:], "a") == [(153_000, "a", "Assigned", [0, 2])]
+
+
+def test_an_answer_to_what_was_asked_before_a_cut_is_nothing_to_one_that_joins_again():
+    """SyncGroup is answered at 11,800 ms, for 13,800 ms; a joins again at 11,800 ms."""
+    settled = played(join("a"), e.CutOff("a", at_ms=11_600), e.Resume("a", at_ms=11_700), round_trip_ms=4_000)
+    assert listened(settled) == [(19_700, "a", "Assigned", [0, 1, 2, 3])]

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from groupledger.core.custom.group import Protocol
+from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
@@ -16,7 +18,7 @@ from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.protocol.story import read_script, told, write_script
 from groupledger.core.protocol.times import MemberTimes, Times
 from tests.core.protocol.drawn_times import hasty_script, timed_script
-from tests.core.protocol.timed_groups import RANGE, SETTLED_MS, join, played
+from tests.core.protocol.timed_groups import RANGE, SETTLED_MS, join, listened, played
 
 
 def test_times_come_back():
@@ -176,3 +178,23 @@ def test_a_script_with_times_and_no_event_comes_to_nothing():
     assert simulate(Script({"t": 1}, [], times=Times())) == []
     of_broker = ConsumerGroupSettings(session_timeout_ms=6_000)
     assert simulate(Script({"t": 1}, [], times=Times(), consumer_group=of_broker)) == []
+
+
+def test_members_whose_leader_had_no_answer_join_again_with_the_next_event():
+    """Nobody's session has ended meanwhile, and nobody waits for a time-out."""
+    asked = []
+
+    def all_to_the_first(group):
+        asked.append(group)
+        if len(asked) == 1:
+            raise KeyError("not yet")
+        first = min(each.member_id for each in group.members)
+        return {first: list(group.partitions(first))}
+
+    custom = {"mine": CustomAssignor("mine", all_to_the_first, frozenset({Protocol.EAGER}), None)}
+    events = join("a", 0, ("mine",)), join("b", 0, ("mine",)), e.Wait(at_ms=SETTLED_MS)
+    *_, failed, mended = simulate(Script({"t": 4}, events, times=Times()), custom)
+    assert failed.failure.startswith("ASSIGNOR_RAISED: mine raised KeyError: 'not yet'")
+    assert mended.failure is None
+    assert [[row.member for row in each.members] for each in mended.rounds] == [["a", "b"]]
+    assert listened([mended]) == [(SETTLED_MS, "a", "Assigned", [0, 1, 2, 3])]

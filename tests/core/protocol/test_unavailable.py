@@ -10,6 +10,7 @@ from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, simulate
+from groupledger.core.protocol.times import MemberTimes, Times
 from groupledger.core.step import Form
 from tests.core.protocol.drawn import script
 from tests.core.protocol.played import listener_calls, owners_of, t
@@ -107,3 +108,24 @@ def test_no_partition_waits_longer_than_time_passes(seed, form):
         missing = {each for took in settled.rounds for each in took.unavailable}
         assert {each for each in missing if each in settled.owners} <= settled.unavailable_ms.keys()
         clock_ms = end_ms
+
+
+CLOCKED = {"classic": e.GroupProtocol.CLASSIC, "consumer": e.GroupProtocol.CONSUMER}
+
+
+@pytest.mark.parametrize("protocol", CLOCKED.values(), ids=CLOCKED)
+def test_an_outage_that_ends_with_the_next_event_is_told_with_its_end(protocol):
+    a, b = (e.Join(name, ("t",), group_protocol=protocol, at_ms=at_ms) for name, at_ms in (("a", 0), ("b", 105_000)))
+    times = Times(MemberTimes(round_trip_ms=40))
+    hung = [a, e.Hang("a", at_ms=100_000), e.Resume("a", at_ms=110_000)]
+    assert outages(simulate(Script({"t": 2}, hung, times=times))[1:]) == [[(100_000, None)], [(100_000, 110_000)]]
+    paused = [a, e.Pause("a", at_ms=100_000), b, e.Resume("a", at_ms=110_000)]
+    *lasting, ((since_ms, until_ms), (again_ms, _)) = outages(simulate(Script({"t": 2}, paused, times=times))[1:])
+    assert lasting == [[(100_000, None)]] * 2
+    assert (since_ms, until_ms) == (100_000, 110_000)
+    assert again_ms > 110_000, "a revokes it for b"
+
+
+def outages(settled):
+    """Of t-1, in each settlement."""
+    return [[each[1:] for each in one.timed.outages if each.partition == t(1)[0]] for one in settled]

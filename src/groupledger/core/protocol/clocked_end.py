@@ -19,18 +19,22 @@ def timed_end(
     gaps: Mapping[TopicPartition, Iterable[Gap]],
     lasting: Since,
     *,
+    began_ms: int,
     rebalancing: bool,
     held: Collection[TopicPartition],
 ) -> TimedEnd:
     """How it ended; `lasting` is brought up to date. An outage that lasted then is told from when it began.
 
-    `held`: what somebody consumes now.
+    `began_ms`: when the last settlement ended, of which `lasting` is. `held`: what somebody consumes now.
     """
     found = []
     for each, some in sorted(gaps.items()):
         lasted = lasting.pop(each, None)
-        for place, gap in enumerate(some):
-            since_ms = gap.since_ms if lasted is None or place else lasted
+        if lasted is not None and [gap.since_ms for gap in some][:1] != [began_ms]:
+            found.append(Outage(each, lasted, began_ms))  # the event at that very moment ended it
+            lasted = None
+        for gap in some:
+            since_ms, lasted = gap.since_ms if lasted is None else lasted, None
             goes_on = gap.until_ms == group.now_ms and each not in held
             found.append(Outage(each, since_ms, None if goes_on else gap.until_ms))
             if goes_on:

@@ -318,7 +318,7 @@ def _settlement(
     unowned = tuple(sorted(wanted - owners.keys()))
     group.catch_up()
     gaps = group.gaps(event_ms, wanted)
-    group.settled_ms, group.missed = group.clock_ms, frozenset(unowned)
+    began_ms, group.settled_ms, group.missed = group.settled_ms, group.clock_ms, frozenset(unowned)
     consumed, doubly = group.ownership.consumed(), group.ownership.take_double_owners()
     return Settlement(
         event=event,
@@ -336,5 +336,12 @@ def _settlement(
         unavailable_ms=waited_ms(gaps),
         timed=None
         if group.times is None
-        else timed_end(group, gaps, group.nobody_since, rebalancing=group.rebalancing, held=group.ownership.held()),
+        else timed_end(
+            group,
+            gaps,
+            group.nobody_since,
+            began_ms=began_ms,
+            rebalancing=group.rebalancing,
+            held=group.ownership.held(),
+        ),
     )

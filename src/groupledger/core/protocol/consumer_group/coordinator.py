@@ -164,8 +164,7 @@ class ConsumerGroup:
 
     def leave(self, member_id: str) -> None:
         """A member is gone for good, or fenced: its partitions are free, and the group moves on."""
-        if self.members.pop(member_id, None) is None:
-            return
+        del self.members[member_id]
         for told in (self.targets, self.heard_ms, self.revoking_since_ms, self.session_ms):
             told.pop(member_id, None)
         self.changes.append(-1)

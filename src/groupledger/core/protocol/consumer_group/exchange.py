@@ -91,7 +91,7 @@ def _unseat(play: Play, member_id: str) -> None:
     Not where a fenced process of the consumer protocol is about to join again: that would turn it back at once.
     """
     if play.group.would_be_classic(without=member_id) and not play.has_talking_clients:
-        play.group.members.pop(member_id, None)
+        del play.group.members[member_id]
         play.is_classic = True
     else:
         play.group.leave(member_id)

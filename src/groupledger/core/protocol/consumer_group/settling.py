@@ -84,7 +84,7 @@ def _settlement(play: Play, event: e.Event, event_ms: int) -> Settlement:
     gaps, rebalancing = play.gaps(event_ms), not play.is_quiet()
     shared = play.group.protocol is e.GroupProtocol.SHARE  # many owners of a partition are right there
     consumed, doubly = play.ownership.consumed(), play.ownership.take_double_owners()
-    play.settled_ms, play.wanted_before = play.clock_ms, wanted
+    began_ms, play.settled_ms, play.wanted_before = play.settled_ms, play.clock_ms, wanted
     coordinated = take_coordinated(play)
     calls, play.calls = tuple(play.calls), []
     refused, play.refused = play.refused, None
@@ -105,5 +105,12 @@ def _settlement(play: Play, event: e.Event, event_ms: int) -> Settlement:
         coordinated=coordinated,
         timed=None
         if play.times is None
-        else timed_end(play, gaps, play.nobody_since, rebalancing=rebalancing, held=play.ownership.held()),
+        else timed_end(
+            play,
+            gaps,
+            play.nobody_since,
+            began_ms=began_ms,
+            rebalancing=rebalancing,
+            held=play.ownership.held(),
+        ),
     )

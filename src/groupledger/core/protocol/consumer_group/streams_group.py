@@ -59,11 +59,8 @@ class StreamsGroup(ConsumerGroup):
         return turn
 
     def _moves_on(self, turn: Turn) -> bool:
-        """Whether a member is new, or differs; a static one that comes back may differ in all but its process."""
-        before, member = turn.before, turn.member
-        if member.group_instance_id is not None:
-            return member.process_id != before.process_id
-        return member != before
+        """Whether a member is new, or of another process: a static one that comes back may differ in all else."""
+        return turn.member.process_id != turn.before.process_id
 
     def is_due(self, now_ms: int) -> bool:
         """As in a consumer group, once the delay is over."""

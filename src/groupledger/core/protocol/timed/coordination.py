@@ -149,7 +149,7 @@ def prepare(group: TimedGroup) -> None:
     for member_id, process in group.syncing.items():
         _fail_sync(group, process, member_id)
     group.syncing.clear()
-    _all_synced(group)
+    _call_off_sync(group)
     empty, group.empty = group.empty, False
     group.preparing, group.completing, group.starting = True, False, empty
     group.prepared_ms = group.now_ms
@@ -221,7 +221,7 @@ def sync(group: TimedGroup, process: TimedProcess, member_id: str, generation: i
     else:
         group.unsynced.discard(member_id)
         if not group.unsynced:
-            _all_synced(group)
+            _call_off_sync(group)
         group.syncing[member_id] = process
         if plan is not None and group.completing:
             group.coordinator.given = plan.assigned
@@ -287,13 +287,6 @@ def _sync_over(group: TimedGroup) -> None:
     prepare(group)
 
 
-def _all_synced(group: TimedGroup) -> None:
-    group.unsynced.clear()
-    if group.sync_due is not None:
-        group.sync_due.call_off()
-        group.sync_due = None
-
-
 # Seats
 
 
@@ -334,6 +327,12 @@ def _call_off_join(group: TimedGroup) -> None:
     if group.join_due is not None:
         group.join_due.call_off()
         group.join_due = None
+
+
+def _call_off_sync(group: TimedGroup) -> None:
+    if group.sync_due is not None:
+        group.sync_due.call_off()
+        group.sync_due = None
 
 
 def _rebalance_timeout_ms(group: TimedGroup) -> int:

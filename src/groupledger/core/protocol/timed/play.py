@@ -154,10 +154,15 @@ def _in_each(rounds: Sequence[Round], holds: Callable[[MemberRound], bool]) -> s
 
 
 def _recover(group: TimedGroup) -> None:
-    """Members that a leader left waiting, since its assignor failed, join again when something happens."""
+    """Members that a leader left waiting, since its assignor failed, join again when something happens.
+
+    Time stood still for the group until then: the sessions of those that run have not ended.
+    """
     if group.failure is not None and group.completing:
         for process in group.processes.values():
             process.joined = None
+            if process.alive and process.running is Running.ALL:
+                sessions.end_session(group, process.consumer.member_id)
             sessions.join_anyway(group, process)
         coordination.prepare(group)
     group.failure = None

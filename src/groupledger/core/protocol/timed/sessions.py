@@ -96,13 +96,11 @@ def fell_out(group: TimedGroup, process: TimedProcess, error: Error) -> None:
 def go_silent(group: TimedGroup, process: TimedProcess) -> None:
     """The coordinator hears nothing of it from now on: its session ends, counted from the last heartbeat.
 
-    To be called while it still heartbeats. Whoever waits for an answer is no longer missed than until it has it.
+    To be called while it still heartbeats. Whoever waits for an answer is spared, and begins another one with it.
     """
     member_id = process.consumer.member_id
     if member_id in group.coordinator.members and member_id not in group.sessions and process.heartbeats:
-        awaiting = member_id in group.waiting or member_id in group.syncing
-        if not awaiting:
-            _begin_session(group, member_id, process, process.last_heartbeat_ms(group.now_ms))
+        _begin_session(group, member_id, process, process.last_heartbeat_ms(group.now_ms))
 
 
 def stop_heartbeats(process: TimedProcess) -> None:
