@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import signal
 import socket
 import subprocess
@@ -14,6 +15,8 @@ from groupledger.engine.jars import class_path
 from groupledger.engine.java import java
 
 OPTIONS = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+OWN_PORTS = (10_000, 32_768)
+"""Linux gives connections ports from 32,768 on."""
 KAFKA_4, KAFKA_3 = "broker", "broker-kafka3"
 """Sets of jars (engine/ivy.xml)."""
 CLUSTER_ID = "Z3JvdXBsZWRnZXItdGVzdA"
@@ -134,9 +137,15 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def _free_port() -> int:
-    with socket.socket() as asked:
-        asked.bind(("127.0.0.1", 0))
-        return int(asked.getsockname()[1])
+    """One below those that connections are given: none of them takes it before the broker does, or while it is down."""
+    while True:
+        port = random.SystemRandom().randrange(*OWN_PORTS)
+        with socket.socket() as asked:
+            try:
+                asked.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return port
 
 
 def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:

@@ -6,6 +6,7 @@ In every host it pauses what it is assigned and commits what it gives up, and no
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 
 import pytest
@@ -16,11 +17,11 @@ from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.listener import rehearse_history, rehearse_simulation
 from tests.core.history.captured import folded
 from tests.listener.checkpointing import Checkpointing
-from tests.live.client import confluent, kafka_python
+from tests.live.client import KAFKA_PYTHON_POLL_SECONDS, POLL_SECONDS, confluent, kafka_python
 from tests.live.members import Settings
 from tests.live.topics import Topics
 
-SECONDS = 60
+SECONDS = 180
 
 
 def rehearsed(journal):
@@ -42,16 +43,20 @@ def recorded(_stages):
     return rehearsed(rehearse_history(recorded_calls(rows.group_snapshots, rows.member_snapshots), Checkpointing))
 
 
-def until(condition, consumers):
-    """Poll all consumers until this holds."""
+def until(condition, consumers, poll_seconds):
+    """Poll all, side by side, until this holds. `poll_seconds`: of a poll, and of the last consumer's first one."""
+    seconds, first_seconds = poll_seconds
+    waits = [seconds] * (len(consumers) - 1) + [first_seconds]
     end = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < end
-        for each in consumers:
-            each.poll(0.05)
+    with ThreadPoolExecutor(len(consumers)) as threads:
+        while not condition():
+            assert time.monotonic() < end
+            for each in [threads.submit(consumer.poll, wait) for consumer, wait in zip(consumers, waits, strict=True)]:
+                each.result()
+            waits = [seconds] * len(consumers)
 
 
-def live(make, name):
+def live(make, name, poll_seconds):
     """B joins A and leaves; what is paused then, and what the broker has as committed at the end."""
 
     def host(stages):
@@ -61,12 +66,12 @@ def live(make, name):
         for consumer in (a, b):
             consumer.set_rebalance_listener(Checkpointing())
         a.subscribe([name])
-        until(lambda: len(a.assignment()) == 4, [a])
+        until(lambda: len(a.assignment()) == 4, [a], poll_seconds)
         b.subscribe([name])
-        until(lambda: (len(a.assignment()), len(b.assignment())) == (2, 2), [a, b])
+        until(lambda: (len(a.assignment()), len(b.assignment())) == (2, 2), [a, b], poll_seconds)
         paused = a.paused() | b.paused()
         b.close()
-        until(lambda: len(a.assignment()) == 4, [a])
+        until(lambda: len(a.assignment()) == 4, [a], poll_seconds)
         kept = a.assignment()
         a.close()
         committed = _committed(make, told, kept)
@@ -86,8 +91,8 @@ def _committed(make, told, partitions):
 HOSTS = {
     "simulated": (simulated, 4),
     "recorded": (recorded, 17),
-    "confluent-kafka": (live(confluent, "one-confluent"), 4),
-    "kafka-python": (live(kafka_python, "one-kafka-python"), 4),
+    "confluent-kafka": (live(confluent, "one-confluent", (POLL_SECONDS, POLL_SECONDS)), 4),
+    "kafka-python": (live(kafka_python, "one-kafka-python", KAFKA_PYTHON_POLL_SECONDS), 4),
 }
 
 

@@ -129,3 +129,13 @@ def test_an_outage_that_ends_with_the_next_event_is_told_with_its_end(protocol):
 def outages(settled):
     """Of t-1, in each settlement."""
     return [[each[1:] for each in one.timed.outages if each.partition == t(1)[0]] for one in settled]
+
+
+def test_what_is_missed_until_an_event_and_again_in_its_rebalance_counts_both_times():
+    """a owns t-0 and t-1, leads, and stands still from 5 s to 15 s; it sees then that t has grown at 6 s."""
+    away = [e.Pause("a", at_ms=5_000), e.SetPartitions("t", 6, at_ms=6_000), e.Resume("a", at_ms=15_000)]
+    grown, back = simulate(Script({"t": 4}, [*joins("range"), *away], pace=PACE))[-2:]
+    assert grown.unavailable_ms == dict.fromkeys(t(0, 1), 1_000)
+    rebalance_ms = 100 + 10
+    again = dict.fromkeys(t(0, 1), 9_000 + rebalance_ms) | dict.fromkeys(t(2, 3), rebalance_ms)
+    assert back.unavailable_ms == again | dict.fromkeys(t(4, 5), 9_000 + 40 + rebalance_ms)
