@@ -64,13 +64,12 @@ class ConsumerClient:
     def has_news(self) -> bool:
         """Whether its next heartbeat says something that the coordinator does not know."""
         untold = self.stated != self.owns and not self.shares
-        return self.full or self.epoch == 0 or self.said != self.subscribed or untold
+        return self.full or self.said != self.subscribed or untold
 
 
 def send(client: ConsumerClient) -> tuple[ConsumerClient, HeartbeatRequest]:
     """The next heartbeat: all when it joins or after an error, else what changed."""
-    full = client.full or client.epoch == 0
-    changed = full or client.said != client.subscribed
+    full, changed = client.full, client.full or client.said != client.subscribed
     owned = client.owns if (full or client.stated != client.owns) and not client.shares else None
     request = HeartbeatRequest(
         member_id=client.member_id,
