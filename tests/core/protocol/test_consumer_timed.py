@@ -290,3 +290,12 @@ def test_what_nobody_wants_any_more_is_no_outage():
     outages = {each.partition: each[1:] for each in settled[3].timed.outages}
     assert outages[TopicPartition("t", 3)] == (100_000, 140_000)
     assert TopicPartition("u", 0) not in outages
+
+
+def test_the_session_of_one_that_hangs_and_is_killed_ends_later_than_its_poll_interval():
+    """Nobody leaves for it at 130 s; its last heartbeat was at most five seconds before 110 s."""
+    away = [e.Hang("b", at_ms=100_000), e.Crash("b", at_ms=110_000)]
+    settled = played(join("a"), join("b", at=MINUTE), *away, rebalance_timeout_ms=30_000)
+    ((at_ms, call, moved),) = calls(settled[3:], "a")
+    assert (call, moved) == ("Assigned", 2)
+    assert at_ms >= 105_000 + 45_000

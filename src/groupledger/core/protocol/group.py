@@ -134,7 +134,6 @@ class ClassicGroup:
         """A process starts, or goes on in this group."""
         process.times = MemberTimes() if self.times is None else self.times.member(process.name)
         process.application = make_application(self, process, partial(self.accepts, process), self.applications)
-        process.polled_ms = self.clock_ms
         process.commits_next_ms = self.clock_ms + commits_every_ms(self.times, self.applications)
 
     def accepts(self, process: ClassicProcess) -> bool:
