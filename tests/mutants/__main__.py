@@ -27,8 +27,9 @@ from pathlib import Path
 import pytest
 
 from tests.mutants import forks, patience
-from tests.mutants.equivalent import EQUIVALENT, Key
+from tests.mutants.equivalent import EQUIVALENT
 from tests.mutants.forks import ROOT
+from tests.mutants.keys import Key
 from tests.mutants.parts import CORE, PACKAGE, PARTS
 from tests.mutants.reach import Chosen, Reached, Recorder, Statement
 from tests.mutants.sites import Mutant, mutants, statement_at

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from groupledger.core.protocol import events as e
+from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.settlement import Pace
 from tests.core.protocol.timed_groups import RANGE, SETTLED_MS, join, listened, played
 
 
@@ -79,3 +81,12 @@ def test_an_answer_to_what_was_asked_before_a_cut_is_nothing_to_one_that_joins_a
     """SyncGroup is answered at 11,800 ms, for 13,800 ms; a joins again at 11,800 ms."""
     settled = played(join("a"), e.CutOff("a", at_ms=11_600), e.Resume("a", at_ms=11_700), round_trip_ms=4_000)
     assert listened(settled) == [(19_700, "a", "Assigned", [0, 1, 2, 3])]
+
+
+def test_who_sends_join_group_again_while_the_leader_assigns_starts_no_other_round():
+    """b's JoinGroup arrives at 101,500 ms; its answer, at 103,500 ms, is lost; a assigns until 123,500 ms."""
+    away = [e.CutOff("b", at_ms=102_000), e.Resume("b", at_ms=105_000)]
+    pace = Pace(callback_ms={Callback.ASSIGN: 20_000})
+    settled = played(join("a", 0, RANGE), join("b", SETTLED_MS, RANGE), *away, round_trip_ms=1_000, pace=pace)
+    assert listened(settled, "b") == [(124_000, "b", "Assigned", [2, 3])]
+    assert sum(len(each.rounds) for each in settled[1:]) == 1

@@ -1,0 +1,123 @@
+"""Mutants of protocol and listeners that are no other program, each with the reason."""
+
+from __future__ import annotations
+
+from tests.mutants.keys import Key
+
+PROTOCOL: dict[Key, str] = {
+    Key(
+        "protocol/ownership.py", "self.changes += 1", "1", "2"
+    ): "a number that is only asked whether it is still the same",
+    Key("listener/recorded.py", "back: bool = False", "False", "True"): "of a commit of nobody, which nobody follows",
+    Key("listener/recorded.py", "left: bool = False", "False", "True"): "of a commit of nobody, which nobody follows",
+    Key(
+        "listener/broker.py",
+        "for topic in [topic for topic, count in self.topics.items() if topics.get(topic, 0) < count]:",
+        "<",
+        "<=",
+    ): "of a topic that keeps its partitions nothing is deleted",
+    Key(
+        "protocol/consumer_group/settling.py", "steps = 0", "0", "1"
+    ): "a limit of our own to steps without rest, which is reached one step earlier",
+    Key(
+        "protocol/timed/member.py", "poll_started_ms: int = 0", "0", "1"
+    ): "set when a poll begins, and read only while one goes on",
+    Key(
+        "protocol/timed/member.py", "heartbeats_since_ms: int = 0", "0", "1"
+    ): "set when JoinGroup is answered, before which no heartbeat is sent",
+    Key("listener/turns.py", "ended = True", "True", "False"): "the thread has ended, and hears no more",
+    Key("listener/hosted.py", "del timeout", "del timeout", "pass"): "an argument that is not used",
+    Key(
+        "protocol/application.py", "if last_ms > self.polled_ms:", ">", ">="
+    ): "what was read at that poll is read at the same moment once more: nothing",
+    Key(
+        "protocol/consumer_group/topic_table.py", "self.created += 1", "1", "2"
+    ): "a number that is only asked whether it has grown",
+    Key(
+        "listener/hosted.py", "del topics  # the calls contain the subscribed topics", "del topics", "pass"
+    ): "an argument that is not used",
+    Key(
+        "listener/broker.py", "topics[topic] = max(topics.get(topic, 0), number + 1)", "0", "1"
+    ): "a partition that there is has a number from 0, so its topic has one partition at the least",
+    Key(
+        "protocol/coordinator.py", "self.changes += 1", "1", "2"
+    ): "a number that is only asked whether it is still the same",
+    Key(
+        "protocol/consumer_group/exchange.py",
+        'raise AssertionError(f"{process.name} was answered a heartbeat that it cannot have sent")',
+        'raise AssertionError(f"{process.name} was answered a heartbeat that it cannot have sent")',
+        "pass",
+    ): "what our own code never does",
+    Key(
+        "protocol/consumer_group/play.py", "process.wakes += 1", "+=", "-="
+    ): "a number that is only asked whether it is still the same",
+    Key("protocol/group.py", "process.commits_next_ms = process.clock_ms + every_ms", "+", "-"): (
+        "two commits more, of what was committed at this moment"
+    ),
+    Key(
+        "protocol/group.py",
+        "joining = tuple(each.name for each in self.processes.values() if each.joins)",
+        "each.joins",
+        "(not each.joins)",
+    ): "compared with itself alone: those who do not join tell as much as those who do",
+    Key("listener/recorded.py", "del process  # a new process has a new member id", "del process", "pass"): (
+        "an argument that is not used"
+    ),
+    Key("listener/kafka_python.py", "del timeout  # kafka-python has no timeout here", "del timeout", "pass"): (
+        "an argument that is not used"
+    ),
+    Key("listener/recorded.py", "for place, _, each in sorted(found, key=lambda row: row[:2]):", "2", "3"): (
+        "no two commits of a group have one place in the log, so that a third field never decides"
+    ),
+    Key(
+        "protocol/consumer_group/classic_members.py",
+        'raise AssertionError(f"{process.name} is no classic member; expected one")',
+        'raise AssertionError(f"{process.name} is no classic member; expected one")',
+        "pass",
+    ): "what our own code never does",
+    Key(
+        "protocol/consumer_group/exchange.py",
+        "first_ms = min([*(each.at_ms for each in play.queue[:1]), *([] if over is None else over[:1])], "
+        "default=timer_ms)",
+        "1",
+        "2",
+    ): "no later entry of the queue is due before the first",
+    Key(
+        "protocol/consumer_group/exchange.py",
+        'raise AssertionError(f"{process.name} returns from no call; expected one under way")',
+        'raise AssertionError(f"{process.name} returns from no call; expected one under way")',
+        "pass",
+    ): "what our own code never does",
+    Key("protocol/consumer_group/group_member.py", "epoch: int = 0", "0", "1"): "a default that every caller sets",
+    Key(
+        "protocol/consumer_group/streams_group.py",
+        'raise TypeError("a Streams group without a topology; expected StreamsGroupSettings")',
+        'raise TypeError("a Streams group without a topology; expected StreamsGroupSettings")',
+        "pass",
+    ): "what our own code never does",
+    Key(
+        "protocol/coordinator.py", "self.changes += 1", "+=", "-="
+    ): "a number that is only asked whether it is still the same",
+    Key("protocol/group.py", "commits_next_ms: int = 0", "0", "1"): "set when the process begins",
+    Key(
+        "protocol/rounds.py",
+        'raise AssertionError("members met without a common assignor; expected the last one to have been refused")',
+        'raise AssertionError("members met without a common assignor; expected the last one to have been refused")',
+        "pass",
+    ): "what our own code never does",
+    Key(
+        "protocol/timed/group.py", "self._seen = changes, wanted", "self._seen = changes, wanted", "pass"
+    ): "what was seen is seen again, with the same result",
+    Key(
+        "protocol/timed/happening.py", "process.held = ()", "process.held = ()", "pass"
+    ): "set anew at each stop, and read after one alone",
+    Key(
+        "protocol/timed/member.py", "put_off_ms: int = 0", "0", "1"
+    ): "a poll put off to 1 ms is read with the first poll, which comes before anything is owned",
+    Key(
+        "protocol/topic_patterns.py", "before, last = min(before, MOST_WAYS + 1), min(last, MOST_WAYS + 1)", "1", "2"
+    ): "a bound of numbers that are too large already",
+    Key(
+        "protocol/consumer_group/conversion.py", "group.strangers = {}", "group.strangers = {}", "pass"
+    ): "those who are left there are dead, or replaced before they are looked at",
+}
