@@ -299,3 +299,9 @@ def test_the_session_of_one_that_hangs_and_is_killed_ends_later_than_its_poll_in
     ((at_ms, call, moved),) = calls(settled[3:], "a")
     assert (call, moved) == ("Assigned", 2)
     assert at_ms >= 105_000 + 45_000
+
+
+@pytest.mark.parametrize(("topic", "at_rest_ms"), [("t", 65_000), ("z", 61_000)])
+def test_a_topic_that_nobody_subscribes_to_brings_no_heartbeat_news(topic, at_rest_ms):
+    settled = played(join("a"), e.SetPartitions(topic, 5, at_ms=61_000))
+    assert settled[-1].timed.at_ms == at_rest_ms
