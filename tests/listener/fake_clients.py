@@ -91,6 +91,7 @@ class FakeKafka:
         return {each: KafkaTime(at_ms // 10, at_ms, 4) if at_ms < 1_000 else None for each, at_ms in timestamps.items()}
 
     def poll(self, timeout_ms):
+        self.polled_ms = timeout_ms
         due, self.due = self.due, []
         for name, partitions in due:
             if name == "on_partitions_assigned":

@@ -249,3 +249,15 @@ def test_what_a_listener_raises_is_noted_beside_what_it_left_undone():
         polled(Doing(assigned=failing(ZeroDivisionError("no"))), assigned(0), consumer=second)
     assert [entry.did for entry in first.journal] == ["left uncommitted"]
     assert [entry.did for entry in second.journal] == ["reads again", "raised ZeroDivisionError"]
+
+
+def test_records_that_a_member_skips_are_told_once():
+    broker = SimulatedBroker({"t": 1})
+    consumer = polled(Doing(), assigned(0), consumer=HostedConsumer("m", "g", broker=broker))
+    broker.append(5, 0)
+    consumer.consume()
+    broker.append(5, 1)
+    polled(Doing(assigned=lambda _, view: view.seek_to_end([T0])), revoked(0), assigned(0), consumer=consumer)
+    consumer.consume()
+    consumer.consume()
+    assert [entry.did for entry in consumer.journal].count("skips") == 1

@@ -347,7 +347,7 @@ def test_kafka_python_pauses_and_resumes(kafka_python):
 
 def test_kafka_python_gives_the_records_that_it_polls(kafka_python, monkeypatch):
     kafka_python.subscribe(["t"])
-    assert kafka_python.poll(0.1) is None
+    assert (kafka_python.poll(2.5), kafka_python._consumer.polled_ms) == (None, 2_500)
     monkeypatch.setattr(type(kafka_python._consumer), "poll", lambda *_, **__: {"t-0": ["a record"]})
     assert kafka_python.poll(0.1) == {"t-0": ["a record"]}
 
@@ -380,7 +380,9 @@ def test_confluent_commits_what_it_is_told_and_of_its_own_only_what_is_assigned(
     consumer.commit_sync()
     assert consumer._consumer.did == []
     consumer.commit_sync({t(0)[0]: OffsetAndMetadata(3)})
-    assert [name for name, *_ in consumer._consumer.did] == ["commit"]
+    consumer.commit_async({t(0)[0]: OffsetAndMetadata(4)})
+    told = [(name, said["asynchronous"], said["offsets"][0].offset) for name, _, said in consumer._consumer.did]
+    assert told == [("commit", False, 3), ("commit", True, 4)]
 
 
 @pytest.mark.parametrize(("strategy", "owned"), [("cooperative-sticky", t(0, 1)), ("range", t(1))])

@@ -305,3 +305,12 @@ def test_the_session_of_one_that_hangs_and_is_killed_ends_later_than_its_poll_in
 def test_a_topic_that_nobody_subscribes_to_brings_no_heartbeat_news(topic, at_rest_ms):
     settled = played(join("a"), e.SetPartitions(topic, 5, at_ms=61_000))
     assert settled[-1].timed.at_ms == at_rest_ms
+
+
+def test_the_time_to_revoke_begins_anew_with_each_revocation():
+    """a has 60 s, and takes 50 s for each: from 65 s on for b and c, from 115 s on for d."""
+    pace = Pace(callback_ms={Callback.REVOKED: 50_000})
+    joins = join("a"), join("b", at=60), join("c", at=100), join("d", at=101)
+    settled = played(*joins, e.Wait(at_ms=400_000), pace=pace, rebalance_timeout_ms=60_000)
+    gone = [each for each in calls(settled, "a") if each[1] != "Assigned"]
+    assert gone == [(115_000, "Revoked", 2), (165_000, "Revoked", 1)]

@@ -64,6 +64,15 @@ def test_sticky_user_data_with_nothing_in_it_or_with_what_is_owned():
     assert libraries("sticky", 0, owned) == {"java", "aiokafka", "sarama"}
 
 
+@pytest.mark.parametrize("user_data", [None, b"", b"\0\0\0\1 a rack"])
+def test_a_rack_or_none_is_user_data_of_kafka_gos_rack_affinity(user_data):
+    assert libraries("rack-affinity", 1, user_data) == {"kafka-go"}
+
+
+def test_no_library_writes_a_version_that_kafka_4_4_does_not_have():
+    assert (libraries("range", 3, None), libraries("range", 4, None)) == ({"java", "franz-go"}, set())
+
+
 def test_every_hand_is_of_a_library_of_the_compatibility_table():
     known_by_bytes_alone = {"sarama", "kafka-go"}
     assert {hand.library for hand in HANDS} == set(LIBRARIES) | known_by_bytes_alone

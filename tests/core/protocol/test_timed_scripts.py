@@ -198,3 +198,14 @@ def test_members_whose_leader_had_no_answer_join_again_with_the_next_event():
     assert mended.failure is None
     assert [[row.member for row in each.members] for each in mended.rounds] == [["a", "b"]]
     assert listened([mended]) == [(SETTLED_MS, "a", "Assigned", [0, 1, 2, 3])]
+
+
+def test_a_callback_of_a_millisecond_takes_one():
+    settled = played(join("a", 0, RANGE), join("b", SETTLED_MS, RANGE), pace=Pace(callback_ms={Callback.REVOKED: 1}))
+    made = [each for one in settled for each in one.calls if each.call.callback is Callback.REVOKED]
+    assert made
+    assert {each.ended_ms - each.started_ms for each in made} == {1}
+
+
+def test_who_has_left_leaves_nothing_to_wait_for():
+    assert [each.timed.at_ms for each in played(join("a"), e.Leave("a", at_ms=SETTLED_MS))] == [SETTLED_MS] * 2
