@@ -158,3 +158,10 @@ def test_the_last_process_finds_an_empty_group_and_joins_it_as_a_classic_one():
     back = run(join("a"), classic("b", at=10), *away)[-1]
     assert (back.failure, rounds(back)) == (None, [{"b": 4}])
     assert back.running == {"b": 1}
+
+
+def test_a_classic_member_of_librdkafka_revokes_what_it_no_longer_subscribes_to():
+    """Its client has no metadata of u, for which it would lose t in a classic group; here the broker has it."""
+    classics = classic("b", at=60, library="librdkafka"), e.Subscribe("b", ("u",), at_ms=100_000)
+    other = run(join("a"), *classics, topics={"t": 4, "u": 1})[-1]
+    assert listener_calls(other, "b") == ["onPartitionsRevoked t-2 t-3", "onPartitionsAssigned u-0"]

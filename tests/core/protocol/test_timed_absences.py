@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.settlement import Pace
@@ -90,3 +92,12 @@ def test_who_sends_join_group_again_while_the_leader_assigns_starts_no_other_rou
     settled = played(join("a", 0, RANGE), join("b", SETTLED_MS, RANGE), *away, round_trip_ms=1_000, pace=pace)
     assert listened(settled, "b") == [(124_000, "b", "Assigned", [2, 3])]
     assert sum(len(each.rounds) for each in settled[1:]) == 1
+
+
+@pytest.mark.parametrize(("grown_ms", "first"), [(100_500, "Lost"), (101_000, "Assigned")])
+def test_no_heartbeat_is_sent_while_user_data_is_made(grown_ms, first):
+    """It takes 4 s, and the session 6 s; a's last heartbeat before it is at 98,000 ms or at 101,000 ms."""
+    events = e.SetPartitions("t", 6, at_ms=grown_ms), e.Leave("b", at_ms=grown_ms + 200)
+    pace = Pace(callback_ms={Callback.USER_DATA: 4_000})
+    settled = played(join("a"), join("b"), *events, pace=pace, session_timeout_ms=6_000)
+    assert listened(settled[2:], "a")[0][2] == first

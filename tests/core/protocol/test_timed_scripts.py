@@ -209,3 +209,8 @@ def test_a_callback_of_a_millisecond_takes_one():
 
 def test_who_has_left_leaves_nothing_to_wait_for():
     assert [each.timed.at_ms for each in played(join("a"), e.Leave("a", at_ms=SETTLED_MS))] == [SETTLED_MS] * 2
+
+
+def test_times_that_nobody_gives_are_kafkas():
+    assert MemberTimes() == MemberTimes(45_000, 3_000, 300_000)
+    assert e.Join("a").rebalance_timeout_ms == MemberTimes().rebalance_timeout_ms
