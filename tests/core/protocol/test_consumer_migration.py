@@ -165,3 +165,12 @@ def test_a_classic_member_of_librdkafka_revokes_what_it_no_longer_subscribes_to(
     classics = classic("b", at=60, library="librdkafka"), e.Subscribe("b", ("u",), at_ms=100_000)
     other = run(join("a"), *classics, topics={"t": 4, "u": 1})[-1]
     assert listener_calls(other, "b") == ["onPartitionsRevoked t-2 t-3", "onPartitionsAssigned u-0"]
+
+
+def test_a_classic_member_that_is_called_back_has_its_rebalance_timeout_to_join():
+    """a is called back at 63 s, revokes all for 40 s, and has 20 s; b's heartbeat at 85 s finds all of it free."""
+    pace = Pace(callback_ms={Callback.REVOKED: 40_000})
+    slow = classic("a", assignors=("range",), rebalance_timeout_ms=20_000)
+    joined = run(slow, join("b", at=60), pace=pace)[-1]
+    taken = [(each.ended_ms, len(each.call.partitions)) for each in joined.calls if each.member == "b"]
+    assert taken[:2] == [(60_000, 0), (85_000, 4)]
