@@ -100,3 +100,10 @@ VOTES = {
 @pytest.mark.parametrize(("listed", "chosen"), VOTES.values(), ids=VOTES.keys())
 def test_the_assignor_that_is_chosen(listed, chosen):
     assert [choose_assignor(list(each)) for each in permutations(listed)] == [chosen] * len(list(permutations(listed)))
+
+
+def test_nobody_has_an_assignment_yet_of_a_generation_that_begins():
+    coordinator = seated("a-1")
+    coordinator.given = {"a-1": ()}
+    coordinator.start_generation(["a-1"])
+    assert coordinator.given == {}
