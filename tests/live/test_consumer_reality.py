@@ -39,6 +39,10 @@ def story(name, join, t, u):
         "delete": [join("a", both), join("b", both), e.DeleteTopic(u)],
         "there": [classic("a", both), classic("b", both), join("c", both), e.Leave("a"), e.Leave("b"), join("d", both)],
         "back": [join("a", both), join("b", both), classic("c", both), e.Leave("a"), e.Leave("b"), classic("d", both)],
+        "taken": [
+            *(classic("a", both, group_instance_id="i"), join("b", both)),
+            *(classic("c", both, group_instance_id="i"), e.Leave("b")),
+        ],
     }[name]
 
 
@@ -46,6 +50,7 @@ STORIES = ("grow", "crash", "static", "subscribe", "partitions", "delete", "ther
 COOPERATIVE = "cooperative-sticky"
 SEQUENCES = [
     *((library, COOPERATIVE, name) for library in ("java", "confluent-kafka") for name in STORIES),
+    ("java", COOPERATIVE, "taken"),
     *((library, "range", name) for library in ("java", "confluent-kafka") for name in ("there", "back")),
 ]
 """The assignor is the classic members'. That of librdkafka's cooperative ones keeps others out in `there`."""

@@ -174,3 +174,28 @@ def test_a_classic_member_that_is_called_back_has_its_rebalance_timeout_to_join(
     joined = run(slow, join("b", at=60), pace=pace)[-1]
     taken = [(each.ended_ms, len(each.call.partitions)) for each in joined.calls if each.member == "b"]
     assert taken[:2] == [(60_000, 0), (85_000, 4)]
+
+
+@pytest.mark.parametrize("away", [(), (e.Pause("k", at_ms=40_000),)])
+def test_a_classic_static_member_whose_seat_another_took_ends(away):
+    """FENCED_INSTANCE_ID, for its heartbeat: c has the seat, and its partitions, from 60 s on."""
+    back = tuple(e.Resume("k", at_ms=70_000) for _ in away)
+    first, second = (classic(name, at=at, group_instance_id="i") for name, at in (("k", 0), ("c", 60)))
+    settled = run(first, join("a", at=20), *away, second, *back)
+    assert settled[-1].refused == "FENCED_INSTANCE_ID: i belongs to another member now"
+    assert [each.failure for each in settled] == [None] * len(settled)
+    assert settled[-1].running == {"a": 1, "c": 1}
+    assert {name: len(some) for name, some in owners_of(settled[-1]).items()} == {"a": 2, "c": 2}
+    assert bool(settled[-1 - len(away)].double_owners) != bool(away), (
+        "k reads on until it hears of it, unless it stands"
+    )
+
+
+def test_a_join_group_of_a_classic_static_member_whose_seat_another_took_is_refused():
+    """k revokes from 21 s to 31 s, c joins at 25 s."""
+    first, second = (classic(name, at, ("range",), group_instance_id="i") for name, at in (("k", 0), ("c", 25)))
+    pace = Pace(callback_ms={Callback.REVOKED: 10_000})
+    settled = run(first, join("a", at=20, together=True), second, pace=pace)
+    assert settled[-1].refused == "FENCED_INSTANCE_ID: i belongs to c-1 now"
+    assert settled[-1].running == {"a": 1, "c": 1}
+    assert settled[-1].unowned == ()

@@ -11,9 +11,10 @@ from dataclasses import replace
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol.consumer_group.coordinator import ConsumerGroup
 from groupledger.core.protocol.consumer_group.group_member import MemberState
-from groupledger.core.protocol.consumer_group.heartbeat import HeartbeatRequest, HeartbeatResponse, Refusal
+from groupledger.core.protocol.consumer_group.heartbeat import HeartbeatRequest, Refusal
 from groupledger.core.protocol.consumer_group.play import Play
 from groupledger.core.protocol.consumer_group.process import Backoff, Process, Steps
+from groupledger.core.protocol.consumer_group.seats import static_seat
 from groupledger.core.protocol.consumer_group.settings import CLASSIC_SESSION_TIMEOUT_MS, RETRY_BACKOFF_MS
 
 
@@ -24,7 +25,8 @@ def needs_to_join(group: ConsumerGroup, process: Process, now_ms: int) -> Refusa
     """
     member = group.members.get(process.member_id or "")
     if member is None:
-        return Refusal.UNKNOWN_MEMBER_ID
+        seat = static_seat(group.members, process.instance_id)
+        return Refusal.UNKNOWN_MEMBER_ID if seat is None else Refusal.FENCED_INSTANCE_ID
     if member.epoch != process.generation:
         return Refusal.ILLEGAL_GENERATION
     group.heard_ms[member.member_id] = now_ms
@@ -49,8 +51,10 @@ def join_steps(play: Play, process: Process) -> Steps:
         member_id = process.member_id or play.new_id(process.name)
         process.consumer = replace(joining.consumer, member_id=member_id)
         answer = yield _join_group(play, process, member_id)
-        if answer is None or answer.error is not None:
-            _refuse(play, process, answer)
+        if answer is None:
+            raise AssertionError(f"{process.name} sent JoinGroup; expected an answer")
+        if answer.error is not None:
+            play.refuse(process, answer.error, answer.message)
             return
         play.group.session_ms[member_id] = CLASSIC_SESSION_TIMEOUT_MS
         process.consumer = c.enter(process.consumer, member_id, answer.epoch, leads=False)
@@ -87,9 +91,3 @@ def _join_group(play: Play, process: Process, member_id: str) -> HeartbeatReques
         owned=play.group.topics.identified(process.consumer.owned),
         classic_assignors=process.settings.assignors,
     )
-
-
-def _refuse(play: Play, process: Process, answer: HeartbeatResponse | None) -> None:
-    if answer is not None:
-        play.refused = f"{answer.error}: {answer.message}"
-    play.end(process)

@@ -132,6 +132,9 @@ def _send_classic(play: Play, process: Process) -> AskingTargets:
             play.ownership.begin_step()
             play.ownership.take(process.name, play.consumed(process), play.clock_ms)
         return
+    if error is Refusal.FENCED_INSTANCE_ID:
+        play.refuse(process, error, f"{process.instance_id} belongs to another member now")
+        return
     if error is not Refusal.REBALANCE_IN_PROGRESS:
         process.fallen = classic.Error(error)
     else:
@@ -199,8 +202,7 @@ def _receive(play: Play, process: Process, answer: HeartbeatResponse) -> AskingT
     elif answer.error in REJOINS:
         process.fallen = classic.Error.UNKNOWN_MEMBER_ID
     else:
-        play.refused = f"{answer.error}: {answer.message}"
-        play.end(process)
+        play.refuse(process, answer.error, answer.message)
         return
     process.resumes = False
     yield from carry_on(play, process)

@@ -21,6 +21,7 @@ from groupledger.core.protocol.consumer import exists
 from groupledger.core.protocol.consumer_group.coordinated import HeartbeatRow, Reconciled, TargetRow
 from groupledger.core.protocol.consumer_group.coordinator import ConsumerGroup
 from groupledger.core.protocol.consumer_group.group_member import LEFT_STATIC, MemberState
+from groupledger.core.protocol.consumer_group.heartbeat import Refusal
 from groupledger.core.protocol.consumer_group.process import EntryKind, Process
 from groupledger.core.protocol.consumer_group.settings import CLASSIC_HEARTBEAT_INTERVAL_MS
 from groupledger.core.protocol.events import Join
@@ -167,6 +168,11 @@ class Play(ReadingGroup):
         process.alive = False
         process.steps = process.doing = process.turns = process.too_late_ms = None
         self.ended[process.name] = process.settings_now
+
+    def refuse(self, process: Process, error: Refusal, message: str) -> None:
+        """A process ends, since the coordinator will not have it."""
+        self.refused = f"{error}: {message}"
+        self.end(process)
 
     def owned(self, process: Process) -> tuple[TopicPartition, ...]:
         """What a process believes to own."""

@@ -34,6 +34,12 @@ def fault_of(request: HeartbeatRequest) -> HeartbeatResponse | None:
     return None
 
 
+def static_seat(members: Mapping[str, GroupMember], instance_id: str | None) -> GroupMember | None:
+    """The seat of a static member by its instance id."""
+    seated = (each for each in members.values() if each.group_instance_id == instance_id)
+    return None if instance_id is None else next(seated, None)
+
+
 def find_seat(
     request: HeartbeatRequest, members: Mapping[str, GroupMember], may_be_late: MayBeLate
 ) -> FoundMember | HeartbeatResponse:
@@ -49,13 +55,12 @@ def find_seat(
 def _find_static(
     request: HeartbeatRequest, members: Mapping[str, GroupMember], may_be_late: MayBeLate
 ) -> FoundMember | HeartbeatResponse:
-    seated = (each for each in members.values() if each.group_instance_id == request.group_instance_id)
-    member = next(seated, None)
+    member = static_seat(members, request.group_instance_id)
     if member is None and request.joins:
         return _newcomer(request)
     if member is None or member.member_id == request.member_id:
         return _checked(request, member, may_be_late)
-    if not request.joins:
+    if request.epoch != 0:
         message = f"{request.group_instance_id} belongs to {member.member_id} now"
         return HeartbeatResponse(request.epoch, error=Refusal.FENCED_INSTANCE_ID, message=message)
     both_consumers = request.classic_assignors is None and not member.uses_classic
