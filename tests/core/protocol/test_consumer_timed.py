@@ -314,3 +314,21 @@ def test_the_time_to_revoke_begins_anew_with_each_revocation():
     settled = played(*joins, e.Wait(at_ms=400_000), pace=pace, rebalance_timeout_ms=60_000)
     gone = [each for each in calls(settled, "a") if each[1] != "Assigned"]
     assert gone == [(115_000, "Revoked", 2), (165_000, "Revoked", 1)]
+
+
+def test_an_expression_is_resolved_with_the_first_heartbeat():
+    joined = played(e.Join("a", topic_regex="t", group_protocol=e.GroupProtocol.CONSUMER))
+    assert calls(joined, "a") == [(0, "Assigned", 0), (0, "Assigned", 4)]
+
+
+def test_a_classic_member_commits_when_it_leaves():
+    """k's last auto-commit was at 30 s."""
+    left = played(classic("k"), e.Leave("k", at_ms=33_000), join("a", at=MINUTE))
+    assert (twice(left), left[-1].timed.read.never) == (0, {})
+
+
+def test_a_static_member_that_closes_while_it_revokes_has_its_seat_for_a_session():
+    """a is told at 65 s, and has 20 s; it closes at 69 s, and its last heartbeat is of 70 s."""
+    away = join("a", group_instance_id="i"), join("b", at=MINUTE), e.Leave("a", at_ms=66_000)
+    settled = played(*away, rebalance_timeout_ms=20_000, pace=Pace(callback_ms={Callback.REVOKED: 4_000}))
+    assert calls(settled, "b") == [(60_000, "Assigned", 0), (70_000, "Assigned", 2), (115_000, "Assigned", 2)]

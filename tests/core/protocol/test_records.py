@@ -20,3 +20,7 @@ def test_the_first_record_since_a_time_is_the_one_that_counting_finds(per_second
     for at_ms in [*range(made_ms - 3, made_ms + 40), made_ms + 1_000, made_ms + 1_001, NOW_MS, NOW_MS + 1]:
         counted = next((each for each in times if each[1] >= at_ms), None)
         assert records.first_since(PARTITION, at_ms, NOW_MS) == counted, at_ms
+
+
+def test_nothing_has_arrived_where_there_is_no_partition():
+    assert Records(10).end(PARTITION, NOW_MS) == 0

@@ -98,6 +98,7 @@ def test_a_pace_is_read():
         ({"form": "best"}, "form is 'best'; expected one of kip, as-kafka"),
         ({"pace": {"x": 1}}, "pace is 'x'; expected one of assign"),
         ({"pace": []}, "pace is []; expected an object of milliseconds"),
+        ({"pace": {"round_ms": -1}}, "pace.round_ms is -1; expected a whole number from 0"),
         ({"form": []}, "form is []; expected one of kip"),
         ({"consumer_group": []}, "consumer_group is []; expected an object"),
         ({"consumer_group": {"x": 1}}, "consumer_group is 'x'; expected one of heartbeat_interval_ms"),

@@ -361,3 +361,8 @@ def test_a_variant_that_a_streams_group_cannot_be_is_said():
         for each in compare([("x", streams)], read_variants("streams+remote_assignor=range", []))
     ]
     assert "remote_assignor of 'streams+remote_assignor=range' is no setting here" in found[0].error
+
+
+def test_no_target_is_computed_for_a_group_that_is_empty_when_the_delay_is_over():
+    settled = play(thread("a", together=True), e.Leave("a", at_ms=1_000), e.Wait(at_ms=60_000))
+    assert [row for each in settled for row in each.coordinated.targets] == []

@@ -101,3 +101,9 @@ def test_no_heartbeat_is_sent_while_user_data_is_made(grown_ms, first):
     pace = Pace(callback_ms={Callback.USER_DATA: 4_000})
     settled = played(join("a"), join("b"), *events, pace=pace, session_timeout_ms=6_000)
     assert listened(settled[2:], "a")[0][2] == first
+
+
+def test_who_stood_still_for_less_than_its_poll_interval_is_a_member_when_it_goes_on():
+    away = [e.Pause("b", at_ms=SETTLED_MS), e.Resume("b", at_ms=SETTLED_MS + 9_999)]
+    settled = played(join("a"), join("b"), *away, session_timeout_ms=60_000, rebalance_timeout_ms=10_000)
+    assert listened(settled[2:]) == []

@@ -214,3 +214,21 @@ def test_who_has_left_leaves_nothing_to_wait_for():
 def test_times_that_nobody_gives_are_kafkas():
     assert MemberTimes() == MemberTimes(45_000, 3_000, 300_000)
     assert e.Join("a").rebalance_timeout_ms == MemberTimes().rebalance_timeout_ms
+
+
+def test_metadata_is_frozen_for_as_many_rounds_as_it_says():
+    """a leads, and sees with the third round that t has six partitions."""
+    frozen = e.FreezeMetadata("a", 2, at_ms=50_000), e.SetPartitions("t", 6, at_ms=60_000), join("c", 70_000)
+    settled = played(join("a"), join("b"), *frozen)
+    assert [sum(len(row.assigned) for row in each.members) for each in settled[-1].rounds] == [3, 4, 6]
+
+
+def test_a_rebalance_commits_and_the_next_auto_commit_is_an_interval_later():
+    """a commits at 63 s, and crashes 4.5 s later; what it read in between is read again."""
+    settled = played(join("a"), join("b", 62_500), e.Crash("a", at_ms=67_500), rate=100)
+    assert set(settled[-1].timed.read.twice.values()) == {450}
+
+
+def test_who_stands_still_does_not_run():
+    settled = played(join("a"), join("b"), e.Pause("b", at_ms=50_000), e.Crash("a", at_ms=51_000))
+    assert [each.running for each in settled[1:]] == [{"a": 1, "b": 1}, {"a": 1}, {}]

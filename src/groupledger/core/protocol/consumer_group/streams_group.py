@@ -74,7 +74,7 @@ class StreamsGroup(ConsumerGroup):
     def end_delay(self) -> bool:
         """The delay is over; whether there is a target to be computed."""
         self.delayed_until_ms = None
-        return bool(self.members) and self.epoch > self.assignment_epoch
+        return self.epoch > self.assignment_epoch  # not so in a group that is empty by then
 
     def question(self, turn: Turn | None) -> ServerQuestion:
         """Ask for the tasks of the topology, none of one that is not ready."""

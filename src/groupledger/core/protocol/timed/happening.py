@@ -121,7 +121,7 @@ def _resume(group: TimedGroup, event: e.Resume) -> None:
             process.membership, process.rejoins = Membership.UNJOINED, True
             process.returned, process.request = None, None
     else:
-        polled_ms = process.last_poll_ms(process.stopped_ms) if process.program is None else process.poll_started_ms
+        polled_ms = process.last_poll_ms(process.stopped_ms)
         _go_on(group, process, stood_ms)
         if group.now_ms - polled_ms >= process.times.rebalance_timeout_ms:
             polling.leave_late(group, process)
