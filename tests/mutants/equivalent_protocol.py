@@ -120,4 +120,29 @@ PROTOCOL: dict[Key, str] = {
     Key(
         "protocol/consumer_group/conversion.py", "group.strangers = {}", "group.strangers = {}", "pass"
     ): "those who are left there are dead, or replaced before they are looked at",
+    Key(
+        "protocol/consumer_group/exchange.py", "if client is None or client.assigned is None:", "or", "and"
+    ): "neither is None where there is something to reconcile",
+    Key(
+        "protocol/topic_patterns.py",
+        "high = low if not comma else min(int(most[:4] or str(LONGEST_NAME)), LONGEST_NAME)",
+        "4",
+        "5",
+    ): "more than the longest name either way",
+    Key("protocol/timed/happening.py", "del group", "del group", "pass"): "an argument that is not used",
+    Key(
+        "protocol/rounds.py", "if coordinator.assignor is None or coordinator.leader is None:", "or", "and"
+    ): "members that have met have both",
+    Key(
+        "protocol/timed/polling.py",
+        'raise AssertionError("members met without a common assignor; expected the last one to have been refused")',
+        'raise AssertionError("members met without a common assignor; expected the last one to have been refused")',
+        "pass",
+    ): "what our own code never does",
+    Key("protocol/timed/play.py", "break", "break", "continue"): "the loop ends at its next turn, for the failure",
+    Key("protocol/group.py", "round_started_ms: int = 0", "0", "1"): "set when a round begins",
+    Key("protocol/group.py", "number: int = 1  # of this name", "1", "2"): "a default that every caller sets",
+    Key(
+        "listener/confluent.py", "del timeout  # librdkafka has no timeout of its own here", "del timeout", "pass"
+    ): "an argument that is not used",
 }
