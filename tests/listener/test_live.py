@@ -327,7 +327,7 @@ def test_closing_tells_the_listener_while_the_client_still_answers(confluent):
 
 def test_kafka_python_runs_listeners_beside_its_loop(kafka_python):
     def commit(partitions, consumer):
-        consumer.commit_sync({each: OffsetAndMetadata(7) for each in partitions})
+        consumer.commit_sync({each: OffsetAndMetadata(7) for each in partitions}, timeout=2.5)
 
     listener = Doing(assigned=lambda partitions, consumer: consumer.seek(partitions[0], 3), revoked=commit)
     due = ("on_partitions_assigned", t(0, 1)), ("on_partitions_revoked", t(1)), ("on_partitions_lost", t(0))
@@ -335,7 +335,7 @@ def test_kafka_python_runs_listeners_beside_its_loop(kafka_python):
     assert [name for name, *_ in listener.seen] == ["assigned", "revoked", "lost"]
     assert listener.seen[-1] == ("lost", t(0), [])
     assert did[0] == ("seek", (Native("t", 0), 3), {})
-    assert did[1] == ("commit", ({Native("t", 1): (7, "", -1)},), {"timeout_ms": None})
+    assert did[1] == ("commit", ({Native("t", 1): (7, "", -1)},), {"timeout_ms": 2_500})
 
 
 def test_kafka_python_pauses_and_resumes(kafka_python):
