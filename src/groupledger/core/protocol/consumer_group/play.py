@@ -170,7 +170,7 @@ class Play(ReadingGroup):
         self.ended[process.name] = process.settings_now
 
     def refuse(self, process: Process, error: Refusal, message: str) -> None:
-        """A process ends, since the coordinator will not have it."""
+        """End a process that the coordinator refuses, and keep the reason."""
         self.refused = f"{error}: {message}"
         self.end(process)
 

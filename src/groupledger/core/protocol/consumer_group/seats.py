@@ -35,7 +35,7 @@ def fault_of(request: HeartbeatRequest) -> HeartbeatResponse | None:
 
 
 def static_seat(members: Mapping[str, GroupMember], instance_id: str | None) -> GroupMember | None:
-    """The seat of a static member by its instance id."""
+    """Find the seat of a static member by its instance id."""
     seated = (each for each in members.values() if each.group_instance_id == instance_id)
     return None if instance_id is None else next(seated, None)
 

@@ -154,7 +154,7 @@ def _in_each(rounds: Sequence[Round], holds: Callable[[MemberRound], bool]) -> s
 
 
 def _recover(group: TimedGroup) -> None:
-    """Members that a leader left waiting, since its assignor failed, join again when something happens.
+    """Let members that a failed assignor of their leader left waiting join again, now that something happens.
 
     Time stood still for the group until then: the sessions of those that run have not ended.
     """
