@@ -70,6 +70,10 @@ class Cost(NamedTuple):
     stages: dict[str, float]
 
 
+Costs = dict[tuple[str, str, int], list[Cost]]
+"""By command, ledger, and whether it is the first run (0) or the second (1) on a copy."""
+
+
 def main(runs: int, samples: int, ledgers: Path | None, *, copied: bool, whole: bool) -> None:
     """Print what the second and the last run cost, and the ratio of the last to the second."""
     with tempfile.TemporaryDirectory() as folder:
@@ -77,27 +81,37 @@ def main(runs: int, samples: int, ledgers: Path | None, *, copied: bool, whole: 
         kept = ledgers or Path(folder)
         if not (kept / OLD).exists():
             (_copied if copied else _made)(schedule, kept, runs)
-        ledger_runs = ((YOUNG, runs if copied else 2), (OLD, runs))
-        costs: dict[tuple[str, str, int], list[Cost]] = {}
-        for sample in range(samples + 1):
-            for name, first in ledger_runs:
-                copy = Path(folder) / f"{name}-{sample}"
-                shutil.copytree(kept / name, copy)
-                for number in (first, first + 1):
-                    for what, cost in schedule.run(number, copy).items():
+        firsts = {YOUNG: runs if copied else 2, OLD: runs}
+        _tell_all(_measured(schedule, kept, firsts, samples), firsts, samples)
+        maintained = Path(folder) / "maintained"
+        shutil.copytree(kept / OLD, maintained)
+        schedule.maintain(runs - 1, maintained)
+
+
+def _measured(schedule: Schedule, kept: Path, firsts: Mapping[str, int], samples: int) -> Costs:
+    """Two runs on a copy of each ledger, the first of them numbered as `firsts` says; one more of each to warm up."""
+    costs: Costs = {}
+    for sample in range(samples + 1):
+        for name, first in firsts.items():
+            copy = schedule.folder / f"{name}-{sample}"
+            shutil.copytree(kept / name, copy)
+            for number in (first, first + 1):
+                for what, cost in schedule.run(number, copy).items():
+                    if sample:  # the first warms the session
                         costs.setdefault((what, name, number - first), []).append(cost)
-                shutil.rmtree(copy)
+            shutil.rmtree(copy)
+    return costs
+
+
+def _tell_all(costs: Costs, firsts: Mapping[str, int], samples: int) -> None:
     for what in COMMANDS:
         for after, words in ((0, "new to the session"), (1, "known to the session")):
-            # the first sample of each warms the session
-            old, young = (costs[what, name, after][1:] for name in (OLD, YOUNG))
-            for (name, first), found in zip(ledger_runs, (young, old), strict=True):
+            young, old = (costs[what, name, after] for name in firsts)
+            for (name, first), found in zip(firsts.items(), (young, old), strict=True):
                 _tell(f"{what}, {name}: run {first + after}, ledger {words}, median of {samples}", found)
             wall = _median_ratio(old, young, lambda cost: cost.seconds)
             processor = _median_ratio(old, young, lambda cost: cost.processor)
             print(f"{what}, {OLD} / {YOUNG}, ledger {words}: {wall:.2f} (processor {processor:.2f})", flush=True)
-    shutil.copytree(kept / OLD, Path(folder) / "maintained")
-    schedule.maintain(runs - 1, Path(folder) / "maintained")
 
 
 def _made(schedule: Schedule, kept: Path, runs: int) -> None:
