@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 
 import pytest
 
@@ -14,7 +15,7 @@ from groupledger.core.protocol.consumer_group.group_member import GroupMember
 from groupledger.core.protocol.consumer_group.heartbeat import HeartbeatResponse
 from groupledger.core.protocol.consumer_group.subscriptions import is_homogeneous
 from groupledger.core.protocol.settlement import Pace
-from tests.core.protocol.consumer_groups import CONSUMER, beats, epochs, join, run
+from tests.core.protocol.consumer_groups import CONSUMER, SECOND, beats, epochs, join, run
 from tests.core.protocol.played import listener_calls, owners_of
 
 # -- reconciliation
@@ -314,3 +315,10 @@ def test_a_subscription_that_is_not_told_yet_is_news():
 def test_expressions_decide_whether_subscriptions_are_the_same(members, same):
     told = [GroupMember(str(at), "a", topics, regex=regex) for at, (topics, regex) in enumerate(members)]
     assert is_homogeneous(told) is same
+
+
+def test_members_that_left_do_not_change_the_order_of_those_that_came_after_them():
+    """The coordinator's map of members grows with the most that there were at once, three, and its order with it."""
+    joins = [join(f"{name}16", at=240 + 60 * at) for at, name in enumerate("abc")]
+    before = [(join(f"x{at}", at=40 * at), e.Leave(f"x{at}", at_ms=(40 * at + 20) * SECOND)) for at in range(6)]
+    assert run(*chain.from_iterable(before), *joins)[-1].owners == run(*joins)[-1].owners

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from groupledger.core.custom.group import TopicPartition
+from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.consumer_group.settings import MigrationPolicy
@@ -199,3 +200,10 @@ def test_a_join_group_of_a_classic_static_member_whose_seat_another_took_is_refu
     assert settled[-1].refused == "FENCED_INSTANCE_ID: i belongs to c-1 now"
     assert settled[-1].running == {"a": 1, "c": 1}
     assert settled[-1].unowned == ()
+
+
+def test_a_paused_process_that_was_refused_when_it_started_again_is_gone():
+    events = [join("b"), classic("a", at=10), e.Pause("b", at_ms=60_000), e.Restart("b", at_ms=300_000)]
+    assert run(*events, migration_policy=MigrationPolicy.DOWNGRADE)[-1].refused.startswith("GROUP_ID_NOT_FOUND")
+    with pytest.raises(Fault, match="there is no process 'b'"):
+        run(*events, e.Resume("b", at_ms=400_000), migration_policy=MigrationPolicy.DOWNGRADE)

@@ -332,3 +332,18 @@ def test_a_static_member_that_closes_while_it_revokes_has_its_seat_for_a_session
     away = join("a", group_instance_id="i"), join("b", at=MINUTE), e.Leave("a", at_ms=66_000)
     settled = played(*away, rebalance_timeout_ms=20_000, pace=Pace(callback_ms={Callback.REVOKED: 4_000}))
     assert calls(settled, "b") == [(60_000, "Assigned", 0), (70_000, "Assigned", 2), (115_000, "Assigned", 2)]
+
+
+def test_who_reads_and_commits_nothing_reads_until_the_end():
+    """b, cut off, reads t-2 and t-3 for 200.5 s, a as much once b is fenced, and before it gave them up, at 65 s."""
+    away = [e.CutOff("b", at_ms=100_000), e.Wait(at_ms=200_500)]
+    settled = played(join("a"), join("b", at=MINUTE), *away, commits_ms=0)
+    assert twice(settled) == 2 * 100 * (65 + 200.5)
+
+
+def test_a_static_member_that_closes_while_it_has_to_revoke_keeps_its_seat_for_its_session():
+    """The 15 s that it had to revoke are no longer counted: it was last heard at 65 s."""
+    static = join("a", group_instance_id="i"), join("b", at=MINUTE), e.Leave("a", at_ms=66_000)
+    slow = MemberTimes(processing_ms=12_000, rebalance_timeout_ms=15_000)
+    settled = played(*static, e.Wait(at_ms=200_000), of={"a": slow})
+    assert calls(settled, "b")[1:] == [(70_000, "Assigned", 2), (110_000, "Assigned", 2)]

@@ -117,6 +117,7 @@ STOPPED = {
     "whose static members lose their sessions": (group(library="librdkafka", instance=True), None, True),
     "who cannot join in one bounce": (group(), one_bounce(COOPERATIVE_STICKY), True),
     "not for who lacks the assignor": (group(library="aiokafka"), None, False),
+    "nor in one bounce": (group(library="aiokafka"), one_bounce(COOPERATIVE_STICKY), False),
     "nor for Streams with another one": (STREAMS, two_bounces(STREAMS, COOPERATIVE_STICKY), False),
 }
 

@@ -71,6 +71,8 @@ def test_a_rack_or_none_is_user_data_of_kafka_gos_rack_affinity(user_data):
 
 def test_no_library_writes_a_version_that_kafka_4_4_does_not_have():
     assert [sorted(libraries("range", version, None)) for version in (3, 4)] == [["franz-go", "java"], []]
+    generation = struct.pack(">i", 5)
+    assert [sorted(libraries(COOPERATIVE_STICKY, version, generation)) for version in (3, 4)] == [["java"], []]
 
 
 def test_every_hand_is_of_a_library_of_the_compatibility_table():

@@ -186,3 +186,10 @@ def test_a_script_under_share_and_under_other_protocols():
     assert "expected none in a share group" in static.error
     back = compare([("x", Script(TOPICS, [share("a")]))], read_variants("consumer,range", ["range"]))[0].variants
     assert [each.error for each in back] == [None, None]
+
+
+def test_a_heartbeat_without_news_is_answered_without_any():
+    """a's of 10,000 ms, at which b joins: its target is made anew with b's second heartbeat."""
+    _, joined = play(share("a"), share("b", 10_000))
+    beats = [(row.at_ms, row.member) for row in joined.coordinated.heartbeats]
+    assert beats == [(10_000, "b"), (15_000, "a")]

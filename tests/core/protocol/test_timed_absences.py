@@ -107,3 +107,18 @@ def test_who_stood_still_for_less_than_its_poll_interval_is_a_member_when_it_goe
     away = [e.Pause("b", at_ms=SETTLED_MS), e.Resume("b", at_ms=SETTLED_MS + 9_999)]
     settled = played(join("a"), join("b"), *away, session_timeout_ms=60_000, rebalance_timeout_ms=10_000)
     assert listened(settled[2:]) == []
+
+
+def test_one_whose_seat_another_process_took_is_waited_for_no_longer():
+    """b is to send SyncGroup while a assigns until 123,500 ms; its session would end after all others are at rest."""
+    pace = Pace(callback_ms={Callback.ASSIGN: 20_000})
+    away = [e.Crash("b", at_ms=105_000), e.Restart("b", at_ms=106_000)]
+    joins = join("a", 0, RANGE), join("b", SETTLED_MS, RANGE, static=True)
+    settled = played(*joins, *away, round_trip_ms=1_000, pace=pace)
+    assert listened(settled[3:])[-1][0] == settled[3].timed.at_ms == 146_000
+
+
+def test_a_session_that_has_ended_is_waited_for_no_longer():
+    away = [e.Pause("a", at_ms=50_000), e.Resume("a", at_ms=200_000)]
+    settled = played(join("a"), *away)
+    assert listened(settled[2:])[-1][0] == settled[2].timed.at_ms == 203_000
