@@ -171,7 +171,7 @@ def test_a_group_of_both_protocols_counts_its_records_through_both_changes_of_it
         ([join("a"), e.CutOff("a"), e.Pause("a")], {}, "'a' is cut off; it cannot pause before it resumes"),
         ([join("a"), e.Crash("a"), e.Expire("a")], {}, "'a' is to expire; where a script has times, sessions end"),
         ([join("a"), e.Resume("a")], {}, "'a' runs; expected one that is paused, hangs or is cut off"),
-        ([join("a"), classic("b"), e.Hang("b")], {}, "'b' is to hang or to be cut off"),
+        ([join("a"), classic("b"), e.Hang("b")], {}, "'b' cannot hang: it follows the classic protocol"),
         ([join("a", at=5), join("b", at=4)], {}, "at_ms is 4,000 after an event at 5,000"),
         ([join("a", rebalance_timeout_ms=9_000)], {}, "rebalance_timeout_ms of 'a' is 9,000; expected it in times"),
         ([join("a")], {"processing_ms": 9_000, "rebalance_timeout_ms": 9_000}, "processing_ms is 9,000, and rebal"),

@@ -85,5 +85,4 @@ def no_expiry(event: e.Expire) -> Fault:
 
 def needs_times(_: object, event: e.Hang | e.CutOff) -> None:
     """Raise Fault(BAD_EVENT): without a clock no poll and no heartbeat is ever late."""
-    expected = "a script with times and classic members"
-    raise Fault(BAD_EVENT, f"{event.member!r} is to hang or to be cut off; expected {expected}")
+    raise Fault(BAD_EVENT, f"{event.member!r} is to hang or to be cut off; expected a script with times")

@@ -140,8 +140,11 @@ def _cut_off(play: Play, event: e.CutOff) -> None:
 def _clocked(play: Play, event: e.Hang | e.CutOff, to: str) -> Process:
     """The process, where the group has times and it follows the consumer protocol."""
     process = _running(play, event.member, to)
-    if play.times is None or process.client is None:
+    if play.times is None:
         needs_times(play, event)
+    if process.client is None:
+        told = f"{event.member!r} cannot {to}: it follows the classic protocol, in a group that is not classic"
+        raise Fault(BAD_EVENT, f"{told}; expected a process of the {play.group.protocol} protocol")
     return process
 
 
