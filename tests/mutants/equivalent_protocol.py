@@ -145,4 +145,22 @@ PROTOCOL: dict[Key, str] = {
     Key(
         "listener/confluent.py", "del timeout  # librdkafka has no timeout of its own here", "del timeout", "pass"
     ): "an argument that is not used",
+    Key(
+        "protocol/consumer_group/process.py",
+        "owned = self.client.owns if self.client is not None else self.consumer and self.consumer.owned",
+        "and",
+        "or",
+    ): "a classic process without partitions reads nothing, and its polls are counted anew once it has some",
+    Key(
+        "protocol/consumer_group/exchange.py",
+        "if group.make_topics(play.clock_ms):",
+        "group.make_topics(play.clock_ms)",
+        "(not group.make_topics(play.clock_ms))",
+    ): "a Streams group has no records, and nobody asks for its topics before the next heartbeat, which takes them too",
+    Key(
+        "protocol/timed/happening.py",
+        "sessions.stop_heartbeats(process)",
+        "sessions.stop_heartbeats(process)",
+        "pass",
+    ): "whoever is told something joins, which stops them; else the one that was due is told nothing either",
 }
