@@ -164,14 +164,14 @@ class Stage:
         return replace(self._settings, client_id=event.member, instance=event.group_instance_id, protocol=protocol)
 
     def explain(self) -> str:
-        """Who differs, and how."""
+        """Who differs, and how; and what was played, with the real ids and times, so that it can be played again."""
         said, calls = self.said(), self.simulated()
         lines = [
             f"{name} {kind}: {'; '.join(map(_text, told.get(name, [])))}"
             for name in sorted(self.differing())
             for kind, told in (("said", said), ("simulated", calls))
         ]
-        return "\n".join(["", *lines])
+        return "\n".join(["", *lines, f"played: {self._script()!r}"])
 
 
 def _calls(heard: Mapping[str, list[Heard]]) -> dict[str, list[Said]]:
