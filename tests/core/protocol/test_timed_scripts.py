@@ -18,7 +18,7 @@ from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.protocol.story import read_script, told, write_script
 from groupledger.core.protocol.times import MemberTimes, Times
 from tests.core.protocol.drawn_times import hasty_script, timed_script
-from tests.core.protocol.timed_groups import RANGE, SETTLED_MS, join, listened, played
+from tests.core.protocol.timed_groups import COOPERATIVE, RANGE, SETTLED_MS, join, listened, played
 
 
 def test_times_come_back():
@@ -223,9 +223,11 @@ def test_metadata_is_frozen_for_as_many_rounds_as_it_says():
     assert [sum(len(row.assigned) for row in each.members) for each in settled[-1].rounds] == [3, 4, 6]
 
 
-def test_a_rebalance_commits_and_the_next_auto_commit_is_an_interval_later():
+@pytest.mark.parametrize("assignors", [COOPERATIVE, RANGE])
+def test_a_rebalance_commits_and_the_next_auto_commit_is_an_interval_later(assignors):
     """a commits at 63 s, and crashes 4.5 s later; what it read in between is read again."""
-    settled = played(join("a"), join("b", 62_500), e.Crash("a", at_ms=67_500), rate=100)
+    events = join("a", 0, assignors), join("b", 62_500, assignors), e.Crash("a", at_ms=67_500)
+    settled = played(*events, rate=100)
     assert set(settled[-1].timed.read.twice.values()) == {450}
 
 
