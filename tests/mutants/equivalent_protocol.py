@@ -163,4 +163,19 @@ PROTOCOL: dict[Key, str] = {
         "sessions.stop_heartbeats(process)",
         "pass",
     ): "whoever is told something joins, which stops them; else the one that was due is told nothing either",
+    Key(
+        "protocol/consumer_group/subscriptions.py",
+        "return 0 if self.resolved_ms is None else self.resolved_ms + LEAST_REFRESH_MS",
+        "0",
+        "1",
+    ): "where nothing was resolved, every expression is new, and that is due at once",
+    Key("listener/rehearsal.py", "return journal + group.pass_time(records, 0, running)", "0", "1"): (
+        "the time of records that nobody looks for by time: the history is over"
+    ),
+    Key(
+        "protocol/timed/play.py",
+        "rounds, moments = len(group.rounds), moments + 1 if rounds == len(group.rounds) else 0",
+        "0",
+        "1",
+    ): "a limit of our own to steps without a round, which is reached one step earlier",
 }
