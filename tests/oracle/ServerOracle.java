@@ -134,7 +134,7 @@ public class ServerOracle {
         String joining = scenario.path("joining").textValue();
         if (scenario.hasNonNull("history")) {
             for (JsonNode change : scenario.get("history"))
-                if (change.get(1).asInt() > 0)
+                if (change.get(1).asInt() >= 0)
                     group.put(change.get(0).asText(), 1);
                 else
                     group.remove(change.get(0).asText());

@@ -79,7 +79,7 @@ def _take_result(scenario: Scenario) -> None:
     if scenario["joining"] is not None:
         joined = scenario["members"][-1]
         scenario["members"][-1] = {**joined, "topics": sorted(joined["topics"])}
-        scenario["history"] = [*scenario["history"], [joined["id"], 1]]
+        scenario["history"] = [*scenario["history"], [joined["id"], 1], [joined["id"], 0]]
         scenario["joining"] = None
 
 

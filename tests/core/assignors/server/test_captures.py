@@ -12,6 +12,7 @@ from groupledger.core.assignors.server import Topic, TopicId, assign, encode
 from groupledger.core.assignors.server.answer import written
 from groupledger.core.assignors.server.certainty import TargetCertainty, certainty
 from groupledger.core.assignors.server.log import follow
+from groupledger.core.assignors.server.order import JOINED, LEFT, REWRITTEN
 from groupledger.core.wire.offsets_log import decode
 
 
@@ -77,7 +78,10 @@ def test_a_joining_member_is_seen_in_the_write_of_its_target():
     joins = [target for target in targets("dev") if target.joining is not None]
     assert joins
     assert all(target.joining == target.members[-1].member_id for target in joins)
-    assert all(len(target.changes) == len(target.members) - 1 for target in joins if -1 not in target.changes)
+    assert all(
+        target.changes.count(JOINED) == len(target.members) - 1 for target in joins if LEFT not in target.changes
+    )
+    assert {target.changes[-1] for target in joins if target.changes} == {REWRITTEN}
 
 
 def test_nothing_is_claimed_of_what_compaction_took():

@@ -11,6 +11,7 @@ from groupledger.core.assignors.server.javatable import HashedKey, JavaTable
 from groupledger.core.assignors.server.order import (
     JOINED,
     LEFT,
+    REWRITTEN,
     after_changes,
     copy_size,
     table_size,
@@ -35,6 +36,9 @@ from groupledger.core.javaorder import TREE
         ((1, -1) * 9, 1),
         ((JOINED, JOINED, LEFT, JOINED), 1),  # two are there, not three
         ((JOINED, JOINED, LEFT, JOINED, JOINED), 2),
+        ((JOINED, REWRITTEN, JOINED), 1),
+        ((JOINED, JOINED, REWRITTEN), 2),  # room for a third is made, and none comes
+        ((JOINED, JOINED, REWRITTEN, LEFT, REWRITTEN), 2),
     ],
 )
 def test_timeline_table_grows_and_never_shrinks(changes, bits):

@@ -54,9 +54,10 @@ class Topic:
 class ServerGroup:
     """A group before its new assignment.
 
-    `members` in the order in which they joined. `changes`: 1 for each join and -1 for each leave since the coordinator
-    loaded the group, without the joining member; None: no member left. `joining`: the member whose heartbeat caused the
-    assignment, if it is not in the group's table yet. `homogeneous`: None derives it from the subscriptions as
+    `members` in the order in which they joined. `changes`: 1 for each join, -1 for each leave and 0 for each member
+    written again since the coordinator loaded the group (`order.timeline_bits`), without the joining member; None: each
+    was written once, and none left. `joining`: the member whose heartbeat caused the assignment, if it is not in the
+    group's table yet. `homogeneous`: None derives it from the subscriptions as
     ConsumerGroup does; a group with a regular expression beside names is heterogeneous. Fault BAD_GROUP for a group
     that cannot exist.
     """

@@ -12,8 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from groupledger.core.assignors.server.group import ServerGroup, ServerMember, Topic, TopicId, TopicIdNumbers
+from groupledger.core.assignors.server.order import JOINED, LEFT, REWRITTEN
 from groupledger.core.wire.offsets_log import (
     ConsumerGroupMetadata,
+    CurrentMemberAssignment,
     LogRecord,
     MemberMetadata,
     RecordKind,
@@ -125,14 +127,25 @@ def _apply(state: _State, record: LogRecord) -> None:
             member = str(record.key.fields["member_id"])
             if member not in state.members:
                 state.newcomer = member
-                state.changes.append(1)
+                state.changes.append(JOINED)
+            else:
+                _rewrite(state)
             state.members[member] = said
+        case CurrentMemberAssignment():
+            _rewrite(state)
         case ConsumerGroupMetadata() as group:
             _reach(state, group.epoch)
         case None:
             _delete(state, record)
         case _:
             pass
+
+
+def _rewrite(state: _State) -> None:
+    """A member that is there is written again, a newcomer at the end of its write: what follows finds it there."""
+    state.newcomer = None
+    if state.changes[-1:] != [REWRITTEN]:
+        state.changes.append(REWRITTEN)
 
 
 def _reach(state: _State, epoch: int) -> None:
@@ -147,7 +160,7 @@ def _delete(state: _State, record: LogRecord) -> None:
     member = str(record.key.fields.get("member_id"))
     match record.kind:
         case RecordKind.CONSUMER_GROUP_MEMBER_METADATA if state.members.pop(member, None) is not None:
-            state.changes.append(-1)
+            state.changes.append(LEFT)
         case RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER:
             state.targets.pop(member, None)
         case RecordKind.CONSUMER_GROUP_METADATA:

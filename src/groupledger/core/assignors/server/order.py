@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from groupledger.core.batch import IntArray, LongArray
 
 GOLDEN = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: Kafka's BaseHashTable.findSlot
-JOINED, LEFT = 1, -1
+JOINED, LEFT, REWRITTEN = 1, -1, 0
+"""What happens to a group's map of members; a member's record written again takes its place."""
 
 
 def timeline_keys(hashes: IntArray) -> LongArray:
@@ -27,10 +28,14 @@ def timeline_keys(hashes: IntArray) -> LongArray:
 
 
 def timeline_bits(changes: Iterable[int]) -> int:
-    """Return log2 of a TimelineHashMap's capacity after joins (1) and leaves (-1); it starts at 2, never shrinks."""
+    """Return log2 of a TimelineHashMap's capacity after such changes; it starts at 2, and never shrinks.
+
+    Kafka asks whether there is room for one key more before it looks whether the key is new (`BaseHashTable`), so a
+    member that is written again enlarges the map as one that joins does.
+    """
     bits, size = 1, 0
     for change in changes:
-        if change == JOINED and 3 * (size + 1) > 4 << bits:
+        if change != LEFT and 3 * (size + 1) > 4 << bits:
             bits += 1
         size += change
     return bits

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 
+from groupledger.core.assignors.server.order import JOINED
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
@@ -108,7 +109,7 @@ def _seat(
     )
     group.heard_ms[member.member_id] = now_ms
     group.session_ms[member.member_id] = CLASSIC_SESSION_TIMEOUT_MS
-    group.changes.append(1)
+    group.changes.append(JOINED)
 
 
 def _go_on(play: Play, process: ClassicProcess) -> None:

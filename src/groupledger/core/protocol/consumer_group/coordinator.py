@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from groupledger.core.assignors.server.group import ServerGroup, ServerMember, TopicIdNumbers
+from groupledger.core.assignors.server.order import JOINED, LEFT, REWRITTEN
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol.consumer_group.group_member import LEFT_STATIC, GroupMember, MemberState
 from groupledger.core.protocol.consumer_group.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -142,9 +143,11 @@ class ConsumerGroup:
         if turn.replaces is not None:
             self._replace(turn.replaces, turn.member.member_id)
         elif turn.member.member_id not in self.members:
-            self.changes.append(1)
+            self.changes.append(JOINED)
         member = self._advance(turn)
         self.members[member.member_id] = member
+        if self.changes[-1] != REWRITTEN:  # who joins is written twice: that it is there, and what it is assigned
+            self.changes.append(REWRITTEN)
         self.heard_ms[member.member_id] = now_ms
         self._watch_revocation(turn.before, member, now_ms)
         answers_all = turn.request.epoch == 0 or self._says_all(turn.request)
@@ -167,7 +170,7 @@ class ConsumerGroup:
         del self.members[member_id]
         for told in (self.targets, self.heard_ms, self.revoking_since_ms, self.session_ms):
             told.pop(member_id, None)
-        self.changes.append(-1)
+        self.changes.append(LEFT)
         self._bump(None)
         if not self.members:
             self.assignment_epoch, self.assigned_ms = self.epoch, None
@@ -310,7 +313,7 @@ class ConsumerGroup:
             self.targets.setdefault(new, target)
         for told in (self.heard_ms, self.revoking_since_ms, self.session_ms):
             told.pop(old, None)
-        self.changes += [-1, 1]
+        self.changes += [LEFT, JOINED]
 
     def _goal(self, member: GroupMember) -> Goal:
         subscribed = self.topics.ids(topics_of(member, self.resolved.topics))
