@@ -65,7 +65,7 @@ def _join(draw: random.Random, scenario: Scenario, *, joining: bool) -> None:
     scenario["members"].append({"id": member, "instance_id": static, "rack": None, "topics": names, "assigned": []})
     scenario["joining"] = member if joining else None
     if not joining:
-        scenario["history"] = [*scenario["history"], [member, 1]]
+        scenario["history"] = [*scenario["history"], [member, 1], [member, 0]]
 
 
 def _take_result(scenario: Scenario) -> None:
