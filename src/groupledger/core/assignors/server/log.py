@@ -142,7 +142,7 @@ def _apply(state: _State, record: LogRecord) -> None:
 
 
 def _rewrite(state: _State) -> None:
-    """A member that is there is written again, a newcomer at the end of its write: what follows finds it there."""
+    """Note that a member was written again; a newcomer is, at the end of its own write, and what follows finds it."""
     state.newcomer = None
     if state.changes[-1:] != [REWRITTEN]:
         state.changes.append(REWRITTEN)
