@@ -8,6 +8,8 @@ import pytest
 
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
+from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.protocol.times import MemberTimes, Times
 from groupledger.core.step import Form
@@ -147,3 +149,12 @@ def test_frozen_metadata_thaws_after_its_rounds(times):
     *_, grown, joined = settled(*members, frozen, e.SetPartitions("t", 6), join("c"), times=times)
     assert len(grown.owners) == 4
     assert len(joined.owners) == 6
+
+
+def test_who_was_called_nothing_and_who_was_are_equally_far_when_a_process_comes_back():
+    """`b` leaves and its partition goes to `a`; `c` is given nothing, and hears nothing until `b` is back."""
+    members = (join(name, KAFKA_PYTHON, "u") for name in "abc")
+    pace = Pace(100, {Callback.ASSIGNED: 10})
+    back = simulate(Script(TOPICS, (*members, e.Restart("b", at_ms=1_000)), Form.AS_KAFKA, pace))[-1]
+    again = [each for each in back.calls if each.round == 2 and each.call.callback is Callback.USER_DATA]
+    assert {(each.member, each.started_ms) for each in again} == {(name, 1_110) for name in "abc"}

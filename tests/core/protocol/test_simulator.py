@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from groupledger.core.custom.group import Group as CustomGroup
-from groupledger.core.custom.group import Protocol, cooperative_step
+from groupledger.core.custom.group import Protocol
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
@@ -15,7 +15,7 @@ from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.compatibility import ByteCode
 from groupledger.core.protocol.coordinator import Coordinator, Registered
 from groupledger.core.protocol.settlement import Pace
-from groupledger.core.protocol.simulator import MOST_ROUNDS, Script, simulate, simulate_all
+from groupledger.core.protocol.simulator import Script, simulate, simulate_all
 from groupledger.core.protocol.subscription import Subscription
 from groupledger.core.step import Form
 from tests.core.protocol.drawn import script
@@ -263,46 +263,11 @@ def test_time_passes_by_the_pace_that_is_given():
     assert (revoked.member, revoked.started_ms, revoked.ended_ms) == ("a", 1_100, 1_140)
 
 
-def restless(group: CustomGroup):
-    """Even partitions move on while odd ones are given out, then the other way round: it never comes to rest."""
-    ids = sorted(member.member_id for member in group.members)
-    owner = {partition: ids.index(member.member_id) for member in group.members for partition in member.owned}
-    odd = not any(number % 2 == 0 for _, number in owner)
-    given = {member_id: [] for member_id in ids}
-    for partition in group.partitions(ids[0]):
-        moves = partition in owner and partition.partition % 2 == odd
-        given[ids[(owner.get(partition, 0) + moves) % len(ids)]].append(partition)
-    return cooperative_step(group, given)
-
-
-def test_a_group_that_never_settles_is_found_and_its_cycle_shown():
-    custom = {"restless": CustomAssignor("restless", restless, frozenset({Protocol.COOPERATIVE}), None)}
-    settled = run(join("a", assignors=("restless",)), join("b", assignors=("restless",)), custom=custom)
-    assert settled[0].stable
-    assert not settled[1].stable
-    first, last = settled[1].cycle
-    alike = [
-        {row.member: set(row.assigned) for row in settled[1].rounds[number - 1].members} for number in (first, last)
-    ]
-    assert alike[0] == alike[1]
-    assert settled[1].cycle.length == last - first > 0
-    assert len(settled[1].rounds) == last < MOST_ROUNDS
-
-
-def counting_down(group: CustomGroup):
-    """One member's partitions as the digits of a number: one less each round, so that something is always given up."""
-    (member,) = group.members
-    number = sum(1 << each.partition for each in member.owned) or 64
-    return {member.member_id: [each for each in group.partitions(member.member_id) if number - 1 >> each.partition & 1]}
-
-
-def test_a_group_that_neither_settles_nor_repeats_itself_is_given_up():
-    custom = {"down": CustomAssignor("down", counting_down, frozenset({Protocol.COOPERATIVE}), None)}
-    events = join("a", assignors=("down",)), e.Subscribe("a", ("t",))
-    begun, given_up = run(*events, form=Form.AS_KAFKA, topics={"t": 6}, custom=custom)
-    assert (len(begun.rounds), begun.stable) == (1, True)
-    assert (len(given_up.rounds), given_up.cycle, given_up.stable) == (50, None, False)
-    assert given_up.failure == "not stable after 50 rounds, and no two of them alike"
+def test_all_are_answered_once_the_leader_has_assigned():
+    pace = Pace(round_ms=100, callback_ms={Callback.ASSIGN: 500})
+    settled = run(A, replace(B, at_ms=1_000), pace=pace)[1]
+    assert {each.started_ms for each in settled.calls if each.call.callback is Callback.ASSIGNED} == {1_600, 2_200}
+    assert [(each.started_ms, each.ended_ms) for each in settled.rounds] == [(1_000, 1_600), (1_600, 2_200)]
 
 
 def test_a_custom_assignor_is_known_by_its_own_name_too():

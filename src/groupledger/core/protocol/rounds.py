@@ -80,10 +80,12 @@ def _question(group: ClassicGroup, joined: Mapping[str, ClassicProcess]) -> Ques
 
 
 def spread(group: ClassicGroup, plan: Plan) -> None:
-    """SyncGroup is answered to all; who revokes something joins again, and so does who got no answer.
+    """Answer SyncGroup to all, once the leader has assigned.
 
-    So does the leader that gets metadata only then of a topic that it assigned without.
+    Who revokes something joins again, and who got no answer; so does the leader that gets metadata only then of a topic
+    that it assigned without.
     """
+    group.set_clocks(group.latest_ms())
     group.ownership.begin_step(answering=True)
     group.catch_up()
     joined = group.seated()
