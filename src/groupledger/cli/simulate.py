@@ -62,7 +62,10 @@ def simulate(
     what it read without a commit, or took too long (docs/rehearsal.md).
 
     \b
-    {"id": "a", "topics": {"orders": 4}, "events": [{"event": "join", "member": "m1", "topics": ["orders"]}]}
+    id: a
+    topics: {orders: 4}
+    events:
+    - {event: join, member: m1, topics: [orders]}
 
     The format is in docs/simulation.md; "times" in a script give its group a clock. --compare plays each script under
     variants: words joined by + are an assignor, consumer (KIP-848), share (KIP-932), streams (KIP-1071), static,
@@ -71,7 +74,7 @@ def simulate(
     --from-ledger, a script's events happen to the members of that group, over its topics.
 
     \b
-    groupledger simulate restart.yaml --compare range,cooperative-sticky+static,consumer
+    groupledger simulate restart.yaml --compare range,range+static,consumer
     groupledger simulate --grid grid.yaml
     """
     if grid is not None:
