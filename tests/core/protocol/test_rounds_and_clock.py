@@ -1,0 +1,66 @@
+"""With times and without: where each event has time to settle and nobody is away, the same calls, rounds and owners."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from groupledger.core.protocol import events as e
+from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.protocol.habits import KAFKA_PYTHON
+from groupledger.core.protocol.simulator import Script, simulate
+from groupledger.core.protocol.times import Times
+from groupledger.core.registry import JAVA, LIBRDKAFKA
+from groupledger.core.step import Form
+from tests.core.protocol.drawn import MOST_PARTITIONS, TOPICS, Story
+
+APART_MS = 1_000_000
+LIBRARIES = (JAVA, LIBRDKAFKA, KAFKA_PYTHON)
+ASSIGNORS = [("range",), ("roundrobin",), ("sticky",), ("cooperative-sticky",), ("cooperative-sticky", "range")]
+
+
+class Present(Story):
+    """Nobody is away: no static member that left, none that crashed or stands still."""
+
+    def next(self):
+        choices = [self.join, self.join, self.set_partitions, self.delete_topic]
+        if len(self.talking) > 1:
+            choices += [self.leave, self.subscribe, self.subscribe, self.freeze]
+        if self.frozen:
+            choices += [self.refresh, self.refresh]
+        return self.random.choice(choices)()
+
+    def join(self):
+        event = super().join()
+        if not isinstance(event, e.Join):
+            return event
+        self.static.clear()
+        client = {"byte_code": self.random.choice(list(ByteCode)), "library": self.random.choice(LIBRARIES)}
+        return replace(event, group_instance_id=None, **client)
+
+
+def script(seed, form, assignors):
+    random = Random(seed)  # noqa: S311 - the same seed gives the same story
+    topics = {topic: random.randint(1, MOST_PARTITIONS) for topic in TOPICS}
+    story = Present(random, assignors, dict(topics))
+    return Script(topics, [replace(story.next(), at_ms=APART_MS * at) for at in range(10)], form)
+
+
+def story_of(settlement):
+    """Calls member by member: whose comes first is a matter of the clock."""
+    calls = defaultdict(list)
+    for each in settlement.calls:
+        calls[each.member].append((each.call, each.generation))
+    return settlement.owners, settlement.unowned, settlement.refused, len(settlement.rounds), calls
+
+
+@pytest.mark.parametrize("form", Form)
+@pytest.mark.parametrize("assignors", ASSIGNORS, ids="+".join)
+def test_a_clock_changes_nothing_but_when(assignors, form):
+    for seed in range(10):
+        asked = script(seed, form, assignors)
+        played, by_clock = simulate(asked), simulate(replace(asked, times=Times()))
+        assert [story_of(each) for each in played] == [story_of(each) for each in by_clock], seed
