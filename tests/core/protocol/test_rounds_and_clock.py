@@ -28,7 +28,7 @@ class Present(Story):
     def next(self):
         choices = [self.join, self.join, self.set_partitions, self.delete_topic]
         if len(self.talking) > 1:
-            choices += [self.leave, self.subscribe, self.subscribe, self.freeze]
+            choices += [self.leave, self.subscribe, self.subscribe, self.freeze, self.freeze]
         if self.frozen:
             choices += [self.refresh, self.refresh]
         return self.random.choice(choices)()
@@ -43,10 +43,10 @@ class Present(Story):
 
 
 def script(seed, form, assignors):
-    random = Random(seed)  # noqa: S311 - the same seed gives the same story
+    random = Random(f"{seed} {form} {assignors}")  # noqa: S311 - the same seed gives the same story
     topics = {topic: random.randint(1, MOST_PARTITIONS) for topic in TOPICS}
     story = Present(random, assignors, dict(topics))
-    return Script(topics, [replace(story.next(), at_ms=APART_MS * at) for at in range(10)], form)
+    return Script(topics, [replace(story.next(), at_ms=APART_MS * at) for at in range(20)], form)
 
 
 def story_of(settlement):
