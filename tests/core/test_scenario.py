@@ -33,6 +33,12 @@ def test_a_line_gives_a_line():
         ({"topics": {"orders": -1}}, ("topics.orders", "-1")),
         ({"members": [GOOD["members"][0]] * 2}, ("'a'", "twice")),
         ({"members": [{"id": "a"}]}, ("members.0.topics", "list")),
+        ({"transfering": True}, ("a key is 'transfering'", "transferring")),
+        ({"members": [{"id": "a", "topics": [], "ownd": []}]}, ("a key of members.0 is 'ownd'", "owned")),
+        ({"transferring": "no"}, ("transferring is 'no'", "true or false")),
+        ({"assignor": "server-range", "topics": {"t": {"partition": 1}}}, ("a key of topics.t is 'partition'",)),
+        ({"assignor": "server-uniform", "members": [{"owned": []}]}, ("a key of members.0 is 'owned'", "assigned")),
+        ({"assignor": "server-sticky"}, ("a key is 'topics'", "subtopologies")),
     ],
 )
 def test_a_bad_scenario_says_what_and_where(change, words):

@@ -25,7 +25,7 @@ from groupledger.core.faults import Fault
 from groupledger.core.group_encoding import EncodedGroups
 from groupledger.core.input_codes import ScenarioCode
 from groupledger.core.registry import STREAM_JOIN
-from groupledger.core.scenario_form import require_form
+from groupledger.core.scenario_form import require_form, require_known_keys
 from groupledger.core.scenario_groups import encode
 from groupledger.core.visible_text import json_text
 
@@ -108,6 +108,7 @@ def _solve_line(number: int, line: str, mode: Mode, custom: Mapping[str, CustomA
     try:
         scenario = _parsed(line)
         name = scenario.get("id")
+        require_known_keys(scenario)
         return solve(scenario, mode=mode, custom=custom)
     except Fault as fault:
         return {"id": name, "line": number, "error": f"{fault.code}: {fault.message}"}

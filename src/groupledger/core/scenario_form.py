@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import binascii
 from base64 import b64decode
-from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
 
 from groupledger.core.faults import Fault
 from groupledger.core.input_codes import ScenarioCode
@@ -15,6 +15,53 @@ MOST_PARTITIONS = 10_000_000
 """Limit for one scenario: more is a typing error, and would end the process for lack of memory."""
 
 INT32 = range(-(2**31), 2**31)
+
+
+class _Keys(NamedTuple):
+    """What a scenario may have, and its members; `part`: where its objects by name are, which have `of_part`."""
+
+    scenario: tuple[str, ...]
+    member: tuple[str, ...]
+    part: str = ""
+    of_part: tuple[str, ...] = ()
+
+
+_COORDINATED = ("members", "joining", "history", "subscription_type")
+OF_TASKS = _Keys(
+    ("id", "assignor", "subtopologies", "standby_replicas", *_COORDINATED),
+    ("id", "process_id", "active", "standby", "offsets"),
+    "subtopologies",
+    ("tasks", "stateful"),
+)
+OF_SERVER = _Keys(
+    ("id", "assignor", "topics", "deleted", *_COORDINATED),
+    ("id", "topics", "assigned", "instance_id", "rack"),
+    "topics",
+    ("id", "partitions"),
+)
+OF_CLIENTS = _Keys(
+    ("id", "assignor", "topics", "members", "racks", "transferring", "is_sticky", "leader"),
+    ("id", "topics", "owned", "generation", "instance_id", "rack", "user_data"),
+)
+
+
+def require_known_keys(scenario: Mapping[str, Any]) -> None:
+    """Accept a scenario each of whose keys means something; one that is misspelt would change the answer unseen."""
+    name = str(scenario.get("assignor"))
+    keys = OF_TASKS if name == "server-sticky" else OF_SERVER if name.startswith("server-") else OF_CLIENTS
+    for key in scenario:
+        _one_of(key, keys.scenario, "a key")
+    for place, some, known in _objects(scenario, keys):
+        for key in some:
+            _one_of(key, known, f"a key of {place}")
+
+
+def _objects(scenario: Mapping[str, Any], keys: _Keys) -> Iterator[tuple[str, Mapping[str, Any], tuple[str, ...]]]:
+    members, parts = scenario.get("members"), scenario.get(keys.part)
+    for at, member in enumerate(members if isinstance(members, list) else ()):
+        yield f"members.{at}", member if isinstance(member, dict) else {}, keys.member
+    for name, part in parts.items() if isinstance(parts, dict) else ():
+        yield f"{keys.part}.{name}", part if isinstance(part, dict) else {}, keys.of_part
 
 
 def require_form(scenario: dict[str, Any]) -> None:
@@ -33,6 +80,9 @@ def require_form(scenario: dict[str, Any]) -> None:
         for number, replicas in enumerate(_list(partitions, f"racks.{topic}")):
             for rack in _list(replicas, f"racks.{topic}.{number}"):
                 _text_or_null(rack, f"racks.{topic}.{number}")
+    for name in ("transferring", "is_sticky"):
+        if not isinstance(scenario.get(name) or False, bool):
+            _complain(name, scenario[name], "true or false")
 
 
 def require_server_form(scenario: Mapping[str, Any], assignors: Sequence[str]) -> None:

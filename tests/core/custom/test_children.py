@@ -71,6 +71,26 @@ def mark(monkeypatch, tmp_path):
     children.forget_all()
 
 
+class Ending(type(Path())):
+    """A folder of /proc whose process ends while one looks into it."""
+
+    def stat(self, *, follow_symlinks=True):
+        found = super().stat(follow_symlinks=follow_symlinks)
+        if self.name == "stat":
+            raise ProcessLookupError(self)
+        return found
+
+    def read_text(self, encoding=None, errors=None):
+        raise ProcessLookupError(self)
+
+
+def test_a_process_that_ends_while_it_is_looked_at_is_none(monkeypatch, tmp_path):
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "stat").touch()
+    monkeypatch.setattr(descendants, "_PROC", Ending(tmp_path))
+    assert descendants.descendants(1) == {}
+
+
 def command_lines(text, of=1):
     """Of the descendants of a process, those that hold it."""
     lines = [Path(f"/proc/{pid}/cmdline") for pid in descendants.descendants(of)]
@@ -144,10 +164,13 @@ def test_processes_end_with_the_one_that_started_them(mark):
 def processes_with(mark):
     """Processes whose environment has it: those of ours and all that they started."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/environ"):
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            if f"HOSTILE_MARK={mark}".encode() in path.read_bytes() and int(path.parent.name) != os.getpid():
-                found.append(path)
+            if (
+                f"HOSTILE_MARK={mark}".encode() in (process / "environ").read_bytes()
+                and int(process.name) != os.getpid()
+            ):
+                found.append(process)
         except OSError:
             continue
     return found

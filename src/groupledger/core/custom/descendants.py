@@ -37,12 +37,12 @@ def _prctl(option: int, value: int) -> None:
 def descendants(root: int) -> dict[int, int]:
     """Map the process ids of running descendants to their memory in bytes."""
     children: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for entry in _PROC.glob("[0-9]*/stat"):
+    for process in _PROC.glob("[0-9]*"):  # what is in it may not be looked for: of one that is ending, that raises
         with contextlib.suppress(OSError, ValueError, IndexError):  # it has ended meanwhile
             # pid (name, any text) state parent ..: after the last bracket, the 22nd value counts resident pages
-            values = entry.read_text(errors="replace").rpartition(")")[2].split()
+            values = (process / "stat").read_text(errors="replace").rpartition(")")[2].split()
             if values[0] not in _ENDED:
-                children[int(values[1])].append((int(entry.parent.name), int(values[21]) * _PAGE))
+                children[int(values[1])].append((int(process.name), int(values[21]) * _PAGE))
     found: dict[int, int] = {}
     new = [root]
     while new:

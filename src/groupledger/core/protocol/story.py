@@ -42,6 +42,7 @@ TOGETHER = 500
 EVENTS = {re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower(): kind for kind in HAPPENS}
 NAMES = {kind: name for name, kind in EVENTS.items()}
 MOST_PARTITIONS = 100_000
+KEYS = ("id", "topics", "form", "pace", "times", "events", *map(group_key, (e.GroupProtocol.CONSUMER, *KINDS)))
 LISTS = frozenset({"topics", "assignors"})
 FLAGS = frozenset({"upgrade_from", "together", "known"})
 NUMBERS = {"at_ms": 2**53, "partitions": MOST_PARTITIONS, "rounds": MOST_ROUNDS, "rebalance_timeout_ms": 2**31}
@@ -121,6 +122,8 @@ def read_line(line: str) -> tuple[Any, Script | Fault]:
 
 def read_script(found: Mapping[str, Any]) -> Script:
     """The script of a JSON object; raises Fault("BAD_SCRIPT"), which says where it is wrong."""
+    for key in found:
+        require_one_of(key, KEYS, "a key")
     topics = found.get("topics")
     require(isinstance(topics, dict), "topics", topics, "an object of partition counts")
     for topic, count in (topics or {}).items():
@@ -200,7 +203,8 @@ def _value(key: str, value: Any, place: str) -> Any:
     elif key in FLAGS:
         require(isinstance(value, bool), place, value, "true or false")
     else:
-        require(isinstance(value, str) or (key in OPTIONAL and value is None), place, value, "a text")
+        named = isinstance(value, str) and value != ""
+        require(named or (key in OPTIONAL and value is None), place, value, "a text that is not empty")
     return value
 
 
