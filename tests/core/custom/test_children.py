@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
+from pathlib import Path, PosixPath
 
 import pytest
 
@@ -71,7 +71,7 @@ def mark(monkeypatch, tmp_path):
     children.forget_all()
 
 
-class Ending(type(Path())):
+class Ending(PosixPath):
     """A folder of /proc whose process ends while one looks into it."""
 
     def stat(self, *, follow_symlinks=True):

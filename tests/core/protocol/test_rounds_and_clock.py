@@ -38,8 +38,8 @@ class Present(Story):
         if not isinstance(event, e.Join):
             return event
         self.static.clear()
-        client = {"byte_code": self.random.choice(list(ByteCode)), "library": self.random.choice(LIBRARIES)}
-        return replace(event, group_instance_id=None, **client)
+        code, library = self.random.choice(list(ByteCode)), self.random.choice(LIBRARIES)
+        return replace(event, group_instance_id=None, byte_code=code, library=library)
 
 
 def script(seed, form, assignors):
