@@ -18,7 +18,7 @@ INT32 = range(-(2**31), 2**31)
 
 
 class _Keys(NamedTuple):
-    """What a scenario may have, and its members; `part`: where its objects by name are, which have `of_part`."""
+    """The keys of a scenario, of its members, and of each object under its key `part`."""
 
     scenario: tuple[str, ...]
     member: tuple[str, ...]
@@ -46,7 +46,7 @@ OF_CLIENTS = _Keys(
 
 
 def require_known_keys(scenario: Mapping[str, Any]) -> None:
-    """Accept a scenario each of whose keys means something; one that is misspelt would change the answer unseen."""
+    """Refuse a key that the assignor does not read: a misspelt one would silently change the answer."""
     name = str(scenario.get("assignor"))
     keys = OF_TASKS if name == "server-sticky" else OF_SERVER if name.startswith("server-") else OF_CLIENTS
     for key in scenario:

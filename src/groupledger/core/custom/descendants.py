@@ -37,7 +37,7 @@ def _prctl(option: int, value: int) -> None:
 def descendants(root: int) -> dict[int, int]:
     """Map the process ids of running descendants to their memory in bytes."""
     children: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for process in _PROC.glob("[0-9]*"):  # what is in it may not be looked for: of one that is ending, that raises
+    for process in _PROC.glob("[0-9]*"):  # not "*/stat": whether that exists cannot be asked of a process that ends
         with contextlib.suppress(OSError, ValueError, IndexError):  # it has ended meanwhile
             # pid (name, any text) state parent ..: after the last bracket, the 22nd value counts resident pages
             values = (process / "stat").read_text(errors="replace").rpartition(")")[2].split()
