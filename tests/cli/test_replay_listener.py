@@ -33,6 +33,13 @@ class Greedy(Committing):
         consumer.seek(("nowhere", 0), 1)
 
 
+class Chatty(Committing):
+    """Prints what it gets."""
+
+    def on_partitions_assigned(self, partitions, consumer):
+        print("assigned", partitions)  # noqa: T201 what is tested
+
+
 class Forgetful(Committing):
     def on_partitions_assigned(self, partitions, consumer): ...
 
@@ -84,3 +91,9 @@ def test_without_commits_one_record_of_each_partition_is_read(place):
         "the ledger has no offset commit of the group, so one record of each partition per generation"
     )
     assert json.loads(replay(place, "Forgetful", "storm", "--json").stdout)["commits"] == 0
+
+
+def test_what_a_listener_prints_is_not_among_the_results(place):
+    done = replay(place, "Chatty", GROUP, "--json")
+    assert json.loads(done.stdout)["status"] == "done"
+    assert "assigned" in done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,22 @@ from click.testing import CliRunner
 
 from groupledger.cli.commands import main
 from groupledger.core.protocol.story import EVENTS, read_script
+from groupledger.listener import RebalanceListener
 from tests.pages import blocks
 
 PAGE = (Path(__file__).parents[2] / "docs" / "simulation.md").read_text(encoding="utf-8")
 SCRIPT = '{"id": "g", "topics": {"t": 2}, "events": [{"event": "join", "member": "a", "topics": ["t"]}]}'
+
+
+class Chatty(RebalanceListener):
+    """Prints whatever it is told; and ends its program when it gets nothing."""
+
+    def on_partitions_assigned(self, partitions, consumer):
+        print("assigned", partitions)  # noqa: T201 what is tested
+        if not partitions:
+            sys.exit(1)
+
+    def on_partitions_revoked(self, partitions, consumer): ...
 
 
 def test_the_code_of_the_page_runs():
@@ -42,6 +55,17 @@ def test_a_script_in_a_result_out():
 
 def test_good_lines_alone_exit_with_0():
     assert CliRunner().invoke(main, ["simulate"], input=f"{SCRIPT}\n").exit_code == 0
+
+
+@pytest.mark.parametrize("times", [{}, {"times": {"records_per_second": 1}}])
+def test_a_listener_neither_prints_among_the_results_nor_ends_the_command(times):
+    joins = [{"event": "join", "member": name, "topics": ["t"], "at_ms": at} for at, name in enumerate("ab")]
+    script = json.dumps({"id": "g", "topics": {"t": 1}, "events": joins, **times})
+    done = CliRunner().invoke(main, ["simulate", "--listener", f"{__name__}:Chatty"], input=f"{script}\n")
+    (told,) = (json.loads(line) for line in done.stdout.splitlines())
+    assert done.exit_code == 4
+    assert "assigned (TopicPartition(topic='t', partition=0),)\n" in done.stderr
+    assert {"did": "raised SystemExit", "error": "1"}.items() <= told["journal"][-1].items()
 
 
 def test_a_table_for_a_person():
@@ -130,6 +154,17 @@ def test_a_script_with_times_shows_when_calls_returned_and_records_read_twice():
     assert re.search(r"6,000 +1  a +onPartitionsAssigned  t:0", shown)
     assert "records read twice" in shown
     assert "partition-ms" in shown
+
+
+def test_records_that_a_consumer_group_reads_twice_are_in_its_table():
+    joins = [{"event": "join", "member": name, "topics": ["t"], "group_protocol": "consumer"} for name in "ab"]
+    rest = [{"event": "crash", "member": "b", "at_ms": 62_000}, {"event": "wait", "at_ms": 200_000}]
+    times = {"records_per_second": 100}
+    script = json.dumps({"id": "g", "topics": {"t": 2}, "times": times, "events": [*joins, *rest]})
+    shown = CliRunner().invoke(main, ["simulate", "--table"], input=script).output
+    assert re.search(
+        r"event 3: crash b: group epoch 4, [\d,]+ partition-ms unavailable, [\d,]+ records read twice", shown
+    )
 
 
 def test_a_grid_has_no_listeners(tmp_path):

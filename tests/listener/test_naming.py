@@ -46,6 +46,21 @@ class Half:
     def on_partitions_assigned(self, assigned): ...
 
 
+class Swapped(Foreign):
+    """Meant to have the newer form, without its base class."""
+
+    def on_partitions_assigned(self, consumer, partitions): ...  # type: ignore[override]
+
+
+class WithoutConsumer(Ours):
+    def on_partitions_lost(self, partitions): ...  # type: ignore[override]
+
+
+class Leaving(Ours):
+    def __init__(self):
+        raise SystemExit(0)
+
+
 def test_a_listener_is_made_for_each_member():
     make = find_listener(f"{__name__}:Ours")
     first, second = make(), make()
@@ -85,10 +100,24 @@ def test_what_is_no_listener_is_said(name, message):
     assert message in raised.value.message
 
 
-@pytest.mark.parametrize("name", ["Demanding", "Abstract"])
-def test_a_class_that_cannot_be_made_without_arguments_is_said(name):
-    with pytest.raises(
-        Fault, match=rf"{name}\(\) raised TypeError: .+; expected a class that is made without"
-    ) as raised:
+@pytest.mark.parametrize(
+    ("name", "error"), [("Demanding", "TypeError"), ("Abstract", "TypeError"), ("Leaving", "SystemExit")]
+)
+def test_a_class_that_cannot_be_made_without_arguments_is_said(name, error):
+    with pytest.raises(Fault, match=rf"{name}\(\) raised {error}: .+; expected a class that is made without") as raised:
         find_listener(f"{__name__}:{name}")()
     assert raised.value.code == "LISTENER_NOT_MADE"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("Swapped", "Swapped.on_partitions_assigned takes (consumer, partitions), and is called with (partitions); "),
+        ("WithoutConsumer", "on_partitions_lost takes (partitions), and is called with (partitions, consumer); "),
+    ],
+)
+def test_a_callback_that_would_fail_in_every_call_is_refused(name, message):
+    with pytest.raises(Fault) as raised:
+        find_listener(f"{__name__}:{name}")()
+    assert raised.value.code == "LISTENER_NOT_MADE"
+    assert message + "expected (partitions, consumer) in a subclass of groupledger.listener" in raised.value.message

@@ -56,15 +56,18 @@ class ComparisonAsked:
     wide: bool
 
 
+TO_COMPARE = "With --compare, --summary"
+
+
 def takes_comparison(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--compare` and its related options; the command gets `comparison`, None if it is not requested."""
 
     @click.option("--compare", metavar="VARIANTS", help="Costs of a script under range,cooperative-sticky,consumer.")
     @click.option("--summary", is_flag=True, help="One line per script: its costs.")
     @click.option("--difference", is_flag=True, help="With --compare A,B: by event, what B costs more than A.")
-    @click.option("--from-ms", type=click.IntRange(0), default=0, help="With both: count events from this time on.")
+    @click.option("--from-ms", type=click.IntRange(0), default=0, help=f"{TO_COMPARE}: count events from this time on.")
     @click.option(
-        "--html", type=click.Path(path_type=Path, dir_okay=False), help="With both: write a page of timelines."
+        "--html", type=click.Path(path_type=Path, dir_okay=False), help=f"{TO_COMPARE}: write a page of timelines."
     )
     @functools.wraps(command)
     def run(

@@ -47,6 +47,9 @@ class GridAsked:
     wide: bool
 
 
+FOR_LEDGER = "With --grid, --from-ledger"
+
+
 def takes_grid(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--grid`, `--from-ledger` and what goes with them: the command gets `grid` and `start` (None: not asked for),
     `output` and `wide`.
@@ -55,11 +58,13 @@ def takes_grid(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--grid", "path", metavar="FILE", help="A grid of assignors and changes; YAML (docs/grid.md).")
     @click.option("--group", "groups", metavar="GROUP", help="With --grid: only this group; `payments-*`: a pattern.")
     @click.option("--from-ledger", metavar="GROUP", help="Scripts go on where this recorded group stands.")
-    @click.option("--cluster", metavar="CLUSTER", help="With --grid and --from-ledger: only this cluster.")
+    @click.option("--cluster", metavar="CLUSTER", help=f"{FOR_LEDGER}: only this cluster.")
     @click.option("--output", metavar="FOLDER", help="With --grid: write a row a group and cell, as Parquet.")
-    @click.option("--config", "config_file", default=DEFAULT_CONFIG, metavar="FILE", help="With both: as elsewhere.")
-    @click.option("--ledger", metavar="FOLDER", help="With both: the ledger's folder.")
-    @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="With both: override a setting.")
+    @click.option(
+        "--config", "config_file", default=DEFAULT_CONFIG, metavar="FILE", help=f"{FOR_LEDGER}: the configuration."
+    )
+    @click.option("--ledger", metavar="FOLDER", help=f"{FOR_LEDGER}: the ledger's folder.")
+    @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help=f"{FOR_LEDGER}: override a setting.")
     @click.option("--wide", is_flag=True, help="All columns of a table, whatever the terminal's width.")
     @click.option("--json", "as_json", is_flag=True, help="One JSON line on stdout instead of a table.")
     @functools.wraps(command)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from groupledger.core.faults import Fault
+from groupledger.core.user_code import prints_to_stderr
 
 if TYPE_CHECKING:
     from groupledger.core.custom.naming import CustomAssignor
@@ -45,7 +46,8 @@ def rehearse_lines(
         try:
             if isinstance(script, Fault):
                 raise script
-            played = rehearse(script, make, custom=custom)
+            with prints_to_stderr():
+                played = rehearse(script, make, custom=custom)
         except Fault as fault:
             if fault.code == NOT_MADE:
                 raise

@@ -188,6 +188,7 @@ def _tell_verified(output: Output, answer: Verification) -> None:
 
 
 def _under_listener(job: Job, listener: str, group: str, cluster: str | None, limit: int) -> None:
+    from groupledger.core.user_code import prints_to_stderr
     from groupledger.listener.naming import find_listener
 
     make = find_listener(listener)  # before anything is read
@@ -200,10 +201,11 @@ def _under_listener(job: Job, listener: str, group: str, cluster: str | None, li
         history = recorded_history(reader, group, cluster)
         log = group_log(reader, group, history.cluster_id, history.groups[-1].log_partition)
     calls = list(recorded_calls(history.groups, history.members))
-    if log.commits:
-        journal = rehearse_commits(history.groups, history.members, log, make)
-    else:
-        journal = rehearse_history(calls, make, timeouts=log.rebalance_timeout_ms)
+    with prints_to_stderr():
+        if log.commits:
+            journal = rehearse_commits(history.groups, history.members, log, make)
+        else:
+            journal = rehearse_history(calls, make, timeouts=log.rebalance_timeout_ms)
     wrong = [entry for entry in journal if entry.error is not None]
     _tell(job.output, journal, wrong, limit)
     job.output.line(_basis(len(calls), len(log.commits)))

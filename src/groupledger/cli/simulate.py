@@ -265,7 +265,8 @@ def _outcome(event: Told) -> str:
     group = _coordinated(event)
     if group is not None and not event["rounds"]:
         status = f", {group['status']}" if group.get("status") else ""
-        return f"group epoch {group['epoch']}, {waited:,} partition-ms unavailable{unowned}{owned_twice}{status}"
+        away_ms = f"group epoch {group['epoch']}, {waited:,} partition-ms unavailable"
+        return f"{away_ms}{_records(event)}{unowned}{owned_twice}{status}"
     time = f" ({waited:,} partition-ms)" if waited else ""
     rounds = f"{numbered(len(event['rounds']), 'round')}, {numbered(away, 'partition-round')} unavailable{time}"
     return f"{rounds}{_records(event)}{unowned}{owned_twice}"

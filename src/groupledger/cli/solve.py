@@ -26,7 +26,10 @@ def solve(scenarios: TextIO, *, custom: tuple[str, ...], limits: CustomLimits) -
     An invalid line gives an error object with its line number; the others are still answered, and the exit code is 3.
 
     \b
-    {"id": "a", "assignor": "range", "topics": {"orders": 3}, "members": [{"id": "m1", "topics": ["orders"]}]}
+    {"id": "a", "assignor": "range", "topics": {"o": 3},
+     "members": [{"id": "m1", "topics": ["o"]}]}
+
+    A scenario is one line; here it is two to fit.
 
     For a sticky assignor a scenario may ask for more: "transferring": true (what changes owner without a stop between)
     and "is_sticky": true. The format is in docs/scenarios.md.

@@ -6,17 +6,31 @@ A name comes from configuration or a command, never from data.
 from __future__ import annotations
 
 import importlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from groupledger.core.faults import Fault
+
+RAISED = (Exception, SystemExit)
+"""What users' code may raise; sys.exit() in it must not end a command as if it had succeeded."""
+
+
+@contextmanager
+def prints_to_stderr() -> Iterator[None]:
+    """Send what users' code prints to stderr: stdout has a command's results, which a program may read."""
+    with redirect_stdout(sys.stderr):
+        yield
 
 
 def imported(name: str, code: str, expected: str) -> Any:
     """Return the object named `module:name`. Raises Fault(code), which says what failed and what was `expected`."""
     module, _, attribute = name.partition(":")
     try:
-        return getattr(importlib.import_module(module), attribute)
-    except Exception as error:  # a foreign module may fail in any way during its import
+        with prints_to_stderr():
+            return getattr(importlib.import_module(module), attribute)
+    except RAISED as error:  # a foreign module may fail in any way during its import
         told = f"{type(error).__name__}: {error}"
         raise Fault(code, f"cannot import {name}: {told}; expected {expected}") from error
 

@@ -15,6 +15,7 @@ from uuid import NAMESPACE_OID, uuid5
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol.callbacks import LISTENER, Call, Callback
+from groupledger.core.user_code import RAISED
 from groupledger.listener.broker import LastRead, SimulatedBroker
 from groupledger.listener.errors import CommitFailedError, IllegalArgumentError, IllegalStateError, named, raise_one
 from groupledger.listener.interface import RebalanceListener, checked, warn_of_subscribe
@@ -134,7 +135,7 @@ class HostedConsumer:
         for each, self._membership in due:
             try:
                 self._call(listener, each)
-            except Exception as error:  # noqa: BLE001 - a listener is a user's code and may raise anything
+            except RAISED as error:  # a listener is a user's code and may raise anything
                 errors.append(error)
                 self._note(f"raised {type(error).__name__}", each.partitions, str(error))
             self._within = None

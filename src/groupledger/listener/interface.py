@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from groupledger.core.custom.group import TopicPartition
+from groupledger.core.user_code import RAISED
 from groupledger.listener.errors import IllegalArgumentError, raise_one
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def call_all(
     for callback in callbacks:
         try:
             callback(partitions, consumer)
-        except Exception as error:  # noqa: BLE001 - a listener is a user's code and may raise anything
+        except RAISED as error:  # a listener is a user's code and may raise anything
             errors.append(error)
     raise_one(errors)
 

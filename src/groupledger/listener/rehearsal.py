@@ -17,6 +17,7 @@ from groupledger.core.protocol.group_kinds import require_consumers
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.settlement import MemberCall, Settlement
 from groupledger.core.protocol.simulator import simulate
+from groupledger.core.user_code import RAISED
 from groupledger.listener.broker import SimulatedBroker
 from groupledger.listener.hosted import Entry, HostedConsumer
 from groupledger.listener.interface import RebalanceListener
@@ -137,6 +138,6 @@ class RehearsedGroup:
             consumer.feed([call], membership)
         try:
             consumer.poll()
-        except Exception:  # noqa: BLE001 - a listener is a user's code and may raise anything
+        except RAISED:  # a listener is a user's code and may raise anything
             return consumer.journal[known:]
         return consumer.journal[known:]

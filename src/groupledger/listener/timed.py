@@ -10,6 +10,7 @@ from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol.application import Accepts, Application, ClockedGroup, ClockedProcess
 from groupledger.core.protocol.callbacks import LISTENER, Call
 from groupledger.core.protocol.records import Records
+from groupledger.core.user_code import RAISED
 from groupledger.listener.broker import SimulatedBroker
 from groupledger.listener.hosted import EXPELLED, Entry, HostedConsumer
 from groupledger.listener.interface import RebalanceListener
@@ -144,7 +145,7 @@ class RehearsedProcess(Application):
                 raise
 
     def _poll(self) -> None:
-        with suppress(Exception):  # a listener is a user's code; its error is in the journal
+        with suppress(*RAISED):  # a listener is a user's code; its error is in the journal
             self.consumer.poll()
 
     def _membership(self) -> GroupMetadataView:

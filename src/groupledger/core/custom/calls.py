@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from groupledger.core.custom.group import Answer, Group, Member, TopicPartition
+from groupledger.core.user_code import RAISED
 
 SortedPartitions = dict[str, tuple[TopicPartition, ...]]
 """Partitions by member, sorted by topic and number: the order of a custom assignor's lists has no meaning."""
@@ -94,7 +95,7 @@ def _call(name: str, function: Callable[[Group], Any], group: Group) -> Finding:
         answer = function(group)
     except MemoryError:
         raise
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # foreign code may fail in any way, in one group
+    except RAISED as error:  # foreign code may fail in any way, in one group
         return refused("ASSIGNOR_RAISED", f"{name} raised {shown(told(error))}; expected an answer for any group")
     most = MORE_THAN_THERE_IS + 4 * (sum(group.topics.values()) + len(group.members))
     try:
@@ -104,7 +105,7 @@ def _call(name: str, function: Callable[[Group], Any], group: Group) -> Finding:
         raise
     except (TypeError, ValueError, AttributeError) as error:
         words = told(error).partition(": ")[2]
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # reading the answer runs foreign code, too
+    except RAISED as error:  # reading the answer runs foreign code, too
         words = f"reading it raised {told(error)}"
     return refused(
         "ASSIGNOR_ANSWER_MALFORMED",

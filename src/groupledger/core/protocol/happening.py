@@ -91,6 +91,9 @@ def new_consumer(
     settings: e.Join, topics: c.PartitionCounts, form: Form, custom: Mapping[str, CustomAssignor]
 ) -> c.Consumer:
     """The consumer of a process of the classic protocol that starts; raises Fault: BAD_EVENT, UNKNOWN_ASSIGNOR."""
+    if not settings.assignors:
+        expected = "at least one, as Kafka's partition.assignment.strategy has it"
+        raise Fault(BAD_EVENT, f"{settings.member!r} lists no assignor; expected {expected}")
     if settings.topic_regex is not None:
         require_pattern(settings.member, settings.topic_regex, settings.topics)
     supported = [_supported(custom, each) for each in settings.assignors]

@@ -133,6 +133,9 @@ def read_script(found: Mapping[str, Any]) -> Script:
     form = found.get("form", Form.KIP)
     require_one_of(form, list(Form), "form")
     told_events = [_event(each, f"events.{at}") for at, each in enumerate(events or ())]
+    if told_events:
+        last = f"events.{len(told_events) - 1}.together"
+        require(not told_events[-1].together, last, True, "false: no event comes after this one")
     pace, times = _pace(found.get("pace", {})), read_times(found.get("times"))
     rounds = "no round_ms beside times: a round takes round_trip_ms"
     require(times is None or not pace.round_ms, "pace.round_ms", pace.round_ms, rounds)
@@ -162,7 +165,7 @@ def _event(found: Any, place: str) -> e.Event:
     values = _with_client({key: value for key, value in found.items() if key != "event"}, kind, place)
     known = {each.name: each.default is MISSING for each in fields(kind)}
     for key in values:
-        require_one_of(key, known, place)
+        require_one_of(key, ("client", *known) if kind is e.Join else known, f"a key of {place}")
     if kind is e.Join:  # a topology or an expression says which topics
         protocol = _value("group_protocol", values.get("group_protocol", "classic"), f"{place}.group_protocol")
         known["topics"] = protocol is not e.GroupProtocol.STREAMS and "topic_regex" not in values
