@@ -338,6 +338,7 @@ def test_a_member_without_a_common_assignor_is_refused_and_the_group_goes_on():
         ([e.MissTopic("^t")], "topic is '^t'; expected"),
         ([e.SetPartitions("^" * 99, 3)], f"topic is '{'^' * 80}'; expected"),
         ([e.Restart("a")], "no process 'a' to restart"),
+        ([join("a", assignors=())], "'a' lists no assignor; expected at least one"),
         ([join("a", assignors=("best",))], "assignor is 'best'; expected one of range"),
     ],
 )

@@ -97,6 +97,7 @@ def test_a_round_takes_a_round_trip_and_no_time_of_its_own():
         ([e.Restart("a")], "there is no process 'a' to restart"),
         ([e.Leave("a")], "there is no process 'a'"),
         ([e.Join("a", ("t*",))], "topic is 't*'; expected a name"),
+        ([e.Join("a", ("t",), ())], "'a' lists no assignor; expected at least one"),
         ([e.Join("a", ("t",), ("best",))], "assignor is 'best'; expected one of"),
         (
             [e.Join("a", ("t",), topic_regex="t.*")],
