@@ -121,3 +121,14 @@ def test_a_callback_that_would_fail_in_every_call_is_refused(name, message):
         find_listener(f"{__name__}:{name}")()
     assert raised.value.code == "LISTENER_NOT_MADE"
     assert message + "expected (partitions, consumer) in a subclass of groupledger.listener" in raised.value.message
+
+
+def test_what_a_module_prints_is_not_a_result_and_its_exit_is_an_error(tmp_path, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "loud_listener.py").write_text(f"from {__name__} import Ours\nprint('loading')\n", encoding="utf-8")
+    (tmp_path / "leaving_listener.py").write_text("raise SystemExit(0)\n", encoding="utf-8")
+    assert type(find_listener("loud_listener:Ours")()).__name__ == "Ours"
+    assert capsys.readouterr() == ("", "loading\n")
+    with pytest.raises(Fault, match="cannot import leaving_listener:Ours: SystemExit: 0; expected") as raised:
+        find_listener("leaving_listener:Ours")
+    assert raised.value.code == "LISTENER_NOT_FOUND"
