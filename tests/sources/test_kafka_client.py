@@ -18,7 +18,7 @@ from groupledger.core.kafka_faults import kafka_fault
 from groupledger.core.lines.log_records import TOPIC
 from groupledger.core.log_plan import LogEnds
 from groupledger.core.secrets import remember
-from groupledger.sources.kafka_client import Address, Cluster
+from groupledger.sources.kafka_client import Address, Cluster, silence
 
 WORD = "a-password-nobody-sees"
 LOGIN = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": WORD}
@@ -125,6 +125,21 @@ def test_errors_by_name(name, code):
     assert found.code == code
     assert "it said ***" in found.message
     assert "after 3ms" not in found.message
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ("error:0A00010B:SSL routines::wrong version number", "KAFKA_REFUSED"),
+        ("error:0A000126:SSL routines::unexpected eof while reading", "KAFKA_UNREACHABLE"),
+        ("Disconnected", "KAFKA_UNREACHABLE"),
+    ],
+)
+def test_a_handshake_that_fails_as_a_lost_connection(said, code):
+    text = f"ssl://h:9/bootstrap: {said} (after 0ms in state SSL_HANDSHAKE)"
+    lost = KafkaError(KafkaError._TRANSPORT, text)
+    assert kafka_fault(lost.name(), lost.str(), "h:9", "reading").code == code
+    assert silence(Address("h:9", {}, 2), [lost], "reading").code == code
 
 
 class BusyCluster(Cluster):

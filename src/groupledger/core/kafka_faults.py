@@ -12,8 +12,6 @@ RIGHTS = frozenset(
     {"TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED", "DELEGATION_TOKEN_AUTHORIZATION_FAILED"}
 )
 """Without group errors: librdkafka looks for the coordinator of the group that its consumer never joins."""
-HOPELESS = LOGIN | TLS | RIGHTS
-"""Errors that no retry fixes: sending a wrong password again may lock the account."""
 PASSING = frozenset({"_ALL_BROKERS_DOWN", "GROUP_AUTHORIZATION_FAILED"})
 """Errors that do not say why no broker answers."""
 UNSETTLED = frozenset(
@@ -33,10 +31,19 @@ UNSETTLED = frozenset(
 LOST = "_AUTO_OFFSET_RESET"
 """Error of a read that begins at offsets that are gone from the log."""
 _NO_ANSWER = frozenset({"_TRANSPORT", "_TIMED_OUT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_TIMED_OUT_QUEUE", "_WAIT_COORD"})
-_HANDSHAKE = "SSL handshake failed"
+_HANDSHAKE = re.compile(r"SSL handshake failed|SSL routines::(?!unexpected eof)")
+"""A handshake that fails the same way each time; librdkafka names it _SSL or _TRANSPORT, by which thread sees it first.
+
+A broker that goes down in a handshake is an unexpected end of file, which passes.
+"""
 _AFTER = re.compile(r"\s*\(after [^)]*\)|\s*\(\d+ identical error\(s\) suppressed\)")
 _PREFIX = re.compile(r"^(?:(?:sasl_)?(?:plaintext|ssl)://)?\S+/(?:bootstrap|\d+): ")
 RIGHTS_ENOUGH = "Describe and Read on the topic __consumer_offsets, and Describe on all topics"
+
+
+def is_hopeless(name: str, text: str) -> bool:
+    """Return whether no retry fixes an error: sending a wrong password again may lock the account."""
+    return name in LOGIN | TLS | RIGHTS or _HANDSHAKE.search(text) is not None
 
 
 def kafka_fault(name: str, text: str, bootstrap: str, doing: str) -> Fault:
@@ -49,7 +56,7 @@ def kafka_fault(name: str, text: str, bootstrap: str, doing: str) -> Fault:
     if name in LOGIN:
         way_out = "check the options security.protocol and sasl.*"
         return Fault("KAFKA_REFUSED", f"{bootstrap} refused the login: {said}; {way_out}")
-    if name in TLS or _HANDSHAKE in said:
+    if name in TLS or _HANDSHAKE.search(said):
         way_out = "check the options security.protocol and ssl.*"
         return Fault("KAFKA_REFUSED", f"no TLS connection to {bootstrap}: {said}; {way_out}")
     if name in RIGHTS:

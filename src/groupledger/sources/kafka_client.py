@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from groupledger.core.described_groups import DescribedGroup, DescribedMember
 from groupledger.core.digest import digest
 from groupledger.core.faults import Fault
-from groupledger.core.kafka_faults import HOPELESS, PASSING, UNSETTLED, kafka_fault, unreachable
+from groupledger.core.kafka_faults import PASSING, UNSETTLED, is_hopeless, kafka_fault, unreachable
 from groupledger.core.lines.log_records import TOPIC
 from groupledger.core.log_plan import LogEnds
 from groupledger.core.user_code import client_module
@@ -207,7 +207,7 @@ class Cluster:
         """Return the answer to a request; None for one of the errors `unless`."""
         while not future.done():
             self._admin.poll(_POLL_SECONDS)
-            hopeless = next((error for error in self._errors if error.name() in HOPELESS), None)
+            hopeless = next((error for error in self._errors if is_hopeless(error.name(), error.str())), None)
             if hopeless is not None:
                 raise kafka_fault(hopeless.name(), hopeless.str(), self.address.bootstrap, doing)
             if self._seconds() > self._until:
@@ -252,7 +252,7 @@ def _group(group: Any) -> DescribedGroup:
 def silence(address: Address, errors: Iterable[Any], doing: str) -> Fault:
     """Return the fault of a cluster that did not answer in time, by the errors that its client reported meanwhile."""
     heard = [error for error in errors if error.name() not in PASSING]
-    hopeless = [error for error in heard if error.name() in HOPELESS]
+    hopeless = [error for error in heard if is_hopeless(error.name(), error.str())]
     for error in (*hopeless, *heard[-1:]):
         fault = kafka_fault(error.name(), error.str(), address.bootstrap, doing)
         if fault.code != "KAFKA_UNREACHABLE":

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from groupledger.core.kafka_faults import HOPELESS, LOST, kafka_fault, log_moved
+from groupledger.core.kafka_faults import LOST, is_hopeless, kafka_fault, log_moved
 from groupledger.core.lines.log_records import OFFSET_COMMIT_LEFT_OUT, OFFSET_COMMITS, TOPIC
 from groupledger.core.log_plan import OffsetRange
 from groupledger.core.user_code import client_module
@@ -162,7 +162,7 @@ class _Taking:
         if name == LOST:
             said = f"partition {self._stretch.partition} of {TOPIC} no longer has offset {self._stretch.first}"
             raise log_moved(said)
-        if name in HOPELESS or error.fatal():
+        if is_hopeless(name, error.str()) or error.fatal():
             raise kafka_fault(name, error.str(), bootstrap, f"reading {TOPIC}")
         return False
 
