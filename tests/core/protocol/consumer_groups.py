@@ -7,6 +7,7 @@ from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSetti
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.step import Form
+from tests.core.protocol.played import at_rest
 
 CONSUMER = e.GroupProtocol.CONSUMER
 SECOND = 1_000
@@ -22,10 +23,11 @@ def classic(member, at=0, assignors=("cooperative-sticky",), **more):
     return e.Join(member, ("t",), assignors, at_ms=at * SECOND, **more)
 
 
-def run(*events, topics=None, form=Form.AS_KAFKA, pace=None, **settings):
-    """The settlements of a group over t (4 partitions)."""
+def run(*events, topics=None, form=Form.AS_KAFKA, pace=None, rests=True, **settings):
+    """The settlements of a group over t (4 partitions); `rests`: it comes to rest after each event."""
     script = Script(topics or {"t": 4}, events, form, pace or Pace(), consumer_group=ConsumerGroupSettings(**settings))
-    return simulate(script)
+    settled = simulate(script)
+    return at_rest(settled) if rests else settled
 
 
 def beats(settled, member):

@@ -22,6 +22,12 @@ def member(protocol=COOPERATIVE, owned=(), generation=4, form=Form.KIP, **more):
     return Consumer(protocol, form=form, owned=frozenset(owned), generation=generation, **(told | more))
 
 
+def at_rest(settled):
+    """The settlements of a group that came to rest after each event."""
+    assert [each.failure for each in settled] == [None] * len(settled)
+    return settled
+
+
 def said(calls):
     """`["onPartitionsRevoked t-0 t-1", ..]` of calls, without what is no partition."""
     return [" ".join([each.callback, *(f"{topic}-{number}" for topic, number in each.partitions)]) for each in calls]

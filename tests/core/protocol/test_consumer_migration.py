@@ -140,7 +140,9 @@ def test_a_callback_under_way_is_finished_before_the_group_is_a_classic_one():
 def test_the_coordinators_assignor_fails_where_a_member_has_partitions_past_the_end_of_their_topic():
     """a, whose metadata is old, still has four partitions of a topic that was made anew with one."""
     anew = [e.FreezeMetadata("a", 9), e.DeleteTopic("t"), e.SetPartitions("t", 1)]
-    joined = run(classic("a", assignors=("range",)), *(replace(each, together=True) for each in anew), join("b"))[-1]
+    joined = run(
+        classic("a", assignors=("range",)), *(replace(each, together=True) for each in anew), join("b"), rests=False
+    )[-1]
     assert joined.failure == "uniform: PartitionAssignorException: Partitions were left unassigned"
 
 
@@ -172,7 +174,7 @@ def test_a_classic_member_that_is_called_back_has_its_rebalance_timeout_to_join(
     """a is called back at 63 s, revokes all for 40 s, and has 20 s; b's heartbeat at 85 s finds all of it free."""
     pace = Pace(callback_ms={Callback.REVOKED: 40_000})
     slow = classic("a", assignors=("range",), rebalance_timeout_ms=20_000)
-    joined = run(slow, join("b", at=60), pace=pace)[-1]
+    joined = run(slow, join("b", at=60), pace=pace, rests=False)[-1]
     taken = [(each.ended_ms, len(each.call.partitions)) for each in joined.calls if each.member == "b"]
     assert taken[:2] == [(60_000, 0), (85_000, 4)]
 

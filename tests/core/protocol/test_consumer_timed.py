@@ -17,6 +17,7 @@ from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.protocol.times import MemberTimes, Times
 from tests.core.protocol.consumer_groups import classic, join
 from tests.core.protocol.drawn_consumer_groups import History
+from tests.core.protocol.played import at_rest
 from tests.core.protocol.test_timed_histories import Forward
 
 MINUTE = 60
@@ -26,10 +27,12 @@ BATCH = 20
 EVENTS = 30
 
 
-def played(*events, of=None, rate=100, pace=None, commits_ms=None, broker=None, **each):
+def played(*events, of=None, rate=100, pace=None, commits_ms=None, broker=None, rests=True, **each):
+    """The settlements of a group over t; `rests`: it comes to rest after each event."""
     times = Times(MemberTimes(**each), of or {}, records_per_second=rate, auto_commit_interval_ms=commits_ms)
     settings = ConsumerGroupSettings(**(broker or {}))
-    return simulate(Script({"t": 4}, events, pace=pace or Pace(), times=times, consumer_group=settings))
+    settled = simulate(Script({"t": 4}, events, pace=pace or Pace(), times=times, consumer_group=settings))
+    return at_rest(settled) if rests else settled
 
 
 def calls(settled, member):
@@ -126,7 +129,7 @@ def test_who_leaves_while_it_takes_partitions_gives_them_up():
 def test_who_is_fenced_while_it_revokes_loses_that_too():
     """Kafka's client names what it had when it heard of it: seen live (tests/live/test_timed_reality.py)."""
     pace = Pace(callback_ms={Callback.REVOKED: 20_000})
-    settled = played(join("a"), join("b", at=MINUTE), pace=pace, rebalance_timeout_ms=10_000)
+    settled = played(join("a"), join("b", at=MINUTE), pace=pace, rebalance_timeout_ms=10_000, rests=False)
     assert [each[1:] for each in calls(settled, "a")][:3] == [("Assigned", 4), ("Revoked", 2), ("Lost", 4)]
 
 
@@ -210,7 +213,7 @@ def test_who_is_fenced_before_it_closes_loses_all_and_does_not_come_back():
     """a revokes from 65 s on, is fenced at 75 s, hears of it, and is closed at 80 s: once it has revoked."""
     pace = Pace(callback_ms={Callback.REVOKED: 20_000})
     events = [join("a"), join("b", at=MINUTE), e.Leave("a", at_ms=80_000), join("a", at=200)]
-    settled = played(*events, pace=pace, rebalance_timeout_ms=10_000)
+    settled = played(*events, pace=pace, rebalance_timeout_ms=10_000, rests=False)
     assert calls(settled[2:3], "a") == [(85_000, "Revoked", 2), (85_000, "Lost", 4)]
     assert settled[2].running == {"b": 1}
     assert calls(settled[3:], "a")[0] == (200_000, "Assigned", 0)

@@ -13,7 +13,7 @@ from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.protocol.times import MemberTimes, Times
 from groupledger.core.step import Form
-from tests.core.protocol.played import listener_calls, owners_of
+from tests.core.protocol.played import at_rest, listener_calls, owners_of
 
 LIBRDKAFKA, KAFKA_PYTHON = "librdkafka", "kafka-python"
 TOPICS = {"t": 4, "u": 3}
@@ -27,7 +27,7 @@ def join(name, library="java", *topics, assignor="cooperative-sticky", **more):
 def settled(*events, form=Form.AS_KAFKA, times=None):
     """What each event led to; by the clock, events are a minute apart."""
     dated = [replace(each, at_ms=at * 60_000) if times else each for at, each in enumerate(events)]
-    return simulate(Script(TOPICS, dated, form, times=times))
+    return at_rest(simulate(Script(TOPICS, dated, form, times=times)))
 
 
 @pytest.mark.parametrize("times", [None, TIMES])

@@ -18,6 +18,7 @@ from groupledger.core.wire.offsets_log import RecordKind
 from groupledger.core.wire.primitives import uuid_bytes
 from groupledger.listener import RebalanceListener, rehearse
 from tests.core.history.test_captured_group_types import lines, log
+from tests.core.protocol.played import at_rest
 
 TOPICS = {"payments": 2, "orders": 3}
 
@@ -27,7 +28,7 @@ def share(member, at_ms=0, topics=("payments",), **more):
 
 
 def play(*events, topics=TOPICS, **settings):
-    return simulate(Script(topics, events, consumer_group=ConsumerGroupSettings(**settings)))
+    return at_rest(simulate(Script(topics, events, consumer_group=ConsumerGroupSettings(**settings))))
 
 
 def assigned(settlement):

@@ -21,6 +21,7 @@ from tests.core.protocol.captured_streams_group import (
     recorded_epochs,
     recorded_targets,
 )
+from tests.core.protocol.played import at_rest
 
 ONE = {"0": SubtopologyTopics(("orders",))}
 STATEFUL = {"0": SubtopologyTopics(("orders",), state_changelog_topics=("counts",))}
@@ -66,7 +67,7 @@ def script(*events, topics=TOPICS, topology=ONE, **settings):
 
 
 def play(*events, **more):
-    return simulate(script(*events, **more))
+    return at_rest(simulate(script(*events, **more)))
 
 
 def tasks(settlement, role="assigned"):

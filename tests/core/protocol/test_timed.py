@@ -81,7 +81,8 @@ def test_the_join_phase_ends_at_the_rebalance_timeout_without_who_is_too_slow():
     # The longest rebalance timeout counts, b's own: b is back at 80 s or so, before it.
     assert [each[2] for each in calls[1:]] == ["Revoked"]
     slow = {"b": MemberTimes(processing_ms=40_000, rebalance_timeout_ms=20_000, heartbeat_interval_ms=1_000)}
-    settled = played(join("a"), join("b"), join("c", 50_000), of=slow, rebalance_timeout_ms=20_000, partitions=6)
+    joins = join("a"), join("b"), join("c", 50_000)
+    settled = played(*joins, of=slow, rebalance_timeout_ms=20_000, partitions=6, rests=False)
     assert "Lost" in [each[2] for each in listened(settled, "b")]
 
 
@@ -106,7 +107,7 @@ def test_a_process_without_heartbeats_while_it_makes_its_user_data_is_expelled_w
     """From subscriptionUserData on it sends none (PREPARING_REBALANCE), be its own heartbeats ever so frequent."""
     pace = Pace(callback_ms={Callback.USER_DATA: 8_000})
     joins = [join("a", static=True), join("b", SETTLED_MS, static=True)]
-    settled = played(*joins, session_timeout_ms=6_000, heartbeat_interval_ms=500, pace=pace)
+    settled = played(*joins, session_timeout_ms=6_000, heartbeat_interval_ms=500, pace=pace, rests=False)
     assert "Lost" in [each[2] for each in listened(settled[-1:], "a")]
 
 
@@ -289,7 +290,7 @@ def test_a_callback_longer_than_the_rebalance_timeout_costs_the_seat():
     """a is removed while it revokes: b has all; a joins anew, without onPartitionsLost, for it has given all up."""
     pace = Pace(callback_ms={Callback.REVOKED: 30_000})
     joins = [join("a", 0, RANGE), join("b", SETTLED_MS, RANGE)]
-    settled = played(*joins, pace=pace, rebalance_timeout_ms=20_000)[-1]
+    settled = played(*joins, pace=pace, rebalance_timeout_ms=20_000, rests=False)[-1]
     assert [row.member for row in settled.rounds[0].members] == ["b"]
     assert [each for each in listened([settled]) if each[2] == "Lost"] == []
     assert settled.rounds[-1].members[0].assigned != ()

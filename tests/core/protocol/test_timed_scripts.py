@@ -147,7 +147,7 @@ def test_a_newcomer_without_a_common_assignor_is_refused():
 
 def test_a_group_that_does_not_come_to_rest_is_given_up():
     """It works longer than it may: it leaves and comes back for ever."""
-    settled = played(join("a"), join("b"), rebalance_timeout_ms=1_000, processing_ms=5_000)
+    settled = played(join("a"), join("b"), rebalance_timeout_ms=1_000, processing_ms=5_000, rests=False)
     assert settled[-1].failure == "not stable after 50 rounds"
 
 
@@ -171,7 +171,7 @@ def test_a_group_in_which_one_member_is_always_too_late_is_given_up_and_both_are
 
 def test_a_group_in_which_nobody_can_join_is_given_up():
     """Its session ends before an answer can come."""
-    settled = played(join("a"), session_timeout_ms=5, heartbeat_interval_ms=1, round_trip_ms=20)
+    settled = played(join("a"), session_timeout_ms=5, heartbeat_interval_ms=1, round_trip_ms=20, rests=False)
     assert settled[-1].failure == "not stable after 10,000 requests and polls without a round"
 
 

@@ -13,6 +13,7 @@ from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.protocol.times import MemberTimes, Times
 from groupledger.core.protocol.topic_patterns import LONGEST_NAME, MOST_WAYS, matching, most_ways
 from groupledger.core.step import Form
+from tests.core.protocol.played import at_rest
 
 CONSUMER = e.GroupProtocol.CONSUMER
 TOPICS = {"orders-eu": 2, "orders-us": 2, "clicks": 2}
@@ -23,7 +24,7 @@ def by_pattern(name, pattern="orders-.*", **more):
 
 
 def play(*events, topics=TOPICS, form=Form.KIP, times=None):
-    return simulate(Script(topics, list(events), form, times=times))
+    return at_rest(simulate(Script(topics, list(events), form, times=times)))
 
 
 def owned(settled, member):

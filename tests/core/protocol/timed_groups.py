@@ -6,6 +6,7 @@ from groupledger.core.protocol import events as e
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.protocol.times import MemberTimes, Times
+from tests.core.protocol.played import at_rest
 
 COOPERATIVE, RANGE = ("cooperative-sticky",), ("range",)
 SETTLED_MS = 100_000
@@ -16,9 +17,11 @@ def join(name, at_ms=0, assignors=COOPERATIVE, *, static=False):
     return e.Join(name, ("t",), assignors, f"i-{name}" if static else None, at_ms=at_ms)
 
 
-def played(*events, of=None, pace=None, rate=None, partitions=4, delay_ms=3_000, commits_ms=None, **each):
+def played(*events, of=None, pace=None, rate=None, partitions=4, delay_ms=3_000, commits_ms=None, rests=True, **each):
+    """The settlements of a group over t; `rests`: it comes to rest after each event."""
     times = Times(MemberTimes(**each), of or {}, delay_ms, rate, commits_ms)
-    return simulate(Script({"t": partitions}, events, pace=pace or Pace(), times=times))
+    settled = simulate(Script({"t": partitions}, events, pace=pace or Pace(), times=times))
+    return at_rest(settled) if rests else settled
 
 
 def listened(settled, member=None):
