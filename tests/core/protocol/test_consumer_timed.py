@@ -15,7 +15,7 @@ from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSetti
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.protocol.times import MemberTimes, Times
-from tests.core.protocol.consumer_groups import classic, join
+from tests.core.protocol.consumer_groups import beats, classic, join
 from tests.core.protocol.drawn_consumer_groups import History
 from tests.core.protocol.played import at_rest
 from tests.core.protocol.test_timed_histories import Forward
@@ -142,29 +142,23 @@ def test_events_happen_at_their_own_moment():
     assert settled[-1].unowned == ()
 
 
+def test_an_event_comes_before_the_heartbeat_of_the_same_moment():
+    grown = played(join("a"), e.SetPartitions("t", 6, at_ms=20_000))[-1]
+    assert beats(grown, "a")[0] == (20_000, 2, 3, "STABLE")
+
+
+def test_who_hangs_in_a_callback_returns_from_it_when_it_goes_on():
+    pace = Pace(callback_ms={Callback.ASSIGNED: 5_000})
+    away = [e.Hang("b", at_ms=72_000), e.Resume("b", at_ms=90_000)]
+    assert calls(played(join("a"), join("b", at=MINUTE), *away, pace=pace), "b")[-1] == (90_000, "Assigned", 2)
+
+
 def test_what_comes_to_a_process_that_closes_to_restart_waits_until_it_runs_again():
     pace = Pace(callback_ms={Callback.REVOKED: 2_000})
     again = [e.Restart("b", at_ms=100_000), e.Subscribe("b", ("u",), at_ms=101_000)]
     settled = played(join("a"), join("b", at=MINUTE), *again, pace=pace)
     assert settled[-1].running == {"a": 1, "b": 2}
     assert [each.call.partitions for each in settled[-1].calls if each.member == "b"][:1] == [(("t", 2), ("t", 3))]
-
-
-def test_a_group_of_both_protocols_counts_its_records_through_both_changes_of_its_type():
-    """One event after the other: classic, then a member of the consumer protocol for a minute, then classic again."""
-    events = [
-        classic("a"),
-        classic("b", at=10),
-        join("c", at=MINUTE),
-        e.Leave("c", at_ms=120_000),
-        e.Wait(at_ms=180_000),
-    ]
-    settled = played(*events)
-    assert [each.coordinated is not None for each in settled] == [False, False, True, True, False]
-    assert twice(settled) == 0
-    assert settled[-1].timed.read.never == {}
-    crash = played(*events[:3], e.Crash("a", at_ms=90_000), e.Wait(at_ms=180_000))
-    assert 0 < twice(crash) <= 2 * 5 * 100
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,9 @@ def test_a_round_has_the_timeline_of_the_kip(group):
     later = [Callback.USER_DATA, Callback.ASSIGN, Callback.REVOKED, Callback.ON_ASSIGNMENT, Callback.ASSIGNED]
     assert order == (eager if group == "java-range" else later)
     assert [each.order for each in second] == list(range(len(second)))
+    eager_revokes = Certainty.REVOKED_OR_LOST if group == "java-range" else Certainty.RECORDED
+    sure = {(each.call.callback is Callback.REVOKED, each.certainty) for each in second}
+    assert sure == {(True, eager_revokes), (False, Certainty.RECORDED)}
 
 
 def test_calls_after_skipped_generations_say_so():

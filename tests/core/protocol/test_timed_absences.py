@@ -35,6 +35,20 @@ def test_who_hears_at_once_that_it_is_no_member_reads_nothing_more():
     assert [each.member for each in settled[3].consumed if each.until_ms == each.since_ms] == []
 
 
+def test_the_session_of_one_that_crashes_while_it_waits_begins_with_its_answer():
+    """b joins at 100 s and crashes; a polls at 102 s, for which the coordinator waits."""
+    settled = played(
+        *(join("a"), join("b", SETTLED_MS), e.Crash("b", at_ms=SETTLED_MS + 100)),
+        processing_ms=1_000,
+        session_timeout_ms=10_000,
+    )
+    assert listened(settled)[1:] == [(102_000, "a", "Revoked", [2, 3]), (112_000, "a", "Assigned", [2, 3])]
+
+
+def test_nothing_happens_before_the_first_event():
+    assert listened(played(join("a", 60_000))) == [(63_000, "a", "Assigned", [0, 1, 2, 3])]
+
+
 def test_an_event_comes_before_what_is_due_at_the_same_moment():
     assert listened(played(join("a"), e.Leave("a", at_ms=3_000))) == []
     assert len(listened(played(join("a"), e.Leave("a", at_ms=3_001)))) == 2

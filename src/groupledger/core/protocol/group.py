@@ -49,6 +49,7 @@ class ClassicProcess(Polls):
     loses: bool = False  # its next assignment, and is silent then
     joins: bool = True  # wants to, or was told to
     times: MemberTimes = field(default_factory=MemberTimes)
+    heard_ms: int = 0  # when heartbeats began; of one that does not talk, when the coordinator last heard of it
     application: Application = field(init=False)
     polled_ms: int = 0
     poll_started_ms: int = 0
@@ -132,9 +133,13 @@ class ClassicGroup:
 
     def begin(self, process: ClassicProcess) -> None:
         """A process starts, or goes on in this group."""
-        process.times = MemberTimes() if self.times is None else self.times.member(process.name)
+        process.times = self.times_of(process.name)
         process.application = make_application(self, process, partial(self.accepts, process), self.applications)
         process.commits_next_ms = self.clock_ms + commits_every_ms(self.times, self.applications)
+
+    def times_of(self, name: str) -> MemberTimes:
+        """Times of a process; Kafka's defaults where the group has none."""
+        return MemberTimes() if self.times is None else self.times.member(name)
 
     def accepts(self, process: ClassicProcess) -> bool:
         """Whether the coordinator takes a commit of a process: it is a member of this generation."""
@@ -198,6 +203,8 @@ class ClassicGroup:
 
     def stop(self, process: ClassicProcess) -> None:
         """A process stands still: it consumes nothing, whatever it believes to own."""
+        if process.talks:
+            process.heard_ms = process.times.last_heartbeat_ms(process.heard_ms, process.clock_ms)
         process.talks = False
         self.ownership.give_up(process.name, process.consumer.owned, process.clock_ms)
 
@@ -206,6 +213,12 @@ class ClassicGroup:
         self.stop(process)
         process.alive = process.joins = False
         self.ended[process.name] = process.settings.subscribed(process.consumer.named, process.consumer.pattern)
+
+    def next_expiry(self) -> tuple[int, str] | None:
+        """When the next session of one that does not talk ends, and whose; None: none does, or there are no times."""
+        silent = (each for each in self.processes.values() if not each.talks and self.times is not None)
+        seated = (each for each in silent if each.member_id in self.coordinator.members)
+        return min(((each.heard_ms + each.times.session_timeout_ms, each.name) for each in seated), default=None)
 
     def seated(self) -> dict[str, ClassicProcess]:
         """Processes that talk and have a seat, by member id."""

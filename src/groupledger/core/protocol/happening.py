@@ -137,7 +137,7 @@ def _take_back(group: ClassicGroup, process: ClassicProcess, seat: Registered) -
     member_id = coordinator.new_member_id(process.name)
     leads = coordinator.leader == seat.member_id
     coordinator.replace(seat.member_id, process.registered(member_id, joining.subscription))
-    process.joins = False
+    process.joins, process.heard_ms = False, group.clock_ms
     group.made(process, joining.calls, c.enter(joining.consumer, member_id, coordinator.generation, leads))
     group.react(process, c.receive_assignment(process.consumer, coordinator.given.get(member_id, ())))
     unseen = leads and group.planned_view != process.consumer.view
@@ -268,7 +268,7 @@ def _miss_topic(group: ClassicGroup, event: e.MissTopic) -> None:
 
 
 def _wait(group: ClassicGroup, event: e.Wait) -> None:
-    """Time has passed already: sessions of a classic group run out by `Expire` alone."""
+    """Time has passed already: where a group has no times, sessions run out by `Expire` alone."""
 
 
 HAPPENS: dict[type[e.Event], Callable[[ClassicGroup, Any], None]] = {

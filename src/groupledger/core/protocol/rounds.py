@@ -38,6 +38,8 @@ def gather(group: ClassicGroup) -> Question | None:
     if not joined:
         _close(group, (), NOBODY, _unowned(group, {}))
         return None
+    for process in group.processes.values():
+        process.heard_ms = group.clock_ms
     for member_id, process in joined.items():
         leads = member_id == group.coordinator.leader
         process.consumer = c.enter(process.consumer, member_id, group.coordinator.generation, leads)
@@ -117,6 +119,7 @@ def _answer(group: ClassicGroup, process: ClassicProcess, member_id: str, plan: 
     process.misses = False
     if process.loses and answered:
         process.loses = process.talks = False
+        process.heard_ms = group.clock_ms
     elif answered:
         group.react(process, c.receive_assignment(process.consumer, plan.assigned.get(member_id, ())))
     else:

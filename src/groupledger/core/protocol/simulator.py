@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, TypeVar
 
 from groupledger.core.assignors import ASSIGNORS
@@ -187,10 +188,30 @@ def _stage(script: Script, custom: Mapping[str, CustomAssignor], applications: A
 
 
 def _settle(stage: _Stage, event: e.Event, horizon: Horizon | None = None) -> Settling:
-    """One event of a group of either type, and the change of its type, if that is what it leads to.
+    """One event of a group of either type, with the sessions that end before it, and after it as far as `horizon`.
 
-    `horizon`: of a consumer group that does not settle before the next event.
+    `horizon`: of a group that does not settle before the next event.
     """
+    parts = yield from _expire(stage, event.at_ms)
+    parts.append((yield from _settle_event(stage, event, horizon)))
+    if horizon is not None:
+        parts += yield from _expire(stage, horizon.until_ms)
+    return replace(reduce(_merged, parts), event=event)
+
+
+def _expire(stage: _Stage, until_ms: int | None) -> Generator[AnyQuestion, Any, list[Settlement]]:
+    """The sessions of a classic group that end before this time, or at all, one after the other."""
+    parts = list[Settlement]()
+    while stage.consumer is None and (upcoming := stage.classic.next_expiry()) is not None:
+        at_ms, name = upcoming
+        if until_ms is not None and at_ms >= until_ms:
+            break
+        parts.append((yield from _settle_classic(stage.classic, e.Expire(name, at_ms=at_ms))))
+    return parts
+
+
+def _settle_event(stage: _Stage, event: e.Event, horizon: Horizon | None) -> Settling:
+    """One event, and the change of the group's type, if that is what it leads to."""
     if stage.consumer is not None:
         yield from pass_time(stage.consumer, event.at_ms)
         before = _leave_consumer_group(stage, event)

@@ -37,6 +37,10 @@ class MemberTimes:
         """How long an answer is on its way."""
         return self.round_trip_ms - self.to_broker_ms
 
+    def last_heartbeat_ms(self, since_ms: int, now_ms: int) -> int:
+        """When the last heartbeat that was sent until now reaches the coordinator; the first is sent at `since_ms`."""
+        return now_ms - (now_ms - since_ms) % self.heartbeat_interval_ms + self.to_broker_ms
+
 
 @dataclass(frozen=True, slots=True)
 class Times:

@@ -15,7 +15,7 @@ from groupledger.core.protocol.consumer_group.heartbeat import HeartbeatRequest,
 from groupledger.core.protocol.consumer_group.play import Play
 from groupledger.core.protocol.consumer_group.process import Backoff, Process, Steps
 from groupledger.core.protocol.consumer_group.seats import static_seat
-from groupledger.core.protocol.consumer_group.settings import CLASSIC_SESSION_TIMEOUT_MS, RETRY_BACKOFF_MS
+from groupledger.core.protocol.consumer_group.settings import RETRY_BACKOFF_MS
 
 
 def needs_to_join(group: ConsumerGroup, process: Process, now_ms: int) -> Refusal | None:
@@ -56,7 +56,7 @@ def join_steps(play: Play, process: Process) -> Steps:
         if answer.error is not None:
             play.refuse(process, answer.error, answer.message)
             return
-        play.group.session_ms[member_id] = CLASSIC_SESSION_TIMEOUT_MS
+        play.group.session_ms[member_id] = process.times.session_timeout_ms
         process.consumer = c.enter(process.consumer, member_id, answer.epoch, leads=False)
         member = play.group.members[member_id]
         if play.group.epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:

@@ -17,7 +17,7 @@ from groupledger.core.protocol.consumer_group.exchange import begin_call, finish
 from groupledger.core.protocol.consumer_group.group_member import GroupMember
 from groupledger.core.protocol.consumer_group.play import Play
 from groupledger.core.protocol.consumer_group.process import EntryKind, Process
-from groupledger.core.protocol.consumer_group.settings import CLASSIC_SESSION_TIMEOUT_MS, ConsumerGroupSettings
+from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
 from groupledger.core.protocol.consumer_group.topic_table import TopicTable
 from groupledger.core.protocol.coordinator import Coordinator, Registered
 from groupledger.core.protocol.group import ClassicGroup, ClassicProcess
@@ -108,7 +108,7 @@ def _seat(
         for topic_id in sorted({topic_id for topic_id, _ in held})
     )
     group.heard_ms[member.member_id] = now_ms
-    group.session_ms[member.member_id] = CLASSIC_SESSION_TIMEOUT_MS
+    group.session_ms[member.member_id] = classic.times_of(member.process).session_timeout_ms
     group.changes.append(JOINED)
 
 
@@ -166,6 +166,7 @@ def _back(play: Play, group: ClassicGroup, process: Process) -> ClassicProcess:
     back = ClassicProcess(process.settings, process.consumer, play.clock_ms, process.number)
     back.alive, back.talks, back.joins = process.alive, process.talks, process.alive
     group.begin(back)
+    back.heard_ms = play.clock_ms
     back.application.take_over(process.application)
     back.commits_next_ms = process.commits_next_ms
     return back

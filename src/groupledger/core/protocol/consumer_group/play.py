@@ -23,7 +23,6 @@ from groupledger.core.protocol.consumer_group.coordinator import ConsumerGroup
 from groupledger.core.protocol.consumer_group.group_member import LEFT_STATIC, MemberState
 from groupledger.core.protocol.consumer_group.heartbeat import Refusal
 from groupledger.core.protocol.consumer_group.process import EntryKind, Process
-from groupledger.core.protocol.consumer_group.settings import CLASSIC_HEARTBEAT_INTERVAL_MS
 from groupledger.core.protocol.events import Join
 from groupledger.core.protocol.ownership import Gap, LiveOwnership
 from groupledger.core.protocol.records import Records
@@ -133,7 +132,7 @@ class Play(ReadingGroup):
     def interval_ms(self, process: Process) -> int:
         """Between two heartbeats of a process."""
         if process.client is None:
-            return CLASSIC_HEARTBEAT_INTERVAL_MS
+            return process.times.heartbeat_interval_ms
         return self.group.settings.heartbeat_interval_ms
 
     def of(self, entry: QueueEntry) -> Process | None:

@@ -148,9 +148,7 @@ class TimedProcess(Polls):
 
     def last_heartbeat_ms(self, now_ms: int) -> int:
         """When the last heartbeat that it sent until now reaches the coordinator."""
-        interval_ms = self.times.heartbeat_interval_ms
-        sent_ms = now_ms - (now_ms - self.heartbeats_since_ms) % interval_ms
-        return sent_ms + self.times.to_broker_ms
+        return self.times.last_heartbeat_ms(self.heartbeats_since_ms, now_ms)
 
     def next_heartbeat_ms(self, now_ms: int) -> int:
         """When the next heartbeat from now on reaches the coordinator; the first is sent an interval after joining."""
