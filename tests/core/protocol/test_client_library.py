@@ -81,7 +81,26 @@ def test_the_leaders_library_decides_who_gets_what(times):
         owners = simulate(Script({"t": 4}, joins, times=times))[-1].owners
         kept[library] = [number for (_, number), owner in owners.items() if owner == "a"]
     assert kept == {"java": [0, 1], "librdkafka": [2, 3]}
-    assert algorithm_of("librdkafka", "range") == "range"
+
+
+@pytest.mark.parametrize(
+    ("library", "firsts"), [("java", "i"), ("kafka-python", "i"), ("librdkafka", "a"), ("aiokafka", "a")]
+)
+def test_the_leaders_library_decides_who_is_first_under_range(library, firsts):
+    """The first gets one partition more: static members come first, or member ids alone are compared."""
+    joins = [e.Join(name, ("t",), ("range",), library=library) for name in "ab"]
+    static = e.Join("i", ("t",), ("range",), "instance", library=library)
+    owners = simulate(Script({"t": 4}, [*joins, static]))[-1].owners
+    assert max("abi", key=list(owners.values()).count) == firsts
+
+
+def test_a_leader_of_kafka_python_fails_at_a_member_that_does_not_subscribe_to_all():
+    joins = [
+        e.Join(name, topics, ("roundrobin",), library="kafka-python") for name, topics in (("a", "t"), ("b", "tu"))
+    ]
+    failed = simulate(Script({"t": 4, "u": 1}, joins))[-1]
+    assert failed.failure.startswith("kafka-python-roundrobin: KeyError: ")
+    assert failed.owners == {}
 
 
 def test_a_group_led_by_librdkafka_is_not_taken_over():

@@ -6,12 +6,16 @@ from dataclasses import replace
 
 import pytest
 
+from groupledger.core.assignors.server.group import TopicId
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.consumer_group.settings import MigrationPolicy
+from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.settlement import Pace
+from groupledger.core.protocol.simulator import simulate
+from groupledger.core.wire.primitives import uuid_bytes
 from tests.core.protocol.consumer_groups import classic, join, rounds, run
 from tests.core.protocol.played import listener_calls, owners_of
 
@@ -209,3 +213,26 @@ def test_a_paused_process_that_was_refused_when_it_started_again_is_gone():
     assert run(*events, migration_policy=MigrationPolicy.DOWNGRADE)[-1].refused.startswith("GROUP_ID_NOT_FOUND")
     with pytest.raises(Fault, match="there is no process 'b'"):
         run(*events, e.Resume("b", at_ms=400_000), migration_policy=MigrationPolicy.DOWNGRADE)
+
+
+# Order of lists
+
+
+def test_lists_of_the_classic_leader_keep_their_order():
+    """A broker's own group: ids of both topics fall into one bucket of a table of 16, so the order of lists decides.
+
+    librdkafka's range lists u before t, which has more partitions; `uniform` then takes from t.
+    """
+    ids = {"t": TopicId(uuid_bytes("KrnJqggXR0SPxGz4CeHFhg")), "u": TopicId(uuid_bytes("hwsqp8kDQ8acMo5NIdonRw"))}
+    members = {
+        "a": ["a-0040ac60-c071-40cc-bb5e-32a667b678aa"],
+        "b": ["b-8d2a1618-5ff9-4113-b37f-85e1702c6530"],
+        "c": ["4OUrO6U+Sp2blV1qtqXuVg"],
+    }
+    joins = [
+        *(e.Join(name, ("t", "u"), ("range",), library="librdkafka") for name in "ab"),
+        e.Join("c", ("t", "u"), group_protocol=e.GroupProtocol.CONSUMER, library="librdkafka"),
+    ]
+    known = {name: [each] for name, each in ids.items()}
+    settled = simulate(Script({"t": 4, "u": 3}, joins, member_ids=members, topic_ids=known))
+    assert owners_of(settled[-1]) == {"a": ["t-0", "u-0", "u-1"], "b": ["t-2", "u-2"], "c": ["t-1", "t-3"]}

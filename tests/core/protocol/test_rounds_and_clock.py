@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
+from itertools import takewhile
 from random import Random
 
 import pytest
@@ -57,10 +58,23 @@ def story_of(settlement):
     return settlement.owners, settlement.unowned, settlement.refused, len(settlement.rounds), calls
 
 
+def until_failure(settled):
+    """Those before a leader fails, as kafka-python's roundrobin does if not all subscribe to the same topics."""
+    return list(takewhile(lambda each: each.failure is None, settled))
+
+
+def failures(settled):
+    """Where, and why."""
+    return [(at, each.failure) for at, each in enumerate(settled) if each.failure is not None]
+
+
 @pytest.mark.parametrize("form", Form)
 @pytest.mark.parametrize("assignors", ASSIGNORS, ids="+".join)
 def test_a_clock_changes_nothing_but_when(assignors, form):
     for seed in range(10):
         asked = script(seed, form, assignors)
         played, by_clock = simulate(asked), simulate(replace(asked, times=Times()))
-        assert [story_of(each) for each in played] == [story_of(each) for each in by_clock], seed
+        assert [story_of(each) for each in until_failure(played)] == [
+            story_of(each) for each in until_failure(by_clock)
+        ], seed
+        assert failures(played)[:1] == failures(by_clock)[:1], seed

@@ -156,13 +156,14 @@ def make_application(
 
 
 class Polls:
-    """When a process polls: all the time while it has nothing to do, else an interval of work apart."""
+    """When a process polls: all the time while it has nothing to do, else an interval of work apart; what it misses."""
 
     application: Application
     polled_ms: int
     poll_started_ms: int
     commits_next_ms: int
     put_off_ms: int  # what was there at this time is to be read; 0: nothing is
+    misses: int  # which of its next answers does not arrive; 0: all do
 
     @property
     def polls(self) -> bool:
@@ -178,6 +179,11 @@ class Polls:
     def in_poll(self) -> bool:
         """Whether a poll has not returned yet."""
         raise AssertionError(f"{type(self).__name__} has no in_poll; expected one of each kind of process")
+
+    def misses_answer(self) -> bool:
+        """Whether the answer that comes now does not arrive."""
+        missed, self.misses = self.misses == 1, max(self.misses - 1, 0)
+        return missed
 
     def next_poll_ms(self, now_ms: int) -> int:
         """The first poll from now on."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
 from groupledger.core.faults import Fault
 from groupledger.core.protocol.compatibility import LIBRARIES, SUPPORTED, ByteCode, since
 from groupledger.core.registry import JAVA, RECORDS
@@ -17,6 +18,10 @@ BAD_CLIENT = "BAD_CLIENT"
 RELEASES = (((3, 4), ByteCode.KIP_792), ((2, 4), ByteCode.KIP_429))
 """From which release of Kafka's Java client on a subscription says so much (KIP-792: apache/kafka pull 12748)."""
 VERSION = re.compile(r"\d+\.\d+(\.\d+)*", re.ASCII)
+
+
+CLIENTS_EAGER = frozenset(each.name for each in CLIENT_ASSIGNORS.values() if each.protocol in ("range", "roundrobin"))
+"""Eager assignors of other libraries than Java's under Kafka's names: who is first, and the order of lists, differ."""
 
 
 class ClientLibrary(NamedTuple):
@@ -55,4 +60,5 @@ def require_assignors(client: ClientLibrary, assignors: tuple[str, ...], place: 
 def algorithm_of(library: str, assignor: str) -> str:
     """What a leader of this library runs where the group's protocol is called so."""
     own = (each.name for each in RECORDS if each.library == library and each.protocol_name == assignor)
-    return next(own, assignor)
+    eager = f"{library}-{assignor}"
+    return next(own, eager if eager in CLIENTS_EAGER else assignor)

@@ -176,9 +176,12 @@ class RefreshMetadata(Event):
 
 @dataclass(frozen=True, slots=True)
 class MissAssignment(Event):
-    """A process will get no answer to its next SyncGroup: it joins again with what it owned before."""
+    """A process will get no answer to its next SyncGroup, or to one `after` so many: it joins again with what it owned
+    before.
+    """
 
     member: str
+    after: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ class ClassicProcess(Polls):
     talks: bool = True
     frozen: bool = False  # learns nothing of topics
     frozen_rounds: int = 0  # after which it does; 0: when it is told to
-    misses: bool = False  # its next assignment
+    misses: int = 0
     loses: bool = False  # its next assignment, and is silent then
     joins: bool = True  # wants to, or was told to
     times: MemberTimes = field(default_factory=MemberTimes)

@@ -255,7 +255,7 @@ def _refresh(group: ClassicGroup, event: e.RefreshMetadata) -> None:
 
 
 def _miss(group: ClassicGroup, event: e.MissAssignment) -> None:
-    alive(group.processes, event.member).misses = True
+    alive(group.processes, event.member).misses = 1 + event.after
 
 
 def _lose(group: ClassicGroup, event: e.LoseAssignment) -> None:

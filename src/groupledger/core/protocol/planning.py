@@ -18,11 +18,13 @@ import numpy as np
 
 from groupledger.core import ragged
 from groupledger.core.assignors import MESSAGES, Status, assign
+from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
 from groupledger.core.batch import NONE, AssignmentBatch, GroupBatch
 from groupledger.core.custom.batches import Texts, assign_custom
 from groupledger.core.custom.group import Group, Member, TopicPartition
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.group_encoding import EncodedGroups, MemberClaim, encode_groups
+from groupledger.core.protocol.client_library import CLIENTS_EAGER
 from groupledger.core.protocol.leader import PartitionsByMember, Plan, Question, ThreeSets
 from groupledger.core.protocol.subscription import Subscription
 from groupledger.core.scenario_groups import through_user_data
@@ -49,6 +51,9 @@ def plan_all(questions: Sequence[Question], custom: Mapping[str, CustomAssignor]
         together.setdefault((question.assignor, question.form), []).append(place)
     for (assignor, form), places in together.items():
         asked = [questions[place] for place in places]
+        if assignor in CLIENTS_EAGER:
+            found |= zip(places, map(_client_plan, asked), strict=True)
+            continue
         plans = _plans(asked, assignor, form, known.get(assignor))
         if assignor in GIVE_BACK and form is Form.AS_KAFKA:
             plans = [_given_back(*each) for each in zip(asked, plans, strict=True)]
@@ -59,6 +64,19 @@ def plan_all(questions: Sequence[Question], custom: Mapping[str, CustomAssignor]
 def plan(question: Question, custom: Mapping[str, CustomAssignor] | None = None) -> Plan:
     """The plan of one group."""
     return plan_all([question], custom)[0]
+
+
+def _client_plan(question: Question) -> Plan:
+    """The plan of a leader of another library than Java's, whose assignor takes one group at a time."""
+    group = _group(question, remembered=False)
+    answer = next(iter(CLIENT_ASSIGNORS[question.assignor].plans(group, None)))
+    if answer.failure is not None:
+        return Plan({}, {}, ThreeSets(), f"{question.assignor}: {answer.failure}")
+    lists = {each.member_id: answer.lists.get(each.member_id, ()) for each in group.members}
+    owned = {TopicPartition(*each) for seat in question.seats for each in _claims(question, seat.subscription)}
+    target = {each for mine in lists.values() for each in mine}
+    sets = ThreeSets(*(tuple(sorted(some)) for some in (owned & target, target - owned, owned - target)))
+    return Plan(lists, lists, sets)
 
 
 def _plans(questions: Sequence[Question], assignor: str, form: Form, custom: CustomAssignor | None) -> list[Plan]:
@@ -112,22 +130,30 @@ def _texts(encoded: EncodedGroups) -> Texts:
 
 def encode(questions: Iterable[Question], *, remembered: bool) -> EncodedGroups:
     """The questions as one batch; claims are what members own, or what they remember."""
-    groups, claims = [], []
+    groups, claims = list[Group](), list[MemberClaim]()
     for question in questions:
         reads = remembered or question.reads_owned
-        members = []
-        for seat in question.seats:
-            sent = seat.subscription
-            stated, dated = (sent.generation, sent.memory.generation) if reads else (None, None)
-            owned = _claims(question, sent, remembered)
-            members.append(Member(seat.member_id, sent.topics, (), stated, seat.group_instance_id))
-            claims.append(MemberClaim(owned, dated))
-        subscribed = {topic for member in members for topic in member.topics} & question.view.keys()
-        groups.append(Group(tuple(members), {topic: question.view[topic] for topic in subscribed}))
+        sent = [seat.subscription for seat in question.seats]
+        claims += [
+            MemberClaim(_claims(question, each, remembered), each.memory.generation if reads else None) for each in sent
+        ]
+        groups.append(_group(question, remembered=remembered))
     return encode_groups(groups, claims)
 
 
-def _claims(question: Question, sent: Subscription, remembered: bool) -> Sequence[tuple[str, int]]:
+def _group(question: Question, *, remembered: bool) -> Group:
+    """The members, without what they claim, and the topics that the leader knows of those that they subscribe to."""
+    reads = remembered or question.reads_owned
+    members = tuple(
+        Member(each.member_id, sent.topics, (), sent.generation if reads else None, each.group_instance_id)
+        for each in question.seats
+        for sent in [each.subscription]
+    )
+    subscribed = {topic for member in members for topic in member.topics} & question.view.keys()
+    return Group(members, {topic: question.view[topic] for topic in subscribed})
+
+
+def _claims(question: Question, sent: Subscription, remembered: bool = False) -> Sequence[tuple[str, int]]:
     """What the assignor is told that a member owned, in the order in which its client writes it."""
     if remembered:
         memory = sent.memory.partitions

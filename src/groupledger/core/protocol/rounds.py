@@ -115,8 +115,7 @@ def _thaw(group: ClassicGroup, process: ClassicProcess) -> None:
 
 
 def _answer(group: ClassicGroup, process: ClassicProcess, member_id: str, plan: Plan) -> bool:
-    answered = plan.failure is None and not process.misses
-    process.misses = False
+    answered = not process.misses_answer() and plan.failure is None
     if process.loses and answered:
         process.loses = process.talks = False
         process.heard_ms = group.clock_ms

@@ -45,7 +45,13 @@ MOST_PARTITIONS = 100_000
 KEYS = ("id", "topics", "form", "pace", "times", "events", *map(group_key, (e.GroupProtocol.CONSUMER, *KINDS)))
 LISTS = frozenset({"topics", "assignors"})
 FLAGS = frozenset({"upgrade_from", "together", "known"})
-NUMBERS = {"at_ms": 2**53, "partitions": MOST_PARTITIONS, "rounds": MOST_ROUNDS, "rebalance_timeout_ms": 2**31}
+NUMBERS = {
+    "at_ms": 2**53,
+    "partitions": MOST_PARTITIONS,
+    "rounds": MOST_ROUNDS,
+    "after": MOST_ROUNDS,
+    "rebalance_timeout_ms": 2**31,
+}
 ENUMS = {"byte_code": ByteCode.__members__, "group_protocol": {each.value: each for each in e.GroupProtocol}}
 OPTIONAL = frozenset({"group_instance_id", "remote_assignor", "topic_regex", "process_id"})
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import NamedTuple
 
 from groupledger.core.custom.group import Protocol
@@ -31,6 +32,7 @@ UNANSWERED = "the SyncGroup of {} comes when the follow-up rebalance has begun, 
 BOTH_UNANSWERED = "the SyncGroups of {} and {} come when the follow-up rebalance has begun, and are not answered"
 ONCE_MORE = "members of librdkafka learn of topics one after the other, each joins then, and one does after the others"
 STALE = "{} is called back before it learns that the topic is gone: a leader of librdkafka gives it back what it owned"
+AND_UNANSWERED = "{}; " + UNANSWERED
 KNOWN = "librdkafka has metadata of all topics that {} subscribes to, since it led a group with them or had them before"
 UNKNOWN = "{} joins before it has metadata of {}, leads and assigns nothing of it, and joins again when it has"
 LOST = (
@@ -131,11 +133,18 @@ def _of_topics(members: _Members, event: e.SetPartitions | e.DeleteTopic, leader
         again = e.Subscribe(named[0], members.topics[named[0]], at_ms=event.at_ms)
         yield Way((event, again), ONCE_MORE)
     if isinstance(event, e.DeleteTopic):
-        for name in (each for each in named if _cooperates(members.joined[each])):
-            learns = e.RefreshMetadata(name, at_ms=event.at_ms)
-            for rounds in (1, 0):
-                frozen = e.FreezeMetadata(name, rounds, at_ms=event.at_ms, together=True)
-                yield Way((frozen, event, learns), STALE.format(name))
+        yield from _stale(members, event, [each for each in named if _cooperates(members.joined[each])])
+
+
+def _stale(members: _Members, event: e.DeleteTopic, named: list[str]) -> Iterator[Way]:
+    """One joins with a topic that is gone; of the rebalance after that, or of the next, somebody may get no answer."""
+    for name in named:
+        learns, cause = e.RefreshMetadata(name, at_ms=event.at_ms), STALE.format(name)
+        stale = [e.FreezeMetadata(name, rounds, at_ms=event.at_ms, together=True) for rounds in (1, 0)]
+        yield from (Way((frozen, event, learns), cause) for frozen in stale)
+        for frozen, late, after in product(stale, sorted(members.joined), (0, 1)):
+            misses = e.MissAssignment(late, after, at_ms=event.at_ms, together=True)
+            yield Way((frozen, misses, event, learns), AND_UNANSWERED.format(cause, late))
 
 
 def _of_subscribe(members: _Members, event: e.Subscribe) -> Iterator[Way]:

@@ -91,7 +91,7 @@ def _seat(
     group: ConsumerGroup, member: Registered, classic: ClassicGroup, given: Iterable[TopicPartition], now_ms: int
 ) -> None:
     process = classic.processes.get(member.process)
-    held = sorted(group.topics.identified(given))
+    held = [found for each in given for found in group.topics.identified([each])]
     group.members[member.member_id] = GroupMember(
         member_id=member.member_id,
         process=member.process,
@@ -100,12 +100,12 @@ def _seat(
         rebalance_timeout_ms=e.MAX_POLL_INTERVAL_MS if process is None else process.settings.rebalance_timeout_ms,
         epoch=group.epoch,
         previous_epoch=group.epoch,
-        assigned=dict.fromkeys(held, group.epoch),
+        assigned=dict.fromkeys(sorted(held), group.epoch),
         classic_assignors=member.assignors,
     )
     group.targets[member.member_id] = tuple(
-        (topic_id, tuple(number for other, number in held if other == topic_id))
-        for topic_id in sorted({topic_id for topic_id, _ in held})
+        (topic_id, tuple(sorted(number for other, number in held if other == topic_id)))
+        for topic_id in dict.fromkeys(topic_id for topic_id, _ in held)
     )
     group.heard_ms[member.member_id] = now_ms
     group.session_ms[member.member_id] = classic.times_of(member.process).session_timeout_ms

@@ -189,8 +189,8 @@ def _receive(play: Play, process: Process, answer: HeartbeatResponse) -> AskingT
     if process.sends_again:
         process.sends_again = False
         play.send_soon(process)
-    if process.misses:
-        process.misses, process.client = False, c.lose_answer(client)
+    if process.misses_answer():
+        process.client = c.lose_answer(client)
         return
     if answer.error is None:
         process.client = c.receive(client, answer)

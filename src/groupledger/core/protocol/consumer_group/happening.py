@@ -283,7 +283,7 @@ def _no_metadata(play: Play, event: e.FreezeMetadata | e.RefreshMetadata | e.Mis
 
 
 def _miss(play: Play, event: e.MissAssignment) -> None:
-    alive(play.processes, event.member).misses = True
+    alive(play.processes, event.member).misses = 1 + event.after
 
 
 def _wait(play: Play, event: e.Wait) -> None:

@@ -60,7 +60,7 @@ class Process(Polls):
     consumer: classic.Consumer | None = None
     alive: bool = True
     talks: bool = True
-    misses: bool = False  # the next answer
+    misses: int = 0
     resumes: bool = False  # until its next answer
     steps: Steps | None = None
     doing: Call | None = None

@@ -246,8 +246,7 @@ def _waits_for(process: TimedProcess, member_id: str, generation: int) -> bool:
 
 def _answer_syncs(group: TimedGroup) -> None:
     for member_id, process in group.syncing.items():
-        if process.misses:
-            process.misses = False
+        if process.misses_answer():
             _fail_sync(group, process, member_id)
         else:
             given = tuple(group.coordinator.given.get(member_id, ()))

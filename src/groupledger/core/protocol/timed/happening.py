@@ -224,7 +224,7 @@ def _refresh(group: TimedGroup, event: e.RefreshMetadata) -> None:
 
 
 def _miss(group: TimedGroup, event: e.MissAssignment) -> None:
-    _open(group, event.member).misses = True
+    _open(group, event.member).misses = 1 + event.after
 
 
 def _lose(group: TimedGroup, event: e.LoseAssignment) -> None:

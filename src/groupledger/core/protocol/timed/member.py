@@ -74,7 +74,7 @@ class TimedProcess(Polls):
     membership: Membership = Membership.UNJOINED
     frozen: bool = False
     frozen_rounds: int = 0
-    misses: bool = False
+    misses: int = 0
     loses: bool = False
     rejoins: bool = True
     closes: bool = False
