@@ -5,6 +5,19 @@ from __future__ import annotations
 from tests.mutants.keys import Key
 
 PROTOCOL: dict[Key, str] = {
+    Key("protocol/timed/agenda.py", "self._noted += 1", "1", "2"): "numbers that are only compared, and rise as before",
+    Key(
+        "protocol/records.py", "if overlap >= 0:", ">=", ">"
+    ): "spans that touch hold the same records as one span or as two",
+    Key(
+        "protocol/consumer_group/process.py", "poll_started_ms: int = 0", "0", "1"
+    ): "set when a poll begins, and read only while one goes on",
+    Key(
+        "protocol/consumer_group/process.py",
+        "seated: bool = False  # when the call began that it is in",
+        "False",
+        "True",
+    ): "set when a call begins, and read when it returns",
     Key(
         "protocol/ownership.py", "self.changes += 1", "1", "2"
     ): "a number that is only asked whether it is still the same",

@@ -106,7 +106,9 @@ class CompositeRebalanceListener(RebalanceListener):
     """
 
     def __init__(self, *listeners: RebalanceListener) -> None:
-        self.listeners = tuple(checked(each) or each for each in listeners)
+        for each in listeners:
+            checked(each)
+        self.listeners = listeners
 
     def on_partitions_assigned(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
         """Call each listener."""

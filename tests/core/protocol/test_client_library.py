@@ -6,7 +6,7 @@ import pytest
 
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_library import algorithm_of, read_client_library
+from groupledger.core.protocol.client_library import read_client_library
 from groupledger.core.protocol.compatibility import ByteCode
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.protocol.story import read_script, write_script

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, simulate
+from groupledger.core.protocol.timed.outages import Outages
 from groupledger.core.protocol.times import MemberTimes, Times
 from groupledger.core.step import Form
 from tests.core.protocol.drawn import script
@@ -139,3 +141,10 @@ def test_what_is_missed_until_an_event_and_again_in_its_rebalance_counts_both_ti
     rebalance_ms = 100 + 10
     again = dict.fromkeys(t(0, 1), 9_000 + rebalance_ms) | dict.fromkeys(t(2, 3), rebalance_ms)
     assert back.unavailable_ms == again | dict.fromkeys(t(4, 5), 9_000 + 40 + rebalance_ms)
+
+
+def test_what_nobody_consumes_for_no_time_is_no_outage():
+    seen = Outages()
+    seen.see(5, {TopicPartition("t", 0)})
+    seen.see(5, set())
+    assert seen.take(5) == ((), {})

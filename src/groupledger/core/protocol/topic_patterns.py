@@ -99,6 +99,11 @@ def _bounds(quantifier: str) -> tuple[int, int]:
         return int(quantifier[0] == "+"), LONGEST_NAME
     found = _BOUNDS.match(quantifier)
     least, comma, most = found.groups() if found is not None else ("", ",", "")
-    low = min(int(least[:4] or "0"), LONGEST_NAME)
-    high = low if not comma else min(int(most[:4] or str(LONGEST_NAME)), LONGEST_NAME)
+    low = _number(least or "0")
+    high = low if not comma else _number(most or str(LONGEST_NAME))
     return low, max(low, high)
+
+
+def _number(digits: str) -> int:
+    """A bound, be it written with zeros before it or with more digits than Python reads."""
+    return min(int(digits.lstrip("0")[:4] or "0"), LONGEST_NAME)

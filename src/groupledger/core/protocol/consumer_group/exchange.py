@@ -371,8 +371,6 @@ def _close_steps(play: Play, process: Process, *, lost: bool) -> Steps:
     """
     play.commit(process)
     owned, member_id = play.owned(process), process.member_id or ""
-    if process.client is not None:
-        process.giving = process.client.owns
     if owned and not (process.client is not None and process.client.shares):
         yield call(Callback.LOST if lost else Callback.REVOKED, owned)
     play.end(process)
