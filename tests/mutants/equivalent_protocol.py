@@ -138,7 +138,7 @@ PROTOCOL: dict[Key, str] = {
     ): "neither is None where there is something to reconcile",
     Key(
         "protocol/topic_patterns.py",
-        "high = low if not comma else min(int(most[:4] or str(LONGEST_NAME)), LONGEST_NAME)",
+        'return min(int(digits.lstrip("0")[:4] or "0"), LONGEST_NAME)',
         "4",
         "5",
     ): "more than the longest name either way",
