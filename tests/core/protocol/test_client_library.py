@@ -96,7 +96,8 @@ def test_the_leaders_library_decides_who_is_first_under_range(library, firsts):
 
 def test_a_leader_of_kafka_python_fails_at_a_member_that_does_not_subscribe_to_all():
     joins = [
-        e.Join(name, topics, ("roundrobin",), library="kafka-python") for name, topics in (("a", "t"), ("b", "tu"))
+        e.Join(name, tuple(topics), ("roundrobin",), library="kafka-python")
+        for name, topics in (("a", "t"), ("b", "tu"))
     ]
     failed = simulate(Script({"t": 4, "u": 1}, joins))[-1]
     assert failed.failure.startswith("kafka-python-roundrobin: KeyError: ")
