@@ -78,3 +78,14 @@ def test_a_clock_changes_nothing_but_when(assignors, form):
             story_of(each) for each in until_failure(by_clock)
         ], seed
         assert failures(played)[:1] == failures(by_clock)[:1], seed
+
+
+@pytest.mark.parametrize("times", [None, Times()])
+@pytest.mark.parametrize(("after", "unanswered"), [(0, [0]), (1, [1]), (2, [])])
+def test_the_next_syncgroup_or_a_later_one_is_not_answered(after, unanswered, times):
+    """b joins: a revokes in the first round, and is answered in two at the least."""
+    joins = [e.Join(name, ("t",), at_ms=at) for name, at in (("a", 0), ("b", APART_MS))]
+    events = [joins[0], e.MissAssignment("a", after, at_ms=APART_MS // 2), joins[1]]
+    rounds = simulate(Script({"t": 4}, events, times=times))[-1].rounds
+    answered = [next(row.answered for row in took.members if row.member == "a") for took in rounds]
+    assert [at for at, each in enumerate(answered) if not each] == unanswered
