@@ -278,6 +278,9 @@ def test_a_custom_assignor_is_known_by_its_own_name_too():
         settled = run(join("a", assignors=(name,)), join("b", assignors=(name,)), custom=custom)[-1]
         assert owners_of(settled) == {"a": ["t-0", "t-1", "t-2", "t-3"]}
         assert settled.rounds[-1].assignor == name
+    as_a_librarys = {"mine:all": replace(custom["mine:all"], protocol_name="librdkafka-range")}
+    settled = run(*(join(name, assignors=("librdkafka-range",)) for name in "ab"), custom=as_a_librarys)[-1]
+    assert owners_of(settled) == {"a": ["t-0", "t-1", "t-2", "t-3"]}
     other = {"other:all": CustomAssignor("other:all", everything, both, "everything", "other:all")}
     with pytest.raises(Fault, match="'other:all' and 'mine:all' both call themselves 'everything'"):
         run(A, custom=custom | other)

@@ -51,7 +51,7 @@ def plan_all(questions: Sequence[Question], custom: Mapping[str, CustomAssignor]
         together.setdefault((question.assignor, question.form), []).append(place)
     for (assignor, form), places in together.items():
         asked = [questions[place] for place in places]
-        if assignor in CLIENTS_EAGER:
+        if assignor in CLIENTS_EAGER and assignor not in known:
             found |= zip(places, map(_client_plan, asked), strict=True)
             continue
         plans = _plans(asked, assignor, form, known.get(assignor))
