@@ -117,6 +117,18 @@ def test_a_returning_static_member_is_the_only_one_that_is_called():
     calls = list(recorded_calls(rows.group_snapshots, rows.member_snapshots))
     assigned = [each for each in calls if each.snapshot_id in rewrites and each.call.callback is Callback.ASSIGNED]
     assert (len(rewrites), len(assigned)) == (4, 3)
+    assert [each for each in calls if each.snapshot_id in rewrites and each.call.callback is Callback.ASSIGN] == []
+
+
+@pytest.mark.parametrize("leader", [None, "nobody"])
+def test_a_leader_that_is_not_told_is_not_asked(leader):
+    rows = folded("dev/offsets", "java-range")
+    unled = [row._replace(leader=leader) for row in rows.group_snapshots]
+    calls = list(recorded_calls(rows.group_snapshots, rows.member_snapshots))
+    asked = [each for each in calls if each.call.callback is Callback.ASSIGN]
+    others = [(each.member_id, each.call) for each in calls if each not in asked]
+    assert asked
+    assert [(each.member_id, each.call) for each in recorded_calls(unled, rows.member_snapshots)] == others
 
 
 def test_groups_of_kip_848_and_of_connect_have_no_such_calls():

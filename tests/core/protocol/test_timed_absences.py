@@ -28,6 +28,25 @@ def test_who_stood_still_for_its_longest_poll_interval_leaves_when_it_goes_on():
     assert next(each[2:] for each in listened(settled[3:], "b")) == ("Lost", [1, 3])
 
 
+def test_a_static_one_that_hangs_stays_silent_when_others_join():
+    """b has given up its seat without a word at 120 s; the round of c waits for the end of its session alone."""
+    joins = [join(name, static=True) for name in "ab"]
+    events = *joins, e.Hang("b", at_ms=SETTLED_MS), join("c", 125_000)
+    settled = played(*events, rebalance_timeout_ms=20_000, session_timeout_ms=10_000)
+    first = settled[-1].rounds[0]
+    assert (first.started_ms, first.ended_ms) == (125_000, 117_000 + 3_000 + 10_000)
+
+
+def test_one_that_never_looks_at_its_assignment_was_answered_and_is_silent():
+    """Its heartbeat of 102,000 ms is its last: its session ends 10 s later."""
+    events = join("a"), join("b"), e.LoseAssignment("b", at_ms=SETTLED_MS), join("c", SETTLED_MS + 1)
+    settled = played(*events, session_timeout_ms=10_000)
+    lost, after, *_ = settled[-1].rounds
+    assert [(row.answered, row.joins_again) for row in lost.members if row.member == "b"] == [(True, False)]
+    assert after.started_ms == 112_000
+    assert "b" not in {row.member for row in after.members}
+
+
 def test_who_hears_at_once_that_it_is_no_member_reads_nothing_more():
     away = [e.Pause("b", at_ms=SETTLED_MS), e.Resume("b", at_ms=SETTLED_MS + 60_000)]
     settled = played(join("a"), join("b"), *away)
