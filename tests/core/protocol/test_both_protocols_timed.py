@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from groupledger.core.protocol import events as e
+from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.settlement import Pace
 from tests.core.protocol.consumer_groups import classic, join
 from tests.core.protocol.test_consumer_timed import MINUTE, calls, played, twice
 
@@ -71,3 +73,61 @@ def test_a_group_of_both_protocols_counts_its_records_through_both_changes_of_it
     assert settled[-1].timed.read.never == {}
     crash = played(*events[:3], e.Crash("a", at_ms=90_000), e.Wait(at_ms=180_000))
     assert 0 < twice(crash) <= 2 * 5 * 100
+
+
+@pytest.mark.parametrize("events", [CLASSIC_AGAIN, CLASSIC_AGAIN[:3]])
+@pytest.mark.parametrize("static", [False, True])
+@pytest.mark.parametrize(("resumed_ms", "late"), [(159_999, False), (160_000, True)])
+def test_a_classic_member_that_stood_still_for_its_longest_poll_interval_leaves_when_it_goes_on(
+    events, static, resumed_ms, late
+):
+    """Whatever the type of its group. A dynamic one says so; a static one takes back its seat."""
+    b = replace(events[1], group_instance_id="i-b") if static else events[1]
+    away = e.Pause("b", at_ms=150_000), e.Resume("b", at_ms=resumed_ms)
+    times = {"session_timeout_ms": 60_000, "rebalance_timeout_ms": 10_000}
+    settled = played(events[0], b, *events[2:], *away, e.Wait(at_ms=300_000), **times)
+    assert [each[1] for each in calls(settled[-2:], "b")].count("Lost") == late
+    assert set(settled[-1].owners.values()) == set(settled[-1].running)
+    others = [callback for _, callback, partitions in calls(settled[-2:], "a") if partitions]
+    assert bool(others) == (late and not static)
+
+
+SLOW_MS = 100_000
+"""A call of more than a session timeout; the heartbeat thread goes on."""
+
+
+def test_a_classic_member_has_its_own_time_to_revoke_when_its_group_becomes_a_consumer_group():
+    """a hears of c at 33 s, and again in onPartitionsRevoked at 36 s, where it stands still; c heartbeats each 5 s."""
+    pace = Pace(callback_ms={Callback.REVOKED: SLOW_MS})
+    times = {"session_timeout_ms": 200_000, "rebalance_timeout_ms": 20_000}
+    settled = played(classic("a"), join("c", at=30), e.Pause("a", at_ms=40_000), pace=pace, **times, rests=False)
+    assert next(each for each in calls(settled, "c") if each[2]) == (60_000, "Assigned", 4)
+
+
+@pytest.mark.parametrize(("slow", "taken_ms"), [(Callback.ASSIGNED, 705_000), (Callback.REVOKED, 605_000)])
+def test_a_classic_member_of_a_consumer_group_heartbeats_during_its_calls(slow, taken_ms):
+    settled = played(classic("a"), join("c", at=500), pace=Pace(callback_ms={slow: SLOW_MS}))
+    assert calls(settled, "c")[-1] == (taken_ms, "Assigned", 2)
+    assert "Lost" not in {callback for _, callback, _ in calls(settled, "a")}
+
+
+def test_a_classic_member_of_a_consumer_group_that_is_told_to_join_during_a_call_joins_right_after_it():
+    """c gives up t-2 and t-3 at 205 s, while a is in its second call, of nothing."""
+    settled = played(join("c"), classic("a", at=100), pace=Pace(callback_ms={Callback.ASSIGNED: SLOW_MS}))
+    told = calls(settled, "a")
+    assert told[told.index((303_000, "Assigned", 0)) :][1:3] == [
+        (303_000, "subscriptionUserData", 0),
+        (303_000, "onAssignment", 2),
+    ]
+
+
+def test_a_classic_member_that_a_consumer_group_drops_during_a_call_loses_all_right_after_it():
+    """The coordinator waits from 36 s to 56 s for it to revoke."""
+    pace = Pace(callback_ms={Callback.REVOKED: SLOW_MS})
+    settled = played(classic("a"), join("c", at=30), pace=pace, rebalance_timeout_ms=20_000, rests=False)
+    told = calls(settled, "a")
+    assert told[told.index((133_000, "Revoked", 2)) :][1:4] == [
+        (133_000, "onAssignment", 2),
+        (133_000, "Assigned", 0),
+        (133_000, "Lost", 2),
+    ]

@@ -26,7 +26,7 @@ from groupledger.core.protocol.ownership import Gap, LiveOwnership
 from groupledger.core.protocol.records import Records
 from groupledger.core.protocol.settlement import MemberCall, Pace, Round
 from groupledger.core.protocol.subscription import Subscription
-from groupledger.core.protocol.times import MemberTimes, Times
+from groupledger.core.protocol.times import MemberTimes, Times, member_times
 from groupledger.core.step import Form
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class ClassicProcess(Polls):
     joins: bool = True  # wants to, or was told to
     times: MemberTimes = field(default_factory=MemberTimes)
     heard_ms: int = 0  # when heartbeats began; of one that does not talk, when the coordinator last heard of it
+    stopped_ms: int = 0
     application: Application = field(init=False)
     polled_ms: int = 0
     poll_started_ms: int = 0
@@ -133,13 +134,9 @@ class ClassicGroup:
 
     def begin(self, process: ClassicProcess) -> None:
         """A process starts, or goes on in this group."""
-        process.times = self.times_of(process.name)
+        process.times = member_times(self.times, process.name, process.settings.rebalance_timeout_ms)
         process.application = make_application(self, process, partial(self.accepts, process), self.applications)
         process.commits_next_ms = self.clock_ms + commits_every_ms(self.times, self.applications)
-
-    def times_of(self, name: str) -> MemberTimes:
-        """Times of a process; Kafka's defaults where the group has none."""
-        return MemberTimes() if self.times is None else self.times.member(name)
 
     def accepts(self, process: ClassicProcess) -> bool:
         """Whether the coordinator takes a commit of a process: it is a member of this generation."""
@@ -205,6 +202,7 @@ class ClassicGroup:
         """A process stands still: it consumes nothing, whatever it believes to own."""
         if process.talks:
             process.heard_ms = process.times.last_heartbeat_ms(process.heard_ms, process.clock_ms)
+            process.stopped_ms = process.clock_ms
         process.talks = False
         self.ownership.give_up(process.name, process.consumer.owned, process.clock_ms)
 

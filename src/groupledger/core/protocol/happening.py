@@ -78,7 +78,12 @@ def _start(group: ClassicGroup, settings: e.Join) -> None:
     if old is not None:
         group.end(old)
     group.processes[settings.member] = process
-    seat = group.coordinator.static_seat(settings.group_instance_id)
+    _take_seat(group, process)
+
+
+def _take_seat(group: ClassicGroup, process: ClassicProcess) -> None:
+    """The first JoinGroup of a process, or the first after it fell out."""
+    seat = group.coordinator.static_seat(process.instance_id)
     if seat is not None:
         _fence(group, process, seat)
     if seat is None or group.coordinator.rebalancing:
@@ -174,12 +179,23 @@ def _resume(group: ClassicGroup, event: e.Resume) -> None:
         raise Fault("GROUP_ID_NOT_FOUND", f"GROUP_ID_NOT_FOUND: {event.member} finds a classic group, and ends")
     process = alive(group.processes, event.member)
     process.talks = True
-    if process.consumer.member_id not in group.coordinator.members:
+    if _is_late(group, process):
+        if process.instance_id is None:
+            _unseat(group, process)
+        reaction = c.fall_out(process.consumer, c.Error.UNKNOWN_MEMBER_ID)
+        group.made(process, reaction.calls, reaction.consumer)
+        _take_seat(group, process)
+    elif process.consumer.member_id not in group.coordinator.members:
         group.react(process, c.fall_out(process.consumer, c.Error.UNKNOWN_MEMBER_ID))
     elif process.consumer.generation != group.coordinator.generation:
         group.react(process, c.fall_out(process.consumer, c.Error.ILLEGAL_GENERATION))
     group.ownership.take(process.name, process.consumer.owned, process.clock_ms)
     _learn(group, process)
+
+
+def _is_late(group: ClassicGroup, process: ClassicProcess) -> bool:
+    """Whether it stood still for `max.poll.interval.ms`: it leaves, a static one silently. Not without times."""
+    return group.times is not None and group.clock_ms - process.stopped_ms >= process.times.rebalance_timeout_ms
 
 
 def _expire(group: ClassicGroup, event: e.Expire) -> None:

@@ -59,3 +59,8 @@ class Times:
     def member(self, name: str) -> MemberTimes:
         """Of the process of this name."""
         return self.of.get(name, self.each)
+
+
+def member_times(times: Times | None, name: str, rebalance_timeout_ms: int) -> MemberTimes:
+    """Of the process of this name; in a group without times Kafka's defaults, and the timeout that it says itself."""
+    return MemberTimes(rebalance_timeout_ms=rebalance_timeout_ms) if times is None else times.member(name)

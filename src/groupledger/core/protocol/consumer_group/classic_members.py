@@ -6,9 +6,12 @@ is their member epoch. What they do on their side is `core.protocol.consumer`.
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterable
 from dataclasses import replace
+from typing import Any
 
 from groupledger.core.protocol import consumer as c
+from groupledger.core.protocol.callbacks import Call
 from groupledger.core.protocol.consumer_group.coordinator import ConsumerGroup
 from groupledger.core.protocol.consumer_group.group_member import MemberState
 from groupledger.core.protocol.consumer_group.heartbeat import HeartbeatRequest, Refusal
@@ -38,18 +41,28 @@ def needs_to_join(group: ConsumerGroup, process: Process, now_ms: int) -> Refusa
     return None
 
 
+def heartbeat_beside(group: ConsumerGroup, process: Process, now_ms: int) -> None:
+    """A heartbeat during a call, after which it acts on the answer; that another has its seat it hears only then."""
+    error = needs_to_join(group, process, now_ms)
+    if error is Refusal.REBALANCE_IN_PROGRESS:
+        process.rejoins = True
+    elif error is not None and error is not Refusal.FENCED_INSTANCE_ID:
+        process.fallen = c.Error(error)
+
+
 def join_steps(play: Play, process: Process) -> Steps:
     """JoinGroup and SyncGroup until the member need not join again."""
     while process.alive:
         play.commit(process)
         joining = c.join(_with_topics(play, process))
         process.consumer = joining.consumer
-        yield from joining.calls
+        if not (yield from _called(process, joining.calls)):
+            return
         if not play.group.members and not play.has_talking_clients:
             play.is_classic = True  # nobody's group is a classic one to whoever joins it so
             return
         member_id = process.member_id or play.new_id(process.name)
-        process.consumer = replace(joining.consumer, member_id=member_id)
+        process.consumer, process.rejoins = replace(joining.consumer, member_id=member_id), False
         answer = yield _join_group(play, process, member_id)
         if answer is None:
             raise AssertionError(f"{process.name} sent JoinGroup; expected an answer")
@@ -64,10 +77,18 @@ def join_steps(play: Play, process: Process) -> Steps:
             continue
         reaction = c.receive_assignment(process.consumer, play.group.topics.named(member.assigned))
         process.consumer = reaction.consumer
-        yield from reaction.calls
-        if not reaction.joins and process.consumer.topics == joining.subscription.topics:
+        if not (yield from _called(process, reaction.calls)):
+            return
+        said = process.consumer.topics == joining.subscription.topics
+        if said and not (reaction.joins or process.rejoins):
             play.send_next(process)
             return
+
+
+def _called(process: Process, calls: Iterable[Call]) -> Generator[Call, Any, bool]:
+    """Make calls; whether it is still a member after them, as far as it was told."""
+    yield from calls
+    return not process.is_out
 
 
 def _with_topics(play: Play, process: Process) -> c.Consumer:
@@ -87,7 +108,7 @@ def _join_group(play: Play, process: Process, member_id: str) -> HeartbeatReques
         group_instance_id=process.settings.group_instance_id,
         topics=process.consumer.topics,
         regex="",
-        rebalance_timeout_ms=process.settings.rebalance_timeout_ms,
+        rebalance_timeout_ms=process.times.rebalance_timeout_ms,
         owned=play.group.topics.identified(process.consumer.owned),
         classic_assignors=process.settings.assignors,
     )

@@ -21,6 +21,7 @@ from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSetti
 from groupledger.core.protocol.consumer_group.topic_table import TopicTable
 from groupledger.core.protocol.coordinator import Coordinator, Registered
 from groupledger.core.protocol.group import ClassicGroup, ClassicProcess
+from groupledger.core.protocol.times import member_times
 from groupledger.core.step import Form
 
 WRITES_USER_DATA = frozenset({"librdkafka-cooperative-sticky"})
@@ -91,13 +92,15 @@ def _seat(
     group: ConsumerGroup, member: Registered, classic: ClassicGroup, given: Iterable[TopicPartition], now_ms: int
 ) -> None:
     process = classic.processes.get(member.process)
+    said_ms = e.MAX_POLL_INTERVAL_MS if process is None else process.settings.rebalance_timeout_ms
+    times = member_times(classic.times, member.process, said_ms)
     held = [found for each in given for found in group.topics.identified([each])]
     group.members[member.member_id] = GroupMember(
         member_id=member.member_id,
         process=member.process,
         topics=tuple(sorted(set(member.subscription.topics))),
         group_instance_id=member.group_instance_id,
-        rebalance_timeout_ms=e.MAX_POLL_INTERVAL_MS if process is None else process.settings.rebalance_timeout_ms,
+        rebalance_timeout_ms=times.rebalance_timeout_ms,
         epoch=group.epoch,
         previous_epoch=group.epoch,
         assigned=dict.fromkeys(sorted(held), group.epoch),
@@ -108,14 +111,14 @@ def _seat(
         for topic_id in dict.fromkeys(topic_id for topic_id, _ in held)
     )
     group.heard_ms[member.member_id] = now_ms
-    group.session_ms[member.member_id] = classic.times_of(member.process).session_timeout_ms
+    group.session_ms[member.member_id] = times.session_timeout_ms
     group.changes.append(JOINED)
 
 
 def _go_on(play: Play, process: ClassicProcess) -> None:
     """A classic process in the consumer group: it hears of it with its next heartbeat."""
     moved = Process(process.settings, process.number, consumer=process.consumer)
-    moved.alive, moved.talks = process.alive, process.talks
+    moved.alive, moved.talks, moved.stopped_ms = process.alive, process.talks, process.stopped_ms
     play.begin(moved)
     moved.application.take_over(process.application)
     moved.commits_next_ms = process.commits_next_ms
@@ -166,7 +169,7 @@ def _back(play: Play, group: ClassicGroup, process: Process) -> ClassicProcess:
     back = ClassicProcess(process.settings, process.consumer, play.clock_ms, process.number)
     back.alive, back.talks, back.joins = process.alive, process.talks, process.alive
     group.begin(back)
-    back.heard_ms = play.clock_ms
+    back.heard_ms, back.stopped_ms = play.clock_ms, process.stopped_ms
     back.application.take_over(process.application)
     back.commits_next_ms = process.commits_next_ms
     return back

@@ -9,7 +9,7 @@ from dataclasses import replace
 from groupledger.core.protocol import consumer as classic
 from groupledger.core.protocol.callbacks import Call, Callback, call
 from groupledger.core.protocol.consumer_group import client as c
-from groupledger.core.protocol.consumer_group.classic_members import join_steps, needs_to_join
+from groupledger.core.protocol.consumer_group.classic_members import heartbeat_beside, join_steps, needs_to_join
 from groupledger.core.protocol.consumer_group.coordinated import Reconciled
 from groupledger.core.protocol.consumer_group.coordinator import Turn
 from groupledger.core.protocol.consumer_group.heartbeat import REJOINS, HeartbeatRequest, HeartbeatResponse, Refusal
@@ -65,12 +65,15 @@ def time_out(play: Play, member_id: str) -> None:
 
 
 def leave_late(play: Play, process: Process) -> None:
-    """It leaves the group, a static one for now; it finds that all is lost at its next poll."""
+    """It leaves the group; it finds that all is lost at its next poll.
+
+    A static one leaves for now, or, in the classic protocol, without a word.
+    """
     member_id, process.too_late_ms = process.member_id or "", None
     if member_id in play.group.members:
         if process.instance_id is None:
             _unseat(play, member_id)
-        else:
+        elif process.client is not None:
             play.group.leave_for_now(member_id)
     if not process.falls:
         process.fallen = classic.Error.UNKNOWN_MEMBER_ID
@@ -104,7 +107,7 @@ def _send(play: Play, process: Process) -> AskingTargets:
         return
     if process.falls:
         return
-    if process.fallen is not None and (process.hung or process.client is not None):
+    if process.fallen is not None:
         yield from carry_on(play, process)  # it is in no group until it has lost everything
         return
     play.send_next(process)
@@ -122,7 +125,9 @@ def _send(play: Play, process: Process) -> AskingTargets:
 
 
 def _send_classic(play: Play, process: Process) -> AskingTargets:
-    """A classic heartbeat. One that is in a rebalance already says nothing of it."""
+    """A classic heartbeat. One that is in a rebalance already sends none between its calls."""
+    if process.steps is not None and process.heartbeats_beside:
+        heartbeat_beside(play.group, process, play.clock_ms)
     if process.steps is not None or process.consumer is None:
         return
     error = needs_to_join(play.group, process, play.clock_ms)

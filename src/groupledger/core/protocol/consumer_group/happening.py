@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -60,8 +59,6 @@ def _join(play: Play, event: e.Join) -> None:
 def _start(play: Play, settings: e.Join) -> None:
     """A process subscribes; it speaks to the coordinator at once."""
     require_topic_names(settings.topics)
-    if play.times is not None:
-        settings = replace(settings, rebalance_timeout_ms=play.times.member(settings.member).rebalance_timeout_ms)
     old = play.processes.pop(settings.member, None)
     if old is not None:
         play.end(old)
@@ -70,7 +67,7 @@ def _start(play: Play, settings: e.Join) -> None:
     play.begin(process)
     if settings.group_protocol.coordinated:
         require_quick(settings.member, settings.topic_regex or "")
-        process.client = _client(settings, play.new_id(settings.member))
+        process.client = _client(process, play.new_id(settings.member))
         play.send_soon(process)
     else:
         process.consumer = new_consumer(settings, play.group.topics.counts, play.form, {})
@@ -78,7 +75,8 @@ def _start(play: Play, settings: e.Join) -> None:
         play.put(process, EntryKind.GO_ON)
 
 
-def _client(settings: e.Join, member_id: str) -> ConsumerClient:
+def _client(process: Process, member_id: str) -> ConsumerClient:
+    settings = process.settings
     return ConsumerClient(
         member_id=member_id,
         process=settings.member,
@@ -86,7 +84,7 @@ def _client(settings: e.Join, member_id: str) -> ConsumerClient:
         regex=settings.topic_regex,
         group_instance_id=settings.group_instance_id,
         remote_assignor=settings.remote_assignor,
-        rebalance_timeout_ms=settings.rebalance_timeout_ms,
+        rebalance_timeout_ms=process.times.rebalance_timeout_ms,
         protocol=settings.group_protocol,
         process_id=_process_id(settings),
     )
@@ -122,7 +120,7 @@ def _pause(play: Play, event: e.Pause) -> None:
 def _hang(play: Play, event: e.Hang) -> None:
     """Its next poll does not come: `max.poll.interval.ms` after the last one it leaves the group."""
     process = _clocked(play, event, "hang")
-    process.too_late_ms = process.last_poll_ms(play.clock_ms) + process.settings.rebalance_timeout_ms
+    process.too_late_ms = process.last_poll_ms(play.clock_ms) + process.times.rebalance_timeout_ms
     process.read_on()
     process.hung = True
     play.ownership.begin_step()
@@ -181,8 +179,8 @@ def _resume(play: Play, event: e.Resume) -> None:
 def _poll_late(play: Play, process: Process) -> None:
     """One that stood still for `max.poll.interval.ms` leaves when it goes on, where the group has times."""
     polled_ms = process.last_poll_ms(process.stopped_ms)
-    if play.times is not None and process.client is not None and not process.in_poll:
-        if play.clock_ms - polled_ms >= process.settings.rebalance_timeout_ms:
+    if play.times is not None and not process.in_poll:
+        if play.clock_ms - polled_ms >= process.times.rebalance_timeout_ms:
             leave_late(play, process)
         process.polled_ms = play.clock_ms
 

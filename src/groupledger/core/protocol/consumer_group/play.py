@@ -27,7 +27,7 @@ from groupledger.core.protocol.events import Join
 from groupledger.core.protocol.ownership import Gap, LiveOwnership
 from groupledger.core.protocol.records import Records
 from groupledger.core.protocol.settlement import MemberCall, Pace
-from groupledger.core.protocol.times import MemberTimes, Times
+from groupledger.core.protocol.times import Times, member_times
 from groupledger.core.step import Form
 
 
@@ -87,7 +87,7 @@ class Play(ReadingGroup):
 
     def begin(self, process: Process) -> None:
         """A process starts, or goes on in this group."""
-        process.times = MemberTimes() if self.times is None else self.times.member(process.name)
+        process.times = member_times(self.times, process.name, process.settings.rebalance_timeout_ms)
         process.application = make_application(self, process, partial(self.accepts, process), self.applications)
         process.polled_ms = self.clock_ms
         process.commits_next_ms = self.clock_ms + self.commits_every_ms

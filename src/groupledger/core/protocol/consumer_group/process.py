@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from groupledger.core.protocol import consumer as classic
 from groupledger.core.protocol.application import Application, Polls
-from groupledger.core.protocol.callbacks import Call
+from groupledger.core.protocol.callbacks import Call, Callback
 from groupledger.core.protocol.consumer_group.client import ConsumerClient
 from groupledger.core.protocol.consumer_group.heartbeat import HeartbeatRequest, HeartbeatResponse
 from groupledger.core.protocol.consumer_group.topic_table import NO_PARTITIONS, TopicIdPartitionSet
@@ -40,6 +40,10 @@ Steps = Generator[Call | HeartbeatRequest | Backoff | NextPoll, HeartbeatRespons
 """What a process does one after the other; a request is answered into it."""
 
 
+HEARTBEATS_BESIDE = frozenset({Callback.REVOKED, Callback.ON_ASSIGNMENT, Callback.ASSIGNED})
+"""Calls of a classic process that is a member: heartbeats stop at subscriptionUserData, and when it has fallen out."""
+
+
 @dataclass(slots=True)
 class Process(Polls):
     """One process. `alive`: it has not ended; `talks`: nor does it stand still, and the coordinator hears of it.
@@ -47,7 +51,8 @@ class Process(Polls):
     It has a `client` of the consumer protocol or a `consumer` of the classic one. `steps` are under way, the call that
     it is in began at `since_ms`, and `turns` is what is left of it. `taking`: what it is given in that call, and owns
     once it has returned; `giving`: what it has given up then. `reconciling_ms`: when it began to take a new assignment.
-    `fallen`, `closing`: what it does after the call; `falls`: it has begun to lose all. `waits` for an answer.
+    `fallen`, `closing`: what it does after the call; `falls`: it has begun to lose all. `rejoins`: it was told to join
+    (again) while it was in a call, in the classic protocol. `waits` for an answer.
     `wakes`: those of its entries in the queue count that bear this number. `hung`: it polls no more, and leaves by
     itself at `too_late_ms`. `cut_off`: it polls, and its coordinator is out of reach. `leaves`: it closes.
     """
@@ -80,6 +85,7 @@ class Process(Polls):
     reconciling_ms: int | None = None
     fallen: classic.Error | None = None
     falls: bool = False
+    rejoins: bool = False
     closing: bool = False
     waits: bool = False
     sends_again: bool = False
@@ -127,6 +133,11 @@ class Process(Polls):
     def in_poll(self) -> bool:
         """Whether a callback, which runs in a poll, has not returned yet."""
         return self.turns is not None
+
+    @property
+    def heartbeats_beside(self) -> bool:
+        """Whether a classic process heartbeats while it does something: in a call, as long as it is a member."""
+        return self.doing is not None and self.doing.callback in HEARTBEATS_BESIDE
 
     @property
     def works_ms(self) -> int:
