@@ -44,6 +44,29 @@ def calls(settled, member):
     ]
 
 
+@pytest.mark.parametrize(
+    ("leave", "had"),
+    [
+        (e.Leave("a", at_ms=5_000), [("Assigned", 4), ("Revoked", 4)]),
+        (e.Leave("b", at_ms=10_000), []),
+        (e.Leave("b", at_ms=10_001), [("Assigned", 2), ("Revoked", 2)]),
+    ],
+)
+def test_an_event_comes_before_what_is_due_at_the_same_moment(leave, had):
+    """a hears of b at 5 s, and b at 10 s of what a gave up."""
+    settled = played(join("a"), join("b"), leave)
+    assert [each[1:] for each in calls(settled, leave.member) if each[2]] == had
+
+
+@pytest.mark.parametrize(
+    ("joins_s", "between"), [(140, []), (141, [(140_000, "Assigned", 2), (145_000, "Revoked", 2)])]
+)
+def test_a_session_that_ends_at_the_moment_of_an_event_ends_after_it(joins_s, between):
+    """b was last heard of at 95 s; a is given what b had, where c has not come by then."""
+    settled = played(join("a"), join("b"), e.Crash("b", at_ms=100_000), join("c", at=joins_s))
+    assert [each for each in calls(settled, "a") if each[0] > 5_000 and each[2]] == between
+
+
 def twice(settled):
     return sum(settled[-1].timed.read.twice.values())
 

@@ -53,7 +53,7 @@ def pass_time(play: Play, until_ms: int | None) -> AskingTargets:
     while (until_ms is None or play.clock_ms < until_ms) and not play.is_classic and play.failure is None:
         if not play.is_quiet():
             upcoming = play.next_ms()
-            if upcoming is None or (until_ms is not None and upcoming > until_ms):
+            if upcoming is None or (until_ms is not None and upcoming >= until_ms):
                 break
             yield from take_next(play)
             steps += 1
@@ -61,7 +61,7 @@ def pass_time(play: Play, until_ms: int | None) -> AskingTargets:
                 play.failure = f"not at rest after {MOST_STEPS:,} heartbeats, calls and time-outs"
             continue
         over = play.silent_time_out()
-        if over is None or (until_ms is not None and over[0] > until_ms):
+        if over is None or (until_ms is not None and over[0] >= until_ms):
             break
         play.skip_to(over[0])
         time_out(play, over[1])
