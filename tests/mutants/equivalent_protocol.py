@@ -191,4 +191,19 @@ PROTOCOL: dict[Key, str] = {
         "0",
         "1",
     ): "a limit of our own to steps without a round, which is reached one step earlier",
+    Key(
+        "protocol/timed/group.py", "newcomers: bool = False", "False", "True"
+    ): "set when an empty group begins to wait, and read only then",
+    Key(
+        "protocol/group.py",
+        "process.commits_next_ms = self.clock_ms + commits_every_ms(self.times, self.applications)",
+        "process.commits_next_ms = self.clock_ms + commits_every_ms(self.times, self.applications)",
+        "pass",
+    ): "its first join sets it, before which the process owns nothing that it could commit",
+    Key(
+        "protocol/timed/happening.py", "process.commits_next_ms = group.now_ms + group.commits_every_ms", "+", "-"
+    ): "its first join sets it, before which the process owns nothing that it could commit",
+    Key(
+        "protocol/consumer_group/settling.py", "if steps > MOST_STEPS and play.times is not None:", ">", ">="
+    ): "a limit of our own to steps without rest, which is reached one step earlier",
 }

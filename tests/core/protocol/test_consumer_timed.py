@@ -58,6 +58,13 @@ def test_an_event_comes_before_what_is_due_at_the_same_moment(leave, had):
     assert [each[1:] for each in calls(settled, leave.member) if each[2]] == had
 
 
+def test_one_that_hangs_heartbeats_on_until_its_poll_interval_is_over():
+    """It is told of c at 105 s, and nobody waits for it; its session would have ended at 145 s."""
+    settled = played(join("a"), join("b"), e.Hang("a", at_ms=100_000), join("c", at=101), rests=False)
+    told = [(row.at_ms, row.member) for row in settled[-1].coordinated.heartbeats if row.epoch != row.sent_epoch]
+    assert told == [(101_000, "c"), (105_000, "a"), (105_000, "b"), (400_000, "b"), (401_000, "c")]
+
+
 @pytest.mark.parametrize(
     ("joins_s", "between"), [(140, []), (141, [(140_000, "Assigned", 2), (145_000, "Revoked", 2)])]
 )
