@@ -97,6 +97,13 @@ def test_user_data_of_assignments_forbids_the_conversion():
     assert run(classic("a", assignors=("range",)), join("c", at=60))[-1].refused is None
 
 
+def test_one_that_crashes_while_its_group_is_classic_again_is_gone():
+    away = classic("a"), join("c", at=10), e.Pause("c"), e.Expire("c"), e.Crash("c")
+    assert run(*away)[-1].refused is None
+    with pytest.raises(Fault, match="there is no process 'c'"):
+        run(*away, e.Resume("c"))
+
+
 def test_a_group_without_members_is_anybodys():
     emptied = run(classic("a"), e.Leave("a"), join("b", at=60), migration_policy=MigrationPolicy.DISABLED)[-1]
     assert (emptied.refused, emptied.coordinated.epoch) == (None, 2)
