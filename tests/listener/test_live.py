@@ -397,3 +397,13 @@ def test_kafka_pythons_generation_is_none_only_outside_of_a_group(kafka_python, 
     metadata = SimpleNamespace(group_id="g", generation_id=told, member_id="", group_instance_id=None)
     kafka_python._consumer.group_metadata = lambda: metadata
     assert kafka_python.group_metadata() == GroupMetadataView("g", generation)
+
+
+@pytest.mark.parametrize("answer", [SimpleNamespace(), ValueError("no coordinator")])
+def test_kafka_pythons_callback_of_a_commit_is_told_what_was_committed_or_the_error(kafka_python, answer):
+    told = []
+    committed = {t(0)[0]: OffsetAndMetadata(4)}
+    kafka_python.commit_async(committed, lambda *each: told.append(each))
+    ((offsets,), options) = next(each[1:] for each in kafka_python._consumer.did if each[0] == "commit_async")
+    options["callback"](offsets, answer)
+    assert told == [(committed, answer if isinstance(answer, ValueError) else None)]
