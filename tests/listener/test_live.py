@@ -407,3 +407,12 @@ def test_kafka_pythons_callback_of_a_commit_is_told_what_was_committed_or_the_er
     ((offsets,), options) = next(each[1:] for each in kafka_python._consumer.did if each[0] == "commit_async")
     options["callback"](offsets, answer)
     assert told == [(committed, answer if isinstance(answer, ValueError) else None)]
+
+
+@pytest.mark.parametrize("operation", ["pause", "resume"])
+def test_kafka_python_pauses_and_resumes_what_is_assigned_and_nothing_else(kafka_python, operation):
+    kafka_python._consumer.owned = {Native(*each) for each in t(0)}
+    getattr(kafka_python, operation)(t(0))
+    with pytest.raises(IllegalStateError, match=f"{operation} of t-1, which are not assigned"):
+        getattr(kafka_python, operation)(t(0, 1))
+    assert [name for name, *_ in kafka_python._consumer.did] == [operation]

@@ -206,4 +206,7 @@ PROTOCOL: dict[Key, str] = {
     Key(
         "protocol/consumer_group/settling.py", "if steps > MOST_STEPS and play.times is not None:", ">", ">="
     ): "a limit of our own to steps without rest, which is reached one step earlier",
+    Key("protocol/group.py", "polled_ms: int = 0", "0", "1"): (
+        "set with its first call, before which the process owns nothing that it could read"
+    ),
 }

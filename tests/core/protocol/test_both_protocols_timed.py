@@ -131,3 +131,5 @@ def test_a_classic_member_that_a_consumer_group_drops_during_a_call_loses_all_ri
         (133_000, "Assigned", 0),
         (133_000, "Lost", 2),
     ]
+    joined = next(row for row in settled[-1].coordinated.heartbeats if row.member == "a" and row.at_ms == 133_000)
+    assert (joined.sent_epoch, joined.owned) == (0, ())

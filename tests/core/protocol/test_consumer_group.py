@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 
 import pytest
 
+from groupledger.core.assignors.server.order import JOINED, REWRITTEN
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
@@ -14,7 +16,10 @@ from groupledger.core.protocol.consumer_group import client as c
 from groupledger.core.protocol.consumer_group.group_member import GroupMember
 from groupledger.core.protocol.consumer_group.heartbeat import HeartbeatResponse
 from groupledger.core.protocol.consumer_group.subscriptions import is_homogeneous
+from groupledger.core.protocol.consumer_group.targets import find_targets
 from groupledger.core.protocol.settlement import Pace
+from groupledger.core.protocol.simulator import Script, play
+from groupledger.core.step import Form
 from tests.core.protocol.consumer_groups import CONSUMER, SECOND, beats, epochs, join, run
 from tests.core.protocol.played import listener_calls, owners_of
 
@@ -322,3 +327,15 @@ def test_members_that_left_do_not_change_the_order_of_those_that_came_after_them
     joins = [join(f"{name}16", at=240 + 60 * at) for at, name in enumerate("abc")]
     before = [(join(f"x{at}", at=40 * at), e.Leave(f"x{at}", at_ms=(40 * at + 20) * SECOND)) for at in range(6)]
     assert run(*chain.from_iterable(before), *joins)[-1].owners == run(*joins)[-1].owners
+
+
+def test_a_member_that_joins_is_written_twice_and_enlarges_the_groups_map_like_two():
+    """Decision 0191: its metadata, then its current assignment, which later writes only replace."""
+    playing = play(Script({"t": 4}, [join("a"), join("b", at=10), join("c", at=60)], Form.AS_KAFKA), {})
+    asked, answer = [], None
+    with suppress(StopIteration):
+        while True:
+            asked.append(playing.send(answer))
+            (answer,) = find_targets(asked[-1:])
+    newcomer = JOINED, REWRITTEN
+    assert [each.group.changes for each in asked] == [(), newcomer, newcomer * 2]

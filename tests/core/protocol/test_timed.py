@@ -27,6 +27,7 @@ def waited(settled):
         ([0, 2_999], 300_000, 6_000),  # once more, since somebody came
         ([0, 2_999, 5_999], 300_000, 9_000),
         ([0, 2_999, 5_999], 5_000, 5_000),  # but for no longer than a rebalance timeout in all
+        ([0, 2_999, 4_000], 5_000, 5_000),
     ],
 )
 def test_the_first_generation_waits_for_those_who_come(joins_ms, rebalance_ms, given_ms):
