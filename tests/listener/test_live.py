@@ -17,54 +17,13 @@ from groupledger.listener import (
     IllegalStateError,
     OffsetAndMetadata,
     OffsetAndTimestamp,
-    RebalanceListener,
     UnsupportedOperationError,
     WakeupError,
 )
 from groupledger.listener.confluent import ConfluentConsumer, generation_of
-from groupledger.listener.kafka_python import KafkaPythonConsumer
-from groupledger.listener.view import GroupMetadataView
 from tests.core.protocol.played import t
-from tests.listener.fake_clients import CONFLUENT, KAFKA, NO_OFFSET, Native
-
-
-@pytest.fixture
-def confluent(monkeypatch):
-    monkeypatch.setattr("groupledger.listener.confluent.client_module", lambda *_: CONFLUENT)
-    return lambda strategy: ConfluentConsumer({"group.id": "g", "partition.assignment.strategy": strategy})
-
-
-@pytest.fixture
-def kafka_python(monkeypatch):
-    monkeypatch.setattr("groupledger.listener.kafka_python.client_module", lambda *_: KAFKA)
-    return KafkaPythonConsumer(group_id="g")
-
-
-class Doing(RebalanceListener):
-    def __init__(self, **actions):
-        self.actions, self.seen = actions, []
-
-    def act(self, name, partitions, consumer):
-        self.seen.append((name, tuple(partitions), sorted(consumer.assignment())))
-        self.actions.get(name, lambda *_: None)(partitions, consumer)
-
-    def on_partitions_assigned(self, partitions, consumer):
-        self.act("assigned", partitions, consumer)
-
-    def on_partitions_revoked(self, partitions, consumer):
-        self.act("revoked", partitions, consumer)
-
-    def on_partitions_lost(self, partitions, consumer):
-        self.act("lost", partitions, consumer)
-
-
-def polled(consumer, listener, *due):
-    consumer.set_rebalance_listener(listener)
-    consumer.subscribe(["t"])
-    for each in due:
-        consumer._consumer.due = [each]
-        consumer.poll(0.1)
-    return consumer._consumer.did
+from tests.listener.doing import Doing, polled
+from tests.listener.fake_clients import CONFLUENT, NO_OFFSET, Native
 
 
 @pytest.mark.parametrize(("strategy", "assigns", "gives"), [
@@ -325,50 +284,6 @@ def test_closing_tells_the_listener_while_the_client_still_answers(confluent):
     assert [name for name, _, _ in did][-2:] == ["unassign", "close"]
 
 
-def test_kafka_python_runs_listeners_beside_its_loop(kafka_python):
-    def commit(partitions, consumer):
-        consumer.commit_sync({each: OffsetAndMetadata(7) for each in partitions}, timeout=2.5)
-
-    listener = Doing(assigned=lambda partitions, consumer: consumer.seek(partitions[0], 3), revoked=commit)
-    due = ("on_partitions_assigned", t(0, 1)), ("on_partitions_revoked", t(1)), ("on_partitions_lost", t(0))
-    did = polled(kafka_python, listener, *due)
-    assert [name for name, *_ in listener.seen] == ["assigned", "revoked", "lost"]
-    assert listener.seen[-1] == ("lost", t(0), [])
-    assert did[0] == ("seek", (Native("t", 0), 3), {})
-    assert did[1] == ("commit", ({Native("t", 1): (7, "", -1)},), {"timeout_ms": 2_500})
-
-
-def test_kafka_python_pauses_and_resumes(kafka_python):
-    did = polled(kafka_python, Doing(), ("on_partitions_assigned", t(0, 1)))
-    kafka_python.pause(t(0, 1))
-    kafka_python.resume(t(1))
-    assert did == [("pause", (Native("t", 0), Native("t", 1)), {}), ("resume", (Native("t", 1),), {})]
-
-
-def test_kafka_python_gives_the_records_that_it_polls(kafka_python, monkeypatch):
-    kafka_python.subscribe(["t"])
-    assert (kafka_python.poll(2.5), kafka_python._consumer.polled_ms) == (None, 2_500)
-    monkeypatch.setattr(type(kafka_python._consumer), "poll", lambda *_, **__: {"t-0": ["a record"]})
-    assert kafka_python.poll(0.1) == {"t-0": ["a record"]}
-
-
-def test_kafka_pythons_lag_is_what_is_left_as_far_as_the_client_knows(kafka_python):
-    polled(kafka_python, Doing(), ("on_partitions_assigned", t(0)))
-    client = kafka_python._consumer
-    client.position = lambda *_, **__: 12
-    lags = []
-    for client.highwater in (lambda _: None, lambda _: 20, lambda _: 12, lambda _: 11):
-        lags.append(kafka_python.current_lag(t(0)[0]))
-    assert lags == [None, 8, 0, 0]
-
-
-def test_what_kafka_python_is_assigned_after_a_loss_is_there(kafka_python):
-    polled(kafka_python, Doing(), ("on_partitions_assigned", t(0)), ("on_partitions_lost", t(0)))
-    assert kafka_python.assignment() == set()
-    kafka_python._consumer.owned = {Native("t", 0)}  # the client has it before its listener is called
-    assert kafka_python.assignment() == set(t(0))
-
-
 def test_a_client_that_is_not_installed_is_said():
     with pytest.raises(Fault, match="no-such-client is not installed; expected `pip install no-such-client`"):
         client_module("no_such_client", "no-such-client")
@@ -390,29 +305,3 @@ def test_confluents_next_assignment_comes_on_top_or_in_place_of_the_last_one(con
     consumer = confluent(strategy)
     polled(consumer, Doing(), ("on_assign", t(0)), ("on_assign", t(1)))
     assert consumer.assignment() == set(owned)
-
-
-@pytest.mark.parametrize(("told", "generation"), [(-1, None), (0, 0), (7, 7)])
-def test_kafka_pythons_generation_is_none_only_outside_of_a_group(kafka_python, told, generation):
-    metadata = SimpleNamespace(group_id="g", generation_id=told, member_id="", group_instance_id=None)
-    kafka_python._consumer.group_metadata = lambda: metadata
-    assert kafka_python.group_metadata() == GroupMetadataView("g", generation)
-
-
-@pytest.mark.parametrize("answer", [SimpleNamespace(), ValueError("no coordinator")])
-def test_kafka_pythons_callback_of_a_commit_is_told_what_was_committed_or_the_error(kafka_python, answer):
-    told = []
-    committed = {t(0)[0]: OffsetAndMetadata(4)}
-    kafka_python.commit_async(committed, lambda *each: told.append(each))
-    ((offsets,), options) = next(each[1:] for each in kafka_python._consumer.did if each[0] == "commit_async")
-    options["callback"](offsets, answer)
-    assert told == [(committed, answer if isinstance(answer, ValueError) else None)]
-
-
-@pytest.mark.parametrize("operation", ["pause", "resume"])
-def test_kafka_python_pauses_and_resumes_what_is_assigned_and_nothing_else(kafka_python, operation):
-    kafka_python._consumer.owned = {Native(*each) for each in t(0)}
-    getattr(kafka_python, operation)(t(0))
-    with pytest.raises(IllegalStateError, match=f"{operation} of t-1, which are not assigned"):
-        getattr(kafka_python, operation)(t(0, 1))
-    assert [name for name, *_ in kafka_python._consumer.did] == [operation]

@@ -145,6 +145,15 @@ def test_where_nothing_else_was_committed_the_next_one_begins_nobody_knows_where
     )
 
 
+def test_what_was_committed_before_the_first_generation_is_where_the_next_one_begins():
+    log = Log()
+    log.commit(0, 40)
+    log.classic(1, [member("a", ONE)])
+    log.commit(0, 250)
+    log.classic(2, [member("a", {}), member("b", ONE)])
+    assert wrong(log, Silent) == [("a", "left uncommitted", 250), ("b", "reads again", 40)]
+
+
 def test_what_is_committed_of_one_partition_says_nothing_of_another():
     two: Partitions = {"clicks": (0, 1)}
     log = Log()

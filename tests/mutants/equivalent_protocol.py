@@ -209,4 +209,20 @@ PROTOCOL: dict[Key, str] = {
     Key("protocol/group.py", "polled_ms: int = 0", "0", "1"): (
         "set with its first call, before which the process owns nothing that it could read"
     ),
+    Key("listener/recorded.py", "self._spent_ms: int = 0", "0", "1"): "set again before each call",
+    Key(
+        "protocol/timed/group.py", "completing: bool = False  # COMPLETING_REBALANCE", "False", "True"
+    ): "set when the first member joins, before which nobody asks",
+    Key(
+        "protocol/timed/group.py",
+        "if self._seen is None or self._seen[0] != changes or self._seen[1] is not wanted:",
+        "0",
+        "1",
+    ): "what was seen is seen again, with the same result",
+    Key(
+        "protocol/metrics.py",
+        "if row.started_ms is not None and row.ended_ms is not None:  # a clock ran",
+        "and",
+        "or",
+    ): "a row has both or neither",
 }

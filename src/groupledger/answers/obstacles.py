@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from groupledger.answers.generations import CLASSIC
 from groupledger.answers.recorded_states import CONSUMER
 from groupledger.core import conversion as c
-from groupledger.core.protocol.compatibility import KAFKAS_ASSIGNORS, NEWEST_SUBSCRIPTION, SPEAK_KIP_848, STREAMS
+from groupledger.core.protocol.compatibility import KAFKAS_ASSIGNORS, SPEAK_KIP_848, STREAMS
 from groupledger.core.protocol.handwriting import libraries
 from groupledger.core.protocol.recorded import CONSUMERS
 from groupledger.core.short_names import shortened
+from groupledger.core.wire.consumer_protocol import NEWEST_VERSION
 
 if TYPE_CHECKING:
     from groupledger.answers.rows import Record
@@ -112,7 +113,7 @@ def _of_clients(state: Record, members: Sequence[Record], attributed: frozenset[
         known = libraries(state["assignor"], version, row["user_data"])
         if not known and row["member_id"] == state["leader"]:
             known = attributed
-        old = version is not None and version < NEWEST_SUBSCRIPTION
+        old = version is not None and version < NEWEST_VERSION  # Java writes it since Kafka 3.5
         if not known:
             strangers.append(row["member_id"])
         elif not known & SPEAK_KIP_848 or (old and known & SPEAK_KIP_848 <= {"java"}):

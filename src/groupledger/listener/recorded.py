@@ -162,7 +162,7 @@ class RecordedConsumer(HostedConsumer):
     def __init__(self, member: str, group_id: str, broker: SimulatedBroker, timeout_ms: int | None) -> None:
         super().__init__(member, group_id, broker=broker)
         self._timeout_ms = timeout_ms
-        self._spent_ms = 0
+        self._spent_ms: int = 0
 
     def follow(self, due: _DueCommit, broker: RecordedBroker) -> None:
         """Read up to a recorded commit, and commit as far as was read, unless that is left to the listener.

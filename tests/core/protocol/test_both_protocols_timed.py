@@ -133,3 +133,14 @@ def test_a_classic_member_that_a_consumer_group_drops_during_a_call_loses_all_ri
     ]
     joined = next(row for row in settled[-1].coordinated.heartbeats if row.member == "a" and row.at_ms == 133_000)
     assert (joined.sent_epoch, joined.owned) == (0, ())
+
+
+def test_an_eager_classic_member_that_is_dropped_while_it_revokes_for_joining_loses_nothing_more():
+    pace = Pace(callback_ms={Callback.REVOKED: SLOW_MS})
+    events = classic("a", assignors=("range",)), join("c", at=30)
+    settled = played(*events, pace=pace, rebalance_timeout_ms=20_000, rests=False)
+    told = calls(settled, "a")
+    assert told[told.index((203_000, "Revoked", 4)) :][1:3] == [
+        (203_000, "subscriptionUserData", 0),
+        (303_000, "Revoked", 0),
+    ]

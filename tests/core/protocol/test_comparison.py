@@ -160,3 +160,17 @@ def test_who_had_a_partition_within_a_millisecond_is_on_the_timeline(seed):
     for shared in (each for one in settled for each in one.double_owners):
         then = {row[2] for row in told if row[:2] == shared.partition and row[3] <= shared.since_ms}
         assert then >= {*shared.members}
+
+
+def test_scripts_are_told_apart():
+    """range moves t-2, t-4 and t-5 for c, cooperative-sticky two partitions."""
+    variants = read_variants("range,cooperative-sticky", ASSIGNORS)
+    moves = {"one": TWO[:1], "two": TWO, "none": [], "three": [*TWO, e.Join("c", ("t",), at_ms=90_000)]}
+    found = compare([(name, Script({"t": 6}, events)) for name, events in moves.items()], variants)
+    assert [(each.id, [row.cost.moves for row in each.variants]) for each in found] == [
+        ("one", [0, 0]),
+        ("two", [3, 3]),
+        ("none", [None, None]),
+        ("three", [6, 5]),
+    ]
+    assert {row.consumed for each in found for row in each.variants} == {()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
+from typing import Any
 
 import pytest
 
@@ -332,7 +333,8 @@ def test_members_that_left_do_not_change_the_order_of_those_that_came_after_them
 def test_a_member_that_joins_is_written_twice_and_enlarges_the_groups_map_like_two():
     """Decision 0191: its metadata, then its current assignment, which later writes only replace."""
     playing = play(Script({"t": 4}, [join("a"), join("b", at=10), join("c", at=60)], Form.AS_KAFKA), {})
-    asked, answer = [], None
+    asked: list[Any] = []
+    answer = None
     with suppress(StopIteration):
         while True:
             asked.append(playing.send(answer))

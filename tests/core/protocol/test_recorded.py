@@ -11,6 +11,7 @@ from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol.callbacks import LISTENER, Callback
 from groupledger.core.protocol.recorded import Certainty, recorded_calls
 from tests.core.history.captured import folded, log_rows
+from tests.core.history.records import Log, member
 from tests.core.wire.captured import lines
 
 SAID = {"revoked": Callback.REVOKED, "assigned": Callback.ASSIGNED, "lost": Callback.LOST}
@@ -118,6 +119,14 @@ def test_a_returning_static_member_is_the_only_one_that_is_called():
     assigned = [each for each in calls if each.snapshot_id in rewrites and each.call.callback is Callback.ASSIGNED]
     assert (len(rewrites), len(assigned)) == (4, 3)
     assert [each for each in calls if each.snapshot_id in rewrites and each.call.callback is Callback.ASSIGN] == []
+
+
+def test_calls_of_the_first_generation_that_the_log_has_are_recorded():
+    log = Log()
+    log.classic(7, [member("a", {"clicks": (0,)})])
+    fold = log.fold()
+    calls = list(recorded_calls(fold.group_snapshots, fold.member_snapshots))
+    assert {(each.generation, each.certainty) for each in calls} == {(7, Certainty.RECORDED)}
 
 
 @pytest.mark.parametrize("leader", [None, "nobody"])

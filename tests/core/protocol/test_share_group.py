@@ -194,3 +194,8 @@ def test_a_heartbeat_without_news_is_answered_without_any():
     _, joined = play(share("a"), share("b", 10_000))
     beats = [(row.at_ms, row.member) for row in joined.coordinated.heartbeats]
     assert beats == [(10_000, "b"), (15_000, "a")]
+
+
+def test_a_topic_of_one_partition_is_initialized_too():
+    (joined,) = play(share("a"), topics={"payments": 1})
+    assert assigned(joined) == {"a": [("payments", 0)]}

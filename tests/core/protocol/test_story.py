@@ -140,3 +140,18 @@ def test_a_bad_line_is_an_error_and_the_others_go_on():
     assert [each.get("line") for each in results] == [1, 2, None, 4]
     assert results[1]["error"] == "BAD_EVENT: there is no process 'x'; expected one that joined and has not ended"
     assert results[2]["events"][0]["rounds"][0]["members"][0]["assigned"] == [["t", 0], ["t", 1]]
+
+
+def test_a_topic_has_a_hundred_thousand_partitions_at_the_most():
+    asked = write_script(Script({}, []), "g")
+    assert read_script({**asked, "topics": {"t": 100_000}}).topics == {"t": 100_000}
+    with pytest.raises(Fault, match="is 100001; expected a whole number from 0 to 100,000"):
+        read_script({**asked, "topics": {"t": 100_001}})
+
+
+@pytest.mark.parametrize("pace", [Pace(3), Pace(3, {Callback.REVOKED: 4}), Pace(0, {Callback.REVOKED: 4})])
+def test_a_pace_comes_back(pace):
+    written = write_script(Script({}, [], pace=pace), "g")
+    assert written["pace"].get("round_ms", 0) == pace.round_ms
+    assert read_script(written).pace == pace
+    assert "pace" not in write_script(Script({}, []), "g")

@@ -340,3 +340,12 @@ def test_records_of_a_new_partition_begin_with_it():
     )
     assert settled[1].timed.read.ends[t(4)[0]] == 500
     assert settled[-1].unowned == ()
+
+
+def test_who_waits_for_its_assignment_is_done_with_a_round_that_the_next_one_cuts_short():
+    """b has sent SyncGroup, and a assigns for 20 s, when c comes."""
+    pace = Pace(callback_ms={Callback.ASSIGN: 20_000})
+    settled = played(join("a", 0, RANGE), join("b", 60_000, RANGE), join("c", 70_000, RANGE), pace=pace)
+    (cut, _) = settled[-1].rounds
+    told = {row.member: (row.answered, row.joins_again, row.ended_ms) for row in cut.members}
+    assert told == {"a": (False, True, 80_000), "b": (False, True, 70_000)}

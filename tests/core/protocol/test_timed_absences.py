@@ -155,3 +155,11 @@ def test_a_session_that_has_ended_is_waited_for_no_longer():
     away = [e.Pause("a", at_ms=50_000), e.Resume("a", at_ms=200_000)]
     settled = played(join("a"), *away)
     assert listened(settled[2:])[-1][0] == settled[2].timed.at_ms == 203_000
+
+
+def test_one_whose_session_ends_while_it_makes_user_data_hears_of_it_with_the_answer_to_join_group():
+    """No heartbeat tells it, though the others rebalance meanwhile."""
+    events = e.SetPartitions("t", 6, at_ms=100_500), e.Leave("b", at_ms=100_700)
+    pace = Pace(callback_ms={Callback.USER_DATA: 5_000})
+    settled = played(join("a"), join("b"), *events, pace=pace, session_timeout_ms=6_000, round_trip_ms=400)
+    assert listened(settled[2:], "a")[0] == (105_500 + 400, "a", "Lost", [0, 2])

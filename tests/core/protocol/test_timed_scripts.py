@@ -235,3 +235,10 @@ def test_a_rebalance_commits_and_the_next_auto_commit_is_an_interval_later(assig
 def test_who_stands_still_does_not_run():
     settled = played(join("a"), join("b"), e.Pause("b", at_ms=50_000), e.Crash("a", at_ms=51_000))
     assert [each.running for each in settled[1:]] == [{"a": 1, "b": 1}, {"a": 1}, {}]
+
+
+@pytest.mark.parametrize(("crash_ms", "again"), [(68_000, 5_000), (68_001, 1), (68_011, 11)])
+def test_an_auto_commit_is_made_at_its_moment_and_not_a_moment_later(crash_ms, again):
+    """a commits at 63 s, when b joins, and five seconds later; it reads a record each millisecond."""
+    settled = played(join("a"), join("b", 62_500), e.Crash("a", at_ms=crash_ms), rate=1_000)
+    assert set(settled[-1].timed.read.twice.values()) == {again}

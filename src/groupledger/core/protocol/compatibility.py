@@ -79,8 +79,6 @@ SPEAK_KIP_848 = frozenset({"java", "librdkafka", "franz-go"})
 """Libraries whose newest releases can be members of a KIP-848 group. Java and librdkafka were run as such; franz-go
 1.22.2 has it as an option. kafka-python 3.0.12, aiokafka 0.14.0, Sarama 1.61.1, kafka-go 0.4.51 and KafkaJS 2.2.4 never
 send a ConsumerGroupHeartbeat."""
-NEWEST_SUBSCRIPTION = 3
-"""Version that Java writes since Kafka 3.5; a member that writes an older one runs a release without KIP-848."""
 
 
 def since(assignor: str) -> ByteCode:

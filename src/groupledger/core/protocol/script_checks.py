@@ -8,6 +8,8 @@ from typing import Any
 from groupledger.core.faults import Fault
 
 BAD_SCRIPT = "BAD_SCRIPT"
+MOST_PARTITIONS = 100_000
+"""Of a topic."""
 
 
 def require(holds: bool, place: str, got: Any, expected: str) -> None:

@@ -28,7 +28,7 @@ from groupledger.core.protocol.group_kinds import KINDS, coordinator_of, require
 from groupledger.core.protocol.happening import HAPPENS
 from groupledger.core.protocol.metrics import of_simulation, whole
 from groupledger.core.protocol.ownership import DoubleOwner
-from groupledger.core.protocol.script_checks import require, require_one_of, require_whole
+from groupledger.core.protocol.script_checks import MOST_PARTITIONS, require, require_one_of, require_whole
 from groupledger.core.protocol.settlement import MemberCall, MemberRound, Pace, Round, Settlement, TimedEnd
 from groupledger.core.protocol.simulator import MOST_ROUNDS, Script, simulate_all
 from groupledger.core.protocol.times_json import read_times, write_times
@@ -41,7 +41,6 @@ TOGETHER = 500
 
 EVENTS = {re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower(): kind for kind in HAPPENS}
 NAMES = {kind: name for name, kind in EVENTS.items()}
-MOST_PARTITIONS = 100_000
 KEYS = ("id", "topics", "form", "pace", "times", "events", *map(group_key, (e.GroupProtocol.CONSUMER, *KINDS)))
 LISTS = frozenset({"topics", "assignors"})
 FLAGS = frozenset({"upgrade_from", "together", "known"})

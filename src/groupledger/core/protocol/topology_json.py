@@ -6,9 +6,8 @@ from dataclasses import fields
 from typing import Any
 
 from groupledger.core.protocol.consumer_group.topology import Subtopologies, SubtopologyTopics
-from groupledger.core.protocol.script_checks import require, require_one_of, require_whole
+from groupledger.core.protocol.script_checks import MOST_PARTITIONS, require, require_one_of, require_whole
 
-MOST_PARTITIONS = 100_000
 COUNTED = "repartition_source_topics"
 FIELDS = tuple(each.name for each in fields(SubtopologyTopics))
 
