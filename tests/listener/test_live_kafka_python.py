@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -84,3 +85,10 @@ def test_kafka_python_pauses_and_resumes_what_is_assigned_and_nothing_else(kafka
     with pytest.raises(IllegalStateError, match=f"{operation} of t-1, which are not assigned"):
         getattr(kafka_python, operation)(t(0, 1))
     assert [name for name, *_ in kafka_python._consumer.did] == [operation]
+
+
+def test_a_callback_of_kafka_python_that_never_returns_does_not_keep_the_program_from_ending(kafka_python):
+    threads = []
+    listener = Doing(assigned=lambda *_: threads.append(threading.current_thread()))
+    polled(kafka_python, listener, ("on_partitions_assigned", t(0)))
+    assert [each.daemon for each in threads] == [True]

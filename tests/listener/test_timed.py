@@ -263,3 +263,24 @@ def test_a_callback_that_never_returns_has_ended_before_anything_goes_on():
     assert next(flushing) == 5
     flushing.close()
     assert done == ["closed its files"]
+
+
+GONE = {("Revoked", "commit"), ("Revoked", "raised CommitFailedError")}
+
+
+@pytest.mark.parametrize(("assignor", "found"), [("cooperative-sticky", set()), ("range", GONE), ("consumer", GONE)])
+def test_commits_of_a_topic_go_with_it_and_no_others_are_taken(assignor, found):
+    """It is deleted after b has joined, and made again; a cooperative member has lost it before it can commit."""
+    listeners.Remembering.told = []
+    again = e.DeleteTopic("t", at_ms=120_000), e.SetPartitions("t", 4, at_ms=180_000)
+    played = rehearse(hand_over(*again, assignor=assignor), listeners.Remembering)
+    assert convicted(played) == found
+    assert all(each.error.startswith("t-") for each in played.convicted)
+    had = [each for each in listeners.Remembering.told if each]
+    assert [set(each.values()) for each in had[-2:]] == [{None}, {None}]
+
+
+def test_an_auto_commit_leaves_out_what_was_deleted():
+    gone = hand_over(e.DeleteTopic("t", at_ms=120_000), assignor="range", commits_ms=5_000)
+    played = rehearse(gone, listeners.Silent)
+    assert [each for each in played.convicted if each.at_ms >= 120_000] == []

@@ -80,3 +80,13 @@ class Asking(Careful):
             consumer.commit_async(
                 {each: OffsetAndMetadata(0)}, lambda offsets, error: self.told.append(("async", error))
             )
+
+
+class Remembering(Careful):
+    """Notes what is committed of what it is assigned."""
+
+    told: ClassVar[list[dict[int, int | None]]] = []
+
+    def on_partitions_assigned(self, partitions, consumer):
+        committed = consumer.committed(partitions)
+        self.told.append({at: told and told.offset for (_, at), told in sorted(committed.items())})

@@ -58,6 +58,10 @@ class SimulatedBroker:
         if topics != self.topics:
             self.set_topics(topics)
 
+    def exists(self, partition: TopicPartition) -> bool:
+        """Return whether the cluster has the partition: only then offsets of it are committed."""
+        return self._made_at(partition) is not None
+
     def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Record offsets committed by a member."""
         self.committed.update(offsets)

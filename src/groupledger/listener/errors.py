@@ -17,7 +17,7 @@ class IllegalArgumentError(Fault):
 
 
 class CommitFailedError(Fault):
-    """The broker refuses a commit: the member does not (or no longer) own these partitions."""
+    """The broker refuses a commit: the member does not (or no longer) own these partitions, or they do not exist."""
 
 
 class UnsupportedOperationError(Fault):

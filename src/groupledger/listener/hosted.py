@@ -183,7 +183,7 @@ class HostedConsumer:
             self.broker.last_read = known
 
     def _stop_reading(self, partitions: Iterable[TopicPartition]) -> None:
-        for each in (each for each in partitions if each in self._assigned):
+        for each in (each for each in partitions if each in self._assigned and self.broker.exists(each)):
             position, committed = self.position(each), self.broker.committed.get(each)
             self.broker.last_read[each] = LastRead(position, revoked=True)
             done = committed is not None and committed.offset >= position
@@ -228,10 +228,20 @@ class HostedConsumer:
         if foreign:
             message = f"{self.member} does not own {named(foreign)}; expected offsets of assigned partitions"
             self._fail("commit", foreign, CommitFailedError("COMMIT_FAILED", message))
-        self.broker.commit(wanted)
-        self._read |= dict.fromkeys(self._read.keys() & wanted.keys(), True)
+        kept = {each: told for each, told in wanted.items() if self.broker.exists(each)}
+        missing = wanted.keys() - kept
+        self.broker.commit(kept)
+        self._read |= dict.fromkeys(self._read.keys() & kept.keys(), True)
         self._counts["commit-total"] += 1
-        self._note("commit", wanted)
+        if kept or not missing:
+            self._note("commit", kept)
+        if missing:
+            message = f"{named(missing)} does not exist; expected offsets of partitions that the cluster has"
+            self._fail(
+                "commit",
+                {each: wanted[each] for each in missing},
+                CommitFailedError("UNKNOWN_TOPIC_OR_PARTITION", message),
+            )
 
     def commit_async(self, offsets: Offsets | None = None, callback: OnCommit | None = None) -> None:
         """Commit; errors go to the callback, if there is one."""

@@ -45,6 +45,10 @@ class TimedBroker(SimulatedBroker):
             self._topics = self.group.partition_counts
             self.set_topics(self.group.partition_counts)
 
+    def exists(self, partition: TopicPartition) -> bool:
+        """Return whether the cluster has the partition now."""
+        return partition[1] < self.group.partition_counts.get(partition[0], 0)
+
     def end_offset(self, partition: TopicPartition) -> int:
         """Return the offset after the last record."""
         return self.records.end(partition, self.group.now_ms if self.read_ms is None else self.read_ms)
@@ -82,9 +86,9 @@ class TimedConsumer(HostedConsumer):
             spend(self.times.from_broker_ms)
 
     def auto_commit(self) -> None:
-        """Commit all positions, as `enable.auto.commit` does, if the coordinator accepts it."""
+        """Commit all positions, as `enable.auto.commit` does, as far as the coordinator accepts it."""
         if self.accepts():
-            self._commit(self._all_positions())
+            self._commit({each: told for each, told in self._all_positions().items() if self.broker.exists(each)})
 
     def _is_expelled(self) -> bool:
         return not self.accepts()

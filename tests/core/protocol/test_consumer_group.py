@@ -341,3 +341,9 @@ def test_a_member_that_joins_is_written_twice_and_enlarges_the_groups_map_like_t
             (answer,) = find_targets(asked[-1:])
     newcomer = JOINED, REWRITTEN
     assert [each.group.changes for each in asked] == [(), newcomer, newcomer * 2]
+
+
+@pytest.mark.parametrize("who", [join("a"), e.Join("a", ("t",), ("range",))])
+def test_nobody_subscribes_to_a_pattern_by_name(who):
+    with pytest.raises(Fault, match=r"topic is 't\.\*'; expected a name; a pattern is a topic_regex"):
+        run(join("c"), who, e.Subscribe("a", ("u", "t.*")))

@@ -61,6 +61,7 @@ def test_an_event_comes_before_what_is_due_at_the_same_moment(leave, had):
 def test_one_that_hangs_heartbeats_on_until_its_poll_interval_is_over():
     """It is told of c at 105 s, and nobody waits for it; its session would have ended at 145 s."""
     settled = played(join("a"), join("b"), e.Hang("a", at_ms=100_000), join("c", at=101), rests=False)
+    assert [each for each in settled[-1].consumed if each.member == "a"] == []
     told = [(row.at_ms, row.member) for row in settled[-1].coordinated.heartbeats if row.epoch != row.sent_epoch]
     assert told == [(101_000, "c"), (105_000, "a"), (105_000, "b"), (400_000, "b"), (401_000, "c")]
 
@@ -382,3 +383,10 @@ def test_one_that_is_dropped_during_a_call_hears_of_it_once():
     settled = played(join("a"), join("b", at=60), pace=pace, rebalance_timeout_ms=20_000, rests=False)
     rows = [row for row in settled[-1].coordinated.heartbeats if row.member == "a" and row.at_ms < 165_000]
     assert [(row.at_ms, row.error) for row in rows] == [(65_000, None), (90_000, "UNKNOWN_MEMBER_ID")]
+
+
+def test_a_session_is_counted_from_the_last_heartbeat_however_many_events_lie_before_the_end():
+    """b heartbeats at 1, 6, 11 s and so on, and a at 5, 10, 15 s."""
+    waits = e.Wait(at_ms=100_500), e.Crash("b", at_ms=102_000)
+    settled = played(join("a"), join("b", at=6), *waits)
+    assert {outage.until_ms for outage in settled[-1].timed.outages} == {101_000 + 45_000 + 4_000}

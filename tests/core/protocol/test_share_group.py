@@ -199,3 +199,11 @@ def test_a_heartbeat_without_news_is_answered_without_any():
 def test_a_topic_of_one_partition_is_initialized_too():
     (joined,) = play(share("a"), topics={"payments": 1})
     assert assigned(joined) == {"a": [("payments", 0)]}
+
+
+def test_a_topic_that_was_left_is_given_up_before_a_new_target():
+    """The next target is computed at 120 s."""
+    events = share("a", topics=("payments", "orders")), e.Subscribe("a", ("orders",), at_ms=61_000)
+    rows = play(*events, assignment_interval_ms=60_000)[-1].coordinated.heartbeats
+    told = [(row.at_ms, row.epoch, sorted({topic for topic, _ in row.assigned})) for row in rows]
+    assert told == [(65_000, 3, ["orders"]), (120_000, 4, ["orders"])]
