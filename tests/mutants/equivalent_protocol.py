@@ -237,4 +237,11 @@ PROTOCOL: dict[Key, str] = {
         "process.giving = process.client.owns",
         "pass",
     ): "what it owns after the call is forgotten in the same step",
+    Key(
+        "protocol/ownership.py", "self.changes += 1", "+=", "-="
+    ): "a number that is only asked whether it is still the same",
+    Key("protocol/timed/group.py", "prepared_ms: int = 0", "0", "1"): "set when a rebalance is prepared",
+    Key("protocol/migration.py", "share = -(-len(left) // max(len(members), 1))", "1", "2"): (
+        "one member alone gets what is beyond its share, too"
+    ),
 }

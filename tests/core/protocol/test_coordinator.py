@@ -107,3 +107,9 @@ def test_nobody_has_an_assignment_yet_of_a_generation_that_begins():
     coordinator.given = {"a-1": ()}
     coordinator.start_generation(["a-1"])
     assert coordinator.given == {}
+
+
+def test_member_ids_that_are_told_come_before_numbered_ones():
+    coordinator = Coordinator(known_ids={"a": ("first", "second")})
+    assert [coordinator.new_member_id("a") for _ in range(3)] == ["first", "second", "a-3"]
+    assert coordinator.new_member_id("b") == "b-1"

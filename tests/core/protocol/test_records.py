@@ -24,3 +24,9 @@ def test_the_first_record_since_a_time_is_the_one_that_counting_finds(per_second
 
 def test_nothing_has_arrived_where_there_is_no_partition():
     assert Records(10).end(PARTITION, NOW_MS) == 0
+
+
+def test_a_log_is_empty_at_the_moment_in_which_it_is_made():
+    read = Records(1_000)
+    read.set_topics({"t": 1}, 500)
+    assert [read.end(PARTITION, at_ms) for at_ms in (0, 500, 501)] == [0, 0, 1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.settlement import Pace
@@ -163,3 +164,10 @@ def test_one_whose_session_ends_while_it_makes_user_data_hears_of_it_with_the_an
     pace = Pace(callback_ms={Callback.USER_DATA: 5_000})
     settled = played(join("a"), join("b"), *events, pace=pace, session_timeout_ms=6_000, round_trip_ms=400)
     assert listened(settled[2:], "a")[0] == (105_500 + 400, "a", "Lost", [0, 2])
+
+
+def test_nothing_more_happens_to_one_that_closes():
+    closing = join("a"), join("b"), e.Leave("b", at_ms=SETTLED_MS)
+    pace = Pace(callback_ms={Callback.REVOKED: 4_000})
+    with pytest.raises(Fault, match="there is no process 'b'"):
+        played(*closing, e.Pause("b", at_ms=SETTLED_MS + 1_000), pace=pace)

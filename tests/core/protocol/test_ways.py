@@ -219,3 +219,19 @@ def test_ways_in_which_all_are_called_alike_are_told_once():
     events = [*(join(name, LIBRDKAFKA) for name in "ab"), e.DeleteTopic("t")]
     assert len(list(other_ways(events[:-1], events[-1]))) == 21
     assert len(others(*events)) == 7
+
+
+@pytest.mark.parametrize(
+    ("library", "assignor", "topics", "asks"),
+    [
+        (LIBRDKAFKA, "cooperative-sticky", ("u",), True),
+        (LIBRDKAFKA, "cooperative-sticky", ("t", "u"), False),  # leaves nothing
+        (LIBRDKAFKA, "cooperative-sticky", (), False),  # needs nothing new
+        (LIBRDKAFKA, "range", ("u",), False),
+        ("java", "cooperative-sticky", ("u",), False),
+    ],
+)
+def test_librdkafka_alone_waits_for_metadata_before_it_leaves_a_topic_for_a_new_one(library, assignor, topics, asks):
+    members = [join(name, library, assignor=assignor) for name in "ab"]
+    found = others(*members, e.Subscribe("a", topics))
+    assert any("has metadata of all topics" in each.cause for each in found) == asks
