@@ -100,6 +100,23 @@ def test_a_consumer_group_calls_what_the_clock_says(library, name, stages, start
     play_undisturbed(play, f"timed-consumer-{name}-{library}")
 
 
+@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+def test_a_classic_member_of_a_consumer_group_heartbeats_while_it_revokes(assignor, stages, starter):
+    """It takes twice its session timeout over that, and loses nothing."""
+
+    def play(group):
+        settings = Settings(*(stages, group, "", assignor, SESSION_MS, None), max_poll_ms=LONG_MS)
+        modern = partial(e.Join, topics=(group,), group_protocol=CONSUMER)
+        with TimedConsumerStage(starter("java"), settings, Topics(stages), {group: 6}) as stage:
+            stage.revoking_ms = {"a": 2 * SESSION_MS}
+            for event in (modern("b"), e.Join("a", (group,), (assignor,)), modern("c")):
+                stage.happen(event)
+                assert stage.differing() == set(), stage.explain()
+            assert stage.untimely() == []
+
+    play_undisturbed(play, f"timed-both-{assignor}")
+
+
 def test_an_empty_group_waits_for_those_who_come(tmp_path, starter):
     """`group.initial.rebalance.delay.ms`: both are in the first generation, and an empty group waits again."""
     (tmp_path / "broker").mkdir()

@@ -90,7 +90,8 @@ class Recorder:
         self.seconds: dict[str, float] = {}
         self.caches: list[Any] = []
 
-    def pytest_sessionstart(self) -> None:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_load_initial_conftests(self) -> None:
         """Watch from before the first file is loaded."""
         load, code = SourceFileLoader.exec_module, SourceFileLoader.get_code
 

@@ -92,6 +92,7 @@ def made(folder, source):
     (folder / PATH).parent.mkdir(parents=True)
     (folder / PATH).write_text(source)
     (folder / "src" / "late.py").write_text(LATE)
+    (folder / "conftest.py").write_text("import groupledger\n")  # pytest loads it first of all
     (folder / "test_all.py").write_text(TESTS)
     (folder / "pytest.ini").write_text("[pytest]\nmarkers = slow\n")
     os.utime(folder / PATH, (0, 0))  # or a mutant of that second and size would be taken for what was compiled of it
