@@ -129,6 +129,13 @@ def test_skipped_records_are_counted_once_later_ones_are_read():
     assert all(0 < count <= 100 for count in never.values())
 
 
+@pytest.mark.parametrize("assignor", ["cooperative-sticky", "range", "consumer"])
+def test_a_callback_longer_than_the_poll_interval_is_a_verdict_whatever_it_was_called_with(assignor):
+    told = rehearse(hand_over(assignor=assignor), listeners.TooSlowAtFirst).convicted
+    assert {(each.callback, each.did) for each in told if each.did == "expelled"} == {(Callback.ASSIGNED, "expelled")}
+    assert all("took 30,00" in each.error for each in told if each.did == "expelled")
+
+
 def test_auto_commit_goes_on_beside_a_listener_where_the_script_says_so():
     """What is read between the last auto-commit and the hand-over is left, and only that."""
     entries = [

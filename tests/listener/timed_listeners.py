@@ -90,3 +90,12 @@ class Remembering(Careful):
     def on_partitions_assigned(self, partitions, consumer):
         committed = consumer.committed(partitions)
         self.told.append({at: told and told.offset for (_, at), told in sorted(committed.items())})
+
+
+class TooSlowAtFirst(Careful):
+    """Takes 30 s over its first partitions."""
+
+    def on_partitions_assigned(self, partitions, consumer):
+        if partitions and not hasattr(self, "began"):
+            self.began = True
+            spend(30_000)

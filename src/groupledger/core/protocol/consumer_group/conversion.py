@@ -11,9 +11,9 @@ from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Call
 from groupledger.core.protocol.client_library import algorithm_of
+from groupledger.core.protocol.consumer_group.calls import begin_call, finish_call, takes_time
 from groupledger.core.protocol.consumer_group.classic_members import join_steps
 from groupledger.core.protocol.consumer_group.coordinator import FIRST_EPOCH, ConsumerGroup
-from groupledger.core.protocol.consumer_group.exchange import begin_call, finish_call, takes_time
 from groupledger.core.protocol.consumer_group.group_member import GroupMember
 from groupledger.core.protocol.consumer_group.play import Play
 from groupledger.core.protocol.consumer_group.process import EntryKind, Process

@@ -9,6 +9,7 @@ from dataclasses import replace
 from groupledger.core.protocol import consumer as classic
 from groupledger.core.protocol.callbacks import Call, Callback, call
 from groupledger.core.protocol.consumer_group import client as c
+from groupledger.core.protocol.consumer_group.calls import begin_call, finish_call, takes_time
 from groupledger.core.protocol.consumer_group.classic_members import heartbeat_beside, join_steps, needs_to_join
 from groupledger.core.protocol.consumer_group.coordinated import Reconciled
 from groupledger.core.protocol.consumer_group.coordinator import Turn
@@ -49,6 +50,8 @@ def take_next(play: Play) -> AskingTargets:
         yield from _send(play, process)
     elif entry.due is EntryKind.ANSWER:
         yield from _receive(play, process, entry.payload)
+    elif entry.due is EntryKind.TOO_LATE:
+        _stay_too_long(play, process, entry.payload)
     else:
         yield from _go_on(play, process, entry.payload, returned=entry.due is EntryKind.RETURN)
 
@@ -77,6 +80,17 @@ def leave_late(play: Play, process: Process) -> None:
             play.group.leave_for_now(member_id)
     if not process.falls:
         process.fallen = classic.Error.UNKNOWN_MEMBER_ID
+
+
+def _stay_too_long(play: Play, process: Process, since_ms: int) -> None:
+    """If it is still in the call that began then, it leaves the group, which does not hear of it if it is cut off."""
+    still = process.in_poll and process.since_ms == since_ms
+    if not still or process.closes or process.is_out or (process.doing and process.doing.callback is Callback.LOST):
+        return
+    if process.cut_off:
+        process.fallen = classic.Error.UNKNOWN_MEMBER_ID
+    else:
+        leave_late(play, process)
 
 
 def fence(play: Play, member_id: str) -> None:
@@ -286,41 +300,6 @@ def _run(play: Play, process: Process, answer: HeartbeatResponse | None) -> Gene
             return False
         finish_call(play, process)
     return process.alive
-
-
-def begin_call(play: Play, process: Process, made: Call) -> None:
-    """A process begins a call."""
-    process.doing, process.since_ms, process.poll_started_ms = made, play.clock_ms, play.clock_ms
-    process.seated = process.member_id in play.group.members
-    process.turns = process.application.called(made)
-
-
-def takes_time(play: Play, process: Process) -> bool:
-    """Let a call go on until it spends time (True) or returns (False)."""
-    spent_ms = next((ms for ms in process.turns or () if ms), None)
-    if spent_ms is not None:
-        play.put(process, EntryKind.RETURN, spent_ms)
-    return spent_ms is not None
-
-
-def finish_call(play: Play, process: Process) -> None:
-    """The call that a process is in has returned.
-
-    A client that fell out of the group while it revoked still has what it revoked, and hears that it is lost too.
-    """
-    made, process.doing, process.turns = process.doing, None, None
-    if made is None:
-        raise AssertionError(f"{process.name} returns from no call; expected one under way")
-    process.polled_ms = play.clock_ms
-    play.note(process, made)
-    if process.seated and process.member_id not in play.group.members:
-        process.application.expelled(made, process.since_ms, play.clock_ms)
-    if process.client is not None and made.callback in {Callback.REVOKED, Callback.LOST}:
-        if process.fallen is not None:
-            return
-        process.client = replace(process.client, owned=process.client.owns - process.giving)
-    elif process.client is not None and made.callback is Callback.ASSIGNED:
-        process.client = replace(process.client, owned=process.client.owns | process.taking)
 
 
 def _reconcile_steps(play: Play, process: Process) -> Steps:

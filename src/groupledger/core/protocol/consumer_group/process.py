@@ -18,12 +18,15 @@ from groupledger.core.protocol.times import MemberTimes
 
 
 class EntryKind(enum.IntEnum):
-    """What a process does at a time: it sends its next heartbeat, has an answer, returns from a call, goes on."""
+    """What a process does at a time: it sends its next heartbeat, has an answer, returns from a call, goes on, or has
+    been in a call for `max.poll.interval.ms`.
+    """
 
     SEND = 0
     ANSWER = 1
     RETURN = 2
     GO_ON = 3
+    TOO_LATE = 4
 
 
 class Backoff(NamedTuple):
