@@ -12,7 +12,7 @@ from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import LISTENER
 from groupledger.core.protocol.settlement import Settlement
 from groupledger.core.protocol.simulator import Script, simulate
-from groupledger.core.protocol.ways import leader_of, other_ways
+from groupledger.core.protocol.ways import fallen_in, leader_of, other_ways
 from groupledger.core.registry import LIBRDKAFKA
 from groupledger.core.step import Form
 from tests.live.members import Member, Said, Settings
@@ -95,7 +95,10 @@ class Stage:
         yield [event]
         self._events = list(before)
         leader = leader_of(self._played())
-        yield from (list(way.events) for way in other_ways(before, event, leader, clock=self.clock))
+        self._events = [*before, event]
+        fallen = fallen_in(self._played()[-1])
+        ways = other_ways(before, event, leader, clock=self.clock, fallen=fallen)
+        yield from (list(way.events) for way in ways)
 
     def heard(self) -> dict[str, list[Heard]]:
         """{process: what its listener was told, and when}."""

@@ -9,10 +9,12 @@ import pytest
 
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
+from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.habits import OF_LIBRARY
+from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.protocol.times import MemberTimes, Times
-from groupledger.core.protocol.ways import leader_of, other_ways, ways_of
+from groupledger.core.protocol.ways import fallen_in, leader_of, other_ways, ways_of
 from groupledger.core.step import Form
 from tests.core.protocol.played import said
 
@@ -235,3 +237,17 @@ def test_librdkafka_alone_waits_for_metadata_before_it_leaves_a_topic_for_a_new_
     members = [join(name, library, assignor=assignor) for name in "ab"]
     found = others(*members, e.Subscribe("a", topics))
     assert any("has metadata of all topics" in each.cause for each in found) == asks
+
+
+def test_one_that_fell_out_may_be_late_when_it_joins_again():
+    """Seen on a broker: a took too long over t-2 and t-3, lost the rest, and was given both back by the follow-up."""
+    joins = [replace(join(name), at_ms=at_ms) for name, at_ms in (("a", 0), ("b", 60_000))]
+    times, pace = Times(MemberTimes(rebalance_timeout_ms=20_000)), Pace(callback_ms={Callback.REVOKED: 30_000})
+    fallen = fallen_in(simulate(Script({"t": 4}, joins, Form.AS_KAFKA, pace, times=times))[-1])
+    assert fallen["a"] == 1  # the generation in which it was to revoke
+    found = [way for way in other_ways(joins[:1], joins[1], clock=True, fallen={"a": 1}) if "fell out" in way.cause]
+    assert [way.events for way in found] == [
+        (replace(joins[1], together=True), e.MissAssignment("a", 1, at_ms=60_000)),
+    ]
+    eager = [replace(each, assignors=("range",)) for each in joins]
+    assert [way for way in other_ways(eager[:1], eager[1], fallen={"a": 1}) if "fell out" in way.cause] == []

@@ -10,6 +10,7 @@ follow-up rebalance has begun. It is not answered, and B's first call of onParti
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -19,7 +20,7 @@ from groupledger.core.custom.group import Protocol
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.callbacks import LISTENER
+from groupledger.core.protocol.callbacks import LISTENER, Callback
 from groupledger.core.protocol.compatibility import SUPPORTED, protocol_of
 from groupledger.core.protocol.habits import KAFKA_PYTHON
 from groupledger.core.protocol.refusals import BAD_EVENT
@@ -30,6 +31,7 @@ from groupledger.core.registry import LIBRDKAFKA
 
 UNANSWERED = "the SyncGroup of {} comes when the follow-up rebalance has begun, and is not answered"
 BOTH_UNANSWERED = "the SyncGroups of {} and {} come when the follow-up rebalance has begun, and are not answered"
+FELL = "{} fell out, and " + UNANSWERED
 ONCE_MORE = "members of librdkafka learn of topics one after the other, each joins then, and one does after the others"
 STALE = "{} is called back before it learns that the topic is gone: a leader of librdkafka gives it back what it owned"
 AND_UNANSWERED = "{}; " + UNANSWERED
@@ -80,17 +82,23 @@ class _Members:
 
 
 def other_ways(
-    before: Iterable[e.Event], event: e.Event, leader: str | None = None, *, clock: bool = False
+    before: Iterable[e.Event],
+    event: e.Event,
+    leader: str | None = None,
+    *,
+    clock: bool = False,
+    fallen: Mapping[str, int] | None = None,
 ) -> Iterator[Way]:
     """The other ways of an event of a classic group, after `before`, which went as it is written there.
 
     `leader`: the process that leads the group then. `clock`: the group has times, and sessions end by themselves.
+    `fallen`: as `fallen_in` says of what comes of the event where nobody is late.
     """
-    for way in _ways(before, event, leader):
+    for way in _ways(before, event, leader, fallen or {}):
         yield way._replace(events=tuple(each for each in way.events if not (clock and isinstance(each, e.Expire))))
 
 
-def _ways(before: Iterable[e.Event], event: e.Event, leader: str | None) -> Iterator[Way]:
+def _ways(before: Iterable[e.Event], event: e.Event, leader: str | None, fallen: Mapping[str, int]) -> Iterator[Way]:
     members = _Members()
     for each in before:
         members.take(each)
@@ -105,6 +113,10 @@ def _ways(before: Iterable[e.Event], event: e.Event, leader: str | None) -> Iter
         yield from _of_topics(members, event, leader)
     elif isinstance(event, e.Subscribe) and event.member in members.joined:
         yield from _of_subscribe(members, event)
+    for name, answered in fallen.items():
+        if name in members.joined and _cooperates(members.joined[name]):
+            late = e.MissAssignment(name, answered, at_ms=event.at_ms)
+            yield Way((replace(event, together=True), late), FELL.format(name, name))
 
 
 def _of_join(members: _Members, event: e.Join) -> Iterator[Way]:
@@ -188,7 +200,8 @@ def ways_of(
     for at, event in enumerate(events):
         known = [_heard(settled[at].calls)]
         found.append([])
-        for way in other_ways(events[:at], event, leader_of(settled[:at]), clock=script.times is not None):
+        leader, fallen = leader_of(settled[:at]), fallen_in(settled[at])
+        for way in other_ways(events[:at], event, leader, clock=script.times is not None, fallen=fallen):
             played = _played(replace(script, events=[*events[:at], *way.events]), custom)[at:]
             other = _one_after_another(way.cause, played)
             if played and _heard(other.calls) not in known:
@@ -205,6 +218,21 @@ def _played(script: Script, custom: Mapping[str, CustomAssignor] | None) -> list
         if fault.code != BAD_EVENT:
             raise
         return []
+
+
+def fallen_in(settled: Settlement) -> dict[str, int]:
+    """Who fell out of the group in one event, and how many SyncGroups of it had been answered by then.
+
+    It is in no generation as it loses all; librdkafka calls what it loses of a topic lost too, as a member.
+    """
+    answered: Counter[str] = Counter()
+    found: dict[str, int] = {}
+    for each in settled.calls:
+        if each.call.callback is Callback.ON_ASSIGNMENT:
+            answered[each.member] += 1
+        elif each.call.callback is Callback.LOST and each.generation is None:
+            found.setdefault(each.member, answered[each.member])
+    return found
 
 
 def leader_of(settled: Iterable[Settlement]) -> str | None:
