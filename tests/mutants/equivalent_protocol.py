@@ -96,7 +96,7 @@ PROTOCOL: dict[Key, str] = {
         "2",
     ): "no later entry of the queue is due before the first",
     Key(
-        "protocol/consumer_group/exchange.py",
+        "protocol/consumer_group/calls.py",
         'raise AssertionError(f"{process.name} returns from no call; expected one under way")',
         'raise AssertionError(f"{process.name} returns from no call; expected one under way")',
         "pass",
@@ -243,5 +243,8 @@ PROTOCOL: dict[Key, str] = {
     Key("protocol/timed/group.py", "prepared_ms: int = 0", "0", "1"): "set when a rebalance is prepared",
     Key("protocol/migration.py", "share = -(-len(left) // max(len(members), 1))", "1", "2"): (
         "one member alone gets what is beyond its share, too"
+    ),
+    Key("protocol/migration.py", "static = client.group_instance_id is not None", "is not", "is"): (
+        "only compared with itself: static and dynamic members are told apart as well"
     ),
 }

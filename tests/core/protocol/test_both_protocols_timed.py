@@ -144,3 +144,10 @@ def test_an_eager_classic_member_that_is_dropped_while_it_revokes_for_joining_lo
         (203_000, "subscriptionUserData", 0),
         (303_000, "Revoked", 0),
     ]
+
+
+def test_a_classic_member_of_a_consumer_group_sends_no_heartbeat_while_it_makes_user_data():
+    """It takes 50 s over that, in which its session ends, 45 s after it heard of c."""
+    pace = Pace(callback_ms={Callback.USER_DATA: 50_000})
+    settled = played(classic("a"), join("c", at=200), pace=pace, rests=False)
+    assert next(each for each in calls(settled, "c") if each[2]) == (250_000, "Assigned", 4)

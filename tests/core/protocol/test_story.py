@@ -155,3 +155,15 @@ def test_a_pace_comes_back(pace):
     assert written["pace"].get("round_ms", 0) == pace.round_ms
     assert read_script(written).pace == pace
     assert "pace" not in write_script(Script({}, []), "g")
+
+
+def test_times_are_at_most_kafkas_largest_int():
+    asked, told = write_script(Script({}, []), "g"), "expected a whole number from 0 to 2,147,483,647"
+    for most in (2**31 - 1, 2**31):
+        join, pace = {**JOIN, "rebalance_timeout_ms": most}, {"round_ms": most}
+        for key, value, of in (("events", [join], "events.0.rebalance_timeout_ms"), ("pace", pace, "pace.round_ms")):
+            if most < 2**31:
+                assert read_script({**asked, key: value})
+            else:
+                with pytest.raises(Fault, match=f"{of} is 2147483648; {told}"):
+                    read_script({**asked, key: value})

@@ -9,7 +9,7 @@ import pytest
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
-from groupledger.core.protocol.settlement import Pace
+from groupledger.core.protocol.settlement import Outage, Pace
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.protocol.timed.outages import Outages
 from groupledger.core.protocol.times import MemberTimes, Times
@@ -148,3 +148,10 @@ def test_what_nobody_consumes_for_no_time_is_no_outage():
     seen.see(5, {TopicPartition("t", 0)})
     seen.see(5, set())
     assert seen.take(5) == ((), {})
+
+
+def test_an_outage_of_a_millisecond_counts():
+    seen = Outages()
+    seen.see(5, set(t(0)))
+    seen.see(6, set())
+    assert seen.take(6) == ((Outage(t(0)[0], 5, 6),), {t(0)[0]: 1})

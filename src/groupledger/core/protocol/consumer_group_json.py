@@ -16,10 +16,9 @@ from groupledger.core.protocol.consumer_group.settings import (
 )
 from groupledger.core.protocol.events import GroupProtocol
 from groupledger.core.protocol.group_kinds import KINDS
-from groupledger.core.protocol.script_checks import require, require_one_of, require_whole
+from groupledger.core.protocol.script_checks import MOST_MS, require, require_one_of, require_whole
 from groupledger.core.protocol.topology_json import read_topology, write_topology
 
-MOST_MS = 2**31 - 1
 """Of a setting of Kafka's."""
 MAY_BE_ZERO = frozenset({"assignment_interval_ms", "initial_rebalance_delay_ms", "num_standby_replicas"})
 MOST = {"num_standby_replicas": 2**15 - 1}

@@ -10,6 +10,8 @@ from groupledger.core.faults import Fault
 BAD_SCRIPT = "BAD_SCRIPT"
 MOST_PARTITIONS = 100_000
 """Of a topic."""
+MOST_MS = 2**31 - 1
+"""Of a time that Kafka keeps in an int."""
 
 
 def require(holds: bool, place: str, got: Any, expected: str) -> None:

@@ -28,7 +28,7 @@ from groupledger.core.protocol.group_kinds import KINDS, coordinator_of, require
 from groupledger.core.protocol.happening import HAPPENS
 from groupledger.core.protocol.metrics import of_simulation, whole
 from groupledger.core.protocol.ownership import DoubleOwner
-from groupledger.core.protocol.script_checks import MOST_PARTITIONS, require, require_one_of, require_whole
+from groupledger.core.protocol.script_checks import MOST_MS, MOST_PARTITIONS, require, require_one_of, require_whole
 from groupledger.core.protocol.settlement import MemberCall, MemberRound, Pace, Round, Settlement, TimedEnd
 from groupledger.core.protocol.simulator import MOST_ROUNDS, Script, simulate_all
 from groupledger.core.protocol.times_json import read_times, write_times
@@ -49,7 +49,7 @@ NUMBERS = {
     "partitions": MOST_PARTITIONS,
     "rounds": MOST_ROUNDS,
     "after": MOST_ROUNDS,
-    "rebalance_timeout_ms": 2**31,
+    "rebalance_timeout_ms": MOST_MS,
 }
 ENUMS = {"byte_code": ByteCode.__members__, "group_protocol": {each.value: each for each in e.GroupProtocol}}
 OPTIONAL = frozenset({"group_instance_id", "remote_assignor", "topic_regex", "process_id"})
@@ -158,7 +158,7 @@ def _pace(found: Any) -> Pace:
     known = sorted({"round_ms", *Callback})
     for name, value in found.items():
         require_one_of(name, known, "pace")
-        require_whole(value, f"pace.{name}", 2**31)
+        require_whole(value, f"pace.{name}", MOST_MS)
     return Pace(found.get("round_ms", 0), {each: found[each] for each in Callback if each in found})
 
 

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from typing import Any
 
-from groupledger.core.protocol.script_checks import require, require_one_of, require_whole
+from groupledger.core.protocol.script_checks import MOST_MS, require, require_one_of, require_whole
 from groupledger.core.protocol.times import MemberTimes, Times
 
-MOST_MS = 2**31 - 1
 """Of a setting of Kafka's."""
 MOST_RECORDS = 1_000_000
 MEMBERS = "members"
