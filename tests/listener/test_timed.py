@@ -272,6 +272,17 @@ def test_a_callback_that_never_returns_has_ended_before_anything_goes_on():
     assert done == ["closed its files"]
 
 
+def test_what_is_raised_in_turns_is_raised_to_whom_they_are_yielded():
+    def fail():
+        spend(3)
+        raise ValueError("no disk")
+
+    failing = in_turns(fail)
+    assert next(failing) == 3
+    with pytest.raises(ValueError, match="no disk"):
+        next(failing)
+
+
 GONE = {("Revoked", "commit"), ("Revoked", "raised CommitFailedError")}
 
 

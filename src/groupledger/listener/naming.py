@@ -47,12 +47,9 @@ def _made(name: str, kind: Callable[[], Any], *arguments: str) -> Any:
 
 
 def _require_callable(listener: Any, name: str, method: str, arguments: Sequence[str]) -> None:
-    """Refuse a callback that would fail in every call; one whose signature Python does not know passes."""
-    callback = getattr(listener, method, None)
-    if callback is None:
-        return
+    """Refuse a callback that would fail in every call; none, or one whose signature Python does not know, passes."""
     try:
-        signature = inspect.signature(callback)
+        signature = inspect.signature(getattr(listener, method, None))
     except (TypeError, ValueError):
         return
     try:
