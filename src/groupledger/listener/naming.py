@@ -48,8 +48,9 @@ def _made(name: str, kind: Callable[[], Any], *arguments: str) -> Any:
 
 def _require_callable(listener: Any, name: str, method: str, arguments: Sequence[str]) -> None:
     """Refuse a callback that would fail in every call; none, or one whose signature Python does not know, passes."""
+    callback: Any = getattr(listener, method, None)
     try:
-        signature = inspect.signature(getattr(listener, method, None))
+        signature = inspect.signature(callback)
     except (TypeError, ValueError):
         return
     try:
