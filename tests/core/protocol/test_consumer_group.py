@@ -347,3 +347,16 @@ def test_a_member_that_joins_is_written_twice_and_enlarges_the_groups_map_like_t
 def test_nobody_subscribes_to_a_pattern_by_name(who):
     with pytest.raises(Fault, match=r"topic is 't\.\*'; expected a name; a pattern is a topic_regex"):
         run(join("c"), who, e.Subscribe("a", ("u", "t.*")))
+
+
+def test_a_static_member_that_returns_keeps_what_the_one_that_it_replaces_was_to_have():
+    """c leaves at the same moment, so that the assignor is asked while the new process says who it is."""
+    joins = join("a", group_instance_id="i"), join("b", at=10), join("c", at=20)
+    gone = e.Leave("a", at_ms=60_000), e.Leave("c", at_ms=100_000, together=True)
+    back = replace(join("d", group_instance_id="i"), at_ms=100_001)
+    settled = run(*joins, *gone, back)
+    before = {row.member: set(row.target) for row in settled[2].coordinated.members}
+    after = {row.member: set(row.target) for row in settled[-1].coordinated.members}
+    assert len(after["d"]) == 2
+    assert before["a"] <= after["d"]
+    assert before["b"] <= after["b"]
