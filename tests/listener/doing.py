@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from groupledger.listener import RebalanceListener
+from tests.kips import listeners
 
 
-class Doing(RebalanceListener):
-    def __init__(self, **actions):
-        self.actions, self.seen = actions, []
+class Doing(listeners.Doing):
+    """Notes what is assigned during each call, and does nothing with lost partitions unless it is told to."""
+
+    def __init__(self, assigned=None, revoked=None, lost=None):
+        super().__init__(assigned, revoked, lost or (lambda *_: None))
+        self.seen = []
 
     def act(self, name, partitions, consumer):
         self.seen.append((name, tuple(partitions), sorted(consumer.assignment())))
-        self.actions.get(name, lambda *_: None)(partitions, consumer)
-
-    def on_partitions_assigned(self, partitions, consumer):
-        self.act("assigned", partitions, consumer)
-
-    def on_partitions_revoked(self, partitions, consumer):
-        self.act("revoked", partitions, consumer)
-
-    def on_partitions_lost(self, partitions, consumer):
-        self.act("lost", partitions, consumer)
+        super().act(name, partitions, consumer)
 
 
 def polled(consumer, listener, *due):
