@@ -9,6 +9,7 @@ from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.step import Form
 from groupledger.listener import (
+    CommitFailedError,
     HostedConsumer,
     IllegalArgumentError,
     IllegalStateError,
@@ -261,3 +262,27 @@ def test_records_that_a_member_skips_are_told_once():
     consumer.consume()
     consumer.consume()
     assert [entry.did for entry in consumer.journal].count("skips") == 1
+
+
+@pytest.mark.parametrize(("topics", "taken"), [(None, True), ({"t": 1}, True), ({}, False), ({"u": 1}, False)])
+def test_a_commit_of_a_partition_that_the_cluster_does_not_have_is_refused_where_its_topics_are_known(topics, taken):
+    hosted = HostedConsumer("m", "g", topics)
+    polled(Doing(), assigned(0), consumer=hosted)
+    if taken:
+        hosted.commit_sync({t(0)[0]: OffsetAndMetadata(3)})
+    else:
+        with pytest.raises(
+            CommitFailedError, match="the cluster does not have t-0; expected offsets of partitions that it has"
+        ):
+            hosted.commit_sync({t(0)[0]: OffsetAndMetadata(3)})
+    assert (t(0)[0] in hosted.broker.committed) == taken
+
+
+def test_the_other_partitions_of_a_commit_are_taken():
+    hosted = HostedConsumer("m", "g", {"t": 1})
+    polled(Doing(), assigned(0, 1), consumer=hosted)
+    wanted, told = {each: OffsetAndMetadata(3) for each in t(0, 1)}, []
+    hosted.commit_async(wanted, lambda *answer: told.append(answer))
+    assert set(hosted.broker.committed) == set(t(0))
+    ((offsets, error),) = told
+    assert (offsets, error.code) == (wanted, "UNKNOWN_TOPIC_OR_PARTITION")

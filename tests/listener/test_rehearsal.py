@@ -11,6 +11,7 @@ from groupledger.listener import RebalanceListener, rehearse_history, rehearse_s
 from tests.core.history.captured import folded
 from tests.core.protocol.played import t
 from tests.listener.checkpointing import Checkpointing
+from tests.listener.timed_listeners import Careful
 
 
 def simulated():
@@ -95,3 +96,11 @@ def test_a_new_process_has_a_consumer_and_a_listener_of_its_own(events, made, ow
     assert last == {"commit": owned, "pause": owned}
     assert Holding.made == made
     assert [entry for entry in journal if entry.error is not None] == []
+
+
+def test_a_commit_of_a_deleted_topic_is_refused_by_rounds_too():
+    """Eager members are called back for what there is no more."""
+    joins = [e.Join(name, ("t",), ("range",)) for name in "ab"]
+    journal = rehearse_simulation(simulate(Script({"t": 2}, [*joins, e.DeleteTopic("t")])), Careful)
+    refused = [(each.member, each.did) for each in journal if each.error is not None]
+    assert refused == [(name, did) for name in "ab" for did in ("commit", "raised CommitFailedError")]

@@ -23,11 +23,13 @@ class LastRead(NamedTuple):
 class SimulatedBroker:
     """The cluster as one group sees it, in memory.
 
-    `exact`: the logs are what members read. Otherwise their real length is unknown, so an offset proves nothing.
+    `topics`: None if nobody knows which there are. `exact`: the logs are what members read. Otherwise their real length
+    is unknown, so an offset proves nothing.
     """
 
     def __init__(self, topics: Mapping[str, int] | None = None, *, exact: bool = True) -> None:
         self.exact = exact
+        self.knows_topics = topics is not None
         self.now_ms: int | None = None  # unknown
         self.topics: dict[str, int] = {}
         self.committed: dict[TopicPartition, OffsetAndMetadata] = {}
@@ -59,8 +61,8 @@ class SimulatedBroker:
             self.set_topics(topics)
 
     def exists(self, partition: TopicPartition) -> bool:
-        """Return whether the cluster has the partition: only then offsets of it are committed."""
-        return self._made_at(partition) is not None
+        """Return whether the cluster has the partition, as far as its topics are known: no other is committed."""
+        return not self.knows_topics or self._made_at(partition) is not None
 
     def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Record offsets committed by a member."""

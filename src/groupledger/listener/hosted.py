@@ -236,7 +236,7 @@ class HostedConsumer:
         if kept or not missing:
             self._note("commit", kept)
         if missing:
-            message = f"{named(missing)} does not exist; expected offsets of partitions that the cluster has"
+            message = f"the cluster does not have {named(missing)}; expected offsets of partitions that it has"
             self._fail(
                 "commit",
                 {each: wanted[each] for each in missing},

@@ -137,11 +137,6 @@ class RecordedBroker(SimulatedBroker):
         super().__init__()
         self.reached: dict[TopicPartition, int] = {}
 
-    def exists(self, partition: TopicPartition) -> bool:
-        """Return True: a commit that was recorded was accepted."""
-        del partition
-        return True
-
     def end_offset(self, partition: TopicPartition) -> int:
         """Return the highest offset that anybody has committed so far; 0 where nobody has."""
         return self.reached.get(partition, 0)

@@ -76,7 +76,7 @@ def rehearse_simulation(
     Each partition gets `records` between two events. A restarted process has a new consumer and a new listener; one
     that has ended or hangs reads nothing.
     """
-    group = RehearsedGroup(make, group_id, SimulatedBroker())
+    group = RehearsedGroup(make, group_id, SimulatedBroker({}))
     journal: list[Entry] = []
     running: Mapping[str, int] = {}
     for settled in settlements:

@@ -82,7 +82,7 @@ def _start(group: ClassicGroup, settings: e.Join) -> None:
 
 
 def _take_seat(group: ClassicGroup, process: ClassicProcess) -> None:
-    """The first JoinGroup of a process, or the first after it fell out."""
+    """Join as a process does that starts, or that fell out; a static one takes its seat in a stable group."""
     seat = group.coordinator.static_seat(process.instance_id)
     if seat is not None:
         _fence(group, process, seat)
@@ -194,7 +194,7 @@ def _resume(group: ClassicGroup, event: e.Resume) -> None:
 
 
 def _is_late(group: ClassicGroup, process: ClassicProcess) -> bool:
-    """Whether it stood still for `max.poll.interval.ms`: it leaves, a static one silently. Not without times."""
+    """Return whether a process stood still for `max.poll.interval.ms`; in a group without times none is late."""
     return group.times is not None and group.clock_ms - process.stopped_ms >= process.times.rebalance_timeout_ms
 
 

@@ -62,5 +62,5 @@ class Times:
 
 
 def member_times(times: Times | None, name: str, rebalance_timeout_ms: int) -> MemberTimes:
-    """Of the process of this name; in a group without times Kafka's defaults, and the timeout that it says itself."""
+    """Return the times of a process; without times of a group, Kafka's defaults with the timeout that it states."""
     return MemberTimes(rebalance_timeout_ms=rebalance_timeout_ms) if times is None else times.member(name)

@@ -221,9 +221,10 @@ def _played(script: Script, custom: Mapping[str, CustomAssignor] | None) -> list
 
 
 def fallen_in(settled: Settlement) -> dict[str, int]:
-    """Who fell out of the group in one event, and how many SyncGroups of it had been answered by then.
+    """Return who fell out of the group in one event, each with the number of its SyncGroups answered before that.
 
-    It is in no generation as it loses all; librdkafka calls what it loses of a topic lost too, as a member.
+    Such a process is in no generation when it loses all. librdkafka also reports partitions of a deleted topic as lost,
+    but is a member then.
     """
     answered: Counter[str] = Counter()
     found: dict[str, int] = {}

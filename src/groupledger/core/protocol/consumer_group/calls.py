@@ -11,7 +11,7 @@ from groupledger.core.protocol.consumer_group.process import EntryKind, Process
 
 
 def begin_call(play: Play, process: Process, made: Call) -> None:
-    """A process begins a call."""
+    """Begin a call."""
     process.doing, process.since_ms, process.poll_started_ms = made, play.clock_ms, play.clock_ms
     process.seated = process.member_id in play.group.members
     process.turns = process.application.called(made)
@@ -28,7 +28,7 @@ def takes_time(play: Play, process: Process) -> bool:
 
 
 def finish_call(play: Play, process: Process) -> None:
-    """The call that a process is in has returned.
+    """Return from the call that a process is in.
 
     A client that fell out of the group while it revoked still has what it revoked, and hears that it is lost too.
     """

@@ -41,8 +41,10 @@ def needs_to_join(group: ConsumerGroup, process: Process, now_ms: int) -> Refusa
     return None
 
 
-def heartbeat_beside(group: ConsumerGroup, process: Process, now_ms: int) -> None:
-    """A heartbeat during a call, after which it acts on the answer; that another has its seat it hears only then."""
+def heartbeat_during_call(group: ConsumerGroup, process: Process, now_ms: int) -> None:
+    """Send a heartbeat during a call. The process acts on the answer once the call returns; FENCED_INSTANCE_ID it hears
+    with the next heartbeat after that.
+    """
     error = needs_to_join(group, process, now_ms)
     if error is Refusal.REBALANCE_IN_PROGRESS:
         process.rejoins = True
@@ -86,7 +88,7 @@ def join_steps(play: Play, process: Process) -> Steps:
 
 
 def _called(process: Process, calls: Iterable[Call]) -> Generator[Call, Any, bool]:
-    """Make calls; whether it is still a member after them, as far as it was told."""
+    """Make calls, and return whether the process is still a member after them, as far as it was told."""
     yield from calls
     return not process.is_out
 

@@ -10,7 +10,7 @@ from groupledger.core.protocol import consumer as classic
 from groupledger.core.protocol.callbacks import Call, Callback, call
 from groupledger.core.protocol.consumer_group import client as c
 from groupledger.core.protocol.consumer_group.calls import begin_call, finish_call, takes_time
-from groupledger.core.protocol.consumer_group.classic_members import heartbeat_beside, join_steps, needs_to_join
+from groupledger.core.protocol.consumer_group.classic_members import heartbeat_during_call, join_steps, needs_to_join
 from groupledger.core.protocol.consumer_group.coordinated import Reconciled
 from groupledger.core.protocol.consumer_group.coordinator import Turn
 from groupledger.core.protocol.consumer_group.heartbeat import REJOINS, HeartbeatRequest, HeartbeatResponse, Refusal
@@ -68,9 +68,9 @@ def time_out(play: Play, member_id: str) -> None:
 
 
 def leave_late(play: Play, process: Process) -> None:
-    """It leaves the group; it finds that all is lost at its next poll.
+    """Make a process leave the group; it finds that all is lost at its next poll.
 
-    A static one leaves for now, or, in the classic protocol, without a word.
+    A static member leaves for now (epoch -2); one of the classic protocol sends nothing.
     """
     member_id, process.too_late_ms = process.member_id or "", None
     if member_id in play.group.members:
@@ -83,7 +83,7 @@ def leave_late(play: Play, process: Process) -> None:
 
 
 def _stay_too_long(play: Play, process: Process, since_ms: int) -> None:
-    """If it is still in the call that began then, it leaves the group, which does not hear of it if it is cut off."""
+    """Make a process leave that is still in the call that began then; if it is cut off, the group hears nothing."""
     still = process.in_poll and process.since_ms == since_ms
     if not still or process.closes or process.is_out or (process.doing and process.doing.callback is Callback.LOST):
         return
@@ -139,9 +139,9 @@ def _send(play: Play, process: Process) -> AskingTargets:
 
 
 def _send_classic(play: Play, process: Process) -> AskingTargets:
-    """A classic heartbeat. One that is in a rebalance already sends none between its calls."""
-    if process.steps is not None and process.heartbeats_beside:
-        heartbeat_beside(play.group, process, play.clock_ms)
+    """Send a classic heartbeat. One that is in a rebalance already sends none between its calls."""
+    if process.steps is not None and process.heartbeats_during_call:
+        heartbeat_during_call(play.group, process, play.clock_ms)
     if process.steps is not None or process.consumer is None:
         return
     error = needs_to_join(play.group, process, play.clock_ms)

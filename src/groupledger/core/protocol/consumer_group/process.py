@@ -43,7 +43,7 @@ Steps = Generator[Call | HeartbeatRequest | Backoff | NextPoll, HeartbeatRespons
 """What a process does one after the other; a request is answered into it."""
 
 
-HEARTBEATS_BESIDE = frozenset({Callback.REVOKED, Callback.ON_ASSIGNMENT, Callback.ASSIGNED})
+HEARTBEATS_DURING = frozenset({Callback.REVOKED, Callback.ON_ASSIGNMENT, Callback.ASSIGNED})
 """Calls of a classic process that is a member: heartbeats stop at subscriptionUserData, and when it has fallen out."""
 
 
@@ -138,9 +138,9 @@ class Process(Polls):
         return self.turns is not None
 
     @property
-    def heartbeats_beside(self) -> bool:
+    def heartbeats_during_call(self) -> bool:
         """Whether a classic process heartbeats while it does something: in a call, as long as it is a member."""
-        return self.doing is not None and self.doing.callback in HEARTBEATS_BESIDE
+        return self.doing is not None and self.doing.callback in HEARTBEATS_DURING
 
     @property
     def works_ms(self) -> int:
