@@ -36,6 +36,11 @@ class FakeConfluent:
             self.callbacks[name](self, [Native(*each) for each in partitions])
         return "a message"
 
+    def close(self):
+        """The real one tells of what is left to revoke."""
+        self.did.append(("close", (), {}))
+        self.poll(0)
+
     def commit(self, offsets=(), asynchronous=True):
         self.did.append(("commit", (), {"offsets": list(offsets), "asynchronous": asynchronous}))
         self.kept.update({(each.topic, each.partition): each for each in offsets})

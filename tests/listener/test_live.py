@@ -279,9 +279,10 @@ def test_closing_tells_the_listener_while_the_client_still_answers(confluent):
     listener = Doing()
     consumer = confluent("range")
     did = polled(consumer, listener, ("on_assign", t(0)))
+    consumer._consumer.due = [("on_revoke", t(0))]
     consumer.close()
-    assert listener.seen[-1][0] == "revoked"
-    assert [name for name, _, _ in did][-2:] == ["unassign", "close"]
+    assert [name for name, *_ in listener.seen] == ["assigned", "revoked"]
+    assert [name for name, _, _ in did][-3:] == ["unassign", "close", "unassign"]
 
 
 def test_a_client_that_is_not_installed_is_said():

@@ -92,3 +92,11 @@ def test_a_callback_of_kafka_python_that_never_returns_does_not_keep_the_program
     listener = Doing(assigned=lambda *_: threads.append(threading.current_thread()))
     polled(kafka_python, listener, ("on_partitions_assigned", t(0)))
     assert [each.daemon for each in threads] == [True]
+
+
+def test_kafka_python_seeks_in_what_is_assigned_alone(kafka_python):
+    did = polled(kafka_python, Doing(), ("on_partitions_assigned", t(0)))
+    kafka_python.seek(t(0)[0], 3)
+    with pytest.raises(IllegalStateError, match="seek of t-1"):
+        kafka_python.seek(t(1)[0], 3)
+    assert did == [("seek", (Native("t", 0), 3), {})]

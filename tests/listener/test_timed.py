@@ -20,7 +20,7 @@ from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.story import write_script
 from groupledger.core.protocol.times import MemberTimes, Times
 from groupledger.listener import rehearse, rehearse_simulation, spend
-from groupledger.listener.turns import in_turns
+from groupledger.listener.turns import in_turns, spending
 from tests.core.protocol.drawn_times import timed_script
 from tests.listener import timed_listeners as listeners
 
@@ -270,6 +270,14 @@ def test_a_callback_that_never_returns_has_ended_before_anything_goes_on():
     assert next(flushing) == 5
     flushing.close()
     assert done == ["closed its files"]
+
+
+def test_time_is_told_to_whom_it_is_spent_on_alone():
+    told = []
+    with spending(told.append):
+        spend(5)
+    spend(7)
+    assert told == [5]
 
 
 def test_what_is_raised_in_turns_is_raised_to_whom_they_are_yielded():

@@ -62,6 +62,9 @@ PROTOCOL: dict[Key, str] = {
         "pass",
     ): "what our own code never does",
     Key(
+        "protocol/consumer_group/play.py", "process.wakes += 1", "1", "2"
+    ): "a number that is only asked whether it is still the same",
+    Key(
         "protocol/consumer_group/play.py", "process.wakes += 1", "+=", "-="
     ): "a number that is only asked whether it is still the same",
     Key("protocol/group.py", "process.commits_next_ms = process.clock_ms + every_ms", "+", "-"): (
@@ -247,4 +250,50 @@ PROTOCOL: dict[Key, str] = {
     Key("protocol/migration.py", "static = client.group_instance_id is not None", "is not", "is"): (
         "only compared with itself: static and dynamic members are told apart as well"
     ),
+    Key("listener/recorded.py", "del partition, at_ms", "del partition, at_ms", "pass"): "arguments that are not used",
+    Key("protocol/consumer_group/exchange.py", "return False", "False", "True"): (
+        "whoever goes on with a process looks itself whether it is in a call, or waits"
+    ),
+    Key("protocol/consumer_group/happening.py", "play.all_read_on()", "play.all_read_on()", "pass"): (
+        "what was read of a topic that is gone is counted nowhere"
+    ),
+    Key("protocol/consumer_group/conversion.py", "play.all_read_on()", "play.all_read_on()", "pass"): (
+        "who goes on as a classic member reads on from its positions, before it gives up anything"
+    ),
+    Key(
+        "protocol/happening.py",
+        "gone = [TopicPartition(event.topic, number) for number in range(group.topics.get(event.topic, 0))]",
+        "0",
+        "1",
+    ): "nobody reads a partition of a topic that there is not",
+    Key("protocol/ownership.py", "self.step += 1", "1", "2"): "numbers that are only compared, and rise as before",
+    Key(
+        "protocol/consumer_group/group_member.py", "rebalance_timeout_ms: int = 0", "0", "1"
+    ): "set with the heartbeat that a member joins with",
+    Key(
+        "protocol/group_kinds.py",
+        "found = repartition_counts(topology, {topic: 1 for each in topology.values() for topic in "
+        "each.source_topics})",
+        "1",
+        "2",
+    ): "only asked which topics are found, not how many partitions they have",
+    Key("protocol/consumer_group/process.py", "rejoins: bool = False", "False", "True"): (
+        "set with each JoinGroup, and read after one alone"
+    ),
+    Key("protocol/consumer_group/process.py", "put_off_ms: int = 0", "0", "1"): (
+        "a poll put off to 1 ms is read with the first poll, which comes before anything is owned"
+    ),
+    Key("protocol/timed/member.py", "commits_next_ms: int = 0", "0", "1"): "set when the process begins",
+    Key(
+        "protocol/timed/play.py",
+        "rebalancing=group.preparing or group.completing or group.agenda.next_ms() is not None,",
+        "or",
+        "and",
+    ): "what is prepared or completed has its time-out on the agenda",
+    Key(
+        "protocol/consumer_group/topology.py",
+        "number = max((known[topic] for topic in each.read if topic in known), default=0)",
+        "0",
+        "1",
+    ): "a subtopology without a topic to read is refused, and so is one of a repartition topic that nobody writes",
 }

@@ -183,7 +183,6 @@ class RecordedConsumer(HostedConsumer):
             self._read_to(partition, offset)
         if not due.left:
             broker.commit({partition: OffsetAndMetadata(self.position(partition))})
-            self._read |= {partition: True}
 
     def _call(self, listener: RebalanceListener | None, due: Call) -> None:
         self._spent_ms = 0

@@ -14,6 +14,7 @@ from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.consumer_group import client as c
+from groupledger.core.protocol.consumer_group import settling
 from groupledger.core.protocol.consumer_group.group_member import GroupMember
 from groupledger.core.protocol.consumer_group.heartbeat import HeartbeatResponse
 from groupledger.core.protocol.consumer_group.subscriptions import is_homogeneous
@@ -39,6 +40,19 @@ def test_a_newcomer_waits_until_what_it_gets_was_revoked():
     assert listener_calls(joined, "a") == ["onPartitionsRevoked t-2 t-3", "onPartitionsAssigned"]
     assert listener_calls(joined, "b") == ["onPartitionsAssigned", "onPartitionsAssigned t-2 t-3"]
     assert set(joined.unavailable_ms.values()) == {5_000}
+
+
+def test_a_consumer_group_has_no_rounds():
+    joined = run(join("a"), join("b", at=10))[-1]
+    assert joined.rounds == ()
+    assert {each.round for each in joined.calls} == {0}
+
+
+def test_a_group_that_does_not_come_to_rest_is_left_there(monkeypatch):
+    """Three steps bring it there."""
+    for most, failure in ((3, None), (2, "not at rest after 2 heartbeats, calls and time-outs")):
+        monkeypatch.setattr(settling, "MOST_STEPS", most)
+        assert run(join("a"), rests=False)[0].failure == failure
 
 
 def test_a_group_without_a_change_costs_nothing_more():

@@ -207,3 +207,10 @@ def test_a_topic_that_was_left_is_given_up_before_a_new_target():
     rows = play(*events, assignment_interval_ms=60_000)[-1].coordinated.heartbeats
     told = [(row.at_ms, row.epoch, sorted({topic for topic, _ in row.assigned})) for row in rows]
     assert told == [(65_000, 3, ["orders"]), (120_000, 4, ["orders"])]
+
+
+def test_one_that_missed_its_answer_says_the_epoch_before_and_is_answered_again():
+    *_, joined = play(share("a"), share("b", 100), e.MissAssignment("a", at_ms=8_999), share("c", 9_000))
+    beats = [(row.at_ms, row.sent_epoch, row.epoch) for row in joined.coordinated.heartbeats if row.member == "a"]
+    assert beats == [(15_000, 4, 5), (20_000, 4, 5)]
+    assert {row.epoch for row in joined.coordinated.members} == {5}

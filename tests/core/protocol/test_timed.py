@@ -210,6 +210,13 @@ def test_a_pause_of_the_whole_group_ends_when_nobody_is_left():
     assert settled[-1].timed.at_ms == SETTLED_MS - 1_000 + 45_000
 
 
+def test_what_is_lost_belongs_to_the_round_in_which_it_joins_again():
+    away = e.Pause("b", at_ms=SETTLED_MS), e.Resume("b", at_ms=SETTLED_MS + 60_000)
+    back = played(join("a"), join("b"), *away)[-1]
+    first = back.calls[0]
+    assert (first.call.callback, first.round, back.rounds[0].number) == (Callback.LOST, 3, 3)
+
+
 # Static members
 
 

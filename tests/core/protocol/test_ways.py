@@ -203,6 +203,8 @@ def test_every_way_comes_to_rest_and_no_partition_has_two_owners_but_where_it_sa
             leader = leader_of(simulate(replace(script, events=events[:at])))
             for way in other_ways(events[:at], event, leader):
                 loses = "loses track" in way.cause
+                led_up = way.events[: [type(each) for each in way.events].index(type(event))]
+                assert all(each.together for each in led_up), (seed, at, way.cause)
                 if loses and isinstance(event, e.SetPartitions | e.DeleteTopic):
                     continue  # where nobody subscribes to the topic there is no round, and no session that ends
                 *_, last = simulate(replace(script, events=[*events[:at], *way.events]))

@@ -165,12 +165,11 @@ def _with_timeline(compared: ComparedVariant, result: list[Settlement] | Fault) 
     shared = {
         (each.partition, member) for settled in result for each in settled.double_owners for member in each.members
     }
-    spans = sorted(((*key, until_ms) for key, until_ms in ends.items()), key=lambda each: each[:3])
     return replace(
         compared,
         consumed=tuple(
             ConsumedSpan(*partition, member, since_ms, until_ms)
-            for partition, member, since_ms, until_ms in spans
+            for (partition, member, since_ms), until_ms in sorted(ends.items())
             if until_ms != since_ms or clock or (partition, member) in shared
         ),
     )

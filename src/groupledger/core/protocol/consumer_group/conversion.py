@@ -12,7 +12,6 @@ from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Call
 from groupledger.core.protocol.client_library import algorithm_of
 from groupledger.core.protocol.consumer_group.calls import begin_call, finish_call, takes_time
-from groupledger.core.protocol.consumer_group.classic_members import join_steps
 from groupledger.core.protocol.consumer_group.coordinator import FIRST_EPOCH, ConsumerGroup
 from groupledger.core.protocol.consumer_group.group_member import GroupMember
 from groupledger.core.protocol.consumer_group.play import Play
@@ -122,12 +121,8 @@ def _go_on(play: Play, process: ClassicProcess) -> None:
     play.begin(moved)
     moved.application.take_over(process.application)
     moved.commits_next_ms = process.commits_next_ms
-    if not process.talks:
-        return
-    play.send_next(moved)
-    if process.consumer.member_id not in play.group.members:
-        moved.steps = join_steps(play, moved)
-        play.put(moved, EntryKind.GO_ON)
+    if process.talks:
+        play.send_next(moved)
 
 
 def to_classic_group(play: Play, group: ClassicGroup) -> None:
@@ -160,7 +155,6 @@ def to_classic_group(play: Play, group: ClassicGroup) -> None:
     }
     group.topics, group.clock_ms, group.calls = play.group.topics.counts, play.clock_ms, play.calls
     group.settled_ms, group.returning = play.settled_ms, play.returning
-    group.set_clocks(play.clock_ms)
 
 
 def _back(play: Play, group: ClassicGroup, process: Process) -> ClassicProcess:

@@ -59,9 +59,7 @@ def _join(play: Play, event: e.Join) -> None:
 def _start(play: Play, settings: e.Join) -> None:
     """A process subscribes; it speaks to the coordinator at once."""
     require_topic_names(settings.topics)
-    old = play.processes.pop(settings.member, None)
-    if old is not None:
-        play.end(old)
+    play.processes.pop(settings.member, None)
     play.born[settings.member] += 1
     process = Process(settings, play.born[settings.member])
     play.begin(process)

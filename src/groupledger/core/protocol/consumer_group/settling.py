@@ -50,7 +50,7 @@ def settle(
 def pass_time(play: Play, until_ms: int | None) -> AskingTargets:
     """What comes by itself before an event, or at all: sessions that end, and what that leads to."""
     steps = 0
-    while (until_ms is None or play.clock_ms < until_ms) and not play.is_classic and play.failure is None:
+    while not play.is_classic and play.failure is None:
         if not play.is_quiet():
             upcoming = play.next_ms()
             if upcoming is None or (until_ms is not None and upcoming >= until_ms):

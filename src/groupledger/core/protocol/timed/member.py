@@ -53,9 +53,9 @@ class Joined:
     member_id: str
     generation: int
     leads: bool
-    assignor: str | None = None
-    members: tuple[Seat, ...] = ()
-    round: int = 0  # of the group; 0: none began
+    assignor: str | None
+    members: tuple[Seat, ...]
+    round: int  # of the group; 0: none began
     returned: Subscription | None = None  # what its predecessor had sent, where a static member took back its seat
 
 
