@@ -198,7 +198,7 @@ def test_streams_is_safe_with_upgrade_from():
     assert {each for step in rehearsal.steps[:3] for each in step.protocols.values()} == {Protocol.EAGER}
     assert set(rehearsal.steps[-1].protocols.values()) == {Protocol.COOPERATIVE}
     kept = [(each.rounds, each.unavailable) for each in rehearsal.steps[-2:]]
-    assert kept == [(3, 10), (3, 4)]  # of two and one that were not, 13 and 8 in a round more each
+    assert kept == [(3, 10), (3, 4)]  # dealt out anew it would be 13 and 8, in four rounds
 
 
 def test_a_library_nobody_tried_is_a_warning():
