@@ -286,3 +286,13 @@ def test_the_other_partitions_of_a_commit_are_taken():
     assert set(hosted.broker.committed) == set(t(0))
     ((offsets, error),) = told
     assert (offsets, error.code) == (wanted, "UNKNOWN_TOPIC_OR_PARTITION")
+
+
+def test_who_has_read_nothing_has_nothing_left_to_commit():
+    """It commits less than was committed before: that is its own affair."""
+    hosted = HostedConsumer("m", "g")
+    hosted.broker.committed = {T0: OffsetAndMetadata(40)}
+    polled(Doing(), assigned(0), consumer=hosted)
+    hosted.commit_sync({T0: OffsetAndMetadata(30)})
+    polled(Doing(), revoked(0), consumer=hosted)
+    assert did(hosted) == []

@@ -92,6 +92,10 @@ def test_only_what_ends_inside_the_window_counts():
     assert late["a", "last-rebalance-seconds-ago"].reason == "no rebalance in the window"
 
 
+def test_a_rate_is_of_the_length_of_the_window_wherever_it_begins():
+    assert Window(50_000, 1_850_000).rate_per_hour(3) == 6.0
+
+
 def test_history_knows_when_and_how_often_and_says_what_it_cannot_know():
     rows = folded("dev/offsets", "java-cooperative-sticky")
     times = [row.observed_at for row in rows.group_snapshots]

@@ -154,7 +154,7 @@ def test_ways_are_counted(pattern, ways):
 
 
 @pytest.mark.parametrize(
-    "pattern", ["(a+)+", "(a|a)*", "(a?){40}a{40}", ".*.*.*.*x", "a?" * 40, "(a|a)" * 40, "(a|a){00040}"]
+    "pattern", ["(a+)+", "(a|a)*", "(a?){40}a{40}", ".*.*.*.*x", ".*.*.*.*(x)", "a?" * 40, "(a|a)" * 40, "(a|a){00040}"]
 )
 def test_what_could_hang_has_too_many(pattern):
     assert most_ways(pattern) > MOST_WAYS
