@@ -99,4 +99,7 @@ def test_kafka_python_seeks_in_what_is_assigned_alone(kafka_python):
     kafka_python.seek(t(0)[0], 3)
     with pytest.raises(IllegalStateError, match="seek of t-1"):
         kafka_python.seek(t(1)[0], 3)
-    assert did == [("seek", (Native("t", 0), 3), {})]
+    kafka_python.seek_to_beginning(t(0))
+    kafka_python.seek_to_end(t(0))
+    at = Native("t", 0)
+    assert did == [("seek", (at, 3), {}), ("seek_to_beginning", (at,), {}), ("seek_to_end", (at,), {})]

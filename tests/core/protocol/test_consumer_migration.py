@@ -222,6 +222,14 @@ def test_a_paused_process_that_was_refused_when_it_started_again_is_gone():
         run(*events, e.Resume("b", at_ms=400_000), migration_policy=MigrationPolicy.DOWNGRADE)
 
 
+def test_a_new_process_of_the_name_of_one_that_was_left_behind_is_another():
+    """The first b stands still when its group becomes classic; the second stands still for a second, and goes on."""
+    left = [join("b"), classic("a", at=10), e.Pause("b", at_ms=60_000), e.Wait(at_ms=200_000)]
+    events = *left, classic("b", at=300), e.Pause("b", at_ms=400_000), e.Resume("b", at_ms=401_000)
+    resumed = run(*events)[-1]
+    assert (resumed.refused, resumed.running) == (None, {"a": 1, "b": 2})
+
+
 # Order of lists
 
 

@@ -305,6 +305,16 @@ def test_wrong_settings_are_said(group, complaint):
     assert complaint in fault.message
 
 
+def test_repartition_topics_that_are_listed_have_the_partitions_of_their_writers():
+    told = {
+        "0": {"source_topics": ["orders"], "repartition_sink_topics": ["by-user"]},
+        "1": {"repartition_source_topics": ["by-user"]},
+    }
+    _, script = read_line(json.dumps({**LINE, "streams_group": {"topology": told}}))
+    *_, joined = simulate(script)
+    assert joined.topics == {"orders": 4, "by-user": 4}
+
+
 def test_settings_of_another_kind_of_group_are_said():
     _, fault = read_line(json.dumps({**LINE, "consumer_group": {}}))
     assert "consumer_group is {}; expected streams_group, of its members" in fault.message
