@@ -86,7 +86,7 @@ class FakeKafka:
 
     def commit(self, offsets, timeout_ms=None):
         self.did.append(("commit", (offsets,), {"timeout_ms": timeout_ms}))
-        self.kept = {(each.topic, each.partition): told for each, told in offsets.items()}
+        self.kept = {(each.topic, each.partition): told for each, told in (offsets or {}).items()}
 
     def committed(self, partition, metadata=False, timeout_ms=None):
         told = self.kept.get((partition.topic, partition.partition))

@@ -103,3 +103,11 @@ def test_kafka_python_seeks_in_what_is_assigned_alone(kafka_python):
     kafka_python.seek_to_end(t(0))
     at = Native("t", 0)
     assert did == [("seek", (at, 3), {}), ("seek_to_beginning", (at,), {}), ("seek_to_end", (at,), {})]
+
+
+def test_kafka_python_commits_what_it_has_where_nothing_is_told_and_nothing_where_it_has_none(kafka_python):
+    kafka_python.commit_sync()
+    assert kafka_python._consumer.did == []
+    did = polled(kafka_python, Doing(), ("on_partitions_assigned", t(0)))
+    kafka_python.commit_sync(timeout=1.0)
+    assert did == [("commit", (None,), {"timeout_ms": 1_000})]

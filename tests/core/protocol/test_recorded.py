@@ -136,7 +136,9 @@ def test_a_leader_that_is_not_told_is_not_asked(leader):
     calls = list(recorded_calls(rows.group_snapshots, rows.member_snapshots))
     asked = [each for each in calls if each.call.callback is Callback.ASSIGN]
     others = [(each.member_id, each.call) for each in calls if each not in asked]
-    assert asked
+    topics = {row.snapshot_id: row.subscribed_topics or () for row in rows.group_snapshots}
+    assert [each.call.topics for each in asked] == [topics[each.snapshot_id] for each in asked]
+    assert any(each.call.topics for each in asked)
     assert [(each.member_id, each.call) for each in recorded_calls(unled, rows.member_snapshots)] == others
 
 
