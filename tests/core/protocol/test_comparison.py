@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from groupledger.core.assignors import ASSIGNORS
+from groupledger.core.protocol import comparison
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.comparison import Cost, compare
@@ -17,6 +18,8 @@ from groupledger.core.protocol.variants import changed, read_variants
 from tests.core.protocol.drawn_times import timed_script
 
 TWO = [e.Join("a", ("t",)), e.Join("b", ("t",), at_ms=60_000)]
+OTHER = [e.Join("a", ("t",)), e.Join("b", ("t",), ("range",))]
+"""The second one is refused."""
 TIMES = Times(MemberTimes(round_trip_ms=4, processing_ms=50), records_per_second=100)
 
 
@@ -112,11 +115,17 @@ def test_what_cannot_be_played_under_one_variant_is_played_under_the_others():
 
 
 def test_what_does_not_settle_says_why():
-    other = [e.Join("a", ("t",)), e.Join("b", ("t",), ("range",))]
-    found = compared("as-written,range", other)
+    found = compared("as-written,range", OTHER)
     assert found["as-written"].failures == 1
     assert found["as-written"].events[1].failure.startswith("refused: b lists range")
     assert found["range"].failures == 0
+
+
+@pytest.mark.parametrize("events", [1, 2])
+def test_what_settles_after_the_last_event_fails_with_it(events):
+    *_, last = comparison.costs(list(simulate(Script({"t": 4}, OTHER))), events)
+    assert last.number == events
+    assert last.failure.startswith("refused: b lists range")
 
 
 def test_two_owners_are_counted_once_a_partition():
