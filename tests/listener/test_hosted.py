@@ -296,3 +296,12 @@ def test_who_has_read_nothing_has_nothing_left_to_commit():
     hosted.commit_sync({T0: OffsetAndMetadata(30)})
     polled(Doing(), revoked(0), consumer=hosted)
     assert did(hosted) == []
+
+
+def test_a_commit_of_what_the_cluster_does_not_have_is_no_commit():
+    hosted = HostedConsumer("m", "g", {"u": 1})
+    commits = Doing(revoked=lambda _, view: view.commit_async({T0: OffsetAndMetadata(3)}))
+    polled(commits, assigned(0), consumer=hosted)
+    polled(commits, revoked(0), consumer=hosted)
+    assert [each.did for each in hosted.journal] == ["commit"]
+    assert hosted.journal[0].error is not None
