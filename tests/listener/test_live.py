@@ -267,12 +267,16 @@ def test_a_wakeup_comes_before_what_was_raised_first_in_a_live_client_too(conflu
 
 
 def test_live_clients_take_listeners_alone_and_warn_of_the_older_ways(confluent, kafka_python):
-    for consumer in (confluent("range"), kafka_python):
+    for consumer, assigned in ((confluent("range"), "on_assign"), (kafka_python, "on_partitions_assigned")):
         with pytest.raises(IllegalArgumentError):
             consumer.set_rebalance_listener(object())
+        listener = Doing()
         with pytest.warns(DeprecationWarning, match="subscribe with a listener") as told:
-            consumer.subscribe(["t"], Doing())
+            consumer.subscribe(["t"], listener)
         assert [each.filename for each in told] == [__file__]
+        consumer._consumer.due = [(assigned, t(0))]
+        consumer.poll(0.1)
+        assert [name for name, *_ in listener.seen] == ["assigned"]
 
 
 def test_closing_tells_the_listener_while_the_client_still_answers(confluent):

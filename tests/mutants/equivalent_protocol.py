@@ -296,4 +296,40 @@ PROTOCOL: dict[Key, str] = {
         "0",
         "1",
     ): "a subtopology without a topic to read is refused, and so is one of a repartition topic that nobody writes",
+    Key(
+        "protocol/application.py",
+        'raise AssertionError(f"{type(self).__name__} has no polls; expected one of each kind of process")',
+        'raise AssertionError(f"{type(self).__name__} has no polls; expected one of each kind of process")',
+        "pass",
+    ): "what our own code never does",
+    Key(
+        "protocol/application.py",
+        'raise AssertionError(f"{type(self).__name__} has no works_ms; expected one of each kind of process")',
+        'raise AssertionError(f"{type(self).__name__} has no works_ms; expected one of each kind of process")',
+        "pass",
+    ): "what our own code never does",
+    Key(
+        "protocol/application.py",
+        'raise AssertionError(f"{type(self).__name__} has no in_poll; expected one of each kind of process")',
+        'raise AssertionError(f"{type(self).__name__} has no in_poll; expected one of each kind of process")',
+        "pass",
+    ): "what our own code never does",
+    Key(
+        "protocol/application.py",
+        'raise AssertionError(f"{type(self).__name__} has no now_ms; expected one of each kind of group")',
+        'raise AssertionError(f"{type(self).__name__} has no now_ms; expected one of each kind of group")',
+        "pass",
+    ): "what our own code never does",
+    Key("protocol/application.py", "if position < end:", "<", "<="): "no record is read where there is none",
+    Key("listener/timed.py", "raise", "raise", "pass"): "a generator that is closed may end as well",
+    Key("protocol/timed/member.py", "round: int = 0  # that it was answered in last", "0", "1"): (
+        "set when JoinGroup is answered, before which no call is of a round"
+    ),
+    Key("protocol/consumer_group/play.py", "clock_ms: int = 0", "0", "1"): "set when the play begins",
+    Key(
+        "listener/confluent.py",
+        "self._forget_sought(_named(partitions))",
+        "self._forget_sought(_named(partitions))",
+        "pass",
+    ): ("forgotten when it is assigned again, before which nobody may ask for its position"),
 }

@@ -63,6 +63,12 @@ UNSAFE = {
         Danger.CLIENT_LACKS_ASSIGNOR,
     ),
     "one bounce: the first member cannot join": (group(), one_bounce(COOPERATIVE_STICKY), 1, Danger.NO_COMMON_ASSIGNOR),
+    "nor can it once its session is over": (
+        group(instance=True),
+        one_bounce(COOPERATIVE_STICKY),
+        1,
+        Danger.NO_COMMON_ASSIGNOR,
+    ),
     "librdkafka refuses a mixed list": (
         group(library="librdkafka"),
         two_bounces(group(), COOPERATIVE_STICKY),

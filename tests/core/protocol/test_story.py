@@ -99,6 +99,10 @@ def test_a_pace_is_read():
         ({"pace": {"x": 1}}, "pace is 'x'; expected one of assign"),
         ({"pace": []}, "pace is []; expected an object of milliseconds"),
         ({"pace": {"round_ms": -1}}, "pace.round_ms is -1; expected a whole number from 0"),
+        (
+            {"events": [{**JOIN, "at_ms": 2**53 + 1}]},
+            "events.0.at_ms is 9007199254740993; expected a whole number from 0",
+        ),
         ({"form": []}, "form is []; expected one of kip"),
         ({"consumer_group": []}, "consumer_group is []; expected an object"),
         ({"consumer_group": {"x": 1}}, "consumer_group is 'x'; expected one of heartbeat_interval_ms"),

@@ -158,6 +158,17 @@ def test_who_is_back_before_its_session_ends_was_only_away():
     assert settled[-2].unavailable_ms == dict.fromkeys(t(1, 3), 9_000)
 
 
+@pytest.mark.parametrize(("stood_ms", "left"), [(19_999, False), (20_000, True)])
+def test_who_stood_still_for_its_longest_poll_interval_leaves_when_it_goes_on(stood_ms, left):
+    away = e.Pause("b", at_ms=SETTLED_MS), e.Resume("b", at_ms=SETTLED_MS + stood_ms)
+    back = played(join("a"), join("b"), *away, rebalance_timeout_ms=20_000, session_timeout_ms=40_000)[-1]
+    assert [each[2] for each in listened([back], "b")] == (["Lost", "Assigned"] if left else [])
+
+
+def test_the_first_outage_begins_when_the_first_member_comes():
+    assert played(join("a"), delay_ms=3_000)[0].unavailable_ms == dict.fromkeys(t(0, 1, 2, 3), 3_000)
+
+
 def test_polls_are_later_by_as_long_as_a_process_stood_still():
     """They are at odd seconds; a hears of b by its heartbeat at 120,000, or 122,750 (one was sent as it went on)."""
     for stood_ms, revoked_ms in ((0, 121_000), (1_250, 123_000 + 1_250)):
