@@ -310,8 +310,7 @@ def test_repartition_topics_that_are_listed_have_the_partitions_of_their_writers
         "0": {"source_topics": ["orders"], "repartition_sink_topics": ["by-user"]},
         "1": {"repartition_source_topics": ["by-user"]},
     }
-    _, script = read_line(json.dumps({**LINE, "streams_group": {"topology": told}}))
-    *_, joined = simulate(script)
+    *_, joined = simulate(read_script({**LINE, "streams_group": {"topology": told}}))
     assert joined.topics == {"orders": 4, "by-user": 4}
 
 

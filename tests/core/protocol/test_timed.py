@@ -274,6 +274,16 @@ def test_one_that_dies_while_its_sync_waits_is_expelled_a_session_after_the_answ
     assert settled[-1].unowned == ()
 
 
+def test_a_join_phase_that_nobody_joined_lasts_another_rebalance_timeout():
+    """c begins it at 101 s and leaves; at 121 s a, which is static and away, is the only member, and at 141 s d is
+    there."""
+    away = e.CutOff("a", at_ms=SETTLED_MS), join("c", 101_000), e.Leave("c", at_ms=105_000), join("d", 130_000)
+    times = {"rebalance_timeout_ms": 20_000, "session_timeout_ms": 300_000}
+    *_, last = played(join("a", static=True), *away, rests=False, **times)
+    begun = last.rounds[0]
+    assert (begun.started_ms, begun.ended_ms, [row.member for row in begun.members]) == (101_000, 141_000, ["d"])
+
+
 def test_a_static_member_that_comes_back_with_other_topics_starts_a_round():
     """It is given back what it no longer subscribes to, and joins again."""
     back = [e.Leave("b", at_ms=SETTLED_MS), e.Restart("b", at_ms=110_000), e.Subscribe("b", ("u",), at_ms=110_000)]

@@ -14,7 +14,7 @@ from groupledger.core.protocol.consumer_group.classic_members import heartbeat_d
 from groupledger.core.protocol.consumer_group.coordinated import Reconciled
 from groupledger.core.protocol.consumer_group.coordinator import Turn
 from groupledger.core.protocol.consumer_group.heartbeat import REJOINS, HeartbeatRequest, HeartbeatResponse, Refusal
-from groupledger.core.protocol.consumer_group.play import Play
+from groupledger.core.protocol.consumer_group.play import Play, QueueEntry
 from groupledger.core.protocol.consumer_group.process import Backoff, EntryKind, NextPoll, Process, Steps
 from groupledger.core.protocol.consumer_group.rows import write_heartbeat, write_target
 from groupledger.core.protocol.consumer_group.targets import ServerQuestion, Targets
@@ -36,7 +36,19 @@ def take_next(play: Play) -> AskingTargets:
             play.move_clock(over[0])
             time_out(play, over[1])
         return
-    entry = heapq.heappop(play.queue)
+    yield from _take(play, heapq.heappop(play.queue))
+
+
+def hear_out(play: Play) -> AskingTargets:
+    """Let the answers arrive that are on their way in a group at rest: they bring no news."""
+    on_their_way = [each for each in play.queue if each.due is EntryKind.ANSWER]
+    play.queue = [each for each in play.queue if each.due is not EntryKind.ANSWER]
+    heapq.heapify(play.queue)
+    for entry in sorted(on_their_way):
+        yield from _take(play, entry)
+
+
+def _take(play: Play, entry: QueueEntry) -> AskingTargets:
     process = play.of(entry)
     if process is None:
         return
@@ -116,7 +128,7 @@ def _unseat(play: Play, member_id: str) -> None:
 
 def _send(play: Play, process: Process) -> AskingTargets:
     """The next heartbeat of a process."""
-    if process.waits:
+    if process.awaits is not None:
         process.sends_again = True
         return
     if process.falls:
@@ -132,7 +144,7 @@ def _send(play: Play, process: Process) -> AskingTargets:
     answer = yield from exchange(play, request)
     round_trip_ms = play.round_trip_ms(process)
     if round_trip_ms:
-        process.waits = True
+        process.awaits = answer
         play.put(process, EntryKind.ANSWER, round_trip_ms, answer)
     else:
         yield from _receive(play, process, answer)
@@ -204,7 +216,7 @@ def _receive(play: Play, process: Process, answer: HeartbeatResponse) -> AskingT
     client = process.client
     if client is None:
         raise AssertionError(f"{process.name} was answered a heartbeat that it cannot have sent")
-    process.waits = False
+    process.awaits = None
     if process.sends_again:
         process.sends_again = False
         play.send_soon(process)

@@ -128,7 +128,7 @@ def _hang(play: Play, event: e.Hang) -> None:
 def _cut_off(play: Play, event: e.CutOff) -> None:
     """What it sends is lost, and so is what it is answered; it goes on reading what it owns."""
     process = _clocked(play, event, "be cut off")
-    process.talks, process.cut_off, process.waits = False, True, False
+    process.talks, process.cut_off, process.awaits = False, True, None
     if process.client is not None:
         process.client = c.lose_answer(process.client)
 

@@ -244,7 +244,7 @@ class Play(ReadingGroup):
     def _is_settled(self, process: Process) -> bool:
         if process.hung:
             return self._is_waiting(process)
-        if process.steps is not None or process.closing or process.fallen or process.waits or process.resumes:
+        if process.steps is not None or process.closing or process.fallen or process.hears_news or process.resumes:
             return False
         if process.client is not None and (process.client.has_news or not process.client.reconciled):
             return False

@@ -55,7 +55,8 @@ class Process(Polls):
     it is in began at `since_ms`, and `turns` is what is left of it. `taking`: what it is given in that call, and owns
     once it has returned; `giving`: what it has given up then. `reconciling_ms`: when it began to take a new assignment.
     `fallen`, `closing`: what it does after the call; `falls`: it has begun to lose all. `rejoins`: it was told to join
-    (again) while it was in a call, in the classic protocol. `waits` for an answer.
+    (again) while it was in a call, in the classic protocol. `awaits`: an answer that is on its way, before which
+    it sends no heartbeat.
     `wakes`: those of its entries in the queue count that bear this number. `hung`: it polls no more, and leaves by
     itself at `too_late_ms`. `cut_off`: it polls, and its coordinator is out of reach. `leaves`: it closes.
     """
@@ -90,7 +91,7 @@ class Process(Polls):
     falls: bool = False
     rejoins: bool = False
     closing: bool = False
-    waits: bool = False
+    awaits: HeartbeatResponse | None = None
     sends_again: bool = False
     wakes: int = 0
     next_send_ms: int = 0
@@ -126,6 +127,16 @@ class Process(Polls):
     def is_out(self) -> bool:
         """Whether it knows that it is no member, until it has lost all."""
         return self.falls or self.fallen is not None
+
+    @property
+    def hears_news(self) -> bool:
+        """Whether the answer on its way gives it other partitions, or will not arrive.
+
+        Where it tells of another epoch or an error, the coordinator has the member in that epoch, or not at all.
+        """
+        if self.awaits is None or self.client is None:
+            return False
+        return self.misses == 1 or self.awaits.assigned not in (None, self.client.assigned)
 
     @property
     def closes(self) -> bool:

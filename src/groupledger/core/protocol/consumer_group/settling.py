@@ -8,7 +8,7 @@ from typing import NamedTuple
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.clocked_end import timed_end
 from groupledger.core.protocol.consumer import exists
-from groupledger.core.protocol.consumer_group.exchange import AskingTargets, take_next, time_out
+from groupledger.core.protocol.consumer_group.exchange import AskingTargets, hear_out, take_next, time_out
 from groupledger.core.protocol.consumer_group.happening import come_back, happen
 from groupledger.core.protocol.consumer_group.play import Play
 from groupledger.core.protocol.consumer_group.rows import take_coordinated
@@ -71,7 +71,10 @@ def pass_time(play: Play, until_ms: int | None) -> AskingTargets:
 
 def _come_to_rest(play: Play) -> AskingTargets:
     for _ in range(MOST_STEPS):
-        if play.is_quiet() or play.is_classic or play.failure is not None:
+        if play.is_classic or play.failure is not None:
+            return
+        if play.is_quiet():
+            yield from hear_out(play)
             return
         yield from take_next(play)
     play.failure = f"not at rest after {MOST_STEPS:,} heartbeats, calls and time-outs"

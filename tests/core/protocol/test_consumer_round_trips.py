@@ -1,0 +1,48 @@
+"""Consumer groups in which an answer is always on its way to somebody: they come to rest none the less."""
+
+from __future__ import annotations
+
+import pytest
+
+from groupledger.core.protocol import events as e
+from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.settlement import Pace
+from tests.core.protocol.consumer_groups import beats, join, run
+from tests.core.protocol.test_consumer_timed import calls, played
+
+TEN = [join(f"m{number}", at=number * 11) for number in range(10)]
+"""With round trips of 2 s: ten heartbeats of 2 s in every 5 s."""
+SLOW = Pace(round_ms=2_000, callback_ms={Callback.ASSIGNED: 700})
+
+
+@pytest.mark.parametrize("took_ms", [1_000, 4_000, 6_000])
+def test_who_is_answered_late_says_what_it_has_revoked_after_that_answer(took_ms):
+    """a is told at 64 s to revoke, hears of it at 68 s and speaks at 69 s, 4 s before it is answered that."""
+    pace = Pace(callback_ms={Callback.REVOKED: took_ms})
+    joined = played(join("a"), join("b", at=60), round_trip_ms=4_000, pace=pace)[-1]
+    said_ms = max(69_000 + 4_000, 68_000 + took_ms)
+    assert beats(joined, "a") == [(64_000, 2, 2, "UNREVOKED_PARTITIONS"), (said_ms, 2, 3, "STABLE")]
+    assert calls([joined], "a")[0] == (68_000 + took_ms, "Revoked", 2)
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_members_whose_heartbeats_overlap_come_to_rest_with_all_that_they_are_given(timed):
+    last = e.Leave("m9", at_ms=300_000)
+    settled = played(*TEN, last, round_trip_ms=2_000, pace=SLOW) if timed else run(*TEN, last, pace=SLOW)
+    assert [each.failure for each in settled] == [None] * 11
+    assert {row.epoch for row in settled[-1].coordinated.members} == {settled[-1].coordinated.epoch}
+    assert [each.unowned for each in settled] == [()] * 11
+
+
+@pytest.mark.parametrize("member", ["m0", "m3", "m8"])
+def test_an_answer_that_is_lost_is_asked_for_before_the_group_is_at_rest(member):
+    lost = e.MissAssignment(member, 1, at_ms=300_000), e.Leave("m9", at_ms=310_000), e.Wait(at_ms=400_000)
+    assert run(*TEN, *lost, pace=SLOW)[-1].coordinated.heartbeats == ()
+
+
+@pytest.mark.parametrize("member", [each.member for each in TEN])
+def test_one_that_stands_still_after_its_group_has_come_to_rest_waits_for_no_answer(member):
+    """What it is told when it goes on is the answer to what it says then: that it is no member any more."""
+    back = run(*TEN, e.Pause(member, at_ms=300_000), e.Resume(member, at_ms=400_000), pace=SLOW)[-1]
+    assert beats(back, member)[0][3] == "UNKNOWN_MEMBER_ID"
+    assert back.double_owners == ()
