@@ -46,3 +46,11 @@ def test_one_that_stands_still_after_its_group_has_come_to_rest_waits_for_no_ans
     back = run(*TEN, e.Pause(member, at_ms=300_000), e.Resume(member, at_ms=400_000), pace=SLOW)[-1]
     assert beats(back, member)[0][3] == "UNKNOWN_MEMBER_ID"
     assert back.double_owners == ()
+
+
+def test_one_that_stands_still_once_nothing_is_left_to_hear_waits_for_no_answer_either():
+    """Between events b's session ends, a takes its partitions and says so; c has all of them while a stands still."""
+    away = e.Crash("b", at_ms=60_000), e.Pause("a", at_ms=200_000), join("c", at=300), e.Resume("a", at_ms=400_000)
+    back = run(join("a"), join("b", at=10), *away, pace=SLOW)[-1]
+    assert beats(back, "a")[0][3] == "UNKNOWN_MEMBER_ID"
+    assert back.double_owners == ()
