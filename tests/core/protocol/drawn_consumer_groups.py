@@ -23,11 +23,14 @@ PATTERNS = ("or.*", "clicks|views", ".*s")
 
 
 class History(Iterator[e.Event]):
-    """The events of one group; `classic`: whether some of its members follow the classic protocol; `times`: of all."""
+    """The events of one group; `classic`: whether some of its members follow the classic protocol; `times`: of all.
 
-    def __init__(self, seed: int, events: int, *, classic: bool, times: Times | None = None) -> None:
+    `far`: answers take 900 ms, so that one is on its way most of the time.
+    """
+
+    def __init__(self, seed: int, events: int, *, classic: bool, times: Times | None = None, far: bool = False) -> None:
         self.random = Random(seed)  # noqa: S311 - the same seed gives the same history
-        self.left, self.classic, self.times = events, classic, times
+        self.left, self.classic, self.times, self.far = events, classic, times, far
         self.assignors = self.random.choice((("range",), ("cooperative-sticky",)))
         self.topics = {topic: self.random.randint(1, MOST_PARTITIONS) for topic in TOPICS}
         self.started: dict[str, e.Join] = {}
@@ -39,7 +42,8 @@ class History(Iterator[e.Event]):
     def script(self) -> Script:
         """The group: its members take their time."""
         delays = {each: self.random.choice((0, 0, 40, 7_000)) for each in (Callback.REVOKED, Callback.ASSIGNED)}
-        pace = Pace(self.random.choice((0, 0, 15)), delays)
+        round_ms = self.random.choice((0, 0, 15))
+        pace = Pace(900 if self.far else round_ms, delays)
         beats_ms, assignor = self.random.choice((1_000, 5_000)), self.random.choice(("uniform", "range"))
         settings = ConsumerGroupSettings(heartbeat_interval_ms=beats_ms, remote_assignor=assignor)
         return Script(dict(self.topics), self, Form.KIP, pace, times=self.times, consumer_group=settings)

@@ -7,7 +7,7 @@ import pytest
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.settlement import Pace
-from tests.core.protocol.consumer_groups import beats, join, run
+from tests.core.protocol.consumer_groups import beats, classic, join, run
 from tests.core.protocol.test_consumer_timed import calls, played
 
 TEN = [join(f"m{number}", at=number * 11) for number in range(10)]
@@ -41,6 +41,14 @@ def test_an_answer_that_is_lost_is_asked_for_before_the_group_is_at_rest(member)
 
 
 @pytest.mark.parametrize("member", [each.member for each in TEN])
+def test_the_next_answer_after_a_group_has_come_to_rest_is_that_of_the_next_heartbeat(member):
+    """It is lost, and so the member says once more what it said."""
+    *_, grown = run(*TEN, e.MissAssignment(member, at_ms=300_000), e.SetPartitions("t", 20, at_ms=310_000), pace=SLOW)
+    told = [(row.sent_epoch, row.epoch) for row in grown.coordinated.heartbeats if row.member == member]
+    assert told[:2] == [(11, 12), (11, 12)]
+
+
+@pytest.mark.parametrize("member", [each.member for each in TEN])
 def test_one_that_stands_still_after_its_group_has_come_to_rest_waits_for_no_answer(member):
     """What it is told when it goes on is the answer to what it says then: that it is no member any more."""
     back = run(*TEN, e.Pause(member, at_ms=300_000), e.Resume(member, at_ms=400_000), pace=SLOW)[-1]
@@ -48,9 +56,38 @@ def test_one_that_stands_still_after_its_group_has_come_to_rest_waits_for_no_ans
     assert back.double_owners == ()
 
 
-def test_one_that_stands_still_once_nothing_is_left_to_hear_waits_for_no_answer_either():
-    """Between events b's session ends, a takes its partitions and says so; c has all of them while a stands still."""
-    away = e.Crash("b", at_ms=60_000), e.Pause("a", at_ms=200_000), join("c", at=300), e.Resume("a", at_ms=400_000)
-    back = run(join("a"), join("b", at=10), *away, pace=SLOW)[-1]
-    assert beats(back, "a")[0][3] == "UNKNOWN_MEMBER_ID"
-    assert back.double_owners == ()
+AROUND = range(105_000, 125_000, 500)
+"""Milliseconds about the time at which a member says that it has what another had, whose session is over."""
+SLOWER = Pace(3_000, SLOW.callback_ms)
+
+
+def test_one_that_stood_still_does_not_read_on_for_an_answer_of_before():
+    """b's session ends at 105 s, a takes its partitions and says so, and stands still; c has all of them meanwhile."""
+    for paused_ms in AROUND:
+        away = (
+            e.Crash("b", at_ms=60_000),
+            e.Pause("a", at_ms=paused_ms),
+            join("c", at=300),
+            e.Resume("a", at_ms=400_000),
+        )
+        back = run(join("a"), join("b", at=10), *away, pace=SLOWER, heartbeat_interval_ms=1_000)[-1]
+        assert beats(back, "a")[0][3] == "UNKNOWN_MEMBER_ID"
+        assert back.double_owners == ()
+
+
+def test_one_that_stands_still_while_its_group_is_classic_and_a_consumer_group_again_hears_nothing_of_before():
+    """b's session ends as a's did above, and for ten seconds only the classic member is left."""
+    for paused_ms in AROUND:
+        left = e.Crash("a", at_ms=60_000), e.Pause("b", at_ms=paused_ms), e.Wait(at_ms=300_000)
+        events = (
+            classic("z"),
+            join("a", at=10),
+            join("b", at=20),
+            *left,
+            join("c", at=310),
+            e.Resume("b", at_ms=400_000),
+        )
+        *_, alone, _, back = run(*events, pace=SLOWER, heartbeat_interval_ms=1_000)
+        assert alone.coordinated is None
+        assert {row.member for row in back.coordinated.members} == {"z", "b", "c"}
+        assert (back.unowned, back.double_owners) == ((), ())

@@ -174,6 +174,8 @@ def _finish_calls(play: Play, group: ClassicGroup) -> None:
     while play.queue:
         entry = heapq.heappop(play.queue)
         process = play.of(entry)
+        if process is not None and not process.talks and entry.due is not EntryKind.SEND:
+            process.suspended.append((entry.due, entry.payload))
         if process is None or not process.talks or entry.due is not EntryKind.RETURN or process.doing is None:
             continue
         play.clock_ms = max(play.clock_ms, entry.at_ms)
@@ -188,5 +190,6 @@ def _finish_calls(play: Play, group: ClassicGroup) -> None:
                 play.put(process, EntryKind.RETURN)
     for process in list(play.processes.values()):
         if process.client is not None and process.alive:
+            process.steps = None  # what was to follow a call that it is in was of this group
             group.strangers[process.name] = process
             group.ended[process.name] = process.settings

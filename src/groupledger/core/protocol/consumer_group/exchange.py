@@ -39,15 +39,12 @@ def take_next(play: Play) -> AskingTargets:
     yield from _take(play, heapq.heappop(play.queue))
 
 
-def hear_out(play: Play, until_ms: int | None) -> AskingTargets:
-    """Let the answers arrive that are on their way in a group at rest, and bring no news; None: however late."""
-    found: list[QueueEntry] = []
-    others: list[QueueEntry] = []
-    for entry in sorted(play.queue):
-        arrives = entry.due is EntryKind.ANSWER and (until_ms is None or entry.at_ms < until_ms)
-        (found if arrives else others).append(entry)
-    play.queue = others  # sorted, so a heap
-    for entry in found:
+def hear_out(play: Play) -> AskingTargets:
+    """Let the answers arrive that are on their way in a group at rest: they bring no news."""
+    on_their_way = sorted(each for each in play.queue if each.due is EntryKind.ANSWER)
+    play.queue = [each for each in play.queue if each.due is not EntryKind.ANSWER]
+    heapq.heapify(play.queue)
+    for entry in on_their_way:
         yield from _take(play, entry)
 
 
@@ -224,7 +221,7 @@ def _receive(play: Play, process: Process, answer: HeartbeatResponse) -> AskingT
         process.sends_again = False
         play.send_soon(process)
     if process.misses_answer():
-        process.client = c.lose_answer(client)
+        process.lose_answer()
         return
     if answer.error is None:
         process.client = c.receive(client, answer)

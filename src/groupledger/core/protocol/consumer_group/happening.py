@@ -128,9 +128,8 @@ def _hang(play: Play, event: e.Hang) -> None:
 def _cut_off(play: Play, event: e.CutOff) -> None:
     """What it sends is lost, and so is what it is answered; it goes on reading what it owns."""
     process = _clocked(play, event, "be cut off")
-    process.talks, process.cut_off, process.awaits = False, True, None
-    if process.client is not None:
-        process.client = c.lose_answer(process.client)
+    process.talks, process.cut_off = False, True
+    process.lose_answer()
 
 
 def _clocked(play: Play, event: e.Hang | e.CutOff, to: str) -> Process:
@@ -169,7 +168,10 @@ def _resume(play: Play, event: e.Resume) -> None:
         play.ownership.take(process.name, play.consumed(process), play.clock_ms)
     process.talks, process.hung, process.cut_off, process.too_late_ms = True, False, False, None
     for due, payload in process.suspended:
-        play.put(process, due, 0, payload)
+        if due is EntryKind.ANSWER and process.resumes:  # it asks first whether it is a member
+            process.lose_answer()
+        else:
+            play.put(process, due, 0, payload)
     process.suspended = []
     play.send_soon(process)
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from groupledger.core.protocol import consumer as classic
 from groupledger.core.protocol.application import Application, Polls
 from groupledger.core.protocol.callbacks import Call, Callback
-from groupledger.core.protocol.consumer_group.client import ConsumerClient
+from groupledger.core.protocol.consumer_group.client import ConsumerClient, lose_answer
 from groupledger.core.protocol.consumer_group.heartbeat import HeartbeatRequest, HeartbeatResponse
 from groupledger.core.protocol.consumer_group.topic_table import NO_PARTITIONS, TopicIdPartitionSet
 from groupledger.core.protocol.events import Join
@@ -137,6 +137,12 @@ class Process(Polls):
         if self.awaits is None or self.client is None:
             return False
         return self.misses == 1 or self.awaits.assigned not in (None, self.client.assigned)
+
+    def lose_answer(self) -> None:
+        """No answer comes to what it said: it will say everything again."""
+        self.awaits = None
+        if self.client is not None:
+            self.client = lose_answer(self.client)
 
     @property
     def closes(self) -> bool:

@@ -62,7 +62,6 @@ def pass_time(play: Play, until_ms: int | None) -> AskingTargets:
             continue
         over = play.silent_time_out()
         if over is None or (until_ms is not None and over[0] >= until_ms):
-            yield from hear_out(play, until_ms)
             break
         play.skip_to(over[0])
         time_out(play, over[1])
@@ -75,7 +74,7 @@ def _come_to_rest(play: Play) -> AskingTargets:
         if play.is_classic or play.failure is not None:
             return
         if play.is_quiet():
-            yield from hear_out(play, None)
+            yield from hear_out(play)
             return
         yield from take_next(play)
     play.failure = f"not at rest after {MOST_STEPS:,} heartbeats, calls and time-outs"
