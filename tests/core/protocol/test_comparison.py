@@ -18,6 +18,8 @@ from groupledger.core.protocol.variants import changed, read_variants
 from tests.core.protocol.drawn_times import timed_script
 
 TWO = [e.Join("a", ("t",)), e.Join("b", ("t",), at_ms=60_000)]
+OLD = ByteCode.BEFORE_KIP_429
+MIXED = [e.Join("a", ("t",), byte_code=OLD), e.Join("b", ("t",)), e.Join("c", ("t",), byte_code=OLD)]
 OTHER = [e.Join("a", ("t",)), e.Join("b", ("t",), ("range",))]
 """The second one is refused."""
 TIMES = Times(MemberTimes(round_trip_ms=4, processing_ms=50), records_per_second=100)
@@ -129,9 +131,12 @@ def test_what_settles_after_the_last_event_fails_with_it(events):
 
 
 def test_two_owners_are_counted_once_a_partition():
-    old = ByteCode.BEFORE_KIP_429
-    mixed = [e.Join("a", ("t",), byte_code=old), e.Join("b", ("t",)), e.Join("c", ("t",), byte_code=old)]
-    assert costs("cooperative-sticky,range", "double_owners", events=mixed) == [(1,), (0,)]
+    assert costs("cooperative-sticky,range", "double_owners", events=MIXED) == [(1,), (0,)]
+
+
+def test_two_owners_after_the_last_event_are_counted_with_it():
+    *_, last = comparison.costs(list(simulate(Script({"t": 4}, MIXED))), 2)
+    assert (last.number, last.cost.double_owners) == (2, 1)
 
 
 def timeline(script):
