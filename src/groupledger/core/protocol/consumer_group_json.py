@@ -19,7 +19,6 @@ from groupledger.core.protocol.group_kinds import KINDS
 from groupledger.core.protocol.script_checks import MOST_MS, require, require_one_of, require_whole
 from groupledger.core.protocol.topology_json import read_topology, write_topology
 
-"""Of a setting of Kafka's."""
 MAY_BE_ZERO = frozenset({"assignment_interval_ms", "initial_rebalance_delay_ms", "num_standby_replicas"})
 MOST = {"num_standby_replicas": 2**15 - 1}
 TOPOLOGY = "topology"

@@ -9,7 +9,6 @@ from typing import Any
 from groupledger.core.protocol.script_checks import MOST_MS, require, require_one_of, require_whole
 from groupledger.core.protocol.times import MemberTimes, Times
 
-"""Of a setting of Kafka's."""
 MOST_RECORDS = 1_000_000
 MEMBERS = "members"
 POSITIVE = frozenset({"session_timeout_ms", "heartbeat_interval_ms", "rebalance_timeout_ms"})

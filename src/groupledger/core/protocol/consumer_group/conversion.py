@@ -170,7 +170,9 @@ def _back(play: Play, group: ClassicGroup, process: Process) -> ClassicProcess:
 
 
 def _finish_calls(play: Play, group: ClassicGroup) -> None:
-    """Calls that processes are in return. Who stands still and is of the consumer protocol is left to the strangers."""
+    """Let the calls return that processes are in. A process of the consumer protocol stands still and is left to the
+    strangers: a call that it is in returns when it resumes, and no more of this group comes of it.
+    """
     while play.queue:
         entry = heapq.heappop(play.queue)
         process = play.of(entry)
@@ -190,6 +192,6 @@ def _finish_calls(play: Play, group: ClassicGroup) -> None:
                 play.put(process, EntryKind.RETURN)
     for process in list(play.processes.values()):
         if process.client is not None and process.alive:
-            process.steps = None  # what was to follow a call that it is in was of this group
+            process.steps = None  # bound to this group
             group.strangers[process.name] = process
             group.ended[process.name] = process.settings

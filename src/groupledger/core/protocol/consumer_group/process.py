@@ -139,7 +139,7 @@ class Process(Polls):
         return self.misses == 1 or self.awaits.assigned not in (None, self.client.assigned)
 
     def lose_answer(self) -> None:
-        """No answer comes to what it said: it will say everything again."""
+        """Expect no answer any more: the next heartbeat says everything again."""
         self.awaits = None
         if self.client is not None:
             self.client = lose_answer(self.client)
