@@ -27,6 +27,8 @@ from tests.kips.test_kip_429 import BOTH, ask, join, run
         ("sticky", 0, {EAGER}),
         ("cooperative-sticky", 0, {EAGER, COOPERATIVE}),
         ("stream", 4, {EAGER, COOPERATIVE}),
+        ("constrained-cooperative-sticky", 0, {EAGER, COOPERATIVE}),
+        ("librdkafka-cooperative-sticky", 1, {EAGER, COOPERATIVE}),
     ],
 )
 def test_kip_429_35_the_table_of_assignors(assignor, version, protocols):

@@ -80,6 +80,7 @@ def test_commit_without_offsets_commits_every_position_and_is_told_back():
     consumer = polled(Doing(assigned=seek), assigned(0, 1))
     assert consumer.broker.committed == {T0: OffsetAndMetadata(3), T1: OffsetAndMetadata(0)}
     assert told == [(consumer.broker.committed, None)]
+    assert consumer.metrics()["commit-total"] == 1
     assert consumer.committed(t(2)) == {t(2)[0]: None}
 
 

@@ -97,6 +97,8 @@ def test_confluent_seeks_pauses_and_resumes_at_once_where_no_assignment_is_being
     consumer._consumer.consumed = {1: 8}
     assert [consumer.position(each) for each in t(0, 1)] == [5, 8]  # 0: nothing consumed, so what is committed
     assert [consumer.current_lag(each) for each in t(0, 1)] == [85, 82]
+    consumer._consumer.consumed = {0: 0}
+    assert consumer.position(t(0)[0]) == 0  # consumed up to there, whatever is committed
     assert consumer.end_offsets(t(1)) == {t(1)[0]: 90}
     assert consumer.beginning_offsets(t(1)) == {t(1)[0]: 10}
 

@@ -85,6 +85,18 @@ def test_what_a_callback_takes_holds_up_the_round():
     assert slow.rounds[0].ended_ms - quick.rounds[0].ended_ms == 1_500
 
 
+def test_a_question_to_the_broker_takes_a_round_trip():
+    listeners.Remembering.told = []
+    played = rehearse(hand_over(), listeners.Remembering)
+    assigned = [
+        each
+        for one in played.settlements
+        for each in one.calls
+        if each.call.callback is Callback.ASSIGNED and each.call.partitions
+    ]
+    assert {each.ended_ms - each.started_ms for each in assigned} == {4}
+
+
 def test_the_pace_of_a_script_is_added_to_what_the_listener_takes():
     pace = Pace(callback_ms={Callback.REVOKED: 40})
     revoked = list(rehearse(hand_over(pace=pace), listeners.Flushing).settlements[-1].calls)

@@ -27,6 +27,45 @@ PROTOCOL: dict[Key, str] = {
     Key(
         "protocol/ownership.py", "self.changes += 1", "1", "2"
     ): "a number that is only asked whether it is still the same",
+    Key(
+        "protocol/ownership.py", "changes: int = 0  # of who consumes what", "0", "1"
+    ): "a number that is only asked whether it is still the same",
+    Key(
+        "protocol/ownership.py", "def begin_step(self, *, answering: bool = False) -> None:", "False", "True"
+    ): "a step of one process, in which nobody else takes what it gives up",
+    Key(
+        "protocol/planning.py", "known = batch.topic_partitions != NONE", "!=", "=="
+    ): "whether a partition exists and is wanted is not asked here: the slots of lists are only compared",
+    Key(
+        "protocol/timed/coordination.py", "empty, group.empty = group.empty, False", "False", "True"
+    ): "set again when the rebalance is over, and read only when one begins",
+    Key(
+        "protocol/timed/play.py", "rounds, moments = len(group.rounds), 0", "0", "1"
+    ): "a limit of our own to steps without a round, which is reached one step earlier",
+    Key(
+        "protocol/timed/group.py",
+        "starting: bool = False  # waits for group.initial.rebalance.delay.ms",
+        "False",
+        "True",
+    ): "set when a rebalance begins, and read only in one",
+    Key(
+        "protocol/consumer_group/process.py", "since_ms: int = 0", "0", "1"
+    ): "set when a call begins, and read only in one",
+    Key(
+        "protocol/group.py", "round: int = 0  # in play; 0: none", "0", "1"
+    ): "before the first round nobody has anything to be called about",
+    Key(
+        "protocol/consumer_group/settling.py", "MOST_STEPS = 20_000", "20_000", "20001"
+    ): "a limit of our own to steps without rest, which is reached one step later",
+    Key(
+        "protocol/consumer_group/process.py", "next_send_ms: int = 0", "0", "1"
+    ): "set when a heartbeat is planned, before which it has no member id, without which it is not read",
+    Key(
+        "protocol/consumer_group/coordinator.py",
+        "answers_all = turn.request.epoch == 0 or self._says_all(turn.request)",
+        "0",
+        "1",
+    ): "who joins says everything, and in epoch 1 nothing is assigned to anybody",
     Key("listener/recorded.py", "back: bool = False", "False", "True"): "of a commit of nobody, which nobody follows",
     Key("listener/recorded.py", "left: bool = False", "False", "True"): "of a commit of nobody, which nobody follows",
     Key(
@@ -172,6 +211,12 @@ PROTOCOL: dict[Key, str] = {
         "process.commits_next_ms = self.clock_ms + commits_every_ms(self.times, self.applications)",
         "process.commits_next_ms = self.clock_ms + commits_every_ms(self.times, self.applications)",
         "pass",
+    ): "its first join sets it, before which the process owns nothing that it could commit",
+    Key(
+        "protocol/group.py",
+        "process.commits_next_ms = self.clock_ms + commits_every_ms(self.times, self.applications)",
+        "+",
+        "-",
     ): "its first join sets it, before which the process owns nothing that it could commit",
     Key(
         "protocol/timed/happening.py", "process.commits_next_ms = group.now_ms + group.commits_every_ms", "+", "-"

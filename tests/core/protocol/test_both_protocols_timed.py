@@ -58,6 +58,13 @@ def test_a_classic_member_has_its_own_session_timeout_and_heartbeats_whatever_th
         assert {until_ms for _, _, until_ms in found} == {160_000}
 
 
+def test_a_classic_member_that_crashes_before_it_hears_of_the_consumer_group_has_its_own_session_timeout():
+    """c makes it a consumer group at 30 s, and b crashes before its next heartbeat; members like c have 45 s."""
+    events = *CLASSIC_AGAIN[:2], replace(CLASSIC_AGAIN[2], together=True), e.Crash("b", at_ms=31_000)
+    found = outages(played(*events, e.Wait(at_ms=200_000), session_timeout_ms=10_000))[-1]
+    assert {until_ms for _, _, until_ms in found} == {40_000}
+
+
 def test_a_group_of_both_protocols_counts_its_records_through_both_changes_of_its_type():
     """One event after the other: classic, then a member of the consumer protocol for a minute, then classic again."""
     events = [

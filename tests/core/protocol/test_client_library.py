@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from groupledger.core.custom.group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_library import read_client_library
 from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.protocol.leader import Question
+from groupledger.core.protocol.planning import plan_all
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.protocol.story import read_script, write_script
+from groupledger.core.protocol.subscription import Seat, Subscription
 from groupledger.core.protocol.times import Times
+from groupledger.core.step import Form
 
 OLD, NOW = ByteCode.BEFORE_KIP_429, ByteCode.KIP_792
 
@@ -110,3 +115,10 @@ def test_a_group_led_by_librdkafka_is_not_taken_over():
     late = e.Join("b", ("t",), group_protocol=e.GroupProtocol.CONSUMER, at_ms=60_000)
     refused = simulate(Script({"t": 4}, [*joins, late]))[-1].refused
     assert refused.startswith("GROUP_ID_NOT_FOUND: assignments of librdkafka-cooperative-sticky have user data")
+
+
+def test_plans_of_all_libraries_are_made_together():
+    seats = (Seat("m", Subscription(NOW, ("t",))),)
+    names = ["sarama-range", "cooperative-sticky", "kafka-python-range", "range"]
+    plans = plan_all([Question(name, seats, {"t": 1}, Form.AS_KAFKA) for name in names])
+    assert [each.assigned for each in plans] == [{"m": (TopicPartition("t", 0),)}] * len(names)

@@ -205,6 +205,14 @@ def test_a_classic_static_member_whose_seat_another_took_ends(away):
     )
 
 
+def test_a_process_of_the_consumer_protocol_takes_the_seat_of_a_classic_static_member_that_runs():
+    """Of two of the consumer protocol the first one would have to leave before."""
+    settled = run(
+        classic("a"), classic("b", group_instance_id="i"), join("c", at=30), join("d", at=60, group_instance_id="i")
+    )
+    assert settled[-1].running == {"a": 1, "c": 1, "d": 1}
+
+
 def test_a_join_group_of_a_classic_static_member_whose_seat_another_took_is_refused():
     """k revokes from 21 s to 31 s, c joins at 25 s."""
     first, second = (classic(name, at, ("range",), group_instance_id="i") for name, at in (("k", 0), ("c", 25)))

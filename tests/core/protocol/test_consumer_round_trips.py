@@ -91,3 +91,9 @@ def test_one_that_stands_still_while_its_group_is_classic_and_a_consumer_group_a
         assert alone.coordinated is None
         assert {row.member for row in back.coordinated.members} == {"z", "b", "c"}
         assert (back.unowned, back.double_owners) == ((), ())
+
+
+def test_who_is_cut_off_for_its_longest_poll_interval_polls_meanwhile_and_does_not_leave():
+    away = [e.CutOff("b", at_ms=100_000), e.Resume("b", at_ms=140_000)]
+    settled = played(join("a"), join("b", at=60), *away, rebalance_timeout_ms=30_000, round_trip_ms=4)
+    assert calls(settled[2:], "b") == []

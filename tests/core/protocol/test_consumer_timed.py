@@ -107,6 +107,14 @@ def test_callbacks_wait_for_the_next_poll(processing_ms, polls_ms):
     assert calls(settled, "a")[1:] == [(polls_ms, "Revoked", 2), (polls_ms, "Assigned", 0)]
 
 
+def test_what_was_due_during_a_call_is_committed_with_the_next_poll():
+    """a takes 8 s over its partitions and polls at 8, 11 and 14 s: it commits at 11 s what it had read by 8 s."""
+    pace = Pace(callback_ms={Callback.ASSIGNED: 8_000})
+    crash = e.Crash("a", at_ms=16_500)
+    settled = played(join("a"), crash, join("b", at=100), pace=pace, processing_ms=3_000)
+    assert twice(settled) == 4 * 6 * 100
+
+
 def test_who_hangs_leaves_after_its_longest_poll_interval_and_loses_all_when_it_goes_on():
     away = [e.Hang("b", at_ms=100_000), e.Resume("b", at_ms=200_000)]
     settled = played(join("a"), join("b", at=MINUTE), *away, rebalance_timeout_ms=30_000)

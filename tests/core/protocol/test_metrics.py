@@ -77,6 +77,12 @@ def test_a_rebalance_takes_what_is_called_lost_before_it_too():
     assert {row.name: row.value for row in rows if row.member == "b"}["rebalance-latency-total"] == (30 + 110) + 110
 
 
+def test_what_one_revokes_before_it_is_gone_is_no_part_of_the_rebalance_in_which_it_is_back():
+    away = [e.Leave("b", at_ms=100_000, together=True), replace(B, at_ms=100_000)]
+    rows = of_simulation(simulate(Script({"t": 4}, [A, B, *away], pace=PACE)), Window(100_000, 200_000))
+    assert {row.name: row.value for row in rows if row.member == "b"}["rebalance-latency-total"] == 100 + 10
+
+
 def test_a_missed_assignment_is_a_failed_rebalance():
     metrics = simulated(A, B, e.MissAssignment("b", at_ms=100_000), C)
     assert metrics["b", "failed-rebalance-total"].value == 1

@@ -112,6 +112,9 @@ def test_who_stands_in_the_way_is_named_with_the_reason():
     assert evidence[Danger.CLIENT_LACKS_ASSIGNOR] == (
         "k: aiokafka has no cooperative-sticky; aiokafka has range, roundrobin, sticky"
     )
+    four = group(library="librdkafka", names="abcd")
+    (found, *_) = played(four, two_bounces(four, COOPERATIVE_STICKY)).first_unsafe.findings
+    assert found.evidence.startswith("a, b, c and 1 more: ")
     old = group((COOPERATIVE_STICKY, "range"), code=OLD)
     (lists, *_) = played(old, two_bounces(old, COOPERATIVE_STICKY)).first_unsafe.findings
     told = "a, b, c: lists cooperative-sticky now: java before Kafka 2.4 has range, roundrobin, sticky, stream"

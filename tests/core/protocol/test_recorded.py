@@ -148,3 +148,7 @@ def test_groups_of_kip_848_and_of_connect_have_no_such_calls():
     rows = folded("dev/offsets", "java-range")
     connect = [row._replace(protocol_type="connect") for row in rows.group_snapshots]
     assert list(recorded_calls(connect, rows.member_snapshots)) == []
+    first, *others = rows.group_snapshots
+    later = list(recorded_calls([first._replace(protocol_type="connect"), *others], rows.member_snapshots))
+    assert later
+    assert later == list(recorded_calls(others, rows.member_snapshots))

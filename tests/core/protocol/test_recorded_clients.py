@@ -114,7 +114,9 @@ def test_a_library_is_named_for_those_the_log_does_not_tell_and_for_no_others():
 
 def test_javas_version_of_subscriptions_tells_its_byte_code_and_nobody_elses_does():
     old = [row._replace(subscription_version=1) for row in folded("dev/offsets", "java-range").member_snapshots]
+    now = [row._replace(subscription_version=2) for row in old]
     unknown = [row._replace(user_data=b"12345") for row in old]
+    assert {each.byte_code for each in recorded("java-range", "java", now).clients} == {ByteCode.KIP_792}
     assert {each.byte_code for each in recorded("java-range", "java", unknown).clients} == {ByteCode.KIP_429}
     assert {each.byte_code for each in recorded("java-range", "kafkajs", unknown).clients} == {ByteCode.KIP_792}
 

@@ -74,6 +74,12 @@ def tasks(settlement, role="assigned"):
     return {row.member: [number for _, number in getattr(row, role)] for row in settlement.coordinated.members}
 
 
+def test_a_heartbeat_at_the_end_of_the_delay_brings_the_target():
+    (joined,) = play(thread("a"), initial_rebalance_delay_ms=5_000)
+    assert [(row.at_ms, row.epoch) for row in joined.coordinated.heartbeats][-1] == (5_000, 2)
+    assert tasks(joined) == {"a": list(range(TOPICS["orders"]))}
+
+
 def test_the_first_target_comes_after_the_delay_and_members_get_it_with_their_next_heartbeat():
     *_, joined = play(thread("a", together=True), thread("b", 1_000))
     assert [(row.at_ms, row.epoch) for row in joined.coordinated.targets] == [(3_000, 3)]

@@ -37,6 +37,13 @@ def test_the_first_generation_waits_for_those_who_come(joins_ms, rebalance_ms, g
     assert first[0] == given_ms
 
 
+def test_the_calls_of_one_that_comes_are_of_the_round_that_it_comes_for():
+    """It joins twice: the coordinator gives it its member id first (KIP-394)."""
+    settled = played(join("a"), join("b", SETTLED_MS))
+    made = [(each.round, each.call.callback) for one in settled for each in one.calls if each.member == "b"]
+    assert made[:2] == [(settled[-1].calls[0].round, Callback.USER_DATA)] * 2
+
+
 def test_an_empty_group_waits_again():
     settled = played(join("a"), e.Leave("a", at_ms=50_000), e.Restart("a", at_ms=60_000))
     assert [each[0] for each in listened(settled, "a")] == [3_000, 50_000, 63_000]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.settlement import Pace
+from groupledger.core.protocol.times import MemberTimes
 from tests.core.protocol.timed_groups import RANGE, SETTLED_MS, join, listened, played
 
 
@@ -171,3 +174,35 @@ def test_nothing_more_happens_to_one_that_closes():
     pace = Pace(callback_ms={Callback.REVOKED: 4_000})
     with pytest.raises(Fault, match="there is no process 'b'"):
         played(*closing, e.Pause("b", at_ms=SETTLED_MS + 1_000), pace=pace)
+
+
+def test_who_waits_for_the_leader_longer_than_a_session_stays_a_member():
+    """It heartbeats from its JoinGroup's answer on."""
+    pace = Pace(callback_ms={Callback.ASSIGN: 60_000})
+    settled = played(replace(join("a"), together=True), join("b"), pace=pace, rebalance_timeout_ms=300_000)
+    assert [member for _, member, *_ in listened(settled)] == ["b", "a"]
+    assert [len(each.rounds) for each in settled] == [0, 1]
+
+
+def test_a_syncgroup_of_the_rebalance_before_is_not_answered_in_the_next_one():
+    """b waits in SyncGroup until a, which has crashed as the leader, is removed at 73 s; it is far away, and asks c,
+    the next leader, again at 89 s."""
+    joins = [replace(join(name), together=True) for name in "acb"]
+    pace = Pace(callback_ms={Callback.ASSIGN: 1_000})
+    away = [e.Crash("a", at_ms=15_500), e.Wait(at_ms=200_000)]
+    settled = played(*joins, *away, pace=pace, of={"b": MemberTimes(round_trip_ms=8_000)}, rests=False)
+    left = next(took for one in settled for took in one.rounds if took.ended_ms == 73_000)
+    assert [(each.member, each.answered, each.joins_again) for each in left.members] == [
+        ("a", False, False),
+        ("c", False, True),
+        ("b", False, True),
+    ]
+    assert listened(settled)[-2:] == [(82_000, "c", "Assigned", [2]), (93_000, "b", "Assigned", [0, 3])]
+
+
+def test_one_that_is_cut_off_shares_what_another_took_until_it_is_killed():
+    """Nothing happens between what a takes at 144 s and that b is killed."""
+    away = [e.CutOff("b", at_ms=SETTLED_MS), e.Crash("b", at_ms=150_000)]
+    *_, cut_off, killed = played(join("a"), join("b"), *away)
+    assert {each[1:] for each in cut_off.double_owners} == {(("b", "a"), 144_000, None)}
+    assert {each[1:] for each in killed.double_owners} == {(("b", "a"), 144_000, 150_000)}

@@ -196,6 +196,8 @@ def test_members_whose_leader_had_no_answer_join_again_with_the_next_event():
     events = join("a", 0, ("mine",)), join("b", 0, ("mine",)), e.Wait(at_ms=SETTLED_MS)
     *_, failed, mended = simulate(Script({"t": 4}, events, times=Times()), custom)
     assert failed.failure.startswith("ASSIGNOR_RAISED: mine raised KeyError: 'not yet'")
+    (unanswered,) = failed.rounds
+    assert [(row.answered, row.joins_again) for row in unanswered.members] == [(False, False)] * 2
     assert mended.failure is None
     assert [[row.member for row in each.members] for each in mended.rounds] == [["a", "b"]]
     assert listened([mended]) == [(SETTLED_MS, "a", "Assigned", [0, 1, 2, 3])]

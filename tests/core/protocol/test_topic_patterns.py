@@ -129,6 +129,12 @@ def test_a_bad_pattern_is_refused(join, message):
         play(join)
 
 
+def test_of_a_long_bad_pattern_the_first_80_characters_are_told():
+    with pytest.raises(Fault) as raised:
+        play(by_pattern("a", "(" + "x" * 100))
+    assert f"'({'x' * 79}'" in raised.value.message
+
+
 def test_the_longest_pattern_is_taken():
     assert [each.owners for each in play(by_pattern("a", "x" * 1_000))] == [{}]
 
