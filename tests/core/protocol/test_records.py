@@ -24,6 +24,7 @@ def test_the_first_record_since_a_time_is_the_one_that_counting_finds(per_second
 
 def test_nothing_has_arrived_where_there_is_no_partition():
     assert Records(10).end(PARTITION, NOW_MS) == 0
+    assert Records(10).first_since(PARTITION, 0, NOW_MS) is None
 
 
 def test_a_log_is_empty_at_the_moment_in_which_it_is_made():
