@@ -66,6 +66,12 @@ PROTOCOL: dict[Key, str] = {
         "0",
         "1",
     ): "who joins says everything, and in epoch 1 nothing is assigned to anybody",
+    Key(
+        "protocol/dangers.py",
+        "return len({Protocol.COOPERATIVE in SUPPORTED.get(each, ()) for each in self.assignors}) > 1",
+        "in",
+        "not in",
+    ): "whether both kinds are there is the same of a property and of its opposite",
     Key("listener/recorded.py", "back: bool = False", "False", "True"): "of a commit of nobody, which nobody follows",
     Key("listener/recorded.py", "left: bool = False", "False", "True"): "of a commit of nobody, which nobody follows",
     Key(

@@ -318,6 +318,23 @@ def test_a_leader_that_throws_leaves_the_group_hanging():
     assert not any(each.answered for each in settled.rounds[-1].members)
 
 
+def test_a_leader_that_throws_while_a_process_restarts_leaves_the_group_hanging_too():
+    """b comes back to a group that hangs, and no further rebalance hides what was thrown."""
+    asked = []
+
+    def not_alone_again(group):
+        asked.append({each.member_id for each in group.members})
+        if len(group.members) == 1 and {"a-1", "b-1"} in asked:
+            raise KeyError("b-1")
+        return {each.member_id: [] for each in group.members}
+
+    custom = {"mine": CustomAssignor("mine", not_alone_again, frozenset({Protocol.EAGER}), None)}
+    mine = [join(name, assignors=("mine",)) for name in "ab"]
+    settled = run(*mine, e.Restart("b"), custom=custom)[-1]
+    assert "KeyError" in settled.failure
+    assert {"a-1", "b-2"} not in asked
+
+
 def test_a_member_without_a_common_assignor_is_refused_and_the_group_goes_on():
     refused = run(join("a", assignors=("range",)), B)[-1]
     assert refused.refused == "b lists cooperative-sticky; expected one that all members list (range)"
