@@ -65,6 +65,17 @@ def test_a_classic_member_that_crashes_before_it_hears_of_the_consumer_group_has
     assert {until_ms for _, _, until_ms in found} == {40_000}
 
 
+def test_who_stood_still_while_its_group_was_classic_commits_in_the_next_consumer_group():
+    """c is given a partition at 160 s, commits each 5 s, and crashes 2 s after it has: 200 records are read again, and
+    those of two partitions from 55 to 60 s, when it stood still.
+    """
+    away = [e.Pause("c", at_ms=60_000), e.Wait(at_ms=120_000), join("d", at=130), e.Resume("c", at_ms=150_000)]
+    crash = [e.Wait(at_ms=200_000), e.Crash("c", at_ms=232_000), e.Wait(at_ms=300_000)]
+    settled = played(classic("a"), join("c", at=10), *away, *crash)
+    assert [each.coordinated is None for each in settled[2:5]] == [False, True, False]
+    assert twice(settled) == 200 + 2 * 500
+
+
 def test_a_group_of_both_protocols_counts_its_records_through_both_changes_of_its_type():
     """One event after the other: classic, then a member of the consumer protocol for a minute, then classic again."""
     events = [

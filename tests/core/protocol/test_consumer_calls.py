@@ -34,9 +34,6 @@ class Once(Application):
     def expelled(self, call, started_ms, ended_ms):
         self.expelled_ms = ended_ms
 
-    def take_over(self, before):
-        self.ms = before.ms
-
 
 def slow(*events, of="a", ms=SLOW_MS):
     """The settlements, `(ms, callback, how many partitions)` of each process, and when the slow one was expelled."""

@@ -60,6 +60,10 @@ class ClockedProcess(Protocol):
         """Its generation, or member epoch."""
 
 
+Accepts = Callable[[], bool]
+"""Whether the coordinator takes a commit of a process now."""
+
+
 class Application:
     """Callbacks that take the time that the pace says, of a process that counts no records."""
 
@@ -84,8 +88,8 @@ class Application:
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
         """These are gone: their topic was deleted."""
 
-    def take_over(self, before: Application) -> None:
-        """Go on where this one stands: the group has become one of the other protocol."""
+    def move(self, group: ClockedGroup, process: ClockedProcess, accepts: Accepts) -> None:
+        """Go on in this group, as this process: the group has become one of the other protocol."""
 
 
 class RecordReader(Application):
@@ -93,7 +97,7 @@ class RecordReader(Application):
 
     may_read_later = True
 
-    def __init__(self, callback_ms: Mapping[Callback, int], records: Records, accepts: Callable[[], bool]) -> None:
+    def __init__(self, callback_ms: Mapping[Callback, int], records: Records, accepts: Accepts) -> None:
         super().__init__(callback_ms)
         self.records = records
         self.accepts = accepts
@@ -126,14 +130,11 @@ class RecordReader(Application):
         for each in partitions:
             self.positions.pop(each, None)
 
-    def take_over(self, before: Application) -> None:
-        """Go on at the positions of the one before."""
-        if isinstance(before, RecordReader):
-            self.positions = before.positions
+    def move(self, group: ClockedGroup, process: ClockedProcess, accepts: Accepts) -> None:
+        """Go on at the same positions."""
+        self.accepts = accepts
 
 
-Accepts = Callable[[], bool]
-"""Whether the coordinator takes a commit of a process now."""
 Applications = Callable[[ClockedGroup, ClockedProcess, Accepts], Application]
 """One for each process, when it starts."""
 

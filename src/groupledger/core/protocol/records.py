@@ -47,6 +47,10 @@ class Records:
         for new in there - self._made_ms.keys():
             self._made_ms[new] = now_ms
 
+    def began_ms(self) -> dict[TopicPartition, int]:
+        """When the log of each partition began."""
+        return dict(self._made_ms)
+
     def end(self, partition: TopicPartition, now_ms: int) -> int:
         """The offset after the last record; 0 where there is no such partition."""
         made_ms = self._made_ms.get(partition)

@@ -76,7 +76,8 @@ def to_consumer_group(
         _seat(converted, member, group, given, play.clock_ms)
     for process in group.processes.values():
         _go_on(play, process)
-    play.processes |= group.strangers
+    for stranger in group.strangers.values():
+        play.adopt(stranger)
     group.strangers = {}
     group.calls, group.returning = [], None
     return play
@@ -118,9 +119,7 @@ def _go_on(play: Play, process: ClassicProcess) -> None:
     """A classic process in the consumer group: it hears of it with its next heartbeat."""
     moved = Process(process.settings, process.number, consumer=process.consumer)
     moved.alive, moved.talks, moved.stopped_ms = process.alive, process.talks, process.stopped_ms
-    play.begin(moved)
-    moved.application.take_over(process.application)
-    moved.commits_next_ms = process.commits_next_ms
+    play.go_on(moved, process)
     if process.talks:
         play.send_next(moved)
 
@@ -162,10 +161,8 @@ def _back(play: Play, group: ClassicGroup, process: Process) -> ClassicProcess:
         raise AssertionError(f"{process.name} follows the consumer protocol; expected a classic one")
     back = ClassicProcess(process.settings, process.consumer, play.clock_ms, process.number)
     back.alive, back.talks, back.joins = process.alive, process.talks, process.alive
-    group.begin(back)
+    group.go_on(back, process)
     back.heard_ms, back.stopped_ms = play.clock_ms, process.stopped_ms
-    back.application.take_over(process.application)
-    back.commits_next_ms = process.commits_next_ms
     return back
 
 

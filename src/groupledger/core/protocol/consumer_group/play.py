@@ -15,7 +15,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from groupledger.core.custom.group import TopicPartition
-from groupledger.core.protocol.application import Applications, ReadingGroup, make_application
+from groupledger.core.protocol.application import Applications, Polls, ReadingGroup, make_application
 from groupledger.core.protocol.callbacks import LISTENER, Call, Callback
 from groupledger.core.protocol.consumer import exists
 from groupledger.core.protocol.consumer_group.coordinated import HeartbeatRow, Reconciled, TargetRow
@@ -86,12 +86,26 @@ class Play(ReadingGroup):
         return self.clock_ms
 
     def begin(self, process: Process) -> None:
-        """A process starts, or goes on in this group."""
-        process.times = member_times(self.times, process.name, process.settings.rebalance_timeout_ms)
+        """A process starts."""
+        self._set_clocks(process)
         process.application = make_application(self, process, partial(self.accepts, process), self.applications)
-        process.polled_ms = self.clock_ms
         process.commits_next_ms = self.clock_ms + self.commits_every_ms
         self.processes[process.name] = process
+
+    def go_on(self, process: Process, before: Polls) -> None:
+        """A classic process goes on in this group, which was a classic one (`before`: the process in that one)."""
+        self._set_clocks(process)
+        process.application, process.commits_next_ms = before.application, before.commits_next_ms
+        self.adopt(process)
+
+    def adopt(self, process: Process) -> None:
+        """A process with its application is in this group from now on."""
+        process.application.move(self, process, partial(self.accepts, process))
+        self.processes[process.name] = process
+
+    def _set_clocks(self, process: Process) -> None:
+        process.times = member_times(self.times, process.name, process.settings.rebalance_timeout_ms)
+        process.polled_ms = self.clock_ms
 
     def change_topics(self) -> None:
         """The cluster has other topics, and these partitions alone are there."""

@@ -1,0 +1,104 @@
+"""Listeners inside a group with times and members of both protocols, which turns from one type into the other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from groupledger.core.protocol import events as e
+from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.script import Script
+from groupledger.core.protocol.settlement import Pace
+from groupledger.core.protocol.times import MemberTimes, Times
+from groupledger.listener import rehearse
+from tests.core.protocol.consumer_groups import classic, join
+from tests.core.protocol.drawn_consumer_groups import History
+from tests.core.protocol.test_both_protocols_timed import CLASSIC_AGAIN
+from tests.listener import timed_listeners as listeners
+from tests.listener.test_timed import CONVICTED, convicted
+
+ZOMBIE = (e.Pause("b", at_ms=150_000), e.Resume("b", at_ms=200_000))
+TROUBLE = (e.Expire, e.Pause, e.Resume, e.MissAssignment, e.DeleteTopic, e.SetPartitions)
+RATE = 10
+
+
+def script(*events, pace=None, **each):
+    times = Times(MemberTimes(round_trip_ms=4, **each), {}, 3_000, RATE)
+    return Script({"t": 4}, list(events), times=times, pace=pace or Pace())
+
+
+@pytest.mark.parametrize(("make", "found"), CONVICTED.values(), ids=CONVICTED.keys())
+def test_each_fault_of_a_listener_is_a_verdict(make, found):
+    assert convicted(rehearse(script(*CLASSIC_AGAIN, *ZOMBIE, rebalance_timeout_ms=20_000), make)) == found
+
+
+def test_a_process_keeps_its_listener_and_its_positions_through_both_changes_of_its_groups_type():
+    made = []
+
+    def make():
+        made.append(listeners.Careful())
+        return made[-1]
+
+    played = rehearse(script(*CLASSIC_AGAIN), make)
+    assert len(made) == 3
+    committed = [each for each in played.journal if each.did == "commit"]
+    assert [(each.member, len(each.partitions)) for each in committed] == [("a", 2), ("b", 1), ("c", 1)]
+    for each in committed:
+        read = [told.offset for told in each.offsets]
+        assert max(read) - min(read) <= 1
+        assert each.at_ms * RATE // 1_000 - 1 <= read[0] <= each.at_ms * RATE // 1_000
+    assert (played.settlements[-1].timed.read.twice, played.settlements[-1].timed.read.never) == ({}, {})
+
+
+def test_who_joins_a_group_that_was_abandoned_sees_the_clock_of_its_own_one():
+    events = join("c"), e.Pause("c", at_ms=60_000), classic("d", at=130), e.Leave("d", at_ms=150_000)
+    (committed,) = [each for each in rehearse(script(*events), listeners.Careful).journal if each.did == "commit"]
+    assert (committed.member, committed.at_ms) == ("d", 150_000)
+    assert {told.offset for told in committed.offsets} == {1_500}
+
+
+@pytest.mark.parametrize("first", range(0, 20, 10))
+def test_nobody_accuses_a_careful_listener_where_nothing_goes_wrong(first):
+    """Random histories in which members come, go and subscribe to something else; half of them change the group's
+    type.
+    """
+    changed = 0
+    for seed in range(first, first + 10):
+        times = Times(
+            MemberTimes(round_trip_ms=(0, 4)[seed % 3 == 0], processing_ms=(0, 50)[seed % 2]), {}, 3_000, RATE
+        )
+        drawn = History(seed, 30, classic=True, times=times)
+        group, events, now_ms = drawn.script(), [], 0
+        topics = dict(drawn.topics)
+        for settled in drawn.play():
+            now_ms = max(now_ms, settled.event.at_ms)
+            if not isinstance(settled.event, TROUBLE):
+                events.append(replace(settled.event, at_ms=now_ms))
+        played = rehearse(replace(group, topics=topics, events=events), listeners.Careful)
+        assert played.convicted == [], f"seed {seed}"
+        assert played.settlements[-1].timed.read.never == {}, f"seed {seed}"
+        changed += len({each.coordinated is None for each in played.settlements}) > 1
+    assert changed >= 4
+
+
+@pytest.mark.parametrize("member", [classic, join])
+def test_a_topic_that_is_made_again_is_read_from_its_beginning_though_nobody_saw_that_it_was_gone(member):
+    """a commits offset 600 when it leaves; b comes to a log that is shorter than that, and reads 700 records of it."""
+    anew = e.DeleteTopic("t", at_ms=70_000), e.SetPartitions("t", 4, at_ms=80_000)
+    events = member("a"), e.Leave("a", at_ms=60_000), *anew, member("b", at=90), e.Wait(at_ms=150_000)
+    read = rehearse(script(*events), listeners.Careful).settlements[-1].timed.read
+    assert read.never == {}
+    assert set(read.ends.values()) == {700}
+
+
+@pytest.mark.parametrize("member", [classic, join])
+@pytest.mark.parametrize(("spent_ms", "did"), [(7_000, set()), (30_000, {"expelled"})])
+def test_a_callback_in_which_the_process_stands_still_is_too_long_where_it_would_have_been_without_that(
+    member, spent_ms, did
+):
+    """b is called at 60 s or soon after, and stands still from 66 s on until its session is over."""
+    events = member("a"), member("b", at=60), e.Pause("b", at_ms=66_000), e.Resume("b", at_ms=160_000)
+    pace = Pace(callback_ms={Callback.ASSIGNED: spent_ms})
+    played = rehearse(script(*events, pace=pace, rebalance_timeout_ms=20_000), listeners.Silent)
+    assert {each.did for each in played.convicted if each.callback is Callback.ASSIGNED} & {"expelled"} == did
