@@ -60,9 +60,7 @@ def test_who_joins_a_group_that_was_abandoned_sees_the_clock_of_its_own_one():
 
 @pytest.mark.parametrize("first", range(0, 20, 10))
 def test_nobody_accuses_a_careful_listener_where_nothing_goes_wrong(first):
-    """Random histories in which members come, go and subscribe to something else; half of them change the group's
-    type.
-    """
+    """Random histories in which members come, go and subscribe to something else; most change the group's type."""
     changed = 0
     for seed in range(first, first + 10):
         times = Times(

@@ -192,7 +192,7 @@ class RehearsedProcess(Application):
     def expelled(self, call: Call, started_ms: int, ended_ms: int) -> None:
         """Report that the callback took so long that the group continued without the member.
 
-        Not where the process stood still meanwhile, and the callback alone would have been in time.
+        Not if the process was paused meanwhile, and the callback alone would have been in time.
         """
         timeout_ms = self.process.times.rebalance_timeout_ms
         if self.spent_ms < min(ended_ms - started_ms, timeout_ms):

@@ -89,7 +89,7 @@ class Application:
         """These are gone: their topic was deleted."""
 
     def move(self, group: ClockedGroup, process: ClockedProcess, accepts: Accepts) -> None:
-        """Go on in this group, as this process: the group has become one of the other protocol."""
+        """Continue in this group, as this process: the group now follows the other protocol."""
 
 
 class RecordReader(Application):
@@ -131,7 +131,7 @@ class RecordReader(Application):
             self.positions.pop(each, None)
 
     def move(self, group: ClockedGroup, process: ClockedProcess, accepts: Accepts) -> None:
-        """Go on at the same positions."""
+        """Continue at the same positions."""
         self.accepts = accepts
 
 

@@ -133,13 +133,13 @@ class ClassicGroup:
         return self.topics
 
     def begin(self, process: ClassicProcess) -> None:
-        """A process starts."""
+        """Start a process."""
         process.times = member_times(self.times, process.name, process.settings.rebalance_timeout_ms)
         process.application = make_application(self, process, partial(self.accepts, process), self.applications)
         process.commits_next_ms = self.clock_ms + commits_every_ms(self.times, self.applications)
 
     def go_on(self, process: ClassicProcess, before: Polls) -> None:
-        """A process goes on in this group, which was a consumer group (`before`: the process in that one)."""
+        """Continue a process in this group, which was a consumer group (`before`: the process in that one)."""
         process.times = member_times(self.times, process.name, process.settings.rebalance_timeout_ms)
         process.application, process.commits_next_ms = before.application, before.commits_next_ms
         process.application.move(self, process, partial(self.accepts, process))

@@ -48,7 +48,7 @@ class Records:
             self._made_ms[new] = now_ms
 
     def began_ms(self) -> dict[TopicPartition, int]:
-        """When the log of each partition began."""
+        """Return when the log of each partition began, in ms."""
         return dict(self._made_ms)
 
     def end(self, partition: TopicPartition, now_ms: int) -> int:

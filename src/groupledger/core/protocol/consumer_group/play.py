@@ -86,20 +86,20 @@ class Play(ReadingGroup):
         return self.clock_ms
 
     def begin(self, process: Process) -> None:
-        """A process starts."""
+        """Start a process."""
         self._set_clocks(process)
         process.application = make_application(self, process, partial(self.accepts, process), self.applications)
         process.commits_next_ms = self.clock_ms + self.commits_every_ms
         self.processes[process.name] = process
 
     def go_on(self, process: Process, before: Polls) -> None:
-        """A classic process goes on in this group, which was a classic one (`before`: the process in that one)."""
+        """Continue a classic process in this group, which was a classic one (`before`: the process in that one)."""
         self._set_clocks(process)
         process.application, process.commits_next_ms = before.application, before.commits_next_ms
         self.adopt(process)
 
     def adopt(self, process: Process) -> None:
-        """A process with its application is in this group from now on."""
+        """Take in a process that has an application already."""
         process.application.move(self, process, partial(self.accepts, process))
         self.processes[process.name] = process
 
