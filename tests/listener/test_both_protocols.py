@@ -30,7 +30,8 @@ def script(*events, pace=None, **each):
 
 @pytest.mark.parametrize(("make", "found"), CONVICTED.values(), ids=CONVICTED.keys())
 def test_each_fault_of_a_listener_is_a_verdict(make, found):
-    assert convicted(rehearse(script(*CLASSIC_AGAIN, *ZOMBIE, rebalance_timeout_ms=20_000), make)) == found
+    group = script(*CLASSIC_AGAIN, *ZOMBIE, rebalance_timeout_ms=20_000, processing_ms=100)
+    assert convicted(rehearse(group, make)) == found
 
 
 def test_a_process_keeps_its_listener_and_its_positions_through_both_changes_of_its_groups_type():
@@ -88,6 +89,16 @@ def test_a_topic_that_is_made_again_is_read_from_its_beginning_though_nobody_saw
     read = rehearse(script(*events), listeners.Careful).settlements[-1].timed.read
     assert read.never == {}
     assert set(read.ends.values()) == {700}
+
+
+def test_an_offset_of_the_old_topic_that_is_committed_under_the_same_name_loses_nothing():
+    """a revokes all when the topic is made again, and commits what it had read of the old one; it goes on at 0."""
+    anew = e.DeleteTopic("t", at_ms=100_000), e.SetPartitions("t", 4, at_ms=100_010)
+    played = rehearse(script(join("a"), *anew, join("b", at=110), e.Wait(at_ms=250_000)), listeners.Careful)
+    commits = [(each.at_ms, [told.offset for told in each.offsets]) for each in played.journal if each.did == "commit"]
+    assert commits == [(100_010, [1_000] * 4), (110_022, [100, 100])]
+    read = played.settlements[-1].timed.read
+    assert (read.twice, read.never, played.convicted) == ({}, {}, [])
 
 
 @pytest.mark.parametrize("member", [classic, join])

@@ -253,6 +253,46 @@ def test_what_a_listener_raises_is_noted_beside_what_it_left_undone():
     assert [entry.did for entry in second.journal] == ["reads again", "raised ZeroDivisionError"]
 
 
+def test_a_position_beyond_the_end_of_the_log_goes_back_to_its_beginning():
+    broker = SimulatedBroker({"t": 2})
+    host = polled(Doing(), assigned(0, 1), consumer=HostedConsumer("m", "g", broker=broker))
+    broker.append(5, 0)
+    host.seek(T0, 6)
+    host.seek(T1, 5)
+    assert [host.position(each) for each in (T0, T1)] == [6, 5]
+    host.consume()
+    assert (host.positions, host.metrics()["records-consumed-total"]) == ({T0: 5, T1: 5}, 5)
+    assert did(host) == []
+    host.seek(T0, 6)
+    host.consume()
+    assert [(each.did, each.offsets[0].offset) for each in host.journal] == [("reads again", 0)]
+    assert host.journal[0].error == "t-0 goes on at offset 0, and was read up to offset 5: reads again 5 records"
+
+
+def test_a_position_stays_where_there_is_no_such_log_or_its_length_is_unknown():
+    for broker in (SimulatedBroker({"t": 1}), SimulatedBroker({"t": 1}, exact=False)):
+        host = polled(Doing(), assigned(0), consumer=HostedConsumer("m", "g", broker=broker))
+        host.seek(T0, 6)
+        broker.set_topics({} if broker.exact else broker.topics)
+        host.consume()
+        assert host.position(T0) == 6
+
+
+def test_the_second_of_two_owners_skips_nothing_when_the_first_hands_over():
+    broker = SimulatedBroker({"t": 1})
+    first, second = (HostedConsumer(name, "g", broker=broker) for name in "ab")
+    broker.append(10, 0)
+    polled(Doing(), assigned(0), consumer=first).consume()
+    polled(Doing(), assigned(0), consumer=second)
+    broker.append(5, 1)
+    second.consume()
+    polled(Doing(revoked=lambda _, view: view.commit_sync()), revoked(0), consumer=first)
+    broker.append(5, 2)
+    second.consume()
+    assert did(second) == []
+    assert second.position(T0) == 20
+
+
 def test_records_that_a_member_skips_are_told_once():
     broker = SimulatedBroker({"t": 1})
     consumer = polled(Doing(), assigned(0), consumer=HostedConsumer("m", "g", broker=broker))

@@ -43,6 +43,7 @@ CONVICTED = {
     "never commits": (listeners.Silent, {("Revoked", "left uncommitted"), ("Assigned", "reads again")}),
     "commits what it lost": (listeners.CommitsLost, {("Lost", "commit"), ("Lost", "raised CommitFailedError")}),
     "commits what it has not read": (listeners.Ahead, {("Assigned", "skips")}),
+    "commits what is not there yet": (listeners.Beyond, {("Assigned", "reads again")}),
 }
 
 

@@ -47,10 +47,18 @@ class CommitsLost(Careful):
 
 
 class Ahead(Careful):
-    """Commits past what it read."""
+    """Commits all that is there, read or not."""
 
     def on_partitions_revoked(self, partitions, consumer):
-        consumer.commit_sync({each: OffsetAndMetadata(consumer.position(each) + 100) for each in partitions})
+        ends = consumer.end_offsets(partitions)
+        consumer.commit_sync({each: OffsetAndMetadata(end) for each, end in ends.items()})
+
+
+class Beyond(Careful):
+    """Commits offsets that are not there yet."""
+
+    def on_partitions_revoked(self, partitions, consumer):
+        consumer.commit_sync({each: OffsetAndMetadata(consumer.position(each) + 10_000) for each in partitions})
 
 
 class Asking(Careful):

@@ -8,13 +8,14 @@ from groupledger.listener.errors import (
     UnsupportedOperationError,
     WakeupError,
 )
-from groupledger.listener.hosted import Entry, HostedConsumer
+from groupledger.listener.hosted import HostedConsumer
 from groupledger.listener.interface import (
     Adapted,
     CompositeRebalanceListener,
     ConsumerRebalanceListener,
     RebalanceListener,
 )
+from groupledger.listener.journal import Entry
 from groupledger.listener.recorded import rehearse_commits, rehearse_history
 from groupledger.listener.rehearsal import Rehearsal, rehearse, rehearse_simulation
 from groupledger.listener.turns import spend

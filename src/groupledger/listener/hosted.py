@@ -9,7 +9,7 @@ from __future__ import annotations
 from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
 from groupledger.core.custom.group import TopicPartition
@@ -19,6 +19,7 @@ from groupledger.core.user_code import RAISED
 from groupledger.listener.broker import LastRead, SimulatedBroker
 from groupledger.listener.errors import CommitFailedError, IllegalArgumentError, IllegalStateError, named, raise_one
 from groupledger.listener.interface import RebalanceListener, checked, warn_of_subscribe
+from groupledger.listener.journal import READ_AGAIN, SKIPPED, UNCOMMITTED, Entry
 from groupledger.listener.view import (
     GroupMetadataView,
     OffsetAndMetadata,
@@ -28,29 +29,6 @@ from groupledger.listener.view import (
     PartitionInfo,
     view_of,
 )
-
-UNCOMMITTED = "left uncommitted"
-READ_AGAIN = "reads again"
-SKIPPED = "skips"
-EXPELLED = "expelled"
-
-
-class Entry(NamedTuple):
-    """An action of a listener, or its consequence: `error` is None if it succeeded.
-
-    `offsets` are those of a commit or a seek, in the order of `partitions`. Consequences of a hand-over have a `did` of
-    their own: "left uncommitted" if the callback returned without committing what was read; "reads again" and "skips"
-    if the next owner does not continue where the last one stopped.
-    """
-
-    member: str
-    callback: Callback
-    did: str
-    partitions: tuple[TopicPartition, ...]
-    error: str | None = None
-    offsets: tuple[OffsetAndMetadata, ...] = ()
-    generation: int | None = None
-    at_ms: int | None = None  # if the group has times
 
 
 class HostedConsumer:
@@ -108,9 +86,19 @@ class HostedConsumer:
         self._waiting += ((each, told) for each in calls if each.callback in LISTENER)
 
     def consume(self) -> None:
-        """Read all that is assigned and not paused to the end of each log, as an application does between polls."""
+        """Read all that is assigned and not paused to the end of each log, as an application does between polls.
+
+        A position beyond the end becomes 0 (`auto.offset.reset=earliest`), as in a topic that was made again.
+        """
         for each in sorted(self._assigned - self._paused):
+            if self.broker.is_out_of_range(each, self.position(each)):
+                self._begin_again(each)
             self._read_to(each, self.broker.end_offset(each))
+
+    def _begin_again(self, partition: TopicPartition) -> None:
+        last, self.positions[partition] = self._last_read(partition), 0
+        if last is not None and last.offset:
+            self._judge(READ_AGAIN, partition, last.offset, last.offset)
 
     def _read_to(self, partition: TopicPartition, end: int) -> None:
         """Read the records before an offset, from the position on."""
@@ -185,7 +173,11 @@ class HostedConsumer:
     def _stop_reading(self, partitions: Iterable[TopicPartition]) -> None:
         for each in (each for each in partitions if each in self._assigned and self.broker.exists(each)):
             position, committed = self.position(each), self.broker.committed.get(each)
-            self.broker.last_read[each] = LastRead(position, revoked=True)
+            if self.broker.is_out_of_range(each, position):
+                continue  # of this log it has read nothing
+            last = self._last_read(each)
+            if last is None or last.revoked or last.offset <= position:  # else a second owner has read further
+                self.broker.last_read[each] = LastRead(position, revoked=True)
             done = committed is not None and committed.offset >= position
             saved = done if self.broker.exact else self._read.get(each, True)
             if each in self._read and not saved and each not in self._sought:
@@ -237,11 +229,8 @@ class HostedConsumer:
             self._note("commit", kept)
         if missing:
             message = f"the cluster does not have {named(missing)}; expected offsets of partitions that it has"
-            self._fail(
-                "commit",
-                {each: wanted[each] for each in missing},
-                CommitFailedError("UNKNOWN_TOPIC_OR_PARTITION", message),
-            )
+            refused = {each: wanted[each] for each in missing}
+            self._fail("commit", refused, CommitFailedError("UNKNOWN_TOPIC_OR_PARTITION", message))
 
     def commit_async(self, offsets: Offsets | None = None, callback: OnCommit | None = None) -> None:
         """Commit; errors go to the callback, if there is one."""

@@ -19,8 +19,9 @@ from groupledger.core.protocol.recorded import Certainty, RecordedCall, recorded
 from groupledger.core.protocol.recorded_tenures import RecordedTenure, tenures, with_commits
 from groupledger.listener.broker import SimulatedBroker
 from groupledger.listener.errors import named
-from groupledger.listener.hosted import EXPELLED, READ_AGAIN, Entry, HostedConsumer
+from groupledger.listener.hosted import HostedConsumer
 from groupledger.listener.interface import RebalanceListener
+from groupledger.listener.journal import EXPELLED, READ_AGAIN, Entry
 from groupledger.listener.rehearsal import RECORDS, Make, RehearsedGroup
 from groupledger.listener.turns import spending
 from groupledger.listener.view import GroupMetadataView, OffsetAndMetadata, OffsetAndTimestamp

@@ -19,8 +19,9 @@ from groupledger.core.protocol.settlement import MemberCall, Settlement
 from groupledger.core.protocol.simulator import simulate
 from groupledger.core.user_code import RAISED
 from groupledger.listener.broker import SimulatedBroker
-from groupledger.listener.hosted import Entry, HostedConsumer
+from groupledger.listener.hosted import HostedConsumer
 from groupledger.listener.interface import RebalanceListener
+from groupledger.listener.journal import Entry
 from groupledger.listener.timed import rehearsed
 from groupledger.listener.view import GroupMetadataView
 

@@ -12,8 +12,9 @@ from groupledger.core.protocol.callbacks import LISTENER, Call
 from groupledger.core.protocol.records import Records
 from groupledger.core.user_code import RAISED
 from groupledger.listener.broker import SimulatedBroker
-from groupledger.listener.hosted import EXPELLED, Entry, HostedConsumer
+from groupledger.listener.hosted import HostedConsumer
 from groupledger.listener.interface import RebalanceListener
+from groupledger.listener.journal import EXPELLED, Entry
 from groupledger.listener.turns import in_turns, spend
 from groupledger.listener.view import GroupMetadataView, OffsetAndMetadata, OffsetAndTimestamp, Offsets, PartitionInfo
 
@@ -59,6 +60,10 @@ class TimedBroker(SimulatedBroker):
     def end_offset(self, partition: TopicPartition) -> int:
         """Return the offset after the last record."""
         return self.records.end(partition, self.group.now_ms if self.read_ms is None else self.read_ms)
+
+    def is_out_of_range(self, partition: TopicPartition, offset: int) -> bool:
+        """Return whether the log ends before this offset now, whenever the poll was."""
+        return self.exists(partition) and offset > self.records.end(partition, self.group.now_ms)
 
     def first_since(self, partition: TopicPartition, at_ms: int) -> OffsetAndTimestamp | None:
         """Return the first record with this timestamp or a later one."""
