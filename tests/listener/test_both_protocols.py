@@ -19,7 +19,8 @@ from tests.listener import timed_listeners as listeners
 from tests.listener.test_timed import CONVICTED, convicted
 
 ZOMBIE = (e.Pause("b", at_ms=150_000), e.Resume("b", at_ms=200_000))
-TROUBLE = (e.Expire, e.Pause, e.Resume, e.MissAssignment, e.DeleteTopic, e.SetPartitions)
+TROUBLE = (e.Expire, e.Pause, e.Resume, e.MissAssignment)
+NO_TOPIC = "the cluster does not have"
 RATE = 10
 
 
@@ -59,15 +60,18 @@ def test_who_joins_a_group_that_was_abandoned_sees_the_clock_of_its_own_one():
     assert {told.offset for told in committed.offsets} == {1_500}
 
 
-@pytest.mark.parametrize("first", range(0, 20, 10))
-def test_nobody_accuses_a_careful_listener_where_nothing_goes_wrong(first):
-    """Random histories in which members come, go and subscribe to something else; most change the group's type."""
+@pytest.mark.parametrize(("classic_too", "first", "change"), [(True, 0, 4), (True, 10, 4), (False, 60, 0)])
+def test_nobody_accuses_a_careful_listener_where_nothing_goes_wrong(classic_too, first, change):
+    """Random histories in which members and topics come and go; with classic members most change the group's type.
+
+    What a listener can do nothing about is that a topic is gone when it commits.
+    """
     changed = 0
     for seed in range(first, first + 10):
         times = Times(
             MemberTimes(round_trip_ms=(0, 4)[seed % 3 == 0], processing_ms=(0, 50)[seed % 2]), {}, 3_000, RATE
         )
-        drawn = History(seed, 30, classic=True, times=times)
+        drawn = History(seed, 30, classic=classic_too, times=times)
         group, events, now_ms = drawn.script(), [], 0
         topics = dict(drawn.topics)
         for settled in drawn.play():
@@ -75,10 +79,10 @@ def test_nobody_accuses_a_careful_listener_where_nothing_goes_wrong(first):
             if not isinstance(settled.event, TROUBLE):
                 events.append(replace(settled.event, at_ms=now_ms))
         played = rehearse(replace(group, topics=topics, events=events), listeners.Careful)
-        assert played.convicted == [], f"seed {seed}"
+        assert [each for each in played.convicted if NO_TOPIC not in each.error] == [], f"seed {seed}"
         assert played.settlements[-1].timed.read.never == {}, f"seed {seed}"
         changed += len({each.coordinated is None for each in played.settlements}) > 1
-    assert changed >= 4
+    assert changed >= change
 
 
 @pytest.mark.parametrize("member", [classic, join])
