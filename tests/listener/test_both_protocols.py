@@ -115,3 +115,13 @@ def test_a_callback_in_which_the_process_stands_still_is_too_long_where_it_would
     pace = Pace(callback_ms={Callback.ASSIGNED: spent_ms})
     played = rehearse(script(*events, pace=pace, rebalance_timeout_ms=20_000), listeners.Silent)
     assert {each.did for each in played.convicted if each.callback is Callback.ASSIGNED} & {"expelled"} == did
+
+
+@pytest.mark.parametrize(("at", "expelled"), [(61, False), (65, True)])
+def test_a_callback_that_begins_late_in_a_round_may_be_too_long_for_what_is_left_of_it(at, expelled):
+    """a works for 20 s between two polls: it hears at 88 s of the round that began with b, and revokes for 25 s."""
+    a, b = (classic(name, at=begins, assignors=("range",)) for name, begins in (("a", 0), ("b", at)))
+    pace = Pace(callback_ms={Callback.REVOKED: 25_000})
+    times = {"rebalance_timeout_ms": 30_000, "processing_ms": 20_000}
+    played = rehearse(script(a, b, e.Wait(at_ms=300_000), pace=pace, **times), listeners.Careful)
+    assert ("expelled" in {each.did for each in played.convicted}) is expelled

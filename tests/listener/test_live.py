@@ -22,6 +22,7 @@ from groupledger.listener import (
 )
 from groupledger.listener.confluent import ConfluentConsumer, generation_of
 from tests.core.protocol.played import t
+from tests.kips.listeners import failing
 from tests.listener.doing import Doing, polled
 from tests.listener.fake_clients import CONFLUENT, NO_OFFSET, Native
 
@@ -139,6 +140,13 @@ def test_confluent_is_not_asked_to_pause_or_resume_what_is_not_assigned(confluen
     assert did == []
 
 
+def test_confluent_has_no_position_in_what_is_not_assigned(confluent):
+    consumer = confluent("range")
+    polled(consumer, Doing(), ("on_assign", t(0)))
+    with pytest.raises(IllegalStateError, match="position of t-1, which"):
+        consumer.position(t(1)[0])
+
+
 @pytest.mark.parametrize(("end", "lag"), [(90, 85), (0, 0), (-1001, None)])
 def test_confluents_lag_is_known_once_the_client_knows_the_end(confluent, end, lag):
     consumer = confluent("range")
@@ -190,6 +198,18 @@ def test_metadata_and_leader_epoch_of_a_commit_come_back(name, confluent, kafka_
         consumer, Doing(assigned=commit), ("on_assign" if name == "confluent" else "on_partitions_assigned", t(0, 1, 2))
     )
     assert told == [{**KEPT, t(2)[0]: None}]
+
+
+def test_kafka_python_keeps_a_leader_epoch_of_0(kafka_python):
+    first = {t(0)[0]: OffsetAndMetadata(5, "", 0)}
+    told = []
+
+    def commit(_, view):
+        view.commit_sync(first)
+        told.append(view.committed(t(0)))
+
+    polled(kafka_python, Doing(assigned=commit), ("on_partitions_assigned", t(0)))
+    assert told == [first]
 
 
 @pytest.mark.parametrize(("name", "told"), [("confluent", (9, None, None)), ("kafka_python", (9, 90, 4))])
@@ -289,6 +309,15 @@ def test_closing_tells_the_listener_while_the_client_still_answers(confluent):
     consumer.close()
     assert [name for name, *_ in listener.seen] == ["assigned", "revoked"]
     assert [name for name, _, _ in did][-3:] == ["unassign", "close", "unassign"]
+
+
+def test_an_error_of_a_listener_at_the_close_comes_after_it(confluent):
+    consumer = confluent("range")
+    did = polled(consumer, Doing(revoked=failing(ZeroDivisionError("no"))), ("on_assign", t(0)))
+    consumer._consumer.due = [("on_revoke", t(0))]
+    with pytest.raises(ZeroDivisionError, match="no"):
+        consumer.close()
+    assert "close" in {name for name, _, _ in did}
 
 
 def test_a_client_that_is_not_installed_is_said():

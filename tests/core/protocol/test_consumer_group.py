@@ -128,6 +128,13 @@ def test_a_crashed_member_is_fenced_when_its_session_ends():
     assert set(waited.unavailable_ms.values()) == {44_000}
 
 
+def test_who_expires_is_removed_when_its_session_ends_and_the_others_hear_of_it():
+    """b was heard of last at 55 s; a's heartbeat of 100 s comes after that session."""
+    gone = run(join("a"), join("b", at=10), e.Crash("b", at_ms=60_000), e.Expire("b", at_ms=61_000))[-1]
+    assert beats(gone, "a") == [(100_000, 3, 4, "STABLE"), (100_000, 4, 4, "STABLE")]
+    assert [row.member for row in gone.coordinated.members] == ["a"]
+
+
 def test_a_zombie_loses_everything_and_joins_again_under_its_id():
     resumed = run(join("a"), join("b", at=10), e.Pause("a"), e.Expire("a"), e.Resume("a", at_ms=200_000))[-1]
     assert beats(resumed, "a")[:2] == [(200_000, 3, 3, "UNKNOWN_MEMBER_ID"), (200_000, 0, 5, "UNRELEASED_PARTITIONS")]

@@ -39,6 +39,13 @@ def test_the_two_bounces_of_the_kip_are_safe(assignor, code, instance):
     assert cooperative == [0, 0, 0, 1, 2, 3]
 
 
+def test_a_step_tells_the_assignors_that_all_members_have_in_common():
+    clients = group(names="ab")
+    steps = played(clients, two_bounces(clients, COOPERATIVE_STICKY)).steps
+    both = ("range", COOPERATIVE_STICKY)
+    assert [step.common for step in steps] == [("range",), both, (COOPERATIVE_STICKY,), (COOPERATIVE_STICKY,)]
+
+
 STREAMS = group(("stream",), code=OLD)
 BY_AND_BY = [*group(names="abcde"), *group(library="librdkafka", names="f")]
 UNSAFE = {

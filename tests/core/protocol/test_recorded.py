@@ -9,7 +9,7 @@ import pytest
 
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol.callbacks import LISTENER, Callback
-from groupledger.core.protocol.recorded import Certainty, recorded_calls
+from groupledger.core.protocol.recorded import Certainty, assigned_partitions, recorded_calls
 from tests.core.history.captured import folded, log_rows
 from tests.core.history.records import Log, member
 from tests.core.wire.captured import lines
@@ -152,3 +152,8 @@ def test_groups_of_kip_848_and_of_connect_have_no_such_calls():
     later = list(recorded_calls([first._replace(protocol_type="connect"), *others], rows.member_snapshots))
     assert later
     assert later == list(recorded_calls(others, rows.member_snapshots))
+
+
+def test_a_topic_without_a_name_is_told_by_its_id():
+    told = (("id-1", "t", (0, 1)), ("id-2", None, (3,)))
+    assert assigned_partitions(told) == {TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("id-2", 3)}

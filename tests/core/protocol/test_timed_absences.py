@@ -206,3 +206,25 @@ def test_one_that_is_cut_off_shares_what_another_took_until_it_is_killed():
     *_, cut_off, killed = played(join("a"), join("b"), *away)
     assert {each[1:] for each in cut_off.double_owners} == {(("b", "a"), 144_000, None)}
     assert {each[1:] for each in killed.double_owners} == {(("b", "a"), 144_000, 150_000)}
+
+
+@pytest.mark.parametrize("timeout_ms", [3_000, 3_001, 5_000])
+def test_an_empty_group_waits_for_newcomers_for_a_rebalance_timeout_at_most(timeout_ms):
+    """3 s, and once more since b came; never longer in all than a may take to join again."""
+    settled = played(join("a"), join("b", 1_000), rebalance_timeout_ms=timeout_ms)
+    assert {at_ms for at_ms, *_ in listened(settled)} == {timeout_ms}
+
+
+def test_who_waits_for_its_group_ends_when_another_process_takes_its_instance_id():
+    """a works for 20 s, so that b still waits when c comes."""
+    b, c = (e.Join(name, ("t",), ("cooperative-sticky",), "i", at_ms=at) for name, at in (("b", 61_000), ("c", 62_000)))
+    settled = played(join("a"), b, c, of={"a": MemberTimes(processing_ms=20_000)})
+    assert [list(each.running) for each in settled] == [["a"], ["a", "b"], ["a", "c"]]
+    assert listened(settled, "b") == []
+
+
+def test_a_group_does_not_wait_for_a_newcomer_whose_first_request_was_its_last():
+    """b is told its member id at 61,010 ms, has crashed by then, and is forgotten 10 s after it asked."""
+    events = join("a"), join("c", 60_000), join("b", 60_010), e.Crash("b", at_ms=60_800), e.Wait(at_ms=400_000)
+    settled = played(*events, round_trip_ms=1_000, session_timeout_ms=10_000)
+    assert listened(settled)[1:] == [(72_010, "a", "Revoked", [2, 3]), (77_010, "c", "Assigned", [2, 3])]

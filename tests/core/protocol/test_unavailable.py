@@ -88,6 +88,12 @@ def test_who_left_crashed_or_lost_its_session_can_be_restarted(end):
     assert settled.running == {"a": 1, "b": 2}
 
 
+def test_one_that_stands_still_can_be_restarted():
+    settled = simulate(Script({"t": 4}, [*joins(), e.Pause("b", at_ms=5_000), e.Restart("b", at_ms=6_000)]))[-1]
+    assert owners_of(settled) == {"a": ["t-0", "t-1"], "b": ["t-2", "t-3"]}
+    assert settled.running == {"a": 1, "b": 2}
+
+
 def test_the_last_member_restarts():
     settled = simulate(Script({"t": 2}, [*joins(names="a"), e.Restart("a")]))[-1]
     assert owners_of(settled) == {"a": ["t-0", "t-1"]}

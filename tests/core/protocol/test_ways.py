@@ -253,3 +253,12 @@ def test_one_that_fell_out_may_be_late_when_it_joins_again():
     ]
     eager = [replace(each, assignors=("range",)) for each in joins]
     assert [way for way in other_ways(eager[:1], eager[1], fallen={"a": 1}) if "fell out" in way.cause] == []
+
+
+def test_what_a_member_subscribes_to_anew_is_new_to_its_last_subscription():
+    """Its metadata comes after one assignment or two; Java knows of no topic that it left."""
+    before = join("a"), join("b"), e.Subscribe("a", ("u",))
+    ways = list(other_ways(before, e.Subscribe("a", ("t", "u")), "a"))
+    missed = [(each.topic, each.rounds) for way in ways for each in way.events if isinstance(each, e.MissTopic)]
+    assert missed == [("t", 1), ("t", 2)]
+    assert len(ways) == 2

@@ -1,0 +1,23 @@
+"""What members of either protocol read and commit by themselves, where records are counted."""
+
+from __future__ import annotations
+
+import pytest
+
+from groupledger.core.protocol import events as e
+from groupledger.core.protocol.script import Script
+from groupledger.core.protocol.simulator import simulate
+from groupledger.core.protocol.times import MemberTimes, Times
+from tests.core.protocol.consumer_groups import classic, join
+
+
+@pytest.mark.parametrize("member", [classic, join])
+@pytest.mark.parametrize("away", [e.Hang, e.Pause])
+def test_who_does_not_poll_commits_nothing(member, away):
+    """It commits every 5 s, and polls all the time until 62 s: ten records a second."""
+    events = member("a"), away("a", at_ms=62_000), e.Wait(at_ms=90_000), e.Wait(at_ms=99_000)
+    settled = simulate(Script({"t": 1}, events, times=Times(MemberTimes(), {}, 3_000, 10)))
+    committed = [offset for each in settled for offset in each.timed.read.committed.values()]
+    assert len(committed) == 4
+    assert len(set(committed)) == 1
+    assert 570 <= committed[0] <= 620
