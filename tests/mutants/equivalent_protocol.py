@@ -58,6 +58,21 @@ PROTOCOL: dict[Key, str] = {
         "protocol/consumer_group/settling.py", "MOST_STEPS = 20_000", "20_000", "20001"
     ): "a limit of our own to steps without rest, which is reached one step later",
     Key(
+        "protocol/consumer_group/client.py", "rebalance_timeout_ms: int = 0", "0", "1"
+    ): "a default that is never used: whoever makes a client gives its time",
+    Key(
+        "protocol/group.py", "put_off_ms: int = 0", "0", "1"
+    ): "a process reads what was there at 1 ms, when it is assigned nothing yet",
+    Key(
+        "protocol/planning.py", "group = _group(question, remembered=False)", "False", "True"
+    ): "generations of members, which no range or roundrobin of another library reads",
+    Key(
+        "protocol/consumer_group/seats.py",
+        "copied = replace(member, member_id=request.member_id, process=request.process, epoch=0, previous_epoch=0)",
+        "0",
+        "1",
+    ): "neither 0 nor 1 is the epoch of a group that somebody has joined, and the member is told another one at once",
+    Key(
         "protocol/consumer_group/process.py", "next_send_ms: int = 0", "0", "1"
     ): "set when a heartbeat is planned, before which it has no member id, without which it is not read",
     Key(

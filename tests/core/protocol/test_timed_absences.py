@@ -228,3 +228,14 @@ def test_a_group_does_not_wait_for_a_newcomer_whose_first_request_was_its_last()
     events = join("a"), join("c", 60_000), join("b", 60_010), e.Crash("b", at_ms=60_800), e.Wait(at_ms=400_000)
     settled = played(*events, round_trip_ms=1_000, session_timeout_ms=10_000)
     assert listened(settled)[1:] == [(72_010, "a", "Revoked", [2, 3]), (77_010, "c", "Assigned", [2, 3])]
+
+
+def test_who_is_cut_off_in_a_callback_gives_nothing_up_until_it_reaches_the_coordinator_again():
+    """a hears of the rebalance at 6,000 ms, and is called until 13,000 ms."""
+    away = [e.CutOff("a", at_ms=8_000), e.Resume("a", at_ms=40_000)]
+    pace = Pace(callback_ms={Callback.ASSIGNED: 10_000})
+    settled = played(join("a", 0, RANGE), join("b", 5_000, RANGE), *away, pace=pace)
+    assert listened(settled, "a")[:2] == [
+        (13_000, "a", "Assigned", [0, 1, 2, 3]),
+        (40_000, "a", "Revoked", [0, 1, 2, 3]),
+    ]
