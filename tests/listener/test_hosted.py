@@ -269,13 +269,21 @@ def test_a_position_beyond_the_end_of_the_log_goes_back_to_its_beginning():
     assert host.journal[0].error == "t-0 goes on at offset 0, and was read up to offset 5: reads again 5 records"
 
 
-def test_a_position_stays_where_there_is_no_such_log_or_its_length_is_unknown():
-    for broker in (SimulatedBroker({"t": 1}), SimulatedBroker({"t": 1}, exact=False)):
-        host = polled(Doing(), assigned(0), consumer=HostedConsumer("m", "g", broker=broker))
-        host.seek(T0, 6)
-        broker.set_topics({} if broker.exact else broker.topics)
-        host.consume()
-        assert host.position(T0) == 6
+@pytest.mark.parametrize(
+    ("broker", "later"),
+    [
+        (SimulatedBroker({"t": 1}), {}),
+        (SimulatedBroker({"t": 1}, exact=False), {"t": 1}),
+        (SimulatedBroker(), {}),
+    ],
+    ids=["deleted", "of unknown length", "unknown"],
+)
+def test_a_position_stays_where_no_log_is_known(broker, later):
+    host = polled(Doing(), assigned(0), consumer=HostedConsumer("m", "g", broker=broker))
+    host.seek(T0, 6)
+    broker.set_topics(later)
+    host.consume()
+    assert host.position(T0) == 6
 
 
 def test_the_second_of_two_owners_skips_nothing_when_the_first_hands_over():

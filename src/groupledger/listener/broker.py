@@ -84,7 +84,7 @@ class SimulatedBroker:
 
     def is_out_of_range(self, partition: TopicPartition, offset: int) -> bool:
         """Return whether a fetch at this offset fails with OFFSET_OUT_OF_RANGE: the log ends before it."""
-        return self.exact and self.exists(partition) and offset > self.end_offset(partition)
+        return self.exact and self._made_at(partition) is not None and offset > self.end_offset(partition)
 
     def first_since(self, partition: TopicPartition, at_ms: int) -> OffsetAndTimestamp | None:
         """Return the first record with this timestamp or a later one."""
