@@ -73,6 +73,15 @@ PROTOCOL: dict[Key, str] = {
         "1",
     ): "neither 0 nor 1 is the epoch of a group that somebody has joined, and the member is told another one at once",
     Key(
+        "protocol/timed/sessions.py", "process.heartbeat_due = None", "process.heartbeat_due = None", "pass"
+    ): "whoever sent a heartbeat of which something comes joins again, or fell out, and either forgets it",
+    Key(
+        "protocol/consumer_group/settling.py",
+        "play.ownership.begin_step()",
+        "play.ownership.begin_step()",
+        "pass",
+    ): "whoever takes or stops in an event begins a step of its own, and what is deleted is told of no more",
+    Key(
         "protocol/consumer_group/process.py", "next_send_ms: int = 0", "0", "1"
     ): "set when a heartbeat is planned, before which it has no member id, without which it is not read",
     Key(
