@@ -64,6 +64,13 @@ def test_a_static_member_that_is_down_for_ten_seconds_costs_ten_seconds_of_each_
     assert [each.rounds for each in settled[2:]] == [(), ()]
 
 
+def test_a_static_member_that_is_down_is_missed_through_a_round_of_the_others():
+    """The second before it, and its 110 ms; then the rest."""
+    away = [e.Crash("b", at_ms=5_000), e.Subscribe("a", ("t", "u"), at_ms=6_000), e.Wait(at_ms=8_000)]
+    settled = simulate(Script({"t": 4}, [*joins(static=True), *away], pace=PACE))
+    assert [each.unavailable_ms for each in settled[3:]] == [dict.fromkeys(t(2, 3), ms) for ms in (1_110, 1_890)]
+
+
 @pytest.mark.parametrize("gone", [e.Crash, e.Pause])
 def test_who_is_away_is_missed_while_others_come_and_its_session_runs_out(gone):
     """Five seconds until the session ends, then the round in which a takes over."""
