@@ -63,6 +63,7 @@ class FakeConfluent:
         return [Native(each.topic, each.partition, self.consumed.get(each.partition, -1001)) for each in asked]
 
     def get_watermark_offsets(self, asked, timeout=None, cached=False):
+        assert cached or timeout is not None
         return (-1001, self.end) if cached else (10, 90)
 
     def memberid(self):

@@ -95,6 +95,25 @@ def test_a_topic_that_is_made_again_is_read_from_its_beginning_though_nobody_saw
     assert set(read.ends.values()) == {700}
 
 
+class Counting(listeners.Careful):
+    """Asks how many partitions the topic has."""
+
+    def __init__(self, told):
+        self.told = told
+
+    def on_partitions_assigned(self, partitions, consumer):
+        if partitions:
+            self.told.append((len(consumer.partitions_for("t")), sorted(consumer.list_topics())))
+
+
+@pytest.mark.parametrize("member", [classic, join])
+def test_a_topic_that_is_made_again_has_the_partitions_that_it_was_made_with(member):
+    told = []
+    anew = e.DeleteTopic("t", at_ms=70_000), e.SetPartitions("t", 6, at_ms=80_000)
+    rehearse(script(member("a"), e.Leave("a", at_ms=60_000), *anew, member("b", at=90)), lambda: Counting(told))
+    assert told == [(4, ["t"]), (6, ["t"])]
+
+
 def test_an_offset_of_the_old_topic_that_is_committed_under_the_same_name_loses_nothing():
     """a revokes all when the topic is made again, and commits what it had read of the old one; it goes on at 0."""
     anew = e.DeleteTopic("t", at_ms=100_000), e.SetPartitions("t", 4, at_ms=100_010)
@@ -125,3 +144,15 @@ def test_a_callback_that_begins_late_in_a_round_may_be_too_long_for_what_is_left
     times = {"rebalance_timeout_ms": 30_000, "processing_ms": 20_000}
     played = rehearse(script(a, b, e.Wait(at_ms=300_000), pace=pace, **times), listeners.Careful)
     assert ("expelled" in {each.did for each in played.convicted}) is expelled
+
+
+@pytest.mark.parametrize("member", [classic, join])
+def test_what_a_listener_spent_in_earlier_callbacks_does_not_count(member):
+    """b is called for 7 s again and again, for the last time while it stands still."""
+    more = e.SetPartitions("t", 8, at_ms=150_000), e.SetPartitions("t", 12, at_ms=250_000)
+    away = e.Pause("b", at_ms=258_000), e.Resume("b", at_ms=400_000)
+    pace = Pace(callback_ms={Callback.ASSIGNED: 7_000})
+    played = rehearse(
+        script(member("a"), member("b", at=60), *more, *away, pace=pace, rebalance_timeout_ms=20_000), listeners.Silent
+    )
+    assert "expelled" not in {each.did for each in played.convicted}

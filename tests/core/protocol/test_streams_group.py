@@ -123,6 +123,8 @@ def test_threads_of_one_process_have_no_standby_tasks_of_one_another():
     *_, other = play(thread("a", process="p"), thread("b", 20_000, "q"), topology=STATEFUL, num_standby_replicas=1)
     assert tasks(other) == {"a": [0, 1], "b": [2, 3]}
     assert tasks(other, "standby") == {"a": [2, 3], "b": [0, 1]}
+    *_, none = play(thread("a", process="p"), thread("b", 20_000, "q"), topology=STATEFUL)
+    assert tasks(none, "standby") == {"a": [], "b": []}
 
 
 def test_a_crash_makes_the_standby_take_over_after_the_session():

@@ -239,3 +239,14 @@ def test_who_is_cut_off_in_a_callback_gives_nothing_up_until_it_reaches_the_coor
         (13_000, "a", "Assigned", [0, 1, 2, 3]),
         (40_000, "a", "Revoked", [0, 1, 2, 3]),
     ]
+
+
+def test_one_that_never_looked_at_an_assignment_looks_at_the_next_one_when_it_is_back():
+    away = e.LoseAssignment("b", at_ms=SETTLED_MS), join("c", SETTLED_MS + 1), e.Resume("b", at_ms=SETTLED_MS + 60_000)
+    settled = played(join("a"), join("b"), *away, session_timeout_ms=10_000)
+    assert set(settled[-1].owners.values()) == {"a", "b", "c"}
+
+
+def test_who_works_for_as_long_as_it_may_stays():
+    settled = played(join("a"), e.Wait(at_ms=60_000), processing_ms=5_000, rebalance_timeout_ms=5_000)
+    assert listened(settled) == [(3_000, "a", "Assigned", [0, 1, 2, 3])]

@@ -152,6 +152,7 @@ def test_the_longest_pattern_is_taken():
         ("(?:a|b){3}", 8),
         ("(?!tmp)x", 1),
         ("a{b", 1),
+        (".*{}", 250),
         ("[]a+]x", 1),
     ],
 )

@@ -262,3 +262,11 @@ def test_what_a_member_subscribes_to_anew_is_new_to_its_last_subscription():
     missed = [(each.topic, each.rounds) for way in ways for each in way.events if isinstance(each, e.MissTopic)]
     assert missed == [("t", 1), ("t", 2)]
     assert len(ways) == 2
+
+
+def test_an_eager_group_without_a_topic_that_is_new_to_it_assigns_once_more():
+    before = join("a", assignor="range"), join("b", assignor="range")
+    ways = other_ways(before, e.Subscribe("a", ("t", "u")), "a")
+    assert [(each.topic, each.rounds) for way in ways for each in way.events if isinstance(each, e.MissTopic)] == [
+        ("u", 1)
+    ]

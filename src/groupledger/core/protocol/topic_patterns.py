@@ -78,7 +78,7 @@ def most_ways(expression: str) -> int:
             others, before = around.pop()
         elif part == "|":
             others, before, last = others + before * last, 1, 1
-        elif part[0] in "*+?" or (part[0] == "{" and len(part) > 1):
+        elif part[0] in "*+?" or (part[0] == "{" and part not in ("{", "{}")):
             last = _repeated(last, part)
         else:
             before, last = before * last, 1
