@@ -150,7 +150,7 @@ def test_a_callback_that_begins_late_in_a_round_may_be_too_long_for_what_is_left
 def test_what_a_listener_spent_in_earlier_callbacks_does_not_count(member):
     """b is called for 7 s again and again, for the last time while it stands still."""
     more = e.SetPartitions("t", 8, at_ms=150_000), e.SetPartitions("t", 12, at_ms=250_000)
-    away = e.Pause("b", at_ms=258_000), e.Resume("b", at_ms=400_000)
+    away = e.Pause("b", at_ms=256_000), e.Resume("b", at_ms=400_000)
     pace = Pace(callback_ms={Callback.ASSIGNED: 7_000})
     played = rehearse(
         script(member("a"), member("b", at=60), *more, *away, pace=pace, rebalance_timeout_ms=20_000), listeners.Silent
