@@ -76,11 +76,23 @@ PROTOCOL: dict[Key, str] = {
         "protocol/timed/sessions.py", "process.heartbeat_due = None", "process.heartbeat_due = None", "pass"
     ): "whoever sent a heartbeat of which something comes joins again, or fell out, and either forgets it",
     Key(
-        "protocol/consumer_group/settling.py",
-        "play.ownership.begin_step()",
-        "play.ownership.begin_step()",
-        "pass",
+        "protocol/consumer_group/settling.py", "play.ownership.begin_step()", "play.ownership.begin_step()", "pass"
     ): "whoever takes or stops in an event begins a step of its own, and what is deleted is told of no more",
+    Key(
+        "protocol/consumer_group/process.py", "return self.times.processing_ms if owned else 0", "0", "1"
+    ): "one that owns nothing polls in each millisecond, and there is no time between two of them",
+    Key(
+        "protocol/timed/group.py",
+        "self._wanted = (seats, self.topics), wanted",
+        "self._wanted = (seats, self.topics), wanted",
+        "pass",
+    ): "a memo, which is filled anew each time",
+    Key(
+        "protocol/timed/happening.py", "group.all_read_on()", "group.all_read_on()", "pass"
+    ): "what was read of a topic that is gone is counted nowhere, and everything else is read later",
+    Key(
+        "listener/timed.py", "self.spent_ms = 0  # in the last call", "self.spent_ms = 0", "pass"
+    ): "set at the beginning of each call, and read only after one",
     Key(
         "protocol/consumer_group/process.py", "next_send_ms: int = 0", "0", "1"
     ): "set when a heartbeat is planned, before which it has no member id, without which it is not read",

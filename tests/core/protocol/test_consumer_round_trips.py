@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.settlement import Pace
@@ -54,6 +55,20 @@ def test_one_that_stands_still_after_its_group_has_come_to_rest_waits_for_no_ans
     back = run(*TEN, e.Pause(member, at_ms=300_000), e.Resume(member, at_ms=400_000), pace=SLOW)[-1]
     assert beats(back, member)[0][3] == "UNKNOWN_MEMBER_ID"
     assert back.double_owners == ()
+
+
+CLOSING = join("a"), join("b", at=10), e.Leave("b", at_ms=60_000)
+LONG = Pace(callback_ms={Callback.REVOKED: 10_000})
+
+
+def test_who_closes_can_do_nothing_but_crash_and_come_again():
+    with pytest.raises(Fault, match="no process 'b'"):
+        played(*CLOSING, e.Subscribe("b", ("t", "u"), at_ms=62_000), pace=LONG)
+    crashed = played(*CLOSING, e.Crash("b", at_ms=62_000), e.Wait(at_ms=200_000), pace=LONG)
+    assert [list(each.running) for each in crashed][-2:] == [["a"], ["a"]]
+    assert calls(crashed, "b")[-1][1] == "Assigned"
+    again = played(*CLOSING, e.Restart("b", at_ms=62_000), e.Wait(at_ms=200_000), pace=LONG)
+    assert again[-1].running == {"a": 1, "b": 2}
 
 
 AROUND = range(105_000, 125_000, 500)
