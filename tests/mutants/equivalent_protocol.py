@@ -93,6 +93,9 @@ PROTOCOL: dict[Key, str] = {
     Key(
         "listener/timed.py", "self.spent_ms = 0  # in the last call", "self.spent_ms = 0", "pass"
     ): "set at the beginning of each call, and read only after one",
+    Key("protocol/timed/coordination.py", "pending.call_off()", "pending.call_off()", "pass"): (
+        "it removes a member that is not there any more"
+    ),
     Key(
         "protocol/consumer_group/process.py", "next_send_ms: int = 0", "0", "1"
     ): "set when a heartbeat is planned, before which it has no member id, without which it is not read",

@@ -71,6 +71,11 @@ def test_who_closes_can_do_nothing_but_crash_and_come_again():
     assert again[-1].running == {"a": 1, "b": 2}
 
 
+def test_who_goes_on_before_its_session_is_over_consumes_again_from_then_on():
+    back = run(join("a"), e.Pause("a", at_ms=60_000), e.Resume("a", at_ms=61_000))[-1]
+    assert {(each.member, each.since_ms, each.until_ms) for each in back.consumed} == {("a", 61_000, None)}
+
+
 AROUND = range(105_000, 125_000, 500)
 """Milliseconds about the time at which a member says that it has what another had, whose session is over."""
 SLOWER = Pace(3_000, SLOW.callback_ms)
