@@ -71,9 +71,10 @@ def test_who_closes_can_do_nothing_but_crash_and_come_again():
     assert again[-1].running == {"a": 1, "b": 2}
 
 
-def test_who_goes_on_before_its_session_is_over_consumes_again_from_then_on():
-    back = run(join("a"), e.Pause("a", at_ms=60_000), e.Resume("a", at_ms=61_000))[-1]
-    assert {(each.member, each.since_ms, each.until_ms) for each in back.consumed} == {("a", 61_000, None)}
+@pytest.mark.parametrize("member", [join, classic])
+def test_who_goes_on_before_its_session_is_over_consumes_again_from_then_on(member):
+    back = run(join("b"), member("a", at=10), e.Pause("a", at_ms=60_000), e.Resume("a", at_ms=61_000))[-1]
+    assert {(each.since_ms, each.until_ms) for each in back.consumed if each.member == "a"} == {(61_000, None)}
 
 
 AROUND = range(105_000, 125_000, 500)
