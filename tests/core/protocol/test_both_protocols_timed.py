@@ -51,6 +51,13 @@ def test_while_the_group_is_classic_a_round_begins_the_session_of_a_silent_stati
     assert {until_ms for _, _, until_ms in outages([ended])[0]} == {225_000}
 
 
+def test_before_a_group_is_a_consumer_group_its_members_have_the_times_of_the_script():
+    """b's last heartbeat was at 58 s; a takes over a session later, which was 10 s."""
+    crash = e.Crash("b", at_ms=60_000), e.Wait(at_ms=90_000), join("c", at=200)
+    settled = played(classic("a"), classic("b", at=10), *crash, session_timeout_ms=10_000)
+    assert outages(settled)[3] == [(2, 60_000, 68_000), (3, 60_000, 68_000)]
+
+
 def test_a_classic_member_has_its_own_session_timeout_and_heartbeats_whatever_the_type_of_its_group():
     for events in (CLASSIC_AGAIN, CLASSIC_AGAIN[:3]):
         events = *events, e.Crash("b", at_ms=150_500), e.Wait(at_ms=400_000)

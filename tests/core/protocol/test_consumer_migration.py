@@ -16,7 +16,7 @@ from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import simulate
 from groupledger.core.wire.primitives import uuid_bytes
-from tests.core.protocol.consumer_groups import classic, join, rounds, run
+from tests.core.protocol.consumer_groups import beats, classic, join, rounds, run
 from tests.core.protocol.played import listener_calls, owners_of
 
 
@@ -259,3 +259,11 @@ def test_lists_of_the_classic_leader_keep_their_order():
     known = {name: [each] for name, each in ids.items()}
     settled = simulate(Script({"t": 4, "u": 3}, joins, member_ids=members, topic_ids=known))
     assert owners_of(settled[-1]) == {"a": ["t-0", "u-0", "u-1"], "b": ["t-2", "u-2"], "c": ["t-1", "t-3"]}
+
+
+def test_a_classic_member_of_a_consumer_group_joins_again_at_once_when_a_topic_of_its_pattern_is_gone():
+    by_pattern = e.Join("a", (), ("range",), topic_regex="t.*", at_ms=10_000)
+    gone = run(join("b"), by_pattern, e.DeleteTopic("tx", at_ms=60_000), topics={"t": 4, "tx": 2})[-1]
+    assert beats(gone, "a")[0][0] == 60_000
+    said = [each.call.topics for each in gone.calls if each.call.callback is Callback.USER_DATA]
+    assert set(said) == {("t",)}
