@@ -93,6 +93,9 @@ PROTOCOL: dict[Key, str] = {
     Key(
         "listener/timed.py", "self.spent_ms = 0  # in the last call", "self.spent_ms = 0", "pass"
     ): "set at the beginning of each call, and read only after one",
+    Key("protocol/consumer_group/coordinator.py", "told.pop(old, None)", "told.pop(old, None)", "pass"): (
+        "of a member id that is never given again, nobody asks"
+    ),
     Key("protocol/timed/coordination.py", "pending.call_off()", "pending.call_off()", "pass"): (
         "it removes a member that is not there any more"
     ),
