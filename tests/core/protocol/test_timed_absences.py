@@ -250,3 +250,11 @@ def test_one_that_never_looked_at_an_assignment_looks_at_the_next_one_when_it_is
 def test_who_works_for_as_long_as_it_may_stays():
     settled = played(join("a"), e.Wait(at_ms=60_000), processing_ms=5_000, rebalance_timeout_ms=5_000)
     assert listened(settled) == [(3_000, "a", "Assigned", [0, 1, 2, 3])]
+
+
+def test_who_hangs_in_a_callback_leaves_when_the_poll_that_it_is_in_has_lasted_for_its_poll_interval():
+    """a is called from 8,000 ms on; b has waited for it since 13,000 ms."""
+    events = join("a", 5_000), e.Hang("a", at_ms=12_000), join("b", 13_000)
+    pace = Pace(callback_ms={Callback.ASSIGNED: 7_000})
+    settled = played(*events, pace=pace, processing_ms=1_000, rebalance_timeout_ms=20_000)
+    assert listened(settled) == [(28_000 + 7_000, "b", "Assigned", [0, 1, 2, 3])]
