@@ -258,3 +258,11 @@ def test_who_hangs_in_a_callback_leaves_when_the_poll_that_it_is_in_has_lasted_f
     pace = Pace(callback_ms={Callback.ASSIGNED: 7_000})
     settled = played(*events, pace=pace, processing_ms=1_000, rebalance_timeout_ms=20_000)
     assert listened(settled) == [(28_000 + 7_000, "b", "Assigned", [0, 1, 2, 3])]
+
+
+def test_who_is_refused_its_assignment_since_the_group_has_moved_on_joins_again_with_that_answer():
+    """a's SyncGroup is answered at 40,000 ms; the answer to a heartbeat would come at 43,000 ms."""
+    events = join("a", 5_000, static=True), join("b", 10_000, static=True), e.Leave("b", at_ms=12_000)
+    settled = played(*events, round_trip_ms=8_000, rebalance_timeout_ms=10_000)
+    joins = [each for one in settled for each in one.calls if each.call.callback is Callback.USER_DATA]
+    assert [each.started_ms for each in joins if each.member == "a"] == [5_000, 24_000, 40_000]
