@@ -266,3 +266,16 @@ def test_who_is_refused_its_assignment_since_the_group_has_moved_on_joins_again_
     settled = played(*events, round_trip_ms=8_000, rebalance_timeout_ms=10_000)
     joins = [each for one in settled for each in one.calls if each.call.callback is Callback.USER_DATA]
     assert [each.started_ms for each in joins if each.member == "a"] == [5_000, 24_000, 40_000]
+
+
+def test_a_static_member_that_has_closed_owns_nothing_in_the_round_that_still_has_its_seat():
+    """b leaves in the middle of the two rounds of c's coming."""
+    events = (
+        join("a", static=True),
+        join("b", static=True),
+        join("c", SETTLED_MS),
+        e.Leave("b", at_ms=SETTLED_MS + 2_500),
+    )
+    settled = played(*events, round_trip_ms=50, rests=False)
+    rows = [row for one in settled[2:] for each in one.rounds for row in each.members if row.member == "b"]
+    assert [len(row.owned) for row in rows] == [2, 0]
