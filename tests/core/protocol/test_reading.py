@@ -21,3 +21,13 @@ def test_who_does_not_poll_commits_nothing(member, away):
     assert len(committed) == 4
     assert len(set(committed)) == 1
     assert 570 <= committed[0] <= 620
+
+
+def test_a_member_of_a_consumer_group_that_stood_still_reads_on_until_it_hears_that_it_lost_all():
+    """Nobody commits. 7,000 are read twice when a takes over, the 5,100 of the pause when b goes on, and 11,501 when b
+    has its partitions again, and begins at 0.
+    """
+    events = join("a"), join("b", at=10), e.Pause("b", at_ms=60_000), e.Resume("b", at_ms=111_000)
+    times = Times(MemberTimes(round_trip_ms=4), {}, 3_000, 100, 0)
+    twice = simulate(Script({"t": 4}, events, times=times))[-1].timed.read.twice
+    assert {at: count for (_, at), count in twice.items()} == dict.fromkeys((2, 3), 7_000 + 5_100 + 11_501)
