@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 ORCHESTRATORS := .venv-orchestrators
+OBJECT_STORE := .venv-s3
 BIN := $(VENV)/bin
 export GROUPLEDGER_JARS ?= $(CURDIR)/.jars
 unexport PYTHONPATH  # what is run and tested is this tree's package, whatever the shell's says
@@ -69,17 +70,19 @@ sameness: setup  ## Order, partitions, planning, hash seeds and poison change no
 	@$(BIN)/python -m tests.faults --only others
 	@$(BIN)/python -m tests.faults --only poison
 
-prove: setup  ## Real clients on a real Kafka broker; their assignors; pages in Chromium; Airflow, Dagster; every Spark (needs a JDK; as root it installs Chromium; half an hour)
+prove: setup  ## Real clients on a real Kafka broker; their assignors; pages in Chromium; Airflow, Dagster; S3; every Spark (needs a JDK; as root it installs Chromium; half an hour)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement tests/live/requirements.lock
 	@$(BIN)/python -m groupledger.engine.jars broker broker-kafka3 streams >/dev/null
 	@test -x $(ORCHESTRATORS)/bin/airflow || $(PYTHON) -m venv $(ORCHESTRATORS)
 	@$(ORCHESTRATORS)/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement tests/orchestrators/requirements.lock
+	@test -x $(OBJECT_STORE)/bin/moto_server || $(PYTHON) -m venv $(OBJECT_STORE)
+	@$(OBJECT_STORE)/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement tests/object_store/requirements.lock
 	@$(BIN)/python -m tests.browser.chromium 2>/dev/null || { apt-get update && apt-get install --yes --no-install-recommends chromium; } >/dev/null || true
 	@$(BIN)/python -m tests.browser.chromium
 	@$(MAKE) --no-print-directory --jobs 2 --keep-going --output-sync=line prove-clients prove-answers
 
 prove-clients:  # clients wait most of the time, so several groups play at once
-	@$(BIN)/python -m pytest -q -m live --numprocesses 3 --dist loadgroup --durations=10 tests/live tests/browser tests/orchestrators
+	@$(BIN)/python -m pytest -q -m live --numprocesses 3 --dist loadgroup --durations=10 tests/live tests/browser tests/orchestrators tests/object_store
 
 prove-answers:  # beside them, and after them in the queue for a processor
 	@nice $(BIN)/python -m tests.oracle.libraries --groups 2000
@@ -124,12 +127,14 @@ lock: setup  ## Write requirements.lock and the digests of the jars anew
 	  --no-emit-find-links --no-annotate --output-file tests/cluster/requirements.lock tests/cluster/requirements.in
 	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url \
 	  --no-emit-find-links --no-annotate --output-file tests/orchestrators/requirements.lock tests/orchestrators/requirements.in
+	@$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url \
+	  --no-emit-find-links --no-annotate --output-file tests/object_store/requirements.lock tests/object_store/requirements.in
 	@for spark in tests/sparks/*.in; do $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header \
 	  --no-emit-index-url --no-emit-find-links --no-annotate --no-deps --output-file $${spark%.in}.lock $$spark || exit; done
 	@$(BIN)/python -m groupledger.engine.jars --pin
 
 clean:  ## Remove everything the other targets made
-	@rm -rf $(VENV) $(ORCHESTRATORS) .venv-spark-* .jars .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist spark-warehouse
+	@rm -rf $(VENV) $(ORCHESTRATORS) $(OBJECT_STORE) .venv-spark-* .jars .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist spark-warehouse
 
 $(VENV)/.installed: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \

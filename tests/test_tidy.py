@@ -108,7 +108,7 @@ TEXT_CHECKS: tuple[Check, ...] = (machine_paths, hosts_in_lock)
 
 def _files() -> list[Path]:
     inside = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file()]
-    files = [*inside, *(path for path in ROOT.iterdir() if path.is_file())]
+    files = [*inside, *(path for path in ROOT.iterdir() if path.is_file() and path.name != ".git")]  # a worktree's
     return sorted(path for path in files if path.suffix in TEXT_ENDINGS and "__pycache__" not in path.parts)
 
 

@@ -60,7 +60,7 @@ class Broker:
     ) -> None:
         self._folder = folder
         self.logs = folder / "logs"
-        self._clients, control, *others = (_free_port() for _ in range(2 + len(listeners)))
+        self._clients, control, *others = (free_port() for _ in range(2 + len(listeners)))
         self._controller: str = f"127.0.0.1:{control}" if first is None else first._controller
         self.address = f"127.0.0.1:{self._clients}"
         self.addresses = {name: f"127.0.0.1:{port}" for name, port in zip(listeners, others, strict=True)}
@@ -136,7 +136,7 @@ def stop(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """One below those that connections are given: none of them takes it before the broker does, or while it is down."""
     while True:
         port = random.SystemRandom().randrange(*OWN_PORTS)

@@ -128,7 +128,7 @@ def test_a_path_of_any_kind_opens_a_ledger(place, tmp_path):
     [
         ({}, "USAGE"),
         ({"location": "x", "catalog": "main.x"}, "USAGE"),
-        ({"location": "s3a://bucket/x"}, "SPARK_NEEDED"),
+        ({"location": "hdfs://name/x"}, "SPARK_NEEDED"),
         ({"catalog": "main.x"}, "SPARK_NEEDED"),
     ],
 )

@@ -44,9 +44,13 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 class LedgerReader:
     """A ledger as of the moment at which it is opened: every query sees the same versions of the tables."""
 
-    def __init__(self, location: str) -> None:
-        """Open it. Raises Fault: LEDGER_MISSING, LEDGER_UNREADABLE, LEDGER_OLDER, LEDGER_NEWER."""
+    def __init__(self, location: str, storage_options: Mapping[str, str] | None = None) -> None:
+        """Open it; on an object store with the options that delta-rs takes for it (`answers.object_store`).
+
+        Raises Fault: LEDGER_MISSING, LEDGER_UNREADABLE, LEDGER_OLDER, LEDGER_NEWER.
+        """
         os.environ.setdefault(*_ALLOCATOR)
+        self._options = dict(storage_options or {}) or None
         self._location = location if "://" in location else str(Path(location).absolute())
         self._place = without_secrets(location)
         self._tables: dict[str, DeltaTable] = {}
@@ -133,7 +137,7 @@ class LedgerReader:
         if name not in self._tables:
             place = f"{self._location.rstrip('/')}/{name}"
             try:
-                self._tables[name] = DeltaTable(place)
+                self._tables[name] = DeltaTable(place, storage_options=self._options)
             except TableNotFoundError as error:
                 raise Fault(*no_ledger(self._place, name)) from error
             except (DeltaError, OSError) as error:

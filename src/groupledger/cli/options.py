@@ -17,7 +17,7 @@ from click.core import ParameterSource
 
 from groupledger.cli.cluster import cluster_given
 from groupledger.cli.engine_errors import JVM_OUTPUT, LEDGER
-from groupledger.cli.output import Output
+from groupledger.cli.output import Output, say
 from groupledger.cli.tracebacks import hide_secrets
 
 if TYPE_CHECKING:
@@ -122,18 +122,42 @@ class Job:
         return LedgerLocation.of(self.config.ledger)
 
     def reader(self) -> LedgerReader | SparkReader:
-        """Open the configured ledger for queries: without Spark if it is in a folder.
+        """Open the configured ledger for queries: without Spark if it is in a folder or on an object store.
 
-        A catalog needs Spark, and so does the login to an object store.
+        A catalog needs Spark, and so does a store whose login delta-rs cannot do as it is configured.
         """
+        from groupledger.answers.object_store import is_object_store
         from groupledger.answers.reader import LedgerReader, folder_of
 
         location = self.config.ledger.location
         if location is not None and (folder := folder_of(location)) is not None:
             return LedgerReader(folder)
+        found = self._store_reader(location) if location is not None and is_object_store(location) else None
+        if found is not None:
+            return found
         from groupledger.pipeline.views import SparkReader
 
         return SparkReader(self.spark(), self.ledger().location)
+
+    def _store_reader(self, location: str) -> LedgerReader | None:
+        """Open a ledger on an object store with delta-rs; None, and a line on stderr with the reason, if it cannot."""
+        from groupledger.answers.object_store import store_settings
+        from groupledger.answers.reader import LedgerReader
+        from groupledger.config.kafka_secrets import resolved
+        from groupledger.core.faults import Fault
+
+        given = resolved(self.config.ledger.storage_options)
+        settings = store_settings(location, self.config.spark.conf, given)
+        reason = f"delta-rs does not have {settings.lacks}"
+        if settings.lacks is None:
+            try:
+                return LedgerReader(location, settings.options)
+            except Fault as fault:
+                if fault.code != "LEDGER_UNREADABLE" or given:
+                    raise
+                reason = fault.message
+        say(f"note: {reason}; Spark reads the ledger instead (ledger.storage_options gives delta-rs a login)")
+        return None
 
     def ledger(self) -> LedgerFrames:
         """Open the configured ledger, which must exist."""

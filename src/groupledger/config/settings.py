@@ -112,6 +112,12 @@ class LedgerSettings:
         matching(r"\w+(\.\w+)?", "schema or catalog.schema"),
         None,
     )
+    storage_options: Mapping[str, str] = key(
+        "How delta-rs logs in to the object store of `location`, such as aws_access_key_id; use ${env:NAME} and "
+        "${file:PATH} for secrets. Empty: from spark.conf's fs.s3a, fs.azure and fs.gs, then from the environment.",
+        None,
+        {},
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,9 @@ _LAYER = re.compile(
     r"^(?:DeltaError|DataFusion error|Generic DeltaTable error|Error during planning|[A-Z]\w+ error): ", re.IGNORECASE
 )
 _IN_A_TYPE = re.compile(r'^[A-Z]\w+Error\("(?P<said>.*)"\)$')
+_NESTED = re.compile(r"^\s*(?:\x1b\[\d*m)*\u21b3(?:\x1b\[\d*m)*\s*(?P<said>.+)$", re.MULTILINE)
+"""A cause below an error, as delta-rs draws it: an arrow and a deeper indent for each."""
+_FROM_STORE = re.compile(r"<Code>(?P<code>\w+)</Code>\s*<Message>(?P<said>[^<]*)</Message>")
 _WORDS = 400
 
 
@@ -19,4 +22,17 @@ def first_words(error: Exception) -> str:
     while (shorter := _LAYER.sub("", text)) != text:
         text = shorter
     text = _IN_A_TYPE.sub(r"\g<said>", text)
+    cause = _cause(str(error))
+    text = f"{text}: {cause}" if cause else text
     return without_secrets(text if len(text) <= _WORDS else f"{text[:_WORDS]}...")
+
+
+def _cause(text: str) -> str | None:
+    """Return the innermost cause of an error that lists several: a store's own code and message if it has them."""
+    answered = _FROM_STORE.search(text)
+    if answered is not None:
+        return f"{answered['code']}: {answered['said']}"
+    below: str | None = None
+    for found in _NESTED.finditer(text):
+        below = found["said"].strip()
+    return below

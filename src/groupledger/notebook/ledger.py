@@ -11,6 +11,7 @@ import os
 from typing import TYPE_CHECKING
 
 from groupledger.answers import listings
+from groupledger.answers.object_store import is_object_store, store_settings
 from groupledger.answers.reach import newest
 from groupledger.answers.reader import LedgerReader, folder_of
 from groupledger.answers.scope import RequestedScope
@@ -22,7 +23,7 @@ from groupledger.notebook.replies import Reply
 from groupledger.notebook.times import bound_of, moment_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -48,26 +49,50 @@ ROWS_SHOWN = 50
 
 
 def open_ledger(
-    location: str | os.PathLike[str] | None = None, *, catalog: str | None = None, spark: SparkSession | None = None
+    location: str | os.PathLike[str] | None = None,
+    *,
+    catalog: str | None = None,
+    spark: SparkSession | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> Ledger:
-    """Open a ledger: in a folder without Spark; in a catalog, or on another file system, with a session.
+    """Open a ledger: in a folder or on an object store without Spark; in a catalog or elsewhere with a session.
 
-    Without Spark, all answers are of the moment at which it is opened. Raises Fault: USAGE, LEDGER_MISSING,
-    LEDGER_UNREADABLE, LEDGER_OLDER, LEDGER_NEWER, SPARK_NEEDED.
+    `storage_options` are delta-rs's for S3, Azure or Google; without them, a session's `fs.s3a`, `fs.azure` or `fs.gs`
+    settings count, then the environment. Without Spark, all answers are of the moment at which it is opened. Raises
+    Fault: USAGE, LEDGER_MISSING, LEDGER_UNREADABLE, LEDGER_OLDER, LEDGER_NEWER, SPARK_NEEDED.
     """
     if (location is None) == (catalog is None):
         raise Fault("USAGE", "a ledger is at a location or in a catalog: expected one of the two")
     place = None if location is None else os.fspath(location)
-    folder = None if place is None else folder_of(place)
+    reader = None if place is None else _reader(place, spark, storage_options or {})
     if spark is None:
-        if folder is None:
+        if reader is None:
             where = f"in the catalog {catalog}" if place is None else f"at {place}"
             raise Fault("SPARK_NEEDED", f"a ledger {where} is read by Spark: give the session, spark=...")
-        return Ledger(LedgerReader(folder), None)
+        return Ledger(reader, None)
     from groupledger.pipeline.frames import LedgerFrames
 
     frames = LedgerFrames(spark, place, catalog=catalog)
-    return Ledger(LedgerReader(folder) if folder is not None else frames.reader, frames)
+    return Ledger(frames.reader if reader is None else reader, frames)
+
+
+def _reader(place: str, spark: SparkSession | None, given: Mapping[str, str]) -> LedgerReader | None:
+    """Open a ledger with delta-rs; None where only Spark can, or where a session can and delta-rs fails to log in."""
+    folder = folder_of(place)
+    if folder is not None:
+        return LedgerReader(folder)
+    if not is_object_store(place):
+        return None
+    conf = {} if spark is None else {str(name): str(value) for name, value in dict(spark.conf.getAll).items()}
+    settings = store_settings(place, conf, given)
+    if settings.lacks is not None:
+        return None
+    try:
+        return LedgerReader(place, settings.options)
+    except Fault as fault:
+        if fault.code != "LEDGER_UNREADABLE" or spark is None:
+            raise
+        return None
 
 
 class Ledger:
