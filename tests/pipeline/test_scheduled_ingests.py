@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from groupledger.config.sample import CAPTURES
 from groupledger.pipeline import ingest as ingesting
 from groupledger.sinks import runs
-from groupledger.tables import GROUP_HEADS, LOG_RECORDS
+from groupledger.tables import GROUP_HEADS, GROUP_SNAPSHOTS, LOG_RECORDS
 
 LINES = gzip.decompress((CAPTURES / "edge" / "offsets.jsonl.gz").read_bytes()).decode().splitlines()
 CUT = 130
@@ -36,14 +36,16 @@ def out_of_reach(space):
             file.with_suffix(".away").rename(file)
 
 
-def test_files_of_heads_are_gathered_before_they_are_many(workspace, monkeypatch):
+def test_files_are_gathered_before_they_are_many(workspace, monkeypatch):
     monkeypatch.setattr(ingesting, "MOST_FILES", 2)
     cuts = (0, 60, 100, CUT, 10_000)
     for number, (first, end) in enumerate(pairwise(cuts)):
         workspace.ingest(workspace.source(f"{number}.jsonl", piece(first, end)), buckets=1)
         heads = workspace.location.rows(workspace.spark, GROUP_HEADS).count()
-        files = len(DeltaTable(f"{workspace.location.path}/{GROUP_HEADS.name}").file_uris())
-        assert files == (number + 1 if number < 3 else 2), "three were made one, and one was added"
+        for table in (GROUP_HEADS, GROUP_SNAPSHOTS):
+            files = len(DeltaTable(f"{workspace.location.path}/{table.name}").file_uris())
+            assert files == (number + 1 if number < 3 else 2), "three were made one, and one was added"
+        assert len(DeltaTable(f"{workspace.location.path}/{LOG_RECORDS.name}").file_uris()) <= 2 + 2
     commits = runs.read_commits(workspace.spark, workspace.location).commits
     assert heads == sum(commit.counts_out[GROUP_HEADS.name] for commit in commits)
     assert len(workspace.rows(LOG_RECORDS)) == len(LINES)

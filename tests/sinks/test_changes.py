@@ -162,7 +162,10 @@ def test_a_writer_waits_for_another_process_and_gives_up(spark, place):
     folder = table_folder(spark, place, RUNS)
     other = held_elsewhere(folder)
     try:
-        with pytest.raises(WriteConflict, match="writing table runs for 0 s"), locks.table_lock(spark, folder, 0.2):
+        with (
+            pytest.raises(WriteConflict, match="writer of table runs has been at work for 0 s"),
+            locks.table_lock(spark, folder, 0.2),
+        ):
             pytest.fail("two processes hold one lock")
     finally:
         other.kill()

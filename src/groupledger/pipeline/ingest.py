@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,7 @@ from groupledger.pipeline.snapshot_ingest import GivenRows, changes_of_ownership
 from groupledger.sinks import runs, upkeep
 from groupledger.sinks.append import DIGESTS, Written, append, digest_counts, digests
 from groupledger.sinks.ledger import check
+from groupledger.sinks.locks import turn
 from groupledger.sinks.refusals import WriteConflict, engine_errors_as_faults
 from groupledger.sources import snapshot_tables, topic_listings
 from groupledger.tables import columns as c
@@ -47,7 +48,9 @@ if TYPE_CHECKING:
     from groupledger.sinks.ledger import LedgerLocation
 
 MOST_FILES = 64
-"""Files of heads beyond which an ingest gathers them: seconds in every 64th, where each would open all of them."""
+"""Small files of a table beyond which an ingest gathers them: seconds in every 64th, where each would open them all."""
+GATHERED = (tables.LOG_RECORDS, tables.TOPIC_SNAPSHOTS, *FILLED)
+"""Tables to which an ingest adds files."""
 
 NEW, ROWS = "new", "rows"
 
@@ -87,10 +90,15 @@ class IngestSummary:
 def ingest(spark: SparkSession, location: LedgerLocation, config: Config, invocation: Invocation) -> IngestSummary:
     """Read every source into the ledger, as one run: all of it counts, or none.
 
-    Raises Fault for a ledger or a source that cannot be used, before anything is written, and WriteConflict where
-    another ingest of one of the clusters committed meanwhile.
+    In a ledger on a local path, ingests of one cluster take turns. Raises Fault for a ledger or a source that cannot
+    be used, before anything is written, and WriteConflict where another ingest of one of the clusters committed
+    meanwhile.
     """
-    with engine_errors_as_faults(location):
+    folder = location.folder(spark, tables.RUNS)
+    inputs = {each for source in config.sources for each in (source.bootstrap, source.cluster_id or config.cluster_id)}
+    with engine_errors_as_faults(location), ExitStack() as held:
+        if folder is not None and folder.exists():
+            held.enter_context(turn(folder.parent, {each for each in inputs if each}))
         return _ingest(spark, location, config, invocation)
 
 
@@ -113,7 +121,7 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
         if not reading.adds_to(last.inputs):
             return IngestSummary(last, False, timings.by_stage, nothing_new=True)
     with timings.stage("gather"):
-        _gather_heads(spark, location, config)
+        _gather(spark, location, config)
     with timings.stage("plan"):
         runs.plan(spark, location, attempt)
     past = Past(spark, location, seen.commits, guards, reading.stated)
@@ -126,15 +134,18 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
     return IngestSummary(run, run.attempt_id != attempt.attempt_id, timings.by_stage, left=reading.left)
 
 
-def _gather_heads(spark: SparkSession, location: LedgerLocation, config: Config) -> None:
-    """Make the files of heads one where they have become many: each ingest adds one, and reads a part of every one.
+def _gather(spark: SparkSession, location: LedgerLocation, config: Config) -> None:
+    """Bring the small files of a table together where they have become many, so that a follower needs no upkeep.
 
-    It is a commit of its own, which changes no row; where others write at that moment, a later ingest does it.
+    Each is a commit of its own, which changes no row; where others write at that moment, a later ingest does it. What
+    no reader can need any longer is then removed.
     """
-    files = upkeep.file_count(spark, location, tables.GROUP_HEADS)
-    if files is not None and files > MOST_FILES:
-        with suppress(WriteConflict):
-            upkeep.gather(spark, location, tables.GROUP_HEADS, config.maintain.file_mb)
+    settings = config.maintain
+    for table in GATHERED:
+        if upkeep.small_files(spark, location, table, settings.file_mb) > MOST_FILES:
+            with suppress(WriteConflict):
+                upkeep.gather(spark, location, table, settings.file_mb)
+                upkeep.vacuum(spark, location, table, settings.vacuum_hours)
 
 
 def _last(spark: SparkSession, location: LedgerLocation, seen: runs.LedgerView, guards: tuple[str, ...]) -> runs.Run:

@@ -78,10 +78,21 @@ def _has_empty_entry(log: Path) -> bool:
         return any(not each.stat().st_size for each in later)
 
 
-def count_files(folder: Path) -> int | None:
-    """How many files make the table's latest version; None where delta-rs cannot say."""
+def file_sizes(folder: Path) -> list[int] | None:
+    """Return the bytes of each file of the table's latest version; None where delta-rs cannot say."""
     table = plain_table(folder)
-    return None if table is None else table.get_add_actions().num_rows
+    return None if table is None else list(table.get_add_actions()["size_bytes"].to_pylist())
+
+
+def has_files_to_vacuum(folder: Path, hours: int) -> bool:
+    """Return whether a vacuum would remove a file, or may: where delta-rs cannot say, only a vacuum tells."""
+    from deltalake.exceptions import DeltaError
+
+    table = plain_table(folder)
+    try:
+        return table is None or bool(table.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True))
+    except (DeltaError, OSError):
+        return True
 
 
 def _files(table: DeltaTable, attempts: list[str]) -> Iterator[str]:

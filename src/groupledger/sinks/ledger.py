@@ -25,12 +25,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-_CONSTRAINT, _INTERVAL = "delta.constraints.", "delta.checkpointInterval"
+_CONSTRAINT, _INTERVAL, _LOG = "delta.constraints.", "delta.checkpointInterval", "delta.logRetentionDuration"
 CHECKPOINT_INTERVAL = 50
 """Commits between two checkpoints of the first table; one more for each next table.
 
 A checkpoint costs a small job 1 s, and so many log files are read fast. A run commits once to most tables: with one
 interval for all, the fiftieth would write all their checkpoints, and take three times as long as the others.
+"""
+
+LOG_HOURS = 168
+"""How long entries of a table's log are kept, as long as files that no longer belong to it (`maintain.vacuum_hours`).
+
+Delta keeps them for 30 days by default: a follower that commits each minute would leave a million files.
 """
 
 _MISSING = {
@@ -119,7 +125,8 @@ def properties_ddl(table: Table) -> str:
 def properties(table: Table) -> dict[str, str]:
     """What a table is made with, its constraints apart."""
     place = [each.name for each in TABLES].index(table.name)
-    return _asked(table) | {_INTERVAL: str(CHECKPOINT_INTERVAL + place)}
+    kept = {_INTERVAL: str(CHECKPOINT_INTERVAL + place), _LOG: f"interval {LOG_HOURS} hours"}
+    return _asked(table) | kept
 
 
 def _asked(table: Table) -> dict[str, str]:
@@ -159,7 +166,8 @@ def _is_as_made(folder: Path, table: Table) -> bool:
     asked = _asked(table) | {_CONSTRAINT + name: text for name, text in table.constraints.items()}
     schema = StructType.fromJson(json.loads(found.schema().to_json()))
     features = set(found.protocol().writer_features or ())
-    configuration = {key: value for key, value in found.metadata().configuration.items() if key != _INTERVAL}
+    found_with = found.metadata().configuration.items()
+    configuration = {key: value for key, value in found_with if key not in (_INTERVAL, _LOG)}  # no matter to a writer
     return (
         features <= _FEATURES
         and configuration == asked

@@ -14,7 +14,7 @@ import logging
 import os
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from io import BufferedIOBase
 from pathlib import Path
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
+from groupledger.core.digest import digest
 from groupledger.sinks.refusals import LedgerRefusal, WriteConflict
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def table_lock(spark: SparkSession | None, folder: Path, patience: float = PATIE
     Raises WriteConflict where others hold it for `patience` seconds, Refusal LEDGER_UNWRITABLE where the lock file
     cannot be opened.
     """
-    held = _acquired(spark, folder.parent / FOLDER / f"{folder.name}.lock", patience)
+    held = _acquired(spark, _file(folder.parent, folder.name), f"writer of table {folder.name}", patience)
     try:
         yield
     except (KeyboardInterrupt, SystemExit):
@@ -65,9 +66,30 @@ def table_lock(spark: SparkSession | None, folder: Path, patience: float = PATIE
     held.close()
 
 
-def _acquired(spark: SparkSession | None, file: Path, patience: float) -> ExitStack:
-    """The lock, held until the stack is closed."""
-    waits = _waits(file, patience)
+@contextmanager
+def turn(ledger: Path, inputs: Collection[str], patience: float = PATIENCE_SECONDS) -> Iterator[None]:
+    """Hold this process's turn to ingest these inputs into the ledger in this folder.
+
+    Two ingests of one cluster side by side rest on the same offsets: the second one to commit has worked for nothing.
+    Beside a follower, whose next ingest begins at once, that is always the same one. So a turn is taken in order of
+    arrival: a process that waits holds the queue, which the follower needs for its next turn, too. It is a courtesy;
+    what counts is decided by the compare-and-set of the commit. Raises as `table_lock`.
+    """
+    with ExitStack() as held:
+        for each in sorted(inputs):  # in one order, so that two processes never wait for each other
+            what, name = f"ingest of {each}", f"ingest-{digest(each)[:16]}"
+            with _acquired(None, _file(ledger, f"{name}.queue"), what, patience):
+                held.enter_context(_acquired(None, _file(ledger, name), what, patience))
+        yield
+
+
+def _file(ledger: Path, name: str) -> Path:
+    return ledger / FOLDER / f"{name}.lock"
+
+
+def _acquired(spark: SparkSession | None, file: Path, what: str, patience: float) -> ExitStack:
+    """The lock, held until the stack is closed; `what` names for a person who else may hold it."""
+    waits = _waits(file, what, patience)
     with ExitStack() as held:
         while not _threads[file].acquire(blocking=False):
             next(waits)
@@ -82,16 +104,16 @@ def _acquired(spark: SparkSession | None, file: Path, patience: float) -> ExitSt
             _close(opened)  # the ledger was removed meanwhile, and its lock file with it
 
 
-def _waits(file: Path, patience: float) -> Iterator[None]:
+def _waits(file: Path, what: str, patience: float) -> Iterator[None]:
     """Wait a little at each step, longer each time; say so once."""
     waited, pause = 0.0, _SHORTEST_SECONDS
     while waited < patience:
         time.sleep(pause)
         if waited < _TELL_SECONDS <= waited + pause:
-            _log.warning("waiting for another writer of table %s, up to %.0f s (%s)", file.stem, patience, file)
+            _log.warning("waiting for another %s, up to %.0f s (%s)", what, patience, file)
         waited, pause = waited + pause, min(2 * pause, _LONGEST_SECONDS)
         yield
-    message = f"another process has been writing table {file.stem} for {patience:.0f} s (it holds {file})"
+    message = f"another {what} has been at work for {patience:.0f} s (it holds {file})"
     raise WriteConflict(f"{message}; nothing of this run counts; run it again when the other is done")
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pyspark.sql import functions as F
 
 from groupledger.sinks import changes
-from groupledger.sinks.folder_files import count_files
+from groupledger.sinks.folder_files import file_sizes, has_files_to_vacuum
 from groupledger.sinks.refusals import ENGINE_ERRORS, WriteConflict, is_conflict
 from groupledger.sinks.runs import TRIES
 from groupledger.tables import RUNS, TABLES
@@ -53,6 +53,10 @@ class TableSize:
 
 def size(spark: SparkSession, location: LedgerLocation, table: Table) -> TableSize:
     """How many files, how large together."""
+    folder = location.folder(spark, table)
+    sizes = None if folder is None else file_sizes(folder)
+    if sizes is not None:
+        return TableSize(len(sizes), sum(sizes))
     [row] = spark.sql(f"DESCRIBE DETAIL {location.identifier(table)}").collect()
     return TableSize(row["numFiles"], row["sizeInBytes"])
 
@@ -97,14 +101,21 @@ def gather(spark: SparkSession, location: LedgerLocation, table: Table, file_mb:
         persistently(partial(changes.run, spark, location, table, command), table)
 
 
-def file_count(spark: SparkSession, location: LedgerLocation, table: Table) -> int | None:
-    """How many files make a table now, without a query; None where only Spark can tell."""
+def small_files(spark: SparkSession, location: LedgerLocation, table: Table, file_mb: int) -> int:
+    """How many files of a table are below half of this size in MiB, without a query; 0 where only Spark can tell."""
     folder = location.folder(spark, table)
-    return None if folder is None else count_files(folder)
+    sizes = None if folder is None else file_sizes(folder)
+    return sum(size < file_mb * 2**19 for size in sizes or ())
 
 
 def vacuum(spark: SparkSession, location: LedgerLocation, table: Table, hours: int) -> None:
-    """Remove files in the table's folder that belonged to it no longer `hours` ago, or never did."""
+    """Remove files in the table's folder that belonged to it no longer `hours` ago, or never did.
+
+    Most of the time there are none, which Spark takes a dozen jobs to find out.
+    """
+    folder = location.folder(spark, table)
+    if folder is not None and not has_files_to_vacuum(folder, hours):
+        return
     with settings(spark, {VACUUM_LOGGED: "false", LISTING_TASKS: str(LISTERS)}):  # logged, each would be two commits
         spark.sql(f"VACUUM {location.identifier(table)} RETAIN {hours:d} HOURS").collect()
 
