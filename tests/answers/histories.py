@@ -21,6 +21,7 @@ class History:
     topics: tuple[str, ...] = ("a",)
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     _held: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
+    _ids: dict[str, str | None] = field(default_factory=dict)
     _last: str | None = None
 
     def state(self, number: int, text: str | None, **more: Any) -> History:
@@ -40,7 +41,7 @@ class History:
             name, _, instance = name.partition("/")
             of_one: dict[str, Any] = {"member_order": order, "member_id": name, "group_instance_id": instance or None}
             self._add("member_snapshots", key | of_one | {"recorded": wire(held[0]) if held else None})
-        self._change(key | {"at": said["observed_at"], "log_partition": 0, "incarnation": 1}, members)
+        self._change(key | {"at": said["observed_at"], "log_partition": 0, "incarnation": said["incarnation"]}, members)
         self._last = snapshot_id
         return self
 
@@ -51,16 +52,20 @@ class History:
             for entry in (wire(held[0]) if held else [])
             for topic, number in ((entry["topic"], number) for number in entry["partitions"])
         }
+        for _, *held in members:
+            self._ids |= {entry["topic"]: entry["topic_id"] for entry in (wire(held[0]) if held else [])}
         had = {(*place, owner): since for place, owners in self._held.items() for owner, since in owners.items()}
         lost = {each: had[each] for each in sorted(had.keys() - has)}
         for topic, number, name in sorted(has - had.keys()):
             source = next((each for each in lost if each[:2] == (topic, number)), None)
             since = lost.pop(source) if source else None
-            place: dict[str, Any] = {"topic": topic, "partition": number, "held_since": since}
+            place: dict[str, Any] = {"topic": topic, "topic_id": self._ids.get(topic), "partition": number}
+            place["held_since"] = since
             moved: dict[str, Any] = {"from_member_id": source and source[2], "to_member_id": name}
             self._add("ownership_changes", key | place | moved)
         for (topic, number, name), since in lost.items():
-            moved = {"topic": topic, "partition": number, "from_member_id": name, "to_member_id": None}
+            place = {"topic": topic, "topic_id": self._ids.get(topic), "partition": number}
+            moved = place | {"from_member_id": name, "to_member_id": None}
             self._add("ownership_changes", key | moved | {"held_since": since})
         self._held = {}
         for topic, number, name in has:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from groupledger.answers.rows import Record
     from groupledger.answers.topic_partitions import NamedPartition
 
+STREAMS = "stream"
+"""The assignor of Kafka Streams in a classic group: a cooperative one, whatever its name."""
 GENERATION = "generation"
 DELETED = "deleted"
 """Kinds of snapshots: what a rebalance of a classic group leaves, and what a tombstone does."""
@@ -49,13 +51,14 @@ class CauseKind(StrEnum):
 class Cause:
     """One difference: `about` names the member or topic, `what` says it for a person.
 
-    `was` is the id that a restarted member had before.
+    `was` is the id that a static member had before. `possible`: it is not known whether it was so, as `what` says.
     """
 
     kind: CauseKind
     about: str | None
     what: str
     was: str | None = None
+    possible: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +88,26 @@ class Side:
     offset: int = -1
     kind: str = GENERATION
 
+    @property
+    def is_cooperative(self) -> bool:
+        """Whether its leader withholds partitions for a round (KIP-429); KIP-848 needs no round for it."""
+        return self.group_type == CLASSIC and ("cooperative" in (self.assignor or "") or self.assignor == STREAMS)
+
 
 Counts = Mapping[str, tuple[str | None, int] | None]
 """A topic's id and partition count at a time; None: no listing had it."""
 
 
-def causes(before: Side | None, after: Side, listed: tuple[Counts, Counts]) -> Iterator[Cause]:
-    """What differs between two states, members first; one entry of the kind NOT_SHOWN where nothing does."""
+def causes(before: Side | None, after: Side, of_topics: Sequence[Cause] = (), given_again: int = 0) -> Iterator[Cause]:
+    """What differs between two states, members first, what is only possible last; NOT_SHOWN where nothing does.
+
+    `of_topics` and `given_again`: what `topic_causes` finds.
+    """
     if before is None:
         yield Cause(CauseKind.GROUP_BORN, None, "the first state of the group that the ledger has")
         return
-    found = [*_of_members(before, after), *_of_topics(_grown(listed[0], before), _grown(listed[1], after))]
+    possible = [each for each in of_topics if each.possible]
+    found = [*_of_members(before, after), *(each for each in of_topics if not each.possible)]
     if after.assignor != before.assignor and after.members and before.members:
         text = f"the assignor changed from {before.assignor} to {after.assignor}"
         found.append(Cause(CauseKind.ASSIGNOR_CHANGED, after.assignor, text))
@@ -104,17 +116,19 @@ def causes(before: Side | None, after: Side, listed: tuple[Counts, Counts]) -> I
         found = [Cause(CauseKind.GROUP_EMPTIED, None, f"the last {last} went")]
     if after.kind == DELETED:
         found = [Cause(CauseKind.GROUP_DELETED, None, "the group was deleted")]
-    if not found and before.follow_up:
+    withheld = given_again and before.is_cooperative and after.is_cooperative
+    if not found and (withheld or before.follow_up):
         found = [Cause(CauseKind.FOLLOW_UP, None, "the round before withheld partitions until others gave them up")]
-    if not found:
-        again = (
-            ": a member joined again (it does not say which, or why)"
-            if after.group_type == CLASSIC and after.members
-            else ""
-        )
-        text = f"nothing that the log holds differs{again}"
-        found = [Cause(CauseKind.NOT_SHOWN, None, text)]
-    yield from found
+    yield from [*found, *possible] or [_not_shown(after, given_again)]
+
+
+def _not_shown(after: Side, given_again: int) -> Cause:
+    text = "no member, subscription, topic or assignor differs"
+    if after.group_type == CLASSIC and after.members:
+        text += ": a member joined again (the log does not say which, or why)"
+    if given_again:
+        text += f"; {partition_count(given_again)} that nobody had found an owner"
+    return Cause(CauseKind.NOT_SHOWN, None, text)
 
 
 def _of_members(before: Side, after: Side) -> Iterator[Cause]:
@@ -148,32 +162,6 @@ def _of_one(before: Record, after: Record) -> Iterator[Cause]:
     if before["rack_id"] != after["rack_id"]:
         text = f"{name} is in rack {after['rack_id'] or '(none)'}, before in {before['rack_id'] or '(none)'}"
         yield Cause(CauseKind.RACK_CHANGED, name, text)
-
-
-def _of_topics(before: Counts, after: Counts) -> Iterator[Cause]:
-    for topic in sorted(after):
-        was, now = before[topic], after[topic]
-        if was == now:
-            continue
-        if was is None and now is not None:
-            text = f"topic {topic} was listed for the first time, with {_number(now[1], 'partition')}"
-            yield Cause(CauseKind.TOPIC_APPEARED, topic, text)
-        elif now is None:
-            yield Cause(CauseKind.TOPIC_DELETED, topic, f"topic {topic} was deleted")
-        elif was is not None and was[0] != now[0]:
-            yield Cause(CauseKind.TOPIC_MADE_AGAIN, topic, f"topic {topic} was deleted and made again")
-        elif was is not None and was[1] < now[1]:
-            text = f"topic {topic} went from {_number(was[1], 'partition')} to {now[1]}"
-            yield Cause(CauseKind.PARTITIONS_ADDED, topic, text)
-
-
-def _grown(listed: Counts, side: Side) -> Counts:
-    """Topics as they were listed, with the partitions that members had before a listing showed them."""
-    most: dict[str, int] = {}
-    for row in side.members:
-        for topic, number in partitions(row["recorded"]):
-            most[topic] = max(most.get(topic, 0), number + 1)
-    return {topic: was and (was[0], max(was[1], most.get(topic, 0))) for topic, was in listed.items()}
 
 
 def moved(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> Iterator[Moved]:
@@ -217,5 +205,6 @@ def _member(row: Record) -> str:
     return f"{row['member_id']} ({told})" if told else str(row["member_id"])
 
 
-def _number(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+def partition_count(number: int) -> str:
+    """`1 partition`, `9 partitions`."""
+    return f"{number} partition" if number == 1 else f"{number} partitions"

@@ -101,6 +101,7 @@ def difference(
         text = f"{_named(other)} comes before {_named(one)}: expected --from before --to"
         raise Fault("BAD_PERIOD", text)
     found = states(reader, condition, values, [one["snapshot_id"], other["snapshot_id"]], computed=False)
+    found = found.with_given(reader, condition, values)
     before, after = found.pair(cluster, group_id, one["snapshot_id"], other["snapshot_id"])
     assert before is not None
     return GroupDifference(
@@ -110,7 +111,7 @@ def difference(
         before=_compared(found, cluster, before, one),
         after=_compared(found, cluster, after, other),
         records=_between(reader, condition, values, one["offset"], other["offset"]),
-        changes=tuple(each for each in found.causes(cluster, before, after) if each.kind not in OF_NEIGHBOURS),
+        changes=tuple(each for each in found.causes(cluster, group_id, before, after) if each.kind not in OF_NEIGHBOURS),
         members=moves(before.members, after.members),
         moved=tuple(moved(before.members, after.members)),
         notes=tuple(_notes(one, other, before, after)),

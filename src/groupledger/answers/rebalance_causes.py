@@ -46,8 +46,9 @@ def caused(reader: Reader, rows: Sequence[Record]) -> dict[str, Caused]:
     known = _states(reader, rows)
     found = {}
     for row in rows:
-        before, after = known.pair(row["cluster_id"], row["group_id"], row["previous_snapshot_id"], row["snapshot_id"])
-        found[row["snapshot_id"]] = Caused(before, after, known.causes(row["cluster_id"], before, after))
+        group = row["cluster_id"], row["group_id"]
+        before, after = known.pair(*group, row["previous_snapshot_id"], row["snapshot_id"])
+        found[row["snapshot_id"]] = Caused(before, after, known.causes(*group, before, after))
     return found
 
 
@@ -62,7 +63,8 @@ def _states(reader: Reader, rows: Sequence[Record]) -> States:
     for begin in range(0, len(ids), MOST_ASKED):
         some = ids[begin : begin + MOST_ASKED]
         of_groups, values = one_of("t.group_id", "group", sorted({wanted[each] for each in some}))
-        found = found.with_more(states(reader, of_groups, values, some, computed=False))
+        some_states = states(reader, of_groups, values, some, computed=False)
+        found = found.with_more(some_states.with_given(reader, of_groups, values))
     return found.with_results(_results(reader, found))
 
 

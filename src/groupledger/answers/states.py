@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from groupledger.answers.causes import Cause, Moved, Side, causes, moved, unowned
 from groupledger.answers.rows import one_of, records
+from groupledger.answers.topic_causes import GivenPartition, KnownTopics, TopicChanges
 from groupledger.answers.topics import TopicLife, life_at, lives_of
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from groupledger.answers.causes import Counts
-    from groupledger.answers.rows import Reader, Record, Value
+    from groupledger.answers.rows import GroupKey, Reader, Record, Value
     from groupledger.answers.topic_partitions import NamedPartition
 
 BASELINE = "baseline"
@@ -39,14 +40,33 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class States:
-    """States of groups, with the topics that they subscribe to as these were listed over time."""
+    """States of groups, with the topics that they subscribe to as these were listed over time.
+
+    `given`: the partitions that members of a group had, for the causes of its states.
+    """
 
     sides: Mapping[SnapshotKey, Side]
     topics: Mapping[tuple[str, str], tuple[TopicLife, ...]]
+    given: Mapping[GroupKey, Sequence[GivenPartition]] = field(default_factory=dict)
 
     def with_more(self, others: States) -> States:
         """These and others."""
-        return States({**self.sides, **others.sides}, {**self.topics, **others.topics})
+        return States(
+            {**self.sides, **others.sides}, {**self.topics, **others.topics}, {**self.given, **others.given}
+        )
+
+    def with_given(self, reader: Reader, of_groups: str, values: Mapping[str, Value]) -> States:
+        """The same, with what causes rest on; `of_groups` is the condition on `t` that was asked for."""
+        query = (
+            "SELECT t.cluster_id, t.group_id, t.topic, t.topic_id, t.partition, min(t.offset) AS offset "
+            f"FROM current_ownership_changes t WHERE {of_groups} AND t.to_member_id IS NOT NULL "
+            "GROUP BY t.cluster_id, t.group_id, t.topic, t.topic_id, t.partition"
+        )
+        given: dict[GroupKey, list[GivenPartition]] = {}
+        for row in records(reader, query, **values):
+            each = GivenPartition(row["topic"], row["topic_id"], row["partition"], row["offset"])
+            given.setdefault((row["cluster_id"], row["group_id"]), []).append(each)
+        return replace(self, given=given)
 
     def with_results(self, results: Iterable[Record]) -> States:
         """The same, with what our own run says of them: rows of `current_rebalances`, of which the baseline counts."""
@@ -55,18 +75,20 @@ class States:
             key: replace(side, follow_up=ours[key]["follow_up"], verdict=ours[key]["verdict"]) if key in ours else side
             for key, side in self.sides.items()
         }
-        return States(sides, self.topics)
+        return replace(self, sides=sides)
 
     def pair(self, cluster: str, group: str, before_id: str | None, after_id: str) -> tuple[Side | None, Side]:
         """Two of the states; `before_id` may be one that the ledger does not have."""
         before = None if before_id is None else self.sides.get((cluster, group, before_id))
         return before, self.sides[cluster, group, after_id]
 
-    def causes(self, cluster: str, before: Side | None, after: Side) -> tuple[Cause, ...]:
+    def causes(self, cluster: str, group: str, before: Side | None, after: Side) -> tuple[Cause, ...]:
         """What led from one state to the other."""
-        named = after.topics | (before.topics if before is not None else frozenset())
-        listed = self.listed(cluster, named, (before or after).at), self.listed(cluster, named, after.at)
-        return tuple(causes(before, after, listed))
+        if before is None:
+            return tuple(causes(None, after))
+        lives = {topic: self.topics.get((cluster, topic), ()) for topic in before.topics | after.topics}
+        changes = TopicChanges(before, after, KnownTopics(lives, self.given.get((cluster, group), ())))
+        return tuple(causes(before, after, list(changes.causes()), changes.given_again()))
 
     def difference(self, cluster: str, group: str, before_id: str | None, after_id: str) -> Difference:
         """What differs between two of the states; `before_id` may be one that the ledger does not have."""
@@ -74,7 +96,7 @@ class States:
         return Difference(
             before,
             after,
-            self.causes(cluster, before, after),
+            self.causes(cluster, group, before, after),
             tuple(moved(() if before is None else before.members, after.members)),
             None if self.not_listed(cluster, after, after.at) else self.unowned(cluster, after, after.at),
         )
@@ -120,7 +142,7 @@ def states(
     rows = records(
         reader,
         "SELECT t.cluster_id, t.group_id, t.snapshot_id, t.member_id, t.group_instance_id, t.client_id, t.host, "
-        f"t.rack_id, t.topics, t.recorded FROM current_member_snapshots t WHERE {asked} "
+        f"t.rack_id, t.topics, t.recorded, t.target FROM current_member_snapshots t WHERE {asked} "
         "ORDER BY t.offset, t.member_order",
         **named,
     )

@@ -100,7 +100,7 @@ def timeline(
         return Timeline(group, since, until, (), 0, tuple(found.why_none(group)))
     found = found.narrowed(rows)
     ids = [each for row in rows for each in (row["snapshot_id"], row["before_id"]) if each is not None]
-    known = states(reader, found.of_groups, found.values, ids)
+    known = states(reader, found.of_groups, found.values, ids).with_given(reader, found.of_groups, found.values)
     sides = [known.difference(row["cluster_id"], row["group_id"], row["before_id"], row["snapshot_id"]) for row in rows]
     stretches = _stretches(rows, sides)
     begin = min(stretch.start for stretch in stretches)

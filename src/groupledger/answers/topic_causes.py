@@ -1,0 +1,221 @@
+"""What became of topics between two states of a group.
+
+The records come first: partitions that were never assigned before, topics that are no longer assigned, topic ids. A
+topic listing is of the time of an ingest, so a change that it shows may be older, or not yet have reached the group: it
+confirms what the records show, and is otherwise a possible cause. That a topic is listed for the first time is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from groupledger.answers.causes import Cause, CauseKind, partition_count
+from groupledger.core.moment import iso
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from groupledger.answers.causes import Side
+    from groupledger.answers.rows import Record
+    from groupledger.answers.topics import TopicLife
+
+_DELETED, _REPLACED, _CREATED = "listed as gone", "listed with another id", "listed again"
+
+
+class GivenPartition(NamedTuple):
+    """A partition that a member of the group has had: `offset` is that of the first record that gave it to one."""
+
+    topic: str | None
+    topic_id: str | None
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTopics:
+    """What a ledger knows of topics beside two states: as they were listed, by name, and which partitions were given."""
+
+    lives: Mapping[str, tuple[TopicLife, ...]]
+    given: Sequence[GivenPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A change that a listing shows: it happened after `after`, since when the topic was listed as before, up to `at`."""
+
+    what: str
+    after: datetime
+    at: datetime
+
+    def __str__(self) -> str:
+        return f"{self.what} at {iso(self.at)}, as it was before since {iso(self.after)}"
+
+
+class _Topic(NamedTuple):
+    """The partitions of a topic that members had and have, by which topic ids, and those that any had earlier.
+
+    `known_earlier`: whether members had partitions of any topic of that name.
+    """
+
+    had: set[int]
+    has: set[int]
+    ids_before: set[str]
+    ids_after: set[str]
+    earlier: set[int]
+    known_earlier: bool
+
+
+class TopicChanges:
+    """The topics of two neighbouring states. A group that comes from nothing shows nothing of topics."""
+
+    def __init__(self, before: Side, after: Side, known: KnownTopics) -> None:
+        """Take topics by name; an id that the ledger has no name for stands for itself."""
+        self._before, self._after, self._known = before, after, known
+        self._comparable = all(side.members and side.complete for side in (before, after))
+        self._names = {life.topic_id: topic for topic, lives in known.lives.items() for life in lives if life.topic_id}
+        entries = [entry for side in (before, after) for row in side.members for entry in _entries(row)]
+        self._names |= {entry["topic_id"]: entry["topic"] for entry in entries if entry["topic"] is not None}
+
+    def causes(self) -> Iterator[Cause]:
+        """Return what the records show, and changes that listings show where they may have led to the state."""
+        same = self._before.topics == self._after.topics
+        for name, topic in self._topics():
+            was, is_now = name in self._before.topics, name in self._after.topics
+            if (was and is_now) or (same and name.startswith("id:")):
+                yield from self._of_subscribed(name, topic)
+            elif was and topic.had:
+                yield from self._of_dropped(name)
+            elif is_now:
+                yield from self._of_found(name)
+
+    def given_again(self) -> int:
+        """Count the partitions that nobody had in the state before, that members had earlier, and that one has now."""
+        topics = ((name, topic) for name, topic in self._topics() if name in self._before.topics)
+        return sum(len((topic.has - topic.had) & topic.earlier) for _, topic in topics)
+
+    def _topics(self) -> Iterator[tuple[str, _Topic]]:
+        if not self._comparable:
+            return
+        before, after = self._assigned(self._before), self._assigned(self._after)
+        given: dict[str, list[GivenPartition]] = {}
+        for each in self._known.given:
+            if each.offset <= self._before.offset:
+                given.setdefault(self._name(each.topic, each.topic_id), []).append(each)
+        nothing: tuple[set[int], set[str]] = (set(), set())
+        for name in sorted(before.keys() | after.keys() | self._before.topics | self._after.topics):
+            (had, ids_before), (has, ids_after) = before.get(name, nothing), after.get(name, nothing)
+            of_name = given.get(name, [])
+            same = [each for each in of_name if not ids_after or each.topic_id is None or each.topic_id in ids_after]
+            earlier = {each.partition for each in same} | (had if not ids_before or ids_before & ids_after else set())
+            yield name, _Topic(had, has, ids_before, ids_after, earlier, bool(had or of_name))
+
+    def _name(self, topic: str | None, topic_id: str | None) -> str:
+        return topic or self._names.get(topic_id) or f"id:{topic_id}"
+
+    def _assigned(self, side: Side) -> dict[str, tuple[set[int], set[str]]]:
+        """Return the partitions that members have or are to get, and the topic ids, by topic."""
+        found: dict[str, tuple[set[int], set[str]]] = {}
+        for entry in (entry for row in side.members for entry in _entries(row)):
+            numbers, ids = found.setdefault(self._name(entry["topic"], entry["topic_id"]), (set(), set()))
+            numbers.update(entry["partitions"])
+            ids.update(filter(None, [entry["topic_id"]]))
+        return found
+
+    def _of_subscribed(self, name: str, topic: _Topic) -> Iterator[Cause]:
+        is_another = topic.ids_after and topic.known_earlier and not topic.earlier
+        if topic.has and is_another:
+            yield Cause(CauseKind.TOPIC_MADE_AGAIN, name, f"topic {name} was deleted and made again: it has another id")
+        elif topic.has and not topic.earlier:
+            text = f"topic {name} is assigned for the first time, with {partition_count(len(topic.has))}"
+            yield self._new(CauseKind.TOPIC_APPEARED, name, f"{text}; it was subscribed to before")
+        elif topic.has and not topic.had:
+            # A cooperative leader may have withheld all of a topic that has few partitions.
+            if not self._after.is_cooperative or self._within(name, _CREATED) is not None:
+                text = f"topic {name} is assigned again: nobody had any of its partitions"
+                yield Cause(CauseKind.TOPIC_APPEARED, name, text)
+        elif topic.has:
+            yield from self._of_assigned(name, topic)
+        elif topic.had:
+            yield from self._of_vanished(name)
+
+    def _of_assigned(self, name: str, topic: _Topic) -> Iterator[Cause]:
+        was, now = max(topic.earlier) + 1, max(topic.has) + 1
+        listed_before = any(
+            life.partition_count >= now
+            and life.since <= self._before.at
+            and (life.until is None or self._before.at < life.until)
+            for life in self._known.lives.get(name, ())
+        )
+        if was < now and listed_before:
+            text = f"{partition_count(now - was)} of topic {name} from {was} on assigned for the first time"
+            why = "they were listed before: the leader learnt of them late, or had left them out"
+            yield Cause(CauseKind.PARTITIONS_ADDED, name, f"possibly: {text} ({why})", possible=True)
+        elif was < now:
+            yield self._new(CauseKind.PARTITIONS_ADDED, name, f"topic {name} went from {partition_count(was)} to {now}")
+        listed = self._within(name, _REPLACED, _DELETED)
+        if listed is not None and not topic.ids_after:
+            yield self._perhaps(CauseKind.TOPIC_MADE_AGAIN, name, "was deleted and made again", listed)
+
+    def _new(self, kind: CauseKind, name: str, text: str) -> Cause:
+        """Partitions that no member had in any state before: new ones, unless the record begins with a state that may
+        have withheld them."""
+        if any(each.offset < self._before.offset for each in self._known.given):
+            return Cause(kind, name, text)
+        if not self._before.is_cooperative or len(self._before.members) == 1:
+            return Cause(kind, name, text)
+        why = "the record begins with the state before, which may have withheld partitions"
+        return Cause(kind, name, f"possibly: {text} ({why})", possible=True)
+
+    def _of_vanished(self, name: str) -> Iterator[Cause]:
+        if self._within(name, _DELETED, _REPLACED) is not None:
+            yield Cause(CauseKind.TOPIC_DELETED, name, f"topic {name} was deleted")
+            return
+        listed = self._later(name, _DELETED, _REPLACED)
+        gone = "was deleted: nobody has any of its partitions any more"
+        if listed is not None:
+            yield self._perhaps(CauseKind.TOPIC_DELETED, name, gone, listed)
+        elif not self._after.is_cooperative:
+            text = f"possibly: topic {name} {gone} (or the leader did not know it)"
+            yield Cause(CauseKind.TOPIC_DELETED, name, text, possible=True)
+
+    def _of_dropped(self, name: str) -> Iterator[Cause]:
+        """A topic that nobody subscribes to any more: clients with a pattern drop one that is deleted."""
+        if self._within(name, _DELETED, _REPLACED) is not None:
+            yield Cause(CauseKind.TOPIC_DELETED, name, f"topic {name} was deleted")
+        elif (listed := self._later(name, _DELETED, _REPLACED)) is not None:
+            yield self._perhaps(CauseKind.TOPIC_DELETED, name, "was deleted", listed)
+
+    def _of_found(self, name: str) -> Iterator[Cause]:
+        """A topic that nobody subscribed to before: clients with a pattern find one that is made again."""
+        listed = self._within(name, _CREATED, _REPLACED) or self._later(name, _CREATED, _REPLACED)
+        if listed is not None:
+            yield self._perhaps(CauseKind.TOPIC_MADE_AGAIN, name, "was made again", listed)
+
+    def _perhaps(self, kind: CauseKind, name: str, what: str, listed: _Listed) -> Cause:
+        return Cause(kind, name, f"possibly: topic {name} {what} ({listed})", possible=True)
+
+    def _within(self, name: str, *what: str) -> _Listed | None:
+        """Return the first such change that was listed between the two records."""
+        return next((each for each in self._listed(name, what) if self._before.at < each.at <= self._after.at), None)
+
+    def _later(self, name: str, *what: str) -> _Listed | None:
+        """Return the first such change that was listed after them, and may have happened between them."""
+        return next((each for each in self._listed(name, what) if each.after < self._after.at < each.at), None)
+
+    def _listed(self, name: str, what: tuple[str, ...]) -> Iterator[_Listed]:
+        lives = self._known.lives.get(name, ())
+        found = []
+        for one, other in zip_longest(lives, lives[1:]):
+            if one.until is not None and (other is None or one.until < other.since):
+                found.append(_Listed(_DELETED, one.since, one.until))
+                found += [_Listed(_CREATED, one.until, other.since)] if other is not None else []
+            elif other is not None and None not in (ids := (one.topic_id, other.topic_id)) and len(set(ids)) > 1:
+                found.append(_Listed(_REPLACED, one.since, other.since))
+        return (each for each in found if each.what in what)
+
+
+def _entries(row: Record) -> list[Mapping[str, Any]]:
+    return [*(row["recorded"] or ()), *(row.get("target") or ())]
