@@ -105,6 +105,8 @@ CASES = [
     (taken_over("to and fro", 20, "one", "other", "one"), ["SHARED_INSTANCE_ID"]),
     (taken_over("rescheduled and back", 700, "one", "other", "one"), []),
     (taken_over("moved on", 20, "one", "other", "third"), []),
+    (taken_over("three clients at once", 1, "one", "other", "third"), ["SHARED_INSTANCE_ID"]),
+    (taken_over("three hosts of one client", 1, "one", "one", "one"), []),
     (taken_over("over and over", 20, *["one"] * 6), ["SHARED_INSTANCE_ID"]),
     (taken_over("restarted four times", 20, *["one"] * 5), []),
     (taken_over("a restart a day", 500, *["one"] * 6), []),

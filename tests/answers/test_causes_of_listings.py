@@ -163,7 +163,11 @@ CASES = {
         perhaps={AGAIN},
     ),
     "a topic that was subscribed to comes to be": Case(
-        group(s10="m a:0,1 | n a:2,3", s20=STABLE), (AB[0], (17, "b", "B1", 5)), {APPEARED}
+        group(s10="m a:0,1 | n a:2,3", s20=STABLE), (AB[0], (17, "b", "B1", 5)), perhaps={APPEARED}
+    ),
+    "a leader learns of a topic late": Case(group(s10="m a:0,1 | n a:2,3", s20=STABLE), AB, perhaps={APPEARED}),
+    "a leader that leaves out the last partition goes": Case(
+        group(s10="l a:0,1 b:0,1,2,3 | n a:2,3", s20=STABLE), AB, {JOINED, GONE}, perhaps={ADDED}
     ),
     "a leader that does not know a topic": Case(
         group(s10=STABLE, s20="l a:0,1 | m a:2 | n a:3"), AB, {JOINED}, perhaps={DELETED}
@@ -213,9 +217,7 @@ def ledger(written):
     for name, case in CASES.items():
         for when, schedule in SCHEDULES.items():
             cluster = f"{name}, listed {when}"
-            rows = {
-                table: [row | {"cluster_id": cluster} for row in some] for table, some in case.history.rows.items()
-            }
+            rows = {table: [row | {"cluster_id": cluster} for row in some] for table, some in case.history.rows.items()}
             histories.append(History("pay", cluster, rows=rows))
             listed_rows += listings(case, schedule, cluster)
     return written(**rows_of(*histories, topic_snapshots=listed_rows))

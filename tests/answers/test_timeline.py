@@ -86,7 +86,7 @@ def told(ledger, *asked, **more):
 def test_an_eager_group_has_an_entry_a_generation(ledger):
     assert told(ledger, "pay", "dev") == [
         (1, None, 1, ["group-born"], 3, []),
-        (2, 1, 2, ["member-joined", "partitions-added"], 1, ["a-3"]),
+        (2, 1, 2, ["member-joined"], 1, ["a-3"]),
         (4, 2, 1, ["member-gone"], 2, ["a-3"]),
         (5, 1, 0, ["group-emptied"], 3, []),
     ]

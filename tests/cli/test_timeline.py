@@ -135,6 +135,12 @@ def test_every_cause_has_words():
     added = Cause(CauseKind.PARTITIONS_ADDED, "a", "")
     assert in_short([*joined[:2], added], {"m0": "0", "m1": "1"}) == "0, 1 joined; partitions added to a"
     assert in_short(joined, {}) == "3 joined"
+    deleted = [Cause(CauseKind.TOPIC_DELETED, f"t{number}", "") for number in range(3)]
+    assert in_short(deleted[:1], {}) == "topic t0 deleted"
+    assert in_short(deleted[:2], {}) == "topics t0, t1 deleted"
+    assert in_short(deleted, {}) == "3 topics deleted"
+    perhaps = Cause(CauseKind.TOPIC_DELETED, "x", "", possible=True)
+    assert in_short([*deleted, perhaps], {}) == "3 topics deleted; perhaps topic x deleted"
 
 
 def test_members_are_called_by_what_tells_them_apart():

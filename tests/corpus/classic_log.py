@@ -132,7 +132,8 @@ class ClassicLog:
     def replace_process(self, name: str, process: str | None = None, rack: str | None = None) -> ClassicLog:
         """A static member comes back under a new member id; `process`: it is another one, on another host."""
         seat = self.seats[name]
-        self._noted.append("member-restarted")
+        same_client = (process or name) == seat.client_id
+        self._noted.append("member-restarted" if same_client else "member-replaced")
         if rack not in (None, seat.rack):
             self._noted.append("rack-changed")
         host = "/10.0.0.1" if process in (None, name) else "/10.0.0.2"

@@ -145,11 +145,11 @@ RECORDED = (
     Recorded("edge", "expire", "The broker removes the empty group, which comes back", "0:bb 1:++ 2:+e 3:- 4:e x:xx"),
     Recorded(
         *("edge", "rc-java", "Topics are deleted and made again, after a while and at once"),
-        "0:b 1:+ 2:+ 3:D 4:A 5:D 6:AD 7:A- 8:e",
+        "0:b 1:+ 2:+ 3:D 4:A 5:M 6:M 7:- 8:e",
     ),
     Recorded(
         *("edge", "rc-rdk-re", "The same, under a regular expression"),
-        "0:b 1:+ 2:+ 3:ssD 4:ss 5:AMM 6:- 7:e",
+        "0:b 1:+ 2:+ 3:ssD 4:ssM 5:MM 6:- 7:e",
     ),
     Recorded("edge", "tx-classic", "One member commits in transactions", "0:b 1:+ 2:e"),
     Recorded(

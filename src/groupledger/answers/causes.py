@@ -36,6 +36,7 @@ class CauseKind(StrEnum):
     MEMBER_JOINED = "member-joined"
     MEMBER_GONE = "member-gone"
     MEMBER_RESTARTED = "member-restarted"
+    MEMBER_REPLACED = "member-replaced"
     SUBSCRIPTION_CHANGED = "subscription-changed"
     RACK_CHANGED = "rack-changed"
     ASSIGNOR_CHANGED = "assignor-changed"
@@ -98,16 +99,31 @@ Counts = Mapping[str, tuple[str | None, int] | None]
 """A topic's id and partition count at a time; None: no listing had it."""
 
 
-def causes(before: Side | None, after: Side, of_topics: Sequence[Cause] = (), given_again: int = 0) -> Iterator[Cause]:
-    """What differs between two states, members first, what is only possible last; NOT_SHOWN where nothing does.
+@dataclass(frozen=True, slots=True)
+class TopicFindings:
+    """What became of topics between two states: `sure` causes, and `possible` ones that a listing shows.
 
-    `of_topics` and `given_again`: what `topic_causes` finds.
+    `guesses` are possible ones that no listing confirms. `given_again`: how many partitions that members had earlier
+    had no owner in the state before, and have one now; `late` says which were assigned for the first time although they
+    had been listed before.
     """
+
+    sure: tuple[Cause, ...] = ()
+    possible: tuple[Cause, ...] = ()
+    guesses: tuple[Cause, ...] = ()
+    given_again: int = 0
+    late: tuple[str, ...] = ()
+
+
+NO_TOPICS = TopicFindings()
+
+
+def causes(before: Side | None, after: Side, topics: TopicFindings = NO_TOPICS) -> Iterator[Cause]:
+    """What differs between two states, members first, what is only possible last; NOT_SHOWN where nothing does."""
     if before is None:
         yield Cause(CauseKind.GROUP_BORN, None, "the first state of the group that the ledger has")
         return
-    possible = [each for each in of_topics if each.possible]
-    found = [*_of_members(before, after), *(each for each in of_topics if not each.possible)]
+    found = [*_of_members(before, after), *topics.sure]
     if after.assignor != before.assignor and after.members and before.members:
         text = f"the assignor changed from {before.assignor} to {after.assignor}"
         found.append(Cause(CauseKind.ASSIGNOR_CHANGED, after.assignor, text))
@@ -116,40 +132,51 @@ def causes(before: Side | None, after: Side, of_topics: Sequence[Cause] = (), gi
         found = [Cause(CauseKind.GROUP_EMPTIED, None, f"the last {last} went")]
     if after.kind == DELETED:
         found = [Cause(CauseKind.GROUP_DELETED, None, "the group was deleted")]
-    withheld = given_again and before.is_cooperative and after.is_cooperative
+    withheld = topics.given_again and before.is_cooperative and after.is_cooperative
     if not found and (withheld or before.follow_up):
         found = [Cause(CauseKind.FOLLOW_UP, None, "the round before withheld partitions until others gave them up")]
-    yield from [*found, *possible] or [_not_shown(after, given_again)]
+    yield from [*found, *topics.possible, *(() if found else topics.guesses)] or [_not_shown(after, topics)]
 
 
-def _not_shown(after: Side, given_again: int) -> Cause:
+def _not_shown(after: Side, topics: TopicFindings) -> Cause:
     text = "no member, subscription, topic or assignor differs"
     if after.group_type == CLASSIC and after.members:
         text += ": a member joined again (the log does not say which, or why)"
-    if given_again:
-        text += f"; {partition_count(given_again)} that nobody had found an owner"
-    return Cause(CauseKind.NOT_SHOWN, None, text)
+    if topics.given_again:
+        text += f"; {partition_count(topics.given_again)} that nobody had found an owner"
+    return Cause(CauseKind.NOT_SHOWN, None, "; ".join([text, *topics.late]))
 
 
 def _of_members(before: Side, after: Side) -> Iterator[Cause]:
+    """Members by name: those that stay or came first, then those that are gone."""
     had, has = ({row["member_id"]: row for row in side.members} for side in (before, after))
     static_before = {row["group_instance_id"]: row for row in before.members if row["group_instance_id"] is not None}
     gone = {name: row for name, row in had.items() if name not in has}
-    for name, row in has.items():
+    for name, row in sorted(has.items()):
         instance = row["group_instance_id"]
         if name in had:
             yield from _of_one(had[name], row)
         elif instance is not None and instance in static_before and static_before[instance]["member_id"] not in has:
             was = static_before[instance]
             gone.pop(was["member_id"], None)
-            text = f"the static member {instance} came back as {name}, before {was['member_id']}"
-            yield Cause(CauseKind.MEMBER_RESTARTED, name, text, was["member_id"])
+            yield _successor(was, row)
             yield from _of_one(was, row)
         else:
             yield Cause(CauseKind.MEMBER_JOINED, name, f"{_member(row)} joined")
-    for name, row in gone.items():
+    for name, row in sorted(gone.items()):
         text = f"{_member(row)} is gone (the log does not say whether it left, crashed or timed out)"
         yield Cause(CauseKind.MEMBER_GONE, name, text)
+
+
+def _successor(was: Record, row: Record) -> Cause:
+    """A static member under a new member id. Another client id is not what a restart alone leaves."""
+    name, instance = row["member_id"], row["group_instance_id"]
+    if row["client_id"] != was["client_id"]:
+        text = f"the instance id {instance} was taken over by another client: {_member(row)}, before {_member(was)}"
+        return Cause(CauseKind.MEMBER_REPLACED, name, text, was["member_id"])
+    hosts = f" on another host ({row['host']}, before {was['host']})" if row["host"] != was["host"] else ""
+    text = f"the static member {instance} came back as {name}{hosts}, before {was['member_id']}"
+    return Cause(CauseKind.MEMBER_RESTARTED, name, text, was["member_id"])
 
 
 def _of_one(before: Record, after: Record) -> Iterator[Cause]:

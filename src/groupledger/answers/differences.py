@@ -111,7 +111,9 @@ def difference(
         before=_compared(found, cluster, before, one),
         after=_compared(found, cluster, after, other),
         records=_between(reader, condition, values, one["offset"], other["offset"]),
-        changes=tuple(each for each in found.causes(cluster, group_id, before, after) if each.kind not in OF_NEIGHBOURS),
+        changes=tuple(
+            each for each in found.causes(cluster, group_id, before, after) if each.kind not in OF_NEIGHBOURS
+        ),
         members=moves(before.members, after.members),
         moved=tuple(moved(before.members, after.members)),
         notes=tuple(_notes(one, other, before, after)),

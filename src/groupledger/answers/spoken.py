@@ -21,13 +21,14 @@ _WORDS = {  # by the value of a CauseKind: its module is imported for an answer 
     "member-joined": "{} joined",
     "member-gone": "{} gone",
     "member-restarted": "{} restarted",
+    "member-replaced": "{} took an instance id over",
     "subscription-changed": "{} subscribed anew",
     "rack-changed": "{} changed racks",
     "assignor-changed": "assignor now {}",
-    "topic-appeared": "topic {} listed",
-    "topic-deleted": "topic {} deleted",
+    "topic-appeared": "{} assigned, not before",
+    "topic-deleted": "{} deleted",
     "partitions-added": "partitions added to {}",
-    "topic-made-again": "topic {} made again",
+    "topic-made-again": "{} made again",
     "group-born": "first record",
     "group-emptied": "last members gone",
     "group-deleted": "group deleted",
@@ -36,21 +37,31 @@ _WORDS = {  # by the value of a CauseKind: its module is imported for an answer 
 }
 
 OF_MEMBERS = frozenset(
-    ("member-joined", "member-gone", "member-restarted", "subscription-changed", "rack-changed"),
+    ("member-joined", "member-gone", "member-restarted", "member-replaced", "subscription-changed", "rack-changed"),
 )
 """Causes that are about a member."""
+OF_TOPICS = frozenset(("topic-appeared", "topic-deleted", "partitions-added", "topic-made-again"))
+"""Causes that are about a topic."""
 
 
 def in_short(causes: Iterable[Cause], names: Mapping[str, str]) -> str:
-    """`m3-895c joined; partitions added to payments`; members by the names given."""
-    by_kind: dict[str, list[str]] = {}
+    """`m3-895c joined; partitions added to payments; perhaps audit deleted`; members by the names given."""
+    by_kind: dict[tuple[str, bool], list[str]] = {}
     for cause in causes:
-        by_kind.setdefault(cause.kind, []).append(names.get(cause.about or "", cause.about or ""))
-    return "; ".join(_WORDS[kind].format(_few(about)) for kind, about in by_kind.items())
+        by_kind.setdefault((cause.kind, cause.possible), []).append(names.get(cause.about or "", cause.about or ""))
+    return "; ".join(
+        f"{'perhaps ' if possible else ''}{_WORDS[kind].format(_few(kind, about))}"
+        for (kind, possible), about in by_kind.items()
+    )
 
 
-def _few(names: list[str]) -> str:
-    return ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names):,}"
+def _few(kind: str, names: list[str]) -> str:
+    """The names, or how many there are: of topics it says so, since `topic 3` would be one of that name."""
+    of_topics = kind in OF_TOPICS
+    if len(names) > MOST_NAMED:
+        return numbered(len(names), "topic") if of_topics else f"{len(names):,}"
+    told = ", ".join(names)
+    return f"topic{'s' if len(names) > 1 else ''} {told}" if of_topics and kind != "partitions-added" else told
 
 
 def numbered(of: int, what: str) -> str:

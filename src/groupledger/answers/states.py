@@ -51,9 +51,7 @@ class States:
 
     def with_more(self, others: States) -> States:
         """These and others."""
-        return States(
-            {**self.sides, **others.sides}, {**self.topics, **others.topics}, {**self.given, **others.given}
-        )
+        return States({**self.sides, **others.sides}, {**self.topics, **others.topics}, {**self.given, **others.given})
 
     def with_given(self, reader: Reader, of_groups: str, values: Mapping[str, Value]) -> States:
         """The same, with what causes rest on; `of_groups` is the condition on `t` that was asked for."""
@@ -87,8 +85,8 @@ class States:
         if before is None:
             return tuple(causes(None, after))
         lives = {topic: self.topics.get((cluster, topic), ()) for topic in before.topics | after.topics}
-        changes = TopicChanges(before, after, KnownTopics(lives, self.given.get((cluster, group), ())))
-        return tuple(causes(before, after, list(changes.causes()), changes.given_again()))
+        known = KnownTopics(lives, self.given.get((cluster, group), ()))
+        return tuple(causes(before, after, TopicChanges(before, after, known).findings()))
 
     def difference(self, cluster: str, group: str, before_id: str | None, after_id: str) -> Difference:
         """What differs between two of the states; `before_id` may be one that the ledger does not have."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from groupledger.answers.recorded_states import recorded
 from groupledger.answers.rows import one_of, records
 from groupledger.answers.scope import Scope, any_members, gaps, scope, why_empty
+from groupledger.core.length import length
 
 if TYPE_CHECKING:
     from groupledger.answers.recorded_states import Query
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 NEAR = timedelta(minutes=10)
 OFTEN = 5
 """Takeovers of one instance id within `NEAR`: more than a restart that went wrong once."""
+
+AT_ONCE = timedelta(seconds=10)
+"""Two takeovers within it by three clients: one process does not restart so soon, each time under another client id."""
 
 ClientProcess = tuple[str | None, str | None]
 """Client id and host."""
@@ -93,7 +97,8 @@ def shared_ids(found: Sequence[Takeover]) -> Iterator[SharedId]:
     """Instance ids that a restart alone does not explain.
 
     One takeover by a second process and one restart leave the same record. What tells them apart is that it goes on:
-    two members of one record, an id that goes to another process and back within `NEAR`, or `OFTEN` takeovers in it.
+    two members of one record, an id that goes to another process and back within `NEAR`, three clients within
+    `AT_ONCE`, or `OFTEN` takeovers within `NEAR`.
     """
     for _, of_one in groupby(found, lambda each: (each.cluster_id, each.group_id, each.instance_id)):
         of_id = tuple(of_one)
@@ -111,6 +116,10 @@ def _sharing(of_id: Sequence[Takeover]) -> str | None:
         if returned and other.at - one.at <= NEAR:
             there, back = (_process(each) for each in (one.to_process, one.from_process))
             return f"the instance id {instance} went from {back} to {there} and back"
+        clients = dict.fromkeys(process[0] for process in (one.from_process, one.to_process, other.to_process))
+        if len(clients) == len({None, *clients}) - 1 == 3 and other.at - one.at <= AT_ONCE:
+            told = ", ".join(map(str, clients))
+            return f"the instance id {instance} was taken over twice within {length(other.at - one.at)}: by {told}"
     for one, other in zip(of_id, of_id[OFTEN - 1 :], strict=False):
         if other.at - one.at <= NEAR:
             return f"the instance id {instance} was taken over {len(of_id)} times, by {_process(other.to_process)} last"
