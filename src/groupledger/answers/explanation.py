@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from groupledger.answers.causes import GENERATION
-from groupledger.answers.generations import CLASSIC
+from groupledger.answers.causes import GENERATION, unowned
+from groupledger.answers.departures import with_departures
+from groupledger.answers.generations import CLASSIC, Selection
 from groupledger.answers.rebalance import Rebalance, with_states
-from groupledger.answers.rows import matching, records
+from groupledger.answers.rows import exactly, matching, one_of, records
 from groupledger.answers.states import BASELINE
+from groupledger.answers.topic_partitions import partitions
+from groupledger.answers.unowned import unowned_partitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,15 +20,24 @@ if TYPE_CHECKING:
 
     from groupledger.answers.causes import Cause, Moved, Side
     from groupledger.answers.rows import Reader
+    from groupledger.answers.states import States
+    from groupledger.answers.topic_partitions import NamedPartition
+
+
+INVALID = "invalid"
+"""The verdict of an assignment that no assignor may give: what followed from it says nothing of rounds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unowned:
-    """A partition that nobody had from `since` on; `until` is None where the record ends before anybody got it."""
+    """A partition that nobody had from `since` on; `until` is None where the record ends before anybody got it.
+
+    `since` is None where no member is known to have had it before.
+    """
 
     topic: str
     partition: int
-    since: datetime
+    since: datetime | None
     until: datetime | None
 
 
@@ -56,26 +68,72 @@ class Explanation:
     settled: int | None
 
 
-def explain(reader: Reader, group_id: str, cluster: str | None = None, generation: int | None = None) -> Explanation:
-    """Why the rebalance that led to a generation (or epoch; default: the last one) happened. Raises as `rebalance`."""
-    told, known = with_states(reader, group_id, cluster, generation)
+def explain(
+    reader: Reader, group_id: str, cluster: str | None = None, generation: int | None = None, **which: Any
+) -> Explanation:
+    """Why the rebalance that led to a generation (or epoch; default: the last one) happened.
+
+    `which`: the other fields of a `Selection`, by name. Raises Fault: as `generations.select`.
+    """
+    told, known = with_states(reader, group_id, cluster, Selection(generation, **which))
     differs = known.difference(told.cluster_id, told.group_id, told.previous_snapshot_id, told.snapshot_id)
     before = differs.before
+    changed = tuple(_unowned(reader, told))
+    lasting = _unowned_still(reader, told, known, differs.after, {(each.topic, each.partition) for each in changed})
+    nobody = (*changed, *lasting)
     rounds, settled = _rounds(reader, told, differs.after)
+    if rounds == 1 and any(each.until is None or each.until > told.observed_at for each in nobody):
+        rounds = settled = None  # partitions that nobody has: it has not settled
     return Explanation(
         rebalance=told,
         before=None if before is None else Before(before.snapshot_id, before.number, before.at, before.assignor),
-        causes=differs.causes,
+        causes=with_departures(reader, (told.cluster_id, told.group_id), before, differs.after, differs.causes),
         moved=differs.moved,
-        unowned=tuple(_unowned(reader, told)),
+        unowned=nobody,
         rounds=rounds,
         settled=settled,
     )
 
 
+def _unowned_still(
+    reader: Reader, told: Rebalance, known: States, state: Side, changed: set[NamedPartition]
+) -> Iterator[Unowned]:
+    """Partitions that nobody has in this state, nor had in the one before: of listed topics, and those below one that a
+    member has."""
+    counts = dict(known.listed(told.cluster_id, state.topics, state.at))
+    for topic, number in {place for row in state.members for place in partitions(row["recorded"])}:
+        topic_id, count = counts.get(topic) or (None, 0)
+        if topic in counts:
+            counts[topic] = topic_id, max(count, number + 1)
+    places = set(unowned(state, counts)) - changed if state.members and state.complete else set()
+    if not places:
+        return
+    known_since = unowned_partitions(
+        reader, told.observed_at, None, told.cluster_id, exactly(told.group_id), limit=len(places)
+    )
+    since = {(each.topic, each.partition): each.since for each in known_since.partitions}
+    condition, values = matching("t.", cluster_id=told.cluster_id, group_id=told.group_id)
+    among, names = one_of("t.topic", "topic", sorted({topic for topic, _ in places}))
+    changes = records(
+        reader,
+        "SELECT t.topic, t.partition, t.at, t.offset, t.to_member_id FROM current_ownership_changes t "
+        f"WHERE {condition} AND {among} ORDER BY t.offset",
+        **values,
+        **names,
+    )
+    for topic, partition in sorted(places):
+        of_one = [row for row in changes if (row["topic"], row["partition"]) == (topic, partition)]
+        lost = [row["at"] for row in of_one if row["offset"] < state.offset and row["to_member_id"] is None]
+        later = [row["at"] for row in of_one if row["offset"] > state.offset and row["to_member_id"] is not None]
+        begun = since.get((topic, partition), lost[-1] if lost else None)
+        yield Unowned(topic, partition, begun, later[0] if later else None)
+
+
 def _rounds(reader: Reader, told: Rebalance, state: Side) -> tuple[int | None, int | None]:
     """How many generations of a classic group it took until no other had to follow, and the last of them."""
     if told.group_type != CLASSIC:
+        return None, None
+    if state.verdict == INVALID:
         return None, None
     if state.kind == GENERATION and state.verdict is not None and not state.follow_up:
         return 1, told.generation

@@ -8,14 +8,17 @@ before it has made a target for one: what was recorded in it is told with the ne
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from groupledger.answers.names import unknown_group
 from groupledger.answers.rows import matching, records
 from groupledger.core.faults import Fault
+from groupledger.core.moment import iso
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
 
     from groupledger.answers.rows import Reader, Record, Value
 
@@ -27,6 +30,39 @@ _OF_STATE = (
 )
 _NUMBER = "coalesce(t.generation, t.group_epoch)"
 _COLUMNS = ", ".join(f"t.{name}" for name in _OF_STATE)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherRebalance:
+    """Another rebalance to the same generation: of an earlier incarnation, of the other type, or a rewrite."""
+
+    snapshot_id: str
+    offset: int
+    observed_at: datetime
+    group_type: str
+    incarnation: int
+    snapshot_kind: str
+
+
+class Selection(NamedTuple):
+    """Which rebalance of a group is meant; nothing: the last one.
+
+    `at`: the one in force then, that is the last one recorded up to that time. `offset`: the one that the record at
+    this offset of the group's log partition led to.
+    """
+
+    generation: int | None = None
+    incarnation: int | None = None
+    at: datetime | None = None
+    offset: int | None = None
+
+
+class Selected(NamedTuple):
+    """The state that tells of the rebalance, the other states with its number, and other rebalances to that."""
+
+    chosen: Record
+    same_number: list[Record]
+    others: tuple[OtherRebalance, ...]
 
 
 def told_states(condition: str, of_classic: str = "true") -> str:
@@ -149,5 +185,68 @@ def _unknown_generation(
 
 def choose(found: Sequence[Record]) -> Record:
     """Of the snapshots of one generation or epoch the one that tells of it: in the last incarnation, the first one."""
-    incarnation = max(row["incarnation"] for row in found)
-    return next(row for row in found if row["incarnation"] == incarnation and row["tells"])
+    last = found[-1]
+    return next(row for row in found if _life(row) == _life(last) and row["tells"])
+
+
+def select(reader: Reader, group_id: str, cluster: str | None, which: Selection) -> Selected:
+    """The state that tells of a rebalance. Raises Fault: as `snapshots_of`, NOT_KNOWN_YET, UNKNOWN_RECORD."""
+    generation, incarnation, at, offset = which
+    anchor = None
+    if (at, offset) != (None, None) or (incarnation is not None and generation is None):
+        anchor = _anchor(reader, group_id, cluster, which)
+        if anchor["number"] is None:  # a deleted group has none any more
+            return Selected(anchor, [], ())
+        generation = anchor["number"]
+    found = snapshots_of(reader, group_id, cluster, generation)
+    among = found
+    if anchor is not None:
+        among = [row for row in found if _life(row) == _life(anchor)]
+    elif incarnation is not None:
+        among = [row for row in found if row["incarnation"] == incarnation]
+        if not among:
+            text = f"group {group_id!r} has no generation {generation} in incarnation {incarnation}: it has one in "
+            raise Fault("UNKNOWN_GENERATION", text + ", ".join(sorted({str(row["incarnation"]) for row in found})))
+    chosen = choose(among)
+    if anchor is not None and anchor["tells"]:
+        chosen = next(row for row in among if row["snapshot_id"] == anchor["snapshot_id"])
+    same = [row for row in found if row is not chosen]
+    others = (OtherRebalance(**{name: row[name] for name in OtherRebalance.__slots__}) for row in same if row["tells"])
+    return Selected(chosen, same, tuple(others))
+
+
+def _life(row: Record) -> tuple[int, str]:
+    return row["incarnation"], row["group_type"]
+
+
+def _anchor(reader: Reader, group_id: str, cluster: str | None, which: Selection) -> Record:
+    """The last state up to a time, at an offset, or of an incarnation."""
+    cluster = cluster_of(reader, group_id, cluster)
+    condition, values = matching("t.", group_id=group_id, cluster_id=cluster)
+    wanted: dict[str, Value] = {name: value for name, value in which._asdict().items() if value is not None}
+    asked = {
+        "at": "q.observed_at <= :at",
+        "offset": "q.offset = :offset",
+        "incarnation": "q.incarnation = :incarnation",
+    }
+    where = " AND ".join(asked[name] for name in wanted if name in asked)
+    every = f"SELECT q.* FROM ({told_states(condition)}) q"
+    rows = records(reader, f"{every} WHERE {where} ORDER BY q.offset DESC LIMIT 1", **values, **wanted)
+    if rows:
+        return rows[0]
+    bounds = records(
+        reader,
+        "SELECT min(t.observed_at) AS first, min(t.offset) AS low, max(t.offset) AS high, max(t.incarnation) AS lives "
+        f"FROM current_group_snapshots t WHERE {condition}",
+        **values,
+    )[0]
+    if which.at is not None:
+        text = (
+            f"at {iso(which.at)} the ledger knows nothing of {group_id} yet: its record begins {iso(bounds['first'])}"
+        )
+        raise Fault("NOT_KNOWN_YET", text)
+    if which.offset is not None:
+        text = f"no state of group {group_id!r} is recorded at offset {which.offset}: its states are at offsets "
+        raise Fault("UNKNOWN_RECORD", f"{text}{bounds['low']} to {bounds['high']} (show --group names them)")
+    text = f"group {group_id!r} has no incarnation {which.incarnation} in this ledger; last known: {bounds['lives']}"
+    raise Fault("UNKNOWN_GENERATION", text)

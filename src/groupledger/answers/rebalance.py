@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from groupledger.answers.generations import CLASSIC, choose, snapshots_of
+from groupledger.answers.generations import CLASSIC, Selection, select
 from groupledger.answers.rows import matching, one_of, records
 from groupledger.answers.states import states
 from groupledger.answers.topic_partitions import partitions
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from groupledger.answers.causes import Side
+    from groupledger.answers.generations import OtherRebalance
     from groupledger.answers.rows import Reader, Record
     from groupledger.answers.states import States
     from groupledger.answers.topic_partitions import NamedPartition
@@ -67,7 +68,7 @@ class Rebalance:
     """A snapshot against the one before it, in facts; `results` and `findings` are ours.
 
     `gaps` are those of the log between the two, `topics_not_listed` topics of which no listing knew at the time: what
-    rests on their partition counts cannot be told.
+    rests on their partition counts cannot be told. `others`: other rebalances to this generation.
     """
 
     cluster_id: str
@@ -88,13 +89,15 @@ class Rebalance:
     same_generation: tuple[str, ...]
     gaps: tuple[str, ...] = ()
     topics_not_listed: tuple[str, ...] = ()
+    others: tuple[OtherRebalance, ...] = ()
 
     @property
     def title(self) -> str:
         """`java-range, generation 3 (range, cluster dev)`."""
         counted = "generation" if self.group_type == CLASSIC else "epoch"
-        assignor = self.assignor or "no assignor"
-        return f"{self.group_id}, {counted} {self.generation} ({assignor}, cluster {self.cluster_id})"
+        number = "deleted" if self.generation is None else f"{counted} {self.generation}"
+        assignor = f"{self.assignor or 'no assignor'}, " if self.generation is not None else ""
+        return f"{self.group_id}, {number} ({assignor}cluster {self.cluster_id})"
 
     @property
     def compared(self) -> Result | None:
@@ -109,15 +112,12 @@ def rebalance(reader: Reader, group_id: str, cluster: str | None = None, generat
     Of several records with one generation the first of the last incarnation is told (a rewrite computed nothing), of a
     KIP-848 epoch the settled one against that of the epoch before; `same_generation` names the others.
     """
-    return with_states(reader, group_id, cluster, generation)[0]
+    return with_states(reader, group_id, cluster, Selection(generation))[0]
 
 
-def with_states(
-    reader: Reader, group_id: str, cluster: str | None = None, generation: int | None = None
-) -> tuple[Rebalance, States]:
-    """The same, and the states that it lies between."""
-    found = snapshots_of(reader, group_id, cluster, generation)
-    chosen = choose(found)
+def with_states(reader: Reader, group_id: str, cluster: str | None, which: Selection) -> tuple[Rebalance, States]:
+    """The same for any rebalance, and the states that it lies between."""
+    chosen, same_number, others = select(reader, group_id, cluster, which)
     snapshot_id, previous = chosen["snapshot_id"], chosen["before_id"]
     condition, values = _of_group(chosen)
     ids = [each for each in (snapshot_id, previous) if each is not None]
@@ -141,7 +141,8 @@ def with_states(
         members=moves(() if before is None else before.members, after.members),
         results=tuple(_result(row) for row in results if row["snapshot_id"] == snapshot_id),
         findings=_findings(reader, chosen),
-        same_generation=tuple(row["snapshot_id"] for row in found if row is not chosen),
+        same_generation=tuple(row["snapshot_id"] for row in same_number),
+        others=others,
         gaps=_gaps(reader, chosen, before),
         topics_not_listed=tuple(known.unlisted(chosen["cluster_id"], after)),
     )

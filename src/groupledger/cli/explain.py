@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from groupledger.answers.generations import CLASSIC
 from groupledger.cli.options import Job, takes_config
 from groupledger.cli.output import plain
+from groupledger.cli.times import read_time
 from groupledger.core.attributed import in_words
 from groupledger.core.length import length
 from groupledger.core.moment import iso
@@ -15,11 +17,14 @@ from groupledger.core.moment import iso
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from groupledger.answers.causes import Moved
+    from groupledger.answers.causes import Cause, Moved
     from groupledger.answers.explanation import Explanation
     from groupledger.cli.output import Output
 
 MOST_SHOWN = 20
+MOST_OF_A_KIND = 10
+"""Causes of one kind that have a line each."""
+MOST_NAMED = 5
 
 
 @click.command(short_help="Explain a rebalance: the cause, moves, unowned partitions.")
@@ -27,38 +32,58 @@ MOST_SHOWN = 20
 @click.option(
     "--generation", type=int, metavar="N", help="The rebalance to this generation or group epoch; default: the last."
 )
+@click.option("--incarnation", type=int, metavar="N", help="In this incarnation of the group; default: the last.")
+@click.option("--at", metavar="TIME", help="The rebalance in force at this time: the last one recorded up to it. "
+              "ISO 8601, milliseconds since 1970, or a length of time (24h) before the newest moment.")  # fmt: skip
+@click.option("--offset", type=int, metavar="N", help="The rebalance recorded at this offset, rewrites included.")
 @click.option("--cluster", metavar="CLUSTER", help="Only this cluster.")
 @takes_config
-def explain(job: Job, *, group: str, generation: int | None, cluster: str | None) -> None:
+def explain(
+    job: Job,
+    *,
+    group: str,
+    generation: int | None,
+    incarnation: int | None,
+    at: str | None,
+    offset: int | None,
+    cluster: str | None,
+) -> None:
     """Explain what led to a generation: members that joined, left or returned, and other changes.
 
-    The log holds states, not reasons: it does not say whether a member left, crashed or timed out.
+    The log holds states, not reasons: it does not say whether a member left, crashed or timed out, unless its time-outs
+    exclude the others.
 
     \b
     groupledger explain payments
+    groupledger explain payments --at 2026-11-21T12:08:50Z
     groupledger explain payments --generation 7 --json
     """
-    from groupledger.answers.explanation import explain as explained
-
+    if sum(each is not None for each in (generation, at, offset)) > 1:
+        raise click.UsageError("--generation, --at or --offset: one of them")
+    if incarnation is not None and (at, offset) != (None, None):
+        raise click.UsageError("--incarnation goes with --generation, or alone: a time or an offset is of one")
+    asked = read_time(at)
     with job.output.status("reading the ledger"):
-        answer = explained(job.reader(), group, cluster, generation)
-    tell(job.output, answer)
+        from groupledger.answers.explanation import explain as explained
+        from groupledger.answers.reach import moments
+
+        reader = job.reader()
+        [moment] = moments(reader, cluster, [asked])
+        answer = explained(reader, group, cluster, generation, incarnation=incarnation, at=moment, offset=offset)
+    tell(job.output, answer, moment)
     job.output.result({"status": "done", "command": "explain", "explanation": plain(answer)})
 
 
-def tell(output: Output, answer: Explanation) -> None:
-    """Print it for a person: cause, moves, unowned partitions, how it settled."""
-    told, before = answer.rebalance, answer.before
+def tell(output: Output, answer: Explanation, at: datetime | None = None) -> None:
+    """Print it for a person: cause, moves, unowned partitions, how it settled. `at`: the time that was asked for."""
+    told = answer.rebalance
     output.title(told.title)
     output.line(f"{iso(told.observed_at)}  {told.state}  [{told.snapshot_id}]")
-    if before is not None:
-        ago = length(told.observed_at - before.observed_at)
-        output.line(f"before: generation {before.generation}, {ago} earlier  [{before.snapshot_id}]")
-    for gap in told.gaps:
-        output.line(f"gap since the snapshot before: {gap}")
+    if at is not None:
+        output.line(f"{'in force' if told.observed_at <= at else 'under way'} at {iso(at)}")
+    _tell_before(output, answer)
     output.title("cause")
-    for cause in answer.causes:
-        output.line(f"- {cause.what}")
+    _tell_causes(output, answer)
     output.title("moved")
     _tell_moves(output, answer)
     if answer.unowned:
@@ -70,17 +95,57 @@ def tell(output: Output, answer: Explanation) -> None:
         fewest = told.compared and told.compared.fewest_rounds
         told_fewest = "" if fewest is None else f", fewest: {fewest}"
         output.line(f"settled in generation {answer.settled}: {answer.rounds} {generations}{told_fewest}")
+    if told.others:
+        output.title(f"other rebalances to {'generation' if told.group_type == CLASSIC else 'epoch'} {told.generation}")
+        rows = [
+            (iso(each.observed_at), each.group_type, each.incarnation, each.snapshot_kind, f"--offset {each.offset}")
+            for each in told.others
+        ]
+        output.table(["recorded", "type", "incarnation", "kind", "explained by"], rows[:MOST_SHOWN])
+        _tell_rest(output, len(rows))
+
+
+def _tell_before(output: Output, answer: Explanation) -> None:
+    told, before = answer.rebalance, answer.before
+    if before is not None:
+        ago = length(told.observed_at - before.observed_at)
+        number = "" if before.generation is None else f" generation {before.generation},"
+        output.line(f"before:{number} {ago} earlier  [{before.snapshot_id}]")
+    for gap in told.gaps:
+        output.line(f"gap since the snapshot before: {gap}")
+
+
+def _tell_causes(output: Output, answer: Explanation) -> None:
+    """Print a line per cause; many members of one kind are one line."""
+    from groupledger.answers.spoken import in_short, told_apart
+
+    by_kind: dict[tuple[str, bool], list[Cause]] = {}
+    for each in answer.causes:
+        by_kind.setdefault((each.kind, each.possible), []).append(each)
+    for causes in by_kind.values():
+        if len(causes) <= MOST_OF_A_KIND:
+            for cause in causes:
+                output.line(f"- {cause.what}")
+            continue
+        names, _ = told_apart(cause.about or "" for cause in causes)
+        first = ", ".join(names[cause.about or ""] for cause in causes[:MOST_NAMED])
+        output.line(f"- {in_short(causes, {})}: {first}, ... (--json has all)")
 
 
 def _tell_unowned(output: Output, answer: Explanation) -> None:
     """Print one line for all partitions without an owner from one moment to another."""
     from groupledger.answers.spoken import spans
 
-    together: dict[tuple[datetime, datetime | None], list[tuple[str, int]]] = {}
+    together: dict[tuple[datetime | None, datetime | None], list[tuple[str, int]]] = {}
     for each in answer.unowned:
         together.setdefault((each.since, each.until), []).append((each.topic, each.partition))
     rows = [
-        (iso(since), length(until - since) if until else "to the end", len(places), spans(places))
+        (
+            "not known" if since is None else iso(since),
+            "to the end" if until is None else "not known" if since is None else length(until - since),
+            len(places),
+            spans(places),
+        )
         for (since, until), places in together.items()
     ]
     output.table(["since", "for", "partitions", "which"], rows[:MOST_SHOWN])

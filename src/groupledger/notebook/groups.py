@@ -56,17 +56,29 @@ class LedgerGroup:
         rows = replies.rows(MemberMove, found.members, "added", "revoked")
         return replies.RebalanceReply(found, lambda output: tell_rebalance(output, found), rows)
 
-    def explain(self, generation: int | None = None) -> replies.ExplanationReply:
-        """Explain why that rebalance happened, and its effects. Its DataFrame has the partitions that moved.
+    def explain(
+        self,
+        generation: int | None = None,
+        *,
+        incarnation: int | None = None,
+        at: When | None = None,
+        offset: int | None = None,
+    ) -> replies.ExplanationReply:
+        """Explain why a rebalance happened, and its effects. Its DataFrame has the partitions that moved.
 
-        Raises Fault("UNKNOWN_GENERATION").
+        The one to a generation (of an incarnation; default: the last), the one in force at a time, or the one recorded
+        at an offset. Raises Fault: UNKNOWN_GENERATION, NOT_KNOWN_YET, UNKNOWN_RECORD.
         """
         from groupledger.answers.causes import Moved
         from groupledger.answers.explanation import explain
         from groupledger.cli.explain import tell
+        from groupledger.notebook.times import moment_of
 
-        found = explain(self.ledger.reader, self.group_id, self.cluster, generation)
-        return replies.ExplanationReply(found, lambda output: tell(output, found), replies.rows(Moved, found.moved))
+        reader, moment = self.ledger.reader, moment_of(self.ledger.reader, at, self.cluster)
+        which = {"incarnation": incarnation, "at": moment, "offset": offset}
+        found = explain(reader, self.group_id, self.cluster, generation, **which)
+        rows = replies.rows(Moved, found.moved)
+        return replies.ExplanationReply(found, lambda output: tell(output, found, moment), rows)
 
     def timeline(self, since: When | None = None, until: When | None = None, limit: int = 50) -> replies.TimelineReply:
         """List what happened in the group, one line per rebalance."""
