@@ -259,7 +259,7 @@ def test_for_a_person(place):
 
 def test_for_a_person_a_computed_rebalance_says_whose_algorithm_it_was_and_how_little_would_have_done(place):
     lines = ask(place, "--generation", "2").splitlines()
-    assert "from member to member: 2, least: 1 or more; verdict: exact" in lines
+    assert "moves between members that stay: 2, least: 1 or more; verdict: exact" in lines
     assert "whose algorithm: exact as kafka-python-sticky or aiokafka-sticky" in lines
     assert lines[-1] == "settled in generation 3: 2 generations, fewest: 2"
 
@@ -277,7 +277,7 @@ def test_of_several_scenarios_the_one_that_ran_the_recorded_assignor_is_told(wri
 
 def test_for_a_person_a_row_of_an_older_schema_version_says_that_it_does_not_know(place):
     lines = ask(place, "--generation", "1").splitlines()
-    assert "from member to member: 2, least: 1; verdict: exact" in lines
+    assert "moves between members that stay: 2, least: 1; verdict: exact" in lines
     assert (
         "whose algorithm: not known: an older groupledger computed this; `groupledger assign` computes it again"
         in lines

@@ -175,7 +175,7 @@ def _tell_moves(output: Output, answer: Explanation) -> None:
     if result is not None:
         found = least(result)
         fewest = "not known" if found is None else f"{found:,}" if isinstance(found, int) else found
-        output.line(f"from member to member: {result.moves:,}, least: {fewest}; verdict: {result.verdict}")
+        output.line(f"moves between members that stay: {result.moves:,}, least: {fewest}; verdict: {result.verdict}")
         output.line(f"whose algorithm: {in_words(result.attribution, result.attributed_to)}")
 
 
