@@ -73,7 +73,8 @@ def test_explain_says_the_same_as_what_was_found(reader):
             if explained.rebalance.group_type != CLASSIC or not explained.rebalance.same_generation:
                 assert kinds == causes, (name, generation)
                 seen.update(kinds)
-    assert seen == {kind.value for kind in CauseKind} - {CauseKind.GROUP_DELETED.value}
+    by_offset = {CauseKind.GROUP_DELETED.value, CauseKind.MEMBER_REPLACED.value}
+    assert seen == {kind.value for kind in CauseKind} - by_offset
 
 
 def groups_of(reader, name):
@@ -85,6 +86,17 @@ def test_a_deletion_is_explained_where_it_is_the_last_record(tmp_path):
     [name] = [name for name, line in labels().items() if line["title"] == "an-empty-group-is-deleted"]
     of_one = LedgerReader(ledger_of(tmp_path, [name]))
     assert [each.kind for each in explain(of_one, "orders", name).causes] == [CauseKind.GROUP_DELETED]
+
+
+def test_a_takeover_in_the_same_generation_is_explained_by_its_offset(tmp_path):
+    [name] = [name for name, line in labels().items() if line["title"] == "two-processes-share-an-instance-id"]
+    of_one = LedgerReader(ledger_of(tmp_path, [name]))
+    [group] = groups_of(of_one, name)
+    joined_in = explain(of_one, group, name, 1)
+    assert [each.snapshot_kind for each in joined_in.rebalance.others] == ["rewrite", "rewrite"]
+    for other in joined_in.rebalance.others:
+        taken = explain(of_one, group, name, offset=other.offset)
+        assert [each.kind for each in taken.causes] == [CauseKind.MEMBER_REPLACED]
 
 
 def test_every_code_and_every_cause_has_a_history():
