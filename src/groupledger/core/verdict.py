@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from groupledger.core.snapshots import Subscribed
 
 
+_4_0_0 = "_4_0_0"
+AS_OF_4_0_0 = " as of Kafka 4.0.0"
+"""After the text of an equality: what distinguishes it from that of Kafka 4.0.1 to 4.4."""
+
+
 class Verdict(enum.IntEnum):
     """The result of comparing the record with the recomputed answer. `text` is what the ledger says."""
 
@@ -52,12 +57,28 @@ class Verdict(enum.IntEnum):
     CANNOT_TELL_NO_ASSIGNOR = 22
     CANNOT_TELL_SHARE_GROUP = 23  # the assignors of their coordinators are not modelled
     CANNOT_TELL_STREAMS_GROUP = 24
+    EXACT_4_0_0 = 25  # a coordinator's target: the answer of Kafka 4.0.0, where that of 4.0.1 to 4.4 is another
+    EQUAL_SETS_4_0_0 = 26
+    EXACT_OLDER_TOPICS_4_0_0 = 27
+    EXACT_NEWER_TOPICS_4_0_0 = 28
+    EXACT_UNLESS_NEIGHBOURS_4_0_0 = 29
+    EQUAL_SETS_UNLESS_NEIGHBOURS_4_0_0 = 30
+    EXACT_OLDER_TOPICS_UNLESS_NEIGHBOURS_4_0_0 = 31
+    EXACT_NEWER_TOPICS_UNLESS_NEIGHBOURS_4_0_0 = 32
 
     @property
     def text(self) -> str:
         """Return the text; `cannot-tell` is followed by its reason."""
-        plain, unless, _ = self.name.lower().replace("_", "-").partition("-unless-neighbours")
-        return _TEXTS.get(self) or plain + (", unless bucket neighbours compete" if unless else "")
+        now = self.name.removesuffix(_4_0_0)
+        plain, unless, _ = now.lower().replace("_", "-").partition("-unless-neighbours")
+        release = AS_OF_4_0_0 if now != self.name else ""
+        return _TEXTS.get(self) or plain + release + (", unless bucket neighbours compete" if unless else "")
+
+    @property
+    def as_of_4_0_0(self) -> Verdict:
+        """Return the verdict if the answer that is equal is that of Kafka 4.0.0; KeyError if none was equal."""
+        return Verdict[self.name + _4_0_0]
+
 
 
 UNLESS_NEIGHBOURS = {

@@ -15,9 +15,9 @@ from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.consumer_group import client as c
 from groupledger.core.protocol.consumer_group import settling
+from groupledger.core.assignors.server.group import is_homogeneous
 from groupledger.core.protocol.consumer_group.group_member import GroupMember
 from groupledger.core.protocol.consumer_group.heartbeat import HeartbeatResponse
-from groupledger.core.protocol.consumer_group.subscriptions import is_homogeneous
 from groupledger.core.protocol.consumer_group.targets import find_targets
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, play
@@ -340,8 +340,7 @@ def test_a_subscription_that_is_not_told_yet_is_news():
     ],
 )
 def test_expressions_decide_whether_subscriptions_are_the_same(members, same):
-    told = [GroupMember(str(at), "a", topics, regex=regex) for at, (topics, regex) in enumerate(members)]
-    assert is_homogeneous(told) is same
+    assert is_homogeneous(members) is same
 
 
 def test_members_that_left_do_not_change_the_order_of_those_that_came_after_them():

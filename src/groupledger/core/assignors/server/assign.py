@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -45,8 +46,11 @@ def assign(name: str, batch: ServerBatch) -> ServerAssignment:
     return ASSIGNORS[name](batch)
 
 
-def uniform(batch: ServerBatch) -> ServerAssignment:
-    """Assign by `uniform`: each group by the algorithm for its subscriptions."""
+def uniform(batch: ServerBatch, *, hands_on: bool = True) -> ServerAssignment:
+    """Assign by `uniform`: each group by the algorithm for its subscriptions.
+
+    `hands_on`: a member that stays below its quota hands its extra partition on; not so in Kafka 4.0.0.
+    """
     groups, members, cells = len(batch.joining), len(batch.member_hash), _cells(batch)
     path, walks = find_walks(batch)
     status, bad = np.zeros(groups, np.int32), np.zeros(groups, np.int64)
@@ -58,6 +62,7 @@ def uniform(batch: ServerBatch) -> ServerAssignment:
         walks.shared,
         walks.shared_count,
         walks.owned,
+        hands_on,
         path,
         status,
         bad,
@@ -91,6 +96,8 @@ def range_(batch: ServerBatch) -> ServerAssignment:
 
 
 ASSIGNORS: dict[str, Callable[[ServerBatch], ServerAssignment]] = {"range": range_, "uniform": uniform}
+EARLIER: dict[str, Callable[[ServerBatch], ServerAssignment]] = {"uniform": partial(uniform, hands_on=False)}
+"""The assignors of Kafka 4.0.0 that answer otherwise than those of 4.0.1 to 4.4 (KAFKA-18688)."""
 
 
 def _cells(batch: ServerBatch) -> int:

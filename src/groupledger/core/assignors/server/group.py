@@ -89,6 +89,17 @@ class ServerGroup:
                 _require(unique, f"target of {member.member_id!r} holds a partition twice", "each once")
 
 
+def is_homogeneous(subscriptions: Iterable[tuple[Sequence[str], str | None]]) -> bool | None:
+    """Return which algorithm `uniform` takes, from each member's names and regular expression (ConsumerGroup's rule).
+
+    None if no member has an expression: the names decide then, by the assignor's own rule.
+    """
+    told = {(bool(names), regex or "") for names, regex in subscriptions}
+    if not any(regex for _, regex in told):
+        return None
+    return len(told) == 1 and not any(has_names for has_names, _ in told)
+
+
 def _require(fine: bool, what: str, expected: str) -> None:
     if not fine:
         raise Fault(ScenarioCode.BAD_GROUP, f"{what}; expected {expected}: correct the group or leave it out")

@@ -20,7 +20,13 @@ LEFT_UNASSIGNED = int(ServerStatus.LEFT_UNASSIGNED)
 
 @kernel
 def assign_homogeneous(
-    g: ServerGroupView, order: IntArray, topics: IntArray, owned: CurrentTargets, log: IntArray, used: int
+    g: ServerGroupView,
+    order: IntArray,
+    topics: IntArray,
+    owned: CurrentTargets,
+    hands_on: bool,
+    log: IntArray,
+    used: int,
 ) -> tuple[IntArray, int, LongArray, int]:
     """Assign 7 partitions over 3 members without targets -> 3, 2, 2; owned partitions stay, up to these numbers.
 
@@ -31,7 +37,7 @@ def assign_homogeneous(
     held = g.target_start[g.members] - g.target_start[0]
     pool, size, total = _unassigned(g, topics, owned)
     log = with_room(log, used, held)
-    wanted, used, size = _keep_to_quota(g, order, topics, owned, total, pool, size, log, used)
+    wanted, used, size = _keep_to_quota(g, order, topics, owned, hands_on, total, pool, size, log, used)
     log = with_room(log, used, size)
     handed = 0
     for member in order:
@@ -71,6 +77,7 @@ def _keep_to_quota(
     order: IntArray,
     topics: IntArray,
     owned: CurrentTargets,
+    hands_on: bool,
     total: int,
     pool: IntArray,
     size: int,
@@ -79,7 +86,8 @@ def _keep_to_quota(
 ) -> tuple[LongArray, int, int]:
     """Log and pool partitions beyond the quotas; return what members still need, and the log's and pool's sizes.
 
-    Since Kafka 4.1 a member that stays below its quota hands its extra partition on while enough members follow.
+    `hands_on`: a member that stays below its quota hands its extra partition on while enough members follow. Kafka
+    4.0.0 has no such step; 4.0.1 and 4.1.0 have it (KAFKA-18688).
     """
     wanted = np.zeros(g.members, np.int64)
     subscribed = np.zeros(g.topics, np.bool_)
@@ -100,7 +108,7 @@ def _keep_to_quota(
                 pool[size, 0] = topic
                 pool[size, 1] = owned.partition[at]
                 size += 1
-        if has_extra and quota > 0 and g.members - seat > extras:
+        if hands_on and has_extra and quota > 0 and g.members - seat > extras:
             quota -= 1
             has_extra = False
         wanted[member] = quota

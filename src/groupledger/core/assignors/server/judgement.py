@@ -1,27 +1,30 @@
 """Compare a target that a coordinator wrote with its assignor's answer: the verdict of a KIP-848 group.
 
-The log holds the group a target was computed from, but not the topics of that moment: they are given, in several
-views. `judge_snapshots` goes from a group's records to the verdict of each of its snapshots.
+The log holds the group a target was computed from, but not the topics of that moment, unless Kafka 4.0 or earlier wrote
+it: they are given, in several views. If no view fits, the assignors of Kafka 4.0.0 are asked, unless fields of the
+records show a later release. `judge_snapshots` goes from a group's records to the verdict of each of its snapshots.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
 from groupledger.core.assignors.server.answer import written as records_of
-from groupledger.core.assignors.server.assign import ASSIGNORS, assign
+from groupledger.core.assignors.server.assign import ASSIGNORS, EARLIER
 from groupledger.core.assignors.server.certainty import TargetCertainty, certainty
 from groupledger.core.assignors.server.group import Topic, TopicId, TopicIdNumbers, encode
 from groupledger.core.assignors.server.log import Logged, WrittenTarget, follow
-from groupledger.core.assignors.server.spec import ServerStatus
+from groupledger.core.assignors.server.spec import ServerAssignment, ServerBatch, ServerStatus
 from groupledger.core.faults import Fault
 from groupledger.core.listings import last_change
 from groupledger.core.verdict import TRIED, UNLESS_NEIGHBOURS, Verdict
 
 TargetRecords = Mapping[str, TopicIdNumbers]
+SETS_ALONE = (Verdict.EQUAL_SETS, UNLESS_NEIGHBOURS[Verdict.EQUAL_SETS])
+ServerAssignor = Callable[[ServerBatch], ServerAssignment]
 
 
 class IdentifiedChange(NamedTuple):
@@ -72,13 +75,19 @@ def _in_time(change: IdentifiedChange) -> tuple[int, bool]:
 
 
 def views(changes: Sequence[IdentifiedChange], target: WrittenTarget) -> list[TopicView]:
-    """Return the target's topics at completion, before their last change, before the one before, after the next."""
+    """Return the target's topics at completion, before their last change, before the one before, after the next.
+
+    Before all of these come the topics that the coordinator wrote itself.
+    """
     named = {topic for member in target.members for topic in member.topics}
+    told = [TopicView(Verdict.EXACT, target.listed)] if target.listed is not None else []
+    if not named:
+        return told or [TopicView(Verdict.EXACT, {})]
     own = [change for change in changes if change.topic in named]
     moments = sorted({change.at for change in own})
     now = last_change(moments, target.timestamp) + 1
     meant = ((now, Verdict.EXACT), *zip((now - 1, now - 2, now + 1), TRIED, strict=True))
-    return [TopicView(equal, _topics(own, moments[at - 1])) for at, equal in meant if 0 < at <= len(moments)]
+    return told + [TopicView(equal, _topics(own, moments[at - 1])) for at, equal in meant if 0 < at <= len(moments)]
 
 
 def _topics(changes: Sequence[IdentifiedChange], at: int) -> dict[str, Topic]:
@@ -101,31 +110,46 @@ def judge(target: WrittenTarget, views: Sequence[TopicView]) -> Judgement:
         return Judgement(Verdict.CANNOT_TELL_GROUP_BEFORE, None)
     if target.assignor not in ASSIGNORS:
         return Judgement(Verdict.CANNOT_TELL_ASSIGNOR, None)
-    if target.has_regex:
-        return Judgement(Verdict.CANNOT_TELL_REGULAR_EXPRESSION, None)
     known = [view for view in views if _names_all(target, view.topics)]
     if not known:
-        return Judgement(Verdict.CANNOT_TELL_NO_COUNTS, None)
-    for view in known:
-        answer, promised = _answer(target, view.topics)
+        return Judgement(_unless_unresolved(target, Verdict.CANNOT_TELL_NO_COUNTS), None)
+    found = _equal(target, known, ASSIGNORS[target.assignor])
+    if (found is None or found.verdict in SETS_ALONE) and target.assignor in EARLIER and not target.since_4_1:
+        earlier = _equal(target, known, EARLIER[target.assignor])
+        if earlier is not None and (found is None or earlier.verdict not in SETS_ALONE):
+            found = earlier._replace(verdict=earlier.verdict.as_of_4_0_0)
+    return found or _different(target, known[0])
+
+
+def _equal(target: WrittenTarget, views: Sequence[TopicView], assignor: ServerAssignor) -> Judgement | None:
+    """Return the verdict by the first view with which the assignor gives what was recorded; None if none does."""
+    for view in views:
+        answer, promised = _answer(target, view.topics, assignor)
         if answer is not None and _by_topic(answer) == _by_topic(target.after):
             equal = view.equal if _in_order(answer) == _in_order(target.after) else Verdict.EQUAL_SETS
             return Judgement(equal if promised is TargetCertainty.EXACT else UNLESS_NEIGHBOURS[equal], promised)
-    return _different(target, known[0])
+    return None
+
+
+def _unless_unresolved(target: WrittenTarget, verdict: Verdict) -> Verdict:
+    """Return the verdict on a target that does not fit; none is possible if the log may lack what an expression was."""
+    return Verdict.CANNOT_TELL_REGULAR_EXPRESSION if target.unresolved else verdict
 
 
 def _different(target: WrittenTarget, view: TopicView) -> Judgement:
-    answer, promised = _answer(target, view.topics)
+    answer, promised = _answer(target, view.topics, ASSIGNORS[target.assignor])
     if answer is None:
         return Judgement(Verdict.CANNOT_TELL_ASSIGNOR_FAILS, promised)
     if promised is not TargetCertainty.EXACT:
-        return Judgement(Verdict.CANNOT_TELL_NEIGHBOURS, promised)
+        return Judgement(_unless_unresolved(target, Verdict.CANNOT_TELL_NEIGHBOURS), promised)
     given = [each for lists in _by_topic(target.after).values() for each in lists]
     sound = len(set(given)) == len(given) and _subscribed(target, view.topics)
-    return Judgement(Verdict.VALID_DIFFERENT if sound else Verdict.INVALID, promised)
+    return Judgement(_unless_unresolved(target, Verdict.VALID_DIFFERENT if sound else Verdict.INVALID), promised)
 
 
-def _answer(target: WrittenTarget, topics: Mapping[str, Topic]) -> tuple[TargetRecords | None, TargetCertainty]:
+def _answer(
+    target: WrittenTarget, topics: Mapping[str, Topic], assignor: ServerAssignor
+) -> tuple[TargetRecords | None, TargetCertainty]:
     """Return the assignor's answer with these topics, None if it fails; and how certain it is."""
     try:
         batch, names = encode([target.group(topics)])
@@ -133,7 +157,7 @@ def _answer(target: WrittenTarget, topics: Mapping[str, Topic]) -> tuple[TargetR
         return None, TargetCertainty.EXACT
     # Its epoch follows the last one seen, so the whole write was read, and with it who was joining.
     (promised,) = certainty(target.assignor, batch, [target.history_known], [True])
-    answer = assign(target.assignor, batch)
+    answer = assignor(batch)
     if answer.status[0] != ServerStatus.OK:
         return None, promised
     found = records_of(batch, names, answer, 0)

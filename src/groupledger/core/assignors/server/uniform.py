@@ -29,6 +29,7 @@ def decide(
     shared: IntArray,
     shared_count: IntArray,
     owned: CurrentTargets,
+    hands_on: bool,
     path: IntArray,
     status: IntArray,
     bad: LongArray,
@@ -49,7 +50,7 @@ def decide(
         if g.members > 0 and path[index] == 1:
             low = b.topic_start[index]
             topics = shared[low : low + shared_count[index]]
-            log, used, wanted, status[index] = assign_homogeneous(g, seats, topics, owned, log, used)
+            log, used, wanted, status[index] = assign_homogeneous(g, seats, topics, owned, hands_on, log, used)
             if status[index] == OK:
                 made[:] = wanted > 0
         elif g.members > 0:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from groupledger.core.assignors.server.group import ServerGroup, ServerMember, TopicIdNumbers
+from groupledger.core.assignors.server.group import ServerGroup, ServerMember, TopicIdNumbers, is_homogeneous
 from groupledger.core.assignors.server.order import JOINED, LEFT, REWRITTEN
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol.consumer_group.group_member import LEFT_STATIC, GroupMember, MemberState
@@ -22,11 +22,7 @@ from groupledger.core.protocol.consumer_group.heartbeat import HeartbeatRequest,
 from groupledger.core.protocol.consumer_group.reconciliation import Goal, advance
 from groupledger.core.protocol.consumer_group.seats import fault_of, find_seat, updated
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
-from groupledger.core.protocol.consumer_group.subscriptions import (
-    ResolvedExpressions,
-    is_homogeneous,
-    topics_of,
-)
+from groupledger.core.protocol.consumer_group.subscriptions import ResolvedExpressions, topics_of
 from groupledger.core.protocol.consumer_group.targets import ServerQuestion
 from groupledger.core.protocol.consumer_group.topic_table import TopicIdPartition, TopicIdPartitionSet, TopicTable, flat
 from groupledger.core.protocol.events import GroupProtocol
@@ -120,7 +116,7 @@ class ConsumerGroup:
             self.topics.living,
             changes=tuple(self.changes),
             joining=self._joining(turn),
-            homogeneous=is_homogeneous(members),
+            homogeneous=is_homogeneous((each.topics, each.regex) for each in members),
         )
 
     def _joining(self, turn: Turn | None) -> str | None:

@@ -53,11 +53,3 @@ def expressions(members: Iterable[GroupMember]) -> set[str]:
 def topics_of(member: GroupMember, resolved: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     """Names that a member subscribes to, those of its expression among them."""
     return tuple(sorted({*member.topics, *resolved.get(member.regex or "", ())}))
-
-
-def is_homogeneous(members: Iterable[GroupMember]) -> bool | None:
-    """Which algorithm `uniform` takes where expressions decide; None: the names decide, by the assignor's own rule."""
-    told = [(each.topics, each.regex or "") for each in members]
-    if not any(regex for _, regex in told):
-        return None
-    return len(set(told)) == 1 and not told[0][0]
