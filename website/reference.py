@@ -11,13 +11,14 @@ import click
 from groupledger.answers.view_page import views as declared_views
 from groupledger.cli import main
 from groupledger.cli.exits import EXIT_BY_CODE, Exit
-from groupledger.cli.summaries import WORDS
+from groupledger.cli.summaries import WORDS, meaning
+from groupledger.core.attributed import NOT_OF_3_7_1
 from groupledger.core.conversion import OBSTACLES
 from groupledger.core.faults import Code
 from groupledger.core.findings import INVARIANTS, Judge
 from groupledger.core.input_codes import GroupCode, LineCode, RecordStandsCode, ScenarioCode, SnapshotCode
 from groupledger.core.segments.damage import SegmentCode
-from groupledger.core.verdict import UNLESS_NEIGHBOURS, Verdict
+from groupledger.core.verdict import Verdict
 from groupledger.core.wire.faults import DecodeCode
 
 _COMMANDS = """# Commands
@@ -68,7 +69,6 @@ _EXIT_WORDS = {
     Exit.INTERRUPTED: "interrupted; an unfinished run does not count",
     Exit.PIPE_CLOSED: "the reader of the output closed it",
 }
-UNSEEN_ORDER = "but the log does not show an order that could have mattered"
 _KINDS = {
     "Lines and rows of the log, and topic listings": LineCode,
     "Bytes of keys and values": DecodeCode,
@@ -167,9 +167,8 @@ def _meanings(kind: type[Code]) -> Iterator[tuple[str, str]]:
 
 
 def _verdicts() -> Iterator[tuple[str, str]]:
-    words = {unless.text: f"{WORDS[each.text]}; {UNSEEN_ORDER}" for each, unless in UNLESS_NEIGHBOURS.items()} | WORDS
-    in_order = [each.text for each in Verdict] + list(WORDS)
-    return ((f"`{text}`", words[text]) for text in dict.fromkeys(in_order))
+    in_order = [each.text for each in Verdict] + [each for each in WORDS if each != NOT_OF_3_7_1]
+    return ((f"`{text}`", meaning(text)) for text in dict.fromkeys(in_order))
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from groupledger.cli.output import mark, plain
+from groupledger.core.attributed import AS_OF_4_0_0, NOT_OF_3_7_1
 from groupledger.core.moment import iso
 
 if TYPE_CHECKING:
@@ -25,13 +27,14 @@ WORDS = {
     "topic-unknown-to-leader": "equal, but for a topic the leader did not know yet",
     "rewrite": "the same generation written again (a static member came back): nothing was computed",
     "valid-different": "another answer that breaks no rule: the client library's own algorithm",
+    NOT_OF_3_7_1: "another answer that breaks no rule, as sticky assignors of Java clients before 3.7.1 give, "
+    "and the leader writes as such a client; or topics differed from all listings",
     "invalid": "breaks a rule any assignor must keep",
     "not-compared": "another assignor ran than the recorded one, or none",
     "no-members": "nothing to assign: a group is born or empty",
-    "exact, unless bucket neighbours compete": "equal; but the log does not show an order that could have mattered",
     "cannot-tell: bucket neighbours compete": "an order that the log does not show may have decided (KIP-848)",
     "cannot-tell: the group before is not known": "the log does not hold what it was computed from (KIP-848)",
-    "cannot-tell: a regular expression subscribes": "its topics at that moment are not modelled (KIP-848)",
+    "cannot-tell: a regular expression subscribes": "the log lacks the record of its topics at that moment (KIP-848)",
     "cannot-tell: its assignor is not one of ours": "the record stands; see assign.overrides",
     "cannot-tell: no assignor recorded": "the record stands; one can be named in assign.overrides",
     "cannot-tell: other protocol type": "no consumers, such as Connect: what was assigned is not known",
@@ -42,10 +45,10 @@ WORDS = {
     "cannot-tell: the assignor fails on this input": "Kafka's own code fails on it, yet something was recorded",
     "cannot-tell: no partition counts": "no topic listing says how many partitions there were",
 }
-"""The verdicts in words for a person."""
+"""The verdicts in words for a person; those that `meaning` composes, by what they begin with."""
 
 EQUAL = {"exact", "equal-sets", "exact-older-topics", "exact-newer-topics", "topic-unknown-to-leader"}
-UNLESS = "unless bucket neighbours compete"
+UNLESS = ", unless bucket neighbours compete"
 CLASSES = ("used", "unused", "tombstones", "quarantined")
 SHOWN = (*CLASSES, "listings")
 TOLD = ("group_snapshots", "ownership_changes", "topic_snapshots")
@@ -179,9 +182,11 @@ def tell_verdicts(output: Output, groups: Sequence[GroupVerdicts]) -> None:
 
 def _equal(verdicts: Mapping[str, int]) -> str | None:
     """Return `10/10` and a mark: equal results among the comparable ones; a different valid answer is no error."""
-    equal = sum(number for name, number in verdicts.items() if name.removesuffix(f", {UNLESS}") in EQUAL)
-    invalid = verdicts.get("invalid", 0)
-    compared = equal + invalid + verdicts.get("valid-different", 0)
+    counts = Counter[str]()
+    for name, number in verdicts.items():
+        counts[_plain(name)] += number
+    equal, invalid = sum(counts[name] for name in EQUAL), counts["invalid"]
+    compared = equal + invalid + counts["valid-different"] + counts[NOT_OF_3_7_1]
     if not compared:
         return None
     return f"{equal}/{compared}" + (f" {mark(not invalid)}" if invalid or equal == compared else "")
@@ -191,10 +196,27 @@ def _span(group: GroupVerdicts) -> str | None:
     return None if group.first is None else f"{group.first}-{group.last}"
 
 
+def meaning(verdict: str) -> str:
+    """Return a verdict in words."""
+    words = WORDS.get(_plain(verdict), "")
+    if AS_OF_4_0_0 in verdict:
+        words += "; by the rule of uniform in Kafka 4.0.0, which the previews in 3.8 and 3.9 share"
+    if verdict.endswith(UNLESS):
+        words += "; but the log does not show an order that could have mattered"
+    return words
+
+
+def _plain(verdict: str) -> str:
+    """Return what a composed verdict begins with."""
+    if verdict.startswith(NOT_OF_3_7_1):
+        return NOT_OF_3_7_1
+    return verdict.removesuffix(UNLESS).removesuffix(AS_OF_4_0_0)
+
+
 def explain_verdicts(output: Output, verdicts: Mapping[str, int]) -> None:
     """Explain each verdict that was given."""
     output.table(
-        ["verdict", "rebalances", "meaning"], [(name, number, WORDS.get(name, "")) for name, number in verdicts.items()]
+        ["verdict", "rebalances", "meaning"], [(name, number, meaning(name)) for name, number in verdicts.items()]
     )
 
 

@@ -1,9 +1,14 @@
-"""Define the ledger's words for attributions, shared by the code that computes them and the code that reads them."""
+"""Define the ledger's words for attributions and releases, shared by the code that computes and the code that reads."""
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
+
+AS_OF_4_0_0 = " as of Kafka 4.0.0"
+"""Ends the verdict on a coordinator's target that equals the answer of Kafka 4.0.0 alone."""
+NOT_OF_3_7_1 = "not of Kafka 3.7.1-4.4"
+"""Begins the verdict on another answer of a sticky assignor: those of Java clients before 3.7.1 are not computed."""
 
 
 class Attributed(enum.IntEnum):

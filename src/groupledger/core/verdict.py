@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from groupledger.core import ragged
+from groupledger.core.attributed import AS_OF_4_0_0, NOT_OF_3_7_1
 from groupledger.core.batch import NONE
 from groupledger.core.slots import MemberSlots, Slots
 from groupledger.core.snapshots import GREATEST, LEAST, TopicViews
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 
 _4_0_0 = "_4_0_0"
-AS_OF_4_0_0 = " as of Kafka 4.0.0"
-"""After the text of an equality: what distinguishes it from that of Kafka 4.0.1 to 4.4."""
 
 
 class Verdict(enum.IntEnum):
@@ -65,6 +64,11 @@ class Verdict(enum.IntEnum):
     EQUAL_SETS_UNLESS_NEIGHBOURS_4_0_0 = 30
     EXACT_OLDER_TOPICS_UNLESS_NEIGHBOURS_4_0_0 = 31
     EXACT_NEWER_TOPICS_UNLESS_NEIGHBOURS_4_0_0 = 32
+    OTHER_RELEASE_BEFORE_2_4 = 33  # a valid, different answer of a sticky assignor; the leader writes as such a client
+    OTHER_RELEASE_2_4_TO_2_8_0 = 34
+    OTHER_RELEASE_2_4_TO_3_3 = 35
+    OTHER_RELEASE_2_8_1_TO_3_3 = 36
+    OTHER_RELEASE_3_4_ON = 37
 
     @property
     def text(self) -> str:
@@ -80,7 +84,6 @@ class Verdict(enum.IntEnum):
         return Verdict[self.name + _4_0_0]
 
 
-
 UNLESS_NEIGHBOURS = {
     Verdict.EXACT: Verdict.EXACT_UNLESS_NEIGHBOURS,
     Verdict.EQUAL_SETS: Verdict.EQUAL_SETS_UNLESS_NEIGHBOURS,
@@ -88,6 +91,15 @@ UNLESS_NEIGHBOURS = {
     Verdict.EXACT_NEWER_TOPICS: Verdict.EXACT_NEWER_TOPICS_UNLESS_NEIGHBOURS,
 }
 """The meaning of equality if the answer is exact unless bucket neighbours compete (`server.certainty`)."""
+
+OTHER_RELEASE = {
+    "before 2.4": Verdict.OTHER_RELEASE_BEFORE_2_4,
+    "2.4-2.8.0": Verdict.OTHER_RELEASE_2_4_TO_2_8_0,
+    "2.4-3.3": Verdict.OTHER_RELEASE_2_4_TO_3_3,
+    "2.8.1-3.3": Verdict.OTHER_RELEASE_2_8_1_TO_3_3,
+    "3.4.0 on": Verdict.OTHER_RELEASE_3_4_ON,
+}
+"""By the releases of the Java client that write the leader's subscription (`protocol.handwriting.java_releases`)."""
 
 _TEXTS = {
     Verdict.CANNOT_TELL_NEIGHBOURS: "cannot-tell: bucket neighbours compete",
@@ -102,6 +114,7 @@ _TEXTS = {
     Verdict.CANNOT_TELL_NO_RECORD: "cannot-tell: nothing recorded",
     Verdict.CANNOT_TELL_PROTOCOL_TYPE: "cannot-tell: other protocol type",
     Verdict.CANNOT_TELL_ASSIGNOR_FAILS: "cannot-tell: the assignor fails on this input",
+    **{each: f"{NOT_OF_3_7_1}: the leader writes as {releases}" for releases, each in OTHER_RELEASE.items()},
 }
 
 TRIED = (Verdict.EXACT_OLDER_TOPICS, Verdict.EXACT_OLDER_TOPICS, Verdict.EXACT_NEWER_TOPICS)

@@ -28,8 +28,9 @@ from groupledger.core.attributed import Attributed
 from groupledger.core.attribution import recorded_round
 from groupledger.core.batch import NONE
 from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples
-from groupledger.core.verdict import Verdict, other_moments
-from groupledger.core.wire.user_data import STICKY, STRAY_PREFIX
+from groupledger.core.protocol.handwriting import java_releases
+from groupledger.core.verdict import OTHER_RELEASE, Verdict, other_moments
+from groupledger.core.wire.user_data import COOPERATIVE_STICKY, STICKY, STRAY_PREFIX
 from groupledger.engine.arrow_lists import Column, column, integers
 from groupledger.tables import columns as c
 
@@ -50,6 +51,9 @@ MEMBER_FIELDS = (
     *(c.CLAIMED, c.SUBSCRIPTION_GENERATION, c.USER_DATA, c.RECORDED),
 )
 """What `recorded_round` reads of a snapshot and its members."""
+STICKY_ASSIGNORS = frozenset({STICKY, COOPERATIVE_STICKY})
+UNDECIDED = (Attributed.PERHAPS, Attributed.NO_KNOWN_ASSIGNOR, Attributed.TOO_LARGE)
+"""Attributions that leave it open which assignor gave a record whose partitions are listed."""
 TOGETHER = 100
 """Groups whose rows become Python objects at once."""
 
@@ -82,17 +86,39 @@ def attributions(decoded: DecodedBucket, result: Rebalances, kind: pa.DataType) 
     return Attributions(code, pa.array(lists, kind).take(pa.array(which, mask=~known)))
 
 
-def _foreign(decoded: DecodedBucket, among: Mask) -> Mask:
-    """Groups among some that Java's assignor ran for, and whose leader wrote what Java does not."""
+def with_releases(decoded: DecodedBucket, verdict: IntArray, attributed: IntArray) -> IntArray:
+    """Return the verdicts with `OTHER_RELEASE` for other answers of Java's sticky assignors.
+
+    Those are records that no other library is known to give, of a leader that writes as Java clients do: of releases
+    before 3.7.1 the sticky assignors are not computed, and they give other answers. A record of partitions that no
+    listing has may be of any release.
+    """
+    found = verdict.copy()
+    among = (verdict == Verdict.VALID_DIFFERENT) & np.isin(attributed, UNDECIDED)
+    group, protocol, wrote = _leaders(decoded, among)
+    values = (column(wrote, name).to_pylist() for name in (c.SUBSCRIPTION_VERSION, c.USER_DATA))
+    for row, name, *said in zip(group.tolist(), protocol.to_pylist(), *values, strict=True):
+        if name in STICKY_ASSIGNORS:
+            found[row] = OTHER_RELEASE.get(java_releases(name, *said) or "", verdict[row])
+    return found
+
+
+def _leaders(decoded: DecodedBucket, among: Mask) -> tuple[LongArray, Column, pa.Table]:
+    """The rows of some groups that Java's assignor ran for, their protocols, and what their leaders wrote."""
     groups, own, choice = decoded.groups, decoded.members, decoded.choice
     among = among & np.array([is_javas(name) for name in (*choice.names, "")])[choice.chosen]
     group = ragged.owners(decoded.snapshots.batch.member_start)
     leads = pc.equal(column(own, c.MEMBER_ID), column(groups, c.LEADER).take(pa.array(group)))
     rows = np.flatnonzero(pc.fill_null(leads, False).to_numpy(zero_copy_only=False) & among[group])
     wrote = own.select([c.SUBSCRIPTION_VERSION, c.USER_DATA]).take(pa.array(rows)).combine_chunks()
-    protocol = column(groups, c.ASSIGNOR).take(pa.array(group[rows]))
-    found = np.zeros(len(groups), np.bool_)
-    found[group[rows]] = are_foreign(protocol, column(wrote, c.SUBSCRIPTION_VERSION), column(wrote, c.USER_DATA))
+    return group[rows], column(groups, c.ASSIGNOR).take(pa.array(group[rows])), wrote
+
+
+def _foreign(decoded: DecodedBucket, among: Mask) -> Mask:
+    """Groups among some that Java's assignor ran for, and whose leader wrote what Java does not."""
+    group, protocol, wrote = _leaders(decoded, among)
+    found = np.zeros(len(decoded.groups), np.bool_)
+    found[group] = are_foreign(protocol, column(wrote, c.SUBSCRIPTION_VERSION), column(wrote, c.USER_DATA))
     return found
 
 

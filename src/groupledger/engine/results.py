@@ -20,7 +20,7 @@ from groupledger.core.verdict import Verdict
 from groupledger.engine import rows as r
 from groupledger.engine.arrow_lists import Column, column, listed, wire_array
 from groupledger.engine.arrow_types import arrow_schema
-from groupledger.engine.attributions import attributions
+from groupledger.engine.attributions import attributions, with_releases
 from groupledger.engine.codec import DecodedBucket
 from groupledger.engine.envelope import columns_of
 from groupledger.tables import ASSIGNMENTS, QUARANTINE, REBALANCES, VIOLATIONS, Table
@@ -120,7 +120,6 @@ class ResultColumns:
             ),
             c.PROTOCOL: _named(self.result.party.incremental.astype(np.int8), ["EAGER", "COOPERATIVE"]),
             c.OUTCOME: _named(self._outcome(), OUTCOMES),
-            c.VERDICT: _named(self.result.verdict, [each.text for each in Verdict]),
             c.CODE: pa.array([code for code, _ in reasons], pa.string()),
             c.MESSAGE: pa.array([message for _, message in reasons], pa.string()),
             c.FOLLOW_UP: pa.array(self.result.step.follow_up & ~self.is_refused),
@@ -129,7 +128,7 @@ class ResultColumns:
                 column(groups, c.MEMBERS), pa.array(np.diff(self.result.party.member_start), pa.int32())
             ),
             **self._numbers(),
-            **self._attributions(),
+            **self._judged(),
         }
         return _rows(REBALANCES, values)
 
@@ -219,12 +218,16 @@ class ResultColumns:
             c.LOAD_MAX: pa.array(most, mask=~peopled),
         }
 
-    def _attributions(self) -> dict[str, Column]:
-        """Whose algorithm each record was."""
+    def _judged(self) -> dict[str, Column]:
+        """The verdict on each record, and whose algorithm it was."""
         kind = SCHEMAS[REBALANCES.name].field(c.ATTRIBUTED_TO).type
         found = attributions(self.decoded, self.result, kind)
-        words = _named(found.code, [each.text for each in Attributed])
-        return {c.ATTRIBUTED_TO: found.names, c.ATTRIBUTION: words}
+        verdict = with_releases(self.decoded, self.result.verdict, found.code)
+        return {
+            c.VERDICT: _named(verdict, [each.text for each in Verdict]),
+            c.ATTRIBUTED_TO: found.names,
+            c.ATTRIBUTION: _named(found.code, [each.text for each in Attributed]),
+        }
 
     def _moving(self) -> Moving:
         result, topics = self.result, self.decoded.snapshots.topics

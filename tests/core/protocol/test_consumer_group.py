@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
+from groupledger.core.assignors.server.group import is_homogeneous
 from groupledger.core.assignors.server.order import JOINED, REWRITTEN
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
 from groupledger.core.protocol.consumer_group import client as c
 from groupledger.core.protocol.consumer_group import settling
-from groupledger.core.assignors.server.group import is_homogeneous
-from groupledger.core.protocol.consumer_group.group_member import GroupMember
 from groupledger.core.protocol.consumer_group.heartbeat import HeartbeatResponse
 from groupledger.core.protocol.consumer_group.targets import find_targets
 from groupledger.core.protocol.settlement import Pace

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from groupledger.core.wire.user_data import UserDataForm, decode_user_data
+from groupledger.core.wire.user_data import COOPERATIVE_STICKY, UserDataForm, decode_user_data
+
+JAVA = "java"
+JAVA_BY_VERSION = {0: "before 2.4", 1: "2.4-3.3", 3: "3.4.0 on"}
+"""Releases of the Java client by the version of the subscriptions they write; none has 2 as its highest."""
 
 
 class Hand(NamedTuple):
@@ -34,6 +38,7 @@ HANDS = (
     Hand("java", _UNREMEMBERING, _ANY, _NONE),
     Hand("java", _STICKY, _ANY, _NONE | _MEMORY),
     Hand("java", _COOPERATIVE, _OWNED, _GENERATION),
+    Hand("java", _COOPERATIVE, _V1, _NONE),  # up to 2.8.0
     Hand("librdkafka", _UNREMEMBERING, _V3, _EMPTY),
     Hand("librdkafka", _COOPERATIVE, _V3, _EMPTY | _MEMORY),
     Hand("kafka-python", _UNREMEMBERING, _V0, _EMPTY),
@@ -64,3 +69,16 @@ def libraries(assignor: str | None, version: int | None, user_data: bytes | None
         for hand in HANDS
         if assignor in hand.assignors and version in hand.versions and form in hand.user_data
     )
+
+
+def java_releases(assignor: str | None, version: int | None, user_data: bytes | None) -> str | None:
+    """Return the releases of the Java client that write such a subscription; None if it does not write these bytes.
+
+    Versions 0, 1 and 3 are those of the releases before 2.4, before 3.4 and since then. User data beside
+    `cooperative-sticky` begin with 2.8.1; `sticky` always had some.
+    """
+    if JAVA not in libraries(assignor, version, user_data):
+        return None
+    if version == 1 and assignor == COOPERATIVE_STICKY:
+        return "2.4-2.8.0" if user_data is None else "2.8.1-3.3"
+    return None if version is None else JAVA_BY_VERSION.get(version)

@@ -51,7 +51,8 @@ def equal(pairs, assign):
     result = assign(batch)
     found = set()
     for group, pair in enumerate(pairs):
-        order = {member: [[t, list(each)] for t, each in rows] for member, rows in written(batch, names, result, group).items()}  # fmt: skip
+        rows = written(batch, names, result, group)
+        order = {member: [[topic, list(each)] for topic, each in mine] for member, mine in rows.items()}
         if order == pair["result"]["order"] and path_word(result, group) == pair["result"]["path"]:
             found.add(pair["scenario"]["id"])
     return found
@@ -121,7 +122,7 @@ def test_a_group_of_before_4_3_is_known_from_its_epoch_1_on(release):
 def test_epoch_2_is_no_birth_where_its_target_has_no_time():
     """Before Kafka 4.3 there was an epoch 1, which compaction took, and with it the targets of then."""
     log = [entry for entry in logs_of("4.2.0")["uni"] if not is_epoch(entry, 1)]
-    first, second, *_ = follow(log)
+    first, *_ = follow(log)
     assert (first.epoch, first.before_known) == (1, False)
     from_2 = [entry for entry in log if entry[0] > first.offset]
     (target, *_) = follow(from_2)
@@ -155,7 +156,8 @@ FOUR = [TopicView(Verdict.EXACT, {"t": Topic(T, 4)})]
 
 def test_the_rule_of_4_0_0_is_tried_after_that_of_now():
     assert judge(uneven(), FOUR).verdict is Verdict.EXACT_4_0_0
-    older = [TopicView(Verdict.EXACT, {"t": Topic(T, 5)}), *[each._replace(equal=Verdict.EXACT_OLDER_TOPICS) for each in FOUR]]  # fmt: skip
+    before = TopicView(Verdict.EXACT_OLDER_TOPICS, FOUR[0].topics)
+    older = [TopicView(Verdict.EXACT, {"t": Topic(T, 5)}), before]
     assert judge(uneven(), older).verdict.text == "exact-older-topics as of Kafka 4.0.0"
     stays = replace(uneven(), after={each.member_id: each.target for each in uneven().members})
     assert judge(stays, FOUR).verdict is Verdict.EXACT
@@ -233,7 +235,9 @@ def test_an_expression_means_what_the_log_last_resolved_it_to(records, text):
 
 
 def test_an_expression_that_was_deleted_means_nothing_any_more():
-    gone = LogRecord(LogKey(RecordKind.CONSUMER_GROUP_REGULAR_EXPRESSION, 0, "g", {"regular_expression": ".*"}), 0, None)
+    gone = LogRecord(
+        LogKey(RecordKind.CONSUMER_GROUP_REGULAR_EXPRESSION, 0, "g", {"regular_expression": ".*"}), 0, None
+    )
     born = [says("A", regex=".*"), resolves(".*", "t"), gone, epoch(2)]
     assert verdict(*born, gets("A"), complete(2)) == "exact"
 
