@@ -30,7 +30,8 @@ def pairs():
 
 def as_sent(member, assignor, release):
     """The columns of a member that a Java client of that release sends."""
-    generation, version = member["generation"], WRITES[release]
+    version, generation = WRITES[release], member["generation"]
+    generation = generation or 1  # no group has a generation 0
     sent = {c.SUBSCRIPTION_VERSION: version, c.CLAIMED_GENERATION: generation if generation >= 0 else None}
     if assignor == "sticky":
         by_topic = groupby(member["owned"], lambda each: each[0])
