@@ -21,6 +21,7 @@ WRITES = {"2.4.0": 1, "2.6.0": 1, "2.8.1": 1, "3.0.0": 1, "3.4.1": 3, "3.5.0": 3
 """The version of the subscriptions that a client of each release sends."""
 GENERATIONS = ("2.8.1", "3.0.0", "3.4.1", "3.5.0", "3.5.2")
 """Releases whose cooperative-sticky writes user data."""
+UNLISTED = "not-applicable: partitions-not-listed"  # some releases give out partitions that do not exist
 
 
 def pairs():
@@ -82,7 +83,7 @@ def test_another_answer_of_an_older_java_client_is_said_to_be_one(judged):
     told = Counter()
     for assignor, release, row in judged:
         if row[c.VERDICT] == "valid-different":
-            assert row[c.ATTRIBUTION] in ("exact", "equal-sets"), row  # another library gives just this
+            assert row[c.ATTRIBUTION] in ("exact", "equal-sets", UNLISTED), row  # another library gives just this
         elif row[c.VERDICT].startswith("not of"):
             writes = evidence(assignor, release)
             assert row[c.VERDICT] == f"not of Kafka 3.7.1-4.4: the leader writes as {writes}"
