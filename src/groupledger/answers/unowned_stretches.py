@@ -18,7 +18,7 @@ from groupledger.answers.rebalance_causes import MOST_ASKED
 from groupledger.answers.recorded_states import listings, measured
 from groupledger.answers.rows import one_of, records
 from groupledger.answers.topic_partitions import partitions
-from groupledger.core.findings import DOUBLE_OWNED, NOT_SUBSCRIBED
+from groupledger.core.findings import ASSIGNED_WITHOUT_TOPICS, DOUBLE_OWNED, NOT_SUBSCRIBED
 from groupledger.core.length import length
 from groupledger.core.moment import iso
 
@@ -226,7 +226,8 @@ def _lacking(of_period: MeasuredStates) -> Query:
 
     `lacked` and `will_lack` say so of the states before and after.
     """
-    codes, named = one_of("v.code", "code", [DOUBLE_OWNED.recorded_as, NOT_SUBSCRIBED.recorded_as])
+    hidden_by = (DOUBLE_OWNED, NOT_SUBSCRIBED, ASSIGNED_WITHOUT_TOPICS)
+    codes, named = one_of("v.code", "code", [each.recorded_as for each in hidden_by])
     # of runs that do not count, too: who owned what is looked up for each state, and which results count takes memory
     hiding = f"SELECT DISTINCT v.snapshot_id FROM violations v WHERE {codes}"
     differing = (

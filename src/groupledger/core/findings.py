@@ -58,6 +58,11 @@ NOT_SUBSCRIBED = _recorded(
     "a member is assigned partitions of a topic that its subscription does not name",
     "ASSIGNED_NOT_SUBSCRIBED",
 )
+ASSIGNED_WITHOUT_TOPICS = _recorded(
+    *("ASSIGNED_WITHOUT_TOPICS", Severity.ERROR, Judge.INGEST),
+    "a member whose subscription names no topic is assigned partitions, which nobody reads: Kafka's sticky and "
+    "cooperative-sticky do so where such a member comes first when they compare the subscriptions",
+)
 OFFSET_REWRITTEN = _recorded(
     *("OFFSET_REWRITTEN", Severity.ERROR, Judge.INGEST),
     "an offset of the log was read with two contents: the log was truncated, or two clusters share a cluster id",
@@ -117,9 +122,9 @@ EXCESS_MOVES = _recorded(
 )
 
 INVARIANTS = (
-    *(UNOWNED, DOUBLE_OWNED, NOT_SUBSCRIBED, HANDED_OVER_BEFORE_REVOKED, NEVER_SETTLES, SHARED_INSTANCE_ID),
-    *(COPARTITION_BROKEN, OFFSET_REWRITTEN, STALE_CLAIM, REPEATED_TOPIC, LEFT_OUT, REWRITE_DIFFERS, CLAIM_DIFFERS),
-    *(UNBALANCED, EXCESS_MOVES),
+    *(UNOWNED, DOUBLE_OWNED, NOT_SUBSCRIBED, ASSIGNED_WITHOUT_TOPICS, HANDED_OVER_BEFORE_REVOKED, NEVER_SETTLES),
+    *(SHARED_INSTANCE_ID, COPARTITION_BROKEN, OFFSET_REWRITTEN, STALE_CLAIM, REPEATED_TOPIC, LEFT_OUT, REWRITE_DIFFERS),
+    *(CLAIM_DIFFERS, UNBALANCED, EXCESS_MOVES),
 )
 """All invariants, the gravest first."""
 BY_CODE = {each.code: each for each in INVARIANTS}

@@ -10,6 +10,7 @@ import numpy as np
 
 from groupledger.core import ragged
 from groupledger.core.assignors import Mode, Status, assign
+from groupledger.core.assignors.safe import generations
 from groupledger.core.batch import NONE, AssignmentBatch, GroupBatch
 from groupledger.core.custom.batches import Texts, assign_custom
 from groupledger.core.custom.calls import Complaint
@@ -109,7 +110,8 @@ def rebalance(snapshots: Snapshots, choice: Choice) -> Rebalances:
     slots, lists = _number(snapshots, subscribed, basis, answer)
     party, owned = _owned(snapshots, choice, lists)
     target = _merged((choice.chosen != NONE)[party.group], lists.target, lists.goal)
-    assigned = _assigned(choice, party, slots, owned, lists, target)
+    dated = generations(_with_claims(snapshots, basis, choice), cooperative=True)
+    assigned = _assigned(choice, party, slots, owned, lists, target, dated)
     step = measure(party, slots, lists.held, owned, target, assigned)
     if choice.carried:
         last = measure(party, slots, lists.held, owned, target, target)
@@ -137,9 +139,17 @@ def _reasons(snapshots: Snapshots, choice: Choice, step: Step, slots: Slots, sub
 
 
 def _assigned(
-    choice: Choice, party: GroupMembership, slots: Slots, owned: MemberSlots, lists: _Numbered, target: MemberSlots
+    choice: Choice,
+    party: GroupMembership,
+    slots: Slots,
+    owned: MemberSlots,
+    lists: _Numbered,
+    target: MemberSlots,
+    generation: LongArray,
 ) -> MemberSlots:
     """Return this round's assignment: as Kafka's code adjusts the target, or by the KIP from (owned, target).
+
+    `generation` [M] dates what each member owns.
 
     The two differ only if members contradict one another: for a partition that two of them claim, or one with a claim
     of an earlier generation, Kafka's code uses its algorithm's internal state. A plan may withhold more, so that the
@@ -148,7 +158,8 @@ def _assigned(
     given = lists.assigned
     if choice.form is Form.KIP:
         offered = _merged(choice.plans[party.group], lists.assigned, target)
-        given = hold_back(assign_round(choice.form, owned, target, slots), target, offered, slots)
+        given = assign_round(choice.form, owned, target, slots, generation)
+        given = hold_back(given, target, offered, slots)
         given = _grouped(given, slots)
     return _merged((choice.chosen != NONE)[party.group], given, lists.recorded)
 

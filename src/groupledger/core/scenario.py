@@ -95,6 +95,10 @@ def _settled(scenario: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
+NO_MEMBERS = "NoMembers: the group has no members, so there is nobody to assign to; expected at least one"
+"""For a person, in place of what an assignor throws then: Java's sticky ones divide by zero."""
+
+
 def solve_lines(
     lines: Iterable[str], *, mode: Mode = "as-kafka", custom: Mapping[str, CustomAssignor] | None = None
 ) -> Iterator[str]:
@@ -109,7 +113,8 @@ def _solve_line(number: int, line: str, mode: Mode, custom: Mapping[str, CustomA
         scenario = _parsed(line)
         name = scenario.get("id")
         require_known_keys(scenario)
-        return solve(scenario, mode=mode, custom=custom)
+        result = solve(scenario, mode=mode, custom=custom)
+        return result | {"error": NO_MEMBERS} if "error" in result and not scenario["members"] else result
     except Fault as fault:
         return {"id": name, "line": number, "error": f"{fault.code}: {fault.message}"}
 

@@ -87,10 +87,24 @@ def three_sets(owned: MemberSlots, target: MemberSlots, slots: Slots) -> Sets:
     return Sets(is_owned & is_target, is_target & ~is_owned, is_owned & ~is_target)
 
 
-def withhold(owned: MemberSlots, target: MemberSlots, slots: Slots) -> MemberSlots:
-    """Remove from the target what another member owns and its new owner does not (KIP-429, step 2.4)."""
+def believed(owned: MemberSlots, generation: LongArray, slots: Slots) -> MemberSlots:
+    """Remove claims of an older generation than another member's claim of that partition (KIP-792): [M] generations.
+
+    Worked example: m0 claims t-1 in generation 5, m7 in generation 4. The claim of m7 is out of date.
+    """
+    dated = generation[owned.member]
+    newest = np.full(len(slots), np.iinfo(np.int64).min)
+    np.maximum.at(newest, owned.slot, dated)
+    return owned.only(dated == newest[owned.slot])
+
+
+def withhold(owned: MemberSlots, target: MemberSlots, slots: Slots, generation: LongArray) -> MemberSlots:
+    """Remove from the target what another member owns and its new owner does not (KIP-429, step 2.4).
+
+    A claim that a later generation contradicts makes nobody an owner: its partition waits until the owner revokes it.
+    """
     free = owned.holders(len(slots))[target.slot] == 0
-    return target.only(free | contains(owned, target.member, target.slot, slots))
+    return target.only(free | contains(believed(owned, generation, slots), target.member, target.slot, slots))
 
 
 def give_back(owned: MemberSlots, target: MemberSlots, assigned: MemberSlots, slots: Slots) -> MemberSlots:
@@ -103,9 +117,14 @@ def give_back(owned: MemberSlots, target: MemberSlots, assigned: MemberSlots, sl
     return _joined(assigned, back)
 
 
-def assign_round(form: Form, owned: MemberSlots, target: MemberSlots, slots: Slots) -> MemberSlots:
-    """Return what the leader may assign in this round, in one of the two forms. Lists are `distinct`."""
-    assigned = withhold(owned, target, slots)
+def assign_round(
+    form: Form, owned: MemberSlots, target: MemberSlots, slots: Slots, generation: LongArray
+) -> MemberSlots:
+    """Return what the leader may assign in this round, in one of the two forms. Lists are `distinct`.
+
+    `generation` [M] dates what each member says it owns.
+    """
+    assigned = withhold(owned, target, slots, generation)
     return give_back(owned, target, assigned, slots) if form is Form.KIP else assigned
 
 

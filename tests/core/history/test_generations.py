@@ -208,3 +208,14 @@ def test_only_the_first_empty_record_of_generation_0_is_a_birth():
     log.classic(1)
     assert [s.snapshot_kind for s in log.fold().group_snapshots] == ["birth", "empty", "empty"]
     assert {s.state for s in log.fold().group_snapshots} == {"Empty"}
+
+
+def test_a_member_without_topics_that_is_assigned_is_a_finding_of_its_own():
+    """Kafka's sticky assignors give to it where it comes first when they compare the subscriptions."""
+    log = Log()
+    log.classic(1, [member("a", {"clicks": (0, 1)}, topics=()), member("b", {"grow": (0,)}, topics=("clicks",))])
+    found = [(each.code, each.member_id, each.evidence) for each in log.fold().violations]
+    assert found == [
+        ("ASSIGNED_WITHOUT_TOPICS", "a", "assigned clicks 0-1, but its subscription does not name any topic"),
+        ("ASSIGNED_NOT_SUBSCRIBED", "b", "assigned grow 0, but its subscription does not name the topic"),
+    ]

@@ -16,7 +16,7 @@ from groupledger.core.assignors.librdkafka import librdkafka_cooperative_sticky
 from groupledger.core.assignors.outcome import MESSAGES, Path, Status
 from groupledger.core.assignors.range_ import range_groups
 from groupledger.core.assignors.roundrobin import roundrobin_groups
-from groupledger.core.assignors.safe import Doubt, assign_safely, doubts, settle_in_two_rounds
+from groupledger.core.assignors.safe import Doubt, among_subscribers, assign_safely, doubts, settle_in_two_rounds
 from groupledger.core.assignors.sticky import sticky_groups
 from groupledger.core.batch import AssignmentBatch, GroupBatch
 from groupledger.core.faults import Fault
@@ -41,7 +41,8 @@ def assign(name: str, batch: GroupBatch, *, mode: Mode = "as-kafka") -> Assignme
     """Assign every group of the batch with one of ASSIGNORS.
 
     `as-kafka` returns what Kafka returns, its failures included (see `Status`). `safe` first drops claims that cannot
-    be true (see `doubts`), and makes every cooperative group settle in two rounds (see `settle_in_two_rounds`).
+    be true (see `doubts`), gives nothing to members without topics (see `among_subscribers`), and makes every
+    cooperative group settle in two rounds (see `settle_in_two_rounds`).
     Raises Fault("UNKNOWN_ASSIGNOR") for a name that is not in ASSIGNORS.
     """
     if name not in ASSIGNORS:
@@ -49,6 +50,7 @@ def assign(name: str, batch: GroupBatch, *, mode: Mode = "as-kafka") -> Assignme
     assignor = ASSIGNORS[name]
     if mode == "as-kafka" or BY_NAME[name].always_safe:
         return assignor(batch)
+    assignor = among_subscribers(assignor)
     if BY_NAME[name].cooperative:
         return settle_in_two_rounds(assignor, batch, assign_safely(assignor, batch, cooperative=True))
     return assign_safely(assignor, batch, cooperative=False)

@@ -35,6 +35,51 @@ PLAYED = 8
 """Targets tried that give out everything nobody else claims. Then less is offered, until the group keeps it."""
 
 
+def among_subscribers(assignor: Assignor) -> Assignor:
+    """Return the assignor, asked without the members whose subscription names no topic: they are assigned nothing.
+
+    Kafka's sticky assignors pass over such members when they compare subscriptions, if they come first, and then give
+    them partitions (KIP-429, steps 3.3 and 3.4: such a member never reads them, and would join again for ever).
+    """
+
+    def assign(batch: GroupBatch) -> AssignmentBatch:
+        named = np.diff(batch.subscription_start)[batch.member_subscription] > 0
+        if named.all():
+            return assignor(batch)
+        answer = assignor(_without_members(batch, named))
+        start = [_spread(each, named) for each in (answer.assigned_start, answer.target_start)]
+        return replace(answer, assigned_start=start[0], target_start=start[1])
+
+    return assign
+
+
+def _spread(start: LongArray, named: NDArray[np.bool_]) -> LongArray:
+    """Return the starts of all members' lists from those of the `named` members; the others' lists are empty."""
+    length = np.zeros(len(named), np.int64)
+    length[named] = np.diff(start)
+    return ragged.starts(length)
+
+
+def _without_members(batch: GroupBatch, kept: NDArray[np.bool_]) -> GroupBatch:
+    """Return the batch with only those of its M members that are `kept`, and their claims."""
+    member = np.flatnonzero(kept)
+    claim_start, claim = ragged.take(batch.claim_start, member)
+    return replace(
+        batch,
+        member_start=np.concatenate(([0], np.cumsum(kept)))[batch.member_start],
+        member_hash=batch.member_hash[member],
+        member_rank=batch.member_rank[member],
+        instance_rank=batch.instance_rank[member],
+        member_rack=batch.member_rack[member],
+        subscription_generation=batch.subscription_generation[member],
+        claim_generation=batch.claim_generation[member],
+        member_subscription=batch.member_subscription[member],
+        claim_start=claim_start,
+        claim_topic=batch.claim_topic[claim],
+        claim_partition=batch.claim_partition[claim],
+    )
+
+
 class Doubt(IntEnum):
     """Why a claim cannot be true; the first reason that applies."""
 
@@ -69,7 +114,7 @@ def doubts(batch: GroupBatch, *, cooperative: bool) -> IntArray:
     doubt[~there] = Doubt.NO_SUCH_PARTITION
     left = np.flatnonzero(doubt == Doubt.NONE)
     _, slot = np.unique(_key(topic[left], batch.claim_partition[left]), return_inverse=True)
-    doubt[left] = _rivalry(slot, member[left], _generation(batch, cooperative)[member[left]])
+    doubt[left] = _rivalry(slot, member[left], generations(batch, cooperative=cooperative)[member[left]])
     return doubt
 
 
@@ -89,8 +134,8 @@ def _rivalry(slot: LongArray, member: LongArray, generation: LongArray) -> IntAr
     return doubt
 
 
-def _generation(batch: GroupBatch, cooperative: bool) -> LongArray:
-    """Return the generation of each member's claims."""
+def generations(batch: GroupBatch, *, cooperative: bool) -> LongArray:
+    """Return the generation of each member's claims: of its subscription if cooperative, else of its user data."""
     stated = batch.subscription_generation
     return np.where(cooperative & (stated >= 0), stated, batch.claim_generation).astype(np.int64)
 
@@ -133,7 +178,8 @@ def withhold_claimed(batch: GroupBatch, answer: AssignmentBatch) -> AssignmentBa
     rows = len(batch.topic_hash)
     topics = Topics(ragged.owners(batch.topic_start), batch.topic_partitions, np.zeros(rows, bool), np.ones(rows, bool))
     slots, (mine, theirs) = number(topics, [gets, claimed])
-    given = withhold(MemberSlots(batch.claim_start, theirs), MemberSlots(answer.target_start, mine), slots)
+    claims, target = MemberSlots(batch.claim_start, theirs), MemberSlots(answer.target_start, mine)
+    given = withhold(claims, target, slots, generations(batch, cooperative=True))
     first = batch.topic_start[slots.group[given.slot]]
     return replace(
         answer,

@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from groupledger.core.findings import DOUBLE_OWNED, NOT_SUBSCRIBED, REPEATED_TOPIC, REWRITE_DIFFERS, Invariant
+from groupledger.core.findings import (
+    ASSIGNED_WITHOUT_TOPICS,
+    DOUBLE_OWNED,
+    NOT_SUBSCRIBED,
+    REPEATED_TOPIC,
+    REWRITE_DIFFERS,
+    Invariant,
+)
 from groupledger.core.history.ownership import HeldTopic, Ownership, OwnershipChange
 from groupledger.core.history.payloads import ReadAssignment, ReadSubscription
 from groupledger.core.history.rows import Assignment, LogRow
@@ -28,7 +35,7 @@ class ClassicMember(NamedTuple):
 
 
 def check_assignment(writer: HistoryWriter, row: LogRow, members: list[ClassicMember]) -> None:
-    """REPEATED_TOPIC, NOT_SUBSCRIBED for each member and topic; DOUBLE_OWNED for the group."""
+    """Find what is wrong with each member's assignment (`faults`), and DOUBLE_OWNED for the group."""
     for wire, said, told, _ in members:
         if said is not None and told is not None:
             for broken, topic, evidence in faults(said, told):
@@ -43,8 +50,9 @@ def faults(said: ReadSubscription, told: ReadAssignment) -> Iterator[tuple[Invar
     subscribed = _as_set(said.topics)
     for topic, partitions in told.partitions:
         if topic not in subscribed and partitions:
-            evidence = f"assigned {topic} {spans(partitions)}, but its subscription does not name the topic"
-            yield NOT_SUBSCRIBED, topic, evidence
+            evidence = f"assigned {topic} {spans(partitions)}, but its subscription does not name "
+            broken = NOT_SUBSCRIBED if subscribed else ASSIGNED_WITHOUT_TOPICS
+            yield broken, topic, evidence + ("the topic" if subscribed else "any topic")
 
 
 @lru_cache(maxsize=1)

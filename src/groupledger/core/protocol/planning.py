@@ -19,6 +19,7 @@ import numpy as np
 from groupledger.core import ragged
 from groupledger.core.assignors import MESSAGES, Status, assign
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
+from groupledger.core.assignors.safe import generations
 from groupledger.core.batch import NONE, AssignmentBatch, GroupBatch
 from groupledger.core.custom.batches import Texts, assign_custom
 from groupledger.core.custom.group import Group, Member, TopicPartition
@@ -88,7 +89,7 @@ def _plans(questions: Sequence[Question], assignor: str, form: Form, custom: Cus
     sets = _sets(encoded, slots, owned, target)
     targets = _lists(encoded, answer.target_start, answer.target_topic, answer.target_partition)
     if form is Form.KIP:
-        given = assign_round(form, owned, target, slots)
+        given = assign_round(form, owned, target, slots, generations(batch, cooperative=True))
         given = given if custom else hold_back(given, target, offered, slots)
         assigned = _slot_lists(encoded, slots, given)
     else:
