@@ -98,13 +98,14 @@ def believed(owned: MemberSlots, generation: LongArray, slots: Slots) -> MemberS
     return owned.only(dated == newest[owned.slot])
 
 
-def withhold(owned: MemberSlots, target: MemberSlots, slots: Slots, generation: LongArray) -> MemberSlots:
+def withhold(owned: MemberSlots, target: MemberSlots, slots: Slots, generation: LongArray | None = None) -> MemberSlots:
     """Remove from the target what another member owns and its new owner does not (KIP-429, step 2.4).
 
     A claim that a later generation contradicts makes nobody an owner: its partition waits until the owner revokes it.
     """
     free = owned.holders(len(slots))[target.slot] == 0
-    return target.only(free | contains(believed(owned, generation, slots), target.member, target.slot, slots))
+    true = owned if generation is None else believed(owned, generation, slots)
+    return target.only(free | contains(true, target.member, target.slot, slots))
 
 
 def give_back(owned: MemberSlots, target: MemberSlots, assigned: MemberSlots, slots: Slots) -> MemberSlots:
@@ -118,11 +119,11 @@ def give_back(owned: MemberSlots, target: MemberSlots, assigned: MemberSlots, sl
 
 
 def assign_round(
-    form: Form, owned: MemberSlots, target: MemberSlots, slots: Slots, generation: LongArray
+    form: Form, owned: MemberSlots, target: MemberSlots, slots: Slots, generation: LongArray | None = None
 ) -> MemberSlots:
     """Return what the leader may assign in this round, in one of the two forms. Lists are `distinct`.
 
-    `generation` [M] dates what each member says it owns.
+    `generation` [M] dates what each member says it owns; None: all of one generation.
     """
     assigned = withhold(owned, target, slots, generation)
     return give_back(owned, target, assigned, slots) if form is Form.KIP else assigned
