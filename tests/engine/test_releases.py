@@ -14,9 +14,11 @@ from groupledger.core.verdict import OTHER_RELEASE, Verdict
 from groupledger.core.wire.user_data import UserData, UserDataForm, encode_user_data
 from groupledger.tables import columns as c
 from tests.core.assignors.golden import PARITY
+from tests.core.history import captured
 from tests.engine.bucket_rows import computed, scenario_rows
+from tests.engine.captured_rows import bucket_of, states_of
 
-PAIRS = PARITY.parent / "parity-releases" / "sticky-clients.jsonl.gz"
+RELEASES = PARITY.parent / "parity-releases"
 WRITES = {"2.4.0": 1, "2.6.0": 1, "2.8.1": 1, "3.0.0": 1, "3.4.1": 3, "3.5.0": 3, "3.5.2": 3}
 """The version of the subscriptions that a client of each release sends."""
 GENERATIONS = ("2.8.1", "3.0.0", "3.4.1", "3.5.0", "3.5.2")
@@ -24,9 +26,13 @@ GENERATIONS = ("2.8.1", "3.0.0", "3.4.1", "3.5.0", "3.5.2")
 UNLISTED = "not-applicable: partitions-not-listed"  # some releases give out partitions that do not exist
 
 
-def pairs():
-    with gzip.open(PAIRS, "rt", encoding="utf-8") as lines:
+def lines_of(name):
+    with gzip.open(RELEASES / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
+
+
+def pairs():
+    return lines_of("sticky-clients")
 
 
 def as_sent(member, assignor, release):
@@ -156,3 +162,18 @@ def test_each_evidence_is_a_verdict_of_its_own():
     named = [each for each in Verdict if each.name.startswith("OTHER_RELEASE")]
     assert list(OTHER_RELEASE.values()) == named
     assert len({each.text for each in named}) == len(named)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize(
+    ("release", "verdicts"), [("4.0.0", {"exact", "exact as of Kafka 4.0.0"}), ("4.2.0", {"exact"})]
+)
+def test_every_state_of_a_consumer_group_of_a_broker_is_exact_under_a_named_release(release, verdicts, monkeypatch):
+    monkeypatch.setattr(captured, "lines", lambda name: lines_of(f"broker-{name.replace('/', '.')}"))
+    topics = states_of(lines_of(f"broker-{release}.topics"))
+    log, rows = f"{release}/offsets", []
+    for group in ("uni", "re"):
+        rows += bucket_of(group, captured.folded(log, group), captured.log_rows(log)[group], topics)
+    found = Counter(row[c.VERDICT] for row in computed(rows)["rebalances"] if row[c.MEMBERS])
+    assert set(found) == verdicts
+    assert found.total() > 10
