@@ -17,6 +17,7 @@ from groupledger.core.conversion import OBSTACLES
 from groupledger.core.faults import Code
 from groupledger.core.findings import INVARIANTS, Judge
 from groupledger.core.input_codes import GroupCode, LineCode, RecordStandsCode, ScenarioCode, SnapshotCode
+from groupledger.core.protocol.dangers import Danger
 from groupledger.core.segments.damage import SegmentCode
 from groupledger.core.verdict import Verdict
 from groupledger.core.wire.faults import DecodeCode
@@ -46,6 +47,11 @@ runs, and writes nothing. `--fail-on` takes either code, and severities.
 _REASONS = """## Reasons of `readiness`
 
 Why a group can or cannot go to KIP-848 while it runs ([can-it-be-converted.md](can-it-be-converted.md)).
+"""
+_DANGERS = """## Findings of `plan-migration`
+
+What makes a step of a migration unsafe, the worst first; the last two are warnings
+([to-cooperative.md](to-cooperative.md)).
 """
 _VERDICTS = """## Verdicts
 
@@ -149,6 +155,8 @@ def codes() -> str:
     ]
     reasons = [(f"`{each.code}`", each.what, each.effect.value) for each in OBSTACLES]
     parts += [_REASONS, *_table(("code", "what it means", "effect"), reasons)]
+    dangers = [(f"`{each.value}`", each.what) for each in Danger]
+    parts += [_DANGERS, *_table(("code", "what it means"), dangers)]
     parts += [_VERDICTS, *_table(("verdict", "meaning"), _verdicts())]
     parts += [_REJECTED]
     for title, kind in _KINDS.items():

@@ -76,6 +76,33 @@ def test_what_does_not_go_together_is_a_usage_error(arguments, told):
     assert told in done.stderr
 
 
+@pytest.mark.parametrize(("client", "exit_code", "told"), [
+    ("sarama", 0, "[ ] Bounce 1: list range, cooperative-sticky; one member after the other: sarama-1, sarama-2"),
+    ("kafka-go", 4, "kafka-go has no cooperative assignor, only range, roundrobin, rack-affinity; what is left: "),
+    ("kafkajs", 4, "kafkajs has no cooperative assignor, only RoundRobinAssigner; what is left: members of another"),
+    ("franz-go", 0, "[ ] First, client-not-tried: nobody here tried whether franz-go takes such a list (it follows"),
+])  # fmt: skip
+def test_each_client_of_case_38(client, exit_code, told):
+    done = run("--from", "range", "--client", f"{client}=2")
+    assert (done.exit_code, done.output.count(told)) == (exit_code, 1)
+    assert ("docs/codes.md" in done.output) == (client == "franz-go")
+
+
+@pytest.mark.parametrize(("clients", "listed"), [
+    (("sarama=2",), ["range"]), (("kafkajs=1",), ["RoundRobinAssigner"]), (("java@2.3=1", "java=1"), ["range"]),
+    (("kafka-go=1", "librdkafka=1"), ["range", "roundrobin"]),
+])  # fmt: skip
+def test_without_from_members_list_what_their_library_lists(clients, listed):
+    options = [part for each in clients for part in ("--client", each)]
+    assert json.loads(run(*options, "--json").stdout)["members"][0]["assignors"] == listed
+
+
+def test_defaults_with_nothing_in_common_are_refused():
+    done = run("--client", "aiokafka=1", "--client", "sarama=1")
+    assert done.exit_code == 2
+    assert "(aiokafka: roundrobin; sarama: range); give --from" in done.stderr
+
+
 def test_assignors_may_stand_apart_and_a_long_line_is_cut():
     done = run("--from", "range, roundrobin", "--client", "java=20")
     assert done.exit_code == 0

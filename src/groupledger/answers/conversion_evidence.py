@@ -15,7 +15,7 @@ from groupledger.answers.states import BASELINE
 from groupledger.answers.storms import busy
 from groupledger.core.attributed import Attributed
 from groupledger.core.length import length
-from groupledger.core.protocol.handwriting import HANDS
+from groupledger.core.protocol.compatibility import LIBRARIES
 from groupledger.core.wire.consumer_protocol import decode_assignment
 from groupledger.core.wire.faults import DecodeFault
 from groupledger.core.wire.offsets_log import decode
@@ -139,7 +139,7 @@ def _with_user_data(key: bytes | None, value: bytes) -> frozenset[str] | None:
 
 def _attributed(reader: Reader, rows: Sequence[Record]) -> dict[str, frozenset[str]]:
     """Snapshot -> libraries that give the recorded assignment, where that is sure."""
-    names = sorted({hand.library for hand in HANDS}, key=len, reverse=True)
+    names = sorted(LIBRARIES, key=len, reverse=True)
     found = {}
     for which, values in _asked(rows, "t."):
         query = (

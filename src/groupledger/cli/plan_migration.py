@@ -40,7 +40,12 @@ DEFAULT_CLIENTS = ("java=3",)
 
 
 @click.command("plan-migration", short_help="Rehearse a change of assignor, member by member.")
-@click.option("--from", "present", metavar="NAMES", help="Assignors that members list now: range,roundrobin.")
+@click.option(
+    "--from",
+    "present",
+    metavar="NAMES",
+    help="Assignors that members list now: range,roundrobin; default: those that the libraries of --client list.",
+)
 @click.option(
     "--to", "wanted", default="cooperative-sticky", show_default=True, metavar="NAME", help="The new assignor."
 )
@@ -93,7 +98,7 @@ def plan_migration(
     if group is None and cluster is not None:
         raise click.UsageError("--cluster says where the group of --group is; there is no --group.")
     if group is None:
-        members = _made_up(assignors, clients or DEFAULT_CLIENTS)
+        members = _made_up(assignors, clients)
     else:
         place = {} if ledger is None else {"ledger": {"location": ledger}}
         job = Job.configured("plan-migration", output, file_of(config_file), overrides, place)
@@ -118,18 +123,33 @@ def rehearsed(
 
 
 def _made_up(assignors: tuple[str, ...], clients: tuple[str, ...]) -> list[GroupClient]:
-    """Make members from the options' counts."""
-    if not assignors:
+    """Make members from the options' counts. Raises Fault: BAD_CLIENT, NO_COMMON_ASSIGNOR."""
+    if not assignors and not clients:
         raise click.UsageError("--from says which assignors members list now, or --group which group of the ledger.")
     from groupledger.core.protocol.client_library import read_client_library
     from groupledger.core.protocol.dangers import GroupClient
 
-    members = [(library, at) for each in clients for library, count in [_counted(each)] for at in range(count)]
-    made = [GroupClient(f"{text}-{at + 1}", assignors, ("topic",), text.partition("@")[0]) for text, at in members]
-    codes = {text: read_client_library(text).byte_code for text, _ in members if "@" in text}
+    members = [
+        (library, at)
+        for each in clients or DEFAULT_CLIENTS
+        for library, count in [_counted(each)]
+        for at in range(count)
+    ]
+    known = {text: read_client_library(text) for text, _ in members}
+    if not assignors and not set.intersection(*(set(each.default) for each in known.values())):
+        listed = "; ".join(f"{text}: {', '.join(each.default)}" for text, each in known.items())
+        raise Fault(
+            "NO_COMMON_ASSIGNOR", f"by default these clients list no assignor in common ({listed}); give --from"
+        )
     return [
-        replace(each, byte_code=codes[text]) if text in codes else each
-        for each, (text, _) in zip(made, members, strict=True)
+        GroupClient(
+            f"{text}-{at + 1}",
+            assignors or known[text].default,
+            ("topic",),
+            known[text].name,
+            byte_code=known[text].byte_code,
+        )
+        for text, at in members
     ]
 
 
@@ -192,7 +212,7 @@ def _checklist(rehearsal: MigrationRehearsal, members: list[str]) -> list[str]:
     if unsafe is not None:
         stop = f"[ ] STOP before step {unsafe.number}: {unsafe.member}, bounce '{unsafe.bounce}'"
         return [stop, *_evidence(unsafe.findings), *_other_way(rehearsal.stop_all, len(members))]
-    lines = []
+    lines = _warnings(rehearsal)
     named = members if len(members) <= NAMED else [*members[: NAMED - 1], f"and {len(members) - NAMED + 1} more"]
     for number, bounce in enumerate(rehearsal.bounces, 1):
         after = [step for step in rehearsal.steps if step.bounce == bounce.name][-1]
@@ -200,6 +220,13 @@ def _checklist(rehearsal: MigrationRehearsal, members: list[str]) -> list[str]:
         back = f"all {len(members)} are back" if len(members) > 1 else "it is back"
         lines.append(f"[ ] Before going on: {back}, and the group's assignor is {after.assignor}")
     return lines
+
+
+def _warnings(rehearsal: MigrationRehearsal) -> list[str]:
+    """Return each warning of any step once, and where its code is explained."""
+    found = dict.fromkeys(each for step in rehearsal.steps for each in step.findings)
+    lines = [f"[ ] First, {each.danger.value}: {each.evidence}" for each in found]
+    return [*lines, "    (docs/codes.md, Findings of plan-migration, explains the codes)"] if lines else []
 
 
 def _evidence(found: Iterable[Hazard]) -> list[str]:

@@ -161,6 +161,8 @@ def _show(output: Output, told: Told) -> None:
                 ("two owners", "first", "second", "from ms", "to ms"),
                 [_doubly(each) for each in event["double_owners"]],
             )
+    for note in told.get("notes", ()):
+        output.line(f"note: {note}")
     _show_listener(output, told)
     if "metrics" in told:
         output.title(f"{told['id']}: client metrics (KIP-429)")

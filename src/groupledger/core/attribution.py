@@ -17,7 +17,8 @@ from groupledger.core.assignors import Status, assign
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS, ClientAssignor, LeaderPlan, PossiblePlans
 from groupledger.core.custom.group import Group, Member, TopicPartition
 from groupledger.core.history.rows import Assignment, GroupSnapshotRow, MemberSnapshotRow
-from groupledger.core.protocol.handwriting import HANDS, libraries
+from groupledger.core.protocol.compatibility import LIBRARIES
+from groupledger.core.protocol.handwriting import libraries
 from groupledger.core.scenario_groups import encode_group
 
 MOST_WORK = 10_000
@@ -113,7 +114,7 @@ def _under(happened: RecordedRound, group: Group) -> Attribution:
 
 def _candidates(happened: RecordedRound) -> Iterator[ClientAssignor]:
     """Yield the protocol's assignors, except libraries known to write other bytes than the leader's."""
-    known = {hand.library for hand in HANDS} if happened.writers else frozenset()
+    known = LIBRARIES.keys() if happened.writers else ()
     for each in (*JAVA, *CLIENT_ASSIGNORS.values()):
         if each.protocol == happened.protocol and (each.library in happened.writers or each.library not in known):
             yield each

@@ -117,7 +117,8 @@ def test_who_stands_in_the_way_is_named_with_the_reason():
     evidence = {each.danger: each.evidence for each in found}
     assert evidence[Danger.CLIENT_CANNOT_MIX].startswith("f, g, h and 2 more: librdkafka refuses a list of eager and")
     assert evidence[Danger.CLIENT_LACKS_ASSIGNOR] == (
-        "k: aiokafka has no cooperative-sticky; aiokafka has range, roundrobin, sticky"
+        "k: aiokafka has no cooperative assignor, only range, roundrobin, sticky; what is left: members of another "
+        "client, by KIP-848 or in a new group"
     )
     four = group(library="librdkafka", names="abcd")
     (found, *_) = played(four, two_bounces(four, COOPERATIVE_STICKY)).first_unsafe.findings
@@ -226,7 +227,7 @@ def test_a_library_nobody_tried_is_a_warning():
 
 @pytest.mark.parametrize(
     ("clients", "to", "code"),
-    [(group(library="sarama"), COOPERATIVE_STICKY, "UNKNOWN_CLIENT"), (group(), "best", "UNKNOWN_ASSIGNOR")],
+    [(group(library="segmentio"), COOPERATIVE_STICKY, "UNKNOWN_CLIENT"), (group(), "best", "UNKNOWN_ASSIGNOR")],
 )
 def test_what_is_not_known_is_a_fault(clients, to, code):
     with pytest.raises(Fault) as raised:

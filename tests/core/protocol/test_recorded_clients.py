@@ -9,7 +9,7 @@ import pytest
 from groupledger.core.faults import Fault
 from groupledger.core.protocol.compatibility import LIBRARIES, ByteCode
 from groupledger.core.protocol.dangers import Danger
-from groupledger.core.protocol.handwriting import HANDS, libraries
+from groupledger.core.protocol.handwriting import libraries
 from groupledger.core.protocol.migration import rehearse, two_bounces
 from groupledger.core.protocol.recorded_clients import recorded_group
 from tests.core.history.captured import every_group, folded
@@ -75,9 +75,10 @@ def test_no_library_writes_a_version_that_kafka_4_4_does_not_have():
     assert [sorted(libraries(COOPERATIVE_STICKY, version, generation)) for version in (3, 4)] == [["java"], []]
 
 
-def test_every_hand_is_of_a_library_of_the_compatibility_table():
-    known_by_bytes_alone = {"sarama", "kafka-go"}
-    assert {hand.library for hand in HANDS} == set(LIBRARIES) | known_by_bytes_alone
+def test_every_assignor_of_a_library_has_a_hand():
+    for library in LIBRARIES.values():
+        written = {assignor for hand in library.hands for assignor in hand.assignors}
+        assert written == set(library.assignors) - {"stream"}
 
 
 def test_a_group_as_it_last_had_members():
@@ -136,7 +137,7 @@ def test_what_cannot_be_rehearsed_is_a_fault():
         recorded("java-range", members=strange)
     assert recorded("java-range", "kafkajs", strange).clients[0].library == "kafkajs"
     with pytest.raises(Fault, match="expected one of java"):
-        recorded("java-range", "sarama")
+        recorded("java-range", "segmentio")
     with pytest.raises(Fault, match="expected a classic group of consumers"):
         recorded("new-java-uniform")
     born = folded("dev/offsets", "java-range").group_snapshots[0]._replace(members=0)

@@ -1,4 +1,4 @@
-"""Which protocol an assignor supports, hence which one a consumer follows (KIP-429, "Compatibility").
+"""Declare the client libraries and the protocols that each assignor supports (KIP-429, "Compatibility").
 
 Worked example: a consumer that lists range and cooperative-sticky follows EAGER, since range supports nothing else.
 """
@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from groupledger.core.custom.group import Protocol
+from groupledger.core.wire.user_data import UserDataForm
 
 EAGER, COOPERATIVE = Protocol.EAGER, Protocol.COOPERATIVE
 
@@ -41,44 +42,147 @@ TABLE = (
     Support("constrained-cooperative-sticky", 0, (EAGER, COOPERATIVE), ByteCode.KIP_429, "KIP-615"),
     Support("librdkafka-cooperative-sticky", 1, (EAGER, COOPERATIVE), ByteCode.KIP_429, "another algorithm"),
     Support("sticky-stream-join", 0, (EAGER,), ByteCode.BEFORE_KIP_429, "KIP-315, older than KIP-429"),
+    Support("RoundRobinAssigner", 0, (EAGER,), ByteCode.BEFORE_KIP_429, "KafkaJS's"),
+    Support("rack-affinity", 0, (EAGER,), ByteCode.BEFORE_KIP_429, "kafka-go's"),
 )
 SUPPORTED = {row.assignor: row.protocols for row in TABLE}
 
 
+class Hand(NamedTuple):
+    """What a library writes under some assignors; `versions` are those of the subscription."""
+
+    assignors: frozenset[str]
+    versions: range
+    user_data: frozenset[UserDataForm]
+
+
 class Library(NamedTuple):
-    """A client library: the classic assignors it has, and whether one consumer may list eager and cooperative ones."""
+    """The facts about a client library; the only place for them, apart from its assignors' algorithms.
+
+    `assignors`: the classic ones, by protocol name; `default`: those that a consumer lists if none is configured.
+    `mixes`: whether one consumer may list eager and cooperative ones; None: nobody tried it here. `speaks_kip_848`:
+    whether its newest release can be a member of a KIP-848 group. `hands`: the subscriptions that it writes.
+    """
 
     name: str
     assignors: tuple[str, ...]
-    mixes: bool | None  # None: nobody tried it here
+    default: tuple[str, ...]
+    mixes: bool | None
     note: str
+    hands: tuple[Hand, ...]
+    speaks_kip_848: bool = False
 
+    @property
+    def cooperates(self) -> bool:
+        """Whether it has a cooperative assignor for consumers."""
+        return any(COOPERATIVE in SUPPORTED[each] for each in self.assignors if each != STREAMS)
 
-LIBRARIES = {
-    each.name: each
-    for each in (
-        Library("java", ("range", "roundrobin", "sticky", "cooperative-sticky", "stream"), True, "as in KIP-429"),
-        Library(
-            "librdkafka",
-            ("range", "roundrobin", "cooperative-sticky"),
-            False,
-            "refuses a list of eager and cooperative assignors (librdkafka issue 4368)",
-        ),
-        Library("kafka-python", ("range", "roundrobin", "sticky", "cooperative-sticky"), None, "states no generation"),
-        Library("franz-go", ("range", "roundrobin", "sticky", "cooperative-sticky"), None, ""),
-        Library("aiokafka", ("range", "roundrobin", "sticky"), None, "has no cooperative assignor"),
-        Library("kafkajs", ("RoundRobinAssigner",), None, "has no cooperative assignor"),
-    )
-}
-"""Found by running them: Java 4.4.0, librdkafka 2.16.1, kafka-python 3.0.12, franz-go 1.22.2, aiokafka 0.14."""
 
 STREAMS = "stream"
+RANGE, ROUNDROBIN, STICKY, COOPERATIVE_STICKY = "range", "roundrobin", "sticky", "cooperative-sticky"
+_DEALING, _STICKY, _COOPERATIVE = (frozenset(each) for each in ((RANGE, ROUNDROBIN), (STICKY,), (COOPERATIVE_STICKY,)))
+_NONE, _EMPTY, _GENERATION, _PREFIXED = (
+    frozenset({each})
+    for each in (
+        *(UserDataForm.NULL, UserDataForm.EMPTY, UserDataForm.GENERATION),
+        UserDataForm.PREFIXED_OWNED_GENERATION,
+    )
+)
+_MEMORY = frozenset({UserDataForm.OWNED, UserDataForm.OWNED_GENERATION})
+_RACK = _NONE | _EMPTY | {UserDataForm.OPAQUE}
+_V0, _V1, _V3, _OWNED, _ANY, _UP_TO_V2 = range(1), range(1, 2), range(3, 4), range(1, 4), range(4), range(3)
+
+_ALL = (
+    Library(
+        "java",
+        (RANGE, ROUNDROBIN, STICKY, COOPERATIVE_STICKY, STREAMS),
+        (RANGE, COOPERATIVE_STICKY),  # before 3.0 range alone
+        True,
+        "as in KIP-429",
+        (
+            Hand(_DEALING, _ANY, _NONE),
+            Hand(_STICKY, _ANY, _NONE | _MEMORY),
+            Hand(_COOPERATIVE, _OWNED, _GENERATION),
+            Hand(_COOPERATIVE, _V1, _NONE),  # up to 2.8.0
+        ),
+        speaks_kip_848=True,
+    ),
+    Library(
+        "librdkafka",
+        (RANGE, ROUNDROBIN, COOPERATIVE_STICKY),
+        (RANGE, ROUNDROBIN),
+        False,
+        "refuses a list of eager and cooperative assignors (librdkafka issue 4368)",
+        (Hand(_DEALING, _V3, _EMPTY), Hand(_COOPERATIVE, _V3, _EMPTY | _MEMORY)),
+        speaks_kip_848=True,
+    ),
+    Library(
+        "kafka-python",
+        (RANGE, ROUNDROBIN, STICKY, COOPERATIVE_STICKY),
+        (RANGE, ROUNDROBIN),
+        False,
+        "refuses a list of eager and cooperative assignors (KafkaConfigurationError)",
+        (
+            Hand(_DEALING, _V0, _EMPTY),
+            Hand(_STICKY, _V0, _EMPTY | _PREFIXED),
+            Hand(_COOPERATIVE, _V1, _EMPTY),
+        ),
+    ),
+    Library(
+        "franz-go",
+        (RANGE, ROUNDROBIN, STICKY, COOPERATIVE_STICKY),
+        (COOPERATIVE_STICKY,),
+        None,
+        "follows the protocol of the assignor that the group chose, not of all that it lists",
+        (Hand(_DEALING, _V3, _NONE), Hand(_STICKY | _COOPERATIVE, _V3, _MEMORY)),
+        speaks_kip_848=True,
+    ),
+    Library(
+        "aiokafka",
+        (RANGE, ROUNDROBIN, STICKY),
+        (ROUNDROBIN,),
+        None,
+        "has no cooperative assignor",
+        (Hand(_DEALING, _V0, _EMPTY), Hand(_STICKY, _V0, _EMPTY | _MEMORY)),
+    ),
+    Library(
+        "sarama",
+        (RANGE, ROUNDROBIN, STICKY, COOPERATIVE_STICKY),
+        (RANGE,),
+        True,
+        "as in KIP-429",
+        (
+            Hand(_DEALING, _UP_TO_V2, _NONE | _EMPTY),
+            Hand(_STICKY, _UP_TO_V2, _NONE | _EMPTY | _MEMORY),
+            Hand(_COOPERATIVE, _UP_TO_V2, _GENERATION),
+        ),
+    ),
+    Library(
+        "kafka-go",
+        (RANGE, ROUNDROBIN, "rack-affinity"),
+        (RANGE, ROUNDROBIN),
+        None,
+        "has no cooperative assignor",
+        (Hand(_DEALING, _V1, _NONE), Hand(frozenset({"rack-affinity"}), _V1, _RACK)),
+    ),
+    Library(
+        "kafkajs",
+        ("RoundRobinAssigner",),
+        ("RoundRobinAssigner",),
+        None,
+        "has no cooperative assignor",
+        (Hand(frozenset({"RoundRobinAssigner"}), _V0, _EMPTY),),
+    ),
+)
+LIBRARIES = {each.name: each for each in _ALL}
+"""Java 4.4.0, librdkafka 2.16.1, kafka-python 3.0.12, franz-go 1.22.2, aiokafka 0.14.0, Sarama 1.61.1, kafka-go 0.4.51,
+KafkaJS 2.2.4, the likelier one first where several write the same bytes; an older release or a library that is not here
+may write the same. Their bytes were seen, Sarama's and kafka-go's read from their sources. Java and librdkafka were run
+as members of KIP-848 groups; franz-go has it as an option, the others never send a ConsumerGroupHeartbeat."""
+
 KAFKAS_ASSIGNORS = frozenset(LIBRARIES["java"].assignors) - {STREAMS}
 """Client-side assignors that Kafka itself brings for consumers."""
-SPEAK_KIP_848 = frozenset({"java", "librdkafka", "franz-go"})
-"""Libraries whose newest releases can be members of a KIP-848 group. Java and librdkafka were run as such; franz-go
-1.22.2 has it as an option. kafka-python 3.0.12, aiokafka 0.14.0, Sarama 1.61.1, kafka-go 0.4.51 and KafkaJS 2.2.4 never
-send a ConsumerGroupHeartbeat."""
+SPEAK_KIP_848 = frozenset(each.name for each in _ALL if each.speaks_kip_848)
 
 
 def since(assignor: str) -> ByteCode:

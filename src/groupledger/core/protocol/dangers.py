@@ -8,7 +8,15 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from groupledger.core.custom.group import Protocol
-from groupledger.core.protocol.compatibility import LIBRARIES, STREAMS, SUPPORTED, ByteCode, protocol_of, since
+from groupledger.core.protocol.compatibility import (
+    LIBRARIES,
+    STREAMS,
+    SUPPORTED,
+    ByteCode,
+    Library,
+    protocol_of,
+    since,
+)
 from groupledger.core.protocol.settlement import Settlement
 
 MOST_NAMED = 3
@@ -27,6 +35,26 @@ class Danger(enum.StrEnum):
     OLD_MEMBER_MAY_LEAD = "old-member-may-lead"  # it does not lead now, but would if the leader left
     CLIENT_NOT_TRIED = "client-not-tried"  # a warning: nobody here knows whether this library can mix
     CLIENT_NOT_TOLD = "client-not-told"  # a warning: the log does not tell which library this is
+
+    @property
+    def what(self) -> str:
+        """Describe it for any group that has it."""
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    Danger.STREAMS_ASSIGNOR: "Kafka Streams would get an assignor of other consumers, or they that of Streams",
+    Danger.DOUBLE_OWNER: "seen in the rehearsal: a partition was given to a member while another still owned it",
+    Danger.OLD_LEADER: "the leader's client is older than Kafka 2.4: it cannot read what cooperative members own",
+    Danger.NO_COMMON_ASSIGNOR: "a member that comes back lists no assignor that all others list: it cannot join",
+    Danger.CLIENT_CANNOT_MIX: "the client library refuses a list of eager and cooperative assignors",
+    Danger.CLIENT_LACKS_ASSIGNOR: "the client library, or its release, does not have an assignor of the list",
+    Danger.OLD_MEMBER_MAY_LEAD: "as `old-leader`, should the leader leave: a member with such a client would lead",
+    Danger.CLIENT_NOT_TRIED: "a warning: the client library may take a list of eager and cooperative assignors, but "
+    "nobody who keeps this table has run it with one: bounce a group of its own first, and see that the first bounce "
+    "leaves all members in the group",
+    Danger.CLIENT_NOT_TOLD: "a warning: several client libraries write the bytes of this member; name it with --client",
+}
 
 
 WARNINGS = frozenset({Danger.CLIENT_NOT_TRIED, Danger.CLIENT_NOT_TOLD})
@@ -86,6 +114,13 @@ def bounced(client: GroupClient, bounce: Bounce) -> GroupClient:
 def obstacles(clients: Sequence[GroupClient], bounces: Iterable[Bounce]) -> list[Hazard]:
     """What stands in the way whatever the order of the steps: of each danger and its reason, all whom it concerns."""
     found: dict[Hazard, list[str]] = {}
+    bounces = tuple(bounces)
+    listed = {each for bounce in bounces for each in bounce.assignors} - {STREAMS}
+    if any(Protocol.COOPERATIVE in SUPPORTED[each] for each in listed):
+        for client in clients:
+            if not LIBRARIES[client.library].cooperates:
+                found.setdefault(_never_cooperates(LIBRARIES[client.library]), []).append(client.member)
+        clients = [client for client in clients if LIBRARIES[client.library].cooperates]
     for client in clients:
         lacking = _lacking(client)
         if lacking:
@@ -98,6 +133,13 @@ def obstacles(clients: Sequence[GroupClient], bounces: Iterable[Bounce]) -> list
                 found.setdefault(finding, []).append(after.member)
         clients = [after for _, after in pairs]
     return [Hazard(danger, f"{_named(members)}: {evidence}") for (danger, evidence), members in found.items()]
+
+
+def _never_cooperates(library: Library) -> Hazard:
+    """Say that this library is at the end of its way, and which other ways there are."""
+    told = f"{library.name} has no cooperative assignor, only {', '.join(library.assignors)}"
+    left = "what is left: members of another client, by KIP-848 or in a new group"
+    return Hazard(Danger.CLIENT_LACKS_ASSIGNOR, f"{told}; {left}")
 
 
 def _named(members: Iterable[str]) -> str:
@@ -138,7 +180,8 @@ def warnings(client: GroupClient) -> Iterator[Hazard]:
     """What nobody knows of a client that comes back."""
     library = LIBRARIES[client.library]
     if client.lists_both and library.mixes is None and not _lacking(client):
-        evidence = f"nobody here tried whether {library.name} takes such a list: try it on a group of its own first"
+        reads = f"nobody here tried whether {library.name} takes such a list (it {library.note})"
+        evidence = f"{reads}: try it on a group of its own first"
         yield Hazard(Danger.CLIENT_NOT_TRIED, evidence)
     if client.perhaps:
         evidence = f"{client.member} is taken for {library.name}; by its subscriptions it may be"

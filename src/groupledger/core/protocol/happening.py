@@ -11,6 +11,7 @@ from groupledger.core.custom.naming import SOLVED_ALONE, CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
+from groupledger.core.protocol.client_library import require_played
 from groupledger.core.protocol.compatibility import SUPPORTED, protocol_of
 from groupledger.core.protocol.coordinator import Registered
 from groupledger.core.protocol.group import ClassicGroup, ClassicProcess
@@ -118,6 +119,7 @@ def new_consumer(
 def _supported(custom: Mapping[str, CustomAssignor], assignor: str) -> Iterable[Protocol]:
     if assignor in custom:
         return custom[assignor].supported_protocols
+    require_played(assignor)
     if assignor not in ASSIGNORS:
         expected = ", ".join([*ASSIGNORS, *custom])
         raise Fault("UNKNOWN_ASSIGNOR", f"assignor is {assignor!r}; expected one of {expected}; {SOLVED_ALONE}")

@@ -17,6 +17,7 @@ from groupledger.core.custom.group import Protocol, TopicPartition, cooperative_
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
+from groupledger.core.protocol.client_library import UNPLAYED
 from groupledger.core.protocol.compatibility import LIBRARIES, STREAMS, SUPPORTED
 from groupledger.core.protocol.coordinator import choose_assignor
 from groupledger.core.protocol.dangers import (
@@ -305,8 +306,8 @@ def _step(
     )
 
 
-def _streams(group: Told) -> object:
-    """In place of Streams' own assignor: everyone an even share, kept where it was."""
+def _evenly(group: Told) -> object:
+    """In place of an assignor that cannot be played: everyone an even share, kept where it was."""
     members = sorted(group.members, key=lambda member: member.member_id)
     left = {each: None for member in members for each in group.partitions(member.member_id)}
     share = -(-len(left) // max(len(members), 1))
@@ -321,4 +322,4 @@ def _streams(group: Told) -> object:
     return cooperative_step(group, given)
 
 
-STAND_IN = {STREAMS: CustomAssignor(STREAMS, _streams, frozenset(SUPPORTED[STREAMS]), STREAMS)}
+STAND_IN = {each: CustomAssignor(each, _evenly, frozenset(SUPPORTED[each]), each) for each in (STREAMS, *UNPLAYED)}

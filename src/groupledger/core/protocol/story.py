@@ -20,7 +20,7 @@ from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.callbacks import Callback
-from groupledger.core.protocol.client_library import read_client_library, require_assignors
+from groupledger.core.protocol.client_library import BAD_CLIENT, read_client_library, require_assignors, stand_in
 from groupledger.core.protocol.compatibility import LIBRARIES, ByteCode
 from groupledger.core.protocol.consumer_group.coordinated import Coordinated
 from groupledger.core.protocol.consumer_group_json import group_key, read_settings, write_coordinated, write_settings
@@ -33,6 +33,7 @@ from groupledger.core.protocol.settlement import MemberCall, MemberRound, Pace, 
 from groupledger.core.protocol.simulator import MOST_ROUNDS, Script, simulate_all
 from groupledger.core.protocol.times_json import read_times, write_times
 from groupledger.core.protocol.ways import OtherWay, ways_of
+from groupledger.core.registry import JAVA
 from groupledger.core.step import Form
 from groupledger.core.visible_text import json_text
 
@@ -95,10 +96,26 @@ def refused_line(name: Any, number: int, fault: Fault) -> dict[str, Any]:
 def result_of(name: Any, settlements: list[Settlement], *, metrics: bool) -> dict[str, Any]:
     """The result of a script: what came of each event, and KIP-429's metrics of the whole if they are asked for."""
     result: dict[str, Any] = {"id": name, "events": [told(each) for each in settlements]}
+    if notes := _stand_ins(settlements):
+        result["notes"] = notes
     if metrics:
         require_consumers((each.event for each in settlements), "metrics")
         result["metrics"] = [each._asdict() for each in of_simulation(settlements, whole(settlements))]
     return result
+
+
+def _stand_ins(settlements: Iterable[Settlement]) -> list[str]:
+    """Say where a leader of another library was simulated with Java's algorithm."""
+    library: dict[str, str] = {}
+    found: dict[str, None] = {}
+    for settled in settlements:
+        if isinstance(settled.event, e.Join):
+            library[settled.event.member] = settled.event.library
+        for took in settled.rounds:
+            note = stand_in(library.get(took.leader, JAVA), took.assignor)
+            if note is not None:
+                found[note] = None
+    return list(found)
 
 
 def _add_ways(result: dict[str, Any], found: list[list[OtherWay]]) -> None:
@@ -180,7 +197,7 @@ def _event(found: Any, place: str) -> e.Event:
 
 
 def _with_client(values: dict[str, Any], kind: type[e.Event], place: str) -> dict[str, Any]:
-    """`"client": "java@2.3"` of a join says its library and its byte code; it lists what that has."""
+    """`"client": "java@2.3"` of a join says its library and its byte code; it lists what that has, or its default."""
     if kind is not e.Join or "client" not in values:
         return values
     told = values.pop("client")
@@ -188,8 +205,14 @@ def _with_client(values: dict[str, Any], kind: type[e.Event], place: str) -> dic
     for name in ("byte_code", "library"):
         require(name not in values, f"{place}.{name}", values.get(name), "none beside client, which says it")
     client = read_client_library(told)
-    listed = values.get("assignors", list(e.COOPERATIVE_STICKY))
-    if isinstance(listed, list) and values.get("group_protocol", e.GroupProtocol.CLASSIC) == e.GroupProtocol.CLASSIC:
+    protocol = values.get("group_protocol", e.GroupProtocol.CLASSIC)
+    if protocol == e.GroupProtocol.CONSUMER and not LIBRARIES[client.name].speaks_kip_848:
+        message = f"{place}.group_protocol is {protocol}, which {client.name} does not speak (KIP-848)"
+        raise Fault(BAD_CLIENT, message)
+    if protocol == e.GroupProtocol.CLASSIC:
+        values.setdefault("assignors", list(client.default))
+    listed = values.get("assignors", [])
+    if isinstance(listed, list) and protocol == e.GroupProtocol.CLASSIC:
         require_assignors(client, tuple(each for each in listed if isinstance(each, str)), place)
     return {**values, "byte_code": client.byte_code.name, "library": client.name}
 
