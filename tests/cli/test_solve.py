@@ -30,10 +30,17 @@ def kafkas_own(name, count=50):
         return [json.loads(line) for line in islice(lines, count)]
 
 
+def as_read(scenario):
+    """Without what members said and this assignor does not read: range and roundrobin no claims, the others no id."""
+    unread = ("instance_id",) if "sticky" in scenario["assignor"] else ("owned", "generation")
+    members = [{key: value for key, value in each.items() if key not in unread} for each in scenario["members"]]
+    return {**scenario, "members": members}
+
+
 @pytest.mark.parametrize("name", ["homog.jsonl.gz", "static.jsonl.gz"])
 def test_answers_are_kafkas_in_order(name):
     pairs = kafkas_own(name)
-    code, results, _ = solved("".join(json.dumps(pair["scenario"]) + "\n" for pair in pairs))
+    code, results, _ = solved("".join(json.dumps(as_read(pair["scenario"])) + "\n" for pair in pairs))
     assert code == 0
     assert [result["id"] for result in results] == [pair["scenario"]["id"] for pair in pairs]
     assert [result.get("assignment") for result in results] == [pair["result"].get("assignment") for pair in pairs]

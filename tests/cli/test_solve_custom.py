@@ -30,7 +30,8 @@ def solved(text, *names):
 
 def test_a_line_may_name_what_an_option_named():
     names = [f"{FAULTY}:{name}" for name in ("in_turns", "in_turns_in_steps", "raises")]
-    code, results, _ = solved("".join(map(line, [*names, "range"])), *names)
+    plain = line("range", owned=None, generation=None)
+    code, results, _ = solved("".join([*map(line, names), plain]), *names)
     assert code == 0
     assert [result.get("assignment") for result in results] == [
         {"A": [["t", 0]], "B": [["t", 1]]},

@@ -34,7 +34,10 @@ def test_a_line_gives_a_line():
         ({"members": [GOOD["members"][0]] * 2}, ("'a'", "twice")),
         ({"members": [{"id": "a"}]}, ("members.0.topics", "list")),
         ({"transfering": True}, ("a key is 'transfering'", "transferring")),
-        ({"members": [{"id": "a", "topics": [], "ownd": []}]}, ("a key of members.0 is 'ownd'", "owned")),
+        (
+            {"assignor": "cooperative-sticky", "members": [{"id": "a", "topics": [], "ownd": []}]},
+            ("a key of members.0 is 'ownd'", "owned"),
+        ),
         ({"transferring": "no"}, ("transferring is 'no'", "true or false")),
         ({"assignor": "server-range", "topics": {"t": {"partition": 1}}}, ("a key of topics.t is 'partition'",)),
         ({"assignor": "server-uniform", "members": [{"owned": []}]}, ("a key of members.0 is 'owned'", "assigned")),

@@ -60,7 +60,7 @@ class ScenarioCode(Code):
     BAD_JSON = "BAD_JSON", "a line that is no JSON"
     BAD_SCENARIO = "BAD_SCENARIO", "a line that is not of the form of a scenario"
     UNKNOWN_ASSIGNOR = "UNKNOWN_ASSIGNOR", "an assignor that is neither one of ours nor a custom one that was named"
-    NO_ANSWER = "NO_ANSWER", "an assignor that leaves its answer to chance"
+    NO_ANSWER = "NO_ANSWER", "an assignor that leaves its answer to chance, or one that is not modelled with racks"
     BAD_GROUP = "BAD_GROUP", "a group of the KIP-848 protocol that cannot be"
     BAD_USER_DATA = "BAD_USER_DATA", "user data of sticky-stream-join that are not KIP-315's"
 

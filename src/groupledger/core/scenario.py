@@ -25,7 +25,7 @@ from groupledger.core.faults import Fault
 from groupledger.core.group_encoding import EncodedGroups
 from groupledger.core.input_codes import ScenarioCode
 from groupledger.core.registry import STREAM_JOIN
-from groupledger.core.scenario_form import require_form, require_known_keys
+from groupledger.core.scenario_form import require_form, require_known_keys, require_no_racks
 from groupledger.core.scenario_groups import encode
 from groupledger.core.visible_text import json_text
 
@@ -47,6 +47,7 @@ def solve(
 
         return solve_server(scenario)
     require_form(scenario)
+    require_no_racks(scenario)
     if scenario["assignor"] in (custom or {}):
         from groupledger.core.custom.scenarios import solve as solve_custom
 
@@ -112,7 +113,7 @@ def _solve_line(number: int, line: str, mode: Mode, custom: Mapping[str, CustomA
     try:
         scenario = _parsed(line)
         name = scenario.get("id")
-        require_known_keys(scenario)
+        require_known_keys(scenario, custom or {})
         result = solve(scenario, mode=mode, custom=custom)
         return result | {"error": NO_MEMBERS} if "error" in result and not scenario["members"] else result
     except Fault as fault:

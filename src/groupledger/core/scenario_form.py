@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import binascii
 from base64 import b64decode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from groupledger.core.faults import Fault
@@ -26,34 +26,94 @@ class _Keys(NamedTuple):
     of_part: tuple[str, ...] = ()
 
 
-_COORDINATED = ("members", "joining", "history", "subscription_type")
 OF_TASKS = _Keys(
-    ("id", "assignor", "subtopologies", "standby_replicas", *_COORDINATED),
+    ("id", "assignor", "subtopologies", "standby_replicas", "members", "joining", "history"),
     ("id", "process_id", "active", "standby", "offsets"),
     "subtopologies",
     ("tasks", "stateful"),
 )
-OF_SERVER = _Keys(
-    ("id", "assignor", "topics", "deleted", *_COORDINATED),
-    ("id", "topics", "assigned", "instance_id", "rack"),
+OF_RANGE = _Keys(
+    ("id", "assignor", "topics", "members", "subscription_type"),
+    ("id", "topics", "instance_id"),
     "topics",
     ("id", "partitions"),
 )
-OF_CLIENTS = _Keys(
-    ("id", "assignor", "topics", "members", "racks", "transferring", "is_sticky", "leader"),
-    ("id", "topics", "owned", "generation", "instance_id", "rack", "user_data"),
+OF_SERVER = _Keys(
+    (*OF_RANGE.scenario, "deleted", "joining", "history"), ("id", "topics", "assigned"), "topics", ("id", "partitions")
 )
+_REPORTS = ("transferring", "is_sticky")
+_SAID, _REMEMBERED = ("owned", "generation", "user_data"), ("user_data",)
+_OF_CLIENTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "range": (("racks", *_REPORTS), ("instance_id", "rack")),
+    "roundrobin": (_REPORTS, ("instance_id",)),
+    "sticky": (("racks", *_REPORTS), (*_SAID, "rack")),
+    "cooperative-sticky": (("racks", *_REPORTS), (*_SAID, "rack")),
+    "constrained-cooperative-sticky": (_REPORTS, _SAID),
+    "sticky-stream-join": (_REPORTS, _SAID),
+    "librdkafka-cooperative-sticky": (_REPORTS, _SAID[:2]),
+    "kafka-python-range": ((), ("instance_id",)),
+    "kafka-python-roundrobin": ((), ("instance_id",)),
+    "kafka-python-sticky": ((), _REMEMBERED),
+    "kafka-python-cooperative-sticky": ((), _SAID[:2]),
+    "aiokafka-range": ((), ()),
+    "aiokafka-roundrobin": ((), ()),
+    "aiokafka-sticky": ((), _REMEMBERED),
+    "kafkajs-roundrobin": (("leader",), ()),
+    "librdkafka-range": ((), ("instance_id",)),
+    "librdkafka-roundrobin": ((), ("instance_id",)),
+    "franz-go-range": ((), ("instance_id",)),
+    "franz-go-roundrobin": ((), ("instance_id",)),
+    "franz-go-sticky": ((), (*_REMEMBERED, "instance_id")),
+    "franz-go-cooperative-sticky": ((), (*_SAID, "instance_id")),
+    "sarama-range": ((), ()),
+    "sarama-roundrobin": ((), ()),
+    "kafka-go-range": ((), ()),
+    "kafka-go-roundrobin": ((), ()),
+}
+"""The optional keys that each reads of a scenario, and of its members."""
+_CUSTOM = ((), (*_SAID, "instance_id", "rack"))
+_ANY = (("racks", *_REPORTS, "leader"), _CUSTOM[1])
+RACKS_UNMODELLED = {
+    "librdkafka": ("librdkafka-range", "librdkafka-cooperative-sticky"),
+    "franz-go with BalanceRacks": ("franz-go-range", "franz-go-sticky", "franz-go-cooperative-sticky"),
+}
+"""Assignors that balance by racks (KIP-881) in their library and do not here."""
 
 
-def require_known_keys(scenario: Mapping[str, Any]) -> None:
-    """Refuse a key that the assignor does not read: a misspelt one would silently change the answer."""
+def _keys(name: str, custom: Collection[str]) -> _Keys:
+    """Return the keys that an assignor reads; of an unknown one all, so that its name is complained of."""
+    if name == "server-sticky":
+        return OF_TASKS
+    if name.startswith("server-"):
+        return OF_RANGE if name == "server-range" else OF_SERVER
+    scenario, member = _CUSTOM if name in custom else _OF_CLIENTS.get(name, _ANY)
+    return _Keys(("id", "assignor", "topics", "members", *scenario), ("id", "topics", *member))
+
+
+def require_known_keys(scenario: Mapping[str, Any], custom: Collection[str] = ()) -> None:
+    """Refuse a key that the assignor does not read, unless it is null: a misspelt one would silently change the answer.
+
+    `custom`: names of custom assignors. Raises Fault: BAD_SCENARIO, NO_ANSWER as `require_no_racks`.
+    """
     name = str(scenario.get("assignor"))
-    keys = OF_TASKS if name == "server-sticky" else OF_SERVER if name.startswith("server-") else OF_CLIENTS
-    for key in scenario:
-        _one_of(key, keys.scenario, "a key")
+    require_no_racks(scenario)
+    keys = _keys(name, custom)
+    for key, value in scenario.items():
+        _one_of(key, keys.scenario if value is not None else (*keys.scenario, *_ANY[0]), "a key")
     for place, some, known in _objects(scenario, keys):
-        for key in some:
-            _one_of(key, known, f"a key of {place}")
+        for key, value in some.items():
+            _one_of(key, known if value is not None else (*known, *_ANY[1]), f"a key of {place}")
+
+
+def require_no_racks(scenario: Mapping[str, Any]) -> None:
+    """Raise Fault NO_ANSWER for racks that the library's assignor would balance by, and the one here does not."""
+    name = scenario.get("assignor")
+    members = scenario.get("members")
+    racks = [each.get("rack") for each in (members if isinstance(members, list) else ()) if isinstance(each, dict)]
+    for library, names in RACKS_UNMODELLED.items():
+        if name in names and (scenario.get("racks") or any(racks)):
+            message = f"{library} balances by racks (KIP-881), which is not modelled for {name}: no answer with racks;"
+            raise Fault(ScenarioCode.NO_ANSWER, f"{message} expected a scenario without racks")
 
 
 def _objects(scenario: Mapping[str, Any], keys: _Keys) -> Iterator[tuple[str, Mapping[str, Any], tuple[str, ...]]]:

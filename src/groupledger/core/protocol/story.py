@@ -112,9 +112,8 @@ def _stand_ins(settlements: Iterable[Settlement]) -> list[str]:
         if isinstance(settled.event, e.Join):
             library[settled.event.member] = settled.event.library
         for took in settled.rounds:
-            note = stand_in(library.get(took.leader, JAVA), took.assignor)
-            if note is not None:
-                found[note] = None
+            note = stand_in(library.get(took.leader or "", JAVA), took.assignor or "")
+            found |= {} if note is None else {note: None}
     return list(found)
 
 
