@@ -20,7 +20,8 @@ COOPERATIVE = {"subscription_version": 3, "user_data": b"\x00\x00\x00\x01"}
 LIBRDKAFKA = {"subscription_version": 3, "user_data": b""}
 PYTHON = {"subscription_version": 0, "user_data": b""}
 OLD_JAVA = {"subscription_version": 1, "user_data": None}
-STRANGER = {"subscription_version": 9, "user_data": None}
+STRANGER = {"subscription_version": 3, "user_data": b"?"}
+LATER = {"subscription_version": 9, "user_data": None}
 NEWCOMER = {"subscription_version": None, "user_data": None}
 TWO = {"m": "a:0,1,2", "n": "b:0,1,2"}
 SHARED = {"m": "a:0,1,2 b:0,1,2", "n": "a:3,4,5 b:3,4,5"}
@@ -71,9 +72,15 @@ def again(name, *states):
     return recorded(of)
 
 
-def attributed(name, attribution, names, stranger="m"):
+def rejected(of, offset=1):
+    """A record that far behind the group's last state was put into quarantine."""
+    place = {"log_partition": 0, "offset": of.offset + offset, "stage": "classic", "code": "TRUNCATED"}
+    return of.add("quarantine", **place, message="the value of a record ends early")
+
+
+def attributed(name, attribution, names, written=LATER, stranger="m"):
     """The leader is `m`."""
-    of = group(name, written={stranger: STRANGER})
+    of = group(name, written={stranger: written})
     return of.result(0, 0, attribution=attribution, attributed_to=names)
 
 
@@ -85,16 +92,28 @@ CASES = [
     (group("connect", protocol_type="connect"), "blocked", ["NOT_CONSUMERS"]),
     (group("streams", assignor="stream", told=b"\x01"), "blocked", ["STREAMS"]),
     (group("user data", told=b"\x00"), "blocked", ["ASSIGNMENT_HAS_USER_DATA"]),
-    (group("python", **RANGE, written={"n": PYTHON}), "blocked", ["CLIENT_LACKS_KIP_848"]),
-    (group("old java", **RANGE, written={"n": OLD_JAVA}), "blocked", ["CLIENT_LACKS_KIP_848"]),
+    (group("python", **RANGE, written={"n": PYTHON}), "converts", ["CLIENT_LACKS_KIP_848"]),
+    (group("old java", **RANGE, written={"n": OLD_JAVA}), "converts", ["CLIENT_LACKS_KIP_848"]),
+    (group("kafkajs", assignor="RoundRobinAssigner", written={"m": PYTHON, "n": PYTHON}), "converts",
+     ["CLIENT_LACKS_KIP_848"]),
+    (group("later", written={"n": LATER}), "unknown", ["SUBSCRIPTION_NOT_KNOWN"]),
+    (group("before any", **RANGE, written={"n": {"subscription_version": -1, "user_data": None}}), "unknown",
+     ["SUBSCRIPTION_NOT_KNOWN"]),
+    (group("nothing sent", **RANGE, written={"n": NEWCOMER}), "unknown", ["SUBSCRIPTION_NOT_KNOWN"]),
+    (attributed("later, and java's answer", "exact", ["java-cooperative-sticky"]), "unknown",
+     ["SUBSCRIPTION_NOT_KNOWN"]),
+    (rejected(group("unread since")), "unknown", ["RECORD_NOT_READ"]),
+    (rejected(group("unread before"), offset=-1), "ready", []),
     (history("never had members").state(0, 1, {}, snapshot_kind="birth"), "unknown", ["NO_MEMBERS_RECORDED"]),
     (group("cut", complete=False), "unknown", ["INCOMPLETE_RECORD"]),
     (without_bytes("from tables"), "unknown", ["ASSIGNMENT_NOT_KEPT"]),
     (group("stranger", written={"n": STRANGER}), "unknown", ["CLIENT_NOT_KNOWN"]),
-    (attributed("told by its answer", "exact", ["java-cooperative-sticky"]), "ready", []),
-    (attributed("told to be python's", "equal-sets", ["kafka-python-sticky"]), "blocked", ["CLIENT_LACKS_KIP_848"]),
-    (attributed("a stranger's leader is java", "exact", ["java-sticky"], "n"), "unknown", ["CLIENT_NOT_KNOWN"]),
-    (attributed("perhaps java's", "perhaps", ["java-sticky"]), "unknown", ["CLIENT_NOT_KNOWN"]),
+    (attributed("told by its answer", "exact", ["java-cooperative-sticky"], STRANGER), "ready", []),
+    (attributed("told to be python's", "equal-sets", ["kafka-python-sticky"], STRANGER), "converts",
+     ["CLIENT_LACKS_KIP_848"]),
+    (attributed("a stranger's leader is java", "exact", ["java-sticky"], STRANGER, "n"), "unknown",
+     ["CLIENT_NOT_KNOWN"]),
+    (attributed("perhaps java's", "perhaps", ["java-sticky"], STRANGER), "unknown", ["CLIENT_NOT_KNOWN"]),
     (group("custom", assignor="com.acme.Mine"), "unknown", ["CUSTOM_ASSIGNOR"]),
     (group("custom that remembers", assignor="mine", told=b"x"), "blocked",
      ["ASSIGNMENT_HAS_USER_DATA", "CUSTOM_ASSIGNOR"]),
@@ -171,7 +190,7 @@ def test_a_forecast_has_both_assignments_and_what_moves(groups):
 
 def test_the_worst_come_first_and_all_are_counted(place):
     answer = told(place)
-    order = ["blocked", "unknown", "ready", "converted"]
+    order = ["blocked", "unknown", "converts", "ready", "converted"]
     states = [each["readiness"] for each in answer["groups"]]
     assert states == sorted(states, key=order.index)
     assert answer["counts"] == {state: states.count(state) for state in order}

@@ -55,3 +55,5 @@ def test_one_reason_that_blocks_decides():
     assert state("STATIC_MEMBERS") is Readiness.READY
     assert state("STATIC_MEMBERS", "CUSTOM_ASSIGNOR") is Readiness.UNKNOWN
     assert state("CUSTOM_ASSIGNOR", "STREAMS", "EMPTY_NOW") is Readiness.BLOCKED
+    assert state("CLIENT_LACKS_KIP_848", "EMPTY_NOW") is Readiness.CONVERTS
+    assert state("CLIENT_LACKS_KIP_848", "CUSTOM_ASSIGNOR") is Readiness.UNKNOWN

@@ -96,7 +96,9 @@ def test_exactly_the_keys_that_can_change_an_answer_are_accepted(name):
         told = only(scenario(random_, name), scenario_keys, some)
         answer = solve(told)
         for key in {*scenario_keys, *some} - changed:
-            without = only(told, [each for each in scenario_keys if each != key], [each for each in some if each != key])
+            without = only(
+                told, [each for each in scenario_keys if each != key], [each for each in some if each != key]
+            )
             if solve(without) != answer:
                 changed.add(key)
         if changed == {*scenario_keys, *member_keys}:

@@ -80,7 +80,7 @@ def evidence(reader: Reader, rows: Sequence[Record], within: Scope) -> dict[Grou
     """What else is known of these groups; of a period what changed in it."""
     classic = [row for row in rows if row["group_type"] == CLASSIC]
     user_data, attributed = _user_data(reader, classic), _attributed(reader, classic)
-    changed, storms = _changed(reader, within), _storms(reader, within)
+    changed, storms, rejected = _changed(reader, within), _storms(reader, within), _rejected(reader, within)
     found = {}
     for row in rows:
         key, snapshot = group_of(row), row["snapshot_id"]
@@ -91,6 +91,7 @@ def evidence(reader: Reader, rows: Sequence[Record], within: Scope) -> dict[Grou
             {each["member_id"]: (each["a"], each["b"]) for each in of_group if each["a"] != each["b"]},
             frozenset(each["member_id"] for each in of_group if each["c"] != each["d"]),
             storms.get(key),
+            _unread(row, rejected.get(key, ())),
         )
     return found
 
@@ -153,6 +154,27 @@ def _attributed(reader: Reader, rows: Sequence[Record]) -> dict[str, frozenset[s
                 )
                 found[row["snapshot_id"]] = frozenset(each for each in told if each is not None)
     return found
+
+
+def _rejected(reader: Reader, within: Scope) -> dict[GroupKey, list[Record]]:
+    """The quarantined records of each group, in the order of the log."""
+    condition, values = within.of_groups("t.")
+    query = (
+        "SELECT t.cluster_id, t.group_id, t.log_partition, t.offset, t.code, t.message FROM current_quarantine t "
+        f"WHERE {condition} AND t.group_id IS NOT NULL ORDER BY t.offset, t.code, t.message"
+    )
+    found: dict[GroupKey, list[Record]] = {}
+    for row in records(reader, query, **values):
+        found.setdefault(group_of(row), []).append(row)
+    return found
+
+
+def _unread(state: Record, rejected: Sequence[Record]) -> str | None:
+    """The first record behind a state, in its log partition, that could not be read."""
+    for row in rejected:
+        if row["log_partition"] == state["log_partition"] and (row["offset"] or 0) > state["offset"]:
+            return f"offset {row['offset']} of partition {row['log_partition']}: {row['code']}: {row['message']}"
+    return None
 
 
 def _changed(reader: Reader, within: Scope) -> dict[GroupKey, list[Record]]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from groupledger.answers.generations import CLASSIC
 from groupledger.answers.recorded_states import CONSUMER
 from groupledger.core import conversion as c
-from groupledger.core.protocol.compatibility import KAFKAS_ASSIGNORS, SPEAK_KIP_848, STREAMS
-from groupledger.core.protocol.handwriting import libraries
+from groupledger.core.protocol.compatibility import LIBRARIES, SPEAK_KIP_848, STREAMS
+from groupledger.core.protocol.handwriting import JAVA, is_older_java, libraries, named_writers
 from groupledger.core.protocol.recorded import CONSUMERS
 from groupledger.core.short_names import shortened
 from groupledger.core.wire.consumer_protocol import NEWEST_VERSION
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from groupledger.core.assignors.server.conversion import GroupBefore, Owned
     from groupledger.core.conversion import Effect, Obstacle
 
+KNOWN_ASSIGNORS = frozenset(name for each in LIBRARIES.values() for name in each.assignors)
 NAMED = 3
 """Members or topics that an evidence names."""
 
@@ -39,7 +40,8 @@ class Evidence:
 
     `user_data`: members whose recorded assignment has some; None: the record's bytes are not kept. `attributed`:
     libraries that give what the leader recorded. `assignors` and `subscriptions`: members that had several in the
-    period without a restart, with those. `storm`: what says that it is one.
+    period without a restart, with those. `unread`: a later record that is in quarantine. `storm`: what says that it is
+    one.
     """
 
     user_data: frozenset[str] | None = frozenset()
@@ -47,6 +49,7 @@ class Evidence:
     assignors: Mapping[str, tuple[str, ...]] | None = None
     subscriptions: frozenset[str] = frozenset()
     storm: str | None = None
+    unread: str | None = None
 
 
 def obstacles(state: Record, members: Sequence[Record], seen: Evidence) -> Iterator[Hindrance]:
@@ -91,7 +94,9 @@ def _of_assignor(state: Record, seen: Evidence) -> Iterator[Hindrance]:
     assignor = state["assignor"]
     if not state["complete"]:
         yield _reason(c.INCOMPLETE_RECORD, "no verdict rests on the last record")
-    if assignor not in KAFKAS_ASSIGNORS:
+    if seen.unread is not None:
+        yield _reason(c.RECORD_NOT_READ, seen.unread)
+    if assignor not in KNOWN_ASSIGNORS:
         yield _reason(c.CUSTOM_ASSIGNOR, f"the assignor is {assignor!r}")
     if seen.user_data is None:
         yield _reason(c.ASSIGNMENT_NOT_KEPT, f"the bytes of {state['snapshot_id']} are not in `log_records`")
@@ -107,21 +112,25 @@ def _of_assignor(state: Record, seen: Evidence) -> Iterator[Hindrance]:
 
 def _of_clients(state: Record, members: Sequence[Record], attributed: frozenset[str]) -> Iterator[Hindrance]:
     lacking: dict[str, list[str]] = {}
-    strangers = []
+    strangers, unread = [], dict[str, list[str]]()
     for row in members:
         version = row["subscription_version"]
+        if version is None or not 0 <= version <= NEWEST_VERSION:
+            told = "an empty subscription" if version is None else f"version {version} of the subscription"
+            unread.setdefault(told, []).append(row["member_id"])
+            continue
         known = libraries(state["assignor"], version, row["user_data"])
         if not known and row["member_id"] == state["leader"]:
             known = attributed
-        old = version is not None and version < NEWEST_VERSION  # Java writes it since Kafka 3.5
         if not known:
             strangers.append(row["member_id"])
-        elif not known & SPEAK_KIP_848 or (old and known & SPEAK_KIP_848 <= {"java"}):
-            named = " or ".join(f"{name} before 3.5" if name == "java" and old else name for name in sorted(known))
-            lacking.setdefault(named, []).append(row["member_id"])
+        elif not known & SPEAK_KIP_848 or (is_older_java(version) and known & SPEAK_KIP_848 <= {JAVA}):
+            lacking.setdefault(named_writers(known, version), []).append(row["member_id"])
+    for named, those in sorted(unread.items()):
+        yield _reason(c.SUBSCRIPTION_NOT_KNOWN, f"{few(_short(those))} {_writes(those)} {named}")
     for named, those in sorted(lacking.items()):
         yield _reason(c.CLIENT_LACKS_KIP_848, f"{few(_short(those))} {_writes(those)} as {named}")
-    if strangers and state["assignor"] in KAFKAS_ASSIGNORS:
+    if strangers and state["assignor"] in KNOWN_ASSIGNORS:
         yield _reason(c.CLIENT_NOT_KNOWN, f"{few(_short(strangers))} {_writes(strangers)} as none of them")
 
 

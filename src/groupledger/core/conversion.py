@@ -15,8 +15,9 @@ from enum import StrEnum
 class Effect(StrEnum):
     """An obstacle's effect on the conversion, the gravest first."""
 
-    BLOCKS = "blocks"  # the conversion is refused, or a member cannot take part
+    BLOCKS = "blocks"  # the coordinator refuses the conversion
     UNKNOWN = "unknown"  # the ledger does not show whether it works
+    STAYS_CLASSIC = "stays-classic"  # the group is converted, and a member stays a classic one
     CAUTION = "caution"  # it works; take care of this first
 
 
@@ -25,6 +26,7 @@ class Readiness(StrEnum):
 
     BLOCKED = "blocked"
     UNKNOWN = "unknown"
+    CONVERTS = "converts"  # and some members stay classic ones
     READY = "ready"
     CONVERTED = "converted"  # its coordinator already assigns
 
@@ -53,7 +55,10 @@ ASSIGNMENT_HAS_USER_DATA = Obstacle(
     "lost (KAFKA-18134)",
 )
 CLIENT_LACKS_KIP_848 = Obstacle(
-    "CLIENT_LACKS_KIP_848", Effect.BLOCKS, "a member writes as a library, or a release of it, that has no KIP-848"
+    "CLIENT_LACKS_KIP_848",
+    Effect.STAYS_CLASSIC,
+    "a member writes as a library, or a release of it, that has no KIP-848: the coordinator converts the group, and "
+    "that member stays a classic one until its client is replaced",
 )
 NO_MEMBERS_RECORDED = Obstacle(
     "NO_MEMBERS_RECORDED", Effect.UNKNOWN, "the ledger has no state of the group with members"
@@ -66,6 +71,17 @@ ASSIGNMENT_NOT_KEPT = Obstacle(
     Effect.UNKNOWN,
     "the ledger does not have the bytes of the last record (tables as input, retention, redaction): assignments may "
     "have user data",
+)
+SUBSCRIPTION_NOT_KNOWN = Obstacle(
+    "SUBSCRIPTION_NOT_KNOWN",
+    Effect.UNKNOWN,
+    "a member's subscription is empty, or of a version that Kafka 4.4 does not have: what was read of it may not be all",
+)
+RECORD_NOT_READ = Obstacle(
+    "RECORD_NOT_READ",
+    Effect.UNKNOWN,
+    "a later record of the group is in quarantine: a coordinator refuses a group whose subscriptions it cannot read, and "
+    "this one may be such",
 )
 CLIENT_NOT_KNOWN = Obstacle("CLIENT_NOT_KNOWN", Effect.UNKNOWN, "a member writes as no library that is known here")
 CUSTOM_ASSIGNOR = Obstacle(
@@ -111,8 +127,9 @@ REBALANCE_STORM = Obstacle(
 )
 
 OBSTACLES = (
-    *(NOT_CONSUMERS, STREAMS, ASSIGNMENT_HAS_USER_DATA, CLIENT_LACKS_KIP_848),
-    *(NO_MEMBERS_RECORDED, INCOMPLETE_RECORD, ASSIGNMENT_NOT_KEPT, CLIENT_NOT_KNOWN, CUSTOM_ASSIGNOR),
+    *(NOT_CONSUMERS, STREAMS, ASSIGNMENT_HAS_USER_DATA),
+    *(NO_MEMBERS_RECORDED, INCOMPLETE_RECORD, ASSIGNMENT_NOT_KEPT, RECORD_NOT_READ, SUBSCRIPTION_NOT_KNOWN),
+    *(CLIENT_NOT_KNOWN, CUSTOM_ASSIGNOR, CLIENT_LACKS_KIP_848),
     *(EMPTY_NOW, MIXED_MEMBERS, REBALANCE_STORM, STATIC_MEMBERS, COPARTITIONED, SEVERAL_ASSIGNORS),
     *(SUBSCRIPTIONS_DIFFER, MAY_BE_A_PATTERN),
 )
@@ -121,8 +138,13 @@ BY_CODE = {each.code: each for each in OBSTACLES}
 
 
 def readiness(obstacles: Iterable[Obstacle]) -> Readiness:
-    """Combine obstacles: BLOCKED if one blocks, else UNKNOWN if one hides the outcome, else READY."""
+    """Combine obstacles by the gravest effect; cautions leave a group READY."""
     effects = {each.effect for each in obstacles}
-    if Effect.BLOCKS in effects:
-        return Readiness.BLOCKED
-    return Readiness.UNKNOWN if Effect.UNKNOWN in effects else Readiness.READY
+    return next((found for effect, found in _BY_EFFECT.items() if effect in effects), Readiness.READY)
+
+
+_BY_EFFECT = {
+    Effect.BLOCKS: Readiness.BLOCKED,
+    Effect.UNKNOWN: Readiness.UNKNOWN,
+    Effect.STAYS_CLASSIC: Readiness.CONVERTS,
+}
