@@ -1,11 +1,17 @@
 """One past rebalance, and the listings of `show`, from rows written down here."""
 
+import json
+
 import pytest
+from click.testing import CliRunner
 
 from groupledger.answers.listings import clusters, coverage, findings, groups, history, quarantine, runs
 from groupledger.answers.rebalance import moves, rebalance
+from groupledger.cli import main
 from groupledger.core.faults import Fault
-from tests.answers.ledgers import COMMITTED
+from tests.answers.group_histories import history as states_of
+from tests.answers.group_histories import together
+from tests.answers.ledgers import COMMITTED, write
 from tests.answers.rows import at, wire
 
 
@@ -283,3 +289,30 @@ def test_a_member_that_leaves_is_of_the_epoch_that_it_leads_to(written):
         ("log/dev/0/11", "log/dev/0/13"),
         ("log/dev/0/13", "log/dev/0/16"),
     ]
+
+
+@pytest.mark.parametrize(("version", "user_data", "written_as"), [
+    (1, None, ("java before 3.5", "sarama", "kafka-go")), (2, None, ("java before 3.5", "sarama")),
+    (3, None, ("java", "franz-go")), (3, b"", ("librdkafka",)), (9, None, ()),
+])  # fmt: skip
+def test_a_rebalance_says_which_libraries_write_what_its_leader_wrote(tmp_path, version, user_data, written_as):
+    """Bytes that several libraries write are named so, beside `exact as java-range`."""
+    of = states_of("g").state(0, 1, {"m": "a:0", "n": "a:1"}, leader="m", assignor="range", protocol_type="consumer")
+    of.result(0, 0, attribution="exact", attributed_to=["java-range"])
+    for row, (number, data) in zip(of.rows["member_snapshots"], ((version, user_data), (3, b"")), strict=True):
+        row.update(subscription_version=number, user_data=data)
+    place = write(tmp_path, **together([of]))
+    ran = CliRunner().invoke(main, ["explain", "g", "--ledger", place, "--json"])
+    assert tuple(json.loads(ran.stdout)["explanation"]["rebalance"]["leader_writes"]) == written_as
+    told = CliRunner().invoke(main, ["explain", "g", "--ledger", place]).stdout
+    named = "; the leader writes as " + " or ".join(written_as) if len(written_as) > 1 else ""
+    assert f"whose algorithm: exact as java-range{named}\n" in told
+
+
+def test_a_group_whose_members_name_no_assignor_has_the_servers_default(tmp_path):
+    of = states_of("g").state(0, 1, {"m": "a:0"}, group_type="consumer", assignor=None)
+    place = write(tmp_path, **together([of]))
+    told = CliRunner().invoke(main, ["explain", "g", "--ledger", place]).stdout
+    assert "(uniform, the server's default; the members name none, cluster dev)" in told
+    for command in (["show"], ["show", "--group", "g"], ["timeline", "g", "--wide"], ["readiness", "g"]):
+        assert "uniform (server default)" in CliRunner().invoke(main, [*command, "--ledger", place]).stdout

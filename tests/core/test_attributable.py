@@ -57,7 +57,9 @@ def test_what_is_known_without_asking(verdict, but, expected):
         ("range", 3, None, False),
         ("range", 3, b"", True),
         ("range", 3, b"?", False),
-        ("cooperative-sticky", 1, b"\0\0\0\5", False),
+        ("cooperative-sticky", 1, b"\0\0\0\5", True),
+        ("cooperative-sticky", 3, b"\0\0\0\5", False),
+        ("range", 2, None, True),
         ("cooperative-sticky", 0, b"\0\0\0\5", True),
         ("cooperative-sticky", 3, b"\0\0\0\0", True),
         ("sticky", 3, None, False),
@@ -67,7 +69,7 @@ def test_what_is_known_without_asking(verdict, but, expected):
     ],
 )
 def test_bytes_that_java_does_not_write(protocol, version, user_data, foreign):
-    """What nobody is known to write may be anybody's."""
+    """What nobody is known to write may be anybody's; Sarama writes as Java clients before 3.5 do."""
     assert is_foreign(protocol, version, user_data) is foreign
 
 

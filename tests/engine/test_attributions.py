@@ -79,6 +79,13 @@ NOBODYS = [[0], [1, 2, 3, 4]]
         pytest.param(group(JAVAS), "exact", ["java-range"], id="no other is asked where Java gives it"),
         pytest.param(group(JAVAS, wrote=b""), "exact", ["librdkafka-range"], id="unless the leader is none of Java's"),
         pytest.param(group(JAVAS, wrote=b"", leader=None), "exact", ["java-range"], id="no leader known"),
+        pytest.param(group(JAVAS, version=2), "exact", ["java-range", "sarama-range"], id="Sarama writes as old Java"),
+        pytest.param(
+            group([[0, 2, 4], [1, 3]], version=1, assignor="sticky"),
+            "exact",
+            ["java-sticky"],
+            id="its sticky promises it",
+        ),
         pytest.param(group([[0, 1], [2, 3, 4]], version=1), "exact", ["kafka-go-range"], id="another library's"),
         pytest.param(group(NOBODYS, wrote=b""), "no-known-assignor", [], id="nobody's"),
         pytest.param(group([[2, 1, 0], [3, 4]], wrote=b""), "equal-sets", ["librdkafka-range"], id="in another order"),
@@ -158,7 +165,8 @@ def test_neighbours_and_the_order_of_rows_change_nothing():
     for number, lists in enumerate((JAVAS, [[0, 1], [2, 3, 4]], NOBODYS, [])):
         for row in group(lists, version=1):
             several.append({**row, c.SNAPSHOT_ID: f"{number}/1", c.GROUP_ID: str(number)})
-    expected = [("exact", ["java-range"]), ("exact", ["kafka-go-range"]), ("no-known-assignor", [])]
+    both = "exact", ["java-range", "sarama-range"]
+    expected = [both, ("exact", ["kafka-go-range"]), ("no-known-assignor", [])]
     for rows in (several, several[::-1]):
         done = sorted(computed(rows)["rebalances"], key=lambda row: row[c.GROUP_ID])
         assert [(row[c.ATTRIBUTION], row[c.ATTRIBUTED_TO]) for row in done][:3] == expected

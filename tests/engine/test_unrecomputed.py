@@ -10,7 +10,7 @@ from groupledger.tables import columns as c
 from tests.engine.bucket_rows import AS_KAFKA, computed, group_row, member_row, topic_row, wire
 from tests.engine.test_compute import good
 
-NOT_OURS = "cannot-tell: its assignor is not one of ours"
+NOT_OURS = "cannot-tell: Kafka has no assignor of this name"
 
 
 def kafka_js(chosen="RoundRobinAssigner", **of_group):

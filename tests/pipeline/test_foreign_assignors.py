@@ -54,7 +54,7 @@ def test_they_are_recorded_and_not_rejected(spark, workspace):
         for row in current(spark, workspace.location, REBALANCES).collect()
     }
     js = rows["baseline", "js", 2]
-    assert (js[c.VERDICT], js[c.MOVES]) == ("cannot-tell: its assignor is not one of ours", 1)
+    assert (js[c.VERDICT], js[c.MOVES]) == ("cannot-tell: Kafka has no assignor of this name", 1)
     assert (rows["what-if", "js", 2][c.OUTCOME], rows["what-if", "js", 2][c.ASSIGNOR]) == ("ASSIGNED", "range")
     assert rows["baseline", "workers", 2][c.VERDICT] == "cannot-tell: other protocol type"
     members = current(spark, workspace.location, MEMBER_SNAPSHOTS).where("group_id = 'workers'").collect()

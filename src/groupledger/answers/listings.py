@@ -11,12 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.names import NO_RECORD, require_names, require_scenario, unknown_group
 from groupledger.answers.rows import matching, records, rows_of
+from groupledger.answers.spoken import SERVER_DEFAULT
 from groupledger.core.findings import Severity
 
 if TYPE_CHECKING:
     from groupledger.answers.rows import Reader, Value
 
 TOPIC_NOT_LISTED = "topic-not-listed"
+_ASSIGNOR = (
+    f"CASE WHEN t.assignor IS NULL AND t.group_type = 'consumer' AND t.members > 0 THEN '{SERVER_DEFAULT}' "
+    "ELSE t.assignor END AS assignor"
+)
 _NAMES = "array_join(t.attributed_to, ' or ')"
 _ALGORITHM = (
     f"CASE t.attribution WHEN 'exact' THEN {_NAMES} WHEN 'no-known-assignor' THEN t.attribution "
@@ -92,7 +97,7 @@ def groups(reader: Reader, limit: int, cluster: str | None = None) -> Listing:
     number = "row_number() OVER (PARTITION BY t.cluster_id, t.group_id ORDER BY t.snapshot_id) AS first"
     last = (
         "SELECT t.cluster_id, t.group_id, n.snapshots, t.group_type, coalesce(t.generation, t.group_epoch) AS "
-        f"generation, t.assignor, t.state, t.members, t.observed_at, {number} FROM current_group_snapshots t "
+        f"generation, {_ASSIGNOR}, t.state, t.members, t.observed_at, {number} FROM current_group_snapshots t "
         f"JOIN ({newest}) n ON n.cluster_id = t.cluster_id AND n.group_id = t.group_id AND n.newest = t.offset"
     )
     told = ("snapshots", "group_type", "generation", "assignor", "state", "members", "observed_at")
@@ -136,7 +141,7 @@ def history(
     )
     snapshots = (
         "SELECT t.cluster_id, t.snapshot_id, t.incarnation, coalesce(t.generation, t.group_epoch) AS generation, "
-        "t.snapshot_kind, t.observed_at, t.state, t.assignor, r.protocol, t.members, r.moves, r.least_moves, "
+        f"t.snapshot_kind, t.observed_at, t.state, {_ASSIGNOR}, r.protocol, t.members, r.moves, r.least_moves, "
         f"r.verdict, r.algorithm, t.offset FROM current_group_snapshots t LEFT JOIN ({results}) r "
         f"ON r.cluster_id = t.cluster_id AND r.snapshot_id = t.snapshot_id WHERE {condition}"
     )

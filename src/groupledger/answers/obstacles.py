@@ -125,7 +125,7 @@ def _of_clients(state: Record, members: Sequence[Record], attributed: frozenset[
         if not known:
             strangers.append(row["member_id"])
         elif not known & SPEAK_KIP_848 or (is_older_java(version) and known & SPEAK_KIP_848 <= {JAVA}):
-            lacking.setdefault(named_writers(known, version), []).append(row["member_id"])
+            lacking.setdefault(" or ".join(named_writers(known, version)), []).append(row["member_id"])
     for named, those in sorted(unread.items()):
         yield _reason(c.SUBSCRIPTION_NOT_KNOWN, f"{few(_short(those))} {_writes(those)} {named}")
     for named, those in sorted(lacking.items()):

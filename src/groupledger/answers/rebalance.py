@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.generations import CLASSIC, Selection, select
 from groupledger.answers.rows import matching, one_of, records
+from groupledger.answers.spoken import SERVER_DEFAULT, assignor_of
 from groupledger.answers.states import states
 from groupledger.answers.topic_partitions import partitions
 from groupledger.core.attributed import Attributed
+from groupledger.core.protocol.handwriting import libraries, named_writers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -68,7 +70,8 @@ class Rebalance:
     """A snapshot against the one before it, in facts; `results` and `findings` are ours.
 
     `gaps` are those of the log between the two, `topics_not_listed` topics of which no listing knew at the time: what
-    rests on their partition counts cannot be told. `others`: other rebalances to this generation.
+    rests on their partition counts cannot be told. `others`: other rebalances to this generation. `leader_writes`: the
+    client libraries that write what the leader of a classic group wrote as a member; empty: none that is known.
     """
 
     cluster_id: str
@@ -90,14 +93,18 @@ class Rebalance:
     gaps: tuple[str, ...] = ()
     topics_not_listed: tuple[str, ...] = ()
     others: tuple[OtherRebalance, ...] = ()
+    leader_writes: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
         """`java-range, generation 3 (range, cluster dev)`."""
         counted = "generation" if self.group_type == CLASSIC else "epoch"
-        number = "deleted" if self.generation is None else f"{counted} {self.generation}"
-        assignor = f"{self.assignor or 'no assignor'}, " if self.generation is not None else ""
-        return f"{self.group_id}, {number} ({assignor}cluster {self.cluster_id})"
+        if self.generation is None:
+            return f"{self.group_id}, deleted (cluster {self.cluster_id})"
+        assignor = self.assignor or "no assignor"
+        if assignor_of(self.group_type, self.assignor, sum(each.stays for each in self.members)) == SERVER_DEFAULT:
+            assignor = "uniform, the server's default; the members name none"
+        return f"{self.group_id}, {counted} {self.generation} ({assignor}, cluster {self.cluster_id})"
 
     @property
     def compared(self) -> Result | None:
@@ -145,6 +152,7 @@ def with_states(reader: Reader, group_id: str, cluster: str | None, which: Selec
         others=others,
         gaps=_gaps(reader, chosen, before),
         topics_not_listed=tuple(known.unlisted(chosen["cluster_id"], after)),
+        leader_writes=_leader_writes(reader, chosen),
     )
     return told, known
 
@@ -191,6 +199,23 @@ def _result(row: Record) -> Result:
     names = row["attributed_to"]
     known = {name: row[name] for name in Result.__slots__}
     return Result(**known | {"attributed_to": None if names is None else tuple(names)})
+
+
+def _leader_writes(reader: Reader, chosen: Record) -> tuple[str, ...]:
+    """The client libraries that write the leader's subscription."""
+    condition, values = _of_group(chosen, snapshot_id=chosen["snapshot_id"])
+    query = (
+        "SELECT m.subscription_version AS version, m.user_data FROM (SELECT * FROM current_group_snapshots t WHERE "
+        f"{condition}) s JOIN (SELECT * FROM current_member_snapshots t WHERE {condition}) m ON m.member_id = s.leader"
+    )
+    found = records(reader, query, **values) if chosen["group_type"] == CLASSIC else []
+    return next(
+        (
+            named_writers(libraries(chosen["assignor"], row["version"], row["user_data"]), row["version"])
+            for row in found
+        ),
+        (),
+    )
 
 
 def _findings(reader: Reader, chosen: Record) -> tuple[str, ...]:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from groupledger.answers.topic_partitions import NamedPartition
 
 NOBODY = "(nobody)"
+SERVER_DEFAULT = "uniform (server default)"
+"""The assignor of a KIP-848 group whose members name none: the first of the broker's group.consumer.assignors."""
 LEAST_START = 4
 MOST_NAMED = 2
 """Members or topics of one cause that a line names; more are counted."""
@@ -42,6 +44,11 @@ OF_MEMBERS = frozenset(
 """Causes that are about a member."""
 OF_TOPICS = frozenset(("topic-appeared", "topic-deleted", "partitions-added", "topic-made-again"))
 """Causes that are about a topic."""
+
+
+def assignor_of(group_type: str, assignor: str | None, members: int) -> str | None:
+    """Return the assignor of a state for a column: `uniform (server default)` if the members of a group name none."""
+    return SERVER_DEFAULT if assignor is None and group_type == "consumer" and members > 0 else assignor
 
 
 def in_short(causes: Iterable[Cause], names: Mapping[str, str]) -> str:

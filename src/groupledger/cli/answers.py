@@ -67,7 +67,7 @@ CONSTANT = 9
 """The rank of a column that has the same value in several rows."""
 
 NOT_COMPARED = Attributed.NOT_COMPARED.text
-LOWER_BOUND = "lower-bound"
+LOWER_BOUND, TOPIC_UNKNOWN = "lower-bound", f"{NOT_APPLICABLE}topic-unknown"
 _RESULT = [
     Column("scenario"),
     Column("assignor"),
@@ -163,7 +163,7 @@ def tell_rebalance(output: Output, answer: Rebalance, limit: int | None = None, 
     )  # fmt: skip
     for result in answer.results:
         if result.attribution != NOT_COMPARED:
-            said = in_words(result.attribution, result.attributed_to)
+            said = in_words(result.attribution, result.attributed_to, answer.leader_writes)
             output.line(f"whose algorithm (scenario {result.scenario}): {said}")
     for finding in answer.findings:
         output.line(f"finding: {finding}")
@@ -189,8 +189,10 @@ def _tell_members(output: Output, members: Sequence[MemberMove], limit: int | No
 
 
 def least(result: Result) -> int | str | None:
-    """Return the least moves; in words if they are a bound (`4 or more`) or unknown (`topic unknown`)."""
+    """Return the least moves; in words if they are a bound (`4 or more`) or unknown (`topic not listed then`)."""
     certainty = result.least_moves_certainty
+    if certainty == TOPIC_UNKNOWN:
+        return "topic not listed then"
     if result.least_moves is None and certainty is not None:
         return certainty.removeprefix(NOT_APPLICABLE).replace("-", " ")
     return f"{result.least_moves:,} or more" if certainty == LOWER_BOUND else result.least_moves

@@ -171,12 +171,13 @@ def _tell_moves(output: Output, answer: Explanation) -> None:
         output.line("nothing")
     output.table(["from", "to", "partitions", "which"], rows[:MOST_SHOWN])
     _tell_rest(output, len(rows))
-    result = answer.rebalance.compared
+    told = answer.rebalance
+    result = told.compared
     if result is not None:
         found = least(result)
         fewest = "not known" if found is None else f"{found:,}" if isinstance(found, int) else found
         output.line(f"moves between members that stay: {result.moves:,}, least: {fewest}; verdict: {result.verdict}")
-        output.line(f"whose algorithm: {in_words(result.attribution, result.attributed_to)}")
+        output.line(f"whose algorithm: {in_words(result.attribution, result.attributed_to, told.leader_writes)}")
 
 
 def _tell_rest(output: Output, number: int) -> None:

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groupledger.answers.spoken import spans
+from groupledger.answers.generations import CLASSIC
+from groupledger.answers.recorded_states import CONSUMER
+from groupledger.answers.spoken import assignor_of, spans
 from groupledger.cli.fitting import Column
 from groupledger.cli.options import Job, takes_config
 from groupledger.cli.output import plain
 from groupledger.cli.times import read_time
-from groupledger.core.conversion import OBSTACLES
+from groupledger.core.conversion import OBSTACLES, Readiness
 from groupledger.core.moment import iso
 from groupledger.core.short_names import shortened
 
@@ -92,7 +94,9 @@ def tell(output: Output, answer: ReadinessReport, *, wide: bool = False) -> None
 def _row(each: GroupReadiness) -> tuple[object, ...]:
     moves = [forecast.moves for forecast in each.forecasts] or [None, None]
     codes = ", ".join(reason.code for reason in each.reasons) or None
-    return each.group_id, each.cluster_id, each.readiness.value, each.assignor, each.members, *moves, codes
+    kind = CONSUMER if each.readiness is Readiness.CONVERTED else CLASSIC
+    assignor = assignor_of(kind, each.assignor, each.members)
+    return each.group_id, each.cluster_id, each.readiness.value, assignor, each.members, *moves, codes
 
 
 def _tell_group(output: Output, each: GroupReadiness) -> None:

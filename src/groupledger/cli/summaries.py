@@ -35,7 +35,8 @@ WORDS = {
     "cannot-tell: bucket neighbours compete": "an order that the log does not show may have decided (KIP-848)",
     "cannot-tell: the group before is not known": "the log does not hold what it was computed from (KIP-848)",
     "cannot-tell: a regular expression subscribes": "the log lacks the record of its topics at that moment (KIP-848)",
-    "cannot-tell: its assignor is not one of ours": "the record stands; see assign.overrides",
+    "cannot-tell: Kafka has no assignor of this name": "the record stands; `attribution` says whether one of another "
+    "library gives it; assign.overrides can name a custom one",
     "cannot-tell: no assignor recorded": "the record stands; one can be named in assign.overrides",
     "cannot-tell: other protocol type": "no consumers, such as Connect: what was assigned is not known",
     "cannot-tell: a share group": "recorded; its coordinator's assignor is not recomputed here",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groupledger.answers.spoken import NOBODY, OF_MEMBERS, in_short, told_apart
+from groupledger.answers.spoken import NOBODY, OF_MEMBERS, assignor_of, in_short, told_apart
 from groupledger.cli.fitting import WIDE, Column
 from groupledger.cli.options import Job, takes_config
 from groupledger.cli.output import plain
@@ -170,7 +170,7 @@ def _entry(entry: TimelineEntry, time: str, names: Mapping[str, str]) -> tuple[o
         length(took) if entry.records > 1 else None,
         entry.verdict,
         entry.snapshot_id,
-        entry.assignor,
+        assignor_of(entry.group_type, entry.assignor, entry.members),
         entry.snapshot_kind,
         entry.records,
     )

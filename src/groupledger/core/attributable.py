@@ -14,8 +14,9 @@ from groupledger.core import ragged
 from groupledger.core.attributed import Attributed
 from groupledger.core.attribution import JAVA, Agreement, attribution, possible_views
 from groupledger.core.batch import NONE
-from groupledger.core.protocol.handwriting import libraries
+from groupledger.core.protocol.handwriting import is_older_java, libraries
 from groupledger.core.verdict import UNLESS_NEIGHBOURS, Verdict
+from groupledger.core.wire.user_data import STICKY, STRAY_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,7 +65,7 @@ class Judged(NamedTuple):
     peopled: Mask  # [G]
     modern: Mask  # [G] a coordinator's group
     rejected: Mask  # [G] the input is refused
-    foreign: Mask  # [G] the leader's bytes are not those of the assignor that ran
+    foreign: Mask  # [G] the leader's bytes may well be another library's than that of the assignor that ran
 
 
 def settled(judged: Judged) -> IntArray:
@@ -110,9 +111,15 @@ def sizes(snapshots: Snapshots, user_data_bytes: LongArray) -> Sizes:
 
 
 def is_foreign(protocol: str | None, version: int | None, user_data: bytes | None) -> bool:
-    """Return whether other libraries than Java are known to write what a leader wrote as a member, and Java is not."""
+    """Return whether a leader that wrote this as a member may well be of another library than Java.
+
+    Others are known to write it, and Java is not, or only a client older than 3.5 (Sarama's bytes are those of old
+    Java clients). What Java 3.5 and later writes is taken for Java's.
+    """
+    if protocol == STICKY and user_data and not user_data.startswith(STRAY_PREFIX):
+        user_data = None  # claims, as Java writes them, too
     wrote = libraries(protocol, version, user_data)
-    return bool(wrote) and JAVA_LIBRARY not in wrote
+    return bool(wrote - {JAVA_LIBRARY}) and (is_older_java(version) or JAVA_LIBRARY not in wrote)
 
 
 def is_javas(assignor: str) -> bool:

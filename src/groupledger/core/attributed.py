@@ -45,10 +45,14 @@ _AS = {
 }
 
 
-def in_words(attribution: str | None, attributed_to: Sequence[str] | None) -> str:
-    """Join the two columns for a reader: `exact as kafka-python-sticky or aiokafka-sticky`."""
+def in_words(attribution: str | None, attributed_to: Sequence[str] | None, writers: Sequence[str] = ()) -> str:
+    """Join the two columns for a reader: `exact as kafka-python-sticky or aiokafka-sticky`.
+
+    `writers`: the libraries that write what the leader wrote as a member; named unless it is one alone.
+    """
     if attribution is None:
         return "not known: an older groupledger computed this; `groupledger assign` computes it again"
+    wrote = f"; the leader writes as {' or '.join(writers)}" if len(writers) > 1 else ""
     if attribution in _AS:
-        return _AS[attribution] + " or ".join(attributed_to or ())
-    return attribution.replace("-", " ")
+        return _AS[attribution] + " or ".join(attributed_to or ()) + wrote
+    return attribution.replace("-", " ") + wrote * (attribution == Attributed.NO_KNOWN_ASSIGNOR.text)

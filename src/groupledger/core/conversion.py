@@ -75,13 +75,13 @@ ASSIGNMENT_NOT_KEPT = Obstacle(
 SUBSCRIPTION_NOT_KNOWN = Obstacle(
     "SUBSCRIPTION_NOT_KNOWN",
     Effect.UNKNOWN,
-    "a member's subscription is empty, or of a version that Kafka 4.4 does not have: what was read of it may not be all",
+    "a member's subscription is empty, or of a version that Kafka 4.4 does not have: what was read may not be all of it",
 )
 RECORD_NOT_READ = Obstacle(
     "RECORD_NOT_READ",
     Effect.UNKNOWN,
-    "a later record of the group is in quarantine: a coordinator refuses a group whose subscriptions it cannot read, and "
-    "this one may be such",
+    "a later record of the group is in quarantine: a coordinator refuses a group whose subscriptions it cannot read, "
+    "and this one may be such",
 )
 CLIENT_NOT_KNOWN = Obstacle("CLIENT_NOT_KNOWN", Effect.UNKNOWN, "a member writes as no library that is known here")
 CUSTOM_ASSIGNOR = Obstacle(

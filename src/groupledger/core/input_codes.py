@@ -68,7 +68,10 @@ class ScenarioCode(Code):
 class RecordStandsCode(Code):
     """Why a state is `NOT_RECOMPUTED`: its record is kept, and nothing is wrong with it."""
 
-    UNKNOWN_ASSIGNOR = "UNKNOWN_ASSIGNOR", "its assignor is not one of ours; `assign.overrides` can name a custom one"
+    UNKNOWN_ASSIGNOR = (
+        "UNKNOWN_ASSIGNOR",
+        "Kafka has no assignor of this name; `assign.overrides` can name a custom one",
+    )
     NO_ASSIGNOR = "NO_ASSIGNOR", "the record names no assignor"
     OTHER_PROTOCOL_TYPE = "OTHER_PROTOCOL_TYPE", "no group of consumers, such as one of Kafka Connect"
     OTHER_GROUP_TYPE = "OTHER_GROUP_TYPE", "a share or streams group, whose assignors are not recomputed"

@@ -105,7 +105,7 @@ _TEXTS = {
     Verdict.CANNOT_TELL_NEIGHBOURS: "cannot-tell: bucket neighbours compete",
     Verdict.CANNOT_TELL_GROUP_BEFORE: "cannot-tell: the group before is not known",
     Verdict.CANNOT_TELL_REGULAR_EXPRESSION: "cannot-tell: a regular expression subscribes",
-    Verdict.CANNOT_TELL_ASSIGNOR: "cannot-tell: its assignor is not one of ours",
+    Verdict.CANNOT_TELL_ASSIGNOR: "cannot-tell: Kafka has no assignor of this name",
     Verdict.CANNOT_TELL_NO_ASSIGNOR: "cannot-tell: no assignor recorded",
     Verdict.CANNOT_TELL_SHARE_GROUP: "cannot-tell: a share group",
     Verdict.CANNOT_TELL_STREAMS_GROUP: "cannot-tell: a streams group",

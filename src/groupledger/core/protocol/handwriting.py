@@ -48,7 +48,7 @@ def is_older_java(version: int | None) -> bool:
     return version is not None and version < NEWEST_VERSION
 
 
-def named_writers(known: Iterable[str], version: int | None) -> str:
-    """Name the libraries that write a subscription of this version: `java before 3.5 or sarama`."""
+def named_writers(known: Iterable[str], version: int | None) -> tuple[str, ...]:
+    """Name the libraries that write a subscription of this version: `("java before 3.5", "sarama")`."""
     old = " before 3.5" if is_older_java(version) else ""
-    return " or ".join(name + old * (name == JAVA) for name in LIBRARIES if name in known)
+    return tuple(name + old * (name == JAVA) for name in LIBRARIES if name in known)

@@ -14,7 +14,7 @@ from groupledger.answers.causes import Moved
 from groupledger.answers.generations import CLASSIC
 from groupledger.answers.rebalance_causes import QUIET
 from groupledger.answers.rows import exactly
-from groupledger.answers.spoken import NOBODY, in_short, numbered, spans
+from groupledger.answers.spoken import NOBODY, assignor_of, in_short, numbered, spans
 from groupledger.core.findings import BY_CODE, BY_RECORDED, Severity
 from groupledger.core.length import length, stretch
 from groupledger.core.moment import dates_once, iso
@@ -54,9 +54,10 @@ def group_page(facts: GroupFacts) -> GroupPage:
     """Build the page."""
     line = facts.line
     counted = "generation" if line.group_type == CLASSIC else "group epoch"
+    assignor = assignor_of(line.group_type, line.assignor, line.members)
     number = "" if line.number is None else f", {counted} {line.number:,}"
     about = (
-        f"cluster {line.cluster_id} · {line.group_type} · {line.assignor or 'no assignor'} · {line.state}{number} · "
+        f"cluster {line.cluster_id} · {line.group_type} · {assignor or 'no assignor'} · {line.state}{number} · "
         f"{numbered(line.members, 'member')} · {numbered(line.records, 'record')}, {stretch(line.first, line.last)} UTC"
     )
     marks = tuple((each.severity, f"{each.code} {each.records:,}") for each in facts.found)

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from groupledger.answers.rows import GroupKey
-from groupledger.answers.spoken import numbered
+from groupledger.answers.spoken import assignor_of, numbered
 from groupledger.core.findings import BY_CODE, Severity
 from groupledger.core.length import stretch
 from groupledger.core.moment import iso
@@ -151,7 +151,7 @@ def _groups(of: Fleet, pages: Pages) -> Section:
             codes[line.key][Severity.WARNING] or None,
             line.records,
             line.group_type,
-            line.assignor,
+            assignor_of(line.group_type, line.assignor, line.members),
             line.state,
             line.members,
             line.last,

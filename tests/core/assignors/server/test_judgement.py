@@ -136,7 +136,7 @@ def test_a_snapshot_has_the_verdict_of_the_last_target_at_it():
     found = judge_snapshots(log, changes, [0, 1, 3, 4, 99], "range")
     assert [each.text for each in found] == ["cannot-tell: the group before is not known"] * 2 + ["exact"] * 3
     other = judge_snapshots(log, changes, [4], "sticky-server")
-    assert [each.text for each in other] == ["cannot-tell: its assignor is not one of ours"]
+    assert [each.text for each in other] == ["cannot-tell: Kafka has no assignor of this name"]
     cut = judge_snapshots([(0, 0, None), *((at + 1, now, record) for at, now, record in log)], changes, [9], "range")
     assert [each.text for each in cut] == ["cannot-tell: the group before is not known"]
 
