@@ -75,7 +75,7 @@ ASSIGNMENT_NOT_KEPT = Obstacle(
 SUBSCRIPTION_NOT_KNOWN = Obstacle(
     "SUBSCRIPTION_NOT_KNOWN",
     Effect.UNKNOWN,
-    "a member's subscription is empty, or of a version that Kafka 4.4 does not have: what was read may not be all of it",
+    "a member's subscription is empty, or of a version that Kafka 4.4 does not have: it may say more than was read",
 )
 RECORD_NOT_READ = Obstacle(
     "RECORD_NOT_READ",
