@@ -78,9 +78,9 @@ def rejected(of, offset=1):
     return of.add("quarantine", **place, message="the value of a record ends early")
 
 
-def attributed(name, attribution, names, written=LATER, stranger="m"):
+def attributed(name, attribution, names, written=LATER):
     """The leader is `m`."""
-    of = group(name, written={stranger: written})
+    of = group(name, written={"m": written})
     return of.result(0, 0, attribution=attribution, attributed_to=names)
 
 
@@ -108,12 +108,8 @@ CASES = [
     (group("cut", complete=False), "unknown", ["INCOMPLETE_RECORD"]),
     (without_bytes("from tables"), "unknown", ["ASSIGNMENT_NOT_KEPT"]),
     (group("stranger", written={"n": STRANGER}), "unknown", ["CLIENT_NOT_KNOWN"]),
-    (attributed("told by its answer", "exact", ["java-cooperative-sticky"], STRANGER), "ready", []),
-    (attributed("told to be python's", "equal-sets", ["kafka-python-sticky"], STRANGER), "converts",
-     ["CLIENT_LACKS_KIP_848"]),
-    (attributed("a stranger's leader is java", "exact", ["java-sticky"], STRANGER, "n"), "unknown",
+    (attributed("java's answer proves no library", "exact", ["java-cooperative-sticky"], STRANGER), "unknown",
      ["CLIENT_NOT_KNOWN"]),
-    (attributed("perhaps java's", "perhaps", ["java-sticky"], STRANGER), "unknown", ["CLIENT_NOT_KNOWN"]),
     (group("custom", assignor="com.acme.Mine"), "unknown", ["CUSTOM_ASSIGNOR"]),
     (group("custom that remembers", assignor="mine", told=b"x"), "blocked",
      ["ASSIGNMENT_HAS_USER_DATA", "CUSTOM_ASSIGNOR"]),

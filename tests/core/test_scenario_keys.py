@@ -6,6 +6,7 @@ import base64
 import json
 import random
 import struct
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,8 @@ OF_MEMBER = ("owned", "generation", "instance_id", "rack", "user_data")
 UNMODELLED = {"librdkafka-range", "librdkafka-cooperative-sticky"} | {
     f"franz-go-{each}" for each in ("range", "sticky", "cooperative-sticky")
 }
-GROUP = {"topics": {"t": 6}, "members": [{"id": f"m{number}", "topics": ["t"]} for number in range(3)]}
+MEMBERS = [{"id": f"m{number}", "topics": ["t"]} for number in range(3)]
+GROUP: dict[str, Any] = {"topics": {"t": 6}, "members": MEMBERS}
 RACKS = {"t": [["b"], ["c"], ["a"], ["b"], ["c"], ["a"]]}
 """Case 27."""
 

@@ -11,11 +11,8 @@ from groupledger.answers.rebalance_causes import MOST_ASKED
 from groupledger.answers.recorded_states import recorded
 from groupledger.answers.rows import one_of, records
 from groupledger.answers.settling import restless
-from groupledger.answers.states import BASELINE
 from groupledger.answers.storms import busy
-from groupledger.core.attributed import Attributed
 from groupledger.core.length import length
-from groupledger.core.protocol.compatibility import LIBRARIES
 from groupledger.core.wire.consumer_protocol import decode_assignment
 from groupledger.core.wire.faults import DecodeFault
 from groupledger.core.wire.offsets_log import decode
@@ -27,7 +24,6 @@ if TYPE_CHECKING:
 
 OFTEN = 20
 """Rebalances within an hour from which on a group is called a storm, whatever causes them."""
-SURE = frozenset({Attributed.EXACT.text, Attributed.EQUAL_SETS.text})
 
 
 def group_of(row: Record) -> GroupKey:
@@ -79,7 +75,7 @@ def members_of(reader: Reader, rows: Sequence[Record]) -> dict[str, list[Record]
 def evidence(reader: Reader, rows: Sequence[Record], within: Scope) -> dict[GroupKey, Evidence]:
     """What else is known of these groups; of a period what changed in it."""
     classic = [row for row in rows if row["group_type"] == CLASSIC]
-    user_data, attributed = _user_data(reader, classic), _attributed(reader, classic)
+    user_data = _user_data(reader, classic)
     changed, storms, rejected = _changed(reader, within), _storms(reader, within), _rejected(reader, within)
     found = {}
     for row in rows:
@@ -87,7 +83,6 @@ def evidence(reader: Reader, rows: Sequence[Record], within: Scope) -> dict[Grou
         of_group = changed.get(key, ())
         found[key] = Evidence(
             user_data.get(snapshot),
-            attributed.get(snapshot, frozenset()),
             {each["member_id"]: (each["a"], each["b"]) for each in of_group if each["a"] != each["b"]},
             frozenset(each["member_id"] for each in of_group if each["c"] != each["d"]),
             storms.get(key),
@@ -136,24 +131,6 @@ def _with_user_data(key: bytes | None, value: bytes) -> frozenset[str] | None:
         return frozenset(each.member_id for each in record.members if decode_assignment(each.assignment).user_data)
     except DecodeFault:
         return None
-
-
-def _attributed(reader: Reader, rows: Sequence[Record]) -> dict[str, frozenset[str]]:
-    """Snapshot -> libraries that give the recorded assignment, where that is sure."""
-    names = sorted(LIBRARIES, key=len, reverse=True)
-    found = {}
-    for which, values in _asked(rows, "t."):
-        query = (
-            "SELECT t.snapshot_id, t.attribution, t.attributed_to FROM current_rebalances t "
-            f"WHERE {which} AND t.scenario = :scenario AND t.round = 1"
-        )
-        for row in records(reader, query, scenario=BASELINE, **values):
-            if row["attribution"] in SURE:
-                told = (
-                    next((n for n in names if each.startswith(f"{n}-")), None) for each in row["attributed_to"] or ()
-                )
-                found[row["snapshot_id"]] = frozenset(each for each in told if each is not None)
-    return found
 
 
 def _rejected(reader: Reader, within: Scope) -> dict[GroupKey, list[Record]]:

@@ -38,14 +38,12 @@ class Hindrance:
 class Evidence:
     """What a ledger knows of a group beside its last state.
 
-    `user_data`: members whose recorded assignment has some; None: the record's bytes are not kept. `attributed`:
-    libraries that give what the leader recorded. `assignors` and `subscriptions`: members that had several in the
-    period without a restart, with those. `unread`: a later record that is in quarantine. `storm`: what says that it is
-    one.
+    `user_data`: members whose recorded assignment has some; None: the record's bytes are not kept. `assignors` and
+    `subscriptions`: members that had several in the period without a restart, with those. `unread`: a later record that
+    is in quarantine. `storm`: what says that it is one.
     """
 
     user_data: frozenset[str] | None = frozenset()
-    attributed: frozenset[str] = frozenset()
     assignors: Mapping[str, tuple[str, ...]] | None = None
     subscriptions: frozenset[str] = frozenset()
     storm: str | None = None
@@ -72,7 +70,7 @@ def obstacles(state: Record, members: Sequence[Record], seen: Evidence) -> Itera
     if state["is_empty"]:
         yield _reason(c.EMPTY_NOW, "what is said here is of its last members")
     yield from _of_assignor(state, seen)
-    yield from _of_clients(state, members, seen.attributed)
+    yield from _of_clients(state, members)
     yield from _of_members(state, members, seen)
     if seen.storm is not None:
         yield _reason(c.REBALANCE_STORM, seen.storm)
@@ -110,7 +108,7 @@ def _of_assignor(state: Record, seen: Evidence) -> Iterator[Hindrance]:
         yield _reason(c.SEVERAL_ASSIGNORS, f"{member} took part under {told}{more}")
 
 
-def _of_clients(state: Record, members: Sequence[Record], attributed: frozenset[str]) -> Iterator[Hindrance]:
+def _of_clients(state: Record, members: Sequence[Record]) -> Iterator[Hindrance]:
     lacking: dict[str, list[str]] = {}
     strangers, unread = [], dict[str, list[str]]()
     for row in members:
@@ -120,8 +118,6 @@ def _of_clients(state: Record, members: Sequence[Record], attributed: frozenset[
             unread.setdefault(told, []).append(row["member_id"])
             continue
         known = libraries(state["assignor"], version, row["user_data"])
-        if not known and row["member_id"] == state["leader"]:
-            known = attributed
         if not known:
             strangers.append(row["member_id"])
         elif not known & SPEAK_KIP_848 or (is_older_java(version) and known & SPEAK_KIP_848 <= {JAVA}):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ DEFAULTS = {
     "kafka-go": ("range", "roundrobin"),
 }
 """What consumers of these libraries list if none is configured: read from the releases that `LIBRARIES` names."""
-ROLLING = {
+ROLLING: dict[str, Any] = {
     "id": "js",
     "topics": {"t1": 3, "t2": 3},
     "form": "as-kafka",
