@@ -1,4 +1,4 @@
-"""Members of a recorded classic group as `plan-migration` rehearses them: assignor, client library, subscription."""
+"""Members of a recorded group as `plan-migration` rehearses them, and as `simulate --from-ledger` goes on with them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from groupledger.answers.recorded_history import recorded_history
 from groupledger.answers.rows import one_of, records
 from groupledger.core.protocol.recorded_clients import recorded_group
+from groupledger.core.protocol.recorded_start import recorded_start
 
 if TYPE_CHECKING:
     from groupledger.answers.rows import Reader
     from groupledger.core.protocol.recorded_clients import RecordedGroup
+    from groupledger.core.protocol.recorded_start import GroupStart
 
 
 def recorded_members(
@@ -24,11 +26,24 @@ def recorded_members(
     history = recorded_history(reader, group_id, cluster)
     recorded = recorded_group(history.groups, history.members, library)
     topics = sorted({topic for client in recorded.clients for topic in client.topics})
-    return recorded, _partitions(reader, recorded.snapshot.cluster_id, topics)
+    counts = _partitions(reader, recorded.snapshot.cluster_id, topics)
+    return recorded, {topic: count for topic, count in counts.items() if count is not None}
 
 
-def _partitions(reader: Reader, cluster: str, topics: list[str]) -> dict[str, int]:
-    """The counts of the last listing; none of a topic that was deleted."""
+def members_now(reader: Reader, group_id: str, cluster: str | None = None) -> tuple[GroupStart, dict[str, int | None]]:
+    """Return the last recorded state of the group, and the partitions of its topics; None: the topic was deleted.
+
+    A topic that no listing names is missing. Raises Fault: UNKNOWN_GROUP, AMBIGUOUS_GROUP, and as `recorded_start`.
+    """
+    history = recorded_history(reader, group_id, cluster)
+    found = recorded_start(history.groups, history.members)
+    topics = {topic for join in found.joins for topic in join.topics}
+    topics |= {topic for join in found.joins if join.seat is not None for topic, _ in join.seat.assigned}
+    return found, _partitions(reader, history.cluster_id, sorted(topics))
+
+
+def _partitions(reader: Reader, cluster: str, topics: list[str]) -> dict[str, int | None]:
+    """Return the counts of the last listing."""
     if not topics:
         return {}
     which, named = one_of("t.topic", "topic", topics)
@@ -39,5 +54,4 @@ def _partitions(reader: Reader, cluster: str, topics: list[str]) -> dict[str, in
         cluster=cluster,
         **named,
     )
-    counts = {row["topic"]: row["partition_count"] for row in rows}
-    return {topic: counts[topic] for topic in topics if counts.get(topic) is not None}
+    return {row["topic"]: row["partition_count"] for row in rows}

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from groupledger.answers.spoken import numbered
+from groupledger.cli.output import say
 from groupledger.cli.scripts import ScriptLines
+from groupledger.core.faults import Fault
+from groupledger.core.moment import from_millis, iso
 
 if TYPE_CHECKING:
     from groupledger.cli.options import Job
-    from groupledger.core.protocol.recorded_clients import RecordedGroup
+    from groupledger.core.protocol.recorded_start import GroupStart
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,43 +28,63 @@ class RecordedStart:
 
 
 def started(files: Iterable[ScriptLines], start: RecordedStart) -> list[ScriptLines]:
-    """These scripts, each after the members of the recorded group have joined together, over its topics.
+    """Return these scripts, each with the group's recorded members before its events, over the group's topics.
 
-    Raises Fault: UNKNOWN_GROUP, AMBIGUOUS_GROUP, NOT_CLASSIC, NO_MEMBERS, UNKNOWN_CLIENT.
+    Raises Fault: UNKNOWN_GROUP, AMBIGUOUS_GROUP, and as `members_now`; TOPIC_NOT_LISTED where a script does not say how
+    many partitions a topic has that no listing names.
     """
-    from groupledger.answers.recorded_members import recorded_members
+    from groupledger.answers.recorded_members import members_now
+    from groupledger.core.protocol.script import Script
+    from groupledger.core.protocol.story import write_script
 
-    recorded, counts = recorded_members(start.job.reader(), start.group, start.cluster)
-    joins = list(_joins(recorded))
-    return [ScriptLines(file.named, [_after(line, joins, counts) for line in file.lines]) for file in files]
-
-
-def _joins(recorded: RecordedGroup) -> Iterator[dict[str, Any]]:
-    """All but the last with the next one: one round, as after a deployment."""
-    for number, client in enumerate(recorded.clients, 1):
-        yield {
-            "event": "join",
-            "member": client.member,
-            "topics": list(client.topics),
-            "assignors": list(client.assignors),
-            "group_instance_id": client.group_instance_id,
-            "byte_code": client.byte_code.name,
-            "library": client.library,
-            "together": number < len(recorded.clients),
-        }
+    recorded, counts = members_now(start.job.reader(), start.group, start.cluster)
+    there = {topic: count for topic, count in counts.items() if count is not None}
+    joins = write_script(Script(there, recorded.joins), start.group)["events"]
+    say(f"{start.group} {_told(recorded, there)}")
+    wanted = {topic for join in recorded.joins for topic in join.topics} - counts.keys()
+    before = _Before(recorded.generation, there, tuple(sorted(wanted)), joins)
+    return [ScriptLines(file.named, [before.put(line) for line in file.lines]) for file in files]
 
 
-def _after(line: str, joins: list[dict[str, Any]], counts: dict[str, int]) -> str:
-    """A script line whose events come after these; what is no script is left for its reader to refuse."""
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
-        return line
-    if not isinstance(found, dict):
-        return line
-    topics, events = found.get("topics", {}), found.get("events", [])
-    if isinstance(topics, dict):
-        found["topics"] = {**counts, **topics}
-    if isinstance(events, list):
-        found["events"] = [*joins, *events]
-    return json.dumps(found)
+def _told(recorded: GroupStart, counts: dict[str, int]) -> str:
+    """Return what the scripts start from, as a sentence without its subject."""
+    at = iso(from_millis(recorded.snapshot.observed_at))
+    number = "group epoch" if recorded.snapshot.generation is None else "generation"
+    state = f"starts as recorded at {at}: {number} {recorded.generation}"
+    if not recorded.joins:
+        return f"{state}, no members"
+    held = {each for join in recorded.joins if join.seat is not None for each in join.seat.assigned}
+    topics = {topic for join in recorded.joins for topic in join.topics}
+    wanted = {(topic, number) for topic in topics for number in range(counts.get(topic, 0))}
+    away = len(wanted - held)
+    return f"{state}, {numbered(len(recorded.joins), 'member')}, {numbered(away, 'partition')} without an owner"
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """What comes before the events of each script; `unlisted` topics are in no listing."""
+
+    generation: int
+    counts: dict[str, int]
+    unlisted: tuple[str, ...]
+    joins: list[dict[str, Any]]
+
+    def put(self, line: str) -> str:
+        """Return a script line whose events come after these; what is no script is left for its reader to refuse."""
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            return line
+        if not isinstance(found, dict):
+            return line
+        topics, events = found.get("topics", {}), found.get("events", [])
+        if isinstance(topics, dict):
+            unknown = [each for each in self.unlisted if each not in topics]
+            if unknown:
+                told = f"no topic listing names {unknown[0]!r}, which members subscribe to"
+                raise Fault("TOPIC_NOT_LISTED", f"{told}; expected its partitions in the script's topics")
+            found["topics"] = {**self.counts, **topics}
+        found["generation"] = self.generation
+        if isinstance(events, list):
+            found["events"] = [*self.joins, *events]
+        return json.dumps(found)

@@ -71,7 +71,7 @@ def simulate(
     variants: words joined by + are an assignor, consumer (KIP-848), share (KIP-932), streams (KIP-1071), static,
     dynamic, as-written, or name=value.
     With --grid, no scripts are read: every group of a ledger meets each change of the grid (docs/grid.md). With
-    --from-ledger, a script's events happen to the members of that group, over its topics.
+    --from-ledger, a script goes on from that group's last recorded state: its members, what each holds, its topics.
 
     \b
     groupledger simulate restart.yaml --compare range,range+static,consumer
@@ -142,7 +142,12 @@ def _show(output: Output, told: Told) -> None:
     """Print one group: for each event its outcome, its rounds and its listeners' calls."""
     if "error" in told:
         output.line(f"line {told['line']}: {told['error']}")
-    for number, event in enumerate(told.get("events", ()), 1):
+    seats = [event for event in told.get("events", ()) if "seat" in event]
+    if seats:
+        output.title(f"{told['id']}: as recorded{_unowned(seats[-1])}")
+        rows = [(event["member"], _named(event["seat"]["assigned"]), event["seat"]["leads"]) for event in seats]
+        output.table(("member", "has", "leads"), rows)
+    for number, event in enumerate(told.get("events", ())[len(seats) :], 1):
         what = " ".join(str(event[key]) for key in ("event", "member", "topic") if key in event)
         output.title(f"{told['id']}, event {number}: {what}: {_outcome(event)}")
         columns = ("round", "generation", "leader", "member", "owned", "assigned", "revoked", "joins again")
@@ -260,7 +265,7 @@ def _outcome(event: Told) -> str:
     if event["failure"] is not None:
         return f"hangs: {event['failure']}"
     away = sum(len(took["unavailable"]) for took in event["rounds"])
-    unowned = f", unowned: {_named(event['unowned'])}" if event["unowned"] else ""
+    unowned = _unowned(event)
     twice = sorted({tuple(each["partition"]) for each in event["double_owners"]})
     owned_twice = f", two owners: {_named(twice)}" if twice else ""
     waited = sum(ms for *_, ms in event["unavailable_ms"])
@@ -272,6 +277,10 @@ def _outcome(event: Told) -> str:
     time = f" ({waited:,} partition-ms)" if waited else ""
     rounds = f"{numbered(len(event['rounds']), 'round')}, {numbered(away, 'partition-round')} unavailable{time}"
     return f"{rounds}{_records(event)}{unowned}{owned_twice}"
+
+
+def _unowned(event: Told) -> str:
+    return f", unowned: {_named(event['unowned'])}" if event["unowned"] else ""
 
 
 def _records(event: Told) -> str:

@@ -121,7 +121,10 @@ def test_a_pace_is_read():
         ({"events": [{**JOIN, "topics": "t"}]}, "events.0.topics is 't'; expected a list of texts"),
         ({"events": [{**JOIN, "member": 1}]}, "events.0.member is 1; expected a text"),
         ({"events": [{**JOIN, "member": ""}]}, "events.0.member is ''; expected a text that is not empty"),
-        ({"tims": {}}, "a key is 'tims'; expected one of id, topics, form, pace, times, events, consumer_group,"),
+        (
+            {"tims": {}},
+            "a key is 'tims'; expected one of id, topics, form, generation, pace, times, events, consumer_group,",
+        ),
         ({"events": [{**JOIN, "group_instance_id": 1}]}, "events.0.group_instance_id is 1; expected a text"),
         ({"form": "x" * 99}, f"form is '{'x' * 79}; expected one of"),
         ({"events": [{**JOIN, "byte_code": "2.4"}]}, "events.0.byte_code is '2.4'; expected one of BEFORE_KIP_429"),

@@ -8,7 +8,7 @@ from typing import Protocol
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol.callbacks import Call, Callback
 from groupledger.core.protocol.records import Records
-from groupledger.core.protocol.settlement import Pace
+from groupledger.core.protocol.settlement import MemberCall, Pace
 from groupledger.core.protocol.times import AUTO_COMMIT_MS, MemberTimes, Times
 
 
@@ -58,6 +58,12 @@ class ClockedProcess(Protocol):
     @property
     def generation(self) -> int | None:
         """Its generation, or member epoch."""
+
+
+def call_at_start(order: int, process: ClockedProcess, call: Call, at_ms: int) -> MemberCall:
+    """Return the call that told a recorded member, before the first event, what it was assigned."""
+    row = order, 0, process.name, process.member_id, call, at_ms, at_ms
+    return MemberCall(*row, process.generation, process.instance_id, process.number)
 
 
 Accepts = Callable[[], bool]

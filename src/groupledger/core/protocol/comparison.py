@@ -184,16 +184,25 @@ def costs(settlements: Sequence[Settlement], events: int) -> Iterator[EventCost]
     owner: dict[TopicPartition, str] = {}
     read: Read | None = None
     rows: list[EventCost] = []
-    for number, settled in enumerate(settlements, 1):
-        cost = _cost(settled, _moves(settled, owner), read)
+    seats = sum(is_seated(settled.event) for settled in settlements)
+    for number, settled in enumerate(settlements, 1 - seats):
+        moves = _moves(settled, owner)
+        if number < 1:
+            continue  # a member that was there before the first event
+        cost = _cost(settled, moves, read)
         read = None if settled.timed is None else settled.timed.read
         row = EventCost(number, spoken(settled.event), settled.event.at_ms, cost, failure_of(settled))
-        if number > events and rows:
+        if number > events - seats and rows:
             before = rows.pop()
             both = _total([before, row], before.cost.double_owners + cost.double_owners)
             row = EventCost(before.number, before.event, before.at_ms, both, before.failure or row.failure)
         rows.append(row)
     yield from rows
+
+
+def is_seated(event: e.Event) -> bool:
+    """Whether this is no event, but a member that the group had before."""
+    return isinstance(event, e.Join) and event.seat is not None
 
 
 def spoken(event: e.Event) -> str:

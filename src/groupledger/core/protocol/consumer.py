@@ -17,6 +17,7 @@ from typing import NamedTuple
 from groupledger.core.custom.group import Protocol, TopicPartition
 from groupledger.core.protocol.callbacks import NOTHING, Call, Callback, PartitionSet, call
 from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.protocol.events import RecordedSeat
 from groupledger.core.protocol.habits import JAVAS, Habits
 from groupledger.core.protocol.subscription import NO_MEMORY, Memory, Subscription
 from groupledger.core.protocol.topic_patterns import matching
@@ -149,6 +150,19 @@ def receive_member_id(consumer: Consumer, member_id: str) -> Joining:
 def enter(consumer: Consumer, member_id: str, generation: int, leads: bool) -> Consumer:
     """JoinGroup was answered: a member of this generation, not assigned yet."""
     return replace(consumer, member_id=member_id, generation=generation, leads=leads)
+
+
+def take_recorded(consumer: Consumer, seat: RecordedSeat, generation: int) -> tuple[Consumer, Subscription]:
+    """Return a consumer as its generation was recorded, with its assignment, and the subscription it had sent."""
+    sent = replace(
+        consumer,
+        owned=frozenset(seat.claimed) if consumer.protocol is Protocol.COOPERATIVE else NOTHING,
+        generation=seat.claimed_generation,
+        memory=Memory(seat.claimed, seat.claimed_generation),
+    )
+    entered = enter(consumer, seat.member_id, generation, seat.leads)
+    owned = frozenset(seat.assigned)
+    return replace(entered, owned=owned, memory=Memory(seat.assigned, generation)), _subscription(sent)
 
 
 def receive_assignment(consumer: Consumer, given: Iterable[TopicPartition]) -> Reaction:

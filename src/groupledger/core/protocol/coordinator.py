@@ -15,6 +15,7 @@ import numpy as np
 from groupledger.core.faults import Fault
 from groupledger.core.javaorder import hash_texts, map_order
 from groupledger.core.kernels import run
+from groupledger.core.protocol.events import RecordedSeat
 from groupledger.core.protocol.leader import PartitionsByMember
 from groupledger.core.protocol.subscription import Subscription
 
@@ -50,9 +51,12 @@ class Coordinator:
     def new_member_id(self, process: str) -> str:
         """`name-1`, `name-2`: a further one each time a process comes without; `known_ids` before these."""
         known = self.known_ids.get(process, ())
-        self._ids[process] += 1
-        number = self._ids[process]
-        return known[number - 1] if number <= len(known) else f"{process}-{number}"
+        while True:
+            self._ids[process] += 1
+            number = self._ids[process]
+            found = known[number - 1] if number <= len(known) else f"{process}-{number}"
+            if found not in self.members:  # a recorded member may have any id
+                return found
 
     def adopt_ids(self, other: Coordinator) -> None:
         """Number processes on where another coordinator of the group left off."""
@@ -75,6 +79,14 @@ class Coordinator:
         self.members[member.member_id] = member
         self.leader = self.leader or member.member_id
         self.changes += 1
+
+    def seat_recorded(self, member: Registered, seat: RecordedSeat) -> None:
+        """Take a member of the current generation as it was recorded."""
+        self.seat(member)
+        if seat.leads:
+            self.leader = member.member_id
+        self.given = {**self.given, member.member_id: seat.assigned}
+        self.assignor = choose_assignor([each.assignors for each in self.walk()])
 
     def remove(self, member_id: str) -> None:
         """A member left or expired: the others have to rebalance. If it led, the first of those who stay leads."""

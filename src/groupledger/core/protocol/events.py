@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, replace
 
+from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol.compatibility import ByteCode
 from groupledger.core.registry import JAVA
 
@@ -43,6 +44,20 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordedSeat:
+    """A member of the group's current generation: what it was assigned, and what it claimed when it joined.
+
+    `claimed_generation` dates the claim (KIP-792); None: it did not state one.
+    """
+
+    member_id: str
+    assigned: tuple[TopicPartition, ...] = ()
+    claimed: tuple[TopicPartition, ...] = ()
+    claimed_generation: int | None = None
+    leads: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Join(Event):
     """A new process subscribes and joins; `assignors` in the order of its configuration.
 
@@ -51,7 +66,8 @@ class Join(Event):
     subscribes by a pattern, which a client of the classic protocol resolves itself; that has no `topics` beside it.
     `rebalance_timeout_ms` (`max.poll.interval.ms`) is how long it may take to give up partitions. `library`: as a
     leader it may assign by an algorithm of its own (librdkafka's cooperative-sticky). `process_id`: of a Streams
-    group's member, which is one thread of that process; its topics are those of the group's topology.
+    group's member, which is one thread of that process; its topics are those of the group's topology. `seat`: the
+    process does not join, it is a member already.
     """
 
     member: str
@@ -66,6 +82,7 @@ class Join(Event):
     rebalance_timeout_ms: int = MAX_POLL_INTERVAL_MS
     library: str = JAVA
     process_id: str | None = None
+    seat: RecordedSeat | None = None
 
     def subscribed(self, topics: tuple[str, ...], topic_regex: str | None) -> Join:
         """The same process with another subscription."""

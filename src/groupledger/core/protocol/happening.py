@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from groupledger.core.assignors import ASSIGNORS
@@ -11,6 +12,8 @@ from groupledger.core.custom.naming import SOLVED_ALONE, CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
+from groupledger.core.protocol.application import call_at_start
+from groupledger.core.protocol.callbacks import Callback, call
 from groupledger.core.protocol.client_library import require_played
 from groupledger.core.protocol.compatibility import SUPPORTED, protocol_of
 from groupledger.core.protocol.coordinator import Registered
@@ -73,13 +76,29 @@ def _start(group: ClassicGroup, settings: e.Join) -> None:
     group.coordinator.require_common_assignor(settings.member, settings.assignors)
     group.strangers.pop(settings.member, None)
     group.born[settings.member] += 1
-    process = ClassicProcess(settings, consumer, group.clock_ms, group.born[settings.member])
+    process = ClassicProcess(replace(settings, seat=None), consumer, group.clock_ms, group.born[settings.member])
     group.begin(process)
     old = group.processes.pop(settings.member, None)
     if old is not None:
         group.end(old)
     group.processes[settings.member] = process
-    _take_seat(group, process)
+    if settings.seat is None:
+        _take_seat(group, process)
+    else:
+        _go_on(group, process, settings.seat)
+
+
+def _go_on(group: ClassicGroup, process: ClassicProcess, seat: e.RecordedSeat) -> None:
+    """Seat a member of the current generation: it holds what it was assigned, and nobody rebalances."""
+    process.consumer, sent = c.take_recorded(process.consumer, seat, group.coordinator.generation)
+    group.coordinator.seat_recorded(process.registered(seat.member_id, sent), seat)
+    process.joins, process.heard_ms = False, group.clock_ms
+    if seat.leads:
+        group.planned_view = process.consumer.view
+    told = call(Callback.ASSIGNED, seat.assigned)
+    list(process.application.called(told))  # its listener knows of them, and was told before the first event
+    group.calls.append(call_at_start(len(group.calls), process, told, group.clock_ms))
+    group.ownership.take(process.name, seat.assigned, group.clock_ms)
 
 
 def _take_seat(group: ClassicGroup, process: ClassicProcess) -> None:

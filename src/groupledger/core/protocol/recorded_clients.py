@@ -18,15 +18,25 @@ from groupledger.core.protocol.recorded import CLASSIC, CONSUMERS
 
 
 class RecordedGroup(NamedTuple):
-    """A group as it last had members; `empty_since`: it had none in its last snapshot."""
+    """A group as it last had members, a row of `members` for each client; `last` is its last snapshot."""
 
     snapshot: GroupSnapshotRow
     clients: tuple[GroupClient, ...]
-    empty_since: bool
+    members: tuple[MemberSnapshotRow, ...]
+    last: GroupSnapshotRow
+
+    @property
+    def empty_since(self) -> bool:
+        """Whether it had no members in its last snapshot."""
+        return self.last.members == 0
 
 
 def recorded_group(
-    snapshots: Sequence[GroupSnapshotRow], members: Iterable[MemberSnapshotRow], library: str | None = None
+    snapshots: Sequence[GroupSnapshotRow],
+    members: Iterable[MemberSnapshotRow],
+    library: str | None = None,
+    *,
+    else_do: str = "name it with --client",
 ) -> RecordedGroup:
     """The last state with members, of all snapshots of a group in order. `library` is that of all members the log does
     not tell.
@@ -53,12 +63,18 @@ def recorded_group(
             written.setdefault(row.member_id, []).append(told)
         if row.snapshot_id == last.snapshot_id:
             present.append(row)
-    named = _names(present)
-    clients = [_client(row, named[row.member_id], last, written.get(row.member_id, ()), library) for row in present]
-    return RecordedGroup(last, tuple(clients), snapshots[-1].members == 0)
+    named = names_of(present)
+    clients = []
+    for row in present:
+        client = _client(row, named[row.member_id], last, written.get(row.member_id, ()), library)
+        if client is None:
+            unknown = f"member {named[row.member_id]!r} writes subscriptions as no library we know, or as several"
+            raise Fault("UNKNOWN_CLIENT", f"{unknown}: {else_do}")
+        clients.append(client)
+    return RecordedGroup(last, tuple(clients), tuple(present), snapshots[-1])
 
 
-def _names(rows: Iterable[MemberSnapshotRow]) -> dict[str, str]:
+def names_of(rows: Iterable[MemberSnapshotRow]) -> dict[str, str]:
     """Member ids -> the shortest name that is a member's own: instance id, client id, member id."""
     wanted = {row.member_id: row.group_instance_id or row.client_id or row.member_id for row in rows}
     taken = list(wanted.values())
@@ -71,14 +87,14 @@ def _client(
     snapshot: GroupSnapshotRow,
     written: Sequence[frozenset[str]],
     library: str | None,
-) -> GroupClient:
+) -> GroupClient | None:
+    """Return the member as a client; None where its library is not known."""
     told = frozenset.intersection(*written) if written else frozenset()
     likely = [each for each in LIBRARIES if each in told]
     if len(likely) != 1 and library is not None:
         likely = [library]
     if not likely:
-        message = f"member {name!r} writes subscriptions as no library we know, or as several: name it with --client"
-        raise Fault("UNKNOWN_CLIENT", message)
+        return None
     topics = row.topics if row.topics is not None else snapshot.shared_topics or ()
     return GroupClient(
         name,

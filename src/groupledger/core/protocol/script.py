@@ -23,6 +23,7 @@ class Script:
     `member_ids`, `topic_ids`: ids that processes and topics had in reality, in order, for a history that is to be
     played again. `times`: the rounds of a classic group are driven by a clock; without them, each event settles before
     the next one. `consumer_group`: how the broker is configured for members of the consumer protocol; not with times.
+    `generation`: of the group before the first event.
     """
 
     topics: Mapping[str, int]
@@ -33,3 +34,4 @@ class Script:
     topic_ids: Mapping[str, Sequence[TopicId]] = field(default_factory=dict)
     times: Times | None = None
     consumer_group: ConsumerGroupSettings = field(default_factory=ConsumerGroupSettings)
+    generation: int = 0

@@ -170,7 +170,7 @@ class _Stage:
 
 def _stage(script: Script, custom: Mapping[str, CustomAssignor], applications: Applications | None = None) -> _Stage:
     require_topic_names(script.topics)
-    coordinator = Coordinator(known_ids=script.member_ids)
+    coordinator = Coordinator(known_ids=script.member_ids, generation=script.generation)
     times, pace = script.times, script.pace
     rate = None if times is None else times.records_per_second
     group = ClassicGroup(
@@ -267,7 +267,10 @@ def _enter_consumer_group(stage: _Stage, event: e.Event) -> str | None:
     refused = refuses(stage.classic, stage.script.consumer_group)
     if refused is None:
         kind = COORDINATORS[settings.group_protocol]
-        stage.consumer = to_consumer_group(stage.classic, stage.script.consumer_group, stage.topics, kind)
+        goes_on = isinstance(event, e.Join) and event.seat is not None
+        stage.consumer = to_consumer_group(
+            stage.classic, stage.script.consumer_group, stage.topics, kind, goes_on=goes_on
+        )
     else:
         stage.classic.strangers.pop(settings.member, None)
     return refused

@@ -29,6 +29,7 @@ from groupledger.core.protocol.happening import HAPPENS
 from groupledger.core.protocol.metrics import of_simulation, whole
 from groupledger.core.protocol.ownership import DoubleOwner
 from groupledger.core.protocol.script_checks import MOST_MS, MOST_PARTITIONS, require, require_one_of, require_whole
+from groupledger.core.protocol.seat_json import MOST_GENERATION, read_seat, require_seats_first, write_seat
 from groupledger.core.protocol.settlement import MemberCall, MemberRound, Pace, Round, Settlement, TimedEnd
 from groupledger.core.protocol.simulator import MOST_ROUNDS, Script, simulate_all
 from groupledger.core.protocol.times_json import read_times, write_times
@@ -42,7 +43,16 @@ TOGETHER = 500
 
 EVENTS = {re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower(): kind for kind in HAPPENS}
 NAMES = {kind: name for name, kind in EVENTS.items()}
-KEYS = ("id", "topics", "form", "pace", "times", "events", *map(group_key, (e.GroupProtocol.CONSUMER, *KINDS)))
+KEYS = (
+    "id",
+    "topics",
+    "form",
+    "generation",
+    "pace",
+    "times",
+    "events",
+    *map(group_key, (e.GroupProtocol.CONSUMER, *KINDS)),
+)
 LISTS = frozenset({"topics", "assignors"})
 FLAGS = frozenset({"upgrade_from", "together", "known"})
 NUMBERS = {
@@ -157,6 +167,9 @@ def read_script(found: Mapping[str, Any]) -> Script:
     if told_events:
         last = f"events.{len(told_events) - 1}.together"
         require(not told_events[-1].together, last, True, "false: no event comes after this one")
+    require_seats_first(told_events)
+    generation = found.get("generation", 0)
+    require_whole(generation, "generation", MOST_GENERATION)
     pace, times = _pace(found.get("pace", {})), read_times(found.get("times"))
     rounds = "no round_ms beside times: a round takes round_trip_ms"
     require(times is None or not pace.round_ms, "pace.round_ms", pace.round_ms, rounds)
@@ -165,7 +178,15 @@ def read_script(found: Mapping[str, Any]) -> Script:
         key = group_key(each)
         require(each is protocol or key not in found, key, found.get(key), f"{group_key(protocol)}, of its members")
     settings = read_settings(found.get(group_key(protocol), {}), protocol)
-    return Script(dict(topics or {}), told_events, Form(form), pace, times=times, consumer_group=settings)
+    return Script(
+        dict(topics or {}),
+        told_events,
+        Form(form),
+        pace,
+        times=times,
+        consumer_group=settings,
+        generation=generation,
+    )
 
 
 def _pace(found: Any) -> Pace:
@@ -230,6 +251,8 @@ def _value(key: str, value: Any, place: str) -> Any:
         return ENUMS[key][value]
     elif key == "library":
         require_one_of(value, LIBRARIES, place)
+    elif key == "seat":
+        return read_seat(value, place)
     elif key in FLAGS:
         require(isinstance(value, bool), place, value, "true or false")
     else:
@@ -243,6 +266,7 @@ def write_script(script: Script, name: str) -> dict[str, Any]:
     events = [{"event": NAMES[type(each)], **_fields(each)} for each in script.events]
     told = {"id": name, "topics": dict(script.topics), "form": script.form.value, "events": events}
     parts = {
+        "generation": script.generation,
         "pace": _write_pace(script.pace),
         "times": None if script.times is None else write_times(script.times),
         group_key(coordinator_of(script.events)): write_settings(script.consumer_group),
@@ -264,6 +288,8 @@ def _fields(event: e.Event) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, ByteCode):
         return value.name
+    if isinstance(value, e.RecordedSeat):
+        return write_seat(value)
     return list(value) if isinstance(value, tuple) else value
 
 

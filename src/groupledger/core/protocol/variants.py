@@ -106,6 +106,9 @@ def _with_topics(event: e.Event, script: Script) -> e.Event:
 def _join(join: e.Join, variant: Variant) -> e.Join:
     """A member as the variant has it, with those fields alone that members of its kind have."""
     protocol = variant.coordinated or (e.GroupProtocol.CLASSIC if variant.assignor else join.group_protocol)
+    if protocol in KINDS and join.seat is not None:
+        held = f"{join.member!r} holds partitions as they were recorded"
+        raise Fault(BAD_VARIANT, f"{held}; expected a script without seats for {KINDS[protocol].group}")
     if protocol in KINDS:
         known = {name: getattr(join, name) for name in KINDS[protocol].join_fields}
         join = e.Join(**{**known, "group_protocol": protocol})

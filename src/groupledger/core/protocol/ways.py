@@ -103,6 +103,8 @@ def _ways(before: Iterable[e.Event], event: e.Event, leader: str | None, fallen:
     for each in before:
         members.take(each)
     there = [*members.joined.values(), *([event] if isinstance(event, e.Join) else ())]
+    if isinstance(event, e.Join) and event.seat is not None:
+        return  # it was there before
     if event.together or any(each.group_protocol is not e.GroupProtocol.CLASSIC for each in there):
         return
     if isinstance(event, e.Join):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 
-from groupledger.core.assignors.server.order import JOINED
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
@@ -45,15 +44,21 @@ def refuses(group: ClassicGroup, settings: ConsumerGroupSettings) -> str | None:
 
 
 def to_consumer_group(
-    group: ClassicGroup, settings: ConsumerGroupSettings, table: TopicTable, kind: type[ConsumerGroup] = ConsumerGroup
+    group: ClassicGroup,
+    settings: ConsumerGroupSettings,
+    table: TopicTable,
+    kind: type[ConsumerGroup] = ConsumerGroup,
+    *,
+    goes_on: bool = False,
 ) -> Play:
     """The group goes on as a consumer group: its generation is the epoch, what members were assigned is their target.
 
-    A group without members is a new one, be it of another `kind`. `table`: topics that the group was told of before.
+    A group without members is a new one, be it of another `kind`, unless it `goes_on` with recorded members. `table`:
+    topics that the group was told of before.
     """
     table.become(group.topics)
     old = group.coordinator
-    epoch = old.generation if old.members else FIRST_EPOCH
+    epoch = old.generation if old.members or goes_on else FIRST_EPOCH
     converted = kind(settings, table, epoch=epoch, assignment_epoch=epoch)
     play = Play(
         converted,
@@ -95,7 +100,7 @@ def _seat(
     said_ms = e.MAX_POLL_INTERVAL_MS if process is None else process.settings.rebalance_timeout_ms
     times = member_times(classic.times, member.process, said_ms)
     held = [found for each in given for found in group.topics.identified([each])]
-    group.members[member.member_id] = GroupMember(
+    seated = GroupMember(
         member_id=member.member_id,
         process=member.process,
         topics=tuple(sorted(set(member.subscription.topics))),
@@ -106,13 +111,8 @@ def _seat(
         assigned=dict.fromkeys(sorted(held), group.epoch),
         classic_assignors=member.assignors,
     )
-    group.targets[member.member_id] = tuple(
-        (topic_id, tuple(sorted(number for other, number in held if other == topic_id)))
-        for topic_id in dict.fromkeys(topic_id for topic_id, _ in held)
-    )
-    group.heard_ms[member.member_id] = now_ms
+    group.seat(seated, held, now_ms)
     group.session_ms[member.member_id] = times.session_timeout_ms
-    group.changes.append(JOINED)
 
 
 def _go_on(play: Play, process: ClassicProcess) -> None:

@@ -10,7 +10,7 @@ t-1. A's next heartbeat is told to revoke t-1, the one after that states t-0; th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -160,6 +160,21 @@ class ConsumerGroup:
     def _says_all(self, request: HeartbeatRequest) -> bool:
         """Whether everything was said, so that everything is answered."""
         return request.full
+
+    def seat(self, member: GroupMember, held: Sequence[TopicIdPartition], now_ms: int) -> None:
+        """Take a member of the current epoch that holds all of its target, which keeps this order."""
+        self.members[member.member_id] = member
+        self.targets[member.member_id] = tuple(
+            (topic_id, tuple(sorted(number for other, number in held if other == topic_id)))
+            for topic_id in dict.fromkeys(topic_id for topic_id, _ in held)
+        )
+        self.heard_ms[member.member_id] = now_ms
+        self.changes.append(JOINED)
+
+    def seat_recorded(self, member: GroupMember, now_ms: int) -> None:
+        """Take a recorded member; the group has seen the topics that exist."""
+        self.seat(member, list(member.assigned), now_ms)
+        self._seen_topics = self._metadata(None)
 
     def leave(self, member_id: str) -> None:
         """A member is gone for good, or fenced: its partitions are free, and the group moves on."""

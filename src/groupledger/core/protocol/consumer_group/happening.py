@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,10 +11,13 @@ from groupledger.core.custom.group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import consumer as classic
 from groupledger.core.protocol import events as e
+from groupledger.core.protocol.application import call_at_start
+from groupledger.core.protocol.callbacks import Callback, call
 from groupledger.core.protocol.consumer_group import client as c
 from groupledger.core.protocol.consumer_group.classic_members import join_steps
 from groupledger.core.protocol.consumer_group.client import ConsumerClient
 from groupledger.core.protocol.consumer_group.exchange import leave_late, time_out
+from groupledger.core.protocol.consumer_group.group_member import GroupMember
 from groupledger.core.protocol.consumer_group.play import Play
 from groupledger.core.protocol.consumer_group.process import EntryKind, Process
 from groupledger.core.protocol.happening import new_consumer
@@ -61,9 +65,11 @@ def _start(play: Play, settings: e.Join) -> None:
     require_topic_names(settings.topics)
     play.processes.pop(settings.member, None)
     play.born[settings.member] += 1
-    process = Process(settings, play.born[settings.member])
+    process = Process(replace(settings, seat=None), play.born[settings.member])
     play.begin(process)
-    if settings.group_protocol.coordinated:
+    if settings.seat is not None:
+        _go_on_as_recorded(play, process, settings.seat)
+    elif settings.group_protocol.coordinated:
         require_quick(settings.member, settings.topic_regex or "")
         process.client = _client(process, play.new_id(settings.member))
         play.send_soon(process)
@@ -71,6 +77,35 @@ def _start(play: Play, settings: e.Join) -> None:
         process.consumer = new_consumer(settings, play.group.topics.counts, play.form, {})
         process.steps = join_steps(play, process)
         play.put(process, EntryKind.GO_ON)
+
+
+def _go_on_as_recorded(play: Play, process: Process, seat: e.RecordedSeat) -> None:
+    """Seat a member of the current epoch: it owns what it was assigned, and heartbeats without news."""
+    settings, group = process.settings, play.group
+    if not settings.group_protocol.coordinated or settings.topic_regex is not None:
+        told = f"{settings.member!r} {'subscribes by a pattern' if settings.topic_regex else 'is a classic member'}"
+        raise Fault(BAD_EVENT, f"{told}; expected a recorded consumer group whose members subscribe by name")
+    held = group.topics.identified(seat.assigned)
+    client = _client(process, seat.member_id)
+    known = replace(client, epoch=group.epoch, owned=held, assigned=held, stated=held, full=False)
+    process.client = replace(known, said=client.subscribed)
+    member = GroupMember(
+        member_id=seat.member_id,
+        process=process.name,
+        topics=tuple(sorted(set(settings.topics))),
+        group_instance_id=settings.group_instance_id,
+        remote_assignor=settings.remote_assignor,
+        rebalance_timeout_ms=process.times.rebalance_timeout_ms,
+        epoch=group.epoch,
+        previous_epoch=group.epoch,
+        assigned=dict.fromkeys(sorted(held), group.epoch),
+    )
+    group.seat_recorded(member, play.clock_ms)
+    told_first = call(Callback.ASSIGNED, group.topics.named(held))
+    list(process.application.called(told_first))  # its listener was told before the first event
+    play.calls.append(call_at_start(len(play.calls), process, told_first, play.clock_ms))
+    play.ownership.take(process.name, told_first.partitions, play.clock_ms)
+    play.send_next(process)
 
 
 def _client(process: Process, member_id: str) -> ConsumerClient:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
+from groupledger.core.protocol.application import call_at_start
+from groupledger.core.protocol.callbacks import Callback, call
 from groupledger.core.protocol.happening import new_consumer
 from groupledger.core.protocol.refusals import (
     BAD_EVENT,
@@ -55,12 +58,29 @@ def _start(group: TimedGroup, settings: e.Join) -> None:
     consumer = new_consumer(settings, group.topics, group.form, group.custom)
     group.born[settings.member] += 1
     times = group.times.member(settings.member)
-    process = TimedProcess(settings, times, consumer, group.born[settings.member], group.now_ms)
+    process = TimedProcess(replace(settings, seat=None), times, consumer, group.born[settings.member], group.now_ms)
     process.application = group.application(process, partial(sessions.accepts_commits, group, process))
     process.commits_next_ms = group.now_ms + group.commits_every_ms
     group.processes.pop(settings.member, None)
     group.processes[settings.member] = process
+    if settings.seat is not None:
+        _go_on_as_recorded(group, process, settings.seat)
     group.wake(process)
+
+
+def _go_on_as_recorded(group: TimedGroup, process: TimedProcess, seat: e.RecordedSeat) -> None:
+    """Seat a member of the current generation: it holds what it was assigned, and heartbeats from now on."""
+    group.coordinator.require_common_assignor(process.name, process.settings.assignors)
+    process.consumer, sent = c.take_recorded(process.consumer, seat, group.coordinator.generation)
+    group.coordinator.seat_recorded(process.registered(seat.member_id, sent), seat)
+    process.membership, process.rejoins, process.heartbeats_since_ms = Membership.STABLE, False, group.now_ms
+    group.empty = False
+    if seat.leads:
+        group.planned_view = process.consumer.view
+    told = call(Callback.ASSIGNED, seat.assigned)
+    list(process.application.called(told))  # its listener knows of them, and was told before the first event
+    group.calls.append(call_at_start(len(group.calls), process, told, group.now_ms))
+    group.ownership.take(process.name, seat.assigned, group.now_ms)
 
 
 def _leave(group: TimedGroup, event: e.Leave) -> AskingPlans | None:

@@ -66,7 +66,7 @@ def timed_group(
     records = None if rate is None else Records(rate)
     if records is not None:
         records.set_topics(script.topics, 0)
-    coordinator = Coordinator(known_ids=script.member_ids)
+    coordinator = Coordinator(known_ids=script.member_ids, generation=script.generation)
     topics = dict(script.topics)
     return TimedGroup(
         topics, script.form, script.pace, times, custom, coordinator, poll, coordination.expire, applications, records
