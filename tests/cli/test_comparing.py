@@ -47,10 +47,29 @@ def test_a_line_for_each_variant_in_80_columns(simulated):
     assert done.exit_code == 0
     title, head, *rows = done.stdout.strip().splitlines()
     assert title == "restart, sums over all events"
-    assert head.split() == ["variant", "rounds", "moves", "revoked", "partition-ms", "twice"]
+    assert head.split() == ["variant", "rounds", "moves", "revoked", "partition-ms", "each", "twice"]
     assert [row.split()[0] for row in rows] == ALL.split(",")
     assert rows[-1].split()[1] == "-"  # a consumer group has no rounds
     assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_members_without_a_partition_are_told(simulated):
+    joins = [{"event": "join", "member": f"c{n}", "topics": ["a", "b"], "together": n < 3} for n in range(4)]
+    script = json.dumps({"id": "idle", "topics": {"a": 2, "b": 2}, "events": joins})
+    done = simulated("--compare", "range,roundrobin", given=script)
+    head, *rows = [line.split() for line in done.stdout.strip().splitlines()[1:]]
+    assert [dict(zip(head, row, strict=True)) for row in rows] == [
+        {
+            "variant": name,
+            "rounds": "1",
+            "moves": "0",
+            "revoked": "0",
+            "partition-rounds": "4",
+            "each": each,
+            "idle": idle,
+        }
+        for name, each, idle in (("range", "0-2", "2"), ("roundrobin", "1", "-"))
+    ]
 
 
 def test_what_is_compared_as_json_is_what_the_table_says(simulated):
@@ -60,8 +79,9 @@ def test_what_is_compared_as_json_is_what_the_table_says(simulated):
     assert told["from_ms"] == 60_000
     for variant in told["scripts"][0]["variants"]:
         cost = variant["cost"]
-        counts = (cost[name] for name in ("rounds", "moves", "revoked", "unavailable_ms", "read_twice"))
-        cells = ["-" if each is None else f"{each:,}" for each in counts]
+        counts = [cost[name] for name in ("rounds", "moves", "revoked", "unavailable_ms", "read_twice")]
+        assert (variant["least"], variant["most"], variant["idle"]) == (4, 4, 0)
+        cells = ["-" if each is None else f"{each:,}" for each in (*counts[:-1], variant["most"], counts[-1])]
         assert [variant["variant"], *cells] in [row.split() for row in table.splitlines()]
         assert [row["number"] for row in variant["events"]] == [3, 4]
 

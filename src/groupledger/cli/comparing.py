@@ -32,6 +32,8 @@ _COLUMNS = (
     Column("lost", rank=2),
     Column("partition-rounds"),
     Column("partition-ms"),
+    Column("each"),
+    Column("idle"),
     Column("twice", rank=1),
     Column("never", rank=2),
     Column("two owners", rank=1),
@@ -188,7 +190,15 @@ def _row(script: ComparedScript, each: ComparedVariant, asked: ComparisonAsked) 
     given_up = cost.revoked, cost.lost or None
     away = cost.unavailable_rounds, _waited(cost)
     rare = cost.never_read or None, cost.double_owners or None, each.failures or None, each.unowned or None
-    return (script.id, variant, cost.rounds, cost.moves, *given_up, *away, cost.read_twice, *rare)
+    has = _span(each.least, each.most), each.idle or None
+    return (script.id, variant, cost.rounds, cost.moves, *given_up, *away, *has, cost.read_twice, *rare)
+
+
+def _span(least: int | None, most: int | None) -> str | None:
+    """Return the partitions of one member, as `2` or `0-8`."""
+    if most is None:
+        return None
+    return f"{most:,}" if least == most else f"{least:,}-{most:,}"
 
 
 def _waited(cost: Cost) -> int | None:

@@ -130,6 +130,22 @@ def test_what_settles_after_the_last_event_fails_with_it(events):
     assert last.failure.startswith("refused: b lists range")
 
 
+def test_how_even_the_assignment_is_in_the_end():
+    """Range gives each topic to the first members; round robin goes on with the next topic (spring-kafka issue 941)."""
+    topics = {f"t{number}": 10 for number in range(8)}
+    joins = [e.Join(f"c{number:02}", tuple(topics), together=number < 29) for number in range(30)]
+    found = compared("range,roundrobin,consumer,share", joins, topics=topics)
+    even, uncounted = (3, 2, 0), (None, None, None)
+    assert {name: (each.most, each.least, each.idle) for name, each in found.items()} == {
+        "range": (8, 0, 20),
+        "roundrobin": even,
+        "consumer": even,
+        "share": uncounted,
+    }
+    gone = compared("range", [TWO[0], e.Leave("a")])["range"]
+    assert (gone.most, gone.least, gone.idle) == uncounted
+
+
 def test_two_owners_are_counted_once_a_partition():
     assert costs("cooperative-sticky,range", "double_owners", events=MIXED) == [(1,), (0,)]
 

@@ -77,6 +77,20 @@ def test_a_member_with_stale_metadata_joins_again_when_they_are_fresh():
     assert (len(fresh.rounds), owned(fresh, "a")["orders-jp"]) == (1, [0])
 
 
+@pytest.mark.parametrize("form", Form)
+@pytest.mark.parametrize("clock", [None, Times()])
+@pytest.mark.parametrize(("library", "again"), [("java", 0), ("kafka-python", 0), ("librdkafka", 1)])
+def test_a_member_that_has_not_heard_of_a_topic_fetches_metadata_before_it_joins(form, clock, library, again):
+    """a and c join since a topic appeared that matches; b joins with them, and for it (KAFKA-7126)."""
+    joins = [by_pattern(name, assignors=("range",), library=library, together=name != "c") for name in "abc"]
+    late = [e.FreezeMetadata("b", at_ms=60_000), e.SetPartitions("orders-jp", 3, at_ms=60_000)]
+    *_, appeared, heard = play(*joins, *late, e.RefreshMetadata("b", at_ms=120_000), form=form, times=clock)
+    again = again if form is Form.AS_KAFKA else 0
+    assert (len(appeared.rounds), len(heard.rounds)) == (1, again)
+    assert owned(heard, "b")["orders-jp"] == [1]
+    assert ("orders-jp" in owned(appeared, "b")) != bool(again)
+
+
 def test_with_a_clock_it_notices_when_it_polls():
     """It works for two seconds at a time, and has been since 3,000 ms."""
     times = Times(MemberTimes(processing_ms=2_000))

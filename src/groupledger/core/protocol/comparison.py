@@ -6,6 +6,7 @@ cooperative-sticky two rounds, two moves and two revocations.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -74,7 +75,9 @@ class ConsumedSpan:
 class ComparedVariant:
     """A script under one variant. `error`: why it cannot be played so; there is no `cost` then.
 
-    `failures` are events that did not settle, or were refused. `unowned`: partitions that nobody has in the end.
+    `failures` are events that did not settle, or were refused. `unowned`: partitions that nobody has in the end. `most`
+    and `least`: partitions of one member then, of those that run, of which `idle` have none; null for a share group,
+    whose members share partitions, and where no member runs.
     `consumed`: who consumed which partition when (until null: it goes on), where a timeline was asked for.
     """
 
@@ -85,6 +88,9 @@ class ComparedVariant:
     unowned: int
     events: tuple[EventCost, ...]
     consumed: tuple[ConsumedSpan, ...] = ()
+    most: int | None = None
+    least: int | None = None
+    idle: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +159,23 @@ def _compared(variant: Variant, result: list[Settlement] | Fault, events: int, f
     unowned = len(result[-1].unowned) if result else 0
     counted = [settled for settled in result if settled.event.at_ms >= from_ms]
     twice = {each.partition for settled in counted for each in settled.double_owners}
-    return ComparedVariant(variant.name, None, _total(rows, len(twice)), failures, unowned, tuple(rows))
+    compared = ComparedVariant(variant.name, None, _total(rows, len(twice)), failures, unowned, tuple(rows))
+    loads = _loads(result[-1]) if result else []
+    if not loads:
+        return compared
+    return replace(compared, most=max(loads), least=min(loads), idle=loads.count(0))
+
+
+def _loads(settled: Settlement) -> list[int]:
+    """Return how many partitions each running member has; nothing for a share group."""
+    if _shares(settled):
+        return []
+    counts = Counter(settled.owners.values())
+    return [counts[name] for name in settled.running]
+
+
+def _shares(settled: Settlement) -> bool:
+    return settled.coordinated is not None and settled.coordinated.protocol is e.GroupProtocol.SHARE
 
 
 def _with_timeline(compared: ComparedVariant, result: list[Settlement] | Fault) -> ComparedVariant:
@@ -222,7 +244,7 @@ def failure_of(settled: Settlement) -> str | None:
 
 def _cost(settled: Settlement, moves: int, before: Read | None) -> Cost:
     calls = [each.call for each in settled.calls]
-    shares = settled.coordinated is not None and settled.coordinated.protocol is e.GroupProtocol.SHARE
+    shares = _shares(settled)
     rounds = None if settled.coordinated is not None and not settled.rounds else len(settled.rounds)
     read = None if settled.timed is None else settled.timed.read
     return Cost(

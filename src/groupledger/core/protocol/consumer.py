@@ -60,6 +60,11 @@ class Consumer:
         """Topics that it subscribes to by name."""
         return self.topics if self.pattern is None else ()
 
+    @property
+    def refreshes(self) -> bool:
+        """Whether it fetches metadata before it joins, whatever it has learnt of topics."""
+        return self.pattern is not None and self.habits.refreshes
+
     def subscribes(self, topic: str) -> bool:
         """Whether it subscribes to a topic, be it one that it has not heard of yet."""
         return topic in self.topics or (self.pattern is not None and bool(matching(self.pattern, (topic,))))

@@ -177,7 +177,8 @@ class DeleteTopic(Event):
 class FreezeMetadata(Event):
     """A process learns nothing more of topics: as a leader, it will assign by a stale view, unless its client asks.
 
-    It learns of them with `RefreshMetadata`, or after so many `rounds` if there are any.
+    It learns of them with `RefreshMetadata`, or after so many `rounds` if there are any; one that subscribes by a
+    pattern does when it joins, unless its client is librdkafka.
     """
 
     member: str

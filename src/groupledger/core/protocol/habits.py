@@ -28,6 +28,8 @@ class Habits:
     metadata of the new one first (`Subscribe.known`: it need not).
     `asks`: leading, it asks for metadata before it assigns, and so does not assign by what it knew.
     `all_join`: any member joins again when its own metadata changes, not the leader alone.
+    `refreshes`: subscribed by a pattern, it fetches metadata before each JoinGroup (Java since 2.1, KAFKA-7126;
+        librdkafka takes what it has, unless that is old).
     """
 
     revokes_at_first: bool = False
@@ -35,11 +37,12 @@ class Habits:
     loses_unknown: bool = False
     asks: bool = False
     all_join: bool = False
+    refreshes: bool = True
 
 
 JAVAS = Habits()
 OF_LIBRARY = {
-    LIBRDKAFKA: Habits(loses_unknown=True, asks=True, all_join=True),
+    LIBRDKAFKA: Habits(loses_unknown=True, asks=True, all_join=True, refreshes=False),
     KAFKA_PYTHON: Habits(revokes_at_first=True, silent=True),
 }
 

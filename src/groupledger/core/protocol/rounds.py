@@ -48,7 +48,7 @@ def gather(group: ClassicGroup) -> Question | None:
 
 def _send_join(group: ClassicGroup, process: ClassicProcess) -> None:
     """JoinGroup. A member that has no id is given one: a dynamic one joins again with it (KIP-394)."""
-    if not process.frozen:
+    if not process.frozen or process.consumer.refreshes:
         process.consumer = c.look(process.consumer, group.topics)
     joining = c.join(process.consumer)
     group.made(process, joining.calls, joining.consumer)

@@ -23,6 +23,9 @@ HEADS = (
     "lost",
     "partition-rounds",
     "partition-ms",
+    "most",
+    "least",
+    "idle",
     "read twice",
     "never read",
     "two owners",
@@ -60,7 +63,9 @@ def _row(name: str, each: ComparedVariant) -> tuple[object, ...]:
         return (name, each.variant, *(None for _ in HEADS[2:]))
     given_up = cost.rounds, cost.moves, cost.revoked, cost.lost
     away = cost.unavailable_rounds, cost.unavailable_ms
-    return (name, each.variant, *given_up, *away, cost.read_twice, cost.never_read, cost.double_owners, each.failures)
+    has = each.most, each.least, each.idle
+    rare = cost.read_twice, cost.never_read, cost.double_owners, each.failures
+    return (name, each.variant, *given_up, *away, *has, *rare)
 
 
 def _timelines(name: str, script: ComparedScript, found: ScriptComparison) -> list[Section]:

@@ -102,7 +102,7 @@ def _join(group: TimedGroup, process: TimedProcess) -> Program:
     """onJoinPrepare, then JoinGroup; whoever fell out meanwhile begins anew."""
     process.join_started_ms = group.now_ms if process.join_started_ms is None else process.join_started_ms
     group.commit(process)
-    if not process.frozen:
+    if not process.frozen or process.consumer.refreshes:
         process.consumer = c.look(process.consumer, group.topics)
     joining = c.join(process.consumer)
     process.consumer = joining.consumer
