@@ -56,7 +56,8 @@ def require_scenario(reader: Reader, scenario: str) -> None:
 def unknown_group(reader: Reader, group: str, cluster: str | None) -> Fault:
     """Names the groups the ledger knows that look alike; an unknown cluster is what is told of, if it is one.
 
-    Of a pattern that matches groups, where the question is of one group, it names those.
+    Of a pattern that matches groups, where the question is of one group, it names those. Of a group whose input was
+    rejected, so that it has no state, it says so: GROUP_QUARANTINED.
     """
     if cluster is not None:
         require_cluster(reader, cluster)
@@ -72,7 +73,31 @@ def unknown_group(reader: Reader, group: str, cluster: str | None) -> Fault:
         others = f" and {len(matches) - MOST_NAMED:,} more" if len(matches) > MOST_NAMED else ""
         text = f"the pattern {group!r} matches {', '.join(matches[:MOST_NAMED])}{others}: name one"
         return Fault("UNKNOWN_GROUP", f"this is answered for one group; {text}")
+    rejected = _rejected(reader, group, cluster)
+    if rejected is not None:
+        return rejected
     return Fault("UNKNOWN_GROUP", f"no group {group!r} in {_where(cluster)}; {_known(group, known, 'group')}")
+
+
+def _rejected(reader: Reader, group: str, cluster: str | None) -> Fault | None:
+    """Return the fault of a group of which the ledger has rejected input alone; None: it has none."""
+    condition, values = matching("q.", cluster_id=cluster)
+    named, names = alike("q.group_id", "group_id", group)
+    query = (
+        "SELECT q.cluster_id, q.group_id, q.code, q.message, q.log_partition, q.offset FROM current_quarantine q "
+        f"WHERE {condition} AND {named} ORDER BY q.cluster_id, q.log_partition, q.offset, q.code, q.message"
+    )
+    found = records(reader, query, **values, **names)
+    if not found:
+        return None
+    first = found[0]
+    place = (
+        f"partition {first['log_partition']}, offset {first['offset']}, " if first["log_partition"] is not None else ""
+    )
+    others = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
+    told = f"group {first['group_id']!r} has no state in this ledger: its input is in quarantine"
+    all_of_it = f"`groupledger show --quarantine --group {group}` lists it"
+    return Fault("GROUP_QUARANTINED", f"{told} ({place}{first['code']}: {first['message']}{others}); {all_of_it}")
 
 
 def require_topics(reader: Reader, topics: Iterable[str], cluster: str | None) -> None:
