@@ -7,7 +7,6 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from groupledger.answers.reader import LedgerReader
 from groupledger.cli.commands import main
 from tests.answers.histories import History, listed, rows_of
 from tests.answers.ledgers import write
