@@ -53,6 +53,31 @@ def test_every_physical_line_is_accounted_for(workspace):
         assert any(repr(line)[1:-1] in row or line in row for row in quarantined), line
 
 
+MARKER = {"key": "AAAAAQ==", "value": "AAAAAAAD"}
+STATE = {"key": "AAIAA3BheQ==", "timestamp": 1795262400000}
+DESCRIBED = "GROUP           TOPIC           PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG"
+
+
+def test_control_records_and_empty_values_are_no_fault_and_bad_lines_are_told_with_their_place(workspace):
+    markers = [MARKER | {"partition": number % 3, "offset": number, "timestamp": 1} for number in range(6)]
+    aborted = MARKER | {"partition": 0, "offset": 9, "timestamp": 1, "key": "AAAAAA=="}
+    gone = STATE | {"partition": 1, "offset": 20, "value": ""}
+    log = [*GOOD, *map(json.dumps, [*markers, aborted, gone]), "", DESCRIBED, "what is this?"]
+    source = written(workspace, "ticket.jsonl", "\n".join(log))
+    summary = workspace.ingest(source, limits=MANY)
+    account = only(summary)
+    assert account.unused["ControlRecord"] == len(markers) + 1
+    assert account.tombstones["GroupMetadata"] == 1
+    assert dict(account.quarantined) == {"OTHER_TOOL": 1, "MALFORMED_LINE": 1}
+    told = workspace.rows(QUARANTINE)
+    place = f"message='{source.path}, line {len(log) - 1}: the line is from kafka-consumer-groups --describe, "
+    assert any(place in row for row in told), told
+    assert any(f"{source.path}, line {len(log)}: the line is not one JSON object" in row for row in told), told
+    assert any('it begins "what is this?"' in row for row in told), told
+    left_out = written(workspace, "markers.jsonl", json.dumps(markers[0] | {"offset": 77}), offset_commits=False)
+    assert only(workspace.ingest(left_out)).unused == {"ControlRecord": 1}
+
+
 EMPTY = {
     "nothing.jsonl": b"",
     "blank.jsonl": b"\n \n",

@@ -8,9 +8,9 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql.types import StringType, StructField, StructType
 
-from groupledger.core.lines import listed_topic, log_record, table_row
+from groupledger.core.lines import OTHER_TOPIC, listed_topic, log_record, table_row
 from groupledger.sources import offsets_log, topic_listings
-from groupledger.sources.lines import FOLDER, VALUE, parsed
+from groupledger.sources.lines import BLOCK, FILE, FOLDER, VALUE, parsed
 from groupledger.sources.opening import BLANK, PROBLEM
 
 RECORD = b'{"partition": 1, "offset": 2, "timestamp": 3, "key": "AAE=", "value": null}'
@@ -25,11 +25,15 @@ FORMS = [
 
 
 class Lines:
-    """A frame of lines, as far as a parser asks for it."""
+    """A frame of lines, as far as a parser asks for it; `places`: file and block of each line."""
 
-    def __init__(self, *lines, folder=None):
+    def __init__(self, *lines, folder=None, places=()):
         values = [pa.array(lines, pa.binary()), pa.array([folder] * len(lines), pa.string())]
-        self.batch = pa.RecordBatch.from_arrays(values, names=[VALUE, FOLDER])
+        names = [VALUE, FOLDER]
+        if places:
+            names += [FILE, BLOCK]
+            values += [pa.array(column) for column in zip(*places, strict=True)]
+        self.batch = pa.RecordBatch.from_arrays(values, names=names)
 
     def mapInArrow(self, parse, schema):
         travelled = cloudpickle.loads(cloudpickle.dumps(parse))  # as it reaches a worker
@@ -56,3 +60,19 @@ def test_every_line_is_one_row(fields, parser):
 def test_what_a_folder_says_stands_for_what_a_line_lacks():
     first, second = rows_of(Lines(BARE, RECORD, folder='{"partition":3}'), offsets_log.FIELDS, log_record)
     assert (first["partition"], second["partition"], first[PROBLEM]) == (3, 1, None)
+
+
+@pytest.mark.parametrize(("fields", "parser"), FORMS)
+def test_a_bad_line_is_told_with_its_file_and_number(fields, parser):
+    places = [("file:///a%20b.jsonl", 0)] * 3 + [("s3a://lake/c.jsonl", 0), ("file:///big.jsonl", 4096)]
+    rows = rows_of(Lines(b"", RECORD, b"{", b"[]", b"7", places=places), fields, parser)
+    told = [row[PROBLEM].split(": ")[1] for row in rows[2:]]
+    assert told == ["/a b.jsonl, line 3", "s3a://lake/c.jsonl, line 1", "/big.jsonl, line 1 behind byte 4,096"]
+    assert rows[0][PROBLEM] == BLANK
+    assert [row["row"] for row in rows[2:]] == ["{", "[]", "7"]
+
+
+def test_a_record_of_another_topic_has_no_place():
+    line = b'{"topic": "orders", "partition": 1, "offset": 2, "timestamp": 3, "key": null, "value": null}'
+    (row,) = rows_of(Lines(line, places=[("file:///a.jsonl", 0)]), offsets_log.FIELDS, log_record)
+    assert row[PROBLEM] == OTHER_TOPIC

@@ -195,6 +195,17 @@ def quarantine(reader: Reader, limit: int, cluster: str | None = None, group_id:
     return _rejected_or_found(reader, "quarantine", rows, shown, order, limit, cluster, group_id)
 
 
+def one_rejected(reader: Reader, attempt_id: str) -> str | None:
+    """Return code and message of a row that an attempt rejected: the first in the log, else one of the first lines."""
+    rows = records(
+        reader,
+        "SELECT q.code, q.message FROM current_quarantine q WHERE q.attempt_id = :attempt ORDER BY "
+        "coalesce(q.log_partition, -1), coalesce(q.offset, -1), length(q.message), q.message, q.code LIMIT 1",
+        attempt=attempt_id,
+    )
+    return f"{rows[0]['code']}: {rows[0]['message']}" if rows else None
+
+
 def _rejected_or_found(
     reader: Reader,
     title: str,

@@ -150,8 +150,16 @@ def _finished(job: Job, summary: IngestSummary | AssignSummary, told: Mapping[st
     job.output.result({"status": "quarantine-over-limit" if over else "done", "command": job.name, **told})
     if over:
         text = f"{summary.quarantined} rejected; limits.max_quarantined is {limit}: see `groupledger show --quarantine`"
-        say(f"groupledger: {text} [QUARANTINE_OVER_LIMIT]")
+        say(f"groupledger: {text}{_one_rejected(job, told['attempt_id'])} [QUARANTINE_OVER_LIMIT]")
     return over
+
+
+def _one_rejected(job: Job, attempt_id: str) -> str:
+    """Return one of what a run rejected, with its reason; its file and line where it was a line."""
+    from groupledger.answers.listings import one_rejected
+
+    found = one_rejected(job.reader(), attempt_id)
+    return "" if found is None else f"; such as {found}"
 
 
 def _exit(*, over: bool) -> None:

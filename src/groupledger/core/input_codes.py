@@ -23,6 +23,7 @@ class LineCode(Code):
     BAD_TOPIC_ID = "BAD_TOPIC_ID", "the id of a topic is neither a text nor null"
     BAD_RACKS = "BAD_RACKS", "the racks of a topic are no list, or not one for each partition"
     NO_POSITION = "NO_POSITION", "a line of Kafka's group metadata formatter, which prints no partition and offset"
+    OTHER_TOOL = "OTHER_TOOL", "a line that another tool printed, without the record: kafka-dump-log, for one"
     RECORD_TOO_LARGE = "RECORD_TOO_LARGE", "a record with a value above `limits.max_record_bytes`"
 
 

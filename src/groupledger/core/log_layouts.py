@@ -30,6 +30,7 @@ _ALIKE = {
     "value": ("value", "payload", "body", "message"),
 }
 """Parts of names that make a column a candidate for a field."""
+VALUE_NAMES = _ALIKE["value"][1:]
 _SHOWN = 30
 
 
@@ -58,9 +59,22 @@ def layout_of_line(given: Mapping[str, str], line: Mapping[str, Any]) -> dict[st
     """Map fields to keys of one JSON object, as `columns_of`; a field with no known key, or several, keeps its name."""
     if "offset" in line and "partition" in line:
         return {field: given.get(field, field) for field in FIELDS}
-    there = {*line, *(f"{name}.{field}" for name, inner in line.items() if type(inner) is dict for field in inner)}
-    known = {field: _known(field, there, plain=False) for field in FIELDS}
+    known = {field: _known(field, set(_names(line)), plain=False) for field in FIELDS}
     return {field: given.get(field, names[0] if len(names) == 1 else field) for field, names in known.items()}
+
+
+def hint_for_line(given: Mapping[str, str], line: Mapping[str, Any]) -> str:
+    """Return what to configure for a line without all fields: `columns: {timestamp: ts, value: payload}`."""
+    try:
+        columns_of(given, _names(line))
+    except Fault as fault:
+        return fault.message
+    return _listed(_names(line))
+
+
+def _names(line: Mapping[str, Any]) -> list[str]:
+    """Return the keys of a line, and those of objects in it."""
+    return [*line, *(f"{name}.{field}" for name, inner in line.items() if type(inner) is dict for field in inner)]
 
 
 def value_at(line: Mapping[str, Any], name: str) -> Any:

@@ -33,7 +33,7 @@ from groupledger.pipeline.past import STRAY_GROUPS, Past, guard_of
 from groupledger.pipeline.reading import Reading, read_sources, union
 from groupledger.pipeline.snapshot_ingest import GivenRows, changes_of_ownership, given, of_table
 from groupledger.sinks import runs, upkeep
-from groupledger.sinks.append import DIGESTS, Written, append, digest_counts, digests
+from groupledger.sinks.append import Written, append, digest_counts, digests
 from groupledger.sinks.ledger import check
 from groupledger.sinks.locks import turn
 from groupledger.sinks.refusals import WriteConflict, engine_errors_as_faults
@@ -77,7 +77,7 @@ class IngestSummary:
     @property
     def rows(self) -> Mapping[str, int]:
         """Rows written, by table."""
-        return {name: rows for name, rows in self.run.counts_out.items() if not name.startswith(DIGESTS)}
+        return {each.name: self.run.counts_out[each.name] for each in tables.TABLES if each.name in self.run.counts_out}
 
     @property
     def quarantined(self) -> int:

@@ -135,6 +135,11 @@ def _is_hidden(path: str) -> bool:
     return path.rstrip("/").rsplit("/", 1)[-1].startswith(("_", "."))
 
 
+def plain_name(name: str) -> str:
+    """Return a local file's name without `file:`, and unquoted."""
+    return unquote(_plain(name)) if name.startswith("file:") else name
+
+
 def _plain(name: str) -> str:
     """Remove `file:` from a local file's name."""
     return re.sub(r"^file:/+", "/", name)

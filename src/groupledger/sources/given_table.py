@@ -74,7 +74,7 @@ def read_given(
             return None
         raise
     return (
-        of_lines(read_text(spark, files), files, form)
+        of_lines(read_text(spark, files, placed=True), files, form)
         if kind == "json"
         else _of_columns(spark, files, form, kind, folder)
     )

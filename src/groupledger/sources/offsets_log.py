@@ -18,8 +18,10 @@ from groupledger.core.bounds import OFFSET, PARTITION, RECORD_TIME
 from groupledger.core.faults import Fault
 from groupledger.core.lines import LOG_FIELDS, log_record
 from groupledger.core.lines.log_records import OFFSET_COMMIT_LEFT_OUT, OFFSET_COMMITS, TOPIC
+from groupledger.core.lines.other_tools import HEX
 from groupledger.core.lines.strict_json import NO_VALUES
 from groupledger.core.log_layouts import columns_of
+from groupledger.core.wire.control_records import CONTROL_KEYS
 from groupledger.sources.bounded import moment, within
 from groupledger.sources.files import Files
 from groupledger.sources.lines import parsed, read_text
@@ -86,8 +88,9 @@ def read_json(
         return rows if offset_commits else _without_commits(rows)
 
     rows = records(typed(watched), files.path, cluster_id)
+    rejected = records(typed(read_text(spark, files, placed=True)), files.path, cluster_id).rejected
     arrivals = Arrivals(lines, typed(lines), True, (watch, rows.watches[0]))
-    return Rows(rows.good, rows.rejected, rows.watches, arrivals)
+    return Rows(rows.good, rejected, rows.watches, arrivals)
 
 
 def read_table(
@@ -181,8 +184,9 @@ def _of_cluster(found: DataFrame, is_kept: Column, counts: Mapping[str, Column],
 
 
 def _is_commit() -> Column:
-    """Return whether the key begins as that of an offset commit."""
-    return F.coalesce(F.substring(c.KEY, 1, 2).isin(*map(F.lit, OFFSET_COMMITS)), F.lit(False))
+    """Return whether the key begins as that of an offset commit, and is not that of a control record."""
+    begins = F.substring(c.KEY, 1, 2).isin(*map(F.lit, OFFSET_COMMITS))
+    return F.coalesce(begins & ~F.col(c.KEY).isin(*map(F.lit, CONTROL_KEYS)), F.lit(False))
 
 
 def _without_commits(rows: DataFrame) -> DataFrame:
@@ -212,6 +216,7 @@ def records(rows: DataFrame, source: str, cluster_id: str) -> Rows:
         c.CLUSTER_ID: F.lit(cluster_id),
         c.LOG_PARTITION: F.col(c.PARTITION),
         c.GROUP_ID: group_id(F.col(c.KEY)),
+        c.VALUE: F.when(F.length(c.VALUE) > 0, F.col(c.VALUE)),  # kcat and rpk write a tombstone as an empty text
     }
     columns = [good.get(name, F.col(name)).alias(name) for name in LOG_RECORDS.columns if name != c.ATTEMPT_ID]
     rejected = {
@@ -228,13 +233,18 @@ def group_id(key: Column) -> Column:
     length = F.conv(F.hex(F.substring(key, 3, 2)), 16, 10).cast("int")
     name = F.substring(key, F.lit(5), length)
     whole = (F.length(key) >= 4) & (F.length(name) == length)
-    return F.when(whole, F.try_validate_utf8(name.cast("string")))
+    is_marker = key.isin(*map(F.lit, CONTROL_KEYS))
+    return F.when(whole & ~is_marker, F.try_validate_utf8(name.cast("string")))
 
 
 def _bytes(schema: StructType, name: str) -> Column:
     if isinstance(schema[name].dataType, BinaryType):
         return F.col(name)
-    return F.try_to_binary(F.col(name), F.lit("base64"))
+    return F.when(~_is_hex(name), F.try_to_binary(F.col(name), F.lit("base64")))
+
+
+def _is_hex(name: str) -> Column:
+    return F.col(name).rlike(f"^(?:{HEX})$")
 
 
 def _as_text(schema: StructType, name: str) -> Column:
@@ -249,6 +259,8 @@ def _problem() -> Column:
         problems.append(F.when(F.col(name).isNull(), text))
     for name in (c.KEY, c.VALUE):
         bad = F.col(name).isNull() & F.col(_GOT.format(name)).isNotNull()
-        text = F.lit(f"BAD_BASE64: {name} is not base64; expected the record's bytes in base64")
+        got = F.col(_GOT.format(name))
+        how = F.when(got.rlike(f"^(?:{HEX})$"), F.lit("hexadecimal")).otherwise(F.lit("not base64"))
+        text = F.concat(F.lit(f"BAD_BASE64: {name} is "), how, F.lit("; expected the record's bytes in base64"))
         problems.append(F.when(bad, text))
     return F.coalesce(*problems)

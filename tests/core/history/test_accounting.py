@@ -78,6 +78,19 @@ def test_records_of_no_history_and_later_types_are_unused_by_kind(kind):
     assert fold.group_snapshots == []
 
 
+def test_markers_of_transactions_are_counted_as_control_records():
+    """Of any log partition, and of no group: ABORT and COMMIT with the coordinator's epoch."""
+    abort, commit, marker = b"\x00\x00\x00\x00", b"\x00\x00\x00\x01", b"\x00\x00\x00\x00\x00\x03"
+    rows = [LogRow(number, 1, 5, key, marker) for number in range(3) for key in (abort, commit)]
+    rows = [row._replace(offset=number) for number, row in enumerate(rows)]
+    fold = fold_group("c", rows, None, TOPICS)
+    assert (fold.counts.unused, fold.counts.quarantined, fold.quarantine) == ({"ControlRecord": 6}, {}, [])
+    assert fold.head is None
+    others = [(abort, None), (abort, marker[1:]), (b"\x00\x00\x00\x02", marker), (b"\x00\x01\x00\x00", marker)]
+    odd = fold_group("c", [LogRow(0, at, 5, *each) for at, each in enumerate(others)], None, TOPICS)
+    assert odd.counts.quarantined == {"TRUNCATED": len(others)}
+
+
 def test_unused_values_are_checked_unless_told_not_to():
     log = Log()
     log.put(RecordKind.OFFSET_COMMIT, OffsetCommit(1, None, "", 0, None, None), 3, topic="clicks", partition=0)

@@ -23,6 +23,7 @@ from groupledger.core.history.roles import ROLES
 from groupledger.core.history.rows import Folded, GroupHeadRow, LogRow, QuarantineRow
 from groupledger.core.history.topics import TopicHistory
 from groupledger.core.history.writer import STEP_MEMBERS, GroupState, HistoryWriter
+from groupledger.core.wire.control_records import CONTROL_RECORD, is_control_record
 from groupledger.core.wire.faults import DecodeFault
 from groupledger.core.wire.memo import Memo
 from groupledger.core.wire.offsets_log import GroupMetadata, LogKey, RecordKind, decode_key, decode_value
@@ -191,6 +192,9 @@ class Fold:
         return kept
 
     def _take(self, row: LogRow) -> None:
+        if is_control_record(row.key, row.value):
+            self.accounts.count(row, self.accounts.unused, CONTROL_RECORD)
+            return
         try:
             key = self._key(row.key)
             if key.group_id is not None and key.group_id != self.group_id:

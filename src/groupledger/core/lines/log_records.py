@@ -6,15 +6,15 @@ The names may differ (`core.log_layouts`), and the timestamp may be a date and t
 from __future__ import annotations
 
 import binascii
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from groupledger.core.bounds import OFFSET, PARTITION, RECORD_TIME, NumberRange
 from groupledger.core.faults import Fault
+from groupledger.core.lines.other_tools import expected_bytes, foreign_line, is_hex, without_time
 from groupledger.core.lines.strict_json import NO_VALUES, OTHER_TOPIC, got, is_text, parse_object
-from groupledger.core.log_layouts import layout_of_line, value_at
+from groupledger.core.log_layouts import REQUIRED, VALUE_NAMES, hint_for_line, layout_of_line, value_at
 
 TOPIC = "__consumer_offsets"
 OFFSET_COMMIT_LEFT_OUT = "offset commit left out"
@@ -22,11 +22,6 @@ OFFSET_COMMIT_LEFT_OUT = "offset commit left out"
 OFFSET_COMMITS = (b"\x00\x00", b"\x00\x01")
 """How the keys of offset commits begin: record types 0 and 1."""
 
-_FORMATTED = re.compile(rb'\s*\{\s*"key"\s*:\s*\{\s*"(version|type)"\s*:')
-_NO_POSITION = (
-    "the line is from Kafka's group metadata formatter, which prints no partition, offset and timestamp; expected the "
-    "records themselves: read the cluster (kind kafka), or write key and value in base64 with their position"
-)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -46,16 +41,14 @@ LOG_FIELDS = LogLine._fields
 
 def log_record(line: bytes, folder: Mapping[str, Any] = NO_VALUES, columns: Mapping[str, str] = NO_VALUES) -> LogLine:
     """Return the record of a line, or why it is none: BAD_PARTITION, BAD_OFFSET, BAD_TIMESTAMP, BAD_BASE64, BAD_TOPIC,
-    NO_POSITION, MALFORMED_LINE.
+    NO_POSITION, OTHER_TOOL, MALFORMED_LINE.
 
     `columns` maps a field to the key that holds it, if it has another name.
     """
-    if _FORMATTED.match(line):
-        return LogLine(None, None, None, None, None, f"NO_POSITION: {_NO_POSITION}")
     try:
-        found = parse_object(line, folder)
+        given = found = parse_object(line, folder)
     except Fault as fault:
-        return LogLine(None, None, None, None, None, f"{fault.code}: {fault.message}")
+        return LogLine(None, None, None, None, None, foreign_line(line) or f"{fault.code}: {fault.message}")
     if columns or "offset" not in found or "partition" not in found:
         found = {field: value_at(found, name) for field, name in layout_of_line(columns, found).items()}
     problems: list[str] = []
@@ -66,7 +59,30 @@ def log_record(line: bytes, folder: Mapping[str, Any] = NO_VALUES, columns: Mapp
     topic = found.get("topic")
     if topic is not None and topic != TOPIC:
         problems.insert(0, _topic_problem(topic))
+    if problems or found.get("value") is None:
+        problems = _explained(line, given, found, columns, problems)
     return LogLine(partition, offset, timestamp, key, value, problems[0] if problems else None)
+
+
+def _explained(
+    line: bytes, given: Mapping[str, Any], found: Mapping[str, Any], columns: Mapping[str, str], problems: list[str]
+) -> list[str]:
+    """Return the problems, the first with a hint where the line has other names for fields, or is of another tool."""
+    missing = [name for name in REQUIRED if found.get(name) is None and not _is_there(given, columns.get(name, name))]
+    renamed = missing == ["value"] and any(_is_there(given, name) for name in VALUE_NAMES)
+    if not problems and not renamed:
+        return problems  # a tombstone
+    foreign = foreign_line(line)
+    if foreign is not None:
+        return [foreign]
+    if not missing or problems[:1] == [OTHER_TOPIC]:
+        return problems
+    first = problems[0] if problems else "BAD_BASE64: value is missing; expected the record's bytes in base64, or null"
+    return [f"{first}; {hint_for_line(columns, given)}{without_time(given)}"]
+
+
+def _is_there(line: Mapping[str, Any], name: str) -> bool:
+    return name in line or value_at(line, name) is not None
 
 
 def _number(found: dict[str, Any], name: str, bound: NumberRange, problems: list[str]) -> int | None:
@@ -102,9 +118,9 @@ def _bytes(found: dict[str, Any], name: str, problems: list[str]) -> bytes | Non
     value = found.get(name)
     if value is None:
         return None
-    decoded = _from_base64(value) if type(value) is str else None
+    decoded = _from_base64(value) if type(value) is str and not is_hex(value) else None
     if decoded is None:
-        problems.append(f"BAD_BASE64: {name} is {got(value)}; expected the record's bytes in base64, or null")
+        problems.append(f"BAD_BASE64: {name} is {got(value)}; {expected_bytes(value)}")
     return decoded
 
 

@@ -16,6 +16,8 @@ NO_VALUES: Mapping[str, Any] = MappingProxyType({})
 _BOM = b"\xef\xbb\xbf"
 _WHITE = b" \t\r\n"
 _SHOWN = 100
+_BEGINNING = 60
+"""Bytes of a line that an error message quotes."""
 
 
 class Fraction(str):
@@ -43,17 +45,20 @@ def parse_object(line: bytes, folder: Mapping[str, Any] = NO_VALUES) -> dict[str
         text = line.removeprefix(_BOM).strip(_WHITE).decode("utf-8")
         found, end = _DECODER.raw_decode(text)
     except (ValueError, RecursionError) as error:  # not JSON or UTF-8, 5,000 digits, brackets 1,000 deep
-        raise malformed(str(error)[:_SHOWN]) from None
+        raise malformed(str(error)[:_SHOWN], line) from None
     if end != len(text):
-        raise malformed(f"text stands behind it, from character {end + 1} on")
+        raise malformed(f"text stands behind it, from character {end + 1} on", line)
     if type(found) is not dict:
-        raise malformed(f"it holds {_kind(found)}")
+        raise malformed(f"it holds {_kind(found)}", line)
     return {**folder, **found} if folder else found
 
 
-def malformed(what: str) -> Fault:
-    """Return the fault of a line that is not one JSON object."""
-    return Fault("MALFORMED_LINE", f"the line is not one JSON object: {what}; expected exactly one object on the line")
+def malformed(what: str, line: bytes) -> Fault:
+    """Return the fault of a line that is not one JSON object, with its beginning."""
+    start = as_text(line[:_BEGINNING].removeprefix(_BOM).strip(_WHITE))
+    begins = f"; it begins {json.dumps(start, ensure_ascii=False)}" if start else ""
+    expected = "expected exactly one object on the line"
+    return Fault("MALFORMED_LINE", f"the line is not one JSON object: {what}; {expected}{begins}")
 
 
 def got(value: object) -> str:
@@ -85,12 +90,12 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in found if names.count(name) > 1)
-        raise malformed(f"the key {got(twice)} stands in it twice")
+        raise ValueError(f"the key {got(twice)} stands in it twice")
     return found
 
 
 def _refuse_constant(name: str) -> None:
-    raise malformed(f"{name} is no JSON")
+    raise ValueError(f"{name} is no JSON")
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_float=Fraction, parse_constant=_refuse_constant)
