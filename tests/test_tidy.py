@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -131,6 +131,40 @@ def test_every_file_is_tidy():
     ]
     assert len(files) > 20
     assert complaints == []
+
+
+EMPTY_ALLOWED = {"py.typed", "__init__.py"}
+_NAMED_ON_PURPOSE = re.compile(r"[\w.@-]+(?:=[\w.@-]+)?")
+
+
+def stray_files(root: Path, files: Iterable[Path]) -> Iterator[str]:
+    """Files that a slip of the shell left: an odd name, or nothing in them."""
+    for path in files:
+        name = path.relative_to(root)
+        if _NAMED_ON_PURPOSE.fullmatch(path.name) is None or path.name.startswith("="):
+            yield f"{str(name)!r} is an odd name: remove the file, or rename it"
+        elif path.stat().st_size == 0 and path.name not in EMPTY_ALLOWED:
+            yield f"{str(name)!r} is empty: remove it"
+
+
+def test_no_file_is_a_stray():
+    inside = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file()]
+    files = [*inside, *(path for path in ROOT.iterdir() if path.is_file())]
+    assert list(stray_files(ROOT, [path for path in files if "__pycache__" not in path.parts])) == []
+
+
+def test_strays_are_found(tmp_path):
+    for name, text in (
+        (" process", ""),
+        ("= process", "x"),
+        ("out put", "x"),
+        ("done", ""),
+        ("py.typed", ""),
+        ("a.py", "x"),
+    ):
+        (tmp_path / name).write_text(text)
+    found = list(stray_files(tmp_path, sorted(tmp_path.iterdir())))
+    assert [each.split("'")[1] for each in found] == [" process", "= process", "done", "out put"]
 
 
 LONG = "def f():\n" + "    pass\n" * FUNCTION_LINES

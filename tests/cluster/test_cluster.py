@@ -49,7 +49,7 @@ def shipped(tmp_path_factory):
 
 def configuration(folder, spark):
     """The demonstration's settings with a ledger in `folder` and this session."""
-    settings = {**sample_settings(), "ledger": {"location": str(folder / "ledger")}, "spark": spark}
+    settings = {**sample_settings(), "ledger": {"location": str(folder / "ledger"), "shared": True}, "spark": spark}
     path = folder / "demo.yaml"
     path.write_text(yaml.safe_dump(settings))
     return path

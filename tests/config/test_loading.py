@@ -55,7 +55,7 @@ def test_custom_assignors_are_those_that_are_named_once_each():
 
 def test_columns_are_said_by_field_and_are_no_secrets():
     text = LEAST + "sources: [{kind: offsets-delta, path: a, columns: {key: kafka_key, offset: meta.offset}}]"
-    config = parse(text, "a.yaml", ["sources.0.columns.partition=1", "sources.0.columns.key=k"])
+    config = parse(text, "a.yaml", ["sources.0.columns.partition='1'", "sources.0.columns.key=k"])
     assert config.sources[0].columns == {"key": "k", "offset": "meta.offset", "partition": "1"}
     assert without_secrets("kafka_key is read from k by offset") == "kafka_key is read from k by offset"
 
@@ -101,6 +101,23 @@ def test_a_later_source_is_appended_and_an_earlier_one_changed():
             "is 'a', and so is key; expected a column for each",
         ),
         (LEAST + "sources: [{kind: offsets-jsonl, path: x, columns: {key: ''}}]", "sources.0.columns.key", "is empty"),
+        *(
+            (
+                LEAST + f"sources: [{{kind: offsets-jsonl, path: x, columns: {{offset: {text}}}}}]",
+                "sources.0.columns.offset",
+                f"expected a text: YAML reads {words} as no text unless quoted, write '{quoted}'",
+            )
+            for text, words, quoted in (
+                ("off", "off, no and false", "off"),
+                ("no", "off, no and false", "off"),
+                ("yes", "on, yes and true", "on"),
+                ("7", "it", "7"),
+                ("2026-01-01", "it", "2026-01-01"),
+            )
+        ),
+        ("cluster_id: 7\nledger: {location: l}", "cluster_id", "YAML reads it as no text unless quoted, write '7'"),
+        ("cluster_id: no\nledger: {location: l}", "cluster_id", "unless quoted, write 'off'"),
+        ("cluster_id: a\nledger: {catalog: a b}", "ledger.catalog", "each of letters, digits, _ and -"),
         (
             LEAST + "sources: [{kind: kafka, bootstrap: a, columns: {key: b}}]",
             "sources.0.columns",

@@ -6,6 +6,7 @@ import shutil
 import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import functions as F
@@ -13,6 +14,7 @@ from pyspark.sql import functions as F
 from groupledger import tables
 from groupledger.core.faults import Fault
 from groupledger.pipeline import doctor as doctoring
+from groupledger.pipeline import writers as writing
 from groupledger.pipeline.doctor import VERSIONS, doctor, environment, place, soundness
 from groupledger.sinks import runs
 from groupledger.sinks.append import append
@@ -135,7 +137,7 @@ def sound(spark, new_ledger, tmp_path_factory):
     ],
 )
 def test_the_doctor_says_whether_several_may_write(spark, tmp_path, monkeypatch, path, mounts, said, advised):
-    monkeypatch.setattr(doctoring, "MOUNTS", tmp_path / "mounts")
+    monkeypatch.setattr(writing, "MOUNTS", tmp_path / "mounts")
     if mounts:
         (tmp_path / "mounts").write_text(mounts)
     check = doctoring.store(spark, LedgerLocation(path=path or str(tmp_path)))
@@ -189,3 +191,21 @@ def test_harm_is_found_and_named(spark, sound, tmp_path, harms):
         assert names <= set(wrong)
         assert any(words in wrong[name].detail for name in names)
     assert all(check.remedy for check in wrong.values())
+
+
+class Conf:
+    """The settings of a session."""
+
+    def __init__(self, **told):
+        self.conf, self._told = self, told
+
+    def get(self, name, default=None):
+        return self._told.get(name, default)
+
+
+def test_the_faster_listing_of_s3a_is_warned_of():
+    session: Any = Conf(**{"spark.hadoop.delta.enableFastS3AListFrom": "true"})
+    check = doctoring.listing(session)
+    assert (check.ok, check.remedy) == (False, "remove spark.hadoop.delta.enableFastS3AListFrom until Delta 4.4.1")
+    other: Any = Conf(**{"delta.enableFastS3AListFrom": "false"})
+    assert doctoring.listing(other).ok

@@ -29,6 +29,8 @@ ONE = "io.delta.storage.S3SingleDriverLogStore"
 def test_which_stores_take_several_writers(scheme, file_system, log_store, several):
     found = writers(scheme, file_system, log_store)
     assert (found.several, bool(found.advice)) == (several, not several)
+    named = [word in found.advice for word in (DYNAMO, "io.delta:delta-storage-s3-dynamodb", "ddb.tableName")]
+    assert named == [scheme in ("s3", "s3a", "s3n") and not several] * 3
 
 
 MOUNTS = r"""overlay / overlay rw 0 0

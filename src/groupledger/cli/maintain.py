@@ -35,6 +35,7 @@ def maintain(job: Job, *, tables: tuple[str, ...], redact: bool, timings: bool) 
         raise click.BadParameter(f"{unknown[0]!r} is no table; there are: {', '.join(BY_NAME)}", param_hint="--table")
     chosen = [BY_NAME[name] for name in tables or BY_NAME]
     spark = job.spark_for_ledger()
+    job.warn_of_writers(spark)
     with job.output.status("tidying up"):
         summary = run(spark, job.place(), job.config, job.invocation(None), chosen, redact=redact)
     tell(job.output, summary)

@@ -107,6 +107,14 @@ class Job:
                 raise missing(self.place(), RUNS)
         return self.spark()
 
+    def warn_of_writers(self, spark: SparkSession) -> None:
+        """Say on stderr where a second writer's commit could be lost."""
+        from groupledger.pipeline.writers import writers_of
+
+        found = writers_of(spark, self.place())
+        if found is not None and not found.several:
+            say(f"groupledger: {found.detail}: {found.advice}")
+
     def invocation(self, run_id: str | None) -> Invocation:
         """Make a new attempt and the clock, which are made only here."""
         from groupledger.pipeline.invocation import Invocation

@@ -63,6 +63,7 @@ def ingest(
     spark = job.spark() if only_a_cluster_named else job.spark_for_ledger()
     if only_a_cluster_named:
         _make_ledger(job, spark)
+    job.warn_of_writers(spark)
 
     def once() -> IngestSummary:
         with job.output.status("reading and folding the sources"):
@@ -119,6 +120,7 @@ def assign(
         }
     )
     spark = job.spark_for_ledger()
+    job.warn_of_writers(spark)
     with job.output.status("computing"):
         summary = run(spark, job.config, job.invocation(run_id), whole=whole)
     tell_assign(job.output, summary)
@@ -128,8 +130,10 @@ def assign(
 def _make_ledger(job: Job, spark: SparkSession) -> None:
     """Create the ledger if it is missing: possibly only a cluster was named."""
     from groupledger.sinks.ledger import init, stands
+    from groupledger.sinks.placement import require_lasting_catalog
     from groupledger.tables import RUNS
 
+    require_lasting_catalog(spark, job.place())
     if not stands(spark, job.place(), RUNS):
         with job.output.status("making the tables"):
             init(spark, job.place())

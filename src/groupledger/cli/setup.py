@@ -41,8 +41,10 @@ def new_config(file: str) -> None:
 def init(job: Job) -> None:
     """Create the ledger's tables in the configured location. A second run changes nothing."""
     from groupledger.sinks.ledger import init as make
+    from groupledger.sinks.placement import require_lasting_catalog
 
     spark = job.spark()
+    require_lasting_catalog(spark, job.place())
     with job.output.status("making the tables"):
         made = make(spark, job.place())
     job.output.line(f"{job.place()}: {f'made {len(made)} tables' if made else 'all tables are there'}")

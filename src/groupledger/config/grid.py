@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from groupledger.config.loading import KeyPlace, section, text_of, tree_of
 from groupledger.config.settings import NOT_EMPTY, Rule, an_assignor, key, matching
@@ -21,7 +24,7 @@ class ChangeSettings:
     )
     partitions: str | None = key(
         "Partitions of topics: x2 twice as many, +3 three more.",
-        matching(r"x[1-9]\d{0,3}|\+[1-9]\d{0,5}", "x and a number up to 9999, or + and a number up to 999999"),
+        matching(r"x[1-9]\d{0,3}|\+[1-9]\d{0,5}", "x2 for twice as many (to x9999), or +3 for three more (to +999999)"),
         None,
     )
     topic: str | None = key("The only topic whose partitions are changed; null: every topic.", NOT_EMPTY, None)
@@ -53,10 +56,37 @@ class GridSettings:
     changes: tuple[ChangeSettings, ...] = key("What is changed, an entry a cell.", None, (ChangeSettings(),))
 
 
+class _Signed(int):
+    """A whole number that was written with a plus sign."""
+
+
+class _SignsKept(yaml.SafeLoader):
+    """YAML in which `+3` is told from `3`."""
+
+
+def _whole(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
+    value: int = loader.construct_yaml_int(node)
+    return _Signed(value) if node.value.startswith("+") else value
+
+
+_SignsKept.add_constructor("tag:yaml.org,2002:int", _whole)
+
+
+def _signed(raw: Any) -> Any:
+    """Return the tree with the partitions of changes as text where they have a sign, and other numbers plain."""
+    if isinstance(raw, list):
+        return [_signed(each) for each in raw]
+    if isinstance(raw, dict):
+        return {
+            name: f"+{value}" if name == "partitions" and isinstance(value, _Signed) else _signed(value)
+            for name, value in raw.items()
+        }
+    return int(raw) if isinstance(raw, _Signed) else raw
+
+
 def load_grid(path: Path) -> GridSettings:
     """Load the grid from a YAML file. Raises ConfigFault: CONFIG_MISSING, CONFIG_SYNTAX, CONFIG_INVALID."""
-    text = text_of(path)
-    raw = tree_of(text, str(path))
+    raw = _signed(tree_of(text_of(path), str(path), loader=_SignsKept))
     place = KeyPlace(str(path))
     grid: GridSettings = section(GridSettings, raw, place)
     for name in ("assignors", "changes"):

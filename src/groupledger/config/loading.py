@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
+from datetime import date
 from pathlib import Path
 from types import MappingProxyType, NoneType, UnionType
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
@@ -114,10 +115,10 @@ def _secrets(tree: Any, name: str) -> Iterator[str]:
             yield from secrets_in(name if is_secret(name) else variable, os.environ.get(variable, ""))
 
 
-def tree_of(text: str, source: str) -> Any:
+def tree_of(text: str, source: str, loader: type[yaml.SafeLoader] = yaml.SafeLoader) -> Any:
     """Parse a YAML text. Raises ConfigFault: CONFIG_SYNTAX."""
     try:
-        return yaml.safe_load(text)
+        return yaml.load(text, loader)  # noqa: S506 a safe one
     except yaml.YAMLError as error:
         raise ConfigFault("CONFIG_SYNTAX", f"{source}: not YAML: {_told(error)}") from None  # its text quotes the file
 
@@ -215,8 +216,22 @@ def _value(hint: Any, raw: Any, place: KeyPlace, rule: Rule | None) -> Any:
     if type(raw) not in kinds or (rule is not None and not rule.allows(raw)):
         near = difflib.get_close_matches(str(raw), rule.names if rule else (), n=1)
         hint = f"did you mean {near[0]}? " if near else ""
-        raise place.fault(f"is {place.shown(raw)}; {hint}expected {expected}{' or null' if NoneType in kinds else ''}")
+        expected += " or null" if NoneType in kinds else ""
+        quoting = _quoting(raw, rule) if str in kinds else ""
+        raise place.fault(f"is {place.shown(raw)}; {hint}expected {expected}{quoting}")
     return raw
+
+
+def _quoting(raw: Any, rule: Rule | None = None) -> str:
+    """Return how to write a text that YAML reads as something else; nothing where no such text is allowed."""
+    words, text = "it", str(raw)
+    if isinstance(raw, bool):
+        words, text = ("on, yes and true", "on") if raw else ("off, no and false", "off")
+    elif not isinstance(raw, int | float | date):
+        return ""
+    if rule is not None and not rule.allows(text):
+        return ""
+    return f": YAML reads {words} as no text unless quoted, write '{text}'"
 
 
 def _entries(kind: Any, raw: Any, place: KeyPlace, rule: Rule | None) -> tuple[Any, ...]:
@@ -230,13 +245,16 @@ def _entries(kind: Any, raw: Any, place: KeyPlace, rule: Rule | None) -> tuple[A
 def _settings(raw: Any, place: KeyPlace, rule: Rule | None) -> dict[str, str]:
     """Read settings of Spark or of a Kafka client, names to texts; YAML's true and 2 become text as those write them.
 
-    A rule says which names there are.
+    A rule says which names there are; their values are texts as written, such as names of columns.
     """
     if raw is None:
         return {}
     if not isinstance(raw, dict):
         raise place.fault(f"is {raw!r}; expected names and values")
     for name, value in raw.items():
+        if rule is not None and isinstance(name, str) and rule.allows(name) and not isinstance(value, str):
+            here = place.below(name)
+            raise here.fault(f"is {here.shown(value)}; expected a text{_quoting(value)}")
         if not isinstance(name, str) or not isinstance(value, str | int | float | bool):
             here = place.below(name)
             raise here.fault(f"is {here.shown(value)}; expected a text, a number, or true or false")

@@ -109,7 +109,7 @@ class LedgerSettings:
     )
     catalog: str | None = key(
         "Catalog and schema of the tables instead of a folder, such as main.kafka_ledger.",
-        matching(r"\w+(\.\w+)?", "schema or catalog.schema"),
+        matching(r"[\w-]+(\.[\w-]+)?", "schema or catalog.schema, each of letters, digits, _ and -"),
         None,
     )
     storage_options: Mapping[str, str] = key(
@@ -117,6 +117,12 @@ class LedgerSettings:
         "${file:PATH} for secrets. Empty: from spark.conf's fs.s3a, fs.azure and fs.gs, then from the environment.",
         None,
         {},
+    )
+    shared: bool = key(
+        "The location is a mount that all machines of the Spark cluster share, such as NFS; false: a local path is "
+        "refused where Spark's executors run on other machines.",
+        TRUTH,
+        False,
     )
 
 

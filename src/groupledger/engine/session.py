@@ -95,7 +95,7 @@ def session(
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     if submitted or settings.profile == "cluster":
-        _expect_delta(spark)
+        expect_delta(spark)
     return spark
 
 
@@ -177,8 +177,8 @@ def _joined(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str
     return joined
 
 
-def _expect_delta(spark: SparkSession) -> None:
-    """Fail now with the remedy, not at the first table with a stack trace.
+def expect_delta(spark: SparkSession) -> None:
+    """Raise SessionFault("DELTA_MISSING") with the remedy, not a stack trace at the first table.
 
     A Spark with Delta looks for the table and says there is none; one without says in Java what class it lacks.
     """
@@ -186,7 +186,7 @@ def _expect_delta(spark: SparkSession) -> None:
     from pyspark.errors import AnalysisException
 
     try:
-        spark.read.format("delta").load("groupledger/no/such/table")
+        _ = spark.read.format("delta").load("groupledger/no/such/table").schema
     except AnalysisException as error:
         if error.getCondition() != "DATA_SOURCE_NOT_FOUND":
             return

@@ -30,11 +30,11 @@ from groupledger.pipeline.assign_input import LATEST, RECORDED, Extent, Facts, a
 from groupledger.pipeline.enveloped import Enveloped, files_of
 from groupledger.pipeline.input_digest import DIGESTS, HASH, hashed, input_metrics, seen_input
 from groupledger.pipeline.invocation import Timings
-from groupledger.pipeline.past import Past
+from groupledger.pipeline.past import Past, require_facts
 from groupledger.pipeline.touched import standing, touched_facts
 from groupledger.sinks import runs
 from groupledger.sinks.append import digest_counts, digests
-from groupledger.sinks.ledger import LedgerLocation, check
+from groupledger.sinks.ledger import LedgerLocation, check_for_writing
 from groupledger.sinks.refusals import engine_errors_as_faults
 from groupledger.tables import (
     GROUP_HEADS,
@@ -111,9 +111,10 @@ def _assign(
 ) -> AssignSummary:
     timings = Timings(invocation.seconds)
     with timings.stage("look"):
-        check(spark, location)
+        check_for_writing(spark, location)
         seen = runs.read_commits(spark, location)
         seen.require_no_redaction()
+        require_facts(seen, location)
         known = _known_facts(seen)
         custom = _custom(config)
         attempt, stands = _attempt(config, invocation, known, custom, seen, whole=whole)

@@ -17,10 +17,11 @@ from groupledger.engine.buckets import bucket_count, parallelism
 from groupledger.engine.calls import TABLES, call_buckets
 from groupledger.pipeline.enveloped import Enveloped, files_of
 from groupledger.pipeline.invocation import Timings
+from groupledger.pipeline.past import require_facts
 from groupledger.sinks import runs
 from groupledger.sinks.append import digest_counts, digests
 from groupledger.sinks.current import current
-from groupledger.sinks.ledger import LedgerLocation, check
+from groupledger.sinks.ledger import LedgerLocation, check_for_writing
 from groupledger.sinks.refusals import engine_errors_as_faults
 from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, RUNS
 
@@ -62,9 +63,10 @@ def _keep_calls(
 ) -> CallsSummary:
     timings = Timings(invocation.seconds)
     with timings.stage("look"):
-        check(spark, location, (*TABLES, RUNS))
+        check_for_writing(spark, location, (*TABLES, RUNS))
         seen = runs.read_commits(spark, location)
         seen.require_no_redaction()
+        require_facts(seen, location)
         attempt = _attempt(invocation, seen, hours)
         committed = runs.counted(spark, location, seen, attempt)
         if committed is not None:

@@ -24,10 +24,9 @@ from groupledger.engine import jars
 from groupledger.engine.java import java, version
 from groupledger.pipeline.digests import compare
 from groupledger.pipeline.erasure import Stored, short
-from groupledger.pipeline.writers import mounted_as, writers
-from groupledger.sinks import changes, ledger, runs, upkeep
+from groupledger.pipeline.writers import writers_of
+from groupledger.sinks import ledger, runs, upkeep
 from groupledger.sinks.current import current
-from groupledger.sinks.location import local_folder, scheme
 from groupledger.sinks.refusals import engine_errors_as_faults
 from groupledger.tables import columns as c
 
@@ -50,7 +49,7 @@ LEAST_FREE_BYTES = 2**30
 NAMED = 5
 MOST = 1000
 COPIES = "copies"
-MOUNTS = Path("/proc/mounts")
+FAST_LISTING = "delta.enableFastS3AListFrom"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ def doctor(
     checks = [*environment(jars_folder), *place(location)]
     if all(check.ok for check in checks if check.name in ("java", "jars", "pyspark")):
         spark = session()
-        checks += [store(spark, location), *soundness(spark, location)]
+        checks += [store(spark, location), listing(spark), *soundness(spark, location)]
         if deep and all(check.ok for check in checks if check.name == "tables"):
             checks.append(digests(spark, location))
     return checks
@@ -160,16 +159,20 @@ def _open(folder: Path) -> bool:
 
 def store(spark: SparkSession, location: LedgerLocation) -> Check:
     """Whether several processes may write at once. Where only one may, that is no fault: it says so."""
-    url = changes.table_url(spark, location, tables.RUNS)
-    if url is None:
+    found = writers_of(spark, location)
+    if found is None:
         detail = "through Spark Connect: writers take no lock, and on a local folder a second one's commit can be lost"
         return Check("writers", True, detail, "let one process write at a time")
-    kind_of_store, folder = scheme(url), local_folder(url)
-    names = (f"spark.delta.logStore.{kind_of_store}.impl", "spark.delta.logStore.class")
-    log_store = next((value for name in names if (value := spark.conf.get(name, None))), None)
-    kind = mounted_as(folder, MOUNTS.read_text(encoding="utf-8")) if folder and MOUNTS.is_file() else None
-    found = writers(kind_of_store, kind, log_store)
     return Check("writers", True, found.detail, found.advice)
+
+
+def listing(spark: SparkSession) -> Check:
+    """Whether Delta lists a table's log by S3A's faster way, with which Delta 4.4.0 may read an older snapshot."""
+    given = [spark.conf.get(name, None) for name in (FAST_LISTING, f"spark.hadoop.{FAST_LISTING}")]
+    if not any(str(value).lower() == "true" for value in given):
+        return Check("listing", True, f"{FAST_LISTING} is not set")
+    detail = f"{FAST_LISTING} is true, with which Delta 4.4.0 may miss the newest version of a table"
+    return Check("listing", False, detail, f"remove spark.hadoop.{FAST_LISTING} until Delta 4.4.1")
 
 
 def soundness(spark: SparkSession, location: LedgerLocation) -> Iterator[Check]:

@@ -15,9 +15,10 @@ from groupledger.answers.names import unknown_group
 from groupledger.core.faults import Fault
 from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples
 from groupledger.core.moment import millis
+from groupledger.engine.session import expect_delta
 from groupledger.pipeline.views import SparkReader
 from groupledger.sinks.current import current
-from groupledger.sinks.ledger import LedgerLocation, check
+from groupledger.sinks.ledger import LedgerFault, LedgerLocation, check
 from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, OWNERSHIP_CHANGES, REBALANCES, Table
 from groupledger.tables import columns as c
 
@@ -39,7 +40,12 @@ class LedgerFrames:
     def __init__(self, spark: SparkSession, path: str | None = None, *, catalog: str | None = None) -> None:
         self.spark = spark
         self.location = LedgerLocation(path=path, catalog=catalog)
-        check(spark, self.location)
+        try:
+            check(spark, self.location)
+        except LedgerFault as fault:
+            if fault.code == "LEDGER_MISSING":
+                expect_delta(spark)  # without Delta, Spark finds no table anywhere
+            raise
 
     def current(self, table: Table) -> DataFrame:
         """The rows that count: those of committed attempts that no later attempt supersedes.

@@ -34,7 +34,7 @@ from groupledger.pipeline.reading import Reading, read_sources, union
 from groupledger.pipeline.snapshot_ingest import GivenRows, changes_of_ownership, given, of_table
 from groupledger.sinks import runs, upkeep
 from groupledger.sinks.append import Written, append, digest_counts, digests
-from groupledger.sinks.ledger import check
+from groupledger.sinks.ledger import check_for_writing
 from groupledger.sinks.locks import turn
 from groupledger.sinks.refusals import WriteConflict, engine_errors_as_faults
 from groupledger.sources import snapshot_tables, topic_listings
@@ -105,7 +105,7 @@ def ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoca
 def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invocation: Invocation) -> IngestSummary:
     timings = Timings(invocation.seconds)
     with timings.stage("open"):
-        check(spark, location)
+        check_for_writing(spark, location)
         seen = runs.read_commits(spark, location, invocation.run_id)
         seen.require_no_redaction()
         if seen.committed is not None and seen.committed.kind == runs.INGEST:

@@ -21,7 +21,7 @@ from groupledger.pipeline.retention import due, forgetting
 from groupledger.sinks import runs, upkeep
 from groupledger.sinks.aside import Aside, erase, set_aside
 from groupledger.sinks.leases import Lease
-from groupledger.sinks.ledger import check
+from groupledger.sinks.ledger import check_for_writing
 from groupledger.sinks.refusals import engine_errors_as_faults
 from groupledger.tables import BY_NAME, LOG_RECORDS, RUNS, TABLES
 
@@ -89,7 +89,7 @@ def maintain(
     write all the time.
     """
     with engine_errors_as_faults(location):
-        check(spark, location, {RUNS, *tables})
+        check_for_writing(spark, location, {RUNS, *tables})
         lease = _lease(config, invocation)
         lease.take(spark, location, invocation.now())
         work = _Work(spark, location, config, invocation, lease, tables)

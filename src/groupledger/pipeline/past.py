@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from groupledger.core.history import OTHER_LOG_PARTITION
+from groupledger.sinks import runs
 from groupledger.sinks.current import current, written_by
+from groupledger.sinks.location import LedgerFault
 from groupledger.tables import LOG_RECORDS, QUARANTINE
 from groupledger.tables import columns as c
 
@@ -26,6 +28,13 @@ STRAY_GROUPS = "stray_groups"
 """The count (`counts_out`) of groups with strays that an ingest folded: later ones look at them again."""
 
 _GUARD = "/ingest"
+
+
+def require_facts(seen: runs.LedgerView, location: LedgerLocation) -> None:
+    """Raise LedgerFault("NOTHING_INGESTED") where no ingest was ever committed: there is nothing to compute from."""
+    if all(commit.kind != runs.INGEST for commit in seen.commits):
+        told = f"nothing was ever ingested into the ledger at {location}"
+        raise LedgerFault("NOTHING_INGESTED", f"{told}: run `groupledger ingest` first, and see that it succeeds")
 
 
 def guard_of(cluster_id: str) -> str:

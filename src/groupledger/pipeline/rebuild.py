@@ -24,7 +24,7 @@ from groupledger.sinks import runs
 from groupledger.sinks.append import Written, digests, stamp, stored
 from groupledger.sinks.aside import folder_of, move_aside
 from groupledger.sinks.changes import overwrite_rows
-from groupledger.sinks.ledger import check, init, stands
+from groupledger.sinks.ledger import check_for_writing, init, stands
 from groupledger.sinks.refusals import RAW, damaged, engine_errors_as_faults
 from groupledger.sinks.upkeep import STAMPED
 from groupledger.tables import columns as c
@@ -66,7 +66,7 @@ def rebuild(spark: SparkSession, location: LedgerLocation, config: Config, invoc
     TABLE_IN_THE_WAY, SOURCES_CHANGED, REBUILT_DIFFERENT with what to do.
     """
     with engine_errors_as_faults(location):
-        check(spark, location)
+        check_for_writing(spark, location)
         history = runs.history(spark, location)  # before the tables: what commits after this look is not missing
         contents = {table.name: _contents(spark, location, table) for table in tables.TABLES if table.name in RAW}
         sequence = runs.read_commits(spark, location).sequence

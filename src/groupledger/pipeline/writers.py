@@ -5,6 +5,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from groupledger.sinks import changes
+from groupledger.sinks.location import local_folder
+from groupledger.sinks.location import scheme as scheme_of
+from groupledger.tables import RUNS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from groupledger.sinks.location import LedgerLocation
 
 _SHARED = re.compile(
     r"nfs\d*|cifs|smb\w*|9p|fuse\w*(\..*)?|virtiofs|ceph|lustre|gpfs|beegfs|afs|glusterfs|ocfs2|gfs2|vboxsf"
@@ -17,7 +28,13 @@ _BY_DELTA = ("hdfs", "viewfs", "abfs", "abfss", "adl", "wasb", "wasbs", "gs")
 """Stores on which Delta's own log stores create a version once only."""
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 
-MULTI_CLUSTER = "set spark.delta.logStore.{}.impl to Delta's multi-cluster log store (S3DynamoDBLogStore)"
+MULTI_CLUSTER = (
+    "for several: put io.delta:delta-storage-s3-dynamodb, of the version of Delta's other jars, on Spark's class path "
+    "(spark.jars.packages), and set spark.delta.logStore.{}.impl: io.delta.storage.S3DynamoDBLogStore and "
+    "spark.io.delta.storage.S3DynamoDBLogStore.ddb.tableName: the DynamoDB table (keys tablePath and fileName, of type "
+    "string) that they share"
+)
+MOUNTS = Path("/proc/mounts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +58,23 @@ def writers(scheme: str, file_system: str | None, log_store: str | None) -> Writ
         return Writers(True, f"{scheme}: as its log store {log_store} promises")
     if scheme in _S3:
         detail = f"{scheme} with Delta's log store for one driver: a second writer's commit can be lost"
-        return Writers(False, detail, f"let one process write at a time, or {MULTI_CLUSTER.format(scheme)}")
+        return Writers(False, detail, f"let one process write at a time; {MULTI_CLUSTER.format(scheme)}")
     if scheme in _BY_DELTA:
         return Writers(True, f"{scheme}: Delta creates each version of a table once only")
     what = f"{scheme or 'an unknown store'}: Delta does not say whether two writers can both win a commit"
     return Writers(False, what, "let one process write at a time, or set a log store that says so (docs/reading.md)")
+
+
+def writers_of(spark: SparkSession, location: LedgerLocation) -> Writers | None:
+    """Judge the store of a ledger, as this session is configured; None through Spark Connect, which does not tell."""
+    url = changes.table_url(spark, location, RUNS)
+    if url is None:
+        return None
+    kind_of_store, folder = scheme_of(url), local_folder(url)
+    names = (f"spark.delta.logStore.{kind_of_store}.impl", "spark.delta.logStore.class")
+    log_store = next((value for name in names if (value := spark.conf.get(name, None))), None)
+    kind = mounted_as(folder, MOUNTS.read_text(encoding="utf-8")) if folder and MOUNTS.is_file() else None
+    return writers(kind_of_store, kind, log_store)
 
 
 def _local(file_system: str) -> Writers:

@@ -17,6 +17,7 @@ from groupledger.sinks.folder_files import plain_table
 from groupledger.sinks.folder_runs import folder_runs
 from groupledger.sinks.location import LedgerFault as LedgerFault
 from groupledger.sinks.location import LedgerLocation as LedgerLocation
+from groupledger.sinks.placement import require_reachable
 from groupledger.sinks.refusals import ENGINE_ERRORS, explained, meaning
 from groupledger.tables import RUNS, SCHEMA_VERSION, TABLES, Table
 from groupledger.tables.sql_text import literal, quoted
@@ -53,9 +54,10 @@ _MISSING = {
 def init(spark: SparkSession, location: LedgerLocation) -> list[str]:
     """Make the tables that are missing; give their names. `runs` comes last: where it stands, the others do.
 
-    Raises LedgerFault as `check` does, before anything is made, where a table stands that is not this ledger's; where
-    files stand that are no table, when it comes to them.
+    Raises LedgerFault as `check` does, before anything is made, where a table stands that is not this ledger's, and
+    LOCAL_LEDGER; where files stand that are no table, when it comes to them.
     """
+    require_reachable(spark, location)
     to_make = [table for table in TABLES if not stands(spark, location, table)]
     if location.catalog is not None:
         spark.sql(f"CREATE SCHEMA IF NOT EXISTS {location.schema}")
@@ -75,6 +77,12 @@ def check(spark: SparkSession, location: LedgerLocation, tables: Iterable[Table]
             continue
         if not stands(spark, location, table):
             raise missing(location, table)
+
+
+def check_for_writing(spark: SparkSession, location: LedgerLocation, tables: Iterable[Table] = (RUNS,)) -> None:
+    """Check as `check` does that a job may write there. Raises LedgerFault as it does, and LOCAL_LEDGER."""
+    require_reachable(spark, location)
+    check(spark, location, tables)
 
 
 def _is_plainly_ours(spark: SparkSession, location: LedgerLocation) -> bool:

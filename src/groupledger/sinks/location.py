@@ -33,6 +33,7 @@ class LedgerLocation:
 
     path: str | None = None
     catalog: str | None = None
+    shared: bool = False  # a local path that is a mount of all machines
 
     def __post_init__(self) -> None:
         if (self.path is None) == (self.catalog is None):
@@ -42,7 +43,7 @@ class LedgerLocation:
     @classmethod
     def of(cls, settings: LedgerSettings) -> LedgerLocation:
         """The place that a configuration names."""
-        return cls(path=settings.location, catalog=settings.catalog)
+        return cls(path=settings.location, catalog=settings.catalog, shared=settings.shared)
 
     def __str__(self) -> str:
         return without_secrets(self.path) if self.path is not None else str(self.catalog)
