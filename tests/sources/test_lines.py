@@ -76,3 +76,9 @@ def test_a_record_of_another_topic_has_no_place():
     line = b'{"topic": "orders", "partition": 1, "offset": 2, "timestamp": 3, "key": null, "value": null}'
     (row,) = rows_of(Lines(line, places=[("file:///a.jsonl", 0)]), offsets_log.FIELDS, log_record)
     assert row[PROBLEM] == OTHER_TOPIC
+
+
+def test_a_file_whose_name_holds_a_secret_is_shown_without_it():
+    lines: Any = Lines(b"{", places=[("file:///in/pa%20ss/a.jsonl", 0)])
+    (row,) = parsed(lines, offsets_log.FIELDS, log_record, {"/in/pa ss/a.jsonl": "/in/***/a.jsonl"})
+    assert row[PROBLEM].startswith("MALFORMED_LINE: /in/***/a.jsonl, line 1: ")

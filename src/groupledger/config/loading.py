@@ -118,7 +118,7 @@ def _secrets(tree: Any, name: str) -> Iterator[str]:
 def tree_of(text: str, source: str, loader: type[yaml.SafeLoader] = yaml.SafeLoader) -> Any:
     """Parse a YAML text. Raises ConfigFault: CONFIG_SYNTAX."""
     try:
-        return yaml.load(text, loader)  # noqa: S506 a safe one
+        return loader(text).get_single_data()
     except yaml.YAMLError as error:
         raise ConfigFault("CONFIG_SYNTAX", f"{source}: not YAML: {_told(error)}") from None  # its text quotes the file
 

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from pyspark.sql import functions as F
 
+from groupledger.core.secrets import without_secrets
 from groupledger.sources.opening import SourceFault, opened
 from groupledger.tables import columns as c
 from groupledger.tables.sql_text import literal_path
@@ -56,6 +57,12 @@ class Files:
     def is_empty(self) -> bool:
         """Return whether the files have no content."""
         return not any(size for _, size, _ in self.found)
+
+    @property
+    def shown(self) -> dict[str, str]:
+        """Return how files are named whose names hold a secret: only this process knows which do."""
+        names = (plain_name(name) for name, *_ in self.found)
+        return {name: told for name in names if (told := without_secrets(name)) != name}
 
     @property
     def is_partitioned(self) -> bool:

@@ -83,7 +83,8 @@ def read_given(
 def of_lines(lines: DataFrame, files: Files, form: GivenForm) -> GivenTable:
     """Read a table of lines from `read_text`."""
     texts = StructType([StructField(name, StringType()) for name in form.columns])
-    raw = parsed(lines, texts, partial(table_row, columns=form.columns)).withColumnRenamed(PROBLEM, _LINE)
+    raw = parsed(lines, texts, partial(table_row, columns=form.columns), files.shown)
+    raw = raw.withColumnRenamed(PROBLEM, _LINE)
     told = raw.where(F.col(_LINE).isNull() | (F.col(_LINE) != BLANK))
     rows = _typed(told, form, F.coalesce(c.ROW, F.to_json(F.struct(*form.columns))))
     return GivenTable(rows, Arrivals(lines, raw.select(F.col(_LINE).alias(PROBLEM)), of_lines=True), files)

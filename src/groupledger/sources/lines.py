@@ -12,12 +12,13 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from groupledger.core.lines import OTHER_TOPIC, as_text, is_blank
+from groupledger.core.lines.strict_json import NO_VALUES
 from groupledger.sources.files import Files, plain_name, whole
 from groupledger.sources.opening import BLANK, PROBLEM, opened
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -49,10 +50,15 @@ def given_lines(spark: SparkSession, lines: list[bytes]) -> DataFrame:
     return spark.createDataFrame([(bytearray(line), None) for line in lines], _EMPTY)
 
 
-def parsed(lines: DataFrame, fields: StructType, parser: Callable[..., tuple[Any, ...]]) -> DataFrame:
+def parsed(
+    lines: DataFrame,
+    fields: StructType,
+    parser: Callable[..., tuple[Any, ...]],
+    shown: Mapping[str, str] = NO_VALUES,
+) -> DataFrame:
     """Parse each line into fields, its PROBLEM (null, BLANK, OTHER_TOPIC or `CODE: message`), and a bad one's text.
 
-    The message begins with the line's place if the lines are `placed`.
+    The message begins with the line's place if the lines are `placed`, under the names that are `shown` of files.
     """
     text = [StructField(name, StringType()) for name in (PROBLEM, c.ROW)]
     schema = StructType([*fields, *text])
@@ -74,7 +80,7 @@ def parsed(lines: DataFrame, fields: StructType, parser: Callable[..., tuple[Any
             rows = []
             for line, folder, *place in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 named = values.get(folder) or values.setdefault(folder, _loaded(folder))
-                rows.append(row(line, named, _place(place[0], place[1], lines_read) if place else ""))
+                rows.append(row(line, named, _place(place[0], place[1], lines_read, shown) if place else ""))
             columns = zip(*rows, strict=True) if rows else ((),) * len(names)
             arrays = [pa.array(list(column), kind) for column, kind in zip(columns, kinds, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, names=names)
@@ -82,11 +88,11 @@ def parsed(lines: DataFrame, fields: StructType, parser: Callable[..., tuple[Any
     return lines.mapInArrow(parse, schema)
 
 
-def _place(file: str, block: int, lines_read: Counter[tuple[str, int]]) -> str:
+def _place(file: str, block: int, lines_read: Counter[tuple[str, int]], shown: Mapping[str, str]) -> str:
     """Return the file and the number of its next line; of a large file that several tasks read, of the part of it."""
     lines_read[file, block] += 1
-    number = lines_read[file, block]
-    return f"{plain_name(file)}, line {number:,}{f' behind byte {block:,}' if block else ''}"
+    number, name = lines_read[file, block], plain_name(file)
+    return f"{shown.get(name, name)}, line {number:,}{f' behind byte {block:,}' if block else ''}"
 
 
 def _loaded(folder: str | None) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def read_json(
     watched, watch = watched_scan(lines)
 
     def typed(scan: DataFrame) -> DataFrame:
-        rows = parsed(scan, FIELDS, partial(log_record, columns=dict(columns)))
+        rows = parsed(scan, FIELDS, partial(log_record, columns=dict(columns)), files.shown)
         rows = rows.withColumn(c.TIMESTAMP, moment(F.col(c.TIMESTAMP), LongType(), RECORD_TIME))
         return rows if offset_commits else _without_commits(rows)
 

@@ -46,12 +46,12 @@ def read_json(spark: SparkSession, files: Files, cluster_id: str) -> Rows:
 
     A row with a wrong partition count is rejected, but still shows that the topic existed.
     """
-    placed = read_text(spark, files, placed=True)
+    placed = parsed(read_text(spark, files, placed=True), FIELDS, listed_topic, files.shown)
     return of_lines(read_text(spark, files), files.path, cluster_id, placed)
 
 
 def of_lines(lines: DataFrame, source: str, cluster_id: str, placed: DataFrame | None = None) -> Rows:
-    """Read lines from `sources.lines` as `read_json` does; `placed`: the same lines with their places."""
+    """Read lines from `sources.lines` as `read_json` does; `placed`: the same rows, of lines with their places."""
     assert tuple(FIELDS.names) == LISTING_FIELDS[:-1], "the parser gives the fields in this order"
     watched, watch = watched_scan(lines)
     rows = parsed(watched, FIELDS, listed_topic)
@@ -67,7 +67,7 @@ def of_lines(lines: DataFrame, source: str, cluster_id: str, placed: DataFrame |
         F.lit(cluster_id).alias(c.CLUSTER_ID), MOMENT, c.TOPIC, F.when(F.col(PROBLEM).isNull(), state).alias(STATE)
     )
     arrivals = Arrivals(lines, parsed(lines, FIELDS, listed_topic), True, (watch, sorted_out))
-    unusable = rows if placed is None else parsed(placed, FIELDS, listed_topic)
+    unusable = rows if placed is None else placed
     return Rows(listed, rejections(unusable, source, rejected), (sorted_out,), arrivals)
 
 
