@@ -38,9 +38,11 @@ def test_the_code_of_the_page_runs():
     assert names["wrong"] != []
 
 
-def test_the_script_of_the_page_is_one_and_its_table_has_every_event():
-    (block,) = blocks(PAGE, "json")
-    assert len(list(read_script(json.loads(block)).events)) == 2
+def test_the_scripts_of_the_page_are_some_and_its_table_has_every_event():
+    first, seated = blocks(PAGE, "json")
+    assert len(list(read_script(json.loads(first)).events)) == 2
+    restarted = json.loads(CliRunner().invoke(main, ["simulate"], input=seated.replace("\n", " ")).stdout)["events"][-1]
+    assert [took["generation"] for took in restarted["rounds"]] == [3, 4, 5]
     table = " ".join(line.split("|")[1] for line in PAGE.splitlines() if line.startswith("| `"))
     assert set(re.findall(r"`([a-z-]+)`", table)) == set(EVENTS)
 
