@@ -81,8 +81,8 @@ def test_users_may_give_the_generation_without_the_bytes():
     """A newer claim wins; user data shorter than four bytes dates nothing."""
     rows = [
         group_row("g/1", assignor=COOPERATIVE, shared_topics=["t"]),
-        member_row("g/1", 0, "A", claimed=wire([("t", 0)]), claimed_generation=4, recorded=[]),
-        member_row("g/1", 1, "B", claimed=wire([("t", 0)]), claimed_generation=5, user_data=b"abc", recorded=[]),
+        member_row("g/1", 0, "A", claimed=wire([("t", 0)]), claimed_generation=4),
+        member_row("g/1", 1, "B", claimed=wire([("t", 0)]), claimed_generation=5, user_data=b"abc"),
         topic_row("g/1", "t", 1),
     ]
     target = {row[c.MEMBER_ID]: row[c.TARGET] for row in computed(rows)["assignments"]}
@@ -94,8 +94,8 @@ def test_kafka_reads_four_bytes_whoever_wrote_them():
     kip_54 = encode_user_data(UserData(UserDataForm.OWNED_GENERATION, (("t", (0,)),), 9))
     rows = [
         group_row("g/1", assignor=COOPERATIVE, shared_topics=["t"]),
-        member_row("g/1", 0, "A", claimed=wire([("t", 0)]), subscription_generation=5, recorded=[]),
-        member_row("g/1", 1, "B", claimed=wire([("t", 0)]), claimed_generation=9, user_data=kip_54, recorded=[]),
+        member_row("g/1", 0, "A", claimed=wire([("t", 0)]), subscription_generation=5),
+        member_row("g/1", 1, "B", claimed=wire([("t", 0)]), claimed_generation=9, user_data=kip_54),
         topic_row("g/1", "t", 1),
     ]
     target = {row[c.MEMBER_ID]: row[c.TARGET] for row in computed(rows)["assignments"]}

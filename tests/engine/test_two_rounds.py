@@ -39,7 +39,7 @@ def rows(held, assignor):
 
 
 def _said(owned):
-    return {"claimed": wire(owned), "claimed_generation": 4, "subscription_generation": 4, "recorded": []}
+    return {"claimed": wire(owned), "claimed_generation": 4, "subscription_generation": 4}
 
 
 def rounds(calculation, assignor="range"):

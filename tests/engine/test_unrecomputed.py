@@ -122,4 +122,4 @@ def test_one_that_is_rejected_stays_rejected():
 
 def test_a_group_of_nobody_has_no_assignor_to_complain_of():
     (row,) = computed([group_row("e/1", assignor="magic", chosen="magic")])["rebalances"]
-    assert (row[c.OUTCOME], row[c.CODE], row[c.VERDICT]) == ("EMPTY", None, "not-compared")
+    assert (row[c.OUTCOME], row[c.CODE], row[c.VERDICT]) == ("EMPTY", None, "no-members")

@@ -31,7 +31,7 @@ WORDS = {
     "and the leader writes as such a client; or topics differed from all listings",
     "invalid": "breaks a rule any assignor must keep",
     "not-compared": "another assignor ran than the recorded one, or none",
-    "no-members": "nothing to assign: a group is born or empty",
+    "no-members": "nothing to assign: a group is born, empty or deleted",
     "cannot-tell: bucket neighbours compete": "an order that the log does not show may have decided (KIP-848)",
     "cannot-tell: the group before is not known": "the log does not hold what it was computed from (KIP-848)",
     "cannot-tell: a regular expression subscribes": "the log lacks the record of its topics at that moment (KIP-848)",

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from groupledger.core import ragged
-from groupledger.core.assignors import Mode, Status, assign
+from groupledger.core.assignors import Mode, Status
 from groupledger.core.assignors.safe import generations
 from groupledger.core.batch import NONE, AssignmentBatch, GroupBatch
-from groupledger.core.custom.batches import Texts, assign_custom
+from groupledger.core.choice import Choice, Complaints
 from groupledger.core.custom.calls import Complaint
-from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.kernels import run
-from groupledger.core.registry import BY_NAME, STREAM_JOIN
+from groupledger.core.registry import STREAM_JOIN
 from groupledger.core.slots import MemberSlots, Naming, Slots, Topics, number
-from groupledger.core.snapshots import NamedLists, Snapshots, Subscribed, by_topic, select
+from groupledger.core.snapshots import NamedLists, Snapshots, Subscribed, TopicViews, by_topic, select
 from groupledger.core.step import Form, GroupMembership, Reason, Step, assign_round, hold_back, measure, settled
 from groupledger.core.verdict import (
     TRIED,
@@ -36,57 +34,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """What runs on each group. Indices into `names`; NONE in `chosen`: no assignor, the step leads to the record."""
-
-    names: tuple[str, ...]
-    chosen: IntArray  # [G]
-    recorded: IntArray  # [G] assignor of the record, NONE: not among `names`
-    prejudged: IntArray  # [G] a `Verdict` that needs no comparison, NONE otherwise
-    form: Form
-    custom: Mapping[str, CustomAssignor] = field(default_factory=dict)  # those of `names` that are not ours
-    texts: Texts | None = None  # required if any of `custom` is chosen
-    carried: bool = False  # what members held is not recorded: the chosen assignor gave it to them before; so a row is
-    # not a round, but the rebalance until it has settled
-
-    @property
-    def what_if(self) -> Mask:
-        """Mark groups with another assignor than recorded, or continued from its answers: members own what they had."""
-        differs: Mask = (self.chosen != NONE) & (self.carried | (self.chosen != self.recorded))
-        return differs
-
-    @property
-    def cooperative(self) -> Mask:
-        """Mark groups whose chosen assignor is made for members that keep what they own.
-
-        Used for what-ifs only; history shows actual behaviour.
-        """
-        made: Mask = np.array([self._keeps(name) for name in (*self.names, "")])[self.chosen]
-        return made
-
-    def _keeps(self, name: str) -> bool:
-        known = self.custom.get(name) or BY_NAME.get(name)
-        return known is not None and known.cooperative
-
-    @property
-    def plans(self) -> Mask:
-        """Mark groups whose answer is a plan, not evidence: in the KIP's form, what-ifs are assigned in mode `safe`."""
-        ours = np.array([name not in self.custom for name in (*self.names, "")])[self.chosen]
-        planned: Mask = self.what_if & ours & (self.form is Form.KIP)
-        return planned
-
-    def run(
-        self, name: str, mode: Mode, part: GroupBatch, member: LongArray, topic: LongArray
-    ) -> tuple[AssignmentBatch, dict[int, tuple[Complaint, ...]]]:
-        """Run one assignor on some groups; return its answer, and complaints about a custom one by group."""
-        if name not in self.custom:
-            return assign(name, part, mode=mode), {}
-        if self.texts is None:
-            raise AssertionError(f"{name} is a custom assignor; expected the texts of its groups")
-        return assign_custom(self.custom[name], part, self.texts.of(member, topic))
-
-
-@dataclass(frozen=True, slots=True)
 class Rebalances:
     """One round of each group. Lists of members are grouped by topic."""
 
@@ -95,20 +42,23 @@ class Rebalances:
     held: MemberSlots
     target: MemberSlots
     step: Step
+    topics: TopicViews  # as the answer has them: not those listed at the snapshot where another view of them matched
     status: IntArray  # [G] `assignors.Status`
     verdict: IntArray  # [G] `Verdict`
     breaches: Breaches  # of groups whose record is judged by invariants
     subscribed: Subscribed
-    complaints: Mapping[int, tuple[Complaint, ...]]  # by group: the defects of its custom assignor's answer
+    complaints: Complaints
 
 
 def rebalance(snapshots: Snapshots, choice: Choice) -> Rebalances:
     """Run the chosen assignor of each group, derive the step, and judge the record."""
     subscribed = Subscribed(snapshots.batch)
     basis = _basis(snapshots, choice, subscribed)
-    answer = _answers(_with_claims(snapshots, basis, choice), choice)
-    slots, lists = _number(snapshots, subscribed, basis, answer)
-    party, owned = _owned(snapshots, choice, lists)
+    case = _case(snapshots, choice, subscribed, basis, _answers(_with_claims(snapshots, basis, choice), choice))
+    verdict, broken, matched = _judge(snapshots, choice, case)
+    if matched:  # all numbers are of the answer that equals the record, not of the one that does not
+        snapshots, case = _as_matched(snapshots, choice, case, matched)
+    party, slots, owned, lists = case.party, case.slots, case.owned, case.lists
     target = _merged((choice.chosen != NONE)[party.group], lists.target, lists.goal)
     dated = generations(_with_claims(snapshots, basis, choice), cooperative=True)
     assigned = _assigned(choice, party, slots, owned, lists, target, dated)
@@ -117,10 +67,17 @@ def rebalance(snapshots: Snapshots, choice: Choice) -> Rebalances:
         last = measure(party, slots, lists.held, owned, target, target)
         step = settled(step, last, lists.held, slots)
     step = replace(step, reason=_reasons(snapshots, choice, step, slots, subscribed))
-    verdict, broken = _judge(snapshots, choice, _Case(party, slots, owned, lists, subscribed, answer.status, basis))
+    status, complaints = case.answer.status, case.answer.complaints
     return Rebalances(
-        party, slots, lists.held, target, step, answer.status, verdict, broken, subscribed, answer.complaints
+        *(party, slots, lists.held, target, step, snapshots.topics),
+        *(status, verdict, broken, subscribed, complaints),
     )
+
+
+def _complaints(one: Complaints, other: Complaints, of_group: Mask) -> Complaints:
+    """Take the complaints of `other` about the groups in the mask, of `one` about the rest."""
+    kept = {group: each for group, each in one.items() if not of_group[group]}
+    return kept | {group: each for group, each in other.items() if of_group[group]}
 
 
 def _reasons(snapshots: Snapshots, choice: Choice, step: Step, slots: Slots, subscribed: Subscribed) -> IntArray:
@@ -169,7 +126,7 @@ class _Answers:
     target: NamedLists
     assigned: NamedLists  # Kafka's own answer: cooperative-sticky withholds partitions in it
     status: IntArray
-    complaints: Mapping[int, tuple[Complaint, ...]]
+    complaints: Complaints
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +146,43 @@ class _Case:
     owned: MemberSlots
     lists: _Numbered
     subscribed: Subscribed
-    status: IntArray
+    answer: _Answers
     basis: NamedLists
+
+
+@dataclass(frozen=True, slots=True)
+class _Matched:
+    """Groups whose record is the answer under another view of the topics."""
+
+    groups: LongArray
+    meaning: Verdict
+    topics: TopicViews
+    answer: _Answers
+
+
+def _case(snapshots: Snapshots, choice: Choice, subscribed: Subscribed, basis: NamedLists, answer: _Answers) -> _Case:
+    slots, lists = _number(snapshots, subscribed, basis, answer)
+    party, owned = _owned(snapshots, choice, lists)
+    return _Case(party, slots, owned, lists, subscribed, answer, basis)
+
+
+def _as_matched(snapshots: Snapshots, choice: Choice, case: _Case, matched: list[_Matched]) -> tuple[Snapshots, _Case]:
+    """Return the topics and the answers of the views that matched, for their groups; of several the last."""
+    topics, answer = snapshots.topics, case.answer
+    for each in matched:
+        of_group = np.isin(np.arange(len(choice.chosen)), each.groups)
+        of_topic, of_member = of_group[snapshots.topic_group], of_group[snapshots.member_group]
+        now: IntArray = np.where(of_topic, each.topics.now, topics.now)
+        gone: Mask = np.where(of_topic, each.topics.gone, topics.gone)
+        topics = replace(topics, now=now, gone=gone)
+        answer = replace(
+            answer,
+            target=_either(of_member, each.answer.target, answer.target),
+            assigned=_either(of_member, each.answer.assigned, answer.assigned),
+            complaints=_complaints(answer.complaints, each.answer.complaints, of_group),
+        )
+    snapshots = replace(snapshots, topics=topics)
+    return snapshots, _case(snapshots, choice, case.subscribed, case.basis, answer)
 
 
 def _basis(snapshots: Snapshots, choice: Choice, subscribed: Subscribed) -> NamedLists:
@@ -206,6 +198,11 @@ def _basis(snapshots: Snapshots, choice: Choice, subscribed: Subscribed) -> Name
         there &= ~held.earlier
     kept = held.only(there & subscribed.names(held.member, held.topic) & what_if[held.member])
     return _joined(claims.only(~what_if[claims.member]), replace(kept, earlier=None))
+
+
+def _either(wanted: Mask, one: NamedLists, other: NamedLists) -> NamedLists:
+    """Take the lists of `one` for the members in the mask, of `other` for the rest."""
+    return _joined(one.only(wanted[one.member]), other.only(~wanted[other.member]))
 
 
 def _joined(one: NamedLists, other: NamedLists) -> NamedLists:
@@ -323,21 +320,22 @@ def _owned(snapshots: Snapshots, choice: Choice, lists: _Numbered) -> tuple[Grou
     return GroupMembership(snapshots.batch.member_start, incremental), owned
 
 
-def _judge(snapshots: Snapshots, choice: Choice, case: _Case) -> tuple[IntArray, Breaches]:
-    """Return a verdict per group; invariants are counted only if an answer differs."""
+def _judge(snapshots: Snapshots, choice: Choice, case: _Case) -> tuple[IntArray, Breaches, list[_Matched]]:
+    """Return a verdict per group, and the other views of topics that matched; count invariants only if none does."""
     judged = (choice.chosen != NONE) & ~choice.what_if & (choice.prejudged == NONE)
     found = compare(case.party, case.slots, case.lists.recorded, case.lists.assigned)
     verdict = np.where(found.exact, Verdict.EXACT, Verdict.EQUAL_SETS)
-    differs = judged & ~found.equal & (case.status == Status.OK)
+    differs = judged & ~found.equal & (case.answer.status == Status.OK)
     broken = _breaches(case, differs)
     verdict = np.where(differs, np.where(broken.any, Verdict.INVALID, Verdict.VALID_DIFFERENT), verdict)
     verdict = np.where(differs & _without_counts(snapshots, case), Verdict.CANNOT_TELL_NO_COUNTS, verdict)
-    for groups_tried, meaning in _tried(snapshots, choice, case, np.flatnonzero(differs)):
-        verdict[groups_tried] = meaning
-    verdict = np.where(case.status != Status.OK, Verdict.CANNOT_TELL_ASSIGNOR_FAILS, verdict)
+    matched = _tried(snapshots, choice, case, np.flatnonzero(differs))
+    for each in matched:
+        verdict[each.groups] = each.meaning
+    verdict = np.where(case.answer.status != Status.OK, Verdict.CANNOT_TELL_ASSIGNOR_FAILS, verdict)
     verdict = np.where(judged, verdict, np.where(choice.prejudged != NONE, choice.prejudged, Verdict.NOT_COMPARED))
     explained = ~np.isin(verdict, (Verdict.INVALID, Verdict.VALID_DIFFERENT))
-    return verdict.astype(np.int32), Breaches(*(np.where(explained, 0, each) for each in broken))
+    return verdict.astype(np.int32), Breaches(*(np.where(explained, 0, each) for each in broken)), matched
 
 
 def _breaches(case: _Case, differs: Mask) -> Breaches:
@@ -353,32 +351,36 @@ def _without_counts(snapshots: Snapshots, case: _Case) -> Mask:
     unknown = (snapshots.topics.now == NONE) & ~snapshots.topics.gone
     entries = case.lists.recorded
     named = unknown[case.slots.topic[entries.slot]]
-    found: Mask = np.bincount(case.party.group[entries.member[named]], minlength=len(case.status)) > 0
+    found: Mask = np.bincount(case.party.group[entries.member[named]], minlength=len(case.answer.status)) > 0
     return found
 
 
-def _tried(snapshots: Snapshots, choice: Choice, case: _Case, groups: LongArray) -> list[tuple[LongArray, Verdict]]:
+def _tried(snapshots: Snapshots, choice: Choice, case: _Case, groups: LongArray) -> list[_Matched]:
     """Find groups whose record equals the answer under another topic view, and which; later entries weigh more."""
     if len(groups) == 0:
         return []
     moments = other_moments(snapshots.topics, snapshots.topic_group, case.subscribed.any(), len(choice.chosen))
     unrecorded = without_unrecorded(snapshots.topics.now, case.slots, case.lists.recorded)
     views = [*zip(moments[::-1], TRIED[::-1], strict=True), (unrecorded, Verdict.TOPIC_UNKNOWN_TO_LEADER)]
-    return [(_agreeing(snapshots, choice, case, groups, counts), meaning) for counts, meaning in views]
+    found = [_agreeing(snapshots, choice, case, groups, counts, meaning) for counts, meaning in views]
+    return [each for each in found if each is not None]
 
 
-def _agreeing(snapshots: Snapshots, choice: Choice, case: _Case, groups: LongArray, counts: IntArray) -> LongArray:
+def _agreeing(
+    snapshots: Snapshots, choice: Choice, case: _Case, groups: LongArray, counts: IntArray, meaning: Verdict
+) -> _Matched | None:
     """Return those of `groups` whose record is the answer with `counts`; only groups whose topics differ are tried."""
     changed = np.bincount(snapshots.topic_group, weights=counts != snapshots.topics.now, minlength=len(choice.chosen))
     tried = groups[changed[groups] > 0]
     if len(tried) == 0:
-        return tried
+        return None
     only = replace(choice, chosen=np.where(np.isin(np.arange(len(choice.chosen)), tried), choice.chosen, NONE))
     batch = replace(_with_claims(snapshots, case.basis, choice), topic_partitions=counts)
     grows = bool((counts > snapshots.topics.now).any())
     answer = _answers(replace(batch, rack_start=None) if grows else batch, only)
-    topics = replace(snapshots.topics, now=counts)
+    ended = (snapshots.topics.now != NONE) & (meaning is Verdict.EXACT_NEWER_TOPICS)  # deleted by the next listing
+    topics = replace(snapshots.topics, now=counts, gone=(counts == NONE) & (snapshots.topics.gone | ended))
     slots, lists = _number(replace(snapshots, topics=topics), case.subscribed, case.basis, answer)
     equal = compare(case.party, slots, lists.recorded, lists.assigned).equal & (answer.status == Status.OK)
     agreeing: LongArray = tried[equal[tried]]
-    return agreeing
+    return _Matched(agreeing, meaning, topics, answer) if len(agreeing) > 0 else None

@@ -39,7 +39,7 @@ class Verdict(enum.IntEnum):
     REWRITE = 5  # same generation written again: has the verdict of its first record, not recomputed
     VALID_DIFFERENT = 6  # another answer, which keeps the rules for any assignor
     INVALID = 7
-    NOT_COMPARED = 8  # a group without members, or another assignor than the recorded one ran, or none
+    NOT_COMPARED = 8  # another assignor than the recorded one ran, or none
     CANNOT_TELL_ASSIGNOR = 9
     CANNOT_TELL_NO_COUNTS = 10
     CANNOT_TELL_INCOMPLETE = 11
@@ -69,6 +69,7 @@ class Verdict(enum.IntEnum):
     OTHER_RELEASE_2_4_TO_3_3 = 35
     OTHER_RELEASE_2_8_1_TO_3_3 = 36
     OTHER_RELEASE_3_4_ON = 37
+    NO_MEMBERS = 38  # nothing to assign: a group is born, empty, or deleted
 
     @property
     def text(self) -> str:

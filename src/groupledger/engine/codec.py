@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 
 from groupledger.core import ragged
 from groupledger.core.batch import NONE, GroupBatch
+from groupledger.core.choice import Choice
 from groupledger.core.custom.batches import Texts
 from groupledger.core.javaorder import hash_utf8, rank_utf8
 from groupledger.core.kernels import run
-from groupledger.core.rebalance import Choice
 from groupledger.core.registry import BY_NAME, REMEMBERING
 from groupledger.core.snapshots import GREATEST, NamedLists, Snapshots, number_topics
 from groupledger.core.verdict import Verdict
@@ -79,9 +79,11 @@ def decode(parts: Parts, calculation: Calculation, custom: Mapping[str, CustomAs
         bucket = _Bucket(groups, members, np.where(found.mask[tie], NONE, tie), calculation.catalogue)
     names = (*NAMES, *custom)
     without = without_assignor(groups, names, np.diff(bucket.member_start) > 0)
-    prejudged = _prejudge(groups, bucket.own, bucket.member_start, without)
+    prejudged = _prejudge(groups, bucket.own, bucket.member_start, without, found.mask[:-1])
     judged = coordinator_verdicts(groups, records, bucket.topics, bucket.topic_start, calculation.coordinator)
-    prejudged = np.where((judged != NONE) & (prejudged == Verdict.CANNOT_TELL_ASSIGNOR), judged, prejudged)
+    counts = (judged.verdict != NONE) & (prejudged == Verdict.CANNOT_TELL_ASSIGNOR)
+    prejudged = np.where(counts, judged.verdict, prejudged)
+    bucket.look_up(calculation.catalogue, np.where(counts, judged.moment, NONE))
     choice = _choice(groups, found, prejudged, calculation.form, custom)
     choice = replace(choice, carried=calculation.carried)
     if (choice.chosen >= len(NAMES)).any():
@@ -191,7 +193,7 @@ def _is(table: pa.Table, name: str, value: str) -> Mask:
     return mask
 
 
-def _prejudge(groups: pa.Table, own: pa.Table, member_start: LongArray, without: IntArray) -> IntArray:
+def _prejudge(groups: pa.Table, own: pa.Table, member_start: LongArray, without: IntArray, rejected: Mask) -> IntArray:
     """Verdicts that need no comparison; a later rule overrides an earlier one. `without`: see `without_assignor`."""
     classic = _is(groups, c.GROUP_TYPE, "classic")
     written = np.concatenate(([0], np.cumsum(valid(column(own, c.RECORDED)))))
@@ -201,7 +203,8 @@ def _prejudge(groups: pa.Table, own: pa.Table, member_start: LongArray, without:
     verdict[~classic & (without == NONE)] = Verdict.CANNOT_TELL_ASSIGNOR
     verdict[classic & ~_is(groups, c.PROTOCOL_TYPE, "consumer")] = Verdict.CANNOT_TELL_PROTOCOL_TYPE
     verdict[classic & _is(groups, c.SNAPSHOT_KIND, "fold")] = Verdict.NOT_COMPARED  # converted from KIP-848
-    verdict[np.diff(member_start) == 0] = Verdict.NOT_COMPARED
+    verdict[np.diff(member_start) == 0] = Verdict.NO_MEMBERS
+    verdict[rejected] = Verdict.NOT_COMPARED  # its members are left out of the arrays
     verdict[_is(groups, c.SNAPSHOT_KIND, "rewrite")] = Verdict.REWRITE
     complete = pc.fill_null(column(groups, c.COMPLETE), True).to_numpy(zero_copy_only=False)
     verdict[~complete] = Verdict.CANNOT_TELL_INCOMPLETE
@@ -230,7 +233,7 @@ class _Bucket:
         self._number_topics()
         self.topic_group = ragged.owners(self.topic_start)
         self.topic_names = self.dictionary.cast(pa.string()).take(pa.array(self.topic_code))
-        self.topics = self._look_up(catalogue)
+        self.look_up(catalogue, np.full(len(groups), NONE, np.int64))
 
     @property
     def topic_ids(self) -> Column:
@@ -279,12 +282,13 @@ class _Bucket:
         begins: LongArray = np.maximum.accumulate(highest)
         return begins
 
-    def _look_up(self, catalogue: TopicCatalogue) -> TopicsAt:
+    def look_up(self, catalogue: TopicCatalogue, moment: LongArray) -> None:
+        """Look the topics up at the moments (microseconds) of groups [G]; NONE: at those of their snapshots."""
         clusters = column(self.groups, c.CLUSTER_ID).dictionary_encode()
         cluster = integers(clusters.indices, NONE).astype(np.int64)[self.topic_group]
         topic = catalogue.numbers(clusters.dictionary, cluster, self.dictionary, self.topic_code.astype(np.int64))
-        moment = integers(column(self.groups, r.MOMENT), GREATEST)[self.topic_group]
-        return TopicsAt.find(catalogue, topic, moment)
+        recorded = integers(column(self.groups, r.MOMENT), GREATEST)
+        self.topics = TopicsAt.find(catalogue, topic, np.where(moment == NONE, recorded, moment)[self.topic_group])
 
     def snapshots(self) -> Snapshots:
         """The arrays."""

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from groupledger.engine.rows import RECORD_COLUMNS
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    from groupledger.core.assignors.server.judgement import IdentifiedChange
+    from groupledger.core.assignors.server.judgement import IdentifiedChange, Judgement
     from groupledger.core.assignors.server.log import Logged
     from groupledger.core.batch import IntArray, LongArray
     from groupledger.core.history.topics import TopicChange
@@ -31,22 +31,29 @@ GroupLog = tuple[str, str, int | None]
 _ROW = "row"
 
 
+class CoordinatorVerdicts(NamedTuple):
+    """Of G groups; NONE for those of other types."""
+
+    verdict: IntArray  # `Verdict`
+    moment: LongArray  # microseconds: of the topics whose answer equals the target; NONE: of none
+
+
 def coordinator_verdicts(
     groups: pa.Table, records: pa.Table, topics: TopicsAt, topic_start: LongArray, default: str | None
-) -> IntArray:
-    """[G] a `Verdict` for each snapshot of a KIP-848 group, NONE for others. `default` None: nothing is compared, of
-    no group whose coordinator assigns.
+) -> CoordinatorVerdicts:
+    """Judge each snapshot of a KIP-848 group. `default` None: nothing is compared, of no group whose coordinator
+    assigns.
 
     `topic_start` [G+1]: the topic rows of each group.
     """
-    verdict = np.full(len(groups), NONE, np.int32)
+    verdict, moment = np.full(len(groups), NONE, np.int32), np.full(len(groups), NONE, np.int64)
     kinds = column(groups, c.GROUP_TYPE)
     if default is None:
         verdict[pc.not_equal(kinds, CLASSIC).to_numpy(zero_copy_only=False)] = Verdict.NOT_COMPARED
-        return verdict
+        return CoordinatorVerdicts(verdict, moment)
     rows = np.flatnonzero(pc.fill_null(pc.equal(kinds, CONSUMER), False).to_numpy(zero_copy_only=False))
     if len(rows) == 0:
-        return verdict
+        return CoordinatorVerdicts(verdict, moment)
     logs = _by_log(records, RECORD_COLUMNS)
     asked = _by_log(groups.take(pa.array(rows)).append_column(_ROW, pa.array(rows)), (c.LOG_PARTITION, c.OFFSET, _ROW))
     for key, snapshots in asked.items():
@@ -54,8 +61,10 @@ def coordinator_verdicts(
         own = [row for *_, row in snapshots]
         named = np.concatenate([topics.topic[topic_start[row] : topic_start[row + 1]] for row in own])
         changes = topics.catalogue.changes(np.unique(named[named != NONE]))
-        verdict[own] = _judged(logs.get(key, ()), changes, offsets, default)
-    return verdict
+        judged = _judged(logs.get(key, ()), changes, offsets, default)
+        verdict[own] = [each.verdict for each in judged]
+        moment[own] = [NONE if each.moment is None else each.moment for each in judged]
+    return CoordinatorVerdicts(verdict, moment)
 
 
 def _by_log(rows: pa.Table, names: Sequence[str]) -> dict[GroupLog, list[tuple[Any, ...]]]:
@@ -70,8 +79,8 @@ def _by_log(rows: pa.Table, names: Sequence[str]) -> dict[GroupLog, list[tuple[A
 
 def _judged(
     log: Sequence[tuple[Any, ...]], changes: Iterable[TopicChange], offsets: list[int], default: str
-) -> list[Verdict]:
-    """The verdict on each snapshot. Small jobs without such groups need none of what this imports."""
+) -> list[Judgement]:
+    """The judgement of each snapshot. Small jobs without such groups need none of what this imports."""
     from groupledger.core.assignors.server.judgement import judge_snapshots
 
     return judge_snapshots(_logged(log), [_as_judged(each) for each in changes], offsets, default)

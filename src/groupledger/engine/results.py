@@ -230,7 +230,7 @@ class ResultColumns:
         }
 
     def _moving(self) -> Moving:
-        result, topics = self.result, self.decoded.snapshots.topics
+        result, topics = self.result, self.result.topics
         unknown = result.subscribed.any() & (topics.now == NONE) & ~topics.gone
         without = np.bincount(self.decoded.snapshots.topic_group[unknown], minlength=len(self.is_refused))
         return Moving(result.party, result.slots, result.held, result.subscribed, without == 0, self.is_refused)
@@ -259,7 +259,7 @@ class ResultColumns:
     def _unassigned_entries(self) -> tuple[LongArray, IntArray, IntArray]:
         """Topic row, reason, partition of each, in this order; groups that were refused have none."""
         made, slots, decoded = self.result.step, self.result.slots, self.decoded
-        unknown: Mask = (decoded.snapshots.topics.now == NONE) & self.result.subscribed.any()
+        unknown: Mask = (self.result.topics.now == NONE) & self.result.subscribed.any()
         rows = np.flatnonzero(unknown)
         topic = np.concatenate((slots.topic[made.unassigned], rows))
         reason = np.concatenate((made.reason, np.full(len(rows), step.Reason.TOPIC_UNKNOWN, np.int32)))

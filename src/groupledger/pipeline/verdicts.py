@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from groupledger.pipeline.frames import LedgerFrames
 
 SNAPSHOTS, MEMBERS_MAX, ASSIGNORS, FIRST, LAST = "snapshots", "members_max", "assignors", "first", "last"
-EMPTY = "EMPTY"
-NO_MEMBERS = "no-members"
-"""Stands for the verdict of a state without members: there was nothing to assign."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +50,7 @@ def group_verdicts(ledger: LedgerFrames, scenario: str) -> tuple[GroupVerdicts, 
         F.max_by(c.GROUP_TYPE, c.OFFSET).alias(c.GROUP_TYPE),
     )
     results = ledger.results(scenario).where(F.col(c.ROUND) == 1)
-    verdict = F.when(F.col(c.OUTCOME) == EMPTY, NO_MEMBERS).otherwise(F.col(c.VERDICT)).alias(c.VERDICT)
-    counted = results.groupBy(c.CLUSTER_ID, c.GROUP_ID, verdict).agg(
+    counted = results.groupBy(c.CLUSTER_ID, c.GROUP_ID, c.VERDICT).agg(
         F.count("*").alias(SNAPSHOTS), F.sum(c.MOVES).alias(c.MOVES)
     )
     by_group: dict[tuple[str, str], list[Row]] = {}

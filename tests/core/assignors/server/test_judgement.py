@@ -134,25 +134,37 @@ def test_a_snapshot_has_the_verdict_of_the_last_target_at_it():
     log = [(offset, 0, record) for offset, record in enumerate(range_log())]
     changes = [IdentifiedChange(0, "t", T, 4)]
     found = judge_snapshots(log, changes, [0, 1, 3, 4, 99], "range")
-    assert [each.text for each in found] == ["cannot-tell: the group before is not known"] * 2 + ["exact"] * 3
+    assert [each.verdict.text for each in found] == ["cannot-tell: the group before is not known"] * 2 + ["exact"] * 3
     other = judge_snapshots(log, changes, [4], "sticky-server")
-    assert [each.text for each in other] == ["cannot-tell: Kafka has no assignor of this name"]
+    assert [each.verdict.text for each in other] == ["cannot-tell: Kafka has no assignor of this name"]
     cut = judge_snapshots([(0, 0, None), *((at + 1, now, record) for at, now, record in log)], changes, [9], "range")
-    assert [each.text for each in cut] == ["cannot-tell: the group before is not known"]
+    assert [each.verdict.text for each in cut] == ["cannot-tell: the group before is not known"]
+
+
+def test_a_judgement_names_the_moment_of_the_topics_that_give_the_record():
+    """It is after the target where the topics were listed later, and None where no view gives the record."""
+    log = [(offset, 5, record) for offset, record in enumerate(range_log())]
+    grown = [IdentifiedChange(0, "t", T, 2), IdentifiedChange(9_000, "t", T, 4)]
+    (later,) = judge_snapshots(log, grown, [4], "range")
+    assert (later.verdict, later.moment) == (Verdict.EXACT_NEWER_TOPICS, 9_000)
+    (other,) = judge_snapshots(log, [IdentifiedChange(0, "t", T, 9)], [4], "range")
+    assert (other.verdict, other.moment) == (Verdict.VALID_DIFFERENT, None)
 
 
 def test_a_topic_made_again_within_one_listing_is_there_however_its_changes_come():
     changes = [IdentifiedChange(0, "t", T, 4), IdentifiedChange(0, "t", None, None)]
     log = [(offset, 0, record) for offset, record in enumerate(range_log())]
     for order in (changes, changes[::-1]):
-        assert judge_snapshots(log, order, [4], "range") == [Verdict.EXACT]
+        (found,) = judge_snapshots(log, order, [4], "range")
+        assert found.verdict is Verdict.EXACT
 
 
 def test_a_group_that_was_deleted_is_known_from_its_new_birth_on():
     """Whatever could not be read before is gone with it."""
     deletion = LogRecord(LogKey(RecordKind.CONSUMER_GROUP_METADATA, 0, "g", {}), 0, None)
     log = [(offset, 0, record) for offset, record in enumerate((None, deletion, *range_log()))]
-    assert judge_snapshots(log, [IdentifiedChange(0, "t", T, 4)], [9], "range") == [Verdict.EXACT]
+    (found,) = judge_snapshots(log, [IdentifiedChange(0, "t", T, 4)], [9], "range")
+    assert found.verdict is Verdict.EXACT
 
 
 def range_log():

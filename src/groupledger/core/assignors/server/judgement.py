@@ -41,6 +41,7 @@ class TopicView(NamedTuple):
 
     equal: Verdict
     topics: Mapping[str, Topic]
+    moment: int | None = None  # microseconds
 
 
 class Judgement(NamedTuple):
@@ -48,12 +49,13 @@ class Judgement(NamedTuple):
 
     verdict: Verdict
     certainty: TargetCertainty | None
+    moment: int | None = None  # of the view whose answer equals the record
 
 
 def judge_snapshots(
     records: Iterable[Logged], changes: Iterable[IdentifiedChange], offsets: Sequence[int], default: str
-) -> list[Verdict]:
-    """Return the verdict on each snapshot of a group, named by its offset: that of the last target complete there.
+) -> list[Judgement]:
+    """Return the judgement of each snapshot of a group, named by its offset: that of the last target complete there.
 
     `records` of the group ascend; `changes` are those of its topics; `default` is the assignor if members request none.
     """
@@ -61,12 +63,13 @@ def judge_snapshots(
     known = sorted(changes, key=_in_time)
 
     @cache
-    def verdict(at: int) -> Verdict:
-        return judge(targets[at], views(known, targets[at])).verdict
+    def judgement(at: int) -> Judgement:
+        return judge(targets[at], views(known, targets[at]))
 
     completed = [target.offset for target in targets]
     last = [bisect_right(completed, offset) - 1 for offset in offsets]
-    return [Verdict.CANNOT_TELL_GROUP_BEFORE if at < 0 else verdict(at) for at in last]
+    unknown = Judgement(Verdict.CANNOT_TELL_GROUP_BEFORE, None)
+    return [unknown if at < 0 else judgement(at) for at in last]
 
 
 def _in_time(change: IdentifiedChange) -> tuple[int, bool]:
@@ -87,7 +90,10 @@ def views(changes: Sequence[IdentifiedChange], target: WrittenTarget) -> list[To
     moments = sorted({change.at for change in own})
     now = last_change(moments, target.timestamp) + 1
     meant = ((now, Verdict.EXACT), *zip((now - 1, now - 2, now + 1), TRIED, strict=True))
-    return told + [TopicView(equal, _topics(own, moments[at - 1])) for at, equal in meant if 0 < at <= len(moments)]
+    known = [(equal, moments[at - 1]) for at, equal in meant if 0 < at <= len(moments)]
+    listed = [TopicView(equal, _topics(own, moment), moment) for equal, moment in known]
+    as_told = [view.moment for view in listed if view.topics == target.listed]
+    return [view._replace(moment=next(iter(as_told), None)) for view in told] + listed
 
 
 def _topics(changes: Sequence[IdentifiedChange], at: int) -> dict[str, Topic]:
@@ -127,7 +133,8 @@ def _equal(target: WrittenTarget, views: Sequence[TopicView], assignor: ServerAs
         answer, promised = _answer(target, view.topics, assignor)
         if answer is not None and _by_topic(answer) == _by_topic(target.after):
             equal = view.equal if _in_order(answer) == _in_order(target.after) else Verdict.EQUAL_SETS
-            return Judgement(equal if promised is TargetCertainty.EXACT else UNLESS_NEIGHBOURS[equal], promised)
+            meaning = equal if promised is TargetCertainty.EXACT else UNLESS_NEIGHBOURS[equal]
+            return Judgement(meaning, promised, view.moment)
     return None
 
 
