@@ -264,6 +264,16 @@ def test_for_a_person_a_computed_rebalance_says_whose_algorithm_it_was_and_how_l
     assert lines[-1] == "settled in generation 3: 2 generations, fewest: 2"
 
 
+def test_for_a_person_an_invalid_record_says_which_rule_it_breaks(tmp_path):
+    evidence = "a 2: assigned to nobody, though others of the topic were assigned"
+    said = {"snapshot_id": "log/dev/0/1", "offset": 1, "severity": "warning", "log_partition": 0}
+    findings = [KEY | said | {"code": code, "evidence": evidence} for code in ("LEFT_OUT", "CLAIM_DIFFERS")]
+    results = [result(1, follow_up=False) | {"verdict": "invalid"}]
+    place = write(tmp_path, group_snapshots=[snapshot(1, 1)], rebalances=results, violations=findings)
+    lines = ask(place).splitlines()
+    assert [line for line in lines if line.startswith("invalid")] == [f"invalid, LEFT_OUT: {evidence}"]
+
+
 def test_of_several_scenarios_the_one_that_ran_the_recorded_assignor_is_told(written):
     what_if = {"attribution": "not-applicable: not-compared", "attributed_to": None}
     results = [result(1, follow_up=False, **SCHEMA_5, **{"scenario": "z"}), result(1, follow_up=False, **what_if)]

@@ -11,6 +11,7 @@ from groupledger.cli.options import Job, takes_config
 from groupledger.cli.output import plain
 from groupledger.cli.times import read_time
 from groupledger.core.attributed import in_words
+from groupledger.core.findings import DOUBLE_OWNED, HANDED_OVER_BEFORE_REVOKED, LEFT_OUT, NOT_SUBSCRIBED
 from groupledger.core.length import length
 from groupledger.core.moment import iso
 
@@ -25,6 +26,9 @@ MOST_SHOWN = 20
 MOST_OF_A_KIND = 10
 """Causes of one kind that have a line each."""
 MOST_NAMED = 5
+INVALID = "invalid"
+RULES = {each.recorded_as for each in (DOUBLE_OWNED, NOT_SUBSCRIBED, LEFT_OUT, HANDED_OVER_BEFORE_REVOKED)}
+"""Codes of the rules that any assignor must keep."""
 
 
 @click.command(short_help="Explain a rebalance: the cause, moves, unowned partitions.")
@@ -177,6 +181,10 @@ def _tell_moves(output: Output, answer: Explanation) -> None:
         found = least(result)
         fewest = "not known" if found is None else f"{found:,}" if isinstance(found, int) else found
         output.line(f"moves between members that stay: {result.moves:,}, least: {fewest}; verdict: {result.verdict}")
+        if result.verdict == INVALID:
+            for finding in answer.rebalance.findings:
+                if finding.partition(":")[0] in RULES:
+                    output.line(f"invalid, {finding}")
         output.line(f"whose algorithm: {in_words(result.attribution, result.attributed_to, told.leader_writes)}")
 
 

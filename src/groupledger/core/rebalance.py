@@ -21,6 +21,7 @@ from groupledger.core.step import Form, GroupMembership, Reason, Step, assign_ro
 from groupledger.core.verdict import (
     TRIED,
     Breaches,
+    TopicRowPartitions,
     Verdict,
     breaches,
     compare,
@@ -326,24 +327,35 @@ def _judge(snapshots: Snapshots, choice: Choice, case: _Case) -> tuple[IntArray,
     found = compare(case.party, case.slots, case.lists.recorded, case.lists.assigned)
     verdict = np.where(found.exact, Verdict.EXACT, Verdict.EQUAL_SETS)
     differs = judged & ~found.equal & (case.answer.status == Status.OK)
-    broken = _breaches(case, differs)
-    verdict = np.where(differs, np.where(broken.any, Verdict.INVALID, Verdict.VALID_DIFFERENT), verdict)
+    broken = _breaches(snapshots, choice, case, differs)
+    breaking = broken.groups(snapshots.topic_group, len(differs))
+    verdict = np.where(differs, np.where(breaking, Verdict.INVALID, Verdict.VALID_DIFFERENT), verdict)
     verdict = np.where(differs & _without_counts(snapshots, case), Verdict.CANNOT_TELL_NO_COUNTS, verdict)
     matched = _tried(snapshots, choice, case, np.flatnonzero(differs))
     for each in matched:
         verdict[each.groups] = each.meaning
     verdict = np.where(case.answer.status != Status.OK, Verdict.CANNOT_TELL_ASSIGNOR_FAILS, verdict)
     verdict = np.where(judged, verdict, np.where(choice.prejudged != NONE, choice.prejudged, Verdict.NOT_COMPARED))
-    explained = ~np.isin(verdict, (Verdict.INVALID, Verdict.VALID_DIFFERENT))
-    return verdict.astype(np.int32), Breaches(*(np.where(explained, 0, each) for each in broken)), matched
+    counts = (verdict == Verdict.INVALID)[snapshots.topic_group]
+    return verdict.astype(np.int32), Breaches(*(each.only(counts) for each in broken)), matched
 
 
-def _breaches(case: _Case, differs: Mask) -> Breaches:
-    """Return breaches of groups whose record differs; most batches have none."""
-    if not differs.any():
-        return Breaches(*np.zeros((4, len(differs)), np.int64))
-    broken = breaches(case.party, case.slots, case.subscribed, case.owned, case.lists.recorded)
-    return Breaches(*(np.where(differs, each, 0) for each in broken))
+def _breaches(snapshots: Snapshots, choice: Choice, case: _Case, differs: Mask) -> Breaches:
+    """Return the rules that records break which differ; most batches have none.
+
+    A coordinator may leave partitions out, and hand them over in steps of its own: its targets break the other two.
+    """
+    invalid = choice.prejudged == Verdict.INVALID
+    if not (differs | invalid).any():
+        return Breaches(*[TopicRowPartitions(np.zeros(0, np.int64), np.zeros(0, np.int32))] * len(Breaches._fields))
+    found = breaches(case.slots, case.subscribed, case.owned, case.lists.goal)
+    of_leaders, of_any = (each[snapshots.topic_group] for each in (differs, differs | invalid))
+    return Breaches(
+        found.assigned_twice.only(of_any),
+        found.not_subscribed.only(of_any),
+        found.left_out.only(of_leaders),
+        found.handed_over.only(of_leaders),
+    )
 
 
 def _without_counts(snapshots: Snapshots, case: _Case) -> Mask:

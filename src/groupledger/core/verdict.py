@@ -129,18 +129,30 @@ class Comparison(NamedTuple):
     equal: Mask
 
 
+class TopicRowPartitions(NamedTuple):
+    """Partitions by topic row."""
+
+    topic: LongArray
+    partition: IntArray
+
+    def only(self, wanted: Mask) -> TopicRowPartitions:
+        """Return those of the topic rows in the mask [T]."""
+        kept = wanted[self.topic]
+        return TopicRowPartitions(self.topic[kept], self.partition[kept])
+
+
 class Breaches(NamedTuple):
-    """Entries or partitions of each group that break a rule for any assignor: [G] counts."""
+    """Recorded partitions that break a rule for any assignor, ascending."""
 
-    assigned_twice: LongArray
-    not_subscribed: LongArray
-    left_out: LongArray  # partitions of a topic of which others were assigned
-    handed_over: LongArray  # given to a new owner while another claimed to own it
+    assigned_twice: TopicRowPartitions
+    not_subscribed: TopicRowPartitions
+    left_out: TopicRowPartitions  # of a topic of which others were assigned
+    handed_over: TopicRowPartitions  # given to a new owner while another claimed to own it
 
-    @property
-    def any(self) -> Mask:
-        """Return the groups with a breach."""
-        found: Mask = np.sum(self, axis=0) > 0
+    def groups(self, topic_group: LongArray, groups: int) -> Mask:
+        """Return the groups with a breach: [G]."""
+        found = np.zeros(groups, np.bool_)
+        found[topic_group[np.concatenate([each.topic for each in self])]] = True
         return found
 
 
@@ -200,22 +212,15 @@ def without_unrecorded(counts: IntArray, slots: Slots, recorded: MemberSlots) ->
     return np.where(given, counts, NONE).astype(np.int32)
 
 
-def breaches(
-    party: GroupMembership, slots: Slots, subscribed: Subscribed, owned: MemberSlots, recorded: MemberSlots
-) -> Breaches:
-    """Count where a recorded answer breaks the rules for any assignor. Withheld partitions are no breach."""
-    groups = len(party.incremental)
+def breaches(slots: Slots, subscribed: Subscribed, owned: MemberSlots, recorded: MemberSlots) -> Breaches:
+    """Find where a recorded answer breaks the rules for any assignor. Withheld partitions are no breach."""
     given = recorded.mask(len(slots))
     topic_given = np.zeros(int(slots.topic.max(initial=-1)) + 1, np.bool_)
     topic_given[slots.topic[recorded.slot]] = True
     claims = owned.holders(len(slots))
-    twice = recorded.holders(len(slots)) > 1
+    twice = np.flatnonzero(recorded.holders(len(slots)) > 1)
     left = slots.wanted & ~given & (claims == 0) & topic_given[slots.topic]
     stranger = ~subscribed.names(recorded.member, slots.topic[recorded.slot])
     taken = (claims[recorded.slot] > 0) & ~contains(owned, recorded.member, recorded.slot, slots)
-    return Breaches(
-        np.bincount(slots.group[twice], minlength=groups),
-        np.bincount(slots.group[recorded.slot[stranger]], minlength=groups),
-        np.bincount(slots.group[left], minlength=groups),
-        np.bincount(slots.group[recorded.slot[taken]], minlength=groups),
-    )
+    found = twice, np.unique(recorded.slot[stranger]), np.flatnonzero(left), np.unique(recorded.slot[taken])
+    return Breaches(*(TopicRowPartitions(slots.topic[each], slots.partition[each]) for each in found))

@@ -13,10 +13,11 @@ from groupledger.core.assignors import MESSAGES, Status
 from groupledger.core.attributed import Attributed
 from groupledger.core.batch import NONE
 from groupledger.core.findings import DOUBLE_OWNED, HANDED_OVER_BEFORE_REVOKED, LEFT_OUT, NOT_SUBSCRIBED, Severity
+from groupledger.core.history.spans import topic_spans
 from groupledger.core.least_moves import LeastMovesCertainty, Moving, fewest_rounds, least_moves
 from groupledger.core.rebalance import Rebalances
 from groupledger.core.slots import MemberSlots
-from groupledger.core.verdict import Verdict
+from groupledger.core.verdict import TopicRowPartitions, Verdict
 from groupledger.engine import rows as r
 from groupledger.engine.arrow_lists import Column, column, listed, wire_array
 from groupledger.engine.arrow_types import arrow_schema
@@ -38,12 +39,12 @@ FIRST_ROUND = 1
 STAGE = "assign"
 
 BREACHES = (
-    (DOUBLE_OWNED, "{} partitions were assigned to two members; expected one owner each"),
-    (NOT_SUBSCRIBED, "{} partitions were assigned to members that do not subscribe to their topic"),
-    (LEFT_OUT, "{} partitions of topics that others got partitions of were assigned to nobody"),
-    (HANDED_OVER_BEFORE_REVOKED, "{} partitions went to a new owner while another said it owned them (KIP-429)"),
+    (DOUBLE_OWNED, "assigned to two members; expected one owner each"),
+    (NOT_SUBSCRIBED, "assigned to members that do not subscribe to the topic"),
+    (LEFT_OUT, "assigned to nobody, though others of the topic were assigned"),
+    (HANDED_OVER_BEFORE_REVOKED, "assigned to a new owner while another member said it owned them (KIP-429)"),
 )
-"""What each of `verdict.Breaches` breaks, and the evidence."""
+"""What each of `verdict.Breaches` breaks, and the evidence behind the partitions."""
 
 
 SCHEMAS = {table.name: arrow_schema(columns_of(table)) for table in r.RESULTS}
@@ -135,9 +136,9 @@ class ResultColumns:
     def violations(self) -> pa.Table:
         """A row a group and rule that its record breaks, or the answer of its custom assignor."""
         found = [
-            (int(row), broken.recorded_as, broken.severity.value, words.format(int(counts[row])))
-            for (broken, words), counts in zip(BREACHES, self.result.breaches, strict=True)
-            for row in np.flatnonzero((counts > 0) & ~self.is_refused)
+            (row, broken.recorded_as, broken.severity.value, f"{topic_spans(places)}: {words}")
+            for (broken, words), breaking in zip(BREACHES, self.result.breaches, strict=True)
+            for row, places in self._places(breaking).items()
         ] + [
             (row, complaint.code, Severity.ERROR.value, complaint.message)
             for row, complaints in sorted(self.result.complaints.items())
@@ -155,6 +156,16 @@ class ResultColumns:
                 c.OFFSET: column(groups.combine_chunks(), c.OFFSET),
             },
         )
+
+    def _places(self, breaking: TopicRowPartitions) -> dict[int, dict[str, list[int]]]:
+        """Topic -> partitions, by group row that was not refused."""
+        found: dict[int, dict[str, list[int]]] = {}
+        names = self.decoded.topic_names.take(pa.array(breaking.topic)).to_pylist()
+        group = self.decoded.snapshots.topic_group[breaking.topic]
+        for row, name, number in zip(group.tolist(), names, breaking.partition.tolist(), strict=True):
+            if not self.is_refused[row]:
+                found.setdefault(row, {}).setdefault(name, []).append(number)
+        return found
 
     def quarantine(self) -> pa.Table:
         """A row a refused group."""

@@ -70,15 +70,15 @@ BREACHES: dict[str, tuple[Member, Member, list[list[int]]]] = {
 @pytest.mark.parametrize("name", BREACHES)
 def test_each_rule_is_seen_and_seen_alone(name):
     recorded, owned, topics = BREACHES[name]
-    found = breaches(party(2), slots(), subscribed(topics), lists(*owned), lists(*recorded))
-    assert {field: int(count[0]) for field, count in found._asdict().items() if count[0]} == {name: 1}
-    assert found.any.tolist() == [True]
+    found = breaches(slots(), subscribed(topics), lists(*owned), lists(*recorded))
+    assert {field: len(each.topic) for field, each in found._asdict().items() if len(each.topic)} == {name: 1}
+    assert found.groups(np.zeros(2, np.int64), 1).tolist() == [True]
 
 
 def test_what_is_withheld_or_unknown_as_a_whole_is_no_breach():
     """Partition 3 is owned by the second member, so it waits; of the second topic nothing was given at all."""
-    found = breaches(party(2), slots(), subscribed([[0, 1], [0, 1]]), lists([], [3]), lists([0, 1], [2]))
-    assert found.any.tolist() == [False]
+    found = breaches(slots(), subscribed([[0, 1], [0, 1]]), lists([], [3]), lists([0, 1], [2]))
+    assert found.groups(np.zeros(2, np.int64), 1).tolist() == [False]
 
 
 def views(**changes: list[int]) -> TopicViews:
