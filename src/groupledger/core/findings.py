@@ -79,7 +79,8 @@ STALE_CLAIM = _recorded(
 CLAIM_DIFFERS = _recorded(
     *("CLAIM_DIFFERS", Severity.WARNING, Judge.INGEST),
     "a member claims other partitions than were recorded for it; info where the course of things explains it (an eager "
-    "member, a static one that came back, a deleted topic)",
+    "member, a static one that came back, a deleted topic, one that the member no longer subscribes to), and where the "
+    "log lacks the record of the claim's generation, so that it cannot be judged",
 )
 REWRITE_DIFFERS = _recorded(
     *("REWRITE_DIFFERS", Severity.WARNING, Judge.INGEST),

@@ -9,6 +9,8 @@ from groupledger.core.wire.consumer_protocol import ConsumerProtocolSubscription
 from groupledger.core.wire.offsets_log import ClassicGroupMember
 from tests.core.history.captured import folded, log_rows
 from tests.core.history.records import Log, member
+from tests.engine.both_folds import compared
+from tests.engine.classic_logs import bucket
 
 EDGE = "edge/offsets"
 
@@ -133,6 +135,49 @@ def test_each_claim_is_explained(claim, code, how):
     log.classic(6, [claim], protocol="cooperative-sticky")
     found = [(v.code, v.evidence.split(":")[0]) for v in log.fold().violations]
     assert found == ([] if code is None else [(code, how)])
+
+
+HELD = {"clicks": (0, 1), "grow": (0,)}
+
+
+@pytest.mark.parametrize(
+    ("then", "claim", "severity", "how"),
+    [
+        (6, member("m", {}, topics=("clicks",), owned={"clicks": (0, 1)}, generation=5), "info", "unsubscribed"),
+        (6, member("m", {}, topics=("clicks",), owned={"clicks": (0,)}, generation=5), "warning", "other"),
+        (6, member("m", {}, topics=("grow",), owned={"clicks": (7,), "grow": (0,)}, generation=5), "warning", "other"),
+        (6, member("n", {}, topics=("grow",), instance="i", owned={"grow": (0,)}), "info", "unsubscribed"),
+        (8, member("m", {}, owned={"clicks": (7,)}, generation=6), "info", "not-judged"),
+        (8, member("n", {}, owned={"clicks": (7,)}, generation=7), "info", "not-judged"),
+        (8, member("m", {}, owned={"clicks": (7,)}), "info", "not-judged"),
+        (8, member("m", {}, owned={"clicks": (7,)}, generation=5), "warning", "other"),
+        (8, member("m", {}, owned={"clicks": (7,)}, generation=4), "warning", "stale"),
+        (8, member("m", {}, owned={"clicks": (7,)}, generation=8), "warning", "other"),
+        (6, member("m", {}, owned={"clicks": (7,)}, generation=9), "warning", "other"),
+    ],
+    ids=[
+        *("a topic dropped", "and more", "claimed and not subscribed to", "dropped by a static one that came back"),
+        *("compacted", "by a newcomer", "undated over a gap", "dated before the gap", "older", "its own", "to come"),
+    ],
+)
+def test_what_the_record_cannot_tell_of_a_claim_is_no_warning(then, claim, severity, how):
+    """By both folds: a topic that the member dropped itself, and a claim of a generation that the log lacks."""
+    log = Log()
+    log.classic(5, [member("m", HELD, instance="i" if claim.group_instance_id else None)])
+    log.classic(then, [claim], protocol="cooperative-sticky")
+    assert [(v.severity, v.evidence.split(":")[0]) for v in log.fold().violations] == [(severity, how)]
+    compared(bucket({"payments": log.rows}))
+
+
+def test_a_claim_that_is_not_judged_says_why():
+    log = Log()
+    log.classic(11, [member("m", HELD)])
+    log.classic(13, [member("m", {}, owned={"clicks": (7,)}, generation=12)], protocol="cooperative-sticky")
+    (found,) = log.fold().violations
+    assert found.evidence == (
+        "not-judged: claims clicks 7 that it did not hold in generation 11, leaves out clicks 0-1; grow 0 that it held "
+        "there; the claim is of generation 12, which the log does not have"
+    )
 
 
 def test_who_states_no_claim_or_reads_none_is_not_compared():

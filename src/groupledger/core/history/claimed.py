@@ -19,16 +19,18 @@ from groupledger.core.history.writer import Generation, HistoryWriter
 from groupledger.core.registry import READING_CLAIMS
 
 STALE = "stale"
+NOT_JUDGED = "not-judged"
 
 NumbersByTopic = dict[str, set[int]]
 """Topic -> partitions."""
 
 
 class ClaimPeriod(NamedTuple):
-    """The time between a group's `generation` and the record after it, ms."""
+    """What lies between a group's record of `generation` and the next one, of generation `following`; times in ms."""
 
     topics: TopicHistory
     generation: int
+    following: int
     before_ms: int
     now_ms: int
 
@@ -38,12 +40,22 @@ class ClaimPeriod(NamedTuple):
         now = self.topics.as_of(topic, self.now_ms)
         return before is not None and (now is None or now[0] != before[0])
 
+    def is_missing(self, claimed: int | None) -> bool:
+        """Whether a claim is, or may be, of a generation whose record is not in the log.
+
+        Kafka dates a claim by its generation. One without a date may be of any generation since the record before.
+        """
+        if claimed is None:
+            return self.following > self.generation + 1
+        return self.generation < claimed < self.following
+
 
 class Disagreement(NamedTuple):
     """One member's claim against what it held."""
 
     claimed: NumbersByTopic
     held: NumbersByTopic
+    topics: frozenset[str]  # of the member's subscription
     generation: int | None
     was_member: bool
     has_predecessor: bool
@@ -66,7 +78,11 @@ def less(partitions: NumbersByTopic, taken: NumbersByTopic) -> NumbersByTopic:
 
 
 def check_claims(
-    writer: HistoryWriter, row: LogRow, spoken: tuple[str | None, list[ClassicMember]], last: Generation
+    writer: HistoryWriter,
+    row: LogRow,
+    spoken: tuple[str | None, list[ClassicMember]],
+    last: Generation,
+    generation: int,
 ) -> None:
     """CLAIM_DIFFERS and STALE_CLAIM, at most one a member; `spoken` is the assignor and who spoke since `last`.
 
@@ -86,8 +102,11 @@ def check_claims(
         held = writer.state.ownership.held_by(predecessor or wire.member_id)
         claimed = claimed_by(said)
         if claimed != held:
-            claim = Disagreement(claimed, held, said.claim.generation, was_member, predecessor is not None)
-            report(writer, row, wire.member_id, claim, last)
+            is_known = was_member, predecessor is not None
+            claim = Disagreement(claimed, held, frozenset(said.topics), said.claim.generation, *is_known)
+            period = ClaimPeriod(writer.topics, last.number, generation, last.timestamp_ms, row.timestamp_ms)
+            broken, severity, evidence = finding(claim, period)
+            writer.found(broken, row, evidence, severity=severity, member_id=wire.member_id)
 
 
 def is_compared(said: ReadSubscription, assignor: str | None) -> bool:
@@ -110,35 +129,43 @@ def claimed_by(said: ReadSubscription) -> NumbersByTopic:
     return claimed
 
 
-def report(writer: HistoryWriter, row: LogRow, member_id: str, claim: Disagreement, last: Generation) -> None:
-    """Write the finding about a member."""
-    stretch = ClaimPeriod(writer.topics, last.number, last.timestamp_ms, row.timestamp_ms)
-    broken, severity, evidence = finding(claim, stretch)
-    writer.found(broken, row, evidence, severity=severity, member_id=member_id)
-
-
-def finding(claim: Disagreement, stretch: ClaimPeriod) -> tuple[Invariant, Severity, str]:
+def finding(claim: Disagreement, period: ClaimPeriod) -> tuple[Invariant, Severity, str]:
     """The finding: what is claimed beyond the record, what is left out, and how that may have come."""
-    how, severity = explain(claim, stretch)
+    how, severity = explain(claim, period)
+    beyond, missing = topic_spans(claim.beyond), topic_spans(claim.missing)
     said = "no generation" if claim.generation is None else f"generation {claim.generation}"
+    if how == NOT_JUDGED:
+        lacks = f"{said}, which the log does not have"
+        if claim.generation is None:
+            lacks = f"{said}, and the log does not have those between {period.generation} and {period.following}"
+        evidence = (
+            f"{how}: claims {beyond} that it did not hold in generation {period.generation}, leaves out {missing} that "
+            f"it held there; the claim is of {lacks}"
+        )
+        return CLAIM_DIFFERS, severity, evidence
     evidence = (
-        f"{how}: claims {topic_spans(claim.beyond)} that it did not hold, leaves out {topic_spans(claim.missing)} "
-        f"that it held; the claim is of {said}, the record before of generation {stretch.generation}"
+        f"{how}: claims {beyond} that it did not hold, leaves out {missing} that it held; the claim is of {said}, "
+        f"the record before of generation {period.generation}"
     )
     return (STALE_CLAIM if how == STALE else CLAIM_DIFFERS), severity, evidence
 
 
-def explain(claim: Disagreement, stretch: ClaimPeriod) -> tuple[str, Severity]:
+def explain(claim: Disagreement, period: ClaimPeriod) -> tuple[str, Severity]:
     """(how the difference came, severity). Only what no normal course of a group explains is a warning."""
     if claim.has_predecessor and not claim.claimed:
         return "static-replacement", Severity.INFO
-    if claim.generation is not None and claim.generation < stretch.generation and claim.claimed:
+    if claim.generation is not None and claim.generation < period.generation and claim.claimed:
         return STALE, Severity.WARNING
     if not claim.claimed:
         return "eager-empty", Severity.INFO
-    differing = claim.beyond.keys() | claim.missing.keys()
-    if all(stretch.changed(topic) for topic in differing):
+    if period.is_missing(claim.generation):
+        return NOT_JUDGED, Severity.INFO
+    unchanged = {topic for topic in claim.beyond.keys() | claim.missing.keys() if not period.changed(topic)}
+    if not unchanged:
         return "topic-deleted", Severity.INFO
+    # A member gives up what it no longer subscribes to before it rejoins; it has no reason to claim more of it.
+    if unchanged <= claim.missing.keys() - claim.topics - claim.beyond.keys():
+        return "unsubscribed", Severity.INFO
     if not claim.was_member and not claim.has_predecessor:
         return "not-a-member-before", Severity.WARNING
     return "other", Severity.WARNING

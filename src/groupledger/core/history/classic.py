@@ -28,7 +28,7 @@ def fold_classic(writer: HistoryWriter, row: LogRow, group: GroupMetadata) -> No
     if last is not None and kind in (Kind.GENERATION, Kind.REWRITE):
         # In a rewrite only the member that came back has spoken anew.
         spoken = members if kind is Kind.GENERATION else [m for m in members if m.wire.member_id not in last.members]
-        check_claims(writer, row, (group.protocol, spoken), last)
+        check_claims(writer, row, (group.protocol, spoken), last, group.generation)
     settle(writer, row, group, members, kind)
     first = last.first_offset if last is not None and kind is Kind.REWRITE else row.offset
     write_snapshot(writer, row, group, members, (kind, first))

@@ -127,11 +127,13 @@ class Findings:
             claim = Disagreement(
                 self._in_words(claims, code),
                 self._in_words(holdings, int(held[place])),
+                frozenset(said.read(code).topics),
                 *(generation, bool(was_member), bool(has_predecessor)),
             )
             topics = self.catalogues[self.cluster_ids[int(line.group[step])]]
-            times = int(line.time[last]), int(line.time[step])
-            broken, severity, evidence = finding(claim, ClaimPeriod(topics, int(line.steps.generation[last]), *times))
+            numbers = int(line.steps.generation[last]), int(line.steps.generation[step])
+            period = ClaimPeriod(topics, *numbers, int(line.time[last]), int(line.time[step]))
+            broken, severity, evidence = finding(claim, period)
             yield self._found(broken, step, evidence, severity=severity, member_id=self._member(member))
 
     def _holdings(self) -> tuple[PartitionSets, int]:
