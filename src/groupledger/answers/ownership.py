@@ -7,14 +7,14 @@ are ordered by offset, never by clock; the clock only says which of them came be
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from operator import attrgetter, itemgetter
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from groupledger.answers.names import require_names, unknown_topic
+from groupledger.answers.ownership_changes import Change, Changes, Holder, Sides, changes_of, life_of, unnamed
 from groupledger.answers.reach import reaches
-from groupledger.answers.rows import alike, is_pattern, matching, one_of, records
-from groupledger.answers.topics import TopicLife, topic_lives
+from groupledger.answers.rows import is_pattern, one_of, records
+from groupledger.answers.topics import TopicLife, life_at, topic_lives
 from groupledger.core.moment import iso
 
 if TYPE_CHECKING:
@@ -23,25 +23,8 @@ if TYPE_CHECKING:
 
     from groupledger.answers.rows import Reader, Record, Value
 
-Holder = tuple[str, str, str | None, str | None]
-"""Cluster, group, topic id, and where several members may have it the member: at most one holder within it."""
-
 SHARE = "share"
-
 GAPS_NAMED = 10
-BEFORE, AFTER = "before", "after"
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A partition changing hands: from `at` on `to_member_id` has it, no longer `from_member_id`. None is nobody."""
-
-    at: datetime
-    from_member_id: str | None
-    to_member_id: str | None
-    held_since: datetime | None
-    snapshot_id: str
-    offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +41,13 @@ class MemberIdentity:
 class Holding:
     """One group's record of the partition: `last` made the state at the moment, `next` ended it.
 
-    `last` is None where the partition had not changed hands yet: nobody had it if the record of the group reaches
-    back to the moment (`covered`), else it is not known. `shared`: others may have the partition too, each with a
-    holding of its own, and `next` is about this member alone. In a share group that is right; elsewhere `doubled`.
-    `generation`: of the snapshot of `last`; a group epoch where the coordinator assigns.
+    `last` is None where the partition had not changed hands yet: nobody had it if the record of the group reaches back
+    to the moment (`covered`), else it is not known. `perhaps` is the id of a topic without a name in any listing, of
+    which the group had this partition: it may be the topic asked for, so that it is not known whether nobody had it.
+    `shared`: others may have the partition too, each with a holding of its own, and `next` is about this member alone.
+    In a share group that is right; elsewhere `doubled`. `generation`: of the snapshot of `last`; a group epoch where
+    the coordinator assigns. `is_by_name`: the log gives no topic id, and the name stood for several topics; `topic_id`
+    is None where it cannot be told which.
     """
 
     cluster_id: str
@@ -74,6 +60,13 @@ class Holding:
     shared: bool = False
     doubled: bool = False
     generation: int | None = None
+    is_by_name: bool = False
+    perhaps: str | None = None
+
+    @property
+    def is_nobody(self) -> bool:
+        """Whether the record gives the partition to nobody."""
+        return self.member is None and (self.last is not None or self.covered)
 
     @property
     def since(self) -> datetime | None:
@@ -115,9 +108,19 @@ def ownership(
         require_names(reader, cluster, group)
         if not lives:
             raise unknown_topic(reader, topic, cluster)
-    holdings = tuple(each for each in _with_members(reader, changes, groups, at) if not _is_over(each, lives, at))
+    holdings = tuple(
+        _named(each, lives, at) for each in _with_members(reader, changes, groups, at) if not _is_over(each, lives, at)
+    )
+    others: dict[tuple[str, str], str] = {}
+    if not changes or any(each.is_nobody for each in holdings):
+        others = _perhaps(unnamed(reader, partition, at, cluster, group), lives, at)
+        holdings = tuple(
+            replace(each, perhaps=others.get((each.cluster_id, each.group_id))) if each.is_nobody else each
+            for each in holdings
+        )
     clusters = [cluster] if cluster else sorted({holding.cluster_id for holding in holdings})
     notes = [*_topic_notes(topic, partition, at, lives), *_reach_notes(reader, at, clusters), *_doubled(holdings)]
+    notes += _identity_notes(topic, partition, holdings, others)
     gaps = _gaps(reader, holdings)
     notes += [f"gap in the history of {row['group_id']} ({row['kind']}): {row['reason']}" for row in gaps[:GAPS_NAMED]]
     if not changes:
@@ -133,117 +136,36 @@ def never_assigned(topic: str, partition: int, group: str | None) -> str:
     return f"no group {among} was ever assigned {topic}-{partition}"
 
 
-def changes_of(
-    topic: str, partition: int, at: datetime, lives: tuple[TopicLife, ...], cluster: str | None, group: str | None
-) -> tuple[str, dict[str, Value]]:
-    """A query of the partition's changes, with the topic's identity as `life` and whether each is before the moment.
-
-    A change that was recorded before a listing showed the topic belongs to the life that comes next.
-    """
-    known = [life for life in lives if life.topic_id is not None]
-    by_id, ids = one_of("t.topic_id", "id", sorted({str(life.topic_id) for life in known}))
-    condition, values = matching("t.", cluster_id=cluster)
-    of_groups, groups = alike("t.group_id", "group_id", group)
-    values |= groups | ids | {"topic": topic, "partition": partition, "moment": at}
-    identities = []
-    for number, life in enumerate(known):
-        then = "true" if life.until is None else f"t.at < :until_{number}"
-        identities.append(f"WHEN t.cluster_id = :cluster_{number} AND {then} THEN :life_{number}")
-        values |= {f"cluster_{number}": life.cluster_id, f"life_{number}": str(life.topic_id)}
-        values |= {} if life.until is None else {f"until_{number}": life.until}
-    identity = f"coalesce(t.topic_id, CASE {' '.join(identities)} END)" if identities else "t.topic_id"
-    columns = "t.cluster_id, t.group_id, t.from_member_id, t.to_member_id, t.at, t.held_since, t.snapshot_id, t.offset"
-    query = (
-        f"SELECT {columns}, {identity} AS life, CASE WHEN t.at <= :moment THEN '{BEFORE}' ELSE '{AFTER}' END AS side "
-        f"FROM current_ownership_changes t WHERE (t.topic = :topic OR (t.topic IS NULL AND {by_id})) "
-        f"AND t.partition = :partition AND {condition} AND {of_groups}"
-    )
-    return query, values
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """The changes of a partition, as a query."""
-
-    reader: Reader
-    changes: str
-    values: dict[str, Value]
-
-    def around(self, owner: str, where: str = "true", **more: Value) -> dict[Holder, _Sides]:
-        """For each holder the last change before and the first one after: two rows at most are read.
-
-        `owner` is the member that is asked for, as SQL; null: whoever has the partition.
-        """
-        nearest = f"CASE WHEN c.side = '{BEFORE}' THEN -c.offset ELSE c.offset END"
-        given = "CASE WHEN c.to_member_id IS NULL THEN 0 ELSE 1 END"
-        taken = "CASE WHEN c.from_member_id IS NULL THEN 0 ELSE 1 END"
-        within = "PARTITION BY c.cluster_id, c.group_id, c.life, c.owner, c.side"
-        order = f"{nearest}, {given} DESC, {taken} DESC, c.to_member_id, c.from_member_id"
-        owned = f"SELECT x.*, {owner} AS owner FROM ({self.changes}) x WHERE {where}"
-        ranked = (
-            f"SELECT c.*, sum({given} - {taken}) OVER ({within}) AS owners, "
-            f"row_number() OVER ({within} ORDER BY {order}) AS place FROM ({owned}) c"
-        )
-        found: dict[Holder, dict[str, Record]] = {}
-        for row in records(self.reader, f"SELECT * FROM ({ranked}) r WHERE r.place = 1", **self.values, **more):
-            holder = (row["cluster_id"], row["group_id"], row["life"], row["owner"])
-            found.setdefault(holder, {})[row["side"]] = row
-        return {holder: _sides(rows.get(BEFORE), rows.get(AFTER)) for holder, rows in found.items()}
-
-    def between(self, since: datetime, until: datetime, limit: int) -> tuple[list[Record], int]:
-        """The newest changes after one moment and up to another, by holder and offset, and how many there are.
-
-        Those of one record stand together or not at all.
-        """
-        rows = f"SELECT x.* FROM ({self.changes}) x WHERE x.at > :since AND x.at <= :until"
-        values = self.values | {"since": since, "until": until}
-        newest = "x.at DESC, x.offset DESC, x.cluster_id, x.group_id, x.from_member_id, x.to_member_id"
-        found = records(self.reader, f"{rows} ORDER BY {newest} LIMIT {limit + 1}", **values)
-        total = len(found)
-        if total > limit:
-            total = records(self.reader, f"SELECT count(*) AS n FROM ({rows}) c", **values)[0]["n"]
-        record = itemgetter("cluster_id", "group_id", "offset")
-        kept = [row for row in found[:limit] if total <= limit or record(row) != record(found[limit])]
-        return sorted(kept, key=lambda row: (*record(row)[:2], row["life"] or "", row["offset"])), total
-
-    def any(self) -> bool:
-        """Whether the partition ever changed hands."""
-        return bool(records(self.reader, f"SELECT 1 AS found FROM ({self.changes}) x LIMIT 1", **self.values))
-
-
-@dataclass(frozen=True, slots=True)
-class _Sides:
-    """The changes next to a moment; `several`: more members than one may have had the partition then."""
-
-    last: Change | None
-    next: Change | None
-    several: bool = False
-
-    def nearer(self, other: _Sides) -> _Sides:
-        """Of each side the change that is nearer to the moment."""
-        lasts = [each for each in (self.last, other.last) if each is not None]
-        nexts = [each for each in (self.next, other.next) if each is not None]
-        offset = attrgetter("offset")
-        return _Sides(max(lasts, key=offset, default=None), min(nexts, key=offset, default=None))
-
-
-def _sides(before: Record | None, after: Record | None) -> _Sides:
-    """Several: as many got it, less those who lost it, or whoever had it is not the one it is taken from next."""
-    last, following = _change(before), _change(after)
-    if last is None or before is None:
-        return _Sides(last, following)
-    owner = last.to_member_id
-    several = before["owners"] != (owner is not None)
-    if following is not None and owner is not None:
-        several = several or following.from_member_id != owner
-    return _Sides(last, following, several)
-
-
 def _is_over(holding: Holding, lives: tuple[TopicLife, ...], at: datetime) -> bool:
     """Whether nobody has the partition because its topic was deleted: no answer, when the name lives on elsewhere."""
-    own = [life for life in lives if (life.cluster_id, life.topic_id) == (holding.cluster_id, holding.topic_id)]
+    own = [life for life in lives if life.cluster_id == holding.cluster_id and life.since <= at]
+    if not holding.is_by_name:
+        own = [life for life in own if life.topic_id == holding.topic_id]
     ended = bool(own) and all(life.until is not None and life.until <= at for life in own)
     return ended and holding.last is not None and holding.last.to_member_id is None
+
+
+def _named(holding: Holding, lives: tuple[TopicLife, ...], at: datetime) -> Holding:
+    """The same, with the id of the topic that the name stood for, if the log gives none and it can be told."""
+    if not holding.is_by_name:
+        return holding
+    last = holding.last
+    handed_over = last is not None and None not in (last.from_member_id, last.to_member_id)
+    held = (holding.since or at, at)
+    return replace(holding, topic_id=life_of(lives, holding.cluster_id, held, handed_over=handed_over))
+
+
+def _perhaps(
+    others: dict[tuple[str, str], str], lives: tuple[TopicLife, ...], at: datetime
+) -> dict[tuple[str, str], str]:
+    """Those of the ids without a name that may be this topic: it was in no listing then."""
+    clusters = {cluster for cluster, _ in others}
+    listed = {
+        cluster
+        for cluster in clusters
+        if life_at(tuple(life for life in lives if life.cluster_id == cluster), at) is not None
+    }
+    return {group: topic_id for group, topic_id in others.items() if group[0] not in listed}
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,15 +188,15 @@ def _groups(reader: Reader, groups: set[tuple[str, str]]) -> dict[tuple[str, str
 
 
 def _each_owner(
-    asked: Changes, changes: dict[Holder, _Sides], groups: dict[tuple[str, str], _Group]
-) -> dict[Holder, _Sides]:
+    asked: Changes, changes: dict[Holder, Sides], groups: dict[tuple[str, str], _Group]
+) -> dict[Holder, Sides]:
     """The same, with an entry for each owner where several members may have it, unless nobody had the partition."""
     shared = {holder[:2] for holder in changes if holder[:2] in groups and groups[holder[:2]].share}
     shared |= {holder[:2] for holder, sides in changes.items() if sides.several}
     if not shared:
         return changes
     of_shared, values = one_of("x.group_id", "shared", sorted({group for _, group in shared}))
-    owners: dict[Holder, _Sides] = {}
+    owners: dict[Holder, Sides] = {}
     for side in ("x.from_member_id", "x.to_member_id"):
         for holder, sides in asked.around(side, f"{of_shared} AND {side} IS NOT NULL", **values).items():
             owners[holder] = sides.nearer(owners.get(holder, sides))
@@ -283,20 +205,15 @@ def _each_owner(
     return {holder: sides for holder, sides in changes.items() if holder[:3] not in replaced} | had
 
 
-def _had(member_id: str | None, sides: _Sides) -> bool:
+def _had(member_id: str | None, sides: Sides) -> bool:
     """Whether the member had the partition at the moment between the two sides."""
     if sides.last is not None:
         return sides.last.to_member_id == member_id
     return sides.next is not None and sides.next.from_member_id == member_id
 
 
-def _change(row: Record | None) -> Change | None:
-    names = ("at", "from_member_id", "to_member_id", "held_since", "snapshot_id", "offset")
-    return None if row is None else Change(*(row[name] for name in names))
-
-
 def _with_members(
-    reader: Reader, changes: dict[Holder, _Sides], groups: dict[tuple[str, str], _Group], at: datetime
+    reader: Reader, changes: dict[Holder, Sides], groups: dict[tuple[str, str], _Group], at: datetime
 ) -> tuple[Holding, ...]:
     """In order of cluster, group, topic id; each with the member that held it at the moment."""
     names = sorted({group for _, group, *_ in changes})
@@ -322,6 +239,7 @@ def _with_members(
             shared=owner is not None and (share or owners[holder[:3]] > 1),
             doubled=not share and owners[holder[:3]] > 1,
             generation=numbers.get(evidence) if evidence else None,
+            is_by_name=sides.is_by_name,
         )
         holdings.append(holding)
     return tuple(holdings)
@@ -365,6 +283,20 @@ def _topic_notes(topic: str, partition: int, at: datetime, lives: tuple[TopicLif
         if partition >= life.partition_count:
             last = life.partition_count - 1
             yield f"{topic} had partitions 0 to {last} at that time (cluster {life.cluster_id})"
+
+
+def _identity_notes(
+    topic: str, partition: int, holdings: tuple[Holding, ...], others: dict[tuple[str, str], str]
+) -> Iterator[str]:
+    """Says where it is not known which topic somebody has, or whether it is the one asked for."""
+    unsure = sorted({each.group_id for each in holdings if each.is_by_name and each.member and each.topic_id is None})
+    if unsure:
+        yield f"the log of {', '.join(unsure)} gives no topic ids: which topic named {topic} it is is not known"
+    for (_, group), topic_id in sorted(others.items()):
+        yield (
+            f"{group} had partition {partition} of topic id {topic_id}, whose name no listing shows: "
+            f"whether that is {topic} is not known"
+        )
 
 
 def _reach_notes(reader: Reader, at: datetime, clusters: list[str]) -> Iterator[str]:

@@ -10,7 +10,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from groupledger.answers.names import require_names, unknown_topic
-from groupledger.answers.ownership import Changes, changes_of, generations, never_assigned, ownership
+from groupledger.answers.ownership import generations, never_assigned, ownership
+from groupledger.answers.ownership_changes import Changes, changes_of, life_of
 from groupledger.answers.reach import reaches
 from groupledger.answers.topics import topic_lives
 from groupledger.core.moment import EPOCH, iso
@@ -18,6 +19,7 @@ from groupledger.core.moment import EPOCH, iso
 if TYPE_CHECKING:
     from groupledger.answers.ownership import Holding
     from groupledger.answers.rows import Reader, Record
+    from groupledger.answers.topics import TopicLife
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,8 @@ def partition_timeline(
     asked = Changes(reader, *changes_of(topic, partition, until, lives, cluster, group))
     rows, total = asked.between(since or EPOCH, until, limit)
     held = ownership(reader, topic, partition, since, cluster, group).holdings if since and total == len(rows) else ()
-    spans = sorted(_spans(held, rows), key=_order)
+    of_groups = _spans(held, rows)
+    spans = sorted((span for of_one in of_groups for span in _named(of_one, lives, until)), key=_order)
     notes = []
     if not spans:
         require_names(reader, cluster, group)
@@ -82,25 +85,26 @@ def partition_timeline(
     return PartitionTimeline(topic, partition, since, until, _numbered(reader, spans), total - len(rows), tuple(notes))
 
 
-def _spans(held: Iterable[Holding], rows: Iterable[Record]) -> Iterator[OwnerSpan]:
+def _spans(held: Iterable[Holding], rows: Iterable[Record]) -> Iterator[list[OwnerSpan]]:
     """What was held at the beginning, then each change; of one group and topic after another."""
     keys = ("cluster_id", "group_id", "life")
     begun: dict[tuple[str, str, str | None], list[OwnerSpan]] = {}
     for each in held:
-        begun.setdefault((each.cluster_id, each.group_id, each.topic_id), []).extend(_begun(each))
+        life = None if each.is_by_name else each.topic_id
+        begun.setdefault((each.cluster_id, each.group_id, life), []).extend(_begun(each, life))
     changes = {key: list(some) for key, some in groupby(rows, itemgetter(*keys))}
     for key in {**begun, **changes}:
-        yield from spans(key, begun.get(key, []), changes.get(key, []))
+        yield list(spans(key, begun.get(key, []), changes.get(key, [])))
 
 
-def _begun(holding: Holding) -> Iterator[OwnerSpan]:
+def _begun(holding: Holding, life: str | None) -> Iterator[OwnerSpan]:
     """The holding as a span that has no end yet; none where it is not known who had the partition."""
     last, member = holding.last, holding.member
-    if member is not None or last is not None:
+    if holding.perhaps is None and (member is not None or last is not None):
         yield OwnerSpan(
             holding.cluster_id,
             holding.group_id,
-            holding.topic_id,
+            life,
             None if member is None else member.member_id,
             holding.since,
             None,
@@ -130,6 +134,17 @@ def spans(
             got = [None]
         lasting |= {member: OwnerSpan(*key, member, at, None, snapshot_id) for member in got}
     yield from lasting.values()
+
+
+def _named(spans_of_one: Sequence[OwnerSpan], lives: tuple[TopicLife, ...], until: datetime) -> Iterator[OwnerSpan]:
+    """The same, with the id of the topic that the name stood for, where the log gives none and it can be told."""
+    lost = {span.until for span in spans_of_one if span.member_id is not None}
+    for span in spans_of_one:
+        topic_id = span.topic_id
+        if topic_id is None and span.since is not None:
+            held, is_new = (span.since, span.until or until), span.member_id is None or span.since not in lost
+            topic_id = life_of(lives, span.cluster_id, held, handed_over=not is_new)
+        yield replace(span, topic_id=topic_id)
 
 
 def _order(span: OwnerSpan) -> tuple[str, str, str, datetime, bool, datetime, str]:
