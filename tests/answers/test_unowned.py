@@ -53,7 +53,12 @@ CASES = {
     "a topic made again": (
         History("g").state(1, "m a:0").state(2, "m").state(5, "m"),
         [listed("a", 1, topic_id="A"), listed("a", None, 3), listed("a", 1, 4, topic_id="B")],
-        [("a-0", 4, "partition-added", "m", "log/dev/g/5")],
+        [("a-0", 4, "partition-added", None, "log/dev/g/5")],
+    ),
+    "given up after it was made again": (
+        History("g").state(2, "m a:0").state(6, "m"),
+        [listed("a", 1, topic_id="A"), listed("a", 1, 4, topic_id="B")],
+        [("a-0", 6, "given-up", None, "log/dev/g/6")],
     ),
     "the oldest first": (
         History("g").state(1, "m a:0,1,2").state(2, "m a:0,2").state(4, "m a:0"),
@@ -149,3 +154,11 @@ def test_nothing_says_why(ledger, written):
     )
     with pytest.raises(Fault, match="no group 'pya' in this ledger; known: pay"):
         unowned_partitions(ledger, at(5), group="pya")
+
+
+def test_a_classic_group_that_gave_a_topic_up_under_an_id_it_was_not_given_with(written):
+    """It was listed between the two records; the name is another topic's by now, which the group subscribes to."""
+    rows = rows_of(History("g").state(1, "m a:0").state(3, "m").state(6, "m"))
+    rows["ownership_changes"][1]["topic_id"] = "A"
+    topics = [listed("a", 1, 2, topic_id="A"), listed("a", None, 4), listed("a", 1, 5, topic_id="B")]
+    assert told(written(**rows, topic_snapshots=topics), 9) == [("a-0", 5, "partition-added", None, "log/dev/g/6")]

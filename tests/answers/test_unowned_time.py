@@ -89,3 +89,15 @@ def test_of_two_groups_with_one_name_it_is_that_of_the_cluster(tmp_path):
     )
     found = unowned_time(reader, scope(reader, RequestedScope("dev", "pay")), 100)
     assert [(each.partition, each.length.total_seconds()) for each in found.stretches] == [(2, 60)]
+
+
+def test_what_members_have_under_the_id_of_a_topic_that_was_listed_later_has_an_owner(tmp_path):
+    rows = rows_of(states((1, ALL), (4, LACKS), (6, ALL), kind="consumer"))
+    for member in rows["member_snapshots"]:
+        for entry in member["recorded"] or ():
+            entry |= {"topic": None, "topic_id": "A"}
+    reader = LedgerReader(write(tmp_path, **rows, topic_snapshots=[listed("a", 3, topic_id="A")]))
+    found = unowned_time(reader, scope(reader, RequestedScope("dev", "pay", None, None)), 100)
+    assert [(each.topic, each.partition, each.since, each.until) for each in found.stretches] == [
+        ("a", 2, at(4), at(6))
+    ]

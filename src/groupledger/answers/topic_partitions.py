@@ -8,9 +8,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 NamedPartition = tuple[str, int]
+BY_ID = "id:"
+"""How a topic begins that goes by its id."""
 
 
 def partitions(wire: Iterable[Mapping[str, Any]] | None) -> tuple[NamedPartition, ...]:
     """The wire layout -> sorted (topic, partition); a topic without a name goes by its id."""
-    named = ((entry["topic"] or f"id:{entry['topic_id']}", entry["partitions"]) for entry in wire or ())
+    named = ((entry["topic"] or BY_ID + str(entry["topic_id"]), entry["partitions"]) for entry in wire or ())
     return tuple(sorted({(topic, number) for topic, numbers in named for number in numbers}))

@@ -12,7 +12,9 @@ from itertools import takewhile
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
+from groupledger.answers.generations import CLASSIC
 from groupledger.answers.names import require_names
+from groupledger.answers.ownership_changes import life_of
 from groupledger.answers.reach import reaches
 from groupledger.answers.rows import alike, matching, one_of, records
 from groupledger.answers.spoken import numbered
@@ -157,7 +159,10 @@ class _Groups:
                 yield _explained(place, side, lost, history[place[:2]], lives, self.at)
 
     def _last_changes(self, groups: set[GroupKey], places: dict[Place, Side], known: States) -> dict[Place, Record]:
-        """The last change of each of the partitions, of the topic that has the name now."""
+        """The last change of each of the partitions, of the topic that has the name now.
+
+        Of a classic group, whose log gives no topic ids, the last one under that name.
+        """
         topics = {
             (cluster, topic): life
             for cluster, _, topic, _ in places
@@ -170,15 +175,20 @@ class _Groups:
         columns = "t.cluster_id, t.group_id, t.topic, t.topic_id, t.partition"
         order = "t.offset DESC, CASE WHEN t.to_member_id IS NULL THEN 1 ELSE 0 END"
         ranked = (
-            f"SELECT {columns}, t.at, t.offset, t.from_member_id, t.to_member_id, t.snapshot_id, "
+            f"SELECT {columns}, t.at, t.held_since, t.offset, t.from_member_id, t.to_member_id, t.snapshot_id, "
             f"row_number() OVER (PARTITION BY {columns} ORDER BY {order}) AS place FROM current_ownership_changes t "
             f"WHERE {of_groups} AND ({by_name} OR {with_id}) AND t.at <= :moment"
         )
-        query = f"SELECT * FROM ({ranked}) q WHERE q.place = 1 ORDER BY q.offset"
+        given = "CASE WHEN q.to_member_id IS NULL THEN 0 ELSE 1 END"
+        query = f"SELECT * FROM ({ranked}) q WHERE q.place = 1 ORDER BY q.offset, {given}"
         found: dict[Place, Record] = {}
         for row in records(self.reader, query, **values, **names, **ids, moment=self.at):
+            key, number = (row["cluster_id"], row["group_id"]), row["partition"]
             topic = by_id.get((row["cluster_id"], row["topic_id"]), row["topic"] if row["topic_id"] is None else None)
-            place = (row["cluster_id"], row["group_id"], topic or "", row["partition"])
+            side = places.get((*key, row["topic"] or "", number))
+            if topic is None and side is not None and side.group_type == CLASSIC:
+                topic = row["topic"]
+            place = (*key, topic or "", number)
             if place in places:
                 found[place] = row
         return found
@@ -213,6 +223,7 @@ def _explained(
     if lost is not None:
         happened.append((lost["at"], WhyUnowned.GIVEN_UP, lost["snapshot_id"]))
     since, why, snapshot_id = max(reversed(happened), key=itemgetter(0))
+    had = lost if lost is not None and _is_of_this_topic(lost, cluster, lives, at) else None
     return UnownedPartition(
         cluster_id=cluster,
         group_id=group,
@@ -223,10 +234,17 @@ def _explained(
         why=why,
         generation=numbers.get(snapshot_id),
         snapshot_id=snapshot_id,
-        last_member_id=None if lost is None else lost["from_member_id"],
-        last_until=None if lost is None else lost["at"],
+        last_member_id=None if had is None else had["from_member_id"],
+        last_until=None if had is None else had["at"],
         seen_in=side.snapshot_id,
     )
+
+
+def _is_of_this_topic(lost: Record, cluster: str, lives: tuple[TopicLife, ...], at: datetime) -> bool:
+    """Whether what was lost was a partition of the topic that has the name at the moment, as far as can be told."""
+    life = life_at(lives, at)
+    held = (lost["held_since"] or lost["at"], lost["at"])
+    return life is None or life.topic_id == life_of(lives, cluster, held, handed_over=False)
 
 
 def _listed_since(lives: tuple[TopicLife, ...], partition: int, at: datetime) -> datetime:

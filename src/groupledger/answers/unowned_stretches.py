@@ -17,7 +17,7 @@ from groupledger.answers.generations import CLASSIC
 from groupledger.answers.rebalance_causes import MOST_ASKED
 from groupledger.answers.recorded_states import listings, measured
 from groupledger.answers.rows import one_of, records
-from groupledger.answers.topic_partitions import partitions
+from groupledger.answers.topic_partitions import BY_ID, partitions
 from groupledger.core.findings import ASSIGNED_WITHOUT_TOPICS, DOUBLE_OWNED, NOT_SUBSCRIBED
 from groupledger.core.length import length
 from groupledger.core.moment import iso
@@ -266,7 +266,20 @@ def _owned(reader: Reader, rows: Sequence[Record]) -> dict[str, frozenset[NamedP
         query = f"SELECT t.snapshot_id, t.recorded FROM current_member_snapshots t WHERE {groups} AND {which}"
         for row in records(reader, query, **named, **of_groups):
             found.setdefault(row["snapshot_id"], set()).update(partitions(row["recorded"]))
-    return {snapshot: frozenset(places) for snapshot, places in found.items()}
+    names = _names(reader, {topic for places in found.values() for topic, _ in places if topic.startswith(BY_ID)})
+    return {
+        snapshot: frozenset((names.get(topic, topic), number) for topic, number in places)
+        for snapshot, places in found.items()
+    }
+
+
+def _names(reader: Reader, by_id: set[str]) -> dict[str, str]:
+    """`id:<topic id>` -> the name that a listing gave it after the record was folded."""
+    if not by_id:
+        return {}
+    which, named = one_of("t.topic_id", "id", sorted(each.removeprefix(BY_ID) for each in by_id))
+    query = f"SELECT DISTINCT t.topic_id, t.topic FROM current_topic_snapshots t WHERE {which}"
+    return {BY_ID + row["topic_id"]: row["topic"] for row in records(reader, query, **named)}
 
 
 def _listed(reader: Reader, within: Scope) -> Mapping[tuple[str, str], Listed]:
