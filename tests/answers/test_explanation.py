@@ -248,7 +248,7 @@ def test_for_a_person(place):
         "cause",
         "- no member, subscription, topic or assignor differs: a member joined again "
         "(the log does not say which, or why)",
-        "moved",
+        "changed hands",
         "from to partitions which",
         "m (nobody) 1 a:1",
         "nobody had",

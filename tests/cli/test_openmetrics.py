@@ -29,7 +29,7 @@ def place(tmp_path_factory):
         row.setdefault("complete", True)
     results = [
         {"snapshot_id": f"log/dev/pay/{number}", "moves": number, "least_moves": least, "verdict": "exact"}
-        | {"cluster_id": "dev", "group_id": "pay", "scenario": "baseline", "round": 1}
+        | {"cluster_id": "dev", "group_id": "pay", "scenario": "baseline", "round": 1, "members": 1}
         for number, least in ((1, 0), (2, 1), (3, None))
     ]
     finding = {"cluster_id": "dev", "group_id": "pay", "snapshot_id": "log/dev/pay/2", "offset": 2}
@@ -55,7 +55,7 @@ def test_the_numbers_of_a_group(place):
     of_pay = labels(group="pay")
     assert {name: values[of_pay] for name, values in found.items() if of_pay in values} == {
         "groupledger_rebalances": 3,
-        "groupledger_handovers": 5,
+        "groupledger_partitions_given": 5,
         "groupledger_moves": 3,
         "groupledger_least_moves": 1,
         "groupledger_members": 2,

@@ -24,8 +24,8 @@ BALANCED = ("sticky", "cooperative-sticky", "roundrobin", "uniform")
 """Assignors that give members of one subscription within one partition of each other."""
 KEEPING = ("sticky", "cooperative-sticky")
 """Assignors that promise to keep what members have."""
-SAME = ("exact", "equal-sets")
-"""Verdicts under which the computed target is the recorded one, with the topics as they were listed."""
+SAME = ("exact", "equal-sets", "exact-older-topics", "exact-newer-topics", "topic-unknown-to-leader")
+"""Verdicts under which the computed target is the recorded one, so that a result's numbers are those of the record."""
 
 CERTAIN = "(r.least_moves_certainty = 'exact' OR (r.least_moves_certainty IS NULL AND s.shared_topics IS NOT NULL))"
 """That the least moves of a result `r` of a snapshot `s` are exact. Rows of older schema versions do not say so: of

@@ -9,7 +9,7 @@ from groupledger.answers.audit import audit
 from groupledger.answers.reach import reaches
 from groupledger.answers.rows import records
 from groupledger.answers.scope import scope
-from groupledger.answers.states import BASELINE
+from groupledger.answers.stickiness import rebalances_compared
 from groupledger.answers.storms import counted_rebalances
 from groupledger.answers.unowned import unowned_partitions
 
@@ -26,9 +26,9 @@ ALL = 10**9
 
 @dataclass(frozen=True, slots=True)
 class GroupGauges:
-    """A group's numbers. Of the period: `rebalances`; `handovers`, how often a partition was given to a member.
+    """A group's numbers. Of the period: `rebalances`; `given`, how often a partition was given to a member.
 
-    `moves` and `least_moves` are of the rebalances of the period that `assign` computed, None where it computed none.
+    `moves` and `least_moves` are those of `report stickiness`, None where no rebalance of the period counts there.
     At its end: `members`, `unowned` partitions of subscribed topics, and for how long the oldest of them has been.
     """
 
@@ -36,7 +36,7 @@ class GroupGauges:
     group_id: str
     members: int
     rebalances: int
-    handovers: int
+    given: int
     moves: int | None
     least_moves: int | None
     unowned: int
@@ -74,7 +74,7 @@ def gauges(reader: Reader, asked: RequestedScope) -> Gauges:
 
 def _groups(reader: Reader, within: Scope) -> list[GroupGauges]:
     counted = _rebalances(reader, within)
-    given = _handovers(reader, within)
+    given = _given(reader, within)
     moves = _moves(reader, within)
     unowned = _unowned(reader, within)
     found = []
@@ -105,7 +105,7 @@ def _rebalances(reader: Reader, within: Scope) -> dict[GroupKey, int]:
     return {_key(row): row["n"] for row in records(reader, counted, **values)}
 
 
-def _handovers(reader: Reader, within: Scope) -> dict[GroupKey, int]:
+def _given(reader: Reader, within: Scope) -> dict[GroupKey, int]:
     condition, values = within.where("t.", "at")
     query = (
         "SELECT t.cluster_id, t.group_id, count(*) AS n FROM current_ownership_changes t "
@@ -115,15 +115,14 @@ def _handovers(reader: Reader, within: Scope) -> dict[GroupKey, int]:
 
 
 def _moves(reader: Reader, within: Scope) -> dict[GroupKey, tuple[int, int]]:
-    """Of rebalances whose least moves are known, so that the two sums may be held against one another."""
-    condition, values = within.where("t.")
+    """Of the rebalances that stickiness sums, so that the two sums may be held against one another."""
+    rows, values = rebalances_compared(within)
     query = (
         "SELECT t.cluster_id, t.group_id, cast(sum(t.moves) AS BIGINT) AS moves, "
-        "cast(sum(t.least_moves) AS BIGINT) AS least FROM current_rebalances t "
-        f"WHERE {condition} AND t.scenario = :scenario AND t.round = 1 AND t.snapshot_kind <> 'rewrite' "
-        "AND t.least_moves IS NOT NULL GROUP BY t.cluster_id, t.group_id"
+        f"cast(sum(t.least_moves) AS BIGINT) AS least FROM ({rows}) t WHERE t.certain = 1 "
+        "GROUP BY t.cluster_id, t.group_id"
     )
-    found = records(reader, query, scenario=BASELINE, **values)
+    found = records(reader, query, **values)
     return {_key(row): (row["moves"], row["least"]) for row in found}
 
 

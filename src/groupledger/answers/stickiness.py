@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 class Stickiness:
     """A classic group's rebalances of a period under one assignor, as far as the record is what was recomputed.
 
-    `moves` went from member to member, `least` had to, by docs/least-moves.md. `excess` sums what was more in the
-    `certain` rebalances alone, of which the least is exact. `compared` are all
-    that were summed, `others` those whose record another algorithm made, so that their moves are not ours to count.
+    Of the `compared` rebalances the least moves are exact in `certain`, and these are summed (docs/moves.md): `moves`
+    went from member to member, `least` had to. `excess` sums what was more, `below` what was less, where the result
+    is less balanced than the least moves reach: moves = least + excess - below. `others` are rebalances whose record
+    another algorithm made, so that their moves are not ours to count.
     """
 
     cluster_id: str
@@ -39,6 +40,7 @@ class Stickiness:
     moves: int
     least: int
     excess: int
+    below: int
     worst: int
     worst_at: datetime | None
     worst_snapshot_id: str | None
@@ -68,7 +70,8 @@ def stickiness(reader: Reader, asked: RequestedScope, limit: int) -> Stickinesse
     return Stickinesses(within, groups, rows[0]["total"] if rows else 0, notes)
 
 
-def _by_group(within: Scope) -> tuple[str, dict[str, Value]]:
+def rebalances_compared(within: Scope) -> tuple[str, dict[str, Value]]:
+    """A row a computed rebalance of a classic group: whether it is `compared`, and whether its least is `certain`."""
     condition, values = within.where("r.")
     same, named = one_of("r.verdict", "verdict", list(SAME))
     rows = (
@@ -80,9 +83,15 @@ def _by_group(within: Scope) -> tuple[str, dict[str, Value]]:
         "AND r.scenario = :scenario AND r.round = 1 AND r.snapshot_kind <> 'rewrite' AND r.members > 0 "
         f"AND s.group_type = '{CLASSIC}'"
     )
+    return rows, values | named | {"scenario": BASELINE}
+
+
+def _by_group(within: Scope) -> tuple[str, dict[str, Value]]:
+    rows, values = rebalances_compared(within)
     more = (
         "SELECT q.*, CASE WHEN q.certain = 1 AND q.moves > q.least_moves THEN q.moves - q.least_moves ELSE 0 END "
-        f"AS too_many FROM ({rows}) q"
+        "AS too_many, CASE WHEN q.certain = 1 AND q.moves < q.least_moves THEN q.least_moves - q.moves ELSE 0 END "
+        f"AS too_few FROM ({rows}) q"
     )
     group = "o.cluster_id, o.group_id, o.assignor"
     place = f"row_number() OVER (PARTITION BY {group} ORDER BY o.too_many DESC, o.snapshot_id) AS place"
@@ -90,14 +99,15 @@ def _by_group(within: Scope) -> tuple[str, dict[str, Value]]:
     return (
         f"SELECT {group}, cast(sum(o.compared) AS BIGINT) AS compared, "
         "cast(sum(1 - o.compared) AS BIGINT) AS others, cast(sum(o.certain) AS BIGINT) AS certain, "
-        "cast(sum(CASE WHEN o.compared = 1 THEN o.moves ELSE 0 END) AS BIGINT) AS moves, "
-        "cast(sum(CASE WHEN o.compared = 1 THEN o.least_moves ELSE 0 END) AS BIGINT) AS least, "
-        "cast(sum(o.too_many) AS BIGINT) AS excess, cast(max(o.too_many) AS BIGINT) AS worst, "
+        "cast(sum(CASE WHEN o.certain = 1 THEN o.moves ELSE 0 END) AS BIGINT) AS moves, "
+        "cast(sum(CASE WHEN o.certain = 1 THEN o.least_moves ELSE 0 END) AS BIGINT) AS least, "
+        "cast(sum(o.too_many) AS BIGINT) AS excess, cast(sum(o.too_few) AS BIGINT) AS below, "
+        "cast(max(o.too_many) AS BIGINT) AS worst, "
         "max(CASE WHEN o.place = 1 AND o.too_many > 0 THEN o.observed_at END) AS worst_at, "
         "max(CASE WHEN o.place = 1 AND o.too_many > 0 THEN o.snapshot_id END) AS worst_snapshot_id, "
         "max(CASE WHEN o.place = 1 AND o.too_many > 0 THEN o.generation END) AS worst_generation "
         f"FROM ({ranked}) o GROUP BY {group}"
-    ), values | named | {"scenario": BASELINE}
+    ), values
 
 
 def _why_empty(reader: Reader, within: Scope) -> str:

@@ -88,7 +88,7 @@ def tell(output: Output, answer: Explanation, at: datetime | None = None) -> Non
     _tell_before(output, answer)
     output.title("cause")
     _tell_causes(output, answer)
-    output.title("moved")
+    output.title("changed hands")
     _tell_moves(output, answer)
     if answer.unowned:
         output.title("nobody had")
@@ -158,6 +158,7 @@ def _tell_unowned(output: Output, answer: Explanation) -> None:
 
 def _tell_moves(output: Output, answer: Explanation) -> None:
     """Print one line per pair of members between which partitions moved."""
+    from groupledger.answers.balance import SAME
     from groupledger.answers.spoken import NOBODY, spans, told_apart
     from groupledger.cli.answers import least
 
@@ -180,7 +181,8 @@ def _tell_moves(output: Output, answer: Explanation) -> None:
     if result is not None:
         found = least(result)
         fewest = "not known" if found is None else f"{found:,}" if isinstance(found, int) else found
-        output.line(f"moves between members that stay: {result.moves:,}, least: {fewest}; verdict: {result.verdict}")
+        whose = "moves" if result.verdict in SAME else "moves of the computed answer, which the record is not,"
+        output.line(f"{whose} between members that stay: {result.moves:,}, least: {fewest}; verdict: {result.verdict}")
         if result.verdict == INVALID:
             for finding in answer.rebalance.findings:
                 if finding.partition(":")[0] in RULES:

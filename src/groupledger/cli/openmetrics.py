@@ -79,9 +79,9 @@ def exported(answer: Gauges) -> Iterator[Gauge]:
         return Gauge(f"{PREFIX}_{name}", about, values, unit)
 
     yield of_groups("rebalances", "Rebalances in the period.", lambda of: of.rebalances)
-    yield of_groups("handovers", "Times a partition was given to a member in the period.", lambda of: of.handovers)
+    yield of_groups("partitions_given", "Times a partition was given to a member in the period.", lambda of: of.given)
     yield of_groups(
-        "moves", "Partitions that the rebalances of the period had to move, as assign computed it.", lambda of: of.moves
+        "moves", "Partitions that went from member to member in the rebalances of the period.", lambda of: of.moves
     )
     yield of_groups("least_moves", "The fewest moves that these rebalances needed.", lambda of: of.least_moves)
     yield of_groups("members", "Members in the last state.", lambda of: of.members)

@@ -205,8 +205,8 @@ def tell_static(output: Output, answer: StaticMembers) -> None:
 def tell_stickiness(output: Output, answer: Stickinesses) -> None:
     """Print one line per group and assignor."""
     output.table(
-        ["group", "cluster", "assignor", "rebalances", "moves", "least", "excess"],
-        [(g.group_id, g.cluster_id, g.assignor, g.compared, g.moves, g.least, g.excess) for g in answer.groups],
+        ["group", "cluster", "assignor", "rebalances", "moves", "least", "excess", "below"],
+        [(g.group_id, g.cluster_id, g.assignor, g.certain, g.moves, g.least, g.excess, g.below) for g in answer.groups],
     )
     for group in answer.groups:
         if group.worst_at is not None:
@@ -217,9 +217,7 @@ def tell_stickiness(output: Output, answer: Stickinesses) -> None:
     others = sum(group.others for group in answer.groups)
     bounds = sum(group.compared - group.certain for group in answer.groups)
     if bounds:
-        output.line(
-            f"in {bounds:,} of these rebalances least is a lower bound: they are in moves and least, not in excess"
-        )
+        output.line(f"{bounds:,} more are not summed: of their least moves only a lower bound is known")
     if others:
         output.line(f"{others:,} more are not compared: their record is not what Kafka's own code gives (verdict)")
 
