@@ -234,19 +234,6 @@ def test_a_record_that_breaks_the_rules_is_a_finding():
     assert result["rebalances"][0][c.VERDICT] == "invalid"
 
 
-def test_partitions_that_a_leader_left_out_are_named():
-    rows = [
-        group_row("g/1", assignor="range", shared_topics=["t"]),
-        member_row("g/1", 0, "A", recorded=wire([("t", 0)])),
-        member_row("g/1", 1, "B", recorded=wire([("t", 1)])),
-        topic_row("g/1", "t", 3),
-    ]
-    result = computed(rows)
-    (found,) = (row for row in result["violations"] if row[c.CODE] == "LEFT_OUT")
-    assert found[c.EVIDENCE] == "t 2: assigned to nobody, though others of the topic were assigned"
-    assert result["rebalances"][0][c.VERDICT] == "invalid"
-
-
 def scenarios(name, count):
     return [
         (each["scenario"], each["result"])

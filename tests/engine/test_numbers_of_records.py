@@ -11,7 +11,7 @@ from groupledger.core.history import Folded
 from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow
 from groupledger.tables import columns as c
 from tests.core.history.captured import folded, log_of
-from tests.engine.bucket_rows import computed
+from tests.engine.bucket_rows import computed, group_row, member_row, topic_row, wire
 from tests.engine.captured_rows import BEFORE_COMPACTION, CAPTURES, captured_groups, rows_of
 
 EQUAL = ("exact", "equal-sets", "topic-unknown-to-leader")
@@ -159,3 +159,16 @@ def test_moves_are_from_the_member_that_had_a_partition_to_another(equal_rows):
         return row[c.MOVES] != moved and (row[c.MOVES], moved)
 
     assert places(equal_rows, differs) == []
+
+
+def test_partitions_that_a_leader_left_out_are_named():
+    rows = [
+        group_row("g/1", assignor="range", shared_topics=["t"]),
+        member_row("g/1", 0, "A", recorded=wire([("t", 0)])),
+        member_row("g/1", 1, "B", recorded=wire([("t", 1)])),
+        topic_row("g/1", "t", 3),
+    ]
+    result = computed(rows)
+    (found,) = (row for row in result["violations"] if row[c.CODE] == "LEFT_OUT")
+    assert found[c.EVIDENCE] == "t 2: assigned to nobody, though others of the topic were assigned"
+    assert result["rebalances"][0][c.VERDICT] == "invalid"
