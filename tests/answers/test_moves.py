@@ -15,6 +15,7 @@ from groupledger.answers.rows import records
 from groupledger.answers.scope import RequestedScope
 from groupledger.answers.stickiness import stickiness
 from groupledger.answers.timeline import timeline
+from groupledger.core.history.rows import MemberSnapshotRow
 from groupledger.core.step import Form
 from groupledger.engine.calculation import Calculation
 from groupledger.report.html.moves_chart import moves_of
@@ -36,7 +37,7 @@ class Counted(NamedTuple):
 
     changed: int  # partitions with another owner, nobody included
     given: int  # to a member that did not have them
-    to_another: int  # to another member than the last that had them, or to a first one
+    gained: int  # to another member than the last that had them, or to a first one
     moves: int  # from a member that stayed to another, in the rebalances that are summed
     least: int
 
@@ -60,8 +61,8 @@ def counted(group: str, results) -> Counted:
     facts = folded(log_of(CAPTURE), group)
     said = records_of(facts)
     last: dict[tuple[str, int], str] = {}
-    before: list = []
-    changed = given = to_another = moves = least = 0
+    before: list[MemberSnapshotRow] = []
+    changed = given = gained = moves = least = 0
     for snapshot in facts.group_snapshots:
         after = [each for each in facts.member_snapshots if each.snapshot_id == snapshot.snapshot_id]
         had, has = owners(before), owners(after)
@@ -69,7 +70,7 @@ def counted(group: str, results) -> Counted:
         had_id, has_id = (owners(each, lambda member: member.member_id) for each in (before, after))
         given += sum(had_id.get(place) != member for place, member in has_id.items())
         if after and snapshot.snapshot_kind == "generation":
-            to_another += sum(last.get(place) != member for place, member in has.items())
+            gained += sum(last.get(place) != member for place, member in has.items())
         last |= has
         row, record = results[snapshot.snapshot_id], said[snapshot.snapshot_id]
         if row[c.VERDICT] in SAME and row[c.LEAST_MOVES_CERTAINTY] == "exact":
@@ -79,7 +80,7 @@ def counted(group: str, results) -> Counted:
             moves += len(record.withheld & owner.keys())
             least += row[c.LEAST_MOVES]
         before = after
-    return Counted(changed, given, to_another, moves, least)
+    return Counted(changed, given, gained, moves, least)
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +116,7 @@ def expected(results):
 
 
 def test_java_range_is_the_worked_example(expected):
-    assert expected["java-range"] == Counted(changed=47, given=30, to_another=30, moves=11, least=14)
+    assert expected["java-range"] == Counted(changed=47, given=30, gained=30, moves=11, least=14)
 
 
 def test_changed_is_what_timelines_and_pages_tell(ledger, expected):
@@ -132,11 +133,11 @@ def test_given_is_what_openmetrics_tells(ledger, expected):
     assert found == {group: each.given for group, each in expected.items()}
 
 
-def test_to_another_is_what_a_replay_tells(ledger, expected):
+def test_gained_is_what_a_replay_tells(ledger, expected):
     groups = replayed(ledger, EVERYTHING, "baseline", MANY).groups
     found = {each.group_id: each.happened.gained for each in groups if not each.refused}
     assert len(found) > 10
-    assert found == {group: expected[group].to_another for group in found}
+    assert found == {group: expected[group].gained for group in found}
 
 
 def test_moves_and_least_are_the_same_in_reports_monitoring_and_sql(ledger, expected):

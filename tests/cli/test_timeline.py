@@ -38,7 +38,7 @@ def test_a_group_is_a_line_a_rebalance(place):
     assert lines(run(place, "pay")) == [
         "pay (classic, cluster dev; 2026-11-21, UTC)",
         "member ids begin with app-",
-        "time gen members why changed state recorded in assignor",
+        "time gen members why hands state recorded in assignor",
         "14:01:00.000 1 -> 1 first record 2 Stable log/dev/pay/1 range",
         "14:03:00.000 3 1 -> 2 2-3f2504e0 joined 1 Stable log/dev/pay/3 range",
         "14:05:00.000 5 2 -> 1 1-3f2504e0 gone 1 Stable log/dev/pay/5 range",
@@ -87,7 +87,7 @@ def test_a_partition_is_a_line_an_owner(place):
 
 def test_what_there_is_no_room_for_is_said(place):
     narrow = run(place, "pay", columns=60).stdout.splitlines()
-    assert narrow[-1] == "no room for: state, recorded in, assignor (--wide)"
+    assert narrow[-1] == "no room for: recorded in, assignor (--wide)"
     assert max(map(len, narrow)) <= 60
     assert IDS[1] in run(place, "pay", "--wide", columns=60).stdout
 

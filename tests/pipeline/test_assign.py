@@ -113,7 +113,7 @@ def test_targets_of_coordinators_are_judged_whatever_was_chosen_of_their_history
     assert Counter(of_all.values()) == {
         "exact": 186,
         "exact-newer-topics": 69,
-        "not-compared": 36,
+        "no-members": 36,
     }
 
 

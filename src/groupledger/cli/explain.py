@@ -181,8 +181,8 @@ def _tell_moves(output: Output, answer: Explanation) -> None:
     if result is not None:
         found = least(result)
         fewest = "not known" if found is None else f"{found:,}" if isinstance(found, int) else found
-        whose = "moves" if result.verdict in SAME else "moves of the computed answer, which the record is not,"
-        output.line(f"{whose} between members that stay: {result.moves:,}, least: {fewest}; verdict: {result.verdict}")
+        whose = "moves between members that stay" if result.verdict in SAME else "the computed answer would move"
+        output.line(f"{whose}: {result.moves:,}, least: {fewest}; verdict: {result.verdict}")
         if result.verdict == INVALID:
             for finding in answer.rebalance.findings:
                 if finding.partition(":")[0] in RULES:

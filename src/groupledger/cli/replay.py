@@ -143,7 +143,7 @@ _COLUMNS = (
     Column("group", least=12),
     Column("cluster", rank=2),
     Column("rebalances"),
-    Column("to another"),
+    Column("gained"),
     Column("then"),
     Column("given up"),
     Column("then"),

@@ -133,7 +133,7 @@ def tell_group(output: Output, answer: Timeline, *, wide: bool = False) -> None:
         Column("gen"),
         Column("members", 1),
         Column("why", 0, 20),
-        Column("changed"),
+        Column("hands"),
         Column("nobody", 2),
         Column("findings", 3),
         Column("gap before", 4, 16),
